@@ -1,0 +1,35 @@
+#!/usr/bin/env python3
+"""Arrows between rooms run one way: checks which folder of src/ includes which."""
+
+import pathlib
+import re
+import sys
+
+MAY_USE = {
+    "base": set(),
+    "model": {"base"},
+    "recipe": {"base"},
+    "program": {"base", "model", "recipe"},
+    "plan": {"base", "model", "recipe", "program"},
+    "formats": {"base", "model", "recipe"},
+    "kernels": {"base"},
+    "data": {"base", "recipe"},
+    "train": {"base", "model", "recipe", "program", "plan", "formats", "kernels", "data"},
+    "cli": {"base", "model", "recipe", "program", "plan", "formats", "data", "train"},
+}
+
+source = pathlib.Path(__file__).resolve().parent.parent / "src"
+wrong = []
+for path in sorted(source.rglob("*")):
+    if path.suffix not in {".cpp", ".h", ".cu", ".cuh"} or path.parent == source:
+        continue
+    room = path.relative_to(source).parts[0]
+    if room not in MAY_USE:
+        wrong.append(f"{path}: no room '{room}' in this script")
+        continue
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        found = re.match(r'\s*#\s*include\s+"([a-z_]+)/', line)
+        if found and (source / found[1]).is_dir() and found[1] != room and found[1] not in MAY_USE[room]:
+            wrong.append(f"src/{path.relative_to(source)}:{number}: '{room}' may not include '{found[1]}'")
+print("\n".join(wrong) if wrong else "every include goes the right way")
+sys.exit(1 if wrong else 0)

@@ -1,0 +1,39 @@
+#pragma once
+// Element types of tensors. The names are those of safetensors' headers, in lower case.
+
+#include <cstdint>
+#include <string_view>
+
+namespace snug {
+
+enum class DType : uint8_t { f32, bf16, f16, f64, i32, i64, u8 };
+
+// Bytes of one element.
+constexpr int64_t size_of(DType dtype) {
+  switch (dtype) {
+    case DType::f32:
+    case DType::i32: return 4;
+    case DType::bf16:
+    case DType::f16: return 2;
+    case DType::f64:
+    case DType::i64: return 8;
+    case DType::u8: return 1;
+  }
+  return 0;
+}
+
+// The name people write in recipes: "f32" is "float32", "bf16" is "bfloat16".
+constexpr std::string_view name_of(DType dtype) {
+  switch (dtype) {
+    case DType::f32: return "float32";
+    case DType::bf16: return "bfloat16";
+    case DType::f16: return "float16";
+    case DType::f64: return "float64";
+    case DType::i32: return "int32";
+    case DType::i64: return "int64";
+    case DType::u8: return "uint8";
+  }
+  return "?";
+}
+
+}  // namespace snug

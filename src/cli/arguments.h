@@ -1,0 +1,34 @@
+#pragma once
+// Arguments of a command: one MODEL or RECIPE.yaml, recipe keys as flags, and the command's own flags.
+
+#include <map>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "recipe/recipe.h"
+
+namespace snug::cli {
+
+// A mistake in how the program was called: exit code 2.
+class UsageError : public std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+struct Arguments {
+  Recipe recipe;
+  std::vector<std::string> positional;
+  std::map<std::string, std::string> flags;  // the command's own, without dashes; "" for one that stands alone
+  std::vector<std::string> keys_set;         // recipe keys given by file or flag
+  std::vector<std::string> passed_over;      // keys that are known and have no effect here
+
+  bool has(const std::string& flag) const { return flags.contains(flag); }
+};
+
+// `own`: names of the command's flags; those that end with "=" take a value. Everything else must be a recipe key. A positional
+// that ends in .yaml or .yml is read as a recipe, which flags then change; any other is the model.
+// Throws UsageError for an unknown flag or a missing value, Error for a bad value.
+Arguments parse_arguments(std::span<char* const> arguments, const std::vector<std::string>& own);
+
+}  // namespace snug::cli

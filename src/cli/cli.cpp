@@ -1,0 +1,59 @@
+#include "cli/cli.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <string_view>
+
+#include "base/error.h"
+#include "cli/arguments.h"
+#include "cli/commands.h"
+
+namespace snug::cli {
+
+namespace {
+
+struct Command {
+  std::string_view name;
+  int (*run)(std::span<char* const>);
+};
+
+constexpr Command kCommands[] = {{"plan", plan_command}, {"train", train_command}, {"init", init_command},
+                                 {"models", models_command}, {"help", help_command}};
+
+int dispatch(std::span<char* const> arguments) {
+  if (arguments.empty()) {
+    help_command({});
+    return 2;
+  }
+  const std::string_view name = arguments[0];
+  if (name == "--help" || name == "-h") return help_command({});
+  if (name == "--version") {
+    fmt::print("snug 0.1.0\n");
+    return 0;
+  }
+  for (const Command& command : kCommands) {
+    if (command.name != name) continue;
+    const auto rest = arguments.subspan(1);
+    for (const char* word : rest)
+      if (std::string_view(word) == "--help" || std::string_view(word) == "-h") return help_command(arguments.first(1));
+    return command.run(rest);
+  }
+  throw UsageError(fmt::format("there is no command '{}'; try plan, train, init, models or help", name));
+}
+
+}  // namespace
+
+int run(int argc, char** argv) {
+  try {
+    return dispatch(std::span<char* const>(argv, static_cast<size_t>(argc)).subspan(argc > 0 ? 1 : 0));
+  } catch (const UsageError& error) {
+    fmt::print(stderr, "snug: {}\n", error.what());
+    return 2;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "snug: {}\n", error.what());
+    return 1;
+  }
+}
+
+}  // namespace snug::cli

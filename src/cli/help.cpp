@@ -1,0 +1,80 @@
+// snug --help teaches: what it does, the commands, and every key with its default.
+
+#include <fmt/format.h>
+
+#include <string>
+#include <string_view>
+
+#include "cli/arguments.h"
+#include "cli/commands.h"
+#include "recipe/keys.h"
+
+namespace snug::cli {
+
+namespace {
+
+constexpr std::string_view kOverview = R"(snug fine-tunes language models in the memory you have.
+
+  snug plan MODEL [keys]            will it fit? the exact peak, before anything is loaded
+  snug train RECIPE.yaml | MODEL    do it, in exactly that memory
+  snug init MODEL --output-dir DIR  a random-weight checkpoint, for benchmarks and pretraining
+  snug models                       models that plan knows by name
+  snug help keys                    every key, with its default
+
+MODEL is a Hugging Face checkpoint directory, a config.json, or a name such as meta-llama/Llama-3.1-8B.
+
+  snug plan meta-llama/Llama-3.1-8B --method lora --bf16 --batch 2 --seq 2048 --memory 24GiB
+  snug train ./SmolLM2-135M --data train.jsonl --method lora --lora-r 16 --max-steps 100 --output-dir out
+
+Keys are Hugging Face's, in YAML (per_device_train_batch_size: 4) or as flags (--per-device-train-batch-size 4).
+Short forms: --batch --seq --accum --lr --data --memory.
+Exit codes: 0 done, 1 bad input or failure, 2 usage, 3 does not fit, 130/143 stopped after saving.
+)";
+
+constexpr std::string_view kPlan = R"(snug plan MODEL [keys] [--json | --dump]
+
+Compiles the fine-tuning step that the keys describe and prints its exact memory: the peak, where its bytes are, the peak
+of each stage, what was assumed. Exit code 3 if it does not fit --memory (default: what this machine can give).
+  --json   one JSON object for scripts
+  --dump   the compiled program and its layout, for review
+)";
+
+constexpr std::string_view kTrain = R"(snug train RECIPE.yaml [keys]
+snug train MODEL --data FILE.jsonl [keys]
+
+Plans, refuses what does not fit (exit code 3), then trains in exactly the planned memory. FILE holds one JSON object a line
+with "text", or with "prompt" and "completion". Writes metrics.jsonl, checkpoint-N directories and the result (a PEFT adapter
+or a Hugging Face checkpoint) into --output-dir. Ctrl-C finishes the step and saves; --resume-from-checkpoint goes on.
+)";
+
+constexpr std::string_view kInit = R"(snug init MODEL --output-dir DIRECTORY [--bf16] [--seed N] [--tokenizer DIRECTORY]
+
+Writes config.json and random weights of that configuration; copies the tokenizer's files along.
+)";
+
+void print_keys() {
+  for (const Key& key : recipe_keys()) {
+    std::string aliases;
+    for (std::string_view alias : key.aliases) aliases += (aliases.empty() ? "" : ", ") + std::string(alias);
+    const std::string value = key.default_text();
+    fmt::print("{}{}\n    {}{}{}\n", key.name, value.empty() ? "" : " = " + value, key.help, aliases.empty() ? "" : "  Also: ", aliases);
+  }
+}
+
+}  // namespace
+
+int help_command(std::span<char* const> words) {
+  const std::string_view topic = words.empty() ? std::string_view() : words[0];
+  if (topic == "keys") {
+    print_keys();
+    return 0;
+  }
+  std::string_view text = kOverview;
+  if (topic == "plan") text = kPlan;
+  if (topic == "train") text = kTrain;
+  if (topic == "init") text = kInit;
+  fmt::print("{}", text);
+  return 0;
+}
+
+}  // namespace snug::cli

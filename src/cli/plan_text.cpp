@@ -1,0 +1,144 @@
+#include "cli/plan_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "recipe/bytes.h"
+#include "recipe/keys.h"
+
+namespace snug::cli {
+
+namespace {
+
+std::string count_text(int64_t count) {
+  if (count >= 1'000'000'000) return fmt::format("{:.2f} B", static_cast<double>(count) / 1e9);
+  if (count >= 1'000'000) return fmt::format("{:.2f} M", static_cast<double>(count) / 1e6);
+  if (count >= 1'000) return fmt::format("{:.1f} k", static_cast<double>(count) / 1e3);
+  return fmt::format("{}", count);
+}
+
+std::string bar(int64_t bytes, int64_t whole, int width) {
+  const auto cells = static_cast<int>(static_cast<double>(bytes) / static_cast<double>(std::max<int64_t>(1, whole)) * width + 0.5);
+  std::string text;
+  for (int i = 0; i < cells; ++i) text += "█";
+  return text;
+}
+
+struct Line {
+  std::string name;
+  int64_t bytes;
+};
+
+std::string table(std::vector<Line> lines, int64_t whole, int width) {
+  std::string text;
+  for (const Line& line : lines) {
+    if (line.bytes == 0) continue;
+    text += fmt::format("  {:<26} {:>10}  {}\n", line.name, format_bytes(line.bytes), bar(line.bytes, whole, width - 44));
+  }
+  return text;
+}
+
+std::string breakdown(const Plan& plan, const TextStyle& style) {
+  std::vector<Line> lines;
+  for (int role = 0; role < kRoleCount; ++role)
+    lines.push_back({name_of(static_cast<Role>(role)), plan.breakdown[static_cast<size_t>(role)]});
+  lines.push_back({"runtime", plan.runtime_bytes});
+  return table(std::move(lines), plan.peak_bytes, style.width);
+}
+
+std::string stages(const Plan& plan, const TextStyle& style) {
+  std::vector<Line> lines;
+  for (int stage = 0; stage < kStageCount; ++stage)
+    if (const auto& peak = plan.stage_peaks[static_cast<size_t>(stage)]) lines.push_back({name_of(static_cast<Stage>(stage)), *peak});
+  return table(std::move(lines), plan.peak_bytes, style.width);
+}
+
+std::string precision_line(const Precision& p) {
+  return fmt::format("weights {}, master {}, compute {}, activations {}, gradients {}, accumulation {}, optimizer {}, reduction {}",
+                     name_of(p.weights), name_of(p.master), name_of(p.compute), name_of(p.activations), name_of(p.gradients),
+                     name_of(p.accumulation), name_of(p.optimizer), name_of(p.reduction));
+}
+
+// Breaks at spaces; continuation lines are indented.
+std::string wrapped(const std::string& text, int width, int indent) {
+  std::string out;
+  int column = 0;
+  size_t begin = 0;
+  while (begin < text.size()) {
+    const size_t end = std::min(text.find(' ', begin), text.size());
+    const auto length = static_cast<int>(end - begin);
+    if (column > 0 && column + 1 + length > width - indent) {
+      out += "\n" + std::string(static_cast<size_t>(indent), ' ');
+      column = 0;
+    } else if (column > 0) {
+      out += ' ';
+      ++column;
+    }
+    out += text.substr(begin, end - begin);
+    column += length;
+    begin = end + 1;
+  }
+  return out;
+}
+
+constexpr const char* kKeysThatMatter[] = {"method", "bf16", "per_device_train_batch_size", "gradient_accumulation_steps", "max_length",
+                                           "gradient_checkpointing", "lora_r", "lora_alpha", "lora_target_modules", "optim"};
+
+std::string assumptions(const Plan& plan, const std::vector<std::string>& keys_set, const TextStyle& style) {
+  std::string list;
+  for (const char* name : kKeysThatMatter) {
+    const Key* key = find_key(name);
+    if (key == nullptr || !key->get || std::find(keys_set.begin(), keys_set.end(), key->name) != keys_set.end()) continue;
+    if (plan.recipe.method == Method::full && std::string_view(name).starts_with("lora_")) continue;
+    std::string value = key->get(plan.recipe);
+    if (std::string_view(name) == "max_length") value = std::to_string(plan.program.seq_len);
+    if (std::string_view(name) == "lora_target_modules" && value.empty()) value = "q_proj,v_proj";
+    list += (list.empty() ? "" : ", ") + std::string(name) + " " + value;
+  }
+  std::string text;
+  if (!list.empty()) text += "assumed    " + wrapped(list, style.width, 11) + "\n";
+  text += "precision  " + wrapped(precision_line(plan.precision), style.width, 11) + "\n";
+  for (const std::string& note : plan.program.notes) text += "note       " + wrapped(note, style.width, 11) + "\n";
+  return text;
+}
+
+}  // namespace
+
+std::string plan_verdict(const Plan& plan) {
+  return fmt::format("{}: {} of {}, peak in {}", plan.fits() ? "fits" : "does not fit", format_bytes(plan.peak_bytes),
+                     format_bytes(plan.budget_bytes), name_of(plan.peak_stage));
+}
+
+std::string change_text(const Plan& plan) {
+  std::optional<Change> closest;
+  const auto flag = [](const Change& change) {
+    std::string name = change.key;
+    std::replace(name.begin(), name.end(), '_', '-');
+    return "--" + name + " " + change.value;
+  };
+  if (const auto change = smallest_change_that_fits(plan, closest))
+    return fmt::format("smallest change that fits: {} needs {} ({})", flag(*change), format_bytes(change->peak_bytes), change->effect);
+  if (closest) return fmt::format("no single change fits; the least is {} with {}", format_bytes(closest->peak_bytes), flag(*closest));
+  return "no single change fits";
+}
+
+std::string plan_text(const Plan& plan, const std::vector<std::string>& keys_set, const TextStyle& style) {
+  const char* on = style.colour ? (plan.fits() ? "\033[1;32m" : "\033[1;31m") : "";
+  const char* off = style.colour ? "\033[0m" : "";
+  std::string text = fmt::format("{}{}{}\n", on, plan_verdict(plan), off);
+  if (!plan.fits()) text += change_text(plan) + "\n";
+  const Program& p = plan.program;
+  text += fmt::format("\n{}: {} parameters, {} trained ({:.3g} %)\n", plan.model.name, count_text(p.total_parameters()),
+                      count_text(p.trainable_parameters()),
+                      100.0 * static_cast<double>(p.trainable_parameters()) / static_cast<double>(p.total_parameters()));
+  text += fmt::format("{} sequences x {} tokens x {} micro-batches a step, {} threads, {:.3g} TFLOP a step\n", p.batch, p.seq_len,
+                      p.micro_batches, plan.target.threads, plan.step_flops / 1e12);
+  text += fmt::format("\nat the peak ({} = {} bytes)\n", format_bytes(plan.peak_bytes), plan.peak_bytes);
+  text += breakdown(plan, style) + "\npeak of each stage\n" + stages(plan, style) + "\nlargest at the peak\n";
+  for (const LargeStorage& large : largest_at_peak(plan, 10))
+    text += fmt::format("  {:<42} {:>10}  {}\n", large.name, format_bytes(large.bytes), name_of(large.role));
+  return text + "\n" + assumptions(plan, keys_set, style);
+}
+
+}  // namespace snug::cli

@@ -1,0 +1,23 @@
+#pragma once
+// A plan as one screen for people: the answer first, then where the bytes go, then what was assumed.
+
+#include <string>
+#include <vector>
+
+#include "plan/plan.h"
+
+namespace snug::cli {
+
+struct TextStyle {
+  bool colour = false;
+  int width = 80;  // columns
+};
+
+// "fits: 1.21 of 22.9 GiB, peak in backward".
+std::string plan_verdict(const Plan& plan);
+// `keys_set`: recipe keys the user gave; the others that matter are listed as assumed.
+std::string plan_text(const Plan& plan, const std::vector<std::string>& keys_set, const TextStyle& style);
+// What to change when it does not fit, one line.
+std::string change_text(const Plan& plan);
+
+}  // namespace snug::cli

@@ -1,0 +1,112 @@
+// snug train: do it.
+
+#include <fmt/format.h>
+#include <signal.h>
+
+#include <atomic>
+#include <cstdio>
+
+#include "cli/arguments.h"
+#include "cli/commands.h"
+#include "cli/plan_text.h"
+#include "cli/terminal.h"
+#include "model/catalogue.h"
+#include "plan/plan.h"
+#include "recipe/bytes.h"
+#include "recipe/keys.h"
+#include "train/trainer.h"
+
+namespace snug::cli {
+
+namespace {
+
+std::atomic<int> stop_signal{0};
+
+extern "C" void remember_signal(int signal) { stop_signal.store(signal); }
+
+void listen_for_signals() {
+  struct sigaction action {};
+  action.sa_handler = remember_signal;
+  action.sa_flags = SA_RESTART | SA_RESETHAND;  // a second signal stops at once
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+}
+
+std::string duration(double seconds) {
+  const auto s = static_cast<int64_t>(seconds + 0.5);
+  if (s >= 3600) return fmt::format("{}:{:02}:{:02}", s / 3600, s / 60 % 60, s % 60);
+  return fmt::format("{}:{:02}", s / 60, s % 60);
+}
+
+class Screen final : public Reporter {
+ public:
+  void data_ready(const DatasetSummary& d, const std::filesystem::path& file) override {
+    fmt::print(stderr, "{}: {} rows, {} tokens, longest {}; {} sequences of {}, {:.1f} % padding\n", file.string(), d.source_rows,
+               d.tokens, d.longest_document, d.rows, d.seq_len, 100.0 * d.padding_share);
+    if (d.truncated + d.dropped > 0)
+      fmt::print(stderr, "  {} rows lost the end of their completion, {} all of it: raise --max-length to keep them\n", d.truncated, d.dropped);
+  }
+  void resumed(const std::filesystem::path& checkpoint, int64_t step) override {
+    fmt::print(stderr, "going on from {} after step {}\n", checkpoint.string(), step);
+  }
+  void stepped(const StepReport& r) override {
+    const StepMetrics& m = r.metrics;
+    const double used = static_cast<double>(r.measured_peak_bytes) / static_cast<double>(r.planned_peak_bytes);
+    fmt::print(stderr, "{}step {}/{}  loss {:.4f}  grad norm {:.3g}  lr {:.3g}  {:.0f} tok/s  {} left  {} ({:.1f} % of plan){}", start(),
+               m.step, r.total_steps, m.loss, m.gradient_norm, m.learning_rate, m.tokens_per_second, duration(r.seconds_left),
+               format_bytes(m.memory_bytes), 100.0 * used, end());
+    std::fflush(stderr);
+    open_line_ = live_;
+  }
+  void evaluated(const EvaluationMetrics& m) override {
+    finish_line();
+    fmt::print(stderr, "evaluation after step {}: loss {:.4f}, {:.1f} % of tokens and {:.1f} % of {} documents right\n", m.step, m.loss,
+               100.0 * m.token_accuracy, 100.0 * m.exact, m.documents);
+  }
+  void saved(const std::filesystem::path& directory) override {
+    finish_line();
+    fmt::print(stderr, "saved {}\n", directory.string());
+  }
+  void finish_line() {
+    if (open_line_) fmt::print(stderr, "\n");
+    open_line_ = false;
+  }
+
+ private:
+  // One line that is written over on a terminal, a line a step elsewhere.
+  const char* start() const { return live_ ? "\r\033[K" : ""; }
+  const char* end() const { return live_ ? "" : "\n"; }
+  bool live_ = is_terminal(stderr);
+  bool open_line_ = false;
+};
+
+int refuse(const Plan& plan) {
+  fmt::print(stderr, "snug: {}\nsnug: {}\n", plan_verdict(plan), change_text(plan));
+  return 3;
+}
+
+}  // namespace
+
+int train_command(std::span<char* const> words) {
+  const Arguments arguments = parse_arguments(words, {});
+  const Recipe& recipe = arguments.recipe;
+  if (recipe.model.empty()) throw UsageError("which model? snug train RECIPE.yaml, or snug train MODEL --data FILE");
+  if (recipe.data.empty()) throw UsageError("which data? add --data FILE.jsonl");
+  validate(recipe);
+  for (const std::string& key : arguments.passed_over) fmt::print(stderr, "snug: {} has no effect here\n", key);
+  const Plan plan = make_plan(resolve_model(recipe.model), recipe, this_cpu(recipe.threads));
+  if (!plan.fits()) return refuse(plan);
+  fmt::print(stderr, "{}\n", plan_verdict(plan));
+  for (const std::string& note : plan.program.notes) fmt::print(stderr, "{}\n", note);
+
+  listen_for_signals();
+  Screen screen;
+  const RunSummary summary = train(plan, screen, stop_signal);
+  screen.finish_line();
+  fmt::print("{} steps, mean loss {:.4f}, {:.0f} tokens/s\nplanned peak {} bytes, measured {} bytes ({:.2f} %)\n", summary.steps,
+             summary.train_loss, summary.tokens_per_second, summary.planned_peak_bytes, summary.measured_peak_bytes,
+             100.0 * static_cast<double>(summary.measured_peak_bytes) / static_cast<double>(summary.planned_peak_bytes));
+  return stop_signal.load() == 0 ? 0 : 128 + stop_signal.load();
+}
+
+}  // namespace snug::cli

@@ -1,0 +1,178 @@
+#include "data/loader.h"
+
+#include <algorithm>
+
+#include "base/checked.h"
+#include "base/error.h"
+#include "data/dataset_files.h"
+#include "data/permutation.h"
+
+namespace snug {
+namespace {
+
+const std::string kPrepareAgain = "remove it and prepare the data again";
+
+int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+}  // namespace
+
+// Where a row goes in the buffers.
+struct Loader::Line {
+  int64_t first;    // flattened index of its first token
+  int64_t seq_len;  // tokens
+};
+
+Loader::Loader(const std::filesystem::path& directory, const LoaderOptions& options)
+    : options_(options), token_file_(token_file(directory), kPrepareAgain), row_file_(row_file(directory), kPrepareAgain) {
+  if (options_.batch < 1 || options_.accumulation < 1) throw Error("batch and accumulation must be at least 1");
+  TokenHeader tokens;
+  token_file_.read_at(writable_bytes_of(tokens), 0);
+  if (tokens.magic != kTokenMagic || tokens.version != kDatasetVersion)
+    token_file_.refuse("is not a token file of this version");
+  RowHeader header;
+  row_file_.read_at(writable_bytes_of(header), 0);
+  if (header.magic != kRowMagic || header.version != kDatasetVersion) row_file_.refuse("is not a row file of this version");
+  summary_ = header.summary;
+  highest_token_ = tokens.highest_token;
+  all_tokens_ = tokens.tokens;
+  if (tokens.stamp != header.stamp || tokens.tokens != summary_.tokens)
+    row_file_.refuse("does not belong to the token file beside it");
+  if (summary_.rows < 1 || summary_.documents < summary_.rows || summary_.tokens < summary_.documents ||
+      summary_.seq_len < 1 || summary_.seq_len > kMaxSeqLen || header.most_documents < 1 ||
+      header.most_documents > std::min(summary_.seq_len, summary_.documents)) {
+    row_file_.refuse("is damaged: its counts contradict each other");
+  }
+  if (options_.seq_len != 0 && options_.seq_len != summary_.seq_len) {
+    row_file_.refuse("was prepared for rows of " + std::to_string(summary_.seq_len) + " tokens, not " +
+                     std::to_string(options_.seq_len));
+  }
+  // Sizes are products of counts from the file; a wrong one must not wrap.
+  const int64_t token_bytes = checked_add(sizeof(TokenHeader), checked_mul(summary_.tokens, sizeof(uint32_t)));
+  const int64_t row_bytes = checked_add(
+      sizeof(RowHeader),
+      checked_add(checked_mul(summary_.rows, sizeof(RowRecord)), checked_mul(summary_.documents, sizeof(DocumentRecord))));
+  if (token_file_.size() != token_bytes)
+    token_file_.refuse("is truncated: it should have " + std::to_string(token_bytes) + " bytes");
+  if (row_file_.size() != row_bytes)
+    row_file_.refuse("is truncated: it should have " + std::to_string(row_bytes) + " bytes");
+  documents_.resize(static_cast<size_t>(header.most_documents));
+  encoded_.resize(static_cast<size_t>(std::min(summary_.seq_len, summary_.tokens)));
+}
+
+Loader::Loader(Loader&&) noexcept = default;
+Loader& Loader::operator=(Loader&&) noexcept = default;
+Loader::~Loader() = default;
+
+int64_t Loader::steps_per_epoch() const { return divide_up(divide_up(rows(), options_.batch), options_.accumulation); }
+
+RowRecord Loader::row_at(int64_t epoch, int64_t place) const {
+  int64_t index = place;
+  if (options_.shuffle) {
+    const Permutation permutation(static_cast<uint64_t>(rows()), options_.seed, static_cast<uint64_t>(epoch));
+    index = static_cast<int64_t>(permutation(static_cast<uint64_t>(place)));
+  }
+  RowRecord record;
+  row_file_.read_at(writable_bytes_of(record),
+                    static_cast<int64_t>(sizeof(RowHeader) + static_cast<size_t>(index) * sizeof(RowRecord)));
+  if (record.documents < 1 || record.documents > static_cast<int64_t>(documents_.size()) || record.first_document < 0 ||
+      record.first_document > summary_.documents - record.documents || record.tokens < record.documents ||
+      record.tokens > seq_len() || record.targets < 0 || record.targets >= record.tokens || record.labels < record.targets) {
+    row_file_.refuse("is damaged at row " + std::to_string(index));
+  }
+  return record;
+}
+
+Window Loader::window(int64_t step) {
+  if (step < 0) throw Error("step " + std::to_string(step) + " is negative");
+  Window window;
+  window.step = step;
+  window.epoch = step / steps_per_epoch();
+  const int64_t window_rows = checked_mul(options_.batch, options_.accumulation);
+  window.first_row = step % steps_per_epoch() * window_rows;
+  window.rows = std::min(window_rows, rows() - window.first_row);
+  window.micro_batches = divide_up(window.rows, options_.batch);
+  const bool targets = options_.normalization == LossNormalization::targets;
+  for (int64_t i = 0; i < window.rows; ++i) {
+    const RowRecord row = row_at(window.epoch, window.first_row + i);
+    window.label_count += targets ? row.targets : row.labels;
+    window.target_count += row.targets;
+    window.longest_row = std::max<int64_t>(window.longest_row, row.tokens);
+  }
+  return window;
+}
+
+void Loader::check(const BatchBuffers& buffers, int64_t seq_len) const {
+  const auto size = static_cast<size_t>(checked_mul(options_.batch, seq_len));
+  for (const auto& buffer :
+       {buffers.tokens, buffers.positions, buffers.document_start, buffers.target_rows, buffers.target_tokens}) {
+    if (buffer.size() != size) throw Error("a batch buffer has " + std::to_string(buffer.size()) + " elements, not B·T");
+  }
+}
+
+MicroBatchCounts Loader::fill(const Window& window, int64_t micro_batch, const BatchBuffers& buffers) {
+  const int64_t length = buffers.seq_len == 0 ? seq_len() : buffers.seq_len;
+  if (micro_batch < 0 || micro_batch >= window.micro_batches)
+    throw Error("the window has no micro-batch " + std::to_string(micro_batch));
+  check(buffers, length);
+  MicroBatchCounts counts;
+  for (int64_t b = 0; b < options_.batch; ++b) {
+    const Line line{b * length, length};
+    const int64_t place = micro_batch * options_.batch + b;
+    int64_t used = 0;
+    if (place < window.rows) {
+      const RowRecord row = row_at(window.epoch, window.first_row + place);
+      if (row.tokens > length) throw Error("a row of " + std::to_string(row.tokens) + " tokens is longer than the batch");
+      used = fill_row(row, line, counts, buffers);
+      ++counts.rows;
+    }
+    for (int64_t t = used; t < length; ++t) {
+      const auto m = static_cast<size_t>(line.first + t);
+      buffers.tokens[m] = options_.pad_token;
+      buffers.positions[m] = static_cast<int32_t>(t - used);
+      buffers.document_start[m] = static_cast<int32_t>(used);
+    }
+    counts.tokens += used;
+  }
+  std::ranges::fill(buffers.target_rows.subspan(static_cast<size_t>(counts.targets)), 0);
+  std::ranges::fill(buffers.target_tokens.subspan(static_cast<size_t>(counts.targets)), 0);
+  return counts;
+}
+
+// Writes the documents of `row`, one behind the other; returns their tokens.
+int64_t Loader::fill_row(const RowRecord& row, const Line& line, MicroBatchCounts& counts, const BatchBuffers& buffers) {
+  const std::span<DocumentRecord> documents(documents_.data(), static_cast<size_t>(row.documents));
+  const int64_t targets_before = counts.targets;
+  const auto offset = static_cast<int64_t>(sizeof(RowHeader)) + rows() * static_cast<int64_t>(sizeof(RowRecord)) +
+                      row.first_document * static_cast<int64_t>(sizeof(DocumentRecord));
+  row_file_.read_at(std::as_writable_bytes(documents), offset);
+  int64_t start = 0;
+  for (const DocumentRecord& document : documents) {
+    if (document.tokens < 1 || document.tokens > row.tokens - start || document.first_token < 0 ||
+        document.first_token > all_tokens_ - document.tokens) {
+      row_file_.refuse("is damaged at document " + std::to_string(row.first_document));
+    }
+    const std::span<uint32_t> encoded(encoded_.data(), static_cast<size_t>(document.tokens));
+    token_file_.read_at(std::as_writable_bytes(encoded), static_cast<int64_t>(sizeof(TokenHeader)) +
+                                                             document.first_token * static_cast<int64_t>(sizeof(uint32_t)));
+    for (int64_t i = 0; i < document.tokens; ++i) {
+      const uint32_t word = encoded[static_cast<size_t>(i)];
+      const auto token = static_cast<int32_t>(word & ~kLabelBit);
+      if (token > highest_token_) token_file_.refuse("is damaged at token " + std::to_string(document.first_token + i));
+      const int64_t m = line.first + start + i;
+      buffers.tokens[static_cast<size_t>(m)] = token;
+      buffers.positions[static_cast<size_t>(m)] = static_cast<int32_t>(i);
+      buffers.document_start[static_cast<size_t>(m)] = static_cast<int32_t>(start);
+      if (i > 0 && (word & kLabelBit) != 0) {
+        buffers.target_rows[static_cast<size_t>(counts.targets)] = static_cast<int32_t>(m - 1);
+        buffers.target_tokens[static_cast<size_t>(counts.targets)] = token;
+        ++counts.targets;
+      }
+    }
+    start += document.tokens;
+  }
+  if (start != row.tokens || counts.targets - targets_before != row.targets)
+    row_file_.refuse("is damaged: a row's counts are wrong");
+  return start;
+}
+
+}  // namespace snug

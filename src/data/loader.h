@@ -1,0 +1,100 @@
+#pragma once
+// Loader: micro-batches from a prepared dataset. Which rows a step sees is a pure function of the step, the seed and the
+// files, so resuming needs nothing. Files are read with pread; all buffers are made by the constructor and nothing is
+// allocated after it, unless an Error is thrown. It does not know models.
+
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <vector>
+
+#include "data/dataset.h"
+#include "data/file.h"
+#include "recipe/recipe.h"
+
+namespace snug {
+
+struct DocumentRecord;
+struct RowRecord;
+
+struct LoaderOptions {
+  int64_t batch = 1;         // B: rows in a micro-batch
+  int64_t accumulation = 1;  // k: micro-batches in a step
+  int64_t seq_len = 0;       // T that the files must have been prepared for; 0: whatever they have
+  bool shuffle = true;       // false: file order; packed rows in the order of their first documents
+  uint64_t seed = 42;
+  LossNormalization normalization = LossNormalization::huggingface;
+  int32_t pad_token = 0;
+};
+
+// What one optimizer step reads. The last window of an epoch may have fewer micro-batches and rows.
+struct Window {
+  int64_t step = 0;
+  int64_t epoch = 0;
+  int64_t first_row = 0;      // place in the epoch's order
+  int64_t rows = 0;           // real ones, ≤ B · k
+  int64_t micro_batches = 0;  // ≤ k
+  int64_t label_count = 0;    // what the summed loss is divided by; 0 if the window has no label
+  int64_t target_count = 0;   // tokens that are really predicted
+  int64_t longest_row = 0;    // tokens: a batch may be cut to this length
+};
+
+// Spans of the caller, row-major, all written by Loader::fill. T here is `seq_len`, or the files' if 0; at least the longest
+// row's tokens.
+struct BatchBuffers {
+  int64_t seq_len = 0;
+  std::span<int32_t> tokens;          // [B, T]; padding is pad_token
+  std::span<int32_t> positions;       // [B, T]; 0 at the start of each document
+  std::span<int32_t> document_start;  // [B, T]; t of the first token of this token's document; padding is a document
+  std::span<int32_t> target_rows;     // [B·T]; ascending m = b·T + t whose next token is predicted; 0 beyond the targets
+  std::span<int32_t> target_tokens;   // [B·T]; the token to predict at each of them; 0 beyond
+};
+
+struct MicroBatchCounts {
+  int64_t targets = 0;  // valid entries of target_rows and target_tokens
+  int64_t tokens = 0;   // real ones
+  int64_t rows = 0;     // real ones
+};
+
+class Loader {
+ public:
+  // Opens what prepare_dataset wrote. Throws Error if files are missing, damaged, of two runs, or of another seq_len.
+  Loader(const std::filesystem::path& directory, const LoaderOptions& options);
+  Loader(Loader&&) noexcept;
+  Loader& operator=(Loader&&) noexcept;
+  ~Loader();
+
+  const DatasetSummary& summary() const { return summary_; }
+  int64_t rows() const { return summary_.rows; }
+  int64_t seq_len() const { return summary_.seq_len; }
+
+  // The highest token id in the files; must be below the model's vocabulary.
+  int32_t highest_token() const { return highest_token_; }
+
+  // ceil(ceil(rows / B) / k); at least 1.
+  int64_t steps_per_epoch() const;
+
+  // What step `step` (from 0, through all epochs) reads. Reads the sizes of its rows, no token.
+  Window window(int64_t step);
+
+  // Fills the buffers for micro-batch `micro_batch` (0 … micro_batches - 1) of `window`; missing rows are padding. Throws
+  // Error if a buffer has the wrong size, a row is longer than T or the files turn out damaged.
+  MicroBatchCounts fill(const Window& window, int64_t micro_batch, const BatchBuffers& buffers);
+
+ private:
+  struct Line;
+
+  RowRecord row_at(int64_t epoch, int64_t place) const;
+  int64_t fill_row(const RowRecord& row, const Line& line, MicroBatchCounts& counts, const BatchBuffers& buffers);
+  void check(const BatchBuffers& buffers, int64_t seq_len) const;
+
+  LoaderOptions options_;
+  InputFile token_file_, row_file_;
+  DatasetSummary summary_;
+  int32_t highest_token_ = -1;
+  int64_t all_tokens_ = 0;
+  std::vector<DocumentRecord> documents_;  // [most documents in a row]
+  std::vector<uint32_t> encoded_;          // [T]: one document as it stands in the file
+};
+
+}  // namespace snug

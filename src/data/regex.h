@@ -1,0 +1,45 @@
+#pragma once
+// A compiled regular expression over UTF-8 (PCRE2, JIT), written in the dialect of tokenizer.json, which is Oniguruma's.
+// What the two dialects read differently is rewritten or refused by name, never guessed. Character classes follow the
+// Unicode version of PCRE2 (14 in Debian 12): letters that are younger count as none.
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace snug {
+
+class Regex {
+ public:
+  // `where` names the field in errors. Throws Error if the expression cannot be read or means something else in PCRE2.
+  Regex(std::string_view pattern, const std::string& where);
+
+  // The expression that matches exactly `text` (not empty).
+  static Regex literal(std::string_view text, const std::string& where);
+
+  struct Match {
+    size_t begin = 0, end = 0;  // bytes
+    bool found = false;
+  };
+
+  // The first match in `text` (valid UTF-8) that starts at byte `from` or later; what stands before is seen by look-behind.
+  // Throws Error if matching needs too much work or memory. Not for two threads at once.
+  Match find(std::string_view text, size_t from) const;
+
+ private:
+  struct Compiled;
+  struct Deleter {
+    void operator()(Compiled* compiled) const;
+  };
+  Regex() = default;
+  void compile(std::string_view pattern, unsigned options, const std::string& where);
+
+  std::unique_ptr<Compiled, Deleter> compiled_;
+  std::string where_;
+};
+
+// The PCRE2 spelling of an Oniguruma expression; throws Error as the constructor does. Shown for tests.
+std::string translate_oniguruma(std::string_view pattern, const std::string& where);
+
+}  // namespace snug

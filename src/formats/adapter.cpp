@@ -1,0 +1,181 @@
+#include "formats/adapter.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "formats/file.h"
+#include "model/json.h"
+
+namespace snug {
+
+namespace dom = simdjson::dom;
+
+namespace {
+
+constexpr std::string_view kPrefix = "base_model.model.";
+constexpr int64_t kLargestRank = 1 << 20;
+
+// Whatever they hold, applying the adapter computes the same.
+constexpr auto kHarmless = std::to_array<std::string_view>({
+    "auto_mapping",
+    "base_model_name_or_path",
+    "inference_mode",
+    "megatron_core",
+    "peft_version",
+    "qalora_group_size",
+    "revision",
+    "runtime_config",
+    "lora_ga_config",
+    "ensure_weight_tying",
+    "merge_weights",
+});
+
+std::vector<std::string> string_list(std::string_view name, dom::element value, const std::string& where) {
+  std::vector<std::string> items;
+  if (value.is_null()) return items;
+  for (const dom::element item : json_array(name, value, where)) items.push_back(json_string(name, item, where));
+  return items;
+}
+
+void read_target_modules(AdapterConfig& config, dom::element value, const std::string& where) {
+  if (value.is_string()) {
+    throw Error("target_modules is a regular expression, which is not supported", where,
+                "list the modules: [\"q_proj\", \"v_proj\"]");
+  }
+  config.target_modules = string_list("target_modules", value, where);
+}
+
+void read_init(dom::element value, const std::string& where) {
+  // Some initializations (pissa, olora, corda, eva, loftq) change the base weights, which the adapter then relies on.
+  const bool plain = value.is_bool() || value.is_null() || (value.is_string() && std::string_view(value) == "gaussian");
+  if (!plain) throw Error(fmt::format("init_lora_weights {} is not supported", json_excerpt(value)), where);
+}
+
+}  // namespace
+
+bool AdapterConfig::targets(std::string_view module_path) const {
+  return std::any_of(target_modules.begin(), target_modules.end(), [&](const std::string& target) {
+    return module_path == target || (module_path.size() > target.size() && module_path.ends_with(target) &&
+                                     module_path[module_path.size() - target.size() - 1] == '.');
+  });
+}
+
+std::string format_adapter_config(const AdapterConfig& config) {
+  const auto null_if_empty = [](const auto& value) {
+    return value.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(value);
+  };
+  const double alpha = config.lora_alpha;
+  const bool whole = alpha == std::floor(alpha) && std::abs(alpha) < 1e15;
+  nlohmann::ordered_json json;
+  json["alpha_pattern"] = nlohmann::ordered_json::object();
+  json["auto_mapping"] = nullptr;
+  json["base_model_name_or_path"] = null_if_empty(config.base_model);
+  json["bias"] = "none";
+  json["fan_in_fan_out"] = false;
+  json["inference_mode"] = true;
+  json["init_lora_weights"] = true;
+  json["layers_pattern"] = nullptr;
+  json["layers_to_transform"] = nullptr;
+  json["lora_alpha"] = whole ? nlohmann::ordered_json(static_cast<int64_t>(alpha)) : nlohmann::ordered_json(alpha);
+  json["lora_dropout"] = config.lora_dropout;
+  json["modules_to_save"] = null_if_empty(config.modules_to_save);
+  json["peft_type"] = "LORA";
+  json["r"] = config.r;
+  json["rank_pattern"] = nlohmann::ordered_json::object();
+  json["revision"] = nullptr;
+  json["target_modules"] = config.target_modules;
+  json["task_type"] = "CAUSAL_LM";
+  json["use_dora"] = false;
+  json["use_rslora"] = false;
+  return json.dump(2) + "\n";
+}
+
+AdapterConfig parse_adapter_config(std::string_view text, const std::string& where) {
+  const JsonDocument document(text, where);
+  const dom::object root = document.root_object();
+  const auto has = [&](std::string_view name) { return root.at_key(name).error() == simdjson::SUCCESS; };
+  if (has("fine_tune_type") && has("lora_parameters")) {
+    throw Error("this is an adapter of mlx-lm, whose layout differs from PEFT's", where, "convert it to PEFT's format");
+  }
+  for (const std::string_view name : {"peft_type", "r", "lora_alpha", "target_modules"}) {
+    if (!has(name)) throw Error(fmt::format("'{}' is missing", name), where, "this is not a LoRA adapter of PEFT");
+  }
+  AdapterConfig config;
+  for (const auto [name, value] : root) {
+    if (name == "peft_type") {
+      if (const std::string type = json_string(name, value, where); type != "LORA")
+        throw Error(fmt::format("peft_type '{}' is not supported", type), where, "supported: LORA");
+    } else if (name == "r") {
+      config.r = json_integer(name, value, 1, kLargestRank, where);
+    } else if (name == "lora_alpha") {
+      config.lora_alpha = json_number(name, value, where);
+    } else if (name == "lora_dropout") {
+      config.lora_dropout = value.is_null() ? 0.0 : json_number(name, value, where);
+    } else if (name == "target_modules") {
+      read_target_modules(config, value, where);
+    } else if (name == "modules_to_save") {
+      config.modules_to_save = string_list(name, value, where);
+    } else if (name == "task_type") {
+      if (!value.is_null() && json_string(name, value, where) != "CAUSAL_LM")
+        throw Error(fmt::format("task_type {} is not supported", json_excerpt(value)), where, "supported: CAUSAL_LM");
+    } else if (name == "bias") {
+      if (!value.is_null() && json_string(name, value, where) != "none")
+        throw Error(fmt::format("bias {} is not supported", json_excerpt(value)), where, "supported: none");
+    } else if (name == "init_lora_weights") {
+      read_init(value, where);
+    } else if (name == "base_model_name_or_path") {
+      if (!value.is_null()) config.base_model = json_string(name, value, where);
+    } else if (std::find(kHarmless.begin(), kHarmless.end(), name) == kHarmless.end() && !json_is_off(value)) {
+      throw Error(fmt::format("{} is not supported by this program", name), where,
+                  "the adapter would not compute what it was trained for");
+    }
+  }
+  if (config.target_modules.empty() && config.modules_to_save.empty()) throw Error("target_modules is empty", where);
+  return config;
+}
+
+AdapterConfig read_adapter_config(const std::filesystem::path& directory) {
+  const std::filesystem::path path = directory / "adapter_config.json";
+  std::error_code error;
+  if (!std::filesystem::exists(path, error))
+    throw Error("there is no adapter_config.json here", directory.string(), "give a directory that PEFT or snug saved");
+  return parse_adapter_config(read_text_file(path, int64_t{16} << 20), path.string());
+}
+
+std::string lora_a_name(std::string_view module_path) { return fmt::format("{}{}.lora_A.weight", kPrefix, module_path); }
+std::string lora_b_name(std::string_view module_path) { return fmt::format("{}{}.lora_B.weight", kPrefix, module_path); }
+std::string lora_embedding_a_name(std::string_view module_path) {
+  return fmt::format("{}{}.lora_embedding_A", kPrefix, module_path);
+}
+std::string lora_embedding_b_name(std::string_view module_path) {
+  return fmt::format("{}{}.lora_embedding_B", kPrefix, module_path);
+}
+std::string saved_module_name(std::string_view module_path) { return fmt::format("{}{}.weight", kPrefix, module_path); }
+
+std::optional<AdapterTensor> parse_adapter_tensor_name(std::string_view name) {
+  if (!name.starts_with(kPrefix)) return std::nullopt;
+  name.remove_prefix(kPrefix.size());
+  struct Ending {
+    std::string_view text;
+    AdapterPart part;
+  };
+  constexpr auto kEndings = std::to_array<Ending>({
+      {".lora_A.weight", AdapterPart::lora_a},
+      {".lora_B.weight", AdapterPart::lora_b},
+      {".lora_embedding_A", AdapterPart::embedding_a},
+      {".lora_embedding_B", AdapterPart::embedding_b},
+      {".weight", AdapterPart::saved_module},  // last: the others end in it too
+  });
+  for (const Ending& ending : kEndings) {
+    if (!name.ends_with(ending.text) || name.size() == ending.text.size()) continue;
+    return AdapterTensor{std::string(name.substr(0, name.size() - ending.text.size())), ending.part};
+  }
+  return std::nullopt;
+}
+
+}  // namespace snug

@@ -1,0 +1,93 @@
+#include "formats/safetensors_writer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "base/checked.h"
+#include "base/error.h"
+
+namespace snug {
+
+namespace {
+
+std::vector<TensorEntry> in_file_order(const std::vector<TensorToWrite>& tensors, const std::string& where) {
+  std::vector<TensorEntry> entries;
+  for (const TensorToWrite& tensor : tensors) {
+    TensorEntry entry{.name = tensor.name, .stored = &stored_type_of(tensor.dtype), .shape = tensor.shape};
+    if (std::any_of(entry.shape.begin(), entry.shape.end(), [](int64_t dimension) { return dimension < 0; })) {
+      throw Error(fmt::format("tensor '{}' has a negative dimension", entry.name), where);
+    }
+    if (entry.name == "__metadata__") throw Error("'__metadata__' cannot name a tensor", where);
+    entry.bytes = checked_mul(entry.elements(), size_of(tensor.dtype));
+    entries.push_back(std::move(entry));
+  }
+  std::sort(entries.begin(), entries.end(), [](const TensorEntry& a, const TensorEntry& b) {
+    return a.stored->rank != b.stored->rank ? a.stored->rank > b.stored->rank : a.name < b.name;
+  });
+  std::vector<std::string_view> names;
+  for (const TensorEntry& entry : entries) names.push_back(entry.name);
+  std::sort(names.begin(), names.end());
+  const auto twice = std::adjacent_find(names.begin(), names.end());
+  if (twice != names.end()) throw Error(fmt::format("tensor '{}' is given twice", *twice), where);
+  int64_t offset = 0;
+  for (TensorEntry& entry : entries) {
+    entry.offset = offset;
+    offset = checked_add(offset, entry.bytes);
+  }
+  return entries;
+}
+
+}  // namespace
+
+SafetensorsWriter::SafetensorsWriter(std::filesystem::path path, const std::vector<TensorToWrite>& tensors,
+                                     const std::map<std::string, std::string>& metadata)
+    : path_(std::move(path)), tensors_(in_file_order(tensors, path_.string())) {
+  const std::string header = format_safetensors_header(tensors_, metadata);
+  const auto length = static_cast<int64_t>(header.size());
+  if (length > kLargestSafetensorsHeader)
+    throw Error(fmt::format("a header of {} bytes is too long", length), path_.string());
+  for (const TensorEntry& entry : tensors_) data_bytes_ += entry.bytes;  // checked above
+  header_bytes_ = 8 + length;
+  fd_ = open_to_write(path_);
+  const auto prefix = std::bit_cast<std::array<std::byte, 8>>(static_cast<uint64_t>(length));
+  for (const std::span<const std::byte> part : {std::span<const std::byte>(prefix), std::as_bytes(std::span(header))}) {
+    write_all(fd_.get(), part, path_);
+    checksum_.update(part);
+  }
+  // Offsets in the file from here on.
+  for (TensorEntry& entry : tensors_) entry.offset += header_bytes_;
+}
+
+void SafetensorsWriter::write(std::span<const std::byte> bytes) {
+  const auto count = static_cast<int64_t>(bytes.size());
+  if (!fd_) throw Error("the file is already finished", path_.string());
+  if (count > data_bytes_ - written_) {
+    throw Error(fmt::format("{} bytes more than the {} of the tensors", count - (data_bytes_ - written_), data_bytes_),
+                path_.string());
+  }
+  write_all(fd_.get(), bytes, path_);
+  checksum_.update(bytes);
+  written_ += count;
+}
+
+FileSum SafetensorsWriter::finish() {
+  if (written_ != data_bytes_) {
+    throw Error(fmt::format("{} of {} bytes were written", written_, data_bytes_), path_.string());
+  }
+  sync_file(fd_.get(), path_);
+  fd_.reset();
+  return {file_bytes(), checksum_.value()};
+}
+
+int64_t safetensors_file_bytes(const std::vector<TensorToWrite>& tensors,
+                               const std::map<std::string, std::string>& metadata) {
+  const std::vector<TensorEntry> entries = in_file_order(tensors, "");
+  int64_t bytes = 8 + static_cast<int64_t>(format_safetensors_header(entries, metadata).size());
+  for (const TensorEntry& entry : entries) bytes = checked_add(bytes, entry.bytes);
+  return bytes;
+}
+
+}  // namespace snug

@@ -1,0 +1,167 @@
+// Attention forward: blocks of queries walk over blocks of keys with a running softmax (Dao et al., FlashAttention, 2022).
+// Everything is transposed: a vector holds one number of neighbouring queries, so that maxima, sums and masks need no work
+// across lanes. A block of queries is a row of panels, each with one vector pair of queries; key and value blocks are shared
+// by them.
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/attention.cpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+
+#include "kernels/cpu/attention_parts.h"
+#include "kernels/cpu/highway_targets.h"
+#include "kernels/cpu/parallel.h"
+#include "kernels/cpu/storage.h"
+#include "kernels/kernels.h"
+
+#include "hwy/foreach_target.h"
+
+#include "kernels/cpu/attention_mask.h"
+#include "kernels/cpu/attention_moves.h"
+#include "kernels/cpu/attention_tile.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace snug::kernels::HWY_NAMESPACE {
+
+// Folds the scores of `keys` keys into the panel's maximum and sum, leaves exp(score - maximum) in their place and rescales
+// what `out` [D, panel] holds.
+template <bool MASKED>
+HWY_INLINE void fold_softmax(const Visible& visible, int64_t keys, float* scores, float* highest, float* total, float* out,
+                             int64_t head_size) {
+  using Lanes = HighwayLanes;
+  constexpr int kVectors = kTileCols / Lanes::kWidth;
+  constexpr float kLog2E = 1.44269504F;
+  const hn::ScalableTag<float> tag;
+  Lanes::Vec high[kVectors], sum[kVectors], offset[kVectors];
+  for (int v = 0; v < kVectors; ++v) high[v] = Lanes::whole(highest + v * Lanes::kWidth);
+  for (int64_t key = 0; key < keys; ++key) {
+    SNUG_UNROLL for (int v = 0; v < kVectors; ++v) {
+      float* at = scores + key * kTileCols + v * Lanes::kWidth;
+      auto score = Lanes::whole(at);
+      if constexpr (MASKED) {
+        score = hn::IfThenElse(visible.mask(key, v), score, hn::Neg(hn::Inf(tag)));
+        Lanes::store_whole(score, at);
+      }
+      high[v] = Lanes::max(high[v], score);
+    }
+  }
+  bool moved = false;
+  for (int v = 0; v < kVectors; ++v) {
+    const auto before = Lanes::whole(highest + v * Lanes::kWidth);
+    const auto shrink = Lanes::exp2(Lanes::mul(Lanes::sub(before, high[v]), Lanes::set(kLog2E)));
+    moved = moved || !hn::AllTrue(tag, hn::Eq(before, high[v]));
+    Lanes::store_whole(high[v], highest + v * Lanes::kWidth);
+    offset[v] = Lanes::mul(high[v], Lanes::set(kLog2E));
+    sum[v] = Lanes::mul(Lanes::whole(total + v * Lanes::kWidth), shrink);
+    high[v] = shrink;
+  }
+  for (int64_t key = 0; key < keys; ++key) {
+    SNUG_UNROLL for (int v = 0; v < kVectors; ++v) {
+      float* at = scores + key * kTileCols + v * Lanes::kWidth;
+      const auto share = Lanes::exp2(hn::MulSub(Lanes::whole(at), Lanes::set(kLog2E), offset[v]));
+      Lanes::store_whole(share, at);
+      sum[v] = Lanes::add(sum[v], share);
+    }
+  }
+  for (int v = 0; v < kVectors; ++v) Lanes::store_whole(sum[v], total + v * Lanes::kWidth);
+  if (!moved) return;
+  for (int64_t d = 0; d < head_size; ++d) {
+    for (int v = 0; v < kVectors; ++v) {
+      float* at = out + d * kTileCols + v * Lanes::kWidth;
+      Lanes::store_whole(Lanes::mul(Lanes::whole(at), high[v]), at);
+    }
+  }
+}
+
+// One block of queries of one head.
+void attention_block(const Attention& op, float* workspace, int64_t b, int64_t h, int64_t first_query) {
+  const int64_t head_size = op.head_size;
+  const int64_t kv = h / (op.heads / op.kv_heads);
+  const ForwardParts parts(op.cut.rows, op.cut.cols, head_size);
+  float* const queries = workspace + parts.queries;
+  float* const out = workspace + parts.out;
+  float* const keys = workspace + parts.keys;
+  float* const values = workspace + parts.values;
+  float* const scores = workspace + parts.scores;
+  float* const highest = workspace + parts.highest;
+  float* const total = workspace + parts.total;
+  auto* const start = reinterpret_cast<int32_t*>(workspace + parts.start);
+
+  const int64_t rows = std::min(op.cut.rows, op.seq_len - first_query);
+  const int64_t padded_rows = padded_to(rows, kTileCols);
+  const int64_t q_step = op.heads * head_size;
+  const int64_t q_at = ((b * op.seq_len + first_query) * op.heads + h) * head_size;
+  widen(op.q, q_at, q_step, rows, head_size, op.scale, out, head_size);  // `out` is free until the first product
+  std::fill_n(out + rows * head_size, (padded_rows - rows) * head_size, 0.0F);
+  for (int64_t p = 0; p < padded_rows; p += kTileCols)
+    transpose(out + p * head_size, head_size, kTileCols, head_size, queries + p * head_size, kTileCols);
+  std::fill_n(out, padded_rows * head_size, 0.0F);
+  std::fill_n(highest, padded_rows, -1e30F);
+  std::fill_n(total, padded_rows, 0.0F);
+  const int32_t first_key = read_starts(op.document_start + b * op.seq_len + first_query, rows, padded_rows, start);
+
+  const int64_t kv_step = op.kv_heads * head_size;
+  for (int64_t key = first_key / op.cut.cols * op.cut.cols; key < first_query + rows; key += op.cut.cols) {
+    const int64_t cols = std::min(op.cut.cols, first_query + rows - key);
+    const int64_t kv_at = ((b * op.seq_len + key) * op.kv_heads + kv) * head_size;
+    widen(op.k, kv_at, kv_step, cols, head_size, 1.0F, keys, head_size);
+    widen(op.v, kv_at, kv_step, cols, head_size, 1.0F, values, head_size);
+    for (int64_t p = 0; p < padded_rows; p += kTileCols) {
+      const Visible visible(start + p, first_query + p, key);
+      const int64_t seen = visible.keys(cols);
+      if (seen == 0) continue;
+      const TileC to_out = {out + p * head_size, kTileCols};
+      product({keys, head_size, 1}, {queries + p * head_size, kTileCols}, {scores, kTileCols}, seen, kTileCols, head_size,
+              false);
+      if (visible.all(seen)) {
+        fold_softmax<false>(visible, seen, scores, highest + p, total + p, to_out.data, head_size);
+      } else {
+        fold_softmax<true>(visible, seen, scores, highest + p, total + p, to_out.data, head_size);
+      }
+      product({values, 1, head_size}, {scores, kTileCols}, to_out, head_size, kTileCols, seen, true);
+    }
+  }
+
+  for (int64_t p = 0; p < padded_rows; p += kTileCols) {
+    float* panel = out + p * head_size;
+    for (int64_t q = 0; q < kTileCols; q += HighwayLanes::kWidth) {
+      const auto share = HighwayLanes::div(HighwayLanes::set(1.0F), HighwayLanes::whole(total + p + q));
+      for (int64_t d = 0; d < head_size; ++d) {
+        float* at = panel + d * kTileCols + q;
+        HighwayLanes::store_whole(HighwayLanes::mul(HighwayLanes::whole(at), share), at);
+      }
+    }
+    transpose(panel, kTileCols, head_size, kTileCols, queries + p * head_size, head_size);
+  }
+  narrow(queries, rows, head_size, op.out, q_at, q_step);
+  float* const lse = op.lse + (b * op.heads + h) * op.seq_len + first_query;
+  for (int64_t q = 0; q < rows; ++q) lse[q] = highest[q] + std::log(total[q]);
+}
+
+}  // namespace snug::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace snug::kernels {
+
+HWY_EXPORT(attention_block);
+
+void attention(const Attention& op) {
+  const int64_t part = ForwardParts(op.cut.rows, op.cut.cols, op.head_size).floats;
+  require_storage({op.q.dtype, op.k.dtype, op.v.dtype, op.out.dtype});
+  require_workspace(op.workspace, op.cut.threads * part * static_cast<int64_t>(sizeof(float)), "attention");
+  auto* const workspace = static_cast<float*>(op.workspace.data);
+  const int64_t blocks = (op.seq_len + op.cut.rows - 1) / op.cut.rows;
+  // Later blocks see more keys: they come first, so that the last units are short.
+  for_units(op.cut.threads, op.batch * op.heads * blocks, [&](int32_t worker, int64_t unit) {
+    const int64_t block = blocks - 1 - unit % blocks;
+    const int64_t b = unit / blocks / op.heads;
+    const int64_t h = unit / blocks % op.heads;
+    HWY_DYNAMIC_DISPATCH(attention_block)(op, workspace + worker * part, b, h, block * op.cut.rows);
+  });
+}
+
+}  // namespace snug::kernels
+#endif  // HWY_ONCE

@@ -1,0 +1,265 @@
+// Attention backward (Dao et al., FlashAttention, 2022, algorithm 4), transposed like the forward pass: scores are computed
+// again from q, k and lse, one block of queries by one block of keys at a time.
+//
+// How work is split: a unit is one (sequence, key/value head), with all query heads of its group. A team of threads works on
+// a unit, and threads / team units go on at once; each member owns every team-th block of keys, hence its rows of d_k and
+// d_v, which it sums over heads and queries in one order. After a round of query blocks the team meets and adds the members'
+// shares of d_q in the order of members. Team and round follow from the shape and cut.threads, so the same cut gives the
+// same bits.
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/attention_backward.cpp"
+
+#include <algorithm>
+#include <cstdint>
+
+#include "kernels/cpu/attention_parts.h"
+#include "kernels/cpu/highway_targets.h"
+#include "kernels/cpu/parallel.h"
+#include "kernels/cpu/storage.h"
+#include "kernels/kernels.h"
+
+#include "hwy/foreach_target.h"
+
+#include "kernels/cpu/attention_mask.h"
+#include "kernels/cpu/attention_moves.h"
+#include "kernels/cpu/attention_tile.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace snug::kernels::HWY_NAMESPACE {
+
+// delta[q] = sum over d of d_out[q, d] * out[q, d].
+template <class T>
+HWY_INLINE void row_products(const float* d_out, int64_t d_step, const T* out, int64_t out_step, int64_t rows, int64_t cols,
+                             float* delta) {
+  using Lanes = HighwayLanes;
+  for (int64_t q = 0; q < rows; ++q) {
+    auto sum = Lanes::set(0.0F);
+    for (int64_t d = 0; d < cols; d += Lanes::kWidth)
+      sum = Lanes::fma(Lanes::load(d_out + q * d_step, d, cols), Lanes::load(out + q * out_step, d, cols), sum);
+    delta[q] = Lanes::sum(sum);
+  }
+}
+
+// scores -> p = exp(score - lse), d_scores (d_out . v) -> p * (d_scores - delta), for `keys` keys of a panel; hidden ones
+// are 0.
+template <bool MASKED>
+HWY_INLINE void softmax_gradient(const Visible& visible, int64_t keys, float* scores, float* d_scores, int64_t step,
+                                 const float* lse, const float* delta) {
+  using Lanes = HighwayLanes;
+  constexpr int kVectors = kTileCols / Lanes::kWidth;
+  constexpr float kLog2E = 1.44269504F;
+  Lanes::Vec offset[kVectors], shift[kVectors];
+  for (int v = 0; v < kVectors; ++v) {
+    offset[v] = Lanes::mul(Lanes::whole(lse + v * Lanes::kWidth), Lanes::set(kLog2E));
+    shift[v] = Lanes::whole(delta + v * Lanes::kWidth);
+  }
+  for (int64_t key = 0; key < keys; ++key) {
+    SNUG_UNROLL for (int v = 0; v < kVectors; ++v) {
+      float* at = scores + key * step + v * Lanes::kWidth;
+      float* d_at = d_scores + key * step + v * Lanes::kWidth;
+      auto share = Lanes::exp2(hn::MulSub(Lanes::whole(at), Lanes::set(kLog2E), offset[v]));
+      if constexpr (MASKED) share = hn::IfThenElseZero(visible.mask(key, v), share);
+      Lanes::store_whole(share, at);
+      Lanes::store_whole(Lanes::mul(share, Lanes::sub(Lanes::whole(d_at), shift[v])), d_at);
+    }
+  }
+}
+
+// One block of queries of one head against the key blocks of one member of the team. Adds to d_k and d_v; leaves the
+// member's share of d_q, transposed, in d_queries.
+void attention_backward_block(const AttentionBackward& op, const BackwardParts& parts, float* workspace, float* d_queries,
+                              int64_t b, int64_t h, int64_t first_query, int64_t member, int64_t team) {
+  const int64_t head_size = op.head_size;
+  const int64_t kv = h / (op.heads / op.kv_heads);
+  float* const queries = workspace + parts.queries;
+  float* const d_out = workspace + parts.d_out;
+  float* const query_rows = workspace + parts.query_rows;
+  float* const d_out_rows = workspace + parts.d_out_rows;
+  float* const keys = workspace + parts.keys;
+  float* const values = workspace + parts.values;
+  float* const scores = workspace + parts.scores;
+  float* const d_scores = workspace + parts.d_scores;
+  float* const lse = workspace + parts.lse;
+  float* const delta = workspace + parts.delta;
+  auto* const start = reinterpret_cast<int32_t*>(workspace + parts.start);
+
+  const int64_t rows = std::min(op.cut.rows, op.seq_len - first_query);
+  const int64_t padded_rows = padded_to(rows, kTileCols);
+  const int64_t step = parts.rows;  // of scores and d_scores
+  const int64_t q_step = op.heads * head_size;
+  const int64_t q_at = ((b * op.seq_len + first_query) * op.heads + h) * head_size;
+  widen(op.q, q_at, q_step, rows, head_size, op.scale, query_rows, parts.head);
+  widen(In{op.d_out, DType::f32}, q_at, q_step, rows, head_size, 1.0F, d_out_rows, parts.head);
+  std::fill_n(query_rows + rows * parts.head, (padded_rows - rows) * parts.head, 0.0F);
+  std::fill_n(d_out_rows + rows * parts.head, (padded_rows - rows) * parts.head, 0.0F);
+  for (int64_t p = 0; p < padded_rows; p += kTileCols) {
+    transpose(query_rows + p * parts.head, parts.head, kTileCols, head_size, queries + p * head_size, kTileCols);
+    transpose(d_out_rows + p * parts.head, parts.head, kTileCols, head_size, d_out + p * head_size, kTileCols);
+  }
+  if (op.out.dtype == DType::bf16) {
+    row_products(d_out_rows, parts.head, static_cast<const Bf16*>(op.out.data) + q_at, q_step, rows, head_size, delta);
+  } else {
+    row_products(d_out_rows, parts.head, static_cast<const float*>(op.out.data) + q_at, q_step, rows, head_size, delta);
+  }
+  std::fill_n(delta + rows, padded_rows - rows, 0.0F);
+  std::copy_n(op.lse + (b * op.heads + h) * op.seq_len + first_query, rows, lse);
+  std::fill_n(lse + rows, padded_rows - rows, 0.0F);
+  std::fill_n(d_queries, padded_rows * head_size, 0.0F);
+  const int32_t first_key = read_starts(op.document_start + b * op.seq_len + first_query, rows, padded_rows, start);
+
+  const int64_t kv_step = op.kv_heads * head_size;
+  const int64_t last_block = (first_query + rows - 1) / op.cut.cols;
+  for (int64_t block = first_key / op.cut.cols; block <= last_block; ++block) {
+    if (block % team != member) continue;
+    const int64_t key = block * op.cut.cols;
+    const int64_t cols = std::min(op.cut.cols, first_query + rows - key);
+    const int64_t kv_at = ((b * op.seq_len + key) * op.kv_heads + kv) * head_size;
+    widen(op.k, kv_at, kv_step, cols, head_size, 1.0F, keys, head_size);
+    widen(op.v, kv_at, kv_step, cols, head_size, 1.0F, values, head_size);
+    int64_t first = padded_rows, last = 0;  // panels that see any of these keys
+    for (int64_t p = 0; p < padded_rows; p += kTileCols) {
+      const Visible visible(start + p, first_query + p, key);
+      const int64_t seen = visible.keys(cols);
+      if (seen == 0 && first == padded_rows) continue;
+      first = std::min(first, p);
+      if (seen > 0) last = p + kTileCols;
+      const TileC to_scores = {scores + p, step}, to_d_scores = {d_scores + p, step};
+      const TileB from_queries = {queries + p * head_size, kTileCols}, from_d_out = {d_out + p * head_size, kTileCols};
+      product({keys, head_size, 1}, from_queries, to_scores, seen, kTileCols, head_size, false);
+      product({values, head_size, 1}, from_d_out, to_d_scores, seen, kTileCols, head_size, false);
+      if (visible.all(seen)) {
+        softmax_gradient<false>(visible, seen, to_scores.data, to_d_scores.data, step, lse + p, delta + p);
+      } else {
+        softmax_gradient<true>(visible, seen, to_scores.data, to_d_scores.data, step, lse + p, delta + p);
+      }
+      for (int64_t hidden = seen; hidden < cols; ++hidden) {
+        std::fill_n(to_scores.data + hidden * step, kTileCols, 0.0F);
+        std::fill_n(to_d_scores.data + hidden * step, kTileCols, 0.0F);
+      }
+      product({keys, 1, head_size}, {to_d_scores.data, step}, {d_queries + p * head_size, kTileCols}, head_size, kTileCols,
+              seen, true);
+    }
+    if (first >= last) continue;
+    const int64_t depth = last - first;
+    const TileB from_d_out = {d_out_rows + first * parts.head, parts.head},
+                from_queries = {query_rows + first * parts.head, parts.head};
+    product({scores + first, step, 1}, from_d_out, {op.d_v + kv_at, kv_step}, cols, head_size, depth, true);
+    product({d_scores + first, step, 1}, from_queries, {op.d_k + kv_at, kv_step}, cols, head_size, depth, true);
+  }
+}
+
+// Adds the team's shares of d_q for [first, last) of the head and writes them in rows. `d_queries` is the first member's,
+// the others' lie parts.floats apart.
+void attention_backward_queries(const AttentionBackward& op, const BackwardParts& parts, float* d_queries, int64_t team,
+                                int64_t b, int64_t h, int64_t first_query, int64_t first, int64_t last) {
+  using Lanes = HighwayLanes;
+  const int64_t rows = std::min(op.cut.rows, op.seq_len - first_query);
+  const auto scale = Lanes::set(op.scale);
+  for (int64_t p = 0; p < rows; p += kTileCols) {
+    float* const panel = d_queries + p * op.head_size;
+    for (int64_t at = first * kTileCols; at < last * kTileCols; at += Lanes::kWidth) {
+      auto sum = Lanes::whole(panel + at);
+      for (int64_t member = 1; member < team; ++member)
+        sum = Lanes::add(sum, Lanes::whole(panel + member * parts.floats + at));
+      Lanes::store_whole(Lanes::mul(sum, scale), panel + at);
+    }
+    float* const to = op.d_q + ((b * op.seq_len + first_query + p) * op.heads + h) * op.head_size + first;
+    transpose(panel + first * kTileCols, kTileCols, last - first, std::min(kTileCols, rows - p), to,
+              op.heads * op.head_size);
+  }
+}
+
+}  // namespace snug::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace snug::kernels {
+
+HWY_EXPORT(attention_backward_block);
+HWY_EXPORT(attention_backward_queries);
+
+namespace {
+
+void zero_keys(const AttentionBackward& op, int64_t b, int64_t kv) {
+  for (int64_t t = 0; t < op.seq_len; ++t) {
+    const int64_t at = ((b * op.seq_len + t) * op.kv_heads + kv) * op.head_size;
+    std::fill_n(op.d_k + at, op.head_size, 0.0F);
+    std::fill_n(op.d_v + at, op.head_size, 0.0F);
+  }
+}
+
+// One thread does a whole unit.
+void backward_alone(const AttentionBackward& op, const BackwardParts& parts, float* workspace) {
+  const int64_t group = op.heads / op.kv_heads;
+  for_units(op.cut.threads, op.batch * op.kv_heads, [&](int32_t worker, int64_t unit) {
+    const int64_t b = unit / op.kv_heads, kv = unit % op.kv_heads;
+    float* const own = workspace + worker * parts.floats;
+    float* const d_queries = own + parts.d_queries;
+    zero_keys(op, b, kv);
+    for (int64_t h = kv * group; h < (kv + 1) * group; ++h) {
+      for (int64_t query = 0; query < op.seq_len; query += op.cut.rows) {
+        HWY_DYNAMIC_DISPATCH(attention_backward_block)(op, parts, own, d_queries, b, h, query, 0, 1);
+        HWY_DYNAMIC_DISPATCH(attention_backward_queries)(op, parts, d_queries, 1, b, h, query, 0, op.head_size);
+      }
+    }
+  });
+}
+
+// One round of one head for every team: the members' key blocks, then the sums of d_q, each member a slice of the head.
+void team_round(const AttentionBackward& op, const BackwardParts& parts, float* workspace, int64_t team, int64_t first_unit,
+                int64_t g, int64_t first_query, int64_t last_query) {
+  const int64_t group = op.heads / op.kv_heads;
+  const auto each = [&](const auto& work) {
+    for_parts(op.cut.threads, op.cut.threads, 1, [&](int32_t thread, int64_t, int64_t) {
+      const int64_t unit = first_unit + thread / team;
+      const int64_t h = unit % op.kv_heads * group + g;
+      for (int64_t query = first_query; query < last_query; query += op.cut.rows) {
+        const int64_t at = parts.d_queries + (query - first_query) / op.cut.rows * parts.rows * op.head_size;
+        work(thread, at, unit / op.kv_heads, h, query);
+      }
+    });
+  };
+  each([&](int64_t thread, int64_t at, int64_t b, int64_t h, int64_t query) {
+    float* const own = workspace + thread * parts.floats;
+    HWY_DYNAMIC_DISPATCH(attention_backward_block)(op, parts, own, own + at, b, h, query, thread % team, team);
+  });
+  each([&](int64_t thread, int64_t at, int64_t b, int64_t h, int64_t query) {
+    const int64_t member = thread % team;
+    float* const first = workspace + (thread - member) * parts.floats + at;
+    HWY_DYNAMIC_DISPATCH(attention_backward_queries)
+    (op, parts, first, team, b, h, query, op.head_size * member / team, op.head_size * (member + 1) / team);
+  });
+}
+
+void backward_in_teams(const AttentionBackward& op, const BackwardParts& parts, float* workspace, int64_t team,
+                       int64_t round) {
+  const int64_t units = op.batch * op.kv_heads, group = op.heads / op.kv_heads;
+  for_parts(op.cut.threads, units, 1, [&](int32_t, int64_t begin, int64_t end) {
+    for (int64_t unit = begin; unit < end; ++unit) zero_keys(op, unit / op.kv_heads, unit % op.kv_heads);
+  });
+  const int64_t step = round * op.cut.rows;
+  for (int64_t unit = 0; unit < units; unit += op.cut.threads / team)
+    for (int64_t g = 0; g < group; ++g)
+      for (int64_t query = 0; query < op.seq_len; query += step)
+        team_round(op, parts, workspace, team, unit, g, query, std::min(op.seq_len, query + step));
+}
+
+}  // namespace
+
+void attention_backward(const AttentionBackward& op) {
+  const int64_t team = backward_team(op.batch * op.kv_heads, op.cut.threads);
+  const int64_t round = backward_round(op.cut.rows, op.seq_len, team);
+  const BackwardParts parts(op.cut.rows, op.cut.cols, op.head_size, round);
+  require_storage({op.q.dtype, op.k.dtype, op.v.dtype, op.out.dtype});
+  require_workspace(op.workspace, op.cut.threads * parts.floats * static_cast<int64_t>(sizeof(float)), "attention_backward");
+  auto* const workspace = static_cast<float*>(op.workspace.data);
+  if (team == 1) {
+    backward_alone(op, parts, workspace);
+  } else {
+    backward_in_teams(op, parts, workspace, team, round);
+  }
+}
+
+}  // namespace snug::kernels
+#endif  // HWY_ONCE

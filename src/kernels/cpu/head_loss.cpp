@@ -1,0 +1,265 @@
+// Output head and cross entropy, a chunk of target rows at a time. The hidden rows of a chunk are gathered; then, panel by panel of
+// the vocabulary, logits are multiplied out and, while they are in the caches, enter each row's running maximum and sum (Milakov
+// & Gimelshein, "Online normalizer calculation for softmax", 2018). For training a second walk over the panels turns logits
+// into gradients in place and multiplies them back. Each panel of logits is dense, so that every product has a dense result.
+// The last chunk is filled up with rows of zeros, which contribute nothing, so that all chunks are of one shape.
+//
+// workspace = [hidden chunk][low chunk][d_hidden chunk][d_low chunk][row statistics][panel of weights copied, or of d_logits
+// transposed][logits][oneDNN's scratchpad], 64-byte aligned; a part that is not needed has no bytes.
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "base/checked.h"
+#include "base/error.h"
+#include "kernels/cpu/pack.h"
+#include "kernels/cpu/product.h"
+#include "kernels/cpu/softmax_rows.h"
+#include "kernels/cpu/tiles.h"
+#include "kernels/kernels.h"
+
+namespace snug::kernels {
+namespace {
+
+constexpr int64_t kFloat = sizeof(float);
+
+// What is known of one row's logits so far.
+struct RowStatistics {
+  double sum = 0;  // of exp(logit - maximum)
+  float maximum = -std::numeric_limits<float>::infinity();
+  float target = 0;  // the target's logit
+  int32_t best = 0;  // the token of the maximum, the first if there are several
+};
+static_assert(sizeof(RowStatistics) == 24);
+
+// One of the matrices whose products with rows make logits: weight with hidden, low_weight with low.
+struct Factor {
+  In rows;                     // [M, inner]
+  In weight;                   // [V, inner]
+  float* d_rows = nullptr;     // [M, inner]
+  float* d_weight = nullptr;   // [V, inner]
+  int64_t inner = 0;           // 0: absent
+  bool adds = false;           // to the logits that are there
+  bool copied = false;         // the weights are not fp32
+  int64_t chunk_at = 0, d_chunk_at = 0;  // bytes into the workspace
+  std::array<Product*, 2> logits{}, back{}, gradient{};  // [last panel]
+};
+
+struct Plan {
+  std::array<Factor, 2> factors;
+  int64_t rows = 0, cols = 0;  // a chunk, a panel
+  bool trains = false;
+  int32_t threads = 1;
+  int64_t statistics_at = 0, panel_at = 0, logits_at = 0, scratch_at = 0;
+};
+
+void make_products(const HeadLoss& op, const Plan& plan, Factor& factor) {
+  for (int last = 0; last < 2; ++last) {
+    const int64_t end = op.vocabulary - (op.vocabulary - 1) / plan.cols * plan.cols;
+    ProductKey key{.m = plan.rows, .n = last != 0 ? end : plan.cols, .k = factor.inner, .b = Layout::transposed,
+                   .accumulate = factor.adds, .threads = plan.threads};
+    if (factor.copied) key.b = copied_layout();
+    factor.logits[last] = &product(key);
+    if (!plan.trains) continue;
+    key.k = std::exchange(key.n, factor.inner);
+    key.accumulate = true;
+    if (!factor.copied) key.b = Layout::plain;
+    factor.back[last] = &product(key);
+    if (factor.d_weight == nullptr) continue;
+    key.m = std::exchange(key.k, plan.rows);
+    key.b = Layout::plain;
+    factor.gradient[last] = &product(key);
+  }
+}
+
+Plan make_plan(const HeadLoss& op) {
+  Plan plan;
+  plan.rows = op.cut.rows > 0 ? op.cut.rows : align_up(op.rows, 16);
+  plan.cols = op.cut.cols > 0 ? std::min(op.cut.cols, op.vocabulary) : op.vocabulary;
+  plan.trains = op.d_hidden != nullptr;
+  plan.threads = std::max(op.cut.threads, 1);
+  plan.factors[0] = {.rows = op.hidden, .weight = op.weight, .d_rows = op.d_hidden, .d_weight = op.d_weight, .inner = op.cols};
+  plan.factors[1] = {.rows = op.low, .weight = op.low_weight, .d_rows = op.d_low, .d_weight = op.d_low_weight,
+                     .inner = op.rank, .adds = true};
+
+  int64_t bytes = 0;
+  const auto part = [&bytes](int64_t of) { return std::exchange(bytes, bytes + align_up(of, 64)); };
+  for (Factor& factor : plan.factors) factor.chunk_at = part(plan.rows * factor.inner * kFloat);
+  int64_t panel = 0;
+  int64_t scratch = 0;
+  for (Factor& factor : plan.factors) {
+    factor.copied = factor.weight.dtype != DType::f32;
+    if (plan.trains) factor.d_chunk_at = part(plan.rows * factor.inner * kFloat);
+    if (factor.inner == 0) continue;
+    if (factor.copied) panel = std::max(panel, copied_floats(copied_layout(), factor.inner, plan.cols));
+    if (factor.copied && plan.trains) panel = std::max(panel, copied_floats(copied_layout(), plan.cols, factor.inner));
+    if (plan.trains && factor.d_weight != nullptr) panel = std::max(panel, plan.rows * plan.cols);
+    make_products(op, plan, factor);
+    for (const auto& set : {factor.logits, factor.back, factor.gradient}) {
+      for (const Product* made : set) scratch = std::max(scratch, made != nullptr ? scratch_bytes(*made) : 0);
+    }
+  }
+  const int64_t held = plan.trains ? (op.vocabulary + plan.cols - 1) / plan.cols : 1;
+  plan.statistics_at = part(plan.rows * int64_t{sizeof(RowStatistics)});
+  plan.panel_at = part(panel * kFloat);
+  plan.logits_at = part(held * plan.rows * plan.cols * kFloat);
+  plan.scratch_at = bytes;
+  if (bytes + scratch > op.workspace.bytes) {
+    throw Error("the output head needs more workspace than the plan gives it", "", "use fewer threads");
+  }
+  return plan;
+}
+
+// The targets [first, first + count) of a call.
+class Chunk {
+ public:
+  Chunk(const HeadLoss& op, const Plan& plan, int64_t first, int64_t count)
+      : op_(op), plan_(plan), first_(first), count_(count), base_(static_cast<char*>(op.workspace.data)) {}
+
+  // Gathers the rows, multiplies them out; returns the sum of losses.
+  double forward() {
+    for (const Factor& factor : plan_.factors) gather(factor);
+    RowStatistics* const rows = statistics();
+    std::fill_n(rows, plan_.rows, RowStatistics{});
+    for (int64_t v = 0; v < op_.vocabulary; v += plan_.cols) {
+      for (const Factor& factor : plan_.factors) {
+        if (factor.inner == 0) continue;
+        run(*factor.logits[is_last(v)], part(factor.chunk_at), weights(factor, v, true), logits(v), part(plan_.scratch_at));
+      }
+#pragma omp parallel for num_threads(plan_.threads) schedule(static)
+      for (int64_t r = 0; r < count_; ++r) observe(rows[r], logits(v) + r * width(v), r, v);
+    }
+    double loss = 0;
+    for (int64_t r = 0; r < count_; ++r) {
+      loss += static_cast<double>(rows[r].maximum) + std::log(rows[r].sum) - static_cast<double>(rows[r].target);
+    }
+    return loss;
+  }
+
+  void predict() const {
+    for (int64_t r = 0; r < count_; ++r) op_.predictions[first_ + r] = statistics()[r].best;
+  }
+
+  void backward(double inverse_labels) {
+    for (const Factor& factor : plan_.factors) fill_zero(part(factor.d_chunk_at), plan_.rows * factor.inner, plan_.threads);
+    for (int64_t v = 0; v < op_.vocabulary; v += plan_.cols) {
+      differentiate(v, inverse_labels);
+      float* const scratch = part(plan_.scratch_at);
+      for (const Factor& factor : plan_.factors) {
+        if (factor.inner == 0) continue;
+        run(*factor.back[is_last(v)], logits(v), weights(factor, v, false), part(factor.d_chunk_at), scratch);
+      }
+      if (plan_.factors[0].d_weight == nullptr && plan_.factors[1].d_weight == nullptr) continue;
+      float* const turned = part(plan_.panel_at);  // d_logits^T; the weights there are no longer needed
+      copy_block({{logits(v)}, width(v), true, width(v), plan_.rows}, turned, plan_.threads);
+      for (const Factor& factor : plan_.factors) {
+        if (factor.d_weight == nullptr) continue;
+        run(*factor.gradient[is_last(v)], turned, part(factor.chunk_at), factor.d_weight + v * factor.inner, scratch);
+      }
+    }
+    for (const Factor& factor : plan_.factors) scatter(factor);
+  }
+
+ private:
+  float* part(int64_t offset) const { return reinterpret_cast<float*>(base_ + offset); }
+  RowStatistics* statistics() const { return reinterpret_cast<RowStatistics*>(base_ + plan_.statistics_at); }
+  int64_t width(int64_t v) const { return std::min(plan_.cols, op_.vocabulary - v); }
+  bool is_last(int64_t v) const { return v + plan_.cols >= op_.vocabulary; }
+  float* logits(int64_t v) const { return part(plan_.logits_at) + (plan_.trains ? v * plan_.rows : 0); }
+
+  // Panel v of the weights as the b of a product: [inner, width] for logits, [width, inner] for the way back.
+  const float* weights(const Factor& factor, int64_t v, bool for_logits) const {
+    const In panel = at(factor.weight, v * factor.inner);
+    if (!factor.copied) return static_cast<const float*>(panel.data);
+    const int64_t rows = for_logits ? factor.inner : width(v);
+    const int64_t cols = for_logits ? width(v) : factor.inner;
+    copy_operand({panel, factor.inner, for_logits, rows, cols}, copied_layout(), part(plan_.panel_at), plan_.threads);
+    return part(plan_.panel_at);
+  }
+
+  void gather(const Factor& factor) const {
+    const int64_t inner = factor.inner;
+    if (inner == 0) return;
+    float* const chunk = part(factor.chunk_at);
+#pragma omp parallel for num_threads(plan_.threads) schedule(static)
+    for (int64_t r = 0; r < plan_.rows; ++r) {
+      if (r < count_) {
+        copy_tile(at(factor.rows, op_.target_rows[first_ + r] * inner), inner, chunk + r * inner, inner, 1, inner);
+      } else {
+        std::fill_n(chunk + r * inner, inner, 0.0F);
+      }
+    }
+  }
+
+  void scatter(const Factor& factor) const {
+    if (factor.d_rows == nullptr) return;
+    const float* const chunk = part(factor.d_chunk_at);
+#pragma omp parallel for num_threads(plan_.threads) schedule(static)
+    for (int64_t r = 0; r < count_; ++r) {
+      std::copy_n(chunk + r * factor.inner, factor.inner, factor.d_rows + op_.target_rows[first_ + r] * factor.inner);
+    }
+  }
+
+  // Target r's logits [v, v + width) enter its statistics.
+  void observe(RowStatistics& row, const float* x, int64_t r, int64_t v) const {
+    const float most = max_of(x, width(v));
+    if (most > row.maximum) {
+      row.sum *= std::exp(static_cast<double>(row.maximum) - static_cast<double>(most));
+      row.maximum = most;
+      if (op_.predictions != nullptr) row.best = static_cast<int32_t>(v + (std::find(x, x + width(v), most) - x));
+    }
+    row.sum += static_cast<double>(sum_of_exp(x, width(v), row.maximum));
+    const int64_t token = op_.target_tokens[first_ + r] - v;
+    if (token >= 0 && token < width(v)) row.target = x[token];
+  }
+
+  // logits = (softmax - onehot) * inverse_labels, 0 in rows that fill up the chunk.
+  void differentiate(int64_t v, double inverse_labels) const {
+#pragma omp parallel for num_threads(plan_.threads) schedule(static)
+    for (int64_t r = 0; r < plan_.rows; ++r) {
+      float* const x = logits(v) + r * width(v);
+      if (r >= count_) {
+        std::fill_n(x, width(v), 0.0F);
+        continue;
+      }
+      const RowStatistics& row = statistics()[r];
+      exp_in_place(x, width(v), row.maximum, static_cast<float>(inverse_labels / row.sum));
+      const int64_t token = op_.target_tokens[first_ + r] - v;
+      if (token >= 0 && token < width(v)) x[token] -= static_cast<float>(inverse_labels);
+    }
+  }
+
+  const HeadLoss& op_;
+  const Plan& plan_;
+  int64_t first_, count_;
+  char* base_;
+};
+
+}  // namespace
+
+void prepare(const HeadLoss& op) { make_plan(op); }
+
+void head_loss(const HeadLoss& op) {
+  const Plan plan = make_plan(op);
+  const auto scalar = [&](Scalar name) -> double& { return op.scalars[static_cast<int>(name)]; };
+  const auto targets = static_cast<int64_t>(scalar(Scalar::target_count));
+  const double inverse_labels = scalar(Scalar::inverse_labels);
+  if (plan.trains) {
+    for (const Factor& factor : plan.factors) {
+      if (factor.d_rows != nullptr) fill_zero(factor.d_rows, op.rows * factor.inner, plan.threads);
+    }
+  }
+  double loss = 0;
+  for (int64_t first = 0; first < targets; first += plan.rows) {
+    Chunk chunk(op, plan, first, std::min(plan.rows, targets - first));
+    loss += chunk.forward();
+    if (op.predictions != nullptr) chunk.predict();
+    if (plan.trains) chunk.backward(inverse_labels);
+  }
+  scalar(Scalar::loss_sum) += loss * inverse_labels;
+}
+
+}  // namespace snug::kernels

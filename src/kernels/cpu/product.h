@@ -1,0 +1,40 @@
+#pragma once
+// One dense fp32 matrix product by oneDNN, created before step 0 and run without allocating: the primitive keeps no memory of its
+// own (user scratchpad) and the memory objects only have their pointers set. oneDNN's fast path (brgemm) wants every matrix
+// dense, so that a block of a wider matrix is copied first; `matmul.cpp` and `head_loss.cpp` see to that.
+// Products are run by one thread at a time.
+
+#include <compare>
+#include <cstdint>
+
+namespace snug::kernels {
+
+// How b[k, n] lies in memory: row-major; as [n, k]; or packed, in panels of kPanelCols columns, each [k rounded up to
+// kPanelDepth, kPanelCols] with zeros where b ends: what brgemm reads without a copy of its own.
+enum class Layout : int32_t { plain, transposed, packed };
+constexpr int64_t kPanelCols = 64;
+constexpr int64_t kPanelDepth = 16;
+
+// c[m, n] (+)= scale * a[m, k] b[k, n].
+struct ProductKey {
+  int64_t m = 0, n = 0, k = 0;
+  Layout b = Layout::plain;
+  bool accumulate = false;
+  float scale = 1.0F;
+  int32_t threads = 1;
+  auto operator<=>(const ProductKey&) const = default;
+};
+
+class Product;
+
+// The product of this shape, created at the first call for it. Throws Error if oneDNN cannot.
+Product& product(const ProductKey& shape);
+// Bytes `run` scribbles on; the pointer should be 64-byte aligned.
+int64_t scratch_bytes(const Product& product);
+void run(Product& product, const float* a, const float* b, float* c, void* scratch);
+// Products created so far.
+int64_t product_count();
+// How this machine wants a copied b: packed, or plain where oneDNN has no brgemm.
+Layout copied_layout();
+
+}  // namespace snug::kernels

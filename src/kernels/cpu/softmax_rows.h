@@ -1,0 +1,14 @@
+#pragma once
+// Softmax over one row of logits that comes in panels: what one thread does for one row of one panel.
+
+#include <cstdint>
+
+namespace snug::kernels {
+
+float max_of(const float* x, int64_t n);
+// Sum of exp(x[i] - shift).
+float sum_of_exp(const float* x, int64_t n, float shift);
+// x[i] = exp(x[i] - shift) * factor.
+void exp_in_place(float* x, int64_t n, float shift, float factor);
+
+}  // namespace snug::kernels

@@ -1,0 +1,279 @@
+#pragma once
+// The boundary between programs and hardware: one function for each op, taking one small struct of named arguments. A kernel
+// knows pointers, shapes, dtypes and its cut; it allocates nothing, keeps no state between calls and knows no model or plan.
+// `kernels/cpu`, `kernels/cuda` and `kernels/none` answer to these declarations. This header compiles as CUDA too.
+//
+// Letters: B sequences, T tokens a sequence, M = B*T rows, C hidden, F MLP width, V vocabulary, H query heads, K key/value
+// heads, D head size, R LoRA rank. Everything is row-major and dense. Arithmetic is fp32 whatever the storage dtype; storing
+// bf16 rounds to nearest even.
+
+#include <cstdint>
+
+#include "base/dtype.h"
+#include "base/scalars.h"
+
+namespace snug::kernels {
+
+// How an op is split. The same cut gives the same bits.
+struct Cut {
+  int32_t threads = 1;
+  int64_t rows = 0;   // rows of the result (or of the chunk) handled at a time; 0: all
+  int64_t cols = 0;   // columns of the result handled at a time (panels); 0: all
+  int64_t depth = 0;  // length of the summed dimension handled at a time; 0: all
+};
+
+// A dense matrix, or a vector with rows = 1. `data` may be null where the op says so.
+struct In {
+  const void* data = nullptr;
+  DType dtype = DType::f32;
+};
+struct Out {
+  void* data = nullptr;
+  DType dtype = DType::f32;
+};
+
+// Bytes an op may scribble on during its call, 64-byte aligned.
+struct Workspace {
+  void* data = nullptr;
+  int64_t bytes = 0;
+};
+
+using snug::kScalarCount;
+using snug::kSquareSumBlock;
+using snug::Scalar;
+using Scalars = double;               // pointer to kScalarCount of them
+
+// ---- Products -------------------------------------------------------------------------------------------------------------
+
+// c[m, n] (+)= scale * op(a)[m, k] op(b)[k, n].
+// a is [m, k], or [k, m] if transpose_a; b is [k, n], or [n, k] if transpose_b. f32 or bf16 each.
+// cut.rows/cols/depth are block sizes; operands in bf16 are widened block by block into the workspace.
+struct Matmul {
+  In a, b;
+  Out c;
+  int64_t m = 0, n = 0, k = 0;
+  bool transpose_a = false, transpose_b = false;
+  bool accumulate = false;
+  float scale = 1.0F;
+  Workspace workspace;
+  Cut cut;
+};
+void matmul(const Matmul& op);
+// Creates what `matmul` needs for this shape (pointers are ignored), so that the call itself allocates nothing.
+// Throws Error if the backend cannot work within workspace.bytes.
+void prepare(const Matmul& op);
+
+// ---- Rows -----------------------------------------------------------------------------------------------------------------
+
+// out[i, :] = table[ids[i], :].
+struct Embedding {
+  In table;                      // [V, C]
+  const int32_t* ids = nullptr;  // [M]
+  Out out;                       // [M, C]
+  int64_t rows = 0, cols = 0, vocabulary = 0;
+  Cut cut;
+};
+void embedding(const Embedding& op);
+
+// d_table[ids[i], :] += d_out[i, :], summed in the order of i.
+struct EmbeddingBackward {
+  const float* d_out = nullptr;  // [M, C]
+  const int32_t* ids = nullptr;  // [M]
+  float* d_table = nullptr;      // [V, C]
+  int64_t rows = 0, cols = 0, vocabulary = 0;
+  Cut cut;
+};
+void embedding_backward(const EmbeddingBackward& op);
+
+// out = x * rstd * weight, rstd = 1/sqrt(mean(x^2) + eps) (Zhang & Sennrich 2019).
+struct RmsNorm {
+  In x, weight;           // [M, C], [C]
+  Out out;                // [M, C]
+  float* rstd = nullptr;  // [M]
+  int64_t rows = 0, cols = 0;
+  float eps = 0;
+  Cut cut;
+};
+void rms_norm(const RmsNorm& op);
+
+// d_x (+)= the gradient through x; d_weight += sum over rows of d_out * x * rstd (null where the weight is frozen).
+// workspace: threads * C floats where d_weight is wanted.
+struct RmsNormBackward {
+  const float* d_out = nullptr;  // [M, C]
+  In x, weight;                  // [M, C], [C]
+  const float* rstd = nullptr;   // [M]
+  float* d_x = nullptr;          // [M, C]
+  float* d_weight = nullptr;     // [C]
+  int64_t rows = 0, cols = 0;
+  bool accumulate = false;  // into d_x
+  Workspace workspace;
+  Cut cut;
+};
+void rms_norm_backward(const RmsNormBackward& op);
+
+// cosine, sine [M, D/2] of positions[i] * inverse_frequency[j].
+struct RopeTable {
+  const int32_t* positions = nullptr;        // [M]
+  const float* inverse_frequency = nullptr;  // [D/2]
+  float* cosine = nullptr;                   // [M, D/2]
+  float* sine = nullptr;                     // [M, D/2]
+  int64_t rows = 0, half = 0;
+  Cut cut;
+};
+void rope_table(const RopeTable& op);
+
+// Rotates x in place, halves split ("rotate_half"): (x1, x2) -> (x1 cos - x2 sin, x2 cos + x1 sin); `inverse` turns it back
+// (which is also its gradient).
+struct Rope {
+  Out x;                          // [M, heads, D]
+  const float* cosine = nullptr;  // [M, D/2]
+  const float* sine = nullptr;
+  int64_t rows = 0, heads = 0, head_size = 0;
+  bool inverse = false;
+  Cut cut;
+};
+void rope(const Rope& op);
+
+// out = silu(gate) * up.
+struct SiluGate {
+  In gate, up;  // [M, F]
+  Out out;      // [M, F]
+  int64_t rows = 0, cols = 0;
+  Cut cut;
+};
+void silu_gate(const SiluGate& op);
+
+// d_gate and d_up may each be the same memory as d_out.
+struct SiluGateBackward {
+  const float* d_out = nullptr;  // [M, F]
+  In gate, up;                   // [M, F]
+  float* d_gate = nullptr;
+  float* d_up = nullptr;
+  int64_t rows = 0, cols = 0;
+  Cut cut;
+};
+void silu_gate_backward(const SiluGateBackward& op);
+
+// out = a + b. out may be the same memory as a or b.
+struct Add {
+  In a, b;
+  Out out;
+  int64_t elements = 0;
+  Cut cut;
+};
+void add(const Add& op);
+
+// ---- Attention ------------------------------------------------------------------------------------------------------------
+
+// Causal attention within documents: token t sees tokens document_start[t]..t of its own sequence. Grouped queries: head h reads
+// key/value head h / (H/K). Blocks of cut.rows queries by cut.cols keys with running softmax (Dao et al., FlashAttention,
+// 2022); no T x T matrix. lse[b, h, t] = log sum exp of the scaled scores.
+// workspace: attention_workspace(...) as the op's rule states it, one part for each thread.
+struct Attention {
+  In q, k, v;                               // [B, T, H, D], [B, T, K, D], [B, T, K, D]
+  const int32_t* document_start = nullptr;  // [B, T], index within the sequence
+  Out out;                                  // [B, T, H, D]
+  float* lse = nullptr;                     // [B, H, T]
+  int64_t batch = 0, seq_len = 0, heads = 0, kv_heads = 0, head_size = 0;
+  float scale = 1.0F;
+  Workspace workspace;
+  Cut cut;
+};
+void attention(const Attention& op);
+
+// d_q, d_k, d_v are written. Work is split over (sequence, key/value head), so sums have one order.
+struct AttentionBackward {
+  const float* d_out = nullptr;  // [B, T, H, D]
+  In q, k, v, out;
+  const int32_t* document_start = nullptr;
+  const float* lse = nullptr;  // [B, H, T]
+  float* d_q = nullptr;        // [B, T, H, D]
+  float* d_k = nullptr;        // [B, T, K, D]
+  float* d_v = nullptr;
+  int64_t batch = 0, seq_len = 0, heads = 0, kv_heads = 0, head_size = 0;
+  float scale = 1.0F;
+  Workspace workspace;
+  Cut cut;
+};
+void attention_backward(const AttentionBackward& op);
+
+// ---- Loss -----------------------------------------------------------------------------------------------------------------
+
+// Output head and cross entropy in one op; the logits exist for cut.rows targets at a time, in panels of cut.cols vocabulary
+// entries. For each of the first scalars[target_count] target rows i:  logits = hidden[i] weight^T + low[i] low_weight^T,
+// loss = lse(logits) - logits[target]. scalars[loss_sum] += loss_scale-free sum * scalars[inverse_labels].
+// Training (d_hidden not null): d_logits = (softmax - onehot) * inverse_labels; d_hidden is written for every row (zero where
+// nothing is predicted); d_weight, d_low_weight are added to (null where frozen); d_low is written like d_hidden.
+// Evaluation: predictions[j] = argmax of target j's logits, where predictions is not null.
+struct HeadLoss {
+  In hidden;                               // [M, C]
+  In weight;                               // [V, C]
+  In low, low_weight;                      // LoRA on the head: [M, R], [V, R]; null without
+  const int32_t* target_rows = nullptr;    // [M], ascending
+  const int32_t* target_tokens = nullptr;  // [M]
+  Scalars* scalars = nullptr;
+  float* d_hidden = nullptr;      // [M, C]
+  float* d_weight = nullptr;      // [V, C]
+  float* d_low = nullptr;         // [M, R]
+  float* d_low_weight = nullptr;  // [V, R]
+  int32_t* predictions = nullptr;  // [M]
+  int64_t rows = 0, cols = 0, vocabulary = 0, rank = 0;
+  Workspace workspace;
+  Cut cut;
+};
+void head_loss(const HeadLoss& op);
+void prepare(const HeadLoss& op);
+
+// ---- Optimizer ------------------------------------------------------------------------------------------------------------
+
+// data[0, elements) = 0.
+struct Zero {
+  float* data = nullptr;
+  int64_t elements = 0;
+  Cut cut;
+};
+void zero(const Zero& op);
+
+// scalars[square_sum] += sum of squares, in blocks of fixed size summed in order in fp64.
+// workspace: one double for each block of kSquareSumBlock elements.
+struct SquareSum {
+  const float* data = nullptr;
+  int64_t elements = 0;
+  Scalars* scalars = nullptr;
+  Workspace workspace;
+  Cut cut;
+};
+void square_sum(const SquareSum& op);
+
+// gradient_norm = sqrt(square_sum); clip_factor as torch.nn.utils.clip_grad_norm_ (max_norm <= 0: 1); skip = norm not finite.
+struct ClipFactor {
+  Scalars* scalars = nullptr;
+  float max_norm = 0;
+};
+void clip_factor(const ClipFactor& op);
+
+// AdamW as torch.optim.AdamW (Loshchilov & Hutter 2019): decay first, then the bias-corrected step; gradient times clip_factor.
+// With a master copy the update happens there and parameter receives its rounding.
+struct AdamW {
+  Out parameter;              // [n]
+  float* master = nullptr;    // [n] or null
+  const float* gradient = nullptr;
+  float* first_moment = nullptr;
+  float* second_moment = nullptr;
+  int64_t elements = 0;
+  float beta1 = 0, beta2 = 0, epsilon = 0, weight_decay = 0;
+  const Scalars* scalars = nullptr;
+  Cut cut;
+};
+void adamw(const AdamW& op);
+
+// ---- The backend itself ---------------------------------------------------------------------------------------------------
+
+// Starts the threads that ops will use, with their stacks; call once before memory is counted.
+void start_threads(int32_t threads);
+// Distinct products prepared so far (each keeps a little memory outside any arena).
+int64_t prepared_products();
+// What this backend is: "cpu avx3_spr, oneDNN 2.6.3" or "none".
+const char* backend_name();
+
+}  // namespace snug::kernels

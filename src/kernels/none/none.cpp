@@ -1,0 +1,36 @@
+// The backend of a build that only plans: it says so.
+
+#include "base/error.h"
+#include "kernels/kernels.h"
+
+namespace snug::kernels {
+namespace {
+
+[[noreturn]] void refuse() { throw Error("this build has no kernels", "", "build with the release preset"); }
+
+}  // namespace
+
+void matmul(const Matmul&) { refuse(); }
+void prepare(const Matmul&) { refuse(); }
+void embedding(const Embedding&) { refuse(); }
+void embedding_backward(const EmbeddingBackward&) { refuse(); }
+void rms_norm(const RmsNorm&) { refuse(); }
+void rms_norm_backward(const RmsNormBackward&) { refuse(); }
+void rope_table(const RopeTable&) { refuse(); }
+void rope(const Rope&) { refuse(); }
+void silu_gate(const SiluGate&) { refuse(); }
+void silu_gate_backward(const SiluGateBackward&) { refuse(); }
+void add(const Add&) { refuse(); }
+void attention(const Attention&) { refuse(); }
+void attention_backward(const AttentionBackward&) { refuse(); }
+void head_loss(const HeadLoss&) { refuse(); }
+void prepare(const HeadLoss&) { refuse(); }
+void zero(const Zero&) { refuse(); }
+void square_sum(const SquareSum&) { refuse(); }
+void clip_factor(const ClipFactor&) { refuse(); }
+void adamw(const AdamW&) { refuse(); }
+void start_threads(int32_t) { refuse(); }
+int64_t prepared_products() { refuse(); }
+const char* backend_name() { return "none"; }
+
+}  // namespace snug::kernels

@@ -1,0 +1,27 @@
+#pragma once
+// The models that `snug plan` knows by name, so that a plan needs no download. Data only: a row is what the published
+// config.json says. Knows nothing of recipes or weights.
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "model/model_spec.h"
+
+namespace snug {
+
+// The published model called `name`: "meta-llama/Llama-3.1-8B", with or without the owner, upper or lower case.
+std::optional<ModelSpec> find_model(std::string_view name);
+
+// The catalogue's full names, in its order.
+std::vector<std::string> model_names();
+
+// The catalogue name that is most like `name`.
+std::string nearest_model_name(std::string_view name);
+
+// `argument`: a directory that holds a config.json, a config.json, or a catalogue name. Throws Error naming the nearest
+// name.
+ModelSpec resolve_model(const std::string& argument);
+
+}  // namespace snug

@@ -1,0 +1,192 @@
+#include "plan/layout.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+namespace snug {
+
+namespace {
+
+struct Block {
+  int64_t bytes;
+  int32_t birth, death;
+  bool crosses;  // made in one stage, used in another: saved for backward
+};
+
+// Greedy placement in a given order: each block goes to the lowest gap that holds it among the blocks alive with it.
+int64_t place(const std::vector<Block>& blocks, const std::vector<int32_t>& order, std::vector<int64_t>& offsets, int64_t stop_at) {
+  std::vector<int32_t> by_offset;  // blocks placed so far, by offset
+  by_offset.reserve(blocks.size());
+  int64_t top = 0;
+  for (int32_t index : order) {
+    const Block& block = blocks[static_cast<size_t>(index)];
+    int64_t best = -1, best_gap = 0, end = 0;
+    for (int32_t other : by_offset) {
+      const Block& placed = blocks[static_cast<size_t>(other)];
+      if (placed.death < block.birth || block.death < placed.birth) continue;
+      const int64_t start = offsets[static_cast<size_t>(other)];
+      const int64_t gap = start - end;
+      if (gap >= block.bytes && (best < 0 || gap < best_gap)) {
+        best = end;
+        best_gap = gap;
+      }
+      end = std::max(end, start + placed.bytes);
+    }
+    const int64_t offset = best >= 0 ? best : end;
+    offsets[static_cast<size_t>(index)] = offset;
+    top = std::max(top, offset + block.bytes);
+    if (top >= stop_at) return top;  // no better than what we have
+    const auto position = std::upper_bound(by_offset.begin(), by_offset.end(), offset, [&](int64_t value, int32_t other) {
+      return value < offsets[static_cast<size_t>(other)];
+    });
+    by_offset.insert(position, index);
+  }
+  return top;
+}
+
+class Packing {
+ public:
+  Packing(const std::vector<Block>& blocks, int64_t lower_bound) : blocks_(blocks), lower_bound_(lower_bound) {
+    order_.resize(blocks.size());
+    std::iota(order_.begin(), order_.end(), 0);
+    offsets_.assign(blocks.size(), 0);
+    best_offsets_ = offsets_;
+  }
+
+  // Several sorted orders, then local search: blocks at the top of the arena are moved to the front of the order. What is saved
+  // for backward nests (last made, first used), so in order of birth it stacks without holes, with temporaries above.
+  int64_t run() {
+    const auto length = [](const Block& b) { return int64_t{b.death} - b.birth + 1; };
+    attempt([&](const Block& a, const Block& b) { return a.bytes > b.bytes; });
+    attempt([&](const Block& a, const Block& b) {
+      if (a.crosses != b.crosses) return a.crosses;
+      return a.crosses ? (a.birth != b.birth ? a.birth < b.birth : a.death > b.death) : a.bytes > b.bytes;
+    });
+    attempt([&](const Block& a, const Block& b) {
+      if (a.crosses != b.crosses) return a.crosses;
+      return a.crosses ? (a.death != b.death ? a.death > b.death : a.birth < b.birth) : length(a) > length(b);
+    });
+    attempt([&](const Block& a, const Block& b) {
+      if (a.crosses != b.crosses) return a.crosses;
+      return a.crosses ? (a.death != b.death ? a.death > b.death : a.birth < b.birth) : a.bytes > b.bytes;
+    });
+    attempt([&](const Block& a, const Block& b) { return length(a) > length(b); });
+    attempt([&](const Block& a, const Block& b) {
+      return static_cast<double>(a.bytes) * static_cast<double>(length(a)) > static_cast<double>(b.bytes) * static_cast<double>(length(b));
+    });
+    attempt([&](const Block& a, const Block& b) { return a.birth < b.birth; });
+    attempt([&](const Block& a, const Block& b) { return a.death > b.death; });
+    for (int round = 0; round < 400 && !done(); ++round) improve(round);
+    return best_;
+  }
+
+  const std::vector<int64_t>& offsets() const { return best_offsets_; }
+
+ private:
+  bool done() const { return best_ <= lower_bound_ + lower_bound_ / 1000; }
+
+  template <class Less>
+  void attempt(Less less) {
+    if (done()) return;
+    std::vector<int32_t> order(blocks_.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
+      return less(blocks_[static_cast<size_t>(a)], blocks_[static_cast<size_t>(b)]);
+    });
+    try_order(order);
+  }
+
+  bool try_order(const std::vector<int32_t>& order) {
+    const int64_t top = place(blocks_, order, offsets_, best_);
+    if (top >= best_) return false;
+    best_ = top;
+    best_offsets_ = offsets_;
+    order_ = order;
+    return true;
+  }
+
+  // Blocks that reach above the lower bound had no room left below: place one of them earlier.
+  void improve(int round) {
+    std::vector<int32_t> order = order_;
+    std::vector<size_t> high;
+    for (size_t i = 0; i < order.size(); ++i) {
+      const auto block = static_cast<size_t>(order[i]);
+      if (best_offsets_[block] + blocks_[block].bytes > lower_bound_) high.push_back(i);
+    }
+    if (high.empty()) return;
+    random_ = random_ * 6364136223846793005ULL + 1442695040888963407ULL;
+    const size_t from = high[(random_ >> 33) % high.size()];
+    random_ = random_ * 6364136223846793005ULL + 1442695040888963407ULL;
+    const size_t to = round % 2 == 0 ? 0 : (random_ >> 33) % (from + 1);
+    std::rotate(order.begin() + static_cast<int64_t>(to), order.begin() + static_cast<int64_t>(from),
+                order.begin() + static_cast<int64_t>(from) + 1);
+    if (!try_order(order) && round % 3 == 2) order_ = order;  // a step aside now and then; the best offsets are kept
+  }
+
+  const std::vector<Block>& blocks_;
+  int64_t lower_bound_;
+  std::vector<int32_t> order_;
+  std::vector<int64_t> offsets_, best_offsets_;
+  int64_t best_ = std::numeric_limits<int64_t>::max();
+  uint64_t random_ = 1;
+};
+
+}  // namespace
+
+int64_t Layout::offset_of(StorageId storage, int64_t instance) const {
+  const Placed& placed = storages[static_cast<size_t>(storage)];
+  if (placed.runs.empty()) return placed.offset;
+  const auto run = std::upper_bound(placed.runs.begin(), placed.runs.end(), instance,
+                                    [](int64_t value, const auto& entry) { return value < entry.first; }) - 1;
+  return run->second + (instance - run->first) * stride[static_cast<size_t>(storage)];
+}
+
+Layout lay_out(const Program& program, int64_t red_zone) {
+  Layout layout;
+  layout.timeline = live_ranges(program);
+  const size_t count = program.storages.size();
+  layout.storages.resize(count);
+  layout.stride.resize(count);
+  for (size_t i = 0; i < count; ++i) {
+    const Storage& storage = program.storages[i];
+    layout.stride[i] = align_up(storage.bytes, kAlignment) + red_zone;
+    if (storage.lifetime != Lifetime::run) continue;
+    layout.storages[i].offset = layout.run_bytes;
+    layout.run_bytes = checked_add(layout.run_bytes, layout.stride[i]);
+  }
+
+  const std::vector<Life>& lives = layout.timeline.lives;
+  std::vector<Block> blocks;
+  blocks.reserve(lives.size());
+  std::vector<int64_t> change(layout.timeline.stages.size() + 1);
+  for (const Life& life : lives) {
+    const int64_t bytes = checked_add(life.bytes, checked_mul(life.count, red_zone));
+    const std::vector<Stage>& stages = layout.timeline.stages;
+    const bool crosses = stages[static_cast<size_t>(life.birth)] != stages[static_cast<size_t>(life.death)];
+    blocks.push_back({bytes, life.birth, life.death, crosses});
+    change[static_cast<size_t>(life.birth)] += bytes;
+    change[static_cast<size_t>(life.death) + 1] -= bytes;
+  }
+  layout.live_bytes.resize(layout.timeline.stages.size());
+  int64_t live = 0;
+  for (size_t time = 0; time < layout.live_bytes.size(); ++time) {
+    live += change[time];
+    layout.live_bytes[time] = live;
+    if (live > layout.peak_live_bytes) {
+      layout.peak_live_bytes = live;
+      layout.peak_time = static_cast<int32_t>(time);
+    }
+  }
+
+  Packing packing(blocks, layout.peak_live_bytes);
+  layout.dynamic_bytes = blocks.empty() ? 0 : packing.run();
+  for (size_t i = 0; i < lives.size(); ++i)
+    layout.storages[static_cast<size_t>(lives[i].storage)].runs.emplace_back(lives[i].first_instance,
+                                                                            layout.run_bytes + packing.offsets()[i]);
+  for (Placed& placed : layout.storages) std::sort(placed.runs.begin(), placed.runs.end());
+  layout.arena_bytes = checked_add(layout.run_bytes, layout.dynamic_bytes);
+  return layout;
+}
+
+}  // namespace snug

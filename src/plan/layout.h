@@ -1,0 +1,36 @@
+#pragma once
+// Layout: an offset for each storage in its home. Placing intervals of time in memory is dynamic storage allocation (Gergov 1999;
+// Pisarchyk & Lee 2020, greedy by size); several orders are tried, the best kept.
+
+#include <cstdint>
+#include <vector>
+
+#include "plan/liveness.h"
+#include "program/program.h"
+
+namespace snug {
+
+struct Placed {
+  int64_t offset = -1;  // of instance 0, bytes from the arena's start; -1: never used
+  // Runs of instances that lie elsewhere: (first instance, offset of that instance), ascending.
+  std::vector<std::pair<int64_t, int64_t>> runs;
+};
+
+struct Layout {
+  std::vector<Placed> storages;     // by StorageId
+  std::vector<int64_t> stride;      // by StorageId: bytes from one instance to the next inside a run
+  int64_t arena_bytes = 0;          // run_bytes + dynamic_bytes
+  int64_t run_bytes = 0;            // storages that live from load to save; they come first
+  int64_t dynamic_bytes = 0;        // what the computed storages need
+  int64_t peak_live_bytes = 0;      // lower bound of dynamic_bytes: the most that is live at once
+  int32_t peak_time = 0;
+  std::vector<int64_t> live_bytes;  // by point of time, computed storages
+  Timeline timeline;
+
+  int64_t offset_of(StorageId storage, int64_t instance) const;
+};
+
+// `red_zone`: bytes left free after every instance (for shadow runs).
+Layout lay_out(const Program& program, int64_t red_zone = 0);
+
+}  // namespace snug

@@ -1,0 +1,59 @@
+#pragma once
+// Plan: a recipe compiled for a target, with every figure a user asks for. The same object is executed by `snug train`, so the
+// figures and the run cannot differ.
+
+#include <array>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "model/model_spec.h"
+#include "plan/layout.h"
+#include "plan/target.h"
+#include "program/program.h"
+#include "recipe/recipe.h"
+
+namespace snug {
+
+struct Plan {
+  ModelSpec model;
+  Recipe recipe;
+  Precision precision;
+  Target target;
+  Program program;
+  Layout layout;
+
+  int64_t budget_bytes = 0;
+  int64_t runtime_bytes = 0;  // program, libraries, heap, stacks, prepared products
+  int64_t peak_bytes = 0;     // runtime + arena
+  Stage peak_stage = Stage::backward;
+  std::array<int64_t, kRoleCount> breakdown{};                     // at the peak, by role; with runtime it sums to peak_bytes
+  std::array<std::optional<int64_t>, kStageCount> stage_peaks{};   // none: the recipe has no such stage
+  double step_flops = 0;                                           // needed work of one optimizer step
+
+  bool fits() const { return peak_bytes <= budget_bytes; }
+};
+
+// Compiles and lays out. Throws Error for a recipe that makes no sense for the model. `red_zone`: see lay_out.
+Plan make_plan(const ModelSpec& model, const Recipe& recipe, const Target& target, int64_t red_zone = 0);
+
+// One storage at the peak, for the list of largest.
+struct LargeStorage {
+  std::string name;
+  Role role;
+  int64_t bytes;  // all instances alive at the peak
+};
+std::vector<LargeStorage> largest_at_peak(const Plan& plan, size_t count);
+
+// One change to a recipe and what it would need then.
+struct Change {
+  std::string key, value;  // as a flag: gradient_checkpointing, true
+  std::string effect;      // "same result, about a third slower"
+  int64_t peak_bytes = 0;
+};
+
+// The first single change, in the order of what it costs the user, that makes the plan fit its budget; none if none does, with the
+// cheapest thing seen in `closest`.
+std::optional<Change> smallest_change_that_fits(const Plan& plan, std::optional<Change>& closest);
+
+}  // namespace snug

@@ -1,0 +1,66 @@
+#include "plan/target.h"
+
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+#include <string>
+
+namespace snug {
+
+namespace {
+
+// A figure of /proc/meminfo in bytes, or -1.
+int64_t meminfo(const std::string& key) {
+  std::ifstream file("/proc/meminfo");
+  std::string name;
+  int64_t kib = 0;
+  std::string unit;
+  while (file >> name >> kib) {
+    std::getline(file, unit);
+    if (name == key + ":") return kib * 1024;
+  }
+  return -1;
+}
+
+int64_t number_in(const std::string& path) {
+  std::ifstream file(path);
+  int64_t value = 0;
+  return file >> value ? value : -1;  // "max" is no number
+}
+
+// What the cgroup (v2, then v1) still allows, or -1 without a limit.
+int64_t cgroup_headroom() {
+  for (const auto& [limit_path, usage_path] :
+       {std::pair{"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"},
+        std::pair{"/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes"}}) {
+    const int64_t limit = number_in(limit_path);
+    if (limit > 0) return std::max<int64_t>(0, limit - std::max<int64_t>(0, number_in(usage_path)));
+  }
+  return -1;
+}
+
+int32_t usable_cores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof set, &set) != 0) return 1;
+  return std::max(1, CPU_COUNT(&set));
+}
+
+}  // namespace
+
+Target this_cpu(int64_t threads) {
+  Target target{.kind = TargetKind::cpu, .name = "this machine's CPU"};
+  target.threads = threads > 0 ? static_cast<int32_t>(std::min<int64_t>(threads, 4096)) : usable_cores();
+  target.page_bytes = sysconf(_SC_PAGESIZE);
+  target.memory_bytes = std::max<int64_t>(0, meminfo("MemAvailable"));
+  if (const int64_t headroom = cgroup_headroom(); headroom >= 0) target.memory_bytes = std::min(target.memory_bytes, headroom);
+  // Measured with bench/runtime on Debian 12 (glibc 2.36, oneDNN 2.6.3, libgomp 12).
+  target.runtime_bytes = int64_t{34} << 20;
+  target.runtime_bytes_per_thread = int64_t{256} << 10;
+  target.runtime_bytes_per_product = int64_t{96} << 10;
+  return target;
+}
+
+}  // namespace snug

@@ -1,0 +1,28 @@
+#pragma once
+// Target: what a Program runs on, as plain data. Any machine can plan for any target.
+
+#include <cstdint>
+#include <string>
+
+namespace snug {
+
+enum class TargetKind : uint8_t { cpu, cuda };
+
+struct Target {
+  TargetKind kind = TargetKind::cpu;
+  std::string name = "cpu";
+  int32_t threads = 1;
+  int64_t memory_bytes = 0;  // what the device has
+  int64_t page_bytes = 4096;
+
+  // What lives outside the arena, measured once for a kind of machine (bench/runtime measures it): program, libraries, heap …
+  int64_t runtime_bytes = 0;
+  int64_t runtime_bytes_per_thread = 0;   // … stacks and the threading library's own
+  int64_t runtime_bytes_per_product = 0;  // … and each prepared product: oneDNN's primitive with its generated code
+};
+
+// This machine's CPU with so many threads (0: the cores this process may use) and the memory it can really give:
+// available RAM within the cgroup's limit.
+Target this_cpu(int64_t threads);
+
+}  // namespace snug

@@ -1,0 +1,45 @@
+#include "plan/workspaces.h"
+
+#include <set>
+#include <tuple>
+
+#include "program/ops/workspace.h"
+#include "program/rules.h"
+
+namespace snug {
+
+ProductShape product_shape(const Program& program, const Op& op);  // program/ops/matmul.cpp
+
+void fit_to_target(Program& program, const Target& target) {
+  for_each_op(program.root, [&](Op& op, const Region&) {
+    const OpRule& rule = rule_of(op.kind);
+    op.cut = rule.cut(program, op, target.threads);
+    const int64_t bytes = rule.workspace(program, op, target.threads);
+    if (bytes == 0) return;
+    op.writes(Slot::workspace, program.make(std::string(name_of(op.kind)) + ".workspace", DType::u8, {bytes}, Role::workspace));
+  });
+}
+
+int64_t distinct_products(const Program& program) {
+  std::set<std::tuple<int64_t, int64_t, int64_t, bool, bool, bool, double>> shapes;
+  int64_t in_loss = 0;
+  for_each_op(program.root, [&](const Op& op, const Region&) {
+    if (op.kind == OpKind::head_loss) in_loss += 2;
+    if (op.kind != OpKind::matmul) return;
+    const ProductShape s = product_shape(program, op);
+    const auto parts = [](int64_t size, int64_t block) {
+      std::set<int64_t> sizes;
+      if (block == 0 || block >= size) return std::set<int64_t>{size};
+      sizes.insert(block);
+      if (size % block != 0) sizes.insert(size % block);
+      return sizes;
+    };
+    for (int64_t m : parts(s.m, op.cut.rows))
+      for (int64_t n : parts(s.n, op.cut.cols))
+        for (int64_t k : parts(s.k, op.cut.depth))
+          shapes.emplace(m, n, k, s.transpose_a, s.transpose_b, s.accumulate, op.attributes.scale);
+  });
+  return static_cast<int64_t>(shapes.size()) + in_loss;
+}
+
+}  // namespace snug

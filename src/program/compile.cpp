@@ -1,0 +1,67 @@
+#include "program/compile.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/error.h"
+#include "program/adjoint.h"
+#include "program/builder.h"
+#include "program/passes/evaluate.h"
+#include "program/passes/lora.h"
+#include "program/passes/optimizer.h"
+#include "program/passes/recompute.h"
+#include "program/passes/transfer.h"
+#include "program/rules.h"
+
+namespace snug {
+
+namespace {
+
+std::vector<int64_t> recomputed_layers(const ModelSpec& spec, const Recipe& recipe) {
+  if (!recipe.gradient_checkpointing) return {};
+  std::vector<int64_t> layers = recipe.checkpoint_layers;
+  if (layers.empty()) {
+    layers.resize(static_cast<size_t>(spec.layers));
+    std::iota(layers.begin(), layers.end(), 0);
+  }
+  std::sort(layers.begin(), layers.end());
+  layers.erase(std::unique(layers.begin(), layers.end()), layers.end());
+  if (layers.front() < 0 || layers.back() >= spec.layers)
+    throw Error("layer " + std::to_string(layers.front() < 0 ? layers.front() : layers.back()) + " does not exist",
+                "recipe: checkpoint_layers", "the model has layers 0 to " + std::to_string(spec.layers - 1));
+  return layers;
+}
+
+}  // namespace
+
+int64_t sequence_length(const ModelSpec& spec, const Recipe& recipe) {
+  if (recipe.seq_len == 0) return std::min<int64_t>(1024, spec.max_position > 0 ? spec.max_position : 1024);
+  if (spec.max_position > 0 && recipe.seq_len > spec.max_position)
+    throw Error("max_length is " + std::to_string(recipe.seq_len), "recipe",
+                "the model's positions end at " + std::to_string(spec.max_position));
+  return recipe.seq_len;
+}
+
+Program compile(const ModelSpec& spec, const Recipe& recipe) {
+  const Precision precision = precision_of(recipe);
+  const BatchShape shape{.batch = recipe.batch, .seq_len = sequence_length(spec, recipe), .micro_batches = recipe.accumulation};
+  // Nothing below may wrap: the largest products of sizes are checked here once.
+  checked_mul(checked_mul(shape.batch, shape.seq_len), checked_mul(std::max(spec.intermediate_size, spec.hidden_size), 64));
+
+  Program program = build_forward(spec, precision, shape);
+  if (recipe.method == Method::lora) {
+    add_lora(program, recipe.lora);
+  } else {
+    for (Weight& weight : program.weights) weight.trainable = true;
+  }
+  if (!recipe.eval_data.empty()) add_evaluation(program);
+  differentiate(program);
+  recompute_blocks(program, recomputed_layers(spec, recipe));
+  place_weights(program, precision);
+  add_optimizer(program, recipe);
+  add_transfers(program);
+  for_each_op(program.root, [&](const Op& op, const Region&) { rule_of(op.kind).check(program, op); });
+  return program;
+}
+
+}  // namespace snug

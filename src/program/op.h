@@ -1,0 +1,103 @@
+#pragma once
+// Op: one step of a Program as plain data. What a kind means, costs and needs is its rule (`rules.h`, one file for each kind in
+// `ops/`); this file knows only how ops are written down.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "program/tensor.h"
+
+namespace snug {
+
+enum class OpKind : uint8_t {
+  load,  // host: checkpoint -> weights through the staging buffer
+  save,  // host: weights and state -> files
+  batch, // host: the next micro-batch -> batch tensors
+  embedding,
+  embedding_backward,
+  rms_norm,
+  rms_norm_backward,
+  matmul,
+  rope_table,
+  rope,
+  attention,
+  attention_backward,
+  silu_gate,
+  silu_gate_backward,
+  add,
+  head_loss,
+  zero,
+  square_sum,
+  clip_factor,
+  adamw,
+};
+constexpr int kOpKindCount = 20;
+
+// Names of operands, shared by all kinds.
+enum class Slot : uint8_t {
+  a, b, c, x, weight, out, rstd, ids, positions, inverse_frequency, cosine, sine,
+  q, k, v, lse, document_start, gate, up,
+  hidden, low, low_weight, target_rows, target_tokens, predictions, scalars,
+  d_out, d_x, d_weight, d_table, d_q, d_k, d_v, d_gate, d_up, d_hidden, d_low, d_low_weight,
+  parameter, master, gradient, first_moment, second_moment,
+  workspace, staging,
+};
+
+enum class Access : uint8_t { read, write, update };
+
+struct Operand {
+  Slot slot;
+  Access access;
+  TensorId tensor;
+};
+
+// The lane an op runs on. Lanes other than compute run beside it; what they touch stays alive to the end of the region.
+enum class Lane : uint8_t { compute, copy_in, copy_out, comm, host };
+
+// Launch arguments that never change while training. Each kind uses the few it names.
+struct Attributes {
+  bool transpose_a = false;
+  bool transpose_b = false;
+  bool accumulate = false;
+  bool inverse = false;
+  double scale = 1.0;
+  double epsilon = 0.0;
+  double beta1 = 0.0;
+  double beta2 = 0.0;
+  double weight_decay = 0.0;
+  double max_norm = 0.0;
+};
+
+// How the op is split; the same cut gives the same bits. Zero: all at once.
+struct OpCut {
+  int32_t threads = 1;
+  int64_t rows = 0, cols = 0, depth = 0;
+};
+
+struct Op {
+  OpKind kind;
+  Lane lane = Lane::compute;
+  std::vector<Operand> operands;
+  Attributes attributes;
+  OpCut cut;
+
+  TensorId find(Slot slot) const {  // kNone where absent
+    for (const Operand& operand : operands)
+      if (operand.slot == slot) return operand.tensor;
+    return kNone;
+  }
+  Op& with(Slot slot, Access access, TensorId tensor) {
+    operands.push_back({slot, access, tensor});
+    return *this;
+  }
+  Op& reads(Slot slot, TensorId tensor) { return with(slot, Access::read, tensor); }
+  Op& writes(Slot slot, TensorId tensor) { return with(slot, Access::write, tensor); }
+  Op& updates(Slot slot, TensorId tensor) { return with(slot, Access::update, tensor); }
+};
+
+const char* name_of(OpKind kind);
+const char* name_of(Slot slot);
+const char* name_of(Lane lane);
+
+}  // namespace snug

@@ -1,0 +1,73 @@
+// attention: causal within documents, grouped queries, blockwise with a running softmax (Dao et al., FlashAttention, 2022).
+// q [B, T, H, D], k and v [B, T, K, D], out like q, lse [B, H, T]. No T x T matrix, forward or backward.
+
+#include "program/adjoint.h"
+#include "program/ops/workspace.h"
+#include "program/rules.h"
+
+namespace snug {
+
+namespace {
+
+void check(const Program& program, const Op& op) {
+  const Tensor& q = program.tensor(op.find(Slot::q));
+  const Tensor& k = program.tensor(op.find(Slot::k));
+  const Tensor& v = program.tensor(op.find(Slot::v));
+  expect(q.shape.size() == 4 && k.shape.size() == 4 && v.elements() == k.elements(), op, "q, k, v have four axes");
+  expect(q.dim(0) == k.dim(0) && q.dim(1) == k.dim(1) && q.dim(3) == k.dim(3), op, "q and k agree");
+  expect(q.dim(2) % k.dim(2) == 0, op, "K divides H");
+}
+
+OpCut cut(const Program& program, const Op& op, int32_t threads) {
+  const Tensor& q = program.tensor(op.find(Slot::q));
+  const Blocks blocks = attention_blocks(q.dim(1), q.dim(3));
+  return {.threads = threads, .rows = blocks.rows, .cols = blocks.cols};
+}
+
+int64_t workspace(const Program& program, const Op& op, int32_t threads) {
+  const Tensor& q = program.tensor(op.find(Slot::q));
+  const int64_t kv_heads = program.tensor(op.find(Slot::k)).dim(2);
+  return attention_workspace_bytes(q.dim(0), q.dim(1), q.dim(2), kv_heads, q.dim(3), threads);
+}
+
+int64_t workspace_backward(const Program& program, const Op& op, int32_t threads) {
+  const Tensor& q = program.tensor(op.find(Slot::q));
+  const int64_t kv_heads = program.tensor(op.find(Slot::k)).dim(2);
+  return attention_backward_workspace_bytes(q.dim(0), q.dim(1), q.dim(2), kv_heads, q.dim(3), threads);
+}
+
+// The causal half of two products (q k^T, p v), and of five backward.
+Work causal_work(const Program& program, const Op& op, double products) {
+  const Tensor& q = program.tensor(op.find(Slot::q));
+  const auto elements = static_cast<double>(q.elements());
+  return {.flops = products * elements * static_cast<double>(q.dim(1)), .bytes = memory_work(program, op).bytes};
+}
+
+Work work(const Program& program, const Op& op) { return causal_work(program, op, 2); }
+Work work_backward(const Program& program, const Op& op) { return causal_work(program, op, 5); }
+
+void adjoint(Adjoint& adjoint, const Op& op) {
+  const TensorId out = op.find(Slot::out);
+  const TensorId d_out = adjoint.gradient(out);
+  if (d_out == kNone) return;
+  Op back{OpKind::attention_backward};
+  back.attributes = op.attributes;
+  back.reads(Slot::d_out, d_out).reads(Slot::out, out);
+  for (Slot slot : {Slot::q, Slot::k, Slot::v, Slot::document_start, Slot::lse}) back.reads(slot, op.find(slot));
+  constexpr Slot kPairs[3][2] = {{Slot::q, Slot::d_q}, {Slot::k, Slot::d_k}, {Slot::v, Slot::d_v}};
+  for (const auto& [input, gradient] : kPairs) {
+    const auto destination = adjoint.destination(op.find(input));
+    expect(!destination.accumulate, op, "q, k and v are used once");
+    back.writes(gradient, destination.tensor);
+  }
+  adjoint.emit(std::move(back));
+}
+
+}  // namespace
+
+extern const OpRule kAttentionRule, kAttentionBackwardRule;
+const OpRule kAttentionRule = {OpKind::attention, check, cut, workspace, work, adjoint, Recompute::costly, {.tensor = true}};
+const OpRule kAttentionBackwardRule = {OpKind::attention_backward, check, cut, workspace_backward, work_backward, nullptr,
+                                       Recompute::never, {.tensor = true}};
+
+}  // namespace snug

@@ -1,0 +1,68 @@
+// How attention is cut, and what its kernels carve for each thread: blocks of queries and keys that stay in a core's L2
+// cache, each piece on cache lines of its own. Queries are padded to 32 (two AVX-512 vectors), heads to 16 (one) where
+// vectors run along them.
+
+#include <algorithm>
+#include <initializer_list>
+#include <numeric>
+
+#include "base/checked.h"
+#include "program/ops/workspace.h"
+
+namespace snug {
+
+namespace {
+
+constexpr int64_t kQueryPadding = 32, kHeadPadding = 16, kCacheLine = 64;
+
+int64_t bytes_of(std::initializer_list<int64_t> pieces, int32_t threads) {
+  int64_t bytes = 0;
+  for (int64_t floats : pieces) bytes += align_up(floats * size_of(DType::f32), kCacheLine);
+  return checked_mul(bytes, threads);
+}
+
+// Threads that share one (sequence, key/value head): one where there are many; otherwise teams that divide threads and
+// units.
+int64_t team_of(int64_t units, int32_t threads) {
+  return units >= 8 * threads ? 1 : threads / std::gcd(units, int64_t{threads});
+}
+
+// Query blocks whose gradient a team's members keep apart before they add them up.
+int64_t round_of(int64_t rows, int64_t seq_len, int64_t team) {
+  constexpr int64_t kRoundQueries = 1024;
+  return team == 1 ? 1 : std::min((seq_len + rows - 1) / rows, std::max<int64_t>(kRoundQueries / rows, 1));
+}
+
+}  // namespace
+
+Blocks attention_blocks(int64_t seq_len, int64_t head_size) {
+  return {.rows = std::min<int64_t>(head_size <= 128 ? 128 : 64, align_up(seq_len, kQueryPadding)),
+          .cols = std::min<int64_t>(64, seq_len)};
+}
+
+int64_t attention_workspace_bytes(int64_t, int64_t seq_len, int64_t, int64_t, int64_t head_size, int32_t threads) {
+  const auto [rows, cols, depth] = attention_blocks(seq_len, head_size);
+  const int64_t queries = rows * head_size, keys = cols * head_size;
+  return bytes_of({queries, queries,      // queries and out, transposed
+                   keys, keys,            // keys, values
+                   cols * kQueryPadding,  // scores of a panel
+                   rows, rows, rows},     // maximum, sum, first visible key
+                  threads);
+}
+
+int64_t attention_backward_workspace_bytes(int64_t batch, int64_t seq_len, int64_t, int64_t kv_heads, int64_t head_size,
+                                           int32_t threads) {
+  const auto [rows, cols, depth] = attention_blocks(seq_len, head_size);
+  const int64_t queries = rows * head_size, keys = cols * head_size;
+  const int64_t padded = rows * align_up(head_size, kHeadPadding);
+  const int64_t round = round_of(rows, seq_len, team_of(batch * kv_heads, threads));
+  return bytes_of({queries, queries,          // queries and d_out, transposed
+                   round * queries,           // d_queries, transposed
+                   padded, padded,            // queries, d_out in rows
+                   keys, keys,                // keys, values
+                   cols * rows, cols * rows,  // scores, d_scores
+                   rows, rows, rows},         // lse, delta, first visible key
+                  threads);
+}
+
+}  // namespace snug

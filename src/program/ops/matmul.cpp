@@ -1,0 +1,82 @@
+// matmul: c [m, n] (+)= scale * op(a) op(b).  As a linear layer: a [M, in], b [out, in] transposed, c [M, out].
+// Adjoint of that form: d_a += scale * d_c b,  d_b += scale * d_c^T a.
+
+#include "program/adjoint.h"
+#include "program/ops/workspace.h"
+#include "program/rules.h"
+
+namespace snug {
+
+// Tensors may have more axes than two ([B, T, H, D] is [M, H*D]); the one that is a weight says where rows end.
+ProductShape product_shape(const Program& program, const Op& op) {
+  const Tensor& a = program.tensor(op.find(Slot::a));
+  const Tensor& b = program.tensor(op.find(Slot::b));
+  const Tensor& c = program.tensor(op.find(Slot::c));
+  ProductShape shape{.transpose_a = op.attributes.transpose_a,
+                     .transpose_b = op.attributes.transpose_b,
+                     .accumulate = op.attributes.accumulate,
+                     .a = a.dtype, .b = b.dtype, .c = c.dtype};
+  if (shape.transpose_a) {  // the gradient of a weight: c [out, in]
+    shape.m = c.dim(0);
+    shape.n = c.elements() / shape.m;
+    shape.k = a.elements() / shape.m;
+  } else {  // b is the weight [out, in], or its transpose
+    shape.n = shape.transpose_b ? b.dim(0) : b.elements() / b.dim(0);
+    shape.k = b.elements() / shape.n;
+    shape.m = a.elements() / shape.k;
+  }
+  return shape;
+}
+
+namespace {
+
+void check(const Program& program, const Op& op) {
+  const ProductShape shape = product_shape(program, op);
+  expect(program.tensor(op.find(Slot::a)).elements() == shape.m * shape.k, op, "a is m x k");
+  expect(program.tensor(op.find(Slot::b)).elements() == shape.k * shape.n, op, "b is k x n");
+  expect(program.tensor(op.find(Slot::c)).elements() == shape.m * shape.n, op, "c is m x n");
+}
+
+OpCut cut(const Program& program, const Op& op, int32_t threads) {
+  const Blocks blocks = matmul_blocks(product_shape(program, op), threads);
+  return {.threads = threads, .rows = blocks.rows, .cols = blocks.cols, .depth = blocks.depth};
+}
+
+int64_t workspace(const Program& program, const Op& op, int32_t threads) {
+  return matmul_workspace_bytes(product_shape(program, op), threads);
+}
+
+Work work(const Program& program, const Op& op) {
+  const ProductShape shape = product_shape(program, op);
+  return {.flops = 2.0 * static_cast<double>(shape.m) * static_cast<double>(shape.n) * static_cast<double>(shape.k),
+          .bytes = memory_work(program, op).bytes};
+}
+
+void adjoint(Adjoint& adjoint, const Op& op) {
+  const TensorId a = op.find(Slot::a);
+  const TensorId b = op.find(Slot::b);
+  const TensorId d_c = adjoint.gradient(op.find(Slot::c));
+  if (d_c == kNone) return;
+  expect(!op.attributes.transpose_a && op.attributes.transpose_b, op, "only the linear form has an adjoint");
+  if (adjoint.wanted(a)) {
+    const auto d_a = adjoint.destination(a);
+    Op back{OpKind::matmul};
+    back.attributes = {.accumulate = d_a.accumulate, .scale = op.attributes.scale};
+    back.reads(Slot::a, d_c).reads(Slot::b, b).with(Slot::c, d_a.access(), d_a.tensor);
+    adjoint.emit(std::move(back));
+  }
+  if (adjoint.wanted(b)) {
+    const auto d_b = adjoint.destination(b);
+    Op back{OpKind::matmul};
+    back.attributes = {.transpose_a = true, .accumulate = d_b.accumulate, .scale = op.attributes.scale};
+    back.reads(Slot::a, d_c).reads(Slot::b, a).with(Slot::c, d_b.access(), d_b.tensor);
+    adjoint.emit(std::move(back));
+  }
+}
+
+}  // namespace
+
+extern const OpRule kMatmulRule;
+const OpRule kMatmulRule = {OpKind::matmul, check, cut, workspace, work, adjoint, Recompute::costly, {.sequence = true, .tensor = true}};
+
+}  // namespace snug

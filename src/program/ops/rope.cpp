@@ -1,0 +1,40 @@
+// rope_table: cosine, sine [M, D/2] of positions x inverse frequencies, once a micro-batch.
+// rope: rotates x [M, heads, D] in place, halves split (Su et al., RoFormer, 2021; Hugging Face's "rotate_half").
+// Adjoint: the same rotation backwards, in place on the gradient.
+
+#include "program/adjoint.h"
+#include "program/rules.h"
+
+namespace snug {
+
+namespace {
+
+void check_table(const Program& program, const Op& op) {
+  const int64_t rows = program.tensor(op.find(Slot::positions)).elements();
+  const int64_t half = program.tensor(op.find(Slot::inverse_frequency)).elements();
+  expect(program.tensor(op.find(Slot::cosine)).elements() == rows * half, op, "cosine is M x D/2");
+  expect(program.tensor(op.find(Slot::sine)).elements() == rows * half, op, "sine is M x D/2");
+}
+
+void check(const Program& program, const Op& op) {
+  const Tensor& x = program.tensor(op.find(Slot::x));
+  const Tensor& cosine = program.tensor(op.find(Slot::cosine));
+  expect(x.dim(x.shape.size() - 1) == 2 * cosine.dim(1), op, "D is twice the table's width");
+}
+
+void adjoint(Adjoint& adjoint, const Op& op) {
+  const TensorId d_x = adjoint.gradient(op.find(Slot::x));
+  if (d_x == kNone) return;
+  Op back{OpKind::rope};
+  back.attributes.inverse = !op.attributes.inverse;
+  back.updates(Slot::x, d_x).reads(Slot::cosine, op.find(Slot::cosine)).reads(Slot::sine, op.find(Slot::sine));
+  adjoint.emit(std::move(back));
+}
+
+}  // namespace
+
+extern const OpRule kRopeTableRule, kRopeRule;
+const OpRule kRopeTableRule = {OpKind::rope_table, check_table, cut_by_rows, no_workspace, memory_work, nullptr, Recompute::cheap, {.sequence = true}};
+const OpRule kRopeRule = {OpKind::rope, check,   cut_by_rows, no_workspace, memory_work, adjoint, Recompute::cheap, {.sequence = true, .tensor = true}};
+
+}  // namespace snug

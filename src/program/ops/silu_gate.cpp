@@ -1,0 +1,37 @@
+// silu_gate: out = silu(gate) * up, all [M, F] (Shazeer, "GLU Variants", 2020).  Adjoint: d_gate, and d_up over d_out's memory.
+
+#include "program/adjoint.h"
+#include "program/rules.h"
+
+namespace snug {
+
+namespace {
+
+void check(const Program& program, const Op& op) {
+  const int64_t elements = program.tensor(op.find(Slot::gate)).elements();
+  expect(program.tensor(op.find(Slot::up)).elements() == elements, op, "gate and up agree");
+}
+
+void adjoint(Adjoint& adjoint, const Op& op) {
+  const TensorId d_out = adjoint.gradient(op.find(Slot::out));
+  if (d_out == kNone) return;
+  const TensorId gate = op.find(Slot::gate);
+  const TensorId up = op.find(Slot::up);
+  const auto d_gate = adjoint.destination(gate);
+  expect(!d_gate.accumulate && adjoint.gradient(up) == kNone, op, "gate and up are used once");
+  adjoint.share(up, d_out);
+  Op back{OpKind::silu_gate_backward};
+  back.reads(Slot::gate, gate).reads(Slot::up, up);
+  back.updates(Slot::d_out, d_out).writes(Slot::d_gate, d_gate.tensor);
+  adjoint.emit(std::move(back));
+}
+
+}  // namespace
+
+extern const OpRule kSiluGateRule, kSiluGateBackwardRule;
+const OpRule kSiluGateRule = {OpKind::silu_gate, check, cut_by_rows, no_workspace, memory_work, adjoint, Recompute::cheap,
+                              {.sequence = true, .tensor = true}};
+const OpRule kSiluGateBackwardRule = {OpKind::silu_gate_backward, check, cut_by_rows, no_workspace, memory_work, nullptr,
+                                      Recompute::never, {.sequence = true, .tensor = true}};
+
+}  // namespace snug

@@ -1,0 +1,46 @@
+#include "program/passes/evaluate.h"
+
+#include "program/passes/clone.h"
+
+namespace snug {
+
+void add_evaluation(Program& program) {
+  std::set<StorageId> written;
+  const Region& micro_batch = program.region("micro_batch");
+  for_each_op(micro_batch, [&](const Op& op, const Region&) {
+    for (const Operand& operand : op.operands)
+      if (operand.access == Access::write && program.storage(program.tensor(operand.tensor).storage).lifetime == Lifetime::computed)
+        written.insert(program.tensor(operand.tensor).storage);
+  });
+
+  Region evaluate{.name = "evaluate", .stage = Stage::evaluate};
+  const Region batch = program.region("batch");
+  const Region forward = program.region("forward");
+  for (const Region& part : {batch, forward}) {
+    Region copy = part;
+    copy.name = "evaluate." + part.name;
+    evaluate.add(std::move(copy));
+  }
+  Clones clones(program, written);
+  clones.rename(evaluate);
+  for (Item& item : evaluate.items) {
+    item.region()->stage = Stage::evaluate;
+    for (Item& inner : item.region()->items)
+      if (Region* loop = inner.region()) {
+        loop->stage = Stage::evaluate;
+        loop->name = "evaluate." + loop->name;
+        loop->carries.clear();
+      }
+  }
+
+  // The residual stream is one buffer here: each block adds to it in place.
+  Interface& io = program.evaluation;
+  io = program.interface;
+  for (TensorId* id : {&io.tokens, &io.positions, &io.document_start, &io.target_rows, &io.target_tokens}) *id = clones.of(*id);
+  const int64_t rows = program.batch * program.seq_len;
+  io.predictions = program.make("predictions", DType::i32, {rows}, Role::batch, Lifetime::run);
+  evaluate.items.back().region()->items.back().op()->writes(Slot::predictions, io.predictions);
+  program.root.add(std::move(evaluate));
+}
+
+}  // namespace snug

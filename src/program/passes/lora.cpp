@@ -1,0 +1,167 @@
+#include "program/passes/lora.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace snug {
+
+namespace {
+
+bool contains(const std::vector<std::string>& list, const std::string& value) {
+  return std::find(list.begin(), list.end(), value) != list.end();
+}
+
+// "model.layers.{}.self_attn.q_proj.weight" -> "model.layers.{}.self_attn.q_proj"
+std::string module_path(const Parameter& parameter) { return parameter.name.substr(0, parameter.name.rfind('.')); }
+
+class LoraPass {
+ public:
+  LoraPass(Program& program, const Lora& lora) : program_(program), lora_(lora) {}
+
+  void run() {
+    if (lora_.r < 1) throw Error("lora_r is " + std::to_string(lora_.r), "recipe", "give a rank of at least 1");
+    if (lora_.dropout != 0) throw Error("lora_dropout is not supported yet", "recipe", "set lora_dropout to 0");
+    const std::vector<std::string> targets = lora_targets(program_, lora_);
+    const size_t model_weights = program_.weights.size();
+    for (size_t i = 0; i < model_weights; ++i)
+      if (contains(lora_.modules_to_save, program_.weights[i].parameter.module)) save_in_full(i);
+    save_tied_head();
+    for (const std::string& target : targets) adapt(target, model_weights);
+  }
+
+ private:
+  Region& forward() { return program_.region("forward"); }
+
+  // The module's weight becomes an fp32 copy that is trained whole.
+  void save_in_full(size_t index) {
+    Weight& weight = program_.weights[index];
+    program_.tensor(weight.tensor).dtype = DType::f32;
+    weight.trainable = true;
+    weight.adapter = true;
+    saved_.push_back(weight.parameter.module);
+  }
+
+  bool head_is_tied() {
+    for (const Weight& weight : program_.weights)
+      if (weight.parameter.kind == ParameterKind::head) return false;
+    return true;
+  }
+
+  // PEFT copies the module it saves, so a tied head comes apart: the copy is trained, the embedding stays as it is.
+  void save_tied_head() {
+    if (!contains(lora_.modules_to_save, "lm_head") || !head_is_tied()) return;
+    Op& loss = *forward().items.back().op();
+    const Tensor embedding = program_.tensor(loss.find(Slot::weight));
+    const auto source = std::find_if(program_.weights.begin(), program_.weights.end(),
+                                     [](const Weight& w) { return w.parameter.kind == ParameterKind::embedding; });
+    Weight weight{.parameter = {"lm_head.weight", "lm_head", source->parameter.shape, ParameterKind::head, false},
+                  .source = source->source,
+                  .trainable = true,
+                  .adapter = true};
+    Tensor copy = embedding;
+    copy.name = "lm_head.weight";
+    copy.dtype = DType::f32;
+    weight.tensor = program_.add_tensor(std::move(copy));
+    for (Operand& operand : loss.operands)
+      if (operand.slot == Slot::weight) operand.tensor = weight.tensor;
+    program_.weights.push_back(std::move(weight));
+    saved_.emplace_back("lm_head");
+    program_.notes.emplace_back(
+        "lm_head is tied to embed_tokens; modules_to_save trains a separate copy of it and leaves the embedding frozen, as PEFT does");
+  }
+
+  void adapt(const std::string& target, size_t model_weights) {
+    if (contains(saved_, target))
+      throw Error("'" + target + "' is both in lora_target_modules and in modules_to_save", "recipe", "name it in one of them");
+    bool found = false;
+    for (size_t i = 0; i < model_weights; ++i) {
+      const Parameter parameter = program_.weights[i].parameter;
+      if (parameter.module != target) continue;
+      found = true;
+      if (parameter.kind == ParameterKind::linear) adapt_linear(parameter, program_.weights[i].tensor);
+      if (parameter.kind == ParameterKind::head) adapt_head(parameter);
+      if (parameter.kind == ParameterKind::embedding || parameter.kind == ParameterKind::norm)
+        throw Error("LoRA on '" + target + "' is not supported", "recipe", "name linear modules, or use modules_to_save");
+    }
+    if (target == "lm_head" && !found && head_is_tied()) {
+      found = true;
+      const Tensor& weight = program_.tensor(forward().items.back().op()->find(Slot::weight));
+      adapt_head({"lm_head.weight", "lm_head", {weight.dim(0), weight.dim(1)}, ParameterKind::head, false});
+      program_.notes.emplace_back(
+          "lm_head is tied to embed_tokens; LoRA adapts the head's product alone and leaves the embedding as it is, as PEFT does");
+    }
+    if (!found) throw Error("the model has no module '" + target + "'", "recipe: lora_target_modules", "name modules such as q_proj");
+  }
+
+  TensorId add_adapter(const Parameter& base, const char* part, std::vector<int64_t> shape, Origin origin) {
+    Parameter parameter{module_path(base) + "." + part + ".weight", base.module, std::move(shape), ParameterKind::linear,
+                        base.per_layer};
+    Tensor tensor{.name = parameter.name, .dtype = DType::f32};
+    for (int64_t size : parameter.shape) tensor.shape.emplace_back(size);
+    Weight weight{.parameter = std::move(parameter), .source = {}, .tensor = program_.add_tensor(std::move(tensor))};
+    weight.trainable = weight.adapter = true;
+    weight.origin = origin;
+    program_.weights.push_back(std::move(weight));
+    return program_.weights.back().tensor;
+  }
+
+  // low [M, r] = s x A^T
+  Op low_product(const Parameter& base, TensorId x, TensorId low) {
+    Op op{OpKind::matmul};
+    op.attributes = {.transpose_b = true, .scale = lora_.alpha / static_cast<double>(lora_.r)};
+    op.reads(Slot::a, x).reads(Slot::b, add_adapter(base, "lora_A", {lora_.r, base.shape[1]}, Origin::lora_a));
+    op.writes(Slot::c, low);
+    return op;
+  }
+
+  TensorId make_low(const Parameter& base) {
+    const int64_t rows = program_.batch * program_.seq_len;
+    return program_.make(base.module + ".low", DType::f32, {rows, lora_.r}, Role::temporary);
+  }
+
+  void adapt_linear(const Parameter& base, TensorId weight) {
+    Region& body = program_.region("blocks");
+    for (size_t i = 0; i < body.items.size(); ++i) {
+      const Op* product = body.items[i].op();
+      if (product == nullptr || product->kind != OpKind::matmul || product->find(Slot::b) != weight) continue;
+      const TensorId low = make_low(base);
+      Op down = low_product(base, product->find(Slot::a), low);
+      Op up{OpKind::matmul};
+      up.attributes = {.transpose_b = true, .accumulate = true};
+      up.reads(Slot::a, low).reads(Slot::b, add_adapter(base, "lora_B", {base.shape[0], lora_.r}, Origin::zeros));
+      up.updates(Slot::c, product->find(Slot::c));
+      const auto after = body.items.begin() + static_cast<int64_t>(i) + 1;
+      body.items.insert(after, {Item{std::move(down)}, Item{std::move(up)}});
+      return;
+    }
+  }
+
+  void adapt_head(const Parameter& base) {
+    Region& region = forward();
+    const TensorId low = make_low(base);
+    Op down = low_product(base, region.items.back().op()->find(Slot::hidden), low);
+    const TensorId low_weight = add_adapter(base, "lora_B", {base.shape[0], lora_.r}, Origin::zeros);
+    region.items.back().op()->reads(Slot::low, low).reads(Slot::low_weight, low_weight);
+    region.items.insert(region.items.end() - 1, Item{std::move(down)});
+  }
+
+  Program& program_;
+  const Lora& lora_;
+  std::vector<std::string> saved_;
+};
+
+}  // namespace
+
+std::vector<std::string> lora_targets(const Program& program, const Lora& lora) {
+  if (lora.target_modules.empty()) return {"q_proj", "v_proj"};
+  if (lora.target_modules != std::vector<std::string>{"all-linear"}) return lora.target_modules;
+  std::vector<std::string> targets;
+  for (const Weight& weight : program.weights)
+    if (weight.parameter.kind == ParameterKind::linear && !weight.adapter) targets.push_back(weight.parameter.module);
+  return targets;
+}
+
+void add_lora(Program& program, const Lora& lora) { LoraPass(program, lora).run(); }
+
+}  // namespace snug

@@ -1,0 +1,45 @@
+#include "program/passes/transfer.h"
+
+#include <algorithm>
+
+#include "base/scalars.h"
+
+namespace snug {
+
+namespace {
+
+// A staging buffer no larger than the largest tensor that passes through it.
+TensorId staging(Program& program) {
+  int64_t largest = 0;
+  for (const Weight& weight : program.weights)
+    largest = std::max(largest, align_up(weight.parameter.elements() * size_of(DType::f32), kAlignment));
+  return program.make("load.staging", DType::u8, {std::min(largest, kStagingBytes)}, Role::temporary);
+}
+
+void operands(const Program& program, Op& op, Access access) {
+  for (const Weight& weight : program.weights) {
+    op.with(Slot::parameter, access, weight.tensor);
+    if (weight.first_moment == kNone) continue;
+    op.with(Slot::first_moment, access, weight.first_moment).with(Slot::second_moment, access, weight.second_moment);
+    if (weight.master != kNone) op.with(Slot::master, access, weight.master);
+  }
+}
+
+}  // namespace
+
+void add_transfers(Program& program) {
+  Region load{.name = "load", .stage = Stage::load};
+  Op read{OpKind::load};
+  read.writes(Slot::staging, staging(program));
+  read.writes(Slot::scalars, program.interface.scalars).writes(Slot::inverse_frequency, program.interface.inverse_frequency);
+  operands(program, read, Access::write);
+  load.add(std::move(read));
+  Region save{.name = "save", .stage = Stage::save};
+  Op write{OpKind::save};
+  operands(program, write, Access::read);
+  save.add(std::move(write));
+  program.root.items.insert(program.root.items.begin(), Item{std::move(load)});
+  program.root.add(std::move(save));
+}
+
+}  // namespace snug

@@ -1,0 +1,116 @@
+#include "program/program.h"
+
+#include <stdexcept>
+
+namespace snug {
+
+Region& Region::add(Region child) {
+  items.push_back({std::move(child)});
+  return std::get<Region>(items.back().value);
+}
+
+Op& Region::add(Op op) {
+  items.push_back({std::move(op)});
+  return std::get<Op>(items.back().value);
+}
+
+StorageId Program::add_storage(Storage storage) {
+  storages.push_back(std::move(storage));
+  return static_cast<StorageId>(storages.size()) - 1;
+}
+
+TensorId Program::add_tensor(Tensor tensor) {
+  tensors.push_back(std::move(tensor));
+  return static_cast<TensorId>(tensors.size()) - 1;
+}
+
+TensorId Program::make(std::string name, DType dtype, std::vector<Extent> shape, Role role, Lifetime lifetime) {
+  Tensor tensor{.name = name, .dtype = dtype, .shape = std::move(shape)};
+  tensor.storage = add_storage({.name = std::move(name), .bytes = tensor.bytes(), .role = role, .lifetime = lifetime});
+  return add_tensor(std::move(tensor));
+}
+
+TensorId Program::view(TensorId id, std::string name, std::vector<Extent> shape) {
+  Tensor tensor = this->tensor(id);
+  tensor.name = std::move(name);
+  tensor.shape = std::move(shape);
+  return add_tensor(std::move(tensor));
+}
+
+int64_t Program::trainable_parameters() const {
+  int64_t sum = 0;
+  for (const Weight& weight : weights)
+    if (weight.trainable) sum += weight.parameter.elements() * (weight.parameter.per_layer ? layers : 1);
+  return sum;
+}
+
+int64_t Program::total_parameters() const {
+  int64_t sum = 0;
+  for (const Weight& weight : weights)
+    if (!weight.adapter) sum += weight.parameter.elements() * (weight.parameter.per_layer ? layers : 1);
+  return sum;
+}
+
+namespace {
+
+const Region* find_region(const Region& region, std::string_view name) {
+  if (region.name == name) return &region;
+  for (const Item& item : region.items)
+    if (const Region* child = item.region())
+      if (const Region* found = find_region(*child, name)) return found;
+  return nullptr;
+}
+
+}  // namespace
+
+const Region& Program::region(std::string_view name) const {
+  const Region* found = find_region(root, name);
+  if (found == nullptr) throw std::logic_error("the program has no region '" + std::string(name) + "'");
+  return *found;
+}
+
+Region& Program::region(std::string_view name) {
+  return const_cast<Region&>(static_cast<const Program&>(*this).region(name));  // NOLINT: one search for both
+}
+
+const char* name_of(Role role) {
+  constexpr const char* kNames[kRoleCount] = {"weights",     "adapters",  "gradients", "optimizer", "activations",
+                                              "temporaries", "workspace", "batch",     "comm"};
+  return kNames[static_cast<int>(role)];
+}
+
+const char* name_of(Home home) {
+  constexpr const char* kNames[] = {"device", "host", "disk"};
+  return kNames[static_cast<int>(home)];
+}
+
+const char* name_of(Stage stage) {
+  constexpr const char* kNames[kStageCount] = {"load", "forward", "backward", "optimizer", "evaluate", "generate", "save"};
+  return kNames[static_cast<int>(stage)];
+}
+
+const char* name_of(OpKind kind) {
+  constexpr const char* kNames[kOpKindCount] = {
+      "load",  "save",      "batch",              "embedding", "embedding_backward", "rms_norm",  "rms_norm_backward",
+      "matmul", "rope_table", "rope",             "attention", "attention_backward", "silu_gate", "silu_gate_backward",
+      "add",   "head_loss", "zero",               "square_sum", "clip_factor",       "adamw"};
+  return kNames[static_cast<int>(kind)];
+}
+
+const char* name_of(Slot slot) {
+  constexpr const char* kNames[] = {
+      "a", "b", "c", "x", "weight", "out", "rstd", "ids", "positions", "inverse_frequency", "cosine", "sine",
+      "q", "k", "v", "lse", "document_start", "gate", "up",
+      "hidden", "low", "low_weight", "target_rows", "target_tokens", "predictions", "scalars",
+      "d_out", "d_x", "d_weight", "d_table", "d_q", "d_k", "d_v", "d_gate", "d_up", "d_hidden", "d_low", "d_low_weight",
+      "parameter", "master", "gradient", "first_moment", "second_moment",
+      "workspace", "staging"};
+  return kNames[static_cast<int>(slot)];
+}
+
+const char* name_of(Lane lane) {
+  constexpr const char* kNames[] = {"compute", "copy_in", "copy_out", "comm", "host"};
+  return kNames[static_cast<int>(lane)];
+}
+
+}  // namespace snug

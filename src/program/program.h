@@ -1,0 +1,127 @@
+#pragma once
+// Program: a fine-tuning run as a tree of regions, in order of time. Repeated parts (layer x L, micro-batch x k) are written once
+// and stay folded. It knows shapes and bytes, never addresses: those are the Layout's.
+
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "model/parameters.h"
+#include "program/op.h"
+#include "program/tensor.h"
+
+namespace snug {
+
+enum class Stage : uint8_t { load, forward, backward, optimizer, evaluate, generate, save };
+constexpr int kStageCount = 7;
+const char* name_of(Stage stage);
+
+// What a region repeats over. `micro_batch` repeats in time with the same storages; `layer` selects instances and layer views.
+enum class Axis : uint8_t { none, layer, micro_batch };
+
+// A value handed from layer to layer: the same storage seen from before the loop, at the top and bottom of the body, and after.
+struct Carry {
+  TensorId before = kNone, in = kNone, out = kNone, after = kNone;
+};
+
+struct Item;
+
+struct Region {
+  std::string name;
+  Stage stage = Stage::forward;
+  Axis axis = Axis::none;
+  int64_t first = 0;     // first layer
+  int64_t count = 1;     // repetitions
+  bool reverse = false;  // layers from last to first
+  std::optional<int32_t> skip;  // a Scalar; where it is nonzero at run time the region is passed over
+  std::vector<Carry> carries;
+  std::vector<Item> items;
+
+  int64_t layer_of(int64_t iteration) const { return reverse ? first + count - 1 - iteration : first + iteration; }
+  Region& add(Region child);
+  Op& add(Op op);
+};
+
+struct Item {
+  std::variant<Op, Region> value;
+
+  Op* op() { return std::get_if<Op>(&value); }
+  const Op* op() const { return std::get_if<Op>(&value); }
+  Region* region() { return std::get_if<Region>(&value); }
+  const Region* region() const { return std::get_if<Region>(&value); }
+};
+
+// Where a weight's first value comes from.
+enum class Origin : uint8_t { checkpoint, lora_a, zeros };
+
+// A weight of the model or of an adapter, with its place in the Program.
+struct Weight {
+  Parameter parameter;      // name, shape; folded over layers
+  std::string source;       // name in the checkpoint (a tied head saved by LoRA starts from the embedding)
+  TensorId tensor = kNone;
+  TensorId gradient = kNone;       // view of a flat gradient buffer, if trained
+  TensorId first_moment = kNone;   // views of the flat optimizer buffers, if trained
+  TensorId second_moment = kNone;
+  TensorId master = kNone;
+  bool trainable = false;
+  bool adapter = false;     // belongs to the adapter's files
+  bool decays = true;       // under weight decay; norms are not, as in Hugging Face's Trainer
+  Origin origin = Origin::checkpoint;
+};
+
+// Tensors that the host fills or reads by name.
+struct Interface {
+  TensorId tokens = kNone, positions = kNone, document_start = kNone, target_rows = kNone, target_tokens = kNone;
+  TensorId predictions = kNone;  // evaluation
+  TensorId scalars = kNone, inverse_frequency = kNone;
+};
+
+struct Program {
+  std::vector<Storage> storages;
+  std::vector<Tensor> tensors;
+  std::vector<Weight> weights;
+  Interface interface;        // of training micro-batches
+  Interface evaluation;       // of evaluation batches
+  Region root;
+  int64_t layers = 0;
+  int64_t batch = 0, seq_len = 0, micro_batches = 0;
+  std::vector<std::string> notes;  // decisions a user should be told: what PEFT does with a tied head …
+
+  StorageId add_storage(Storage storage);
+  TensorId add_tensor(Tensor tensor);
+  // A tensor with a storage of its own.
+  TensorId make(std::string name, DType dtype, std::vector<Extent> shape, Role role, Lifetime lifetime = Lifetime::computed);
+  // Another view of the same bytes.
+  TensorId view(TensorId tensor, std::string name, std::vector<Extent> shape);
+
+  const Tensor& tensor(TensorId id) const { return tensors[static_cast<size_t>(id)]; }
+  Tensor& tensor(TensorId id) { return tensors[static_cast<size_t>(id)]; }
+  const Storage& storage(StorageId id) const { return storages[static_cast<size_t>(id)]; }
+  Storage& storage(StorageId id) { return storages[static_cast<size_t>(id)]; }
+
+  int64_t trainable_parameters() const;
+  int64_t total_parameters() const;  // of the model, without adapters
+
+  // The region of this name below the root; throws if there is none (a mistake in snug).
+  Region& region(std::string_view name);
+  const Region& region(std::string_view name) const;
+};
+
+// Calls visit(op, region) for every op below `region`, each body once.
+template <class Visit>
+void for_each_op(const Region& region, Visit&& visit) {
+  for (const Item& item : region.items) {
+    if (const Op* op = item.op()) visit(*op, region);
+    if (const Region* child = item.region()) for_each_op(*child, visit);
+  }
+}
+template <class Visit>
+void for_each_op(Region& region, Visit&& visit) {
+  for (Item& item : region.items) {
+    if (Op* op = item.op()) visit(*op, region);
+    if (Region* child = item.region()) for_each_op(*child, visit);
+  }
+}
+
+}  // namespace snug

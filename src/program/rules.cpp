@@ -1,0 +1,39 @@
+#include "program/rules.h"
+
+#include <stdexcept>
+#include <string>
+
+namespace snug {
+
+extern const OpRule kLoadRule, kSaveRule, kBatchRule, kEmbeddingRule, kEmbeddingBackwardRule, kRmsNormRule, kRmsNormBackwardRule,
+    kMatmulRule, kRopeTableRule, kRopeRule, kAttentionRule, kAttentionBackwardRule, kSiluGateRule, kSiluGateBackwardRule,
+    kAddRule, kHeadLossRule, kZeroRule, kSquareSumRule, kClipFactorRule, kAdamWRule;
+
+const OpRule& rule_of(OpKind kind) {
+  static const OpRule* const kRules[kOpKindCount] = {
+      &kLoadRule,       &kSaveRule,          &kBatchRule,     &kEmbeddingRule, &kEmbeddingBackwardRule, &kRmsNormRule,
+      &kRmsNormBackwardRule, &kMatmulRule,   &kRopeTableRule, &kRopeRule,      &kAttentionRule,         &kAttentionBackwardRule,
+      &kSiluGateRule,   &kSiluGateBackwardRule, &kAddRule,    &kHeadLossRule,  &kZeroRule,              &kSquareSumRule,
+      &kClipFactorRule, &kAdamWRule};
+  return *kRules[static_cast<int>(kind)];
+}
+
+OpCut cut_by_rows(const Program&, const Op&, int32_t threads) { return {.threads = threads}; }
+
+int64_t no_workspace(const Program&, const Op&, int32_t) { return 0; }
+
+Work memory_work(const Program& program, const Op& op) {
+  Work work;
+  for (const Operand& operand : op.operands) {
+    const auto bytes = static_cast<double>(program.tensor(operand.tensor).bytes());
+    work.bytes += operand.access == Access::update ? 2 * bytes : bytes;
+  }
+  work.flops = work.bytes / 4;
+  return work;
+}
+
+void expect(bool condition, const Op& op, const char* what) {
+  if (!condition) throw std::logic_error(std::string(name_of(op.kind)) + ": " + what);
+}
+
+}  // namespace snug

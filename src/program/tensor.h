@@ -1,0 +1,66 @@
+#pragma once
+// Storages, and tensors as views of them. A Storage is bytes with a home, a role and a lifetime; a Tensor is a shape laid over
+// one. Liveness and lay-out count Storages only, so tied weights, flat buffers and in-place results cost nothing extra.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/checked.h"
+#include "base/dtype.h"
+
+namespace snug {
+
+using StorageId = int32_t;
+using TensorId = int32_t;
+constexpr int32_t kNone = -1;
+constexpr int64_t kAlignment = 64;  // bytes; every storage starts on a cache line
+
+enum class Home : uint8_t { device, host, disk };
+enum class Role : uint8_t { weight, adapter, gradient, optimizer, activation, temporary, workspace, batch, comm };
+constexpr int kRoleCount = 9;
+const char* name_of(Role role);
+const char* name_of(Home home);
+
+// `run`: from load to save, whatever reads it. `computed`: from its first to its last use in the Program.
+enum class Lifetime : uint8_t { run, computed };
+
+struct Storage {
+  std::string name;
+  int64_t bytes = 0;  // of one instance
+  Role role = Role::temporary;
+  Home home = Home::device;
+  Lifetime lifetime = Lifetime::computed;
+  int64_t alignment = kAlignment;
+  int64_t instances = 1;  // one for each layer where blocks keep theirs; folded until lay-out
+};
+
+// A dimension: a bound and, if ragged, the scalar that holds the true count at run time.
+struct Extent {
+  int64_t bound = 0;
+  int32_t count = kNone;  // index into the Program's Scalars, kNone: always `bound`
+
+  Extent(int64_t size) : bound(size) {}  // NOLINT(google-explicit-constructor): a plain size is the common extent
+  Extent(int64_t size, int32_t counter) : bound(size), count(counter) {}
+};
+
+struct Tensor {
+  std::string name;
+  StorageId storage = kNone;  // kNone until parameters are placed
+  DType dtype = DType::f32;
+  std::vector<Extent> shape;
+  int64_t offset = 0;         // bytes from the start of the storage
+  int64_t layer_stride = 0;   // bytes from one layer's view to the next, in flat buffers
+  int64_t instance = 0;       // which instance of the storage …
+  bool instance_by_layer = false;  // … plus the layer in whose iteration the view is used
+
+  int64_t elements() const {  // of the bound
+    int64_t product = 1;
+    for (const Extent& extent : shape) product = checked_mul(product, extent.bound);
+    return product;
+  }
+  int64_t bytes() const { return checked_mul(elements(), size_of(dtype)); }
+  int64_t dim(size_t axis) const { return shape[axis].bound; }
+};
+
+}  // namespace snug

@@ -1,0 +1,143 @@
+#pragma once
+// Makers of rows of the key table, one for each type of value (see key_table.cpp).
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "recipe/keys.h"
+#include "recipe/values.h"
+
+namespace snug::keys {
+
+inline constexpr std::string_view kAuto = "auto";  // written for "let snug decide"
+
+using Names = std::vector<std::string_view>;
+
+// Each of the following makes a row from the place in Recipe where the value lives: a pointer to a member, or a function
+// that returns a reference to it.
+
+template <class Field>
+Key boolean(std::string_view name, Names aliases, std::string_view help, Field field) {
+  return {name,
+          std::move(aliases),
+          KeyType::boolean,
+          help,
+          "true|false",
+          [=](Recipe& recipe, KeyValues values) {
+            std::invoke(field, recipe) = parse_boolean(name, single_value(name, values));
+          },
+          [=](const Recipe& recipe) { return std::string(std::invoke(field, recipe) ? "true" : "false"); }};
+}
+
+struct Integers {
+  int64_t low, high;
+  std::string_view values;
+  bool zero_is_auto = false;
+};
+
+template <class Field>
+Key integer(std::string_view name, Names aliases, std::string_view help, Integers range, Field field) {
+  return {name,
+          std::move(aliases),
+          KeyType::integer,
+          help,
+          range.values,
+          [=](Recipe& recipe, KeyValues values) {
+            const std::string& text = single_value(name, values);
+            const bool decide = range.zero_is_auto && text == kAuto;
+            std::invoke(field, recipe) = decide ? 0 : parse_integer(name, text, range.low, range.high);
+          },
+          [=](const Recipe& recipe) {
+            return range.zero_is_auto && std::invoke(field, recipe) == 0 ? std::string(kAuto)
+                                                                         : fmt::format("{}", std::invoke(field, recipe));
+          }};
+}
+
+struct Numbers {
+  double low, high;
+  std::string_view values;
+  bool zero_is_auto = false;
+};
+
+template <class Field>
+Key number(std::string_view name, Names aliases, std::string_view help, Numbers range, Field field) {
+  return {name,
+          std::move(aliases),
+          KeyType::number,
+          help,
+          range.values,
+          [=](Recipe& recipe, KeyValues values) {
+            const std::string& text = single_value(name, values);
+            const bool decide = range.zero_is_auto && text == kAuto;
+            std::invoke(field, recipe) = decide ? 0.0 : parse_number(name, text, range.low, range.high);
+          },
+          [=](const Recipe& recipe) {
+            return range.zero_is_auto && std::invoke(field, recipe) == 0.0 ? std::string(kAuto)
+                                                                           : fmt::format("{}", std::invoke(field, recipe));
+          }};
+}
+
+template <class Field>
+Key text(std::string_view name, Names aliases, std::string_view help, std::string_view values, Field field) {
+  return {name,
+          std::move(aliases),
+          KeyType::text,
+          help,
+          values,
+          [=](Recipe& recipe, KeyValues given) { std::invoke(field, recipe) = single_value(name, given); },
+          [=](const Recipe& recipe) { return std::invoke(field, recipe); }};
+}
+
+template <class Field>
+Key list(std::string_view name, Names aliases, std::string_view help, std::string_view values, Field field) {
+  return {name,
+          std::move(aliases),
+          KeyType::list,
+          help,
+          values,
+          [=](Recipe& recipe, KeyValues given) { std::invoke(field, recipe) = parse_list(name, given); },
+          [=](const Recipe& recipe) { return fmt::format("{}", fmt::join(std::invoke(field, recipe), ",")); }};
+}
+
+template <class Value>
+struct Choice {
+  std::string_view word;
+  Value value;
+  std::string_view refusal = "";  // known elsewhere, but not supported
+};
+
+template <class Value, class Field>
+Key choice(std::string_view name, Names aliases, std::string_view help, std::string_view values,
+           std::vector<Choice<Value>> choices, Field field) {
+  return {name,
+          std::move(aliases),
+          KeyType::choice,
+          help,
+          values,
+          [=](Recipe& recipe, KeyValues given) {
+            const std::string& word = single_value(name, given);
+            for (const auto& known : choices) {
+              if (known.word != word) continue;
+              if (!known.refusal.empty())
+                throw Error(fmt::format("{} '{}': {}", name, word, known.refusal), "", fmt::format("choose {}", values));
+              std::invoke(field, recipe) = known.value;
+              return;
+            }
+            throw Error(fmt::format("{} '{}' is not known", name, word), "", fmt::format("choose {}", values));
+          },
+          [=](const Recipe& recipe) {
+            for (const auto& known : choices) {
+              if (known.refusal.empty() && known.value == std::invoke(field, recipe)) return std::string(known.word);
+            }
+            return std::string();
+          }};
+}
+
+}  // namespace snug::keys

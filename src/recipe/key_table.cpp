@@ -1,0 +1,322 @@
+#include "recipe/key_table.h"
+
+#include <limits>
+
+#include "recipe/bytes.h"
+#include "recipe/key_makers.h"
+
+namespace snug {
+
+namespace {
+
+using namespace keys;
+
+constexpr int64_t kMostTokens = std::numeric_limits<int32_t>::max();
+constexpr int64_t kMostSteps = int64_t{1} << 53;
+constexpr int64_t kAnyInteger = std::numeric_limits<int64_t>::max();
+constexpr double kUnbounded = std::numeric_limits<double>::max();
+constexpr double kLeastPositive = std::numeric_limits<double>::min();
+
+Key lora_target_modules() {
+  Key key = list(
+      "lora_target_modules", {"target_modules", "lora_target"},
+      "Modules that get an adapter, by the last part of their name.", "q_proj,v_proj,… or all-linear",
+      [](auto& r) -> auto& { return r.lora.target_modules; });
+  key.set = [set = key.set](Recipe& recipe, KeyValues values) {
+    set(recipe, values);
+    if (recipe.lora.target_modules == std::vector<std::string>{"all"}) recipe.lora.target_modules = {"all-linear"};
+  };
+  return key;
+}
+
+Key lora_dropout() {
+  Key key = number(
+      "lora_dropout", {}, "Dropout before the adapter; only 0 is supported yet.", {0.0, 1.0, "0"},
+      [](auto& r) -> auto& { return r.lora.dropout; });
+  key.set = [set = key.set](Recipe& recipe, KeyValues values) {
+    Recipe trial;
+    set(trial, values);
+    if (trial.lora.dropout != 0.0) throw Error("lora_dropout other than 0 is not supported yet", "", "set lora_dropout: 0");
+    recipe.lora.dropout = 0.0;
+  };
+  return key;
+}
+
+Key fp16() {
+  Key key = boolean("fp16", {}, "fp16 arithmetic; not supported yet.", &Recipe::fp16);
+  key.values = "false";
+  key.set = [](Recipe& recipe, KeyValues values) {
+    if (parse_boolean("fp16", single_value("fp16", values))) throw Error("fp16 is not supported yet", "", "use bf16: true");
+    recipe.fp16 = false;
+  };
+  return key;
+}
+
+Key master_weights() {
+  return {"master_weights",
+          {},
+          KeyType::boolean,
+          "Keep an fp32 copy of bf16 weights in full fine-tuning; auto keeps it.",
+          "auto|true|false",
+          [](Recipe& recipe, KeyValues values) {
+            const std::string& word = single_value("master_weights", values);
+            recipe.master_weights = word == kAuto ? std::nullopt : std::optional(parse_boolean("master_weights", word));
+          },
+          [](const Recipe& recipe) {
+            return std::string(!recipe.master_weights ? kAuto : *recipe.master_weights ? "true" : "false");
+          }};
+}
+
+Key checkpoint_layers() {
+  return {"checkpoint_layers",
+          {},
+          KeyType::list,
+          "With gradient_checkpointing: recompute these blocks only; empty means all.",
+          "0,2,4,…",
+          [](Recipe& recipe, KeyValues values) {
+            std::vector<int64_t> layers;
+            for (const std::string& item : parse_list("checkpoint_layers", values)) {
+              layers.push_back(parse_integer("checkpoint_layers", item, 0, kMostTokens));
+              if (layers.size() > 1 && layers.back() <= layers[layers.size() - 2]) {
+                throw Error("checkpoint_layers must be in rising order, each once");
+              }
+            }
+            recipe.checkpoint_layers = std::move(layers);
+          },
+          [](const Recipe& recipe) { return fmt::format("{}", fmt::join(recipe.checkpoint_layers, ",")); }};
+}
+
+// A fraction below 1 is a ratio of all steps, as in transformers 5.
+Key warmup_steps() {
+  Key key =
+      integer("warmup_steps", {}, "Steps over which the learning rate rises; a fraction below 1 is a ratio of all steps.",
+              {0, kMostSteps, "at least 0"}, &Recipe::warmup_steps);
+  key.set = [set = key.set](Recipe& recipe, KeyValues values) {
+    const std::string& word = single_value("warmup_steps", values);
+    if (word.find_first_of(".eE") == std::string::npos) return set(recipe, values);
+    const double value = parse_number("warmup_steps", word, 0.0, static_cast<double>(kMostSteps));
+    if (value < 1.0) {
+      recipe.warmup_ratio = value;
+    } else if (value == static_cast<double>(static_cast<int64_t>(value))) {
+      recipe.warmup_steps = static_cast<int64_t>(value);
+    } else {
+      throw Error(fmt::format("warmup_steps must be a whole number or a fraction below 1, not '{}'", word));
+    }
+  };
+  return key;
+}
+
+Key max_steps() {
+  Key key = integer("max_steps", {"iters"}, "Optimizer steps; -1 lets num_train_epochs decide.",
+                    {-1, kMostSteps, "-1 or at least 1"}, &Recipe::max_steps);
+  key.set = [set = key.set](Recipe& recipe, KeyValues values) {
+    Recipe trial;
+    set(trial, values);
+    if (trial.max_steps == 0) throw Error("max_steps is 0", "", "give -1 to let num_train_epochs decide, or at least 1");
+    recipe.max_steps = trial.max_steps;
+  };
+  return key;
+}
+
+Key resume_from_checkpoint() {
+  Key key = text("resume_from_checkpoint", {}, "A checkpoint directory, or true for the newest in output_dir.",
+                 "true|false|DIRECTORY", &Recipe::resume_from_checkpoint);
+  key.set = [set = key.set](Recipe& recipe, KeyValues values) {
+    set(recipe, values);
+    if (recipe.resume_from_checkpoint == "false") recipe.resume_from_checkpoint.clear();
+  };
+  return key;
+}
+
+Key seed() {
+  return {"seed",
+          {},
+          KeyType::integer,
+          "Seed of every random choice.",
+          "at least 0",
+          [](Recipe& recipe, KeyValues values) {
+            recipe.seed = static_cast<uint64_t>(parse_integer("seed", single_value("seed", values), 0, kAnyInteger));
+          },
+          [](const Recipe& recipe) { return fmt::format("{}", recipe.seed); }};
+}
+
+Key memory() {
+  return {"memory",
+          {"memory_budget"},
+          KeyType::size,
+          "Memory budget; auto is what this machine can give.",
+          "auto|24GB|24GiB|123456789B",
+          [](Recipe& recipe, KeyValues values) {
+            const std::string& word = single_value("memory", values);
+            const int64_t bytes = word == kAuto ? 0 : parse_bytes(word);
+            if (word != kAuto && bytes == 0) throw Error("memory is 0", "", "give a size such as 24GB, or auto");
+            recipe.memory_bytes = bytes;
+          },
+          [](const Recipe& recipe) {
+            return recipe.memory_bytes == 0 ? std::string(kAuto) : fmt::format("{}B", recipe.memory_bytes);
+          }};
+}
+
+// Keys that say in another trainer's words what one of ours says; they are never written.
+
+Key use_peft() {
+  return {"use_peft",
+          {},
+          KeyType::boolean,
+          "TRL's word for method: lora (true) or full (false).",
+          "true|false",
+          [](Recipe& recipe, KeyValues values) {
+            recipe.method = parse_boolean("use_peft", single_value("use_peft", values)) ? Method::lora : Method::full;
+          },
+          {}};
+}
+
+Key train_on_inputs() {
+  return {"train_on_inputs",
+          {"train_on_prompt"},
+          KeyType::boolean,
+          "The opposite of completion_only_loss.",
+          "true|false",
+          [](Recipe& recipe, KeyValues values) {
+            recipe.completion_only_loss = !parse_boolean("train_on_inputs", single_value("train_on_inputs", values));
+          },
+          {}};
+}
+
+Key torch_dtype() {
+  return {"torch_dtype",
+          {"dtype"},
+          KeyType::choice,
+          "bfloat16 is our bf16: true; auto leaves bf16 to decide.",
+          "auto|bfloat16",
+          [](Recipe& recipe, KeyValues values) {
+            const std::string& word = single_value("torch_dtype", values);
+            if (word == kAuto) return;
+            if (word != "bfloat16")
+              throw Error(fmt::format("torch_dtype '{}': the key bf16 decides the dtypes", word), "",
+                          "set bf16: true or false");
+            recipe.bf16 = true;
+          },
+          {}};
+}
+
+}  // namespace
+
+std::vector<Key> make_key_table() {
+  constexpr std::string_view kNoOptimizer = "not supported yet";
+  const Integers count = {1, kMostTokens, "at least 1"};
+  return {
+      text("model_name_or_path", {"model", "base_model"}, "Checkpoint directory, config.json or catalogue name.",
+           "PATH or NAME", &Recipe::model),
+      text("data", {"train_file", "train_data"}, "Training rows, one JSON object a line.", "FILE", &Recipe::data),
+      text("eval_data", {"validation_file", "eval_file"}, "Rows for evaluation; empty for none.", "FILE",
+           &Recipe::eval_data),
+      text("output_dir", {"output"}, "Directory for checkpoints, metrics and the result.", "DIRECTORY", &Recipe::output_dir),
+
+      choice<Method>("method", {"finetuning_type", "adapter", "train_type", "tuner_type", "fine_tune_type"},
+                     "Train an adapter (lora) or every weight (full).", "full|lora",
+                     {{"full", Method::full},
+                      {"lora", Method::lora},
+                      {"qlora", Method::lora, "quantized weights are not supported yet"},
+                      {"freeze", Method::full, "freezing part of the layers is not supported yet"}},
+                     &Recipe::method),
+      use_peft(),
+      integer(
+          "lora_r", {"lora_rank"}, "Rank of the adapter.", count, [](auto& r) -> auto& { return r.lora.r; }),
+      number(
+          "lora_alpha", {}, "The adapter's output is scaled by lora_alpha / lora_r.",
+          {kLeastPositive, kUnbounded, "above 0"}, [](auto& r) -> auto& { return r.lora.alpha; }),
+      lora_dropout(),
+      lora_target_modules(),
+      list(
+          "lora_modules_to_save", {"modules_to_save", "additional_target"}, "Modules trained in full beside the adapter.",
+          "embed_tokens,lm_head,…", [](auto& r) -> auto& { return r.lora.modules_to_save; }),
+
+      boolean("bf16", {}, "bf16 weights and saved activations, fp32 arithmetic.", &Recipe::bf16),
+      torch_dtype(),
+      fp16(),
+      master_weights(),
+
+      integer("per_device_train_batch_size", {"micro_batch_size", "batch", "batch_size"}, "Sequences in one micro-batch.",
+              count, &Recipe::batch),
+      integer("per_device_eval_batch_size", {"eval_batch_size", "eval_batch"},
+              "Sequences in one evaluation batch; auto is as in training.", {1, kMostTokens, "auto or at least 1", true},
+              &Recipe::eval_batch),
+      integer("gradient_accumulation_steps", {"accum", "accumulation", "grad_accumulation_steps"},
+              "Micro-batches in one optimizer step.", count, &Recipe::accumulation),
+      integer("max_length", {"max_seq_length", "cutoff_len", "sequence_len", "seq", "seq_len", "max_seq_len"},
+              "Longest sequence in tokens; auto is 1024 or the model's limit.", {2, kMostTokens, "auto or at least 2", true},
+              &Recipe::seq_len),
+      boolean("packing", {"sample_packing"}, "Fill each sequence with several rows.", &Recipe::packing),
+      boolean("shuffle", {}, "Shuffle the rows in every epoch.", &Recipe::shuffle),
+      boolean("completion_only_loss", {"mask_prompt", "train_on_completions"},
+              "For prompt and completion rows: loss on the completion alone.", &Recipe::completion_only_loss),
+      train_on_inputs(),
+      boolean("gradient_checkpointing", {"grad_checkpoint", "enable_activation_checkpointing", "use_gradient_checkpointing"},
+              "Keep only block inputs and recompute the rest in backward.", &Recipe::gradient_checkpointing),
+      checkpoint_layers(),
+
+      choice<std::string>("optim", {"optimizer"}, "The optimizer.", "adamw_torch",
+                          {{"adamw_torch", "adamw_torch"},
+                           {"adamw_torch_fused", "adamw_torch"},
+                           {"adamw", "adamw_torch"},
+                           {"adamw_hf", "adamw_torch"},
+                           {"adamw_8bit", "", kNoOptimizer},
+                           {"adamw_bnb_8bit", "", kNoOptimizer},
+                           {"paged_adamw_8bit", "", kNoOptimizer},
+                           {"paged_adamw_32bit", "", kNoOptimizer},
+                           {"adafactor", "", kNoOptimizer},
+                           {"lion_32bit", "", kNoOptimizer},
+                           {"sgd", "", kNoOptimizer},
+                           {"adam", "", kNoOptimizer},
+                           {"muon", "", kNoOptimizer}},
+                          &Recipe::optim),
+      number("learning_rate", {"lr"}, "Peak learning rate; auto is 5e-5 for full, 2e-4 for LoRA.",
+             {kLeastPositive, kUnbounded, "auto or above 0", true}, &Recipe::learning_rate),
+      number("adam_beta1", {}, "Decay of the first moment.", {0.0, 0x1.fffffffffffffp-1, "from 0 to less than 1"},
+             &Recipe::adam_beta1),
+      number("adam_beta2", {}, "Decay of the second moment.", {0.0, 0x1.fffffffffffffp-1, "from 0 to less than 1"},
+             &Recipe::adam_beta2),
+      number("adam_epsilon", {}, "Added to the root of the second moment.", {0.0, kUnbounded, "at least 0"},
+             &Recipe::adam_epsilon),
+      number("weight_decay", {}, "Decoupled weight decay.", {0.0, kUnbounded, "at least 0"}, &Recipe::weight_decay),
+      number("max_grad_norm", {"gradient_clipping"}, "Gradients are scaled down to this norm; 0 for never.",
+             {0.0, kUnbounded, "at least 0"}, &Recipe::max_grad_norm),
+      choice<Schedule>("lr_scheduler_type", {"lr_scheduler"}, "How the learning rate falls.", "constant|linear|cosine",
+                       {{"constant", Schedule::constant},
+                        {"linear", Schedule::linear},
+                        {"cosine", Schedule::cosine},
+                        {"constant_with_warmup", Schedule::constant, "not supported yet"},
+                        {"cosine_with_min_lr", Schedule::cosine, "not supported yet"},
+                        {"cosine_with_restarts", Schedule::cosine, "not supported yet"},
+                        {"polynomial", Schedule::linear, "not supported yet"},
+                        {"inverse_sqrt", Schedule::linear, "not supported yet"}},
+                       &Recipe::lr_scheduler_type),
+      warmup_steps(),
+      number("warmup_ratio", {}, "Share of all steps over which the learning rate rises.", {0.0, 1.0, "from 0 to 1"},
+             &Recipe::warmup_ratio),
+      choice<LossNormalization>("loss_normalization", {}, "What a window's summed loss is divided by.",
+                                "huggingface|targets",
+                                {{"huggingface", LossNormalization::huggingface}, {"targets", LossNormalization::targets}},
+                                &Recipe::loss_normalization),
+
+      max_steps(),
+      number("num_train_epochs", {"epochs", "num_epochs"}, "Passes over the data where max_steps is -1.",
+             {kLeastPositive, 1e9, "above 0"}, &Recipe::num_train_epochs),
+      integer("save_steps", {"save_every"}, "Steps between checkpoints; 0 for one at the end.",
+              {0, kMostSteps, "at least 0"}, &Recipe::save_steps),
+      integer("logging_steps", {}, "Steps between lines on the screen.", {1, kMostSteps, "at least 1"},
+              &Recipe::logging_steps),
+      integer("eval_steps", {}, "Steps between evaluations; 0 for the first and last.", {0, kMostSteps, "at least 0"},
+              &Recipe::eval_steps),
+      resume_from_checkpoint(),
+      boolean("overwrite_output_dir", {}, "Start anew where output_dir already holds a run.", &Recipe::overwrite_output_dir),
+      seed(),
+
+      memory(),
+      integer("threads", {}, "Threads of the kernels; auto is the cores this process may use.",
+              {1, 4096, "auto or at least 1", true}, &Recipe::threads),
+  };
+}
+
+}  // namespace snug

@@ -1,0 +1,129 @@
+#include "recipe/keys.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "base/error.h"
+#include "recipe/foreign_keys.h"
+#include "recipe/key_table.h"
+#include "recipe/nearest.h"
+
+namespace snug {
+
+namespace {
+
+std::string with_underscores(std::string_view name) {
+  std::string text(name.substr(0, 200));
+  std::replace(text.begin(), text.end(), '-', '_');
+  return text;
+}
+
+Applied apply_values(Recipe& recipe, std::string_view name, KeyValues values, const std::string& where) {
+  try {
+    if (const Key* key = find_key(name)) {
+      key->set(recipe, values);
+      return Applied::set;
+    }
+    if (pass_over_foreign_key(with_underscores(name), values)) return Applied::passed_over;
+  } catch (const Error& error) {
+    throw Error(error.problem(), where, error.mend());
+  }
+  throw Error(fmt::format("there is no key '{}'", name.substr(0, 200)), where,
+              fmt::format("did you mean '{}'?", nearest_key(name)));
+}
+
+}  // namespace
+
+const std::vector<Key>& recipe_keys() {
+  static const std::vector<Key> table = make_key_table();
+  return table;
+}
+
+const Key* find_key(std::string_view name) {
+  const std::string asked = with_underscores(name);
+  for (const Key& key : recipe_keys()) {
+    if (key.name == asked || std::find(key.aliases.begin(), key.aliases.end(), asked) != key.aliases.end()) return &key;
+  }
+  return nullptr;
+}
+
+std::string nearest_key(std::string_view name) {
+  const std::string asked = with_underscores(name);
+  std::string_view nearest;
+  int64_t least = std::numeric_limits<int64_t>::max();
+  for (const Key& key : recipe_keys()) {
+    int64_t distance = edit_distance(asked, key.name);
+    for (const std::string_view alias : key.aliases) distance = std::min(distance, edit_distance(asked, alias));
+    if (distance < least) {
+      least = distance;
+      nearest = key.name;
+    }
+  }
+  return std::string(nearest);
+}
+
+Applied apply(Recipe& recipe, std::string_view key, std::string_view value, const std::string& where) {
+  const std::string text(value);
+  return apply_values(recipe, key, KeyValues(&text, 1), where);
+}
+
+Applied apply_list(Recipe& recipe, std::string_view key, KeyValues values, const std::string& where) {
+  return apply_values(recipe, key, values, where);
+}
+
+void validate(const Recipe& recipe) {
+  const auto refuse = [](const std::string& what, const std::string& mend) { throw Error(what, "", mend); };
+  const auto at_least = [&](std::string_view key, int64_t value, int64_t low) {
+    if (value < low) refuse(fmt::format("{} is {}", key, value), fmt::format("give at least {}", low));
+  };
+  at_least("per_device_train_batch_size", recipe.batch, 1);
+  at_least("per_device_eval_batch_size", recipe.eval_batch, 0);
+  at_least("gradient_accumulation_steps", recipe.accumulation, 1);
+  if (recipe.seq_len != 0) at_least("max_length", recipe.seq_len, 2);
+  at_least("save_steps", recipe.save_steps, 0);
+  at_least("logging_steps", recipe.logging_steps, 1);
+  at_least("eval_steps", recipe.eval_steps, 0);
+  at_least("warmup_steps", recipe.warmup_steps, 0);
+  at_least("memory", recipe.memory_bytes, 0);
+  at_least("threads", recipe.threads, 0);
+  if (recipe.method == Method::lora) {
+    at_least("lora_r", recipe.lora.r, 1);
+    const auto& targets = recipe.lora.target_modules;
+    if (targets.size() > 1 && std::find(targets.begin(), targets.end(), "all-linear") != targets.end()) {
+      refuse("lora_target_modules names all-linear beside other modules",
+             "all-linear already holds every linear but the head");
+    }
+    for (const std::string& module : recipe.lora.modules_to_save) {
+      if (std::find(targets.begin(), targets.end(), module) != targets.end()) {
+        refuse(fmt::format("'{}' stands in lora_target_modules and in lora_modules_to_save", module), "keep one");
+      }
+    }
+  } else if (!recipe.lora.modules_to_save.empty()) {
+    refuse("lora_modules_to_save has no meaning with method: full", "remove it, or set method: lora");
+  }
+  if (recipe.fp16) refuse("fp16 is not supported yet", "use bf16: true");
+  if (recipe.lora.dropout != 0.0) refuse("lora_dropout other than 0 is not supported yet", "set lora_dropout: 0");
+  const auto beta = [&](std::string_view key, double value) {
+    if (!(value >= 0.0 && value < 1.0)) refuse(fmt::format("{} is {}", key, value), "give a number from 0 to less than 1");
+  };
+  beta("adam_beta1", recipe.adam_beta1);
+  beta("adam_beta2", recipe.adam_beta2);
+  if (recipe.max_steps != -1) at_least("max_steps", recipe.max_steps, 1);
+  if (recipe.max_steps == -1 && !(recipe.num_train_epochs > 0.0))
+    refuse("num_train_epochs is 0", "give a positive number, or max_steps");
+  if (recipe.warmup_steps > 0 && recipe.warmup_ratio > 0.0)
+    refuse("warmup_steps and warmup_ratio are both given", "keep one");
+  if (recipe.lr_scheduler_type == Schedule::constant && (recipe.warmup_steps > 0 || recipe.warmup_ratio > 0.0)) {
+    refuse("lr_scheduler_type: constant has no warm-up", "remove the warm-up, or choose linear or cosine");
+  }
+  if (!recipe.checkpoint_layers.empty() && !recipe.gradient_checkpointing) {
+    refuse("checkpoint_layers has no effect without gradient_checkpointing: true", "add it, or remove checkpoint_layers");
+  }
+  if (recipe.master_weights.has_value() && !(recipe.method == Method::full && recipe.bf16) && *recipe.master_weights) {
+    refuse("master_weights: true has a meaning only for full fine-tuning with bf16: true", "remove it");
+  }
+}
+
+}  // namespace snug

@@ -1,0 +1,18 @@
+#include "recipe/recipe.h"
+
+namespace snug {
+
+// Adapters are always fp32, with fp32 moments, whatever the base: they are small, and bf16 would lose their updates. So for
+// LoRA `weights` is the frozen base alone, and `master` follows it (there is no copy). Full fine-tuning in bf16 keeps an
+// fp32 copy unless master_weights is false.
+Precision precision_of(const Recipe& recipe) {
+  Precision precision;
+  if (!recipe.bf16) return precision;
+  precision.weights = DType::bf16;
+  precision.activations = DType::bf16;
+  const bool keeps_copy = recipe.method == Method::full && recipe.master_weights.value_or(true);
+  precision.master = keeps_copy ? DType::f32 : DType::bf16;
+  return precision;
+}
+
+}  // namespace snug

@@ -1,0 +1,91 @@
+#pragma once
+// Recipe: what the user asks for, under the keys of the Hugging Face world. Plain data; `keys.h` gives every key its name, type,
+// default and sentence, and is the one place where a key is added. It knows nothing of models, programs or files.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/dtype.h"
+
+namespace snug {
+
+enum class Method : uint8_t { full, lora };
+enum class Schedule : uint8_t { constant, linear, cosine };
+// What the summed loss of an accumulation window is divided by. `huggingface`: labels that are not ignored, counted before the
+// shift, as Trainer counts `num_items_in_batch`; `targets`: tokens that are really predicted.
+enum class LossNormalization : uint8_t { huggingface, targets };
+
+// Every dtype that a step uses.
+struct Precision {
+  DType weights = DType::f32;        // frozen and trained weights as the products read them
+  DType master = DType::f32;         // copy that the optimizer updates; equal to `weights` means none is kept
+  DType compute = DType::f32;        // arithmetic of products and rows
+  DType activations = DType::f32;    // what forward saves for backward
+  DType gradients = DType::f32;      // flat gradient buffers
+  DType accumulation = DType::f32;   // sums inside products
+  DType optimizer = DType::f32;      // moments
+  DType reduction = DType::f32;      // sums over ranks
+};
+
+struct Lora {
+  int64_t r = 8;
+  double alpha = 8.0;
+  double dropout = 0.0;
+  std::vector<std::string> target_modules;   // empty: q_proj, v_proj; {"all-linear"}: every linear but the head
+  std::vector<std::string> modules_to_save;  // trained in full beside the adapter
+};
+
+struct Recipe {
+  std::string model;       // directory, config.json or catalogue name
+  std::string data;        // JSONL, empty for a plan without data
+  std::string eval_data;   // JSONL, empty for none
+  std::string adapter;     // PEFT adapter directory to start from, empty for a fresh one
+  std::string output_dir = "snug-out";
+
+  Method method = Method::lora;
+  Lora lora;
+  bool bf16 = false;  // bf16 weights and saved activations, fp32 arithmetic
+  bool fp16 = false;
+  std::optional<bool> master_weights;  // full fine-tuning in bf16: fp32 copy of the weights (default true)
+
+  int64_t batch = 1;          // per_device_train_batch_size, sequences
+  int64_t eval_batch = 0;     // per_device_eval_batch_size; 0: as batch
+  int64_t accumulation = 1;   // gradient_accumulation_steps
+  int64_t seq_len = 0;        // max_length, tokens; 0: min(1024, the model's)
+  bool packing = true;
+  bool shuffle = true;
+  bool completion_only_loss = true;  // prompt/completion rows: loss on the completion alone
+  bool gradient_checkpointing = false;
+  std::vector<int64_t> checkpoint_layers;  // with gradient_checkpointing: these blocks only; empty means all
+
+  std::string optim = "adamw_torch";
+  double learning_rate = 0.0;  // 0: 5e-5 full, 2e-4 LoRA
+  double adam_beta1 = 0.9;
+  double adam_beta2 = 0.999;
+  double adam_epsilon = 1e-8;
+  double weight_decay = 0.0;
+  double max_grad_norm = 1.0;  // 0: no clipping
+  Schedule lr_scheduler_type = Schedule::linear;
+  int64_t warmup_steps = 0;
+  double warmup_ratio = 0.0;
+  LossNormalization loss_normalization = LossNormalization::huggingface;
+
+  int64_t max_steps = -1;  // -1: num_train_epochs decides
+  double num_train_epochs = 3.0;
+  int64_t save_steps = 500;    // 0: only at the end
+  int64_t logging_steps = 1;
+  int64_t eval_steps = 0;      // 0: before the first step and after the last
+  std::string resume_from_checkpoint;  // "", "true" or a checkpoint directory
+  bool overwrite_output_dir = false;
+  uint64_t seed = 42;
+
+  int64_t memory_bytes = 0;  // budget; 0: what this machine can give
+  int64_t threads = 0;       // 0: the cores this process may use
+};
+
+// The eight dtypes that the recipe and the checkpoint's dtype imply.
+Precision precision_of(const Recipe& recipe);
+
+}  // namespace snug

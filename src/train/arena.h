@@ -1,0 +1,27 @@
+#pragma once
+// The arena: one piece of memory for each home, as large as the Layout says, committed (touched) before the first step. Nothing
+// else of ours is allocated afterwards.
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace snug {
+
+class Arena {
+ public:
+  // Reserves and touches `bytes` (rounded up to pages). Throws Error if the system does not give them.
+  explicit Arena(int64_t bytes);
+  ~Arena();
+  Arena(const Arena&) = delete;
+  Arena& operator=(const Arena&) = delete;
+
+  std::byte* data() const { return data_; }
+  int64_t bytes() const { return bytes_; }
+
+ private:
+  std::byte* data_ = nullptr;
+  int64_t bytes_ = 0;
+};
+
+}  // namespace snug

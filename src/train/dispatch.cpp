@@ -1,0 +1,203 @@
+#include "train/dispatch.h"
+
+#include <stdexcept>
+
+#include "kernels/kernels.h"
+#include "program/ops/workspace.h"
+
+namespace snug {
+
+ProductShape product_shape(const Program& program, const Op& op);  // program/ops/matmul.cpp
+
+void* Binding::address(TensorId id) const {
+  if (id == kNone || base == nullptr) return nullptr;
+  const Tensor& tensor = program.tensor(id);
+  const int64_t instance = tensor.instance + (tensor.instance_by_layer ? layer : 0);
+  return base + layout.offset_of(tensor.storage, instance) + tensor.offset + layer * tensor.layer_stride;
+}
+
+namespace {
+
+// One op with its addresses.
+class Call {
+ public:
+  Call(const Op& op, const Binding& binding) : op_(op), binding_(binding) {}
+
+  const Tensor& tensor(Slot slot) const { return binding_.program.tensor(op_.find(slot)); }
+  bool has(Slot slot) const { return op_.find(slot) != kNone; }
+  kernels::In in(Slot slot) const {
+    if (!has(slot)) return {};
+    return {binding_.address(op_.find(slot)), tensor(slot).dtype};
+  }
+  kernels::Out out(Slot slot) const {
+    if (!has(slot)) return {};
+    return {binding_.address(op_.find(slot)), tensor(slot).dtype};
+  }
+  template <class T>
+  T* pointer(Slot slot) const {
+    return static_cast<T*>(binding_.address(op_.find(slot)));
+  }
+  float* floats(Slot slot) const { return pointer<float>(slot); }
+  const int32_t* ints(Slot slot) const { return pointer<int32_t>(slot); }
+  kernels::Scalars* scalars() const { return pointer<kernels::Scalars>(Slot::scalars); }
+  kernels::Cut cut() const { return {op_.cut.threads, op_.cut.rows, op_.cut.cols, op_.cut.depth}; }
+  kernels::Workspace workspace() const {
+    if (!has(Slot::workspace)) return {};
+    return {binding_.address(op_.find(Slot::workspace)), tensor(Slot::workspace).bytes()};
+  }
+  const Attributes& attributes() const { return op_.attributes; }
+  int64_t last_axis(Slot slot) const { return tensor(slot).shape.back().bound; }
+
+  kernels::Matmul matmul() const {
+    const ProductShape shape = product_shape(binding_.program, op_);
+    return {.a = in(Slot::a), .b = in(Slot::b), .c = out(Slot::c), .m = shape.m, .n = shape.n, .k = shape.k,
+            .transpose_a = shape.transpose_a, .transpose_b = shape.transpose_b, .accumulate = shape.accumulate,
+            .scale = static_cast<float>(attributes().scale), .workspace = workspace(), .cut = cut()};
+  }
+
+  kernels::HeadLoss head_loss() const {
+    const Tensor& weight = tensor(Slot::weight);
+    return {.hidden = in(Slot::hidden), .weight = in(Slot::weight), .low = in(Slot::low), .low_weight = in(Slot::low_weight),
+            .target_rows = ints(Slot::target_rows), .target_tokens = ints(Slot::target_tokens), .scalars = scalars(),
+            .d_hidden = floats(Slot::d_hidden), .d_weight = floats(Slot::d_weight), .d_low = floats(Slot::d_low),
+            .d_low_weight = floats(Slot::d_low_weight), .predictions = pointer<int32_t>(Slot::predictions),
+            .rows = tensor(Slot::hidden).elements() / weight.dim(1), .cols = weight.dim(1), .vocabulary = weight.dim(0),
+            .rank = has(Slot::low_weight) ? last_axis(Slot::low_weight) : 0, .workspace = workspace(), .cut = cut()};
+  }
+
+  void embedding() const {
+    const int64_t cols = tensor(Slot::weight).dim(1);
+    kernels::embedding({.table = in(Slot::weight), .ids = ints(Slot::ids), .out = out(Slot::out),
+                        .rows = tensor(Slot::ids).elements(), .cols = cols, .vocabulary = tensor(Slot::weight).dim(0), .cut = cut()});
+  }
+
+  void embedding_backward() const {
+    const int64_t cols = tensor(Slot::d_table).dim(1);
+    kernels::embedding_backward({.d_out = floats(Slot::d_out), .ids = ints(Slot::ids), .d_table = floats(Slot::d_table),
+                                 .rows = tensor(Slot::ids).elements(), .cols = cols, .vocabulary = tensor(Slot::d_table).dim(0),
+                                 .cut = cut()});
+  }
+
+  void rms_norm() const {
+    const int64_t cols = tensor(Slot::weight).elements();
+    kernels::rms_norm({.x = in(Slot::x), .weight = in(Slot::weight), .out = out(Slot::out), .rstd = floats(Slot::rstd),
+                       .rows = tensor(Slot::x).elements() / cols, .cols = cols, .eps = static_cast<float>(attributes().epsilon),
+                       .cut = cut()});
+  }
+
+  void rms_norm_backward() const {
+    const int64_t cols = tensor(Slot::weight).elements();
+    kernels::rms_norm_backward({.d_out = floats(Slot::d_out), .x = in(Slot::x), .weight = in(Slot::weight),
+                                .rstd = floats(Slot::rstd), .d_x = floats(Slot::d_x), .d_weight = floats(Slot::d_weight),
+                                .rows = tensor(Slot::x).elements() / cols, .cols = cols, .accumulate = attributes().accumulate,
+                                .workspace = workspace(), .cut = cut()});
+  }
+
+  void rope_table() const {
+    kernels::rope_table({.positions = ints(Slot::positions), .inverse_frequency = floats(Slot::inverse_frequency),
+                         .cosine = floats(Slot::cosine), .sine = floats(Slot::sine), .rows = tensor(Slot::positions).elements(),
+                         .half = tensor(Slot::inverse_frequency).elements(), .cut = cut()});
+  }
+
+  void rope() const {
+    const Tensor& x = tensor(Slot::x);
+    kernels::rope({.x = out(Slot::x), .cosine = floats(Slot::cosine), .sine = floats(Slot::sine), .rows = x.dim(0) * x.dim(1),
+                   .heads = x.dim(2), .head_size = x.dim(3), .inverse = attributes().inverse, .cut = cut()});
+  }
+
+  void attention() const {
+    const Tensor& q = tensor(Slot::q);
+    kernels::attention({.q = in(Slot::q), .k = in(Slot::k), .v = in(Slot::v), .document_start = ints(Slot::document_start),
+                        .out = out(Slot::out), .lse = floats(Slot::lse), .batch = q.dim(0), .seq_len = q.dim(1), .heads = q.dim(2),
+                        .kv_heads = tensor(Slot::k).dim(2), .head_size = q.dim(3), .scale = static_cast<float>(attributes().scale),
+                        .workspace = workspace(), .cut = cut()});
+  }
+
+  void attention_backward() const {
+    const Tensor& q = tensor(Slot::q);
+    kernels::attention_backward(
+        {.d_out = floats(Slot::d_out), .q = in(Slot::q), .k = in(Slot::k), .v = in(Slot::v), .out = in(Slot::out),
+         .document_start = ints(Slot::document_start), .lse = floats(Slot::lse), .d_q = floats(Slot::d_q), .d_k = floats(Slot::d_k),
+         .d_v = floats(Slot::d_v), .batch = q.dim(0), .seq_len = q.dim(1), .heads = q.dim(2), .kv_heads = tensor(Slot::k).dim(2),
+         .head_size = q.dim(3), .scale = static_cast<float>(attributes().scale), .workspace = workspace(), .cut = cut()});
+  }
+
+  void silu_gate() const {
+    kernels::silu_gate({.gate = in(Slot::gate), .up = in(Slot::up), .out = out(Slot::out),
+                        .rows = tensor(Slot::gate).elements() / last_axis(Slot::gate), .cols = last_axis(Slot::gate), .cut = cut()});
+  }
+
+  void silu_gate_backward() const {  // d_up takes d_out's place
+    kernels::silu_gate_backward({.d_out = floats(Slot::d_out), .gate = in(Slot::gate), .up = in(Slot::up),
+                                 .d_gate = floats(Slot::d_gate), .d_up = floats(Slot::d_out),
+                                 .rows = tensor(Slot::gate).elements() / last_axis(Slot::gate), .cols = last_axis(Slot::gate),
+                                 .cut = cut()});
+  }
+
+  void add() const {
+    kernels::add({.a = in(Slot::a), .b = in(Slot::b), .out = out(Slot::out), .elements = tensor(Slot::out).elements(), .cut = cut()});
+  }
+
+  void zero() const {
+    kernels::zero({.data = floats(Slot::gradient), .elements = tensor(Slot::gradient).elements(), .cut = cut()});
+  }
+
+  void square_sum() const {
+    kernels::square_sum({.data = floats(Slot::gradient), .elements = tensor(Slot::gradient).elements(), .scalars = scalars(),
+                         .workspace = workspace(), .cut = cut()});
+  }
+
+  void clip_factor() const {
+    kernels::clip_factor({.scalars = scalars(), .max_norm = static_cast<float>(attributes().max_norm)});
+  }
+
+  void adamw() const {
+    const Attributes& a = attributes();
+    kernels::adamw({.parameter = out(Slot::parameter), .master = floats(Slot::master), .gradient = floats(Slot::gradient),
+                    .first_moment = floats(Slot::first_moment), .second_moment = floats(Slot::second_moment),
+                    .elements = tensor(Slot::parameter).elements(), .beta1 = static_cast<float>(a.beta1),
+                    .beta2 = static_cast<float>(a.beta2), .epsilon = static_cast<float>(a.epsilon),
+                    .weight_decay = static_cast<float>(a.weight_decay), .scalars = scalars(), .cut = cut()});
+  }
+
+ private:
+  const Op& op_;
+  const Binding& binding_;
+};
+
+}  // namespace
+
+void dispatch(const Op& op, const Binding& binding) {
+  const Call call(op, binding);
+  switch (op.kind) {
+    case OpKind::embedding: return call.embedding();
+    case OpKind::embedding_backward: return call.embedding_backward();
+    case OpKind::rms_norm: return call.rms_norm();
+    case OpKind::rms_norm_backward: return call.rms_norm_backward();
+    case OpKind::matmul: return kernels::matmul(call.matmul());
+    case OpKind::rope_table: return call.rope_table();
+    case OpKind::rope: return call.rope();
+    case OpKind::attention: return call.attention();
+    case OpKind::attention_backward: return call.attention_backward();
+    case OpKind::silu_gate: return call.silu_gate();
+    case OpKind::silu_gate_backward: return call.silu_gate_backward();
+    case OpKind::add: return call.add();
+    case OpKind::head_loss: return kernels::head_loss(call.head_loss());
+    case OpKind::zero: return call.zero();
+    case OpKind::square_sum: return call.square_sum();
+    case OpKind::clip_factor: return call.clip_factor();
+    case OpKind::adamw: return call.adamw();
+    case OpKind::load:
+    case OpKind::save:
+    case OpKind::batch: break;  // the host's
+  }
+  throw std::logic_error(std::string(name_of(op.kind)) + " is not a kernel");
+}
+
+void prepare(const Op& op, const Binding& binding) {
+  const Call call(op, binding);
+  if (op.kind == OpKind::matmul) kernels::prepare(call.matmul());
+  if (op.kind == OpKind::head_loss) kernels::prepare(call.head_loss());
+}
+
+}  // namespace snug

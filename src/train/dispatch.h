@@ -1,0 +1,29 @@
+#pragma once
+// From an Op of the Program to a call of its kernel: operands become pointers, extents become shapes. The only place that knows
+// both sides.
+
+#include <cstddef>
+
+#include "plan/layout.h"
+#include "program/program.h"
+
+namespace snug {
+
+// Where tensors lie: a Program, its Layout, the arena, and the layer whose turn it is.
+struct Binding {
+  const Program& program;
+  const Layout& layout;
+  std::byte* base = nullptr;  // null: addresses are null (for prepare)
+  int64_t layer = 0;
+
+  // The address of a tensor's view, null for kNone.
+  void* address(TensorId tensor) const;
+};
+
+// Runs one op of the compute lane.
+void dispatch(const Op& op, const Binding& binding);
+
+// Lets the backend create what the op will need, so that dispatch allocates nothing.
+void prepare(const Op& op, const Binding& binding);
+
+}  // namespace snug

@@ -1,0 +1,62 @@
+#include "train/executor.h"
+
+#include <cstring>
+
+namespace snug {
+
+namespace {
+
+// Runs before the arena is committed: what a backend cannot do within the plan is known while nothing is at stake.
+int64_t prepare_all(const Program& program, const Layout& layout) {
+  const Binding nowhere{program, layout};
+  for_each_op(program.root, [&](const Op& op, const Region&) { prepare(op, nowhere); });
+  return layout.arena_bytes;
+}
+
+bool is_host_op(const Op& op) { return op.kind == OpKind::load || op.kind == OpKind::save || op.kind == OpKind::batch; }
+
+}  // namespace
+
+Executor::Executor(const Program& program, const Layout& layout)
+    : program_(program), layout_(layout), arena_(prepare_all(program, layout)) {}
+
+double& Executor::scalar(Scalar scalar) {
+  return elements<double>(program_.interface.scalars)[static_cast<size_t>(scalar)];
+}
+
+void Executor::clear(StorageId storage) {
+  std::memset(arena_.data() + layout_.offset_of(storage, 0), 0, static_cast<size_t>(program_.storage(storage).bytes));
+}
+
+bool Executor::skipped(const Region& region) { return region.skip && scalar(static_cast<Scalar>(*region.skip)) != 0.0; }
+
+void Executor::run(const Region& region, Host& host, int64_t repetitions) {
+  if (skipped(region)) return;
+  const int64_t count = region.axis == Axis::micro_batch && repetitions > 0 ? repetitions : region.count;
+  for (int64_t iteration = 0; iteration < count; ++iteration) {
+    if (region.axis == Axis::layer) layer_ = region.layer_of(iteration);
+    if (region.axis == Axis::micro_batch) repetition_ = iteration;
+    run_body(region, host, repetitions);
+  }
+  if (region.axis == Axis::layer) layer_ = 0;
+}
+
+void Executor::run_body(const Region& region, Host& host, int64_t repetitions) {
+  for (const Item& item : region.items) {
+    if (const Region* child = item.region()) run(*child, host, repetitions);
+    if (const Op* op = item.op()) run_op(*op, host);
+  }
+}
+
+void Executor::run_op(const Op& op, Host& host) {
+  const Binding binding{program_, layout_, arena_.data(), layer_};
+  if (observer_ != nullptr) observer_->before(op, binding);
+  if (is_host_op(op)) {
+    host.run(op, repetition_);
+  } else {
+    dispatch(op, binding);
+  }
+  if (observer_ != nullptr) observer_->after(op, binding);
+}
+
+}  // namespace snug

@@ -1,0 +1,73 @@
+#pragma once
+// The executor: walks a Program's regions in order and runs their ops in the arena. Host ops (load, batch, save) go to whoever
+// drives it. It owns no policy: the loop decides which region runs when.
+
+#include <span>
+
+#include "base/scalars.h"
+#include "train/arena.h"
+#include "train/dispatch.h"
+
+namespace snug {
+
+// What the host does when the Program reaches one of its ops.
+class Host {
+ public:
+  virtual ~Host() = default;
+  // `repetition`: of the enclosing micro-batch region, from 0.
+  virtual void run(const Op& op, int64_t repetition) = 0;
+};
+
+// Sees every op before and after it runs (shadow runs, traces).
+class Observer {
+ public:
+  virtual ~Observer() = default;
+  virtual void before(const Op& op, const Binding& binding) = 0;
+  virtual void after(const Op& op, const Binding& binding) = 0;
+};
+
+class Executor {
+ public:
+  // Prepares every op's kernel, then commits the arena.
+  Executor(const Program& program, const Layout& layout);
+
+  // Runs a region. `repetitions`: how often a micro-batch region inside repeats (0: as often as the Program says).
+  void run(const Region& region, Host& host, int64_t repetitions = 0);
+
+  void observe(Observer* observer) { observer_ = observer; }
+
+  std::byte* arena() const { return arena_.data(); }
+  int64_t arena_bytes() const { return arena_.bytes(); }
+
+  double& scalar(Scalar scalar);
+  // The elements of a tensor, in one layer's view.
+  template <class T>
+  std::span<T> elements(TensorId tensor, int64_t layer = 0) const {
+    const Binding binding{program_, layout_, arena_.data(), layer};
+    return {static_cast<T*>(binding.address(tensor)), static_cast<size_t>(program_.tensor(tensor).elements())};
+  }
+  // The bytes of a tensor, in one layer's view.
+  std::span<std::byte> bytes(TensorId tensor, int64_t layer = 0) const {
+    const Binding binding{program_, layout_, arena_.data(), layer};
+    return {static_cast<std::byte*>(binding.address(tensor)), static_cast<size_t>(program_.tensor(tensor).bytes())};
+  }
+
+  // Zeroes a storage that lives throughout the run.
+  void clear(StorageId storage);
+
+  const Program& program() const { return program_; }
+  const Layout& layout() const { return layout_; }
+
+ private:
+  void run_body(const Region& region, Host& host, int64_t repetitions);
+  void run_op(const Op& op, Host& host);
+  bool skipped(const Region& region);
+
+  const Program& program_;
+  const Layout& layout_;
+  Arena arena_;
+  Observer* observer_ = nullptr;
+  int64_t layer_ = 0, repetition_ = 0;
+};
+
+}  // namespace snug

@@ -1,0 +1,16 @@
+#pragma once
+// What the operating system says of this process's memory: the independent count that plans are held against.
+
+#include <cstdint>
+
+namespace snug {
+
+struct ProcessMemory {
+  int64_t resident_bytes = 0;  // VmRSS
+  int64_t peak_bytes = 0;      // VmHWM: the most there ever was
+};
+
+// Reads /proc/self/status without allocating.
+ProcessMemory process_memory();
+
+}  // namespace snug

@@ -1,0 +1,113 @@
+#include "train/run_state.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+
+#include "base/error.h"
+#include "formats/atomic_directory.h"
+#include "formats/manifest.h"
+#include "train/weight_files.h"
+
+namespace snug {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr const char* kVersion = "0.1.0";
+constexpr const char* kModelFiles[] = {"config.json",           "generation_config.json",  "tokenizer.json",
+                                       "tokenizer_config.json", "special_tokens_map.json", "vocab.json",
+                                       "merges.txt",            "added_tokens.json",       "chat_template.jinja"};
+
+// A fully fine-tuned model stands on its own: its configuration and tokenizer come along.
+void copy_model_files(const fs::path& model, const fs::path& directory, std::map<std::string, FileSum>& sums) {
+  for (const char* name : kModelFiles) {
+    if (!fs::exists(model / name)) continue;
+    write_file_atomically(directory / name, read_text_file(model / name));
+    sums[name] = checksum_file(directory / name);
+  }
+}
+
+std::map<std::string, FileSum> write_result(const Executor& executor, const Plan& plan, const fs::path& directory) {
+  std::map<std::string, FileSum> sums = save_weights(executor, directory, plan.recipe.lora, plan.recipe.model);
+  if (plan.recipe.method == Method::full) copy_model_files(plan.recipe.model, directory, sums);
+  return sums;
+}
+
+// What a resumed run must share with the run that was stopped.
+std::map<std::string, StateValue> identity_of(const Plan& plan, const DataIdentity& data) {
+  const Recipe& r = plan.recipe;
+  return {{"method", std::string(r.method == Method::full ? "full" : "lora")},
+          {"trainable_parameters", plan.program.trainable_parameters()},
+          {"per_device_train_batch_size", r.batch},
+          {"gradient_accumulation_steps", r.accumulation},
+          {"max_length", plan.program.seq_len},
+          {"seed", static_cast<int64_t>(r.seed)},
+          {"shuffle", int64_t{r.shuffle ? 1 : 0}},
+          {"data_rows", data.rows},
+          {"data_tokens", data.tokens}};
+}
+
+std::string text_of(const StateValue& value) {
+  if (const auto* number = std::get_if<int64_t>(&value)) return std::to_string(*number);
+  if (const auto* text = std::get_if<std::string>(&value)) return *text;
+  return std::to_string(std::get<double>(value));
+}
+
+std::optional<int64_t> step_of(const fs::path& directory) {
+  const std::string name = directory.filename().string();
+  constexpr std::string_view kPrefix = "checkpoint-";
+  if (!name.starts_with(kPrefix)) return std::nullopt;
+  int64_t step = 0;
+  const char* end = name.data() + name.size();
+  const auto parsed = std::from_chars(name.data() + kPrefix.size(), end, step);
+  if (parsed.ec != std::errc() || parsed.ptr != end) return std::nullopt;
+  return step;
+}
+
+}  // namespace
+
+void save_checkpoint(const Executor& executor, const Plan& plan, const DataIdentity& data, int64_t step) {
+  AtomicDirectory directory(fs::path(plan.recipe.output_dir) / ("checkpoint-" + std::to_string(step)));
+  Manifest manifest{.version = kVersion, .step = step};
+  manifest.files = write_result(executor, plan, directory.path());
+  manifest.files.merge(save_state(executor, directory.path()));
+  manifest.state = identity_of(plan, data);
+  write_manifest(directory.path(), manifest);
+  directory.commit();
+}
+
+void save_result(const Executor& executor, const Plan& plan) {
+  const fs::path output = plan.recipe.output_dir;
+  AtomicDirectory directory(output / "result");
+  const std::map<std::string, FileSum> files = write_result(executor, plan, directory.path());
+  for (const auto& [name, sum] : files) sync_path(directory.path() / name);
+  for (const auto& [name, sum] : files) fs::rename(directory.path() / name, output / name);
+  sync_path(output);
+}
+
+std::optional<fs::path> newest_checkpoint(const fs::path& output_dir) {
+  std::vector<std::pair<int64_t, fs::path>> found;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(output_dir, ignored))
+    if (const auto step = step_of(entry.path()); step && fs::exists(entry.path() / kManifestName)) found.emplace_back(*step, entry.path());
+  if (found.empty()) return std::nullopt;
+  return std::max_element(found.begin(), found.end())->second;
+}
+
+int64_t resume(Executor& executor, const Plan& plan, const DataIdentity& data, const fs::path& checkpoint,
+               std::span<std::byte> staging) {
+  const Manifest manifest = verify_manifest(checkpoint);
+  for (const auto& [key, value] : identity_of(plan, data)) {
+    const auto found = manifest.state.find(key);
+    const std::string before = found == manifest.state.end() ? "missing" : text_of(found->second);
+    if (before != text_of(value))
+      throw Error(key + " was " + before + " and is now " + text_of(value), checkpoint.string(),
+                  "resume with the same recipe and data, or start in another --output-dir");
+  }
+  load_state(executor, checkpoint, plan.recipe.lora, staging);
+  return manifest.step;
+}
+
+}  // namespace snug

@@ -1,0 +1,16 @@
+#pragma once
+// Learning-rate schedules, as transformers.get_scheduler computes them.
+
+#include <cstdint>
+
+#include "recipe/recipe.h"
+
+namespace snug {
+
+// Warm-up steps of a run of `total_steps`: warmup_steps, else ceil(warmup_ratio * total_steps).
+int64_t warmup_of(const Recipe& recipe, int64_t total_steps);
+
+// The learning rate of optimizer step `step` (from 0): linear warm-up from 0, then constant, linear to 0 or half a cosine to 0.
+double learning_rate(const Recipe& recipe, int64_t step, int64_t total_steps);
+
+}  // namespace snug

@@ -1,0 +1,268 @@
+#include "train/trainer.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+
+#include <chrono>
+#include <cmath>
+#include <optional>
+
+#include "base/error.h"
+#include "data/loader.h"
+#include "formats/atomic_directory.h"
+#include "train/evaluator.h"
+#include "train/executor.h"
+#include "train/inverse_frequency.h"
+#include "train/prepare_data.h"
+#include "train/process_memory.h"
+#include "train/run_state.h"
+#include "train/schedule.h"
+#include "train/weight_files.h"
+
+namespace snug {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+// One run at a time in an output directory.
+UniqueFd lock_directory(const fs::path& directory) {
+  fs::create_directories(directory);
+  const fs::path path = directory / ".lock";
+  UniqueFd fd(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
+  if (!fd) throw_errno("cannot write", directory, errno);
+  if (flock(fd.get(), LOCK_EX | LOCK_NB) != 0)
+    throw Error("another snug is training here", directory.string(), "wait for it, or give another --output-dir");
+  return fd;
+}
+
+class Run final : public Host {
+ public:
+  Run(const Plan& plan, Reporter& reporter, const std::atomic<int>& stop)
+      : plan_(plan), recipe_(plan.recipe), reporter_(reporter), stop_(stop), output_(recipe_.output_dir) {}
+
+  RunSummary go() {
+    const UniqueFd lock = lock_directory(output_);
+    const std::optional<fs::path> checkpoint = choose_start();
+    prepare_data();
+    settle_process(plan_.target.threads);
+    executor_.emplace(plan_.program, plan_.layout);
+    executor_->run(plan_.program.region("load"), *this);
+    if (checkpoint) restore(*checkpoint);
+    metrics_.emplace(output_ / "metrics.jsonl", done_);
+    first_step_ = done_;
+    if (eval_ && done_ == 0) evaluate();
+    train_steps();
+    finish();
+    return summary();
+  }
+
+  void run(const Op& op, int64_t repetition) override {
+    if (op.kind == OpKind::load) load(op);
+    if (op.kind == OpKind::batch) fill_batch(op, repetition);
+    if (op.kind == OpKind::save) save_checkpoint(*executor_, plan_, identity_, done_);
+  }
+
+ private:
+  // ---- Before the first step
+
+  // A directory that holds a run is resumed or overwritten on purpose only.
+  std::optional<fs::path> choose_start() {
+    remove_stale_temporaries(output_);
+    const std::optional<fs::path> newest = newest_checkpoint(output_);
+    const std::string& wish = recipe_.resume_from_checkpoint;
+    if (!wish.empty() && wish != "true" && wish != "false") return wish;
+    if (wish == "true") return newest;
+    if (newest && !recipe_.overwrite_output_dir)
+      throw Error("holds " + newest->filename().string() + " of an earlier run", output_.string(),
+                  "add --resume-from-checkpoint to go on, or --overwrite-output-dir to start anew");
+    if (newest) remove_checkpoints();
+    return std::nullopt;
+  }
+
+  void remove_checkpoints() {
+    while (const auto checkpoint = newest_checkpoint(output_)) fs::remove_all(*checkpoint);
+  }
+
+  LoaderOptions loader_options(bool shuffle, int64_t accumulation) const {
+    return {.batch = recipe_.batch, .accumulation = accumulation, .seq_len = plan_.program.seq_len, .shuffle = shuffle,
+            .seed = recipe_.seed, .normalization = recipe_.loss_normalization,
+            .pad_token = static_cast<int32_t>(std::max<int64_t>(0, plan_.model.pad_token_id))};
+  }
+
+  DatasetSummary prepare(const std::string& file, const char* name) {
+    DatasetRequest request{.data = file, .directory = output_ / "dataset" / name, .seq_len = plan_.program.seq_len,
+                           .packing = recipe_.packing, .completion_only_loss = recipe_.completion_only_loss,
+                           .vocab_size = plan_.model.vocab_size};
+    if (plan_.model.eos_token_id >= 0) request.eos_id = static_cast<int32_t>(plan_.model.eos_token_id);
+    const DatasetSummary summary = prepare_in_child(request, recipe_.model);
+    reporter_.data_ready(summary, file);
+    return summary;
+  }
+
+  void prepare_data() {
+    const DatasetSummary summary = prepare(recipe_.data, "train");
+    identity_ = {summary.rows, summary.tokens};
+    data_.emplace(output_ / "dataset" / "train", loader_options(recipe_.shuffle, recipe_.accumulation));
+    const int64_t an_epoch = data_->steps_per_epoch();
+    total_steps_ = recipe_.max_steps > 0
+                       ? recipe_.max_steps
+                       : static_cast<int64_t>(std::ceil(recipe_.num_train_epochs * static_cast<double>(an_epoch)));
+    if (recipe_.eval_data.empty()) return;
+    prepare(recipe_.eval_data, "eval");
+    eval_.emplace(output_ / "dataset" / "eval", loader_options(false, 1));
+  }
+
+  void load(const Op& op) {
+    const auto staging = executor_->bytes(op.find(Slot::staging));
+    const auto scalars = executor_->elements<double>(plan_.program.interface.scalars);
+    std::fill(scalars.begin(), scalars.end(), 0.0);
+    for (size_t id = 0; id < plan_.program.storages.size(); ++id)
+      if (plan_.program.storages[id].role == Role::optimizer) executor_->clear(static_cast<StorageId>(id));
+    inverse_frequencies(plan_.model.rope, executor_->elements<float>(plan_.program.interface.inverse_frequency));
+    load_model(*executor_, Checkpoint(recipe_.model), recipe_.seed, staging);
+    if (!recipe_.adapter.empty()) load_adapter(*executor_, recipe_.adapter, recipe_.lora, staging);
+    staging_ = staging;
+  }
+
+  void restore(const fs::path& checkpoint) {
+    done_ = resume(*executor_, plan_, identity_, checkpoint, staging_);
+    reporter_.resumed(checkpoint, done_);
+  }
+
+  // ---- Steps
+
+  void fill_batch(const Op& op, int64_t micro_batch) {
+    const BatchBuffers buffers{.seq_len = plan_.program.seq_len,
+                               .tokens = executor_->elements<int32_t>(op.find(Slot::ids)),
+                               .positions = executor_->elements<int32_t>(op.find(Slot::positions)),
+                               .document_start = executor_->elements<int32_t>(op.find(Slot::document_start)),
+                               .target_rows = executor_->elements<int32_t>(op.find(Slot::target_rows)),
+                               .target_tokens = executor_->elements<int32_t>(op.find(Slot::target_tokens))};
+    const MicroBatchCounts counts = loader_->fill(window_, micro_batch, buffers);
+    executor_->scalar(Scalar::target_count) = static_cast<double>(counts.targets);
+    executor_->scalar(Scalar::first_micro_batch) = micro_batch == 0 ? 1.0 : 0.0;
+    tokens_ += counts.tokens;
+  }
+
+  void set_scalars(double rate) {
+    executor_->scalar(Scalar::learning_rate) = rate;
+    executor_->scalar(Scalar::step) = static_cast<double>(done_ + 1);
+    executor_->scalar(Scalar::loss_scale) = 1.0;
+    executor_->scalar(Scalar::inverse_labels) = window_.label_count > 0 ? 1.0 / static_cast<double>(window_.label_count) : 0.0;
+    executor_->scalar(Scalar::loss_sum) = 0.0;
+    executor_->scalar(Scalar::square_sum) = 0.0;
+  }
+
+  void train_steps() {
+    start_ = Clock::now();
+    const Region& step = plan_.program.region("step");
+    while (done_ < total_steps_ && stop_.load() == 0) {
+      const Clock::time_point begin = Clock::now();
+      loader_ = &*data_;
+      window_ = data_->window(done_);
+      const double rate = learning_rate(recipe_, done_, total_steps_);
+      set_scalars(rate);
+      const int64_t tokens_before = tokens_;
+      executor_->run(step, *this, window_.micro_batches);
+      ++done_;
+      report(rate, static_cast<double>(tokens_ - tokens_before) / seconds_since(begin));
+      if (due(recipe_.save_steps) || stop_.load() != 0) save();
+      if (eval_ && due(recipe_.eval_steps)) evaluate();
+    }
+  }
+
+  bool due(int64_t every) const { return every > 0 && done_ % every == 0 && done_ < total_steps_; }
+
+  void report(double rate, double tokens_per_second) {
+    const double loss = executor_->scalar(Scalar::loss_sum);
+    const ProcessMemory memory = process_memory();
+    StepReport report{.metrics = {.step = done_, .loss = loss, .gradient_norm = executor_->scalar(Scalar::gradient_norm),
+                                  .learning_rate = rate, .tokens_per_second = tokens_per_second, .memory_bytes = memory.resident_bytes},
+                      .total_steps = total_steps_, .planned_peak_bytes = plan_.peak_bytes, .measured_peak_bytes = memory.peak_bytes};
+    const auto passed = static_cast<double>(done_ - first_step_);
+    report.seconds_left = seconds_since(start_) / passed * static_cast<double>(total_steps_ - done_);
+    loss_sum_ += loss;
+    if (recipe_.logging_steps > 0 && (done_ % recipe_.logging_steps == 0 || done_ == total_steps_)) metrics_->write(report.metrics);
+    reporter_.stepped(report);
+    if (!std::isfinite(loss) || executor_->scalar(Scalar::skip) != 0.0)
+      throw Error("the loss is not a number in step " + std::to_string(done_), output_.string(),
+                  "lower learning_rate; checkpoints written before this step are good");
+  }
+
+  // ---- Evaluation and saving
+
+  void evaluate() {
+    loader_ = &*eval_;
+    int64_t targets = 0;
+    const int64_t windows = eval_->steps_per_epoch();
+    for (int64_t i = 0; i < windows; ++i) targets += eval_->window(i).target_count;
+    executor_->scalar(Scalar::loss_sum) = 0.0;
+    executor_->scalar(Scalar::inverse_labels) = targets > 0 ? 1.0 / static_cast<double>(targets) : 0.0;
+    EvaluationCounts counts;
+    const Interface& io = plan_.program.evaluation;
+    const int64_t tokens = tokens_;
+    for (int64_t i = 0; i < windows; ++i) {
+      window_ = eval_->window(i);
+      executor_->run(plan_.program.region("evaluate"), *this);
+      const auto n = static_cast<size_t>(executor_->scalar(Scalar::target_count));
+      counts.add(executor_->elements<int32_t>(io.predictions).first(n), executor_->elements<int32_t>(io.target_rows).first(n),
+                 executor_->elements<int32_t>(io.target_tokens).first(n), executor_->elements<int32_t>(io.document_start),
+                 plan_.program.seq_len);
+    }
+    tokens_ = tokens;  // evaluation is not training speed
+    const EvaluationMetrics metrics{.step = done_, .loss = executor_->scalar(Scalar::loss_sum),
+                                    .token_accuracy = counts.token_accuracy(), .exact = counts.exact(),
+                                    .documents = counts.documents()};
+    metrics_->write(metrics);
+    reporter_.evaluated(metrics);
+  }
+
+  void save() {
+    executor_->run(plan_.program.region("save"), *this);
+    reporter_.saved(output_ / ("checkpoint-" + std::to_string(done_)));
+  }
+
+  void finish() {
+    if (done_ < total_steps_) return;  // stopped on the way: its checkpoint is saved
+    if (done_ > first_step_) save();
+    if (eval_) evaluate();
+    save_result(*executor_, plan_);
+    reporter_.saved(output_);
+  }
+
+  RunSummary summary() {
+    const auto steps = static_cast<double>(std::max<int64_t>(1, done_ - first_step_));
+    const RunSummary result{.planned_peak_bytes = plan_.peak_bytes, .measured_peak_bytes = process_memory().peak_bytes, .steps = done_,
+                            .train_loss = loss_sum_ / steps,
+                            .tokens_per_second = static_cast<double>(tokens_) / std::max(1e-9, seconds_since(start_))};
+    metrics_->write(result);
+    return result;
+  }
+
+  const Plan& plan_;
+  const Recipe& recipe_;
+  Reporter& reporter_;
+  const std::atomic<int>& stop_;
+  fs::path output_;
+  DataIdentity identity_;
+  std::optional<Loader> data_, eval_;
+  Loader* loader_ = nullptr;
+  Window window_;
+  std::optional<Executor> executor_;
+  std::optional<MetricsFile> metrics_;
+  std::span<std::byte> staging_;
+  int64_t total_steps_ = 0, done_ = 0, first_step_ = 0, tokens_ = 0;
+  double loss_sum_ = 0;
+  Clock::time_point start_;
+};
+
+}  // namespace
+
+RunSummary train(const Plan& plan, Reporter& reporter, const std::atomic<int>& stop) { return Run(plan, reporter, stop).go(); }
+
+}  // namespace snug

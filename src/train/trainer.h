@@ -1,0 +1,39 @@
+#pragma once
+// The training loop: data, arena, load, steps, evaluation, checkpoints, result. It prints nothing; what happens goes to a Reporter.
+
+#include <atomic>
+#include <filesystem>
+
+#include "data/dataset.h"
+#include "plan/plan.h"
+#include "train/metrics.h"
+
+namespace snug {
+
+struct StepReport {
+  StepMetrics metrics;
+  int64_t total_steps = 0;
+  double seconds_left = 0;
+  int64_t planned_peak_bytes = 0;
+  int64_t measured_peak_bytes = 0;
+};
+
+// What a run tells while it goes on.
+class Reporter {
+ public:
+  virtual ~Reporter() = default;
+  virtual void data_ready(const DatasetSummary& summary, const std::filesystem::path& file) = 0;
+  virtual void resumed(const std::filesystem::path& checkpoint, int64_t step) = 0;
+  virtual void stepped(const StepReport& report) = 0;
+  virtual void evaluated(const EvaluationMetrics& metrics) = 0;
+  virtual void saved(const std::filesystem::path& directory) = 0;
+};
+
+// Executes the plan, which must fit. Stops after the step in which `stop` became nonzero, with a checkpoint saved.
+// Throws Error: bad files, a directory that holds another run, a loss that is not a number.
+RunSummary train(const Plan& plan, Reporter& reporter, const std::atomic<int>& stop);
+
+// Settles the process before memory is counted: one malloc arena, small thread stacks, `threads` threads started.
+void settle_process(int32_t threads);
+
+}  // namespace snug

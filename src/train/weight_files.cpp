@@ -1,0 +1,245 @@
+#include "train/weight_files.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <set>
+
+#include "base/bfloat16.h"
+#include "base/error.h"
+#include "base/philox.h"
+#include "formats/adapter.h"
+#include "formats/safetensors_writer.h"
+
+namespace snug {
+
+namespace {
+
+// One layer's instance of a tensor, and what files call it.
+struct Piece {
+  std::string name;
+  TensorId tensor;
+  int64_t layer;
+};
+
+int64_t instances(const Executor& executor, const Weight& weight) { return weight.parameter.per_layer ? executor.program().layers : 1; }
+
+float half_to_float(uint16_t half) {
+  const int exponent = (half >> 10) & 31;
+  const int mantissa = half & 1023;
+  const float sign = (half & 0x8000) != 0 ? -1.0F : 1.0F;
+  if (exponent == 0) return sign * std::ldexp(static_cast<float>(mantissa), -24);
+  if (exponent == 31) return mantissa == 0 ? sign * INFINITY : NAN;
+  return sign * std::ldexp(static_cast<float>(mantissa + 1024), exponent - 25);
+}
+
+float element_as_float(const std::byte* bytes, DType dtype, size_t index) {
+  if (dtype == DType::f32) {
+    float value;
+    std::memcpy(&value, bytes + index * 4, 4);
+    return value;
+  }
+  uint16_t value;
+  std::memcpy(&value, bytes + index * 2, 2);
+  return dtype == DType::bf16 ? bf16_to_f32(value) : half_to_float(value);
+}
+
+void store_float(std::byte* bytes, DType dtype, size_t index, float value) {
+  if (dtype == DType::f32) {
+    std::memcpy(bytes + index * 4, &value, 4);
+    return;
+  }
+  const uint16_t rounded = f32_to_bf16(value);
+  std::memcpy(bytes + index * 2, &rounded, 2);
+}
+
+// Reads one tensor into the arena, through staging where the dtype changes.
+void read_tensor(const Checkpoint& checkpoint, const TensorEntry& entry, const Tensor& tensor, std::span<std::byte> out,
+                 std::span<std::byte> staging) {
+  std::vector<int64_t> shape;
+  for (const Extent& extent : tensor.shape) shape.push_back(extent.bound);
+  if (entry.shape != shape)
+    throw Error("tensor '" + entry.name + "' has another shape than the model's configuration says", checkpoint.path().string(),
+                "use the config.json that belongs to these weights");
+  const DType from = entry.dtype();
+  if (from != DType::f32 && from != DType::bf16 && from != DType::f16)
+    throw Error("tensor '" + entry.name + "' is " + std::string(name_of(from)), checkpoint.path().string(), "weights must be F32, F16 or BF16");
+  if (from == tensor.dtype) {
+    checkpoint.read(entry, 0, out);
+    checkpoint.drop_behind(entry, 0, entry.bytes);
+    return;
+  }
+  const int64_t chunk = static_cast<int64_t>(staging.size()) / size_of(from);
+  for (int64_t begin = 0; begin < entry.elements(); begin += chunk) {
+    const int64_t count = std::min(chunk, entry.elements() - begin);
+    const auto bytes = staging.first(static_cast<size_t>(count * size_of(from)));
+    checkpoint.read(entry, begin * size_of(from), bytes);
+    std::byte* target = out.data() + begin * size_of(tensor.dtype);
+    for (int64_t i = 0; i < count; ++i)
+      store_float(target, tensor.dtype, static_cast<size_t>(i), element_as_float(bytes.data(), from, static_cast<size_t>(i)));
+    checkpoint.drop_behind(entry, begin * size_of(from), static_cast<int64_t>(bytes.size()));
+  }
+}
+
+uint64_t name_hash(const std::string& name) {  // FNV-1a: each tensor draws from a stream of its own
+  uint64_t hash = 14695981039346656037ULL;
+  for (char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ULL;
+  return hash;
+}
+
+void draw_lora_a(std::span<float> out, int64_t in_features, uint64_t seed, const std::string& name) {
+  const Philox random{seed, name_hash(name)};
+  const float bound = 1.0F / std::sqrt(static_cast<float>(in_features));
+  for (size_t i = 0; i < out.size(); ++i) out[i] = bound * (2.0F * random.uniform(i) - 1.0F);
+}
+
+// A tensor that would change the result if it were used must not be passed over.
+void refuse_unused(const Checkpoint& base, const std::set<std::string>& used, bool tied) {
+  for (const TensorEntry& entry : base.tensors()) {
+    const bool harmless = entry.name.ends_with(".rotary_emb.inv_freq") || (tied && entry.name == "lm_head.weight");
+    if (!harmless && !used.contains(entry.name))
+      throw Error("tensor '" + entry.name + "' has no place in this model", base.path().string(),
+                  "check that config.json belongs to these weights");
+  }
+}
+
+std::string file_name_of(const Weight& weight, int64_t layer, Naming naming) {
+  const std::string name = weight.parameter.instance(layer);
+  return naming == Naming::adapter ? "base_model.model." + name : name;
+}
+
+std::vector<Piece> trained_pieces(const Executor& executor, Naming naming) {
+  std::vector<Piece> pieces;
+  for (const Weight& weight : executor.program().weights) {
+    if (!weight.trainable) continue;
+    for (int64_t layer = 0; layer < instances(executor, weight); ++layer)
+      pieces.push_back({file_name_of(weight, layer, naming), weight.tensor, layer});
+  }
+  return pieces;
+}
+
+std::vector<Piece> state_pieces(const Executor& executor) {
+  std::vector<Piece> pieces;
+  for (const Weight& weight : executor.program().weights) {
+    if (!weight.trainable) continue;
+    for (int64_t layer = 0; layer < instances(executor, weight); ++layer) {
+      const std::string name = weight.parameter.instance(layer);
+      pieces.push_back({name + ".first_moment", weight.first_moment, layer});
+      pieces.push_back({name + ".second_moment", weight.second_moment, layer});
+      if (weight.master != kNone) pieces.push_back({name + ".master", weight.master, layer});
+    }
+  }
+  return pieces;
+}
+
+void read_pieces(Executor& executor, const std::vector<Piece>& pieces, const Checkpoint& file, std::span<std::byte> staging) {
+  if (pieces.size() != file.tensors().size())
+    throw Error("holds " + std::to_string(file.tensors().size()) + " tensors where this recipe has " + std::to_string(pieces.size()),
+                file.path().string(), "use the recipe that made it");
+  for (const Piece& piece : pieces)
+    read_tensor(file, file.at(piece.name), executor.program().tensor(piece.tensor), executor.bytes(piece.tensor, piece.layer), staging);
+}
+
+FileSum write_pieces(const Executor& executor, const std::vector<Piece>& pieces, const std::filesystem::path& path) {
+  std::map<std::string, const Piece*> by_name;
+  std::vector<TensorToWrite> list;
+  for (const Piece& piece : pieces) {
+    const Tensor& tensor = executor.program().tensor(piece.tensor);
+    TensorToWrite entry{piece.name, tensor.dtype, {}};
+    for (const Extent& extent : tensor.shape) entry.shape.push_back(extent.bound);
+    by_name[piece.name] = &piece;
+    list.push_back(std::move(entry));
+  }
+  SafetensorsWriter writer(path, list);
+  for (const TensorEntry& entry : writer.order()) {
+    const Piece& piece = *by_name.at(entry.name);
+    writer.write(executor.bytes(piece.tensor, piece.layer));
+  }
+  return writer.finish();
+}
+
+bool is_adapter(const Executor& executor) {
+  return std::any_of(executor.program().weights.begin(), executor.program().weights.end(), [](const Weight& w) { return w.adapter; });
+}
+
+}  // namespace
+
+void load_model(Executor& executor, const Checkpoint& base, uint64_t seed, std::span<std::byte> staging) {
+  std::set<std::string> used;
+  bool has_head = false;
+  for (const Weight& weight : executor.program().weights) {
+    has_head = has_head || (weight.parameter.kind == ParameterKind::head && !weight.adapter);
+    const Tensor& tensor = executor.program().tensor(weight.tensor);
+    for (int64_t layer = 0; layer < instances(executor, weight); ++layer) {
+      const std::span<std::byte> out = executor.bytes(weight.tensor, layer);
+      if (weight.origin == Origin::checkpoint) {
+        Parameter source = weight.parameter;
+        source.name = weight.source;
+        const std::string name = source.instance(layer);
+        used.insert(name);
+        read_tensor(base, base.at(name), tensor, out, staging);
+      } else if (weight.origin == Origin::lora_a) {
+        draw_lora_a(executor.elements<float>(weight.tensor, layer), weight.parameter.shape[1], seed, weight.parameter.instance(layer));
+      } else {
+        std::fill(out.begin(), out.end(), std::byte{0});
+      }
+      if (weight.master != kNone) {
+        const auto master = executor.elements<float>(weight.master, layer);
+        for (size_t i = 0; i < master.size(); ++i) master[i] = element_as_float(out.data(), tensor.dtype, i);
+      }
+    }
+  }
+  refuse_unused(base, used, !has_head);
+}
+
+void load_adapter(Executor& executor, const std::filesystem::path& directory, const Lora& lora, std::span<std::byte> staging) {
+  const AdapterConfig config = read_adapter_config(directory);
+  if (config.r != lora.r || config.lora_alpha != lora.alpha)
+    throw Error("the adapter has r " + std::to_string(config.r) + " and lora_alpha " + std::to_string(config.lora_alpha),
+                directory.string(), "give the same lora_r and lora_alpha in the recipe");
+  const Checkpoint file(directory / "adapter_model.safetensors");
+  std::vector<Piece> pieces = trained_pieces(executor, Naming::adapter);
+  // PEFT may store the frozen matrix below an adapted, tied head as well; it is the base model's and not needed.
+  for (const Piece& piece : pieces)
+    read_tensor(file, file.at(piece.name), executor.program().tensor(piece.tensor), executor.bytes(piece.tensor, piece.layer), staging);
+  for (const TensorEntry& entry : file.tensors()) {
+    const bool known = entry.name.ends_with(".base_layer.weight") ||
+                       std::any_of(pieces.begin(), pieces.end(), [&](const Piece& piece) { return piece.name == entry.name; });
+    if (!known) throw Error("tensor '" + entry.name + "' has no place in this recipe", file.path().string(), "give the adapter's target modules");
+  }
+}
+
+void load_state(Executor& executor, const std::filesystem::path& directory, const Lora& lora, std::span<std::byte> staging) {
+  if (is_adapter(executor)) {
+    load_adapter(executor, directory, lora, staging);
+  } else {
+    read_pieces(executor, trained_pieces(executor, Naming::model), Checkpoint(directory / "model.safetensors"), staging);
+  }
+  read_pieces(executor, state_pieces(executor), Checkpoint(directory / "optimizer.safetensors"), staging);
+}
+
+std::map<std::string, FileSum> save_weights(const Executor& executor, const std::filesystem::path& directory, const Lora& lora,
+                                            const std::string& base_model) {
+  std::map<std::string, FileSum> sums;
+  if (!is_adapter(executor)) {
+    sums["model.safetensors"] = write_pieces(executor, trained_pieces(executor, Naming::model), directory / "model.safetensors");
+    return sums;
+  }
+  AdapterConfig config{.base_model = base_model, .r = lora.r, .lora_alpha = lora.alpha};
+  std::set<std::string> targets;
+  for (const Weight& weight : executor.program().weights)
+    if (weight.adapter && weight.origin == Origin::lora_a) targets.insert(weight.parameter.module);
+  config.target_modules.assign(targets.begin(), targets.end());
+  config.modules_to_save = lora.modules_to_save;
+  write_file_atomically(directory / "adapter_config.json", format_adapter_config(config));
+  sums["adapter_config.json"] = checksum_file(directory / "adapter_config.json");
+  const char* name = "adapter_model.safetensors";
+  sums[name] = write_pieces(executor, trained_pieces(executor, Naming::adapter), directory / name);
+  return sums;
+}
+
+std::map<std::string, FileSum> save_state(const Executor& executor, const std::filesystem::path& directory) {
+  return {{"optimizer.safetensors", write_pieces(executor, state_pieces(executor), directory / "optimizer.safetensors")}};
+}
+
+}  // namespace snug

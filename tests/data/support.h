@@ -1,0 +1,75 @@
+#pragma once
+// What the tests of this room share: temporary directories, small tokenizers, prepared datasets, refusals.
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "base/error.h"
+#include "data/dataset.h"
+#include "data/tokenizer.h"
+
+namespace snug::test {
+
+// A directory that goes with the test.
+class TemporaryDirectory {
+ public:
+  TemporaryDirectory() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "snug-data-XXXXXX").string();
+    if (::mkdtemp(pattern.data()) == nullptr) throw Error("no temporary directory");
+    path_ = pattern;
+  }
+  TemporaryDirectory(const TemporaryDirectory&) = delete;
+  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
+  ~TemporaryDirectory() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+
+  std::filesystem::path file(const std::string& name) const { return path_ / name; }
+  std::filesystem::path write(const std::string& name, const std::string& text) const {
+    std::ofstream(file(name), std::ios::binary) << text;
+    return file(name);
+  }
+
+ private:
+  std::filesystem::path path_;
+};
+
+inline std::filesystem::path golden(const std::string& name) {
+  return std::filesystem::path(SNUG_SOURCE_DIR) / "tests" / "golden" / "tokenizer" / name;
+}
+
+// Where the published tokenizers lie, if this machine has them.
+inline std::filesystem::path shared_tokenizers() {
+  const char* given = std::getenv("SNUG_SHARED");
+  const std::filesystem::path shared = given != nullptr ? given : std::filesystem::path(SNUG_SOURCE_DIR) / ".." / "shared";
+  return shared / "data" / "tokenizers";
+}
+
+// A tokenizer.json of 256 bytes (id = byte + 2), "<s>" 0 and "</s>" 1, without merges: one token a byte. `change` replaces
+// the component of that name.
+std::string byte_tokenizer_json(const std::string& component = {}, const std::string& value = {});
+
+inline Tokenizer byte_tokenizer() { return Tokenizer::parse(byte_tokenizer_json(), "bytes"); }
+
+// The message of the Error that `action` throws; empty if it throws none.
+template <typename F>
+std::string refusal(const F& action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return {};
+}
+
+inline void expect_mentions(const std::string& message, std::initializer_list<const char*> parts) {
+  for (const char* part : parts) EXPECT_NE(message.find(part), std::string::npos) << '"' << message << "\" lacks " << part;
+}
+
+}  // namespace snug::test

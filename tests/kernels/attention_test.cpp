@@ -1,0 +1,207 @@
+#include "base/error.h"
+#include "kernels/cpu/attention_parts.h"
+#include "kernels/row_reference.h"
+#include "program/ops/workspace.h"
+
+namespace snug::kernels::testing {
+namespace {
+
+constexpr double kRounding[] = {2e-5, 0x1p-8};  // of fp32 and bf16 results; scores of 10 carry 1e-6 into exp
+
+struct Case {
+  int64_t batch, seq_len, heads, kv_heads, head_size;
+  std::vector<int64_t> documents;  // lengths; the rest is one document
+  int64_t rows = 0, cols = 0;      // 0: what the rule says
+  int32_t threads = 1;
+  DType storage = DType::f32, out = DType::f32;
+};
+
+// Twice the usual, so that the running maximum moves.
+float scale_of(const Case& c) { return 2.0F / std::sqrt(static_cast<float>(c.head_size)); }
+
+std::string name_of(const Case& c, const std::string& target) {
+  return target + " B" + std::to_string(c.batch) + " T" + std::to_string(c.seq_len) + " H" + std::to_string(c.heads) + " K" +
+         std::to_string(c.kv_heads) + " D" + std::to_string(c.head_size) + " cut " + std::to_string(c.rows) + "x" +
+         std::to_string(c.cols) + " threads " + std::to_string(c.threads) + " " + std::string(snug::name_of(c.storage));
+}
+
+AttentionReference reference_of(const Case& c) {
+  AttentionReference reference{c.batch, c.seq_len, c.heads, c.kv_heads, c.head_size, scale_of(c), {}};
+  for (int64_t b = 0; b < c.batch; ++b) {
+    std::vector<int32_t> starts;
+    for (int64_t length : c.documents)
+      starts.insert(starts.end(), static_cast<size_t>(length), static_cast<int32_t>(starts.size()));
+    starts.resize(static_cast<size_t>(c.seq_len), static_cast<int32_t>(starts.size()));
+    reference.document_start.insert(reference.document_start.end(), starts.begin(), starts.end());
+  }
+  return reference;
+}
+
+// The cut of a case, and the bytes both passes carve for it: the rule's where the rule's blocks are used.
+struct Plan {
+  Cut cut;
+  int64_t forward_bytes, backward_bytes;
+  explicit Plan(const Case& c) {
+    const Blocks blocks = attention_blocks(c.seq_len, c.head_size);
+    cut = {.threads = c.threads, .rows = c.rows > 0 ? c.rows : blocks.rows, .cols = c.cols > 0 ? c.cols : blocks.cols};
+    const int64_t team = backward_team(c.batch * c.kv_heads, c.threads);
+    const int64_t round = backward_round(cut.rows, c.seq_len, team);
+    forward_bytes = c.threads * 4 * ForwardParts(cut.rows, cut.cols, c.head_size).floats;
+    backward_bytes = c.threads * 4 * BackwardParts(cut.rows, cut.cols, c.head_size, round).floats;
+    if (c.rows > 0) return;
+    EXPECT_EQ(forward_bytes, attention_workspace_bytes(c.batch, c.seq_len, c.heads, c.kv_heads, c.head_size, c.threads));
+    EXPECT_EQ(backward_bytes,
+              attention_backward_workspace_bytes(c.batch, c.seq_len, c.heads, c.kv_heads, c.head_size, c.threads));
+  }
+};
+
+struct Passes {
+  AttentionReference reference;
+  Operand q, k, v, out, lse, d_out, d_q, d_k, d_v;
+
+  explicit Passes(const Case& c)
+      : reference(reference_of(c)),
+        q(random_values(c.batch * c.seq_len * c.heads * c.head_size, 1), c.storage),
+        k(random_values(c.batch * c.seq_len * c.kv_heads * c.head_size, 2), c.storage),
+        v(random_values(c.batch * c.seq_len * c.kv_heads * c.head_size, 3), c.storage),
+        out(q.elements(), c.out),
+        lse(c.batch * c.heads * c.seq_len, DType::f32),
+        d_out(random_values(q.elements(), 4), DType::f32),
+        d_q(q.elements(), DType::f32),
+        d_k(k.elements(), DType::f32),
+        d_v(v.elements(), DType::f32) {
+    const Plan plan(c);
+    Operand forward = workspace_of(plan.forward_bytes), backward = workspace_of(plan.backward_bytes);
+    attention({.q = q.in(),
+               .k = k.in(),
+               .v = v.in(),
+               .document_start = reference.document_start.data(),
+               .out = out.out(),
+               .lse = lse.f32(),
+               .batch = c.batch,
+               .seq_len = c.seq_len,
+               .heads = c.heads,
+               .kv_heads = c.kv_heads,
+               .head_size = c.head_size,
+               .scale = scale_of(c),
+               .workspace = as_workspace(forward, plan.forward_bytes),
+               .cut = plan.cut});
+    attention_backward({.d_out = d_out.f32(),
+                        .q = q.in(),
+                        .k = k.in(),
+                        .v = v.in(),
+                        .out = out.in(),
+                        .document_start = reference.document_start.data(),
+                        .lse = lse.f32(),
+                        .d_q = d_q.f32(),
+                        .d_k = d_k.f32(),
+                        .d_v = d_v.f32(),
+                        .batch = c.batch,
+                        .seq_len = c.seq_len,
+                        .heads = c.heads,
+                        .kv_heads = c.kv_heads,
+                        .head_size = c.head_size,
+                        .scale = scale_of(c),
+                        .workspace = as_workspace(backward, plan.backward_bytes),
+                        .cut = plan.cut});
+    EXPECT_TRUE(forward.intact() && backward.intact());
+    for (const Operand* operand : {&out, &lse, &d_q, &d_k, &d_v}) EXPECT_TRUE(operand->intact());
+  }
+  bool same_bits(const Passes& other) const {
+    return out.same_bits(other.out) && lse.same_bits(other.lse) && d_q.same_bits(other.d_q) && d_k.same_bits(other.d_k) &&
+           d_v.same_bits(other.d_v);
+  }
+};
+
+std::vector<Case> cases() {
+  std::vector<Case> all = {
+      {1, 1, 1, 1, 8, {}},
+      {2, 1, 4, 2, 16, {}},
+      {1, 31, 2, 1, 64, {}},
+      {1, 33, 3, 3, 80, {1, 1, 30}},
+      {2, 63, 2, 2, 5, {}},
+      {1, 64, 4, 1, 16, {10}},
+      {2, 65, 4, 2, 16, {64}},
+      {1, 127, 2, 1, 128, {}},
+      {1, 128, 2, 1, 8, {65, 1}},
+      {2, 129, 2, 2, 24, {3, 1, 100}},
+      {1, 200, 6, 2, 64, {77}},
+      {1, 40, 2, 1, 256, {9}},
+      {1, 300, 1, 1, 16, {128, 64, 64}},
+  };
+  // Blocks that fit nothing: one key, fewer queries than a panel, more keys than queries.
+  for (const auto& [rows, cols] : {std::pair<int64_t, int64_t>{20, 7}, {32, 1}, {32, 16}, {64, 96}, {96, 64}})
+    for (int32_t threads : {1, 2, 4}) all.push_back({2, 133, 2, 1, 24, {5, 1, 60}, rows, cols, threads});
+  return all;
+}
+
+void expect_right(const Case& c, const std::string& target, double gradient_tolerance) {
+  const std::string name = name_of(c, target);
+  const Passes run(c);
+  const Values q = run.q.values(), k = run.k.values(), v = run.v.values(), d_out = run.d_out.values();
+  Values lse;
+  const Values expected = run.reference(q, k, v, &lse);
+  ASSERT_NO_FATAL_FAILURE(expect_close(run.out.values(), expected, kRounding[c.out == DType::bf16], name + " out"));
+  ASSERT_NO_FATAL_FAILURE(expect_close(run.lse.values(), lse, kRounding[0], name + " lse"));
+  const auto loss = [&](const Values& a, const Values& b, const Values& e) { return dot(run.reference(a, b, e), d_out); };
+  ASSERT_NO_FATAL_FAILURE(expect_gradient([&](const Values& x) { return loss(x, k, v); }, q, run.d_q.values(), name + " d_q",
+                                          gradient_tolerance));
+  ASSERT_NO_FATAL_FAILURE(expect_gradient([&](const Values& x) { return loss(q, x, v); }, k, run.d_k.values(), name + " d_k",
+                                          gradient_tolerance));
+  ASSERT_NO_FATAL_FAILURE(expect_gradient([&](const Values& x) { return loss(q, k, x); }, v, run.d_v.values(), name + " d_v",
+                                          gradient_tolerance));
+  ASSERT_TRUE(run.same_bits(Passes(c))) << name;
+}
+
+TEST(Attention, EqualsTheFormulaAndGradientsEqualCentralDifferences) {
+  for (const Case& c : cases()) ASSERT_NO_FATAL_FAILURE(expect_right(c, "best", 1e-3));
+}
+
+TEST(Attention, HoldsOnEveryInstructionSet) {
+  on_every_target([](const std::string& target) {
+    for (const Case& c : {Case{2, 65, 4, 2, 16, {30, 1}}, Case{1, 77, 2, 1, 80, {}, 20, 7, 2}})
+      ASSERT_NO_FATAL_FAILURE(expect_right(c, target, 1e-3));
+  });
+}
+
+TEST(Attention, ReadsBf16) {
+  for (Case c : {Case{2, 65, 4, 2, 16, {30, 1}}, Case{1, 77, 2, 1, 80, {}}, Case{1, 129, 3, 1, 64, {}}}) {
+    c.storage = DType::bf16;
+    ASSERT_NO_FATAL_FAILURE(expect_right(c, "fp32 out", 1e-3));
+    c.out = DType::bf16;  // rounding out shifts delta
+    ASSERT_NO_FATAL_FAILURE(expect_right(c, "bf16 out", 1e-2));
+  }
+}
+
+// Threads that divide the units, that do not, and more than there are: teams.
+TEST(Attention, BalancesAnyNumberOfThreads) {
+  for (int32_t threads : {1, 2, 3, 4, 6, 8}) {
+    Case c{1, 140, 6, 3, 16, {20}};
+    c.threads = threads;
+    ASSERT_NO_FATAL_FAILURE(expect_right(c, "teams", 1e-3));
+  }
+}
+
+// A document's tokens are untouched by what its neighbours hold.
+TEST(Attention, DocumentsDoNotSeeEachOther) {
+  const Case packed{1, 150, 2, 1, 16, {70, 80}};
+  Passes run(packed);
+  const Case alone{1, 70, 2, 1, 16, {}};
+  const Passes first(alone);
+  const Values whole = run.out.values(), part = first.out.values();
+  // Random operands are drawn by index, so that the first document's are the same in both.
+  expect_close(Values(whole.begin(), whole.begin() + static_cast<int64_t>(part.size())), part, 1e-6, "first document");
+}
+
+TEST(Attention, RefusesAWorkspaceThatIsTooSmall) {
+  Attention forward;
+  forward.cut.rows = 32;
+  EXPECT_THROW(attention(forward), Error);
+  AttentionBackward backward;
+  backward.batch = backward.kv_heads = 1;
+  backward.cut.rows = 32;
+  EXPECT_THROW(attention_backward(backward), Error);
+}
+
+}  // namespace
+}  // namespace snug::kernels::testing

@@ -1,0 +1,206 @@
+// head_loss over shapes x dtypes x cuts: loss, every gradient, predictions, same bits, workspace and allocations.
+
+#include <optional>
+
+#include "kernels/op_reference.h"
+#include "kernels/support_allocations.h"
+#include "program/ops/workspace.h"
+
+namespace snug {
+namespace {
+
+using tests::Doubles;
+using tests::GuardedWorkspace;
+using tests::HeadReference;
+using tests::Values;
+
+constexpr int32_t kThreads = 2;
+
+struct Setting {
+  HeadShape shape;
+  int64_t targets;
+  std::optional<Blocks> blocks;
+};
+
+// One loss with all that it touches.
+struct Trial {
+  HeadShape shape;
+  Blocks blocks;
+  Values hidden, weight, low, low_weight, d_hidden, d_weight, d_low, d_low_weight;
+  std::vector<int32_t> target_rows, target_tokens, predictions;
+  std::vector<double> scalars = std::vector<double>(static_cast<size_t>(kScalarCount));
+  HeadReference reference{};
+  int64_t bytes;
+
+  explicit Trial(const Setting& of)
+      : shape(of.shape), blocks(of.blocks ? *of.blocks : head_loss_blocks(of.shape, kThreads)),
+        hidden(shape.rows * shape.cols, shape.hidden, 1), weight(shape.vocabulary * shape.cols, shape.weight, 2, 0.3F),
+        low(shape.rows * shape.rank, shape.hidden, 3), low_weight(shape.vocabulary * shape.rank, shape.weight, 4, 0.3F),
+        d_hidden(hidden.size(), DType::f32, 5), d_weight(weight.size(), DType::f32, 6), d_low(low.size(), DType::f32, 7),
+        d_low_weight(low_weight.size(), DType::f32, 8), predictions(static_cast<size_t>(shape.rows), -1),
+        bytes(head_loss_workspace_bytes(shape, blocks, kThreads)) {
+    const Philox random{.seed = 3, .stream = 9};
+    for (int64_t i = 0; i < of.targets; ++i) {  // spread over the rows
+      target_rows.push_back(static_cast<int32_t>(i * shape.rows / of.targets));
+      target_tokens.push_back(static_cast<int32_t>(random.words(static_cast<uint64_t>(i))[0] % shape.vocabulary));
+    }
+    const double inverse = 1.0 / static_cast<double>(std::max<int64_t>(of.targets, 1) + 3);
+    scalars[static_cast<size_t>(Scalar::inverse_labels)] = inverse;
+    scalars[static_cast<size_t>(Scalar::target_count)] = static_cast<double>(of.targets);
+    scalars[static_cast<size_t>(Scalar::loss_sum)] = 0.25;
+    reference = {shape.cols, shape.vocabulary, shape.rank, inverse, target_rows, target_tokens};
+  }
+  kernels::HeadLoss op(GuardedWorkspace& workspace) {
+    kernels::HeadLoss op{.hidden = hidden.in(), .weight = weight.in(), .low = {}, .low_weight = {}, .target_rows = target_rows.data(),
+                         .target_tokens = target_tokens.data(), .scalars = scalars.data(), .rows = shape.rows,
+                         .cols = shape.cols, .vocabulary = shape.vocabulary, .rank = shape.rank, .workspace = workspace.get(),
+                         .cut = {.threads = kThreads, .rows = blocks.rows, .cols = blocks.cols}};
+    if (shape.rank > 0) op.low = low.in();
+    if (shape.rank > 0) op.low_weight = low_weight.in();
+    if (shape.training) op.d_hidden = d_hidden.f32();
+    if (shape.training && shape.rank > 0) op.d_low = d_low.f32();
+    if (shape.weight_trained) op.d_weight = d_weight.f32();
+    if (shape.low_trained) op.d_low_weight = d_low_weight.f32();
+    if (!shape.training) op.predictions = predictions.data();
+    return op;
+  }
+  void run() {
+    GuardedWorkspace workspace(bytes);
+    kernels::head_loss(op(workspace));
+    EXPECT_TRUE(workspace.intact());
+    EXPECT_TRUE(d_hidden.guarded() && d_weight.guarded() && d_low.guarded() && d_low_weight.guarded());
+  }
+  double loss() const { return scalars[static_cast<size_t>(Scalar::loss_sum)] - 0.25; }
+};
+
+Doubles minus(const Values& after, const Values& before) {
+  Doubles difference = after.doubles();
+  for (int64_t i = 0; i < after.size(); ++i) difference[static_cast<size_t>(i)] -= before[i];
+  return difference;
+}
+
+void expect_reference(const Setting& setting) {
+  Trial trial(setting);
+  const HeadShape& shape = trial.shape;
+  const Values d_weight_before = trial.d_weight;
+  const Values d_low_weight_before = trial.d_low_weight;
+  trial.run();
+  const Doubles hidden = trial.hidden.doubles();
+  const Doubles weight = trial.weight.doubles();
+  const Doubles low = trial.low.doubles();
+  const Doubles low_weight = trial.low_weight.doubles();
+  const HeadReference& f = trial.reference;
+  const double expected = f(hidden, weight, low, low_weight);
+  EXPECT_NEAR(trial.loss(), expected, 1e-5 * std::max(std::abs(expected), 0.1));
+  if (!shape.training) {
+    for (size_t i = 0; i < trial.target_rows.size(); ++i) {
+      const Doubles x = f.logits(hidden, weight, low, low_weight, i);
+      const int32_t predicted = trial.predictions[i];
+      ASSERT_TRUE(predicted >= 0 && predicted < shape.vocabulary);
+      EXPECT_NEAR(x[static_cast<size_t>(predicted)], *std::max_element(x.begin(), x.end()), 1e-5);
+    }
+    return;
+  }
+  for (int64_t row = 0; row < shape.rows; ++row) {
+    if (std::find(f.rows.begin(), f.rows.end(), row) != f.rows.end()) continue;
+    for (int64_t c = 0; c < shape.cols; ++c) ASSERT_EQ(trial.d_hidden[row * shape.cols + c], 0.0) << "row " << row;
+    for (int64_t r = 0; r < shape.rank; ++r) ASSERT_EQ(trial.d_low[row * shape.rank + r], 0.0) << "row " << row;
+  }
+  tests::expect_slope([&](const Doubles& x) { return f(x, weight, low, low_weight); }, hidden, trial.d_hidden.doubles(), 1);
+  if (shape.weight_trained) {
+    tests::expect_slope([&](const Doubles& x) { return f(hidden, x, low, low_weight); }, weight,
+                        minus(trial.d_weight, d_weight_before), 2);
+  }
+  if (shape.rank > 0) {
+    tests::expect_slope([&](const Doubles& x) { return f(hidden, weight, x, low_weight); }, low, trial.d_low.doubles(), 3);
+  }
+  if (shape.low_trained) {
+    tests::expect_slope([&](const Doubles& x) { return f(hidden, weight, low, x); }, low_weight,
+                        minus(trial.d_low_weight, d_low_weight_before), 4);
+  }
+}
+
+// Rows and panels below, at and above their blocks; all rows predicted, some, one, none.
+std::vector<Setting> settings(DType hidden, DType weight) {
+  const auto shape = [&](int64_t rows, int64_t cols, int64_t vocabulary, int64_t rank, bool training, bool weights, bool lows) {
+    return HeadShape{.rows = rows, .cols = cols, .vocabulary = vocabulary, .rank = rank, .hidden = hidden, .weight = weight,
+                     .training = training, .weight_trained = weights, .low_trained = lows};
+  };
+  return {
+      {shape(37, 20, 131, 0, true, true, false), 37, Blocks{16, 64, 0}},
+      {shape(40, 33, 128, 0, true, false, false), 32, Blocks{16, 64, 0}},
+      {shape(40, 33, 127, 5, true, true, true), 33, Blocks{16, 64, 0}},
+      {shape(40, 64, 65, 8, true, false, true), 31, Blocks{16, 64, 0}},
+      {shape(21, 17, 200, 3, true, false, false), 1, Blocks{32, 0, 0}},
+      {shape(21, 17, 50, 0, true, true, false), 0, std::nullopt},
+      {shape(70, 48, 700, 4, true, true, true), 60, std::nullopt},
+      {shape(70, 48, 700, 4, false, false, false), 60, std::nullopt},
+      {shape(70, 20, 131, 0, false, false, false), 49, Blocks{16, 64, 0}},
+      {shape(3, 1, 1, 0, true, true, false), 2, std::nullopt},
+  };
+}
+
+TEST(HeadLoss, MatchesTheReferenceAndItsSlopes) {
+  for (const DType hidden : {DType::f32, DType::bf16}) {
+    for (const DType weight : {DType::f32, DType::bf16}) {
+      for (Setting setting : settings(hidden, weight)) {
+        if (!setting.blocks) setting.blocks = head_loss_blocks(setting.shape, kThreads);
+        if (setting.blocks->cols == 0) setting.blocks->cols = setting.shape.vocabulary;
+        SCOPED_TRACE(std::to_string(setting.shape.rows) + " rows, " + std::to_string(setting.shape.cols) + " wide, vocabulary " +
+                     std::to_string(setting.shape.vocabulary) + ", rank " + std::to_string(setting.shape.rank) + ", targets " +
+                     std::to_string(setting.targets) + ", weight " + std::string(name_of(weight)));
+        expect_reference(setting);
+      }
+    }
+  }
+}
+
+TEST(HeadLoss, PredictsTheFirstOfEqualTokens) {
+  Trial trial({{.rows = 4, .cols = 8, .vocabulary = 300, .training = false}, 4, Blocks{16, 64, 0}});
+  for (int64_t i = 0; i < trial.weight.size(); ++i) trial.weight.set(i, 0.0F);
+  for (const int64_t v : {70, 71, 140}) {
+    for (int64_t c = 0; c < 8; ++c) trial.weight.set(v * 8 + c, trial.hidden[c] > 0 ? 1.0F : -1.0F);
+  }
+  for (int64_t i = 0; i < trial.hidden.size(); ++i) trial.hidden.set(i, static_cast<float>(trial.hidden[i % 8]));
+  trial.run();
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(trial.predictions[static_cast<size_t>(i)], 70);
+}
+
+TEST(HeadLoss, SurvivesLargeLogits) {
+  Trial trial({{.rows = 8, .cols = 16, .vocabulary = 100}, 8, std::nullopt});
+  for (int64_t i = 0; i < trial.hidden.size(); ++i) trial.hidden.set(i, static_cast<float>(trial.hidden[i]) * 1000.0F);
+  trial.run();
+  const double expected = trial.reference(trial.hidden.doubles(), trial.weight.doubles(), {}, {});
+  EXPECT_NEAR(trial.loss(), expected, 1e-5 * expected);
+}
+
+TEST(HeadLoss, TwoRunsGiveTheSameBits) {
+  const Setting setting{{.rows = 90, .cols = 40, .vocabulary = 333, .hidden = DType::bf16, .weight = DType::bf16,
+                         .weight_trained = true}, 80, Blocks{32, 128, 0}};
+  Trial one(setting);
+  Trial two(setting);
+  one.run();
+  two.run();
+  EXPECT_EQ(one.scalars, two.scalars);
+  EXPECT_TRUE(one.d_hidden.same_bits(two.d_hidden));
+  EXPECT_TRUE(one.d_weight.same_bits(two.d_weight));
+}
+
+TEST(HeadLoss, AllocatesNothingAfterPrepare) {
+  if (!tests::watches_allocations()) GTEST_SKIP() << "the sanitizer watches";
+  kernels::start_threads(kThreads);
+  for (const DType weight : {DType::f32, DType::bf16}) {
+    Trial trial({{.rows = 300, .cols = 300, .vocabulary = 3000, .weight = weight, .weight_trained = true}, 250, std::nullopt});
+    GuardedWorkspace workspace(trial.bytes);
+    const kernels::HeadLoss op = trial.op(workspace);
+    kernels::prepare(op);
+    const int64_t products = kernels::prepared_products();
+    tests::take_largest_allocation();
+    kernels::head_loss(op);
+    EXPECT_LT(tests::take_largest_allocation(), size_t{4096});
+    EXPECT_EQ(kernels::prepared_products(), products);
+  }
+}
+
+}  // namespace
+}  // namespace snug

@@ -1,0 +1,188 @@
+// matmul over shapes x dtypes x forms x cuts: values, gradients, same bits, workspace and allocations.
+
+#include "kernels/op_reference.h"
+#include "kernels/support_allocations.h"
+#include "program/ops/workspace.h"
+
+namespace snug {
+namespace {
+
+using tests::Doubles;
+using tests::GuardedWorkspace;
+using tests::ProductReference;
+using tests::Values;
+
+constexpr int32_t kThreads = 2;
+
+struct Sizes {
+  int64_t m, n, k;
+};
+struct Types {
+  DType a, b, c;
+};
+constexpr Types kTypes[] = {{DType::f32, DType::f32, DType::f32},    {DType::bf16, DType::bf16, DType::bf16},
+                            {DType::f32, DType::bf16, DType::f32},   {DType::f32, DType::bf16, DType::bf16},
+                            {DType::bf16, DType::f32, DType::f32},   {DType::f32, DType::f32, DType::bf16}};
+
+// One product with all that it touches.
+struct Trial {
+  ProductShape shape;
+  Blocks blocks;
+  float scale;
+  Values a, b, c;
+  int64_t bytes;
+
+  Trial(const ProductShape& of, const Blocks& cut, float times)
+      : shape(of), blocks(cut), scale(times), a(of.m * of.k, of.a, 1), b(of.k * of.n, of.b, 2),
+        c(of.m * of.n, of.c, 3, of.accumulate ? 1.0F : 0.0F), bytes(matmul_workspace_bytes(of, cut, kThreads)) {}
+
+  kernels::Matmul op(GuardedWorkspace& workspace) {
+    return {.a = a.in(), .b = b.in(), .c = c.out(), .m = shape.m, .n = shape.n, .k = shape.k, .transpose_a = shape.transpose_a,
+            .transpose_b = shape.transpose_b, .accumulate = shape.accumulate, .scale = scale, .workspace = workspace.get(),
+            .cut = {.threads = kThreads, .rows = blocks.rows, .cols = blocks.cols, .depth = blocks.depth}};
+  }
+  void run() {
+    GuardedWorkspace workspace(bytes);
+    kernels::matmul(op(workspace));
+    EXPECT_TRUE(workspace.intact());
+    EXPECT_TRUE(a.guarded() && b.guarded() && c.guarded());
+  }
+  void expect_reference() {
+    const ProductReference reference{shape.m, shape.n, shape.k, shape.transpose_a, shape.transpose_b, static_cast<double>(scale)};
+    const Doubles before = shape.accumulate ? c.doubles() : Doubles();
+    const Doubles expected = reference(a.doubles(), b.doubles(), before);
+    run();
+    const double rounding = shape.c == DType::bf16 ? 0x1p-8 : 0x1p-22;
+    const double sums = 0x1p-22 * static_cast<double>(shape.k + 8);  // a random walk of roundings
+    for (int64_t i = 0; i < c.size(); ++i) {
+      const double want = expected[static_cast<size_t>(i)];
+      ASSERT_NEAR(c[i], want, rounding * std::abs(want) + sums) << "element " << i;
+    }
+  }
+};
+
+std::string describe(const ProductShape& s, const Blocks& blocks) {
+  return std::to_string(s.m) + " x " + std::to_string(s.n) + " x " + std::to_string(s.k) + (s.transpose_a ? " a^T" : "") +
+         (s.transpose_b ? " b^T" : "") + (s.accumulate ? " adds" : "") + " " + std::string(name_of(s.a)) + " " +
+         std::string(name_of(s.b)) + " " + std::string(name_of(s.c)) + ", blocks " + std::to_string(blocks.rows) + " " +
+         std::to_string(blocks.cols) + " " + std::to_string(blocks.depth);
+}
+
+// Every form and dtype of one size.
+void try_all(const Sizes& sizes, const Blocks* forced) {
+  for (const Types& types : kTypes) {
+    for (int form = 0; form < 8; ++form) {
+      const ProductShape shape{.m = sizes.m, .n = sizes.n, .k = sizes.k, .transpose_a = (form & 1) != 0,
+                               .transpose_b = (form & 2) != 0, .accumulate = (form & 4) != 0, .a = types.a, .b = types.b,
+                               .c = types.c};
+      const Blocks blocks = forced != nullptr ? *forced : matmul_blocks(shape, kThreads);
+      SCOPED_TRACE(describe(shape, blocks));
+      Trial(shape, blocks, form % 3 == 0 ? 1.0F : 0.25F).expect_reference();
+      if (testing::Test::HasFatalFailure()) return;
+    }
+  }
+}
+
+TEST(Matmul, SmallAndOddShapesMatchTheReference) {
+  for (const Sizes& sizes : {Sizes{1, 1, 1}, {1, 7, 3}, {5, 1, 9}, {3, 2, 1}, {17, 33, 65}, {64, 64, 64}, {40, 130, 31}}) {
+    try_all(sizes, nullptr);
+  }
+}
+
+TEST(Matmul, ForcedCutsMatchTheReference) {
+  constexpr Blocks kCuts[] = {{16, 0, 0}, {0, 64, 0}, {0, 0, 16}, {16, 64, 16}, {7, 5, 3}, {32, 128, 48}};
+  for (const Blocks& blocks : kCuts) {
+    // Below, at and above block sizes.
+    for (const Sizes& sizes : {Sizes{15, 63, 15}, {16, 64, 16}, {17, 65, 17}, {33, 129, 49}, {32, 128, 48}}) try_all(sizes, &blocks);
+  }
+}
+
+TEST(Matmul, OwnBlocksMatchTheReferenceAtTheirBorders) {
+  const ProductShape forward{.n = 300, .k = 2300, .transpose_b = true, .a = DType::bf16, .b = DType::bf16, .c = DType::bf16};
+  const ProductShape weights{.n = 70, .k = 1025, .transpose_a = true, .accumulate = true, .a = DType::f32, .b = DType::bf16};
+  for (ProductShape shape : {forward, weights}) {
+    for (const int64_t m : {255, 256, 257, 513}) {
+      shape.m = m;
+      const Blocks blocks = matmul_blocks(shape, kThreads);
+      SCOPED_TRACE(describe(shape, blocks));
+      Trial(shape, blocks, 1.0F).expect_reference();
+    }
+  }
+}
+
+// The three products of a linear layer, y = scale * x w^T, as the adjoint makes them.
+TEST(Matmul, GradientsMatchCentralDifferences) {
+  const int64_t tokens = 37;
+  const int64_t in = 19;
+  const int64_t out = 70;
+  const float scale = 0.5F;
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    const Values x(tokens * in, dtype, 21);
+    const Values w(out * in, dtype, 22);
+    const Values d_y(tokens * out, DType::f32, 23);
+    const Doubles seed = d_y.doubles();
+    const ProductReference forward{tokens, out, in, false, true, static_cast<double>(scale)};
+    const auto loss = [&](const Doubles& x64, const Doubles& w64) {
+      const Doubles y = forward(x64, w64, {});
+      double sum = 0;
+      for (size_t i = 0; i < y.size(); ++i) sum += y[i] * seed[i];
+      return sum;
+    };
+    const ProductShape back{.m = tokens, .n = in, .k = out, .b = dtype};
+    Trial d_x(back, matmul_blocks(back, kThreads), scale);
+    d_x.a = d_y;
+    d_x.b = w;
+    d_x.run();
+    tests::expect_slope([&](const Doubles& value) { return loss(value, w.doubles()); }, x.doubles(), d_x.c.doubles(), 1);
+
+    const ProductShape sum{.m = out, .n = in, .k = tokens, .transpose_a = true, .b = dtype};
+    Trial d_w(sum, matmul_blocks(sum, kThreads), scale);
+    d_w.a = d_y;
+    d_w.b = x;
+    d_w.run();
+    tests::expect_slope([&](const Doubles& value) { return loss(x.doubles(), value); }, w.doubles(), d_w.c.doubles(), 2);
+  }
+}
+
+TEST(Matmul, TwoRunsGiveTheSameBits) {
+  for (const Types& types : kTypes) {
+    const ProductShape shape{.m = 130, .n = 200, .k = 700, .transpose_a = true, .a = types.a, .b = types.b, .c = types.c};
+    const Blocks blocks{.rows = 64, .cols = 128, .depth = 256};
+    Trial one(shape, blocks, 1.0F);
+    Trial two(shape, blocks, 1.0F);
+    one.run();
+    two.run();
+    EXPECT_TRUE(one.c.same_bits(two.c));
+  }
+}
+
+TEST(Matmul, AllocatesNothingAfterPrepare) {
+  if (!tests::watches_allocations()) GTEST_SKIP() << "the sanitizer watches";
+  kernels::start_threads(kThreads);
+  for (const Types& types : kTypes) {
+    for (const bool transpose_a : {false, true}) {
+      const ProductShape shape{.m = 300, .n = 520, .k = 1100, .transpose_a = transpose_a, .transpose_b = !transpose_a,
+                               .accumulate = transpose_a, .a = types.a, .b = types.b, .c = types.c};
+      Trial trial(shape, matmul_blocks(shape, kThreads), 1.0F);
+      GuardedWorkspace workspace(trial.bytes);
+      const kernels::Matmul op = trial.op(workspace);
+      kernels::prepare(op);
+      const int64_t products = kernels::prepared_products();
+      tests::take_largest_allocation();
+      kernels::matmul(op);
+      EXPECT_LT(tests::take_largest_allocation(), size_t{4096});
+      EXPECT_EQ(kernels::prepared_products(), products);
+    }
+  }
+}
+
+TEST(Matmul, RefusesLessWorkspaceThanItsRuleStates) {
+  const ProductShape shape{.m = 64, .n = 64, .k = 64, .a = DType::bf16, .b = DType::bf16};
+  Trial trial(shape, {}, 1.0F);
+  trial.bytes = 64 * 64 * 4;
+  GuardedWorkspace workspace(trial.bytes);
+  EXPECT_THROW(kernels::prepare(trial.op(workspace)), Error);
+}
+
+}  // namespace
+}  // namespace snug

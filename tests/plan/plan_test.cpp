@@ -1,0 +1,101 @@
+#include "plan/plan.h"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "base/error.h"
+#include "model/catalogue.h"
+
+namespace snug::testing {
+
+namespace {
+
+Target target_of(int64_t memory) { return {.threads = 2, .memory_bytes = memory, .runtime_bytes = 1 << 20}; }
+
+Recipe lora_recipe() {
+  Recipe recipe;
+  recipe.bf16 = true;
+  recipe.batch = 4;
+  recipe.seq_len = 512;
+  return recipe;
+}
+
+TEST(Plan, the_breakdown_and_runtime_sum_to_the_peak) {
+  for (const char* name : {"HuggingFaceTB/SmolLM2-135M", "meta-llama/Llama-3.1-8B"}) {
+    for (bool checkpointing : {false, true}) {
+      Recipe recipe = lora_recipe();
+      recipe.gradient_checkpointing = checkpointing;
+      const Plan plan = make_plan(*find_model(name), recipe, target_of(int64_t{1} << 36));
+      EXPECT_EQ(std::accumulate(plan.breakdown.begin(), plan.breakdown.end(), plan.runtime_bytes), plan.peak_bytes);
+    }
+  }
+}
+
+TEST(Plan, no_stage_is_above_the_peak_and_one_reaches_it) {
+  const Plan plan = make_plan(*find_model("HuggingFaceTB/SmolLM2-135M"), lora_recipe(), target_of(int64_t{1} << 36));
+  int64_t highest = 0;
+  for (const auto& peak : plan.stage_peaks) highest = std::max(highest, peak.value_or(0));
+  EXPECT_EQ(highest, plan.peak_bytes);
+  EXPECT_FALSE(plan.stage_peaks[static_cast<size_t>(Stage::evaluate)].has_value());
+}
+
+TEST(Plan, weights_and_states_are_the_worked_bytes_of_the_parameters) {
+  Recipe recipe = lora_recipe();
+  recipe.method = Method::full;
+  const ModelSpec model = *find_model("HuggingFaceTB/SmolLM2-135M");
+  const Plan plan = make_plan(model, recipe, target_of(int64_t{1} << 36));
+  const int64_t n = 134'515'008;
+  EXPECT_EQ(plan.program.trainable_parameters(), n);
+  EXPECT_EQ(plan.breakdown[static_cast<size_t>(Role::weight)], 2 * n);
+  EXPECT_EQ(plan.breakdown[static_cast<size_t>(Role::gradient)], 4 * n);
+  EXPECT_EQ(plan.breakdown[static_cast<size_t>(Role::optimizer)], 12 * n);  // master and two moments
+}
+
+TEST(Plan, lora_trains_the_published_number_of_parameters) {
+  Recipe recipe = lora_recipe();
+  recipe.lora.r = 16;
+  recipe.lora.target_modules = {"all-linear"};
+  const Plan plan = make_plan(*find_model("meta-llama/Llama-3.1-8B"), recipe, target_of(int64_t{1} << 40));
+  EXPECT_EQ(plan.program.trainable_parameters(), 41'943'040);  // as print_trainable_parameters() says
+}
+
+TEST(Plan, one_mebibyte_under_the_plan_does_not_fit_and_a_change_that_fits_is_named) {
+  Recipe recipe = lora_recipe();
+  const ModelSpec model = *find_model("HuggingFaceTB/SmolLM2-135M");
+  recipe.memory_bytes = make_plan(model, recipe, target_of(int64_t{1} << 36)).peak_bytes;
+  EXPECT_TRUE(make_plan(model, recipe, target_of(int64_t{1} << 36)).fits());
+  recipe.memory_bytes -= 1 << 20;
+  const Plan plan = make_plan(model, recipe, target_of(int64_t{1} << 36));
+  EXPECT_FALSE(plan.fits());
+  std::optional<Change> closest;
+  const auto change = smallest_change_that_fits(plan, closest);
+  ASSERT_TRUE(change.has_value());
+  EXPECT_EQ(change->key, "gradient_checkpointing");
+  EXPECT_LE(change->peak_bytes, recipe.memory_bytes);
+}
+
+TEST(Plan, targets_that_the_model_lacks_are_refused_by_name) {
+  Recipe recipe = lora_recipe();
+  recipe.lora.target_modules = {"query_key_value"};
+  try {
+    make_plan(*find_model("HuggingFaceTB/SmolLM2-135M"), recipe, target_of(1));
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_NE(error.problem().find("query_key_value"), std::string::npos);
+  }
+}
+
+TEST(Plan, bytes_grow_linearly_with_layers_and_tokens) {
+  Recipe recipe = lora_recipe();
+  ModelSpec model = *find_model("HuggingFaceTB/SmolLM2-135M");
+  const auto live = [&](int64_t layers) {
+    model.layers = layers;
+    return make_plan(model, recipe, target_of(int64_t{1} << 40)).layout.peak_live_bytes;
+  };
+  EXPECT_EQ(live(24) - live(16), live(16) - live(8));
+}
+
+}  // namespace
+
+}  // namespace snug::testing

@@ -1,0 +1,194 @@
+#include "recipe/keys.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "base/error.h"
+
+namespace snug {
+namespace {
+
+std::string refusal(const std::string& key, const std::string& value) {
+  Recipe recipe;
+  try {
+    apply(recipe, key, value, "recipe.yaml:3");
+  } catch (const Error& error) {
+    EXPECT_EQ(std::string(error.what()).find("recipe.yaml:3: "), 0U) << error.what();
+    return error.what();
+  }
+  return "accepted";
+}
+
+bool says(const std::string& message, const std::string& part) {
+  return message.find(part) != std::string::npos || (ADD_FAILURE() << message << " does not say " << part, false);
+}
+
+TEST(Keys, EveryNameAndAliasIsUniqueAndExplained) {
+  std::set<std::string_view> names;
+  for (const Key& key : recipe_keys()) {
+    EXPECT_TRUE(names.insert(key.name).second) << key.name;
+    for (const std::string_view alias : key.aliases) EXPECT_TRUE(names.insert(alias).second) << alias;
+    EXPECT_TRUE(key.help.ends_with('.')) << key.name;
+    EXPECT_FALSE(key.values.empty()) << key.name;
+  }
+}
+
+TEST(Keys, EveryDefaultIsTakenBackByItsOwnKey) {
+  for (const Key& key : recipe_keys()) {
+    if (!key.get) continue;
+    Recipe recipe;
+    EXPECT_EQ(apply(recipe, key.name, key.default_text()), Applied::set) << key.name;
+    EXPECT_EQ(key.get(recipe), key.default_text()) << key.name;
+  }
+}
+
+TEST(Keys, AliasesAndDashesNameTheSameKey) {
+  Recipe recipe;
+  apply(recipe, "batch", "4");
+  apply(recipe, "max-seq-length", "2048");
+  apply(recipe, "accum", "8");
+  apply(recipe, "lr", "2e-4");
+  apply(recipe, "base_model", "SmolLM2-135M");
+  apply(recipe, "lora_rank", "16");
+  apply(recipe, "target_modules", "q_proj, v_proj");
+  EXPECT_EQ(recipe.batch, 4);
+  EXPECT_EQ(recipe.seq_len, 2048);
+  EXPECT_EQ(recipe.accumulation, 8);
+  EXPECT_EQ(recipe.learning_rate, 2e-4);
+  EXPECT_EQ(recipe.model, "SmolLM2-135M");
+  EXPECT_EQ(recipe.lora.r, 16);
+  EXPECT_EQ(recipe.lora.target_modules, (std::vector<std::string>{"q_proj", "v_proj"}));
+}
+
+TEST(Keys, BooleansStandAloneOrWithAWord) {
+  for (const char* yes : {"", "true", "True", "yes", "1", "on"}) {
+    Recipe recipe;
+    apply(recipe, "bf16", yes);
+    EXPECT_TRUE(recipe.bf16) << yes;
+  }
+  for (const char* no : {"false", "no", "0", "FALSE"}) {
+    Recipe recipe;
+    apply(recipe, "packing", no);
+    EXPECT_FALSE(recipe.packing) << no;
+  }
+  says(refusal("bf16", "maybe"), "bf16 must be true or false, not 'maybe'");
+}
+
+TEST(Keys, ValuesOutOfRangeAreRefused) {
+  says(refusal("batch", "0"), "per_device_train_batch_size must be a whole number from 1");
+  says(refusal("batch", "2.5"), "not '2.5'");
+  says(refusal("batch", "99999999999999999999"), "per_device_train_batch_size");
+  says(refusal("seq", "1"), "max_length");
+  says(refusal("learning_rate", "0"), "learning_rate");
+  says(refusal("learning_rate", "nan"), "learning_rate");
+  says(refusal("learning_rate", "1e999"), "learning_rate");
+  says(refusal("adam_beta2", "1"), "adam_beta2");
+  says(refusal("warmup_ratio", "1.5"), "warmup_ratio");
+  says(refusal("seed", "-1"), "seed");
+  says(refusal("max_steps", "0"), "max_steps is 0");
+  says(refusal("memory", "24G"), "24GB (decimal)");
+  says(refusal("lora_target_modules", "q_proj,,v_proj"), "empty item");
+  says(refusal("checkpoint_layers", "3,1"), "rising order");
+}
+
+TEST(Keys, AnUnknownKeyIsAnsweredWithTheNearest) {
+  says(refusal("learning_rat", "1"), "did you mean 'learning_rate'?");
+  says(refusal("micro_batchsize", "1"), "did you mean 'per_device_train_batch_size'?");
+  EXPECT_NE(refusal(std::string(100000, 'x'), "1"), "accepted");
+}
+
+TEST(Keys, WhatIsNotSupportedIsRefusedByNameOnlyWhenOn) {
+  for (const char* key : {"load_in_4bit", "load_in_8bit", "use_dora", "use_rslora", "fp16"}) {
+    EXPECT_EQ(refusal(key, "false"), "accepted") << key;
+    says(refusal(key, "true"), "supported");
+  }
+  says(refusal("load_in_4bit", "true"), "quantized weights are not supported yet");
+  says(refusal("quantization_bit", "4"), "quantized weights are not supported yet");
+  says(refusal("method", "qlora"), "quantized weights are not supported yet");
+  says(refusal("adapter", "qlora"), "quantized weights are not supported yet");
+  says(refusal("lora_dropout", "0.05"), "lora_dropout other than 0 is not supported yet");
+  EXPECT_EQ(refusal("lora_dropout", "0.0"), "accepted");
+  says(refusal("neftune_noise_alpha", "5"), "not supported yet");
+  says(refusal("deepspeed", "ds_z3.json"), "several devices");
+  says(refusal("optim", "paged_adamw_8bit"), "not supported yet");
+  says(refusal("optim", "adamm"), "is not known");
+  says(refusal("lr_scheduler_type", "cosine_with_min_lr"), "not supported yet");
+}
+
+TEST(Keys, HarmlessKeysArePassedOver) {
+  Recipe recipe;
+  EXPECT_EQ(apply(recipe, "report_to", "wandb"), Applied::passed_over);
+  EXPECT_EQ(apply(recipe, "dataloader-num-workers", "4"), Applied::passed_over);
+  EXPECT_EQ(apply(recipe, "load_in_4bit", "false"), Applied::passed_over);
+}
+
+TEST(Keys, WordsOfOtherTrainersAreTranslated) {
+  Recipe recipe;
+  apply(recipe, "use_peft", "false");
+  EXPECT_EQ(recipe.method, Method::full);
+  apply(recipe, "finetuning_type", "lora");
+  EXPECT_EQ(recipe.method, Method::lora);
+  apply(recipe, "lora_target", "all");
+  EXPECT_EQ(recipe.lora.target_modules, (std::vector<std::string>{"all-linear"}));
+  apply(recipe, "torch_dtype", "bfloat16");
+  EXPECT_TRUE(recipe.bf16);
+  apply(recipe, "optim", "adamw_torch_fused");
+  EXPECT_EQ(recipe.optim, "adamw_torch");
+  apply(recipe, "warmup_steps", "0.1");
+  EXPECT_EQ(recipe.warmup_ratio, 0.1);
+  apply(recipe, "train_on_inputs", "true");
+  EXPECT_FALSE(recipe.completion_only_loss);
+}
+
+TEST(Validate, TheDefaultRecipeIsSound) { EXPECT_NO_THROW(validate(Recipe{})); }
+
+TEST(Validate, KeysThatContradictEachOtherAreRefused) {
+  const auto refused = [](auto change) {
+    Recipe recipe;
+    change(recipe);
+    try {
+      validate(recipe);
+    } catch (const Error&) {
+      return true;
+    }
+    return false;
+  };
+  EXPECT_TRUE(refused([](Recipe& r) { r.batch = 0; }));
+  EXPECT_TRUE(refused([](Recipe& r) { r.seq_len = 1; }));
+  EXPECT_TRUE(refused([](Recipe& r) { r.accumulation = 0; }));
+  EXPECT_TRUE(refused([](Recipe& r) { r.lora.r = 0; }));
+  EXPECT_TRUE(refused([](Recipe& r) { r.adam_beta1 = 1.0; }));
+  EXPECT_TRUE(refused([](Recipe& r) { r.warmup_steps = 5, r.warmup_ratio = 0.1; }));
+  EXPECT_TRUE(refused([](Recipe& r) { r.warmup_steps = 5, r.lr_scheduler_type = Schedule::constant; }));
+  EXPECT_TRUE(refused([](Recipe& r) { r.checkpoint_layers = {1}; }));
+  EXPECT_TRUE(refused([](Recipe& r) { r.master_weights = true; }));
+  EXPECT_TRUE(refused([](Recipe& r) { r.method = Method::full, r.lora.modules_to_save = {"lm_head"}; }));
+  EXPECT_TRUE(refused([](Recipe& r) { r.lora.target_modules = {"all-linear", "q_proj"}; }));
+  EXPECT_TRUE(refused([](Recipe& r) { r.lora.target_modules = {"lm_head"}, r.lora.modules_to_save = {"lm_head"}; }));
+  EXPECT_FALSE(refused([](Recipe& r) { r.method = Method::full, r.bf16 = true, r.master_weights = true; }));
+}
+
+TEST(Precision, Bf16KeepsArithmeticAndStateInFp32) {
+  Recipe recipe;
+  recipe.bf16 = true;
+  for (const Method method : {Method::lora, Method::full}) {
+    recipe.method = method;
+    const Precision precision = precision_of(recipe);
+    EXPECT_EQ(precision.weights, DType::bf16);
+    EXPECT_EQ(precision.activations, DType::bf16);
+    for (const DType dtype :
+         {precision.compute, precision.gradients, precision.accumulation, precision.optimizer, precision.reduction}) {
+      EXPECT_EQ(dtype, DType::f32);
+    }
+    EXPECT_EQ(precision.master, method == Method::full ? DType::f32 : DType::bf16);
+  }
+  recipe.master_weights = false;
+  EXPECT_EQ(precision_of(recipe).master, DType::bf16);
+  recipe.bf16 = false;
+  EXPECT_EQ(precision_of(recipe).weights, DType::f32);
+  EXPECT_EQ(precision_of(recipe).master, DType::f32);
+}
+
+}  // namespace
+}  // namespace snug

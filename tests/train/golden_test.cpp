@@ -1,0 +1,190 @@
+// Against transformers and PEFT in fp32: logits, loss and every gradient of tiny random models. Golden files: tests/oracle.
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "formats/adapter.h"
+#include "formats/checkpoint.h"
+#include "recipe/keys.h"
+#include "train/schedule.h"
+#include "train/support_golden.h"
+
+namespace snug::testing {
+
+namespace {
+
+using Json = nlohmann::json;
+
+std::vector<Json> window_of(const Json& json) {
+  if (json.contains("micro_batches")) return json["micro_batches"];
+  return {json};
+}
+
+// Logits from what the loss op reads, in fp64: the op itself never holds them all.
+class Logits : public Observer {
+ public:
+  void before(const Op& op, const Binding& binding) override {
+    if (op.kind != OpKind::head_loss) return;
+    const Program& p = binding.program;
+    const auto* hidden = static_cast<const float*>(binding.address(op.find(Slot::hidden)));
+    const auto* weight = static_cast<const float*>(binding.address(op.find(Slot::weight)));
+    const auto* low = static_cast<const float*>(binding.address(op.find(Slot::low)));
+    const auto* low_weight = static_cast<const float*>(binding.address(op.find(Slot::low_weight)));
+    const int64_t V = p.tensor(op.find(Slot::weight)).dim(0), C = p.tensor(op.find(Slot::weight)).dim(1);
+    const int64_t R = low == nullptr ? 0 : p.tensor(op.find(Slot::low_weight)).dim(1);
+    const int64_t M = p.tensor(op.find(Slot::hidden)).elements() / C;
+    for (int64_t m = 0; m < M; ++m)
+      for (int64_t v = 0; v < V; ++v) {
+        double sum = 0;
+        for (int64_t c = 0; c < C; ++c) sum += double(hidden[m * C + c]) * double(weight[v * C + c]);
+        for (int64_t r = 0; r < R; ++r) sum += double(low[m * R + r]) * double(low_weight[v * R + r]);
+        values.push_back(static_cast<float>(sum));
+      }
+  }
+  void after(const Op&, const Binding&) override {}
+  std::vector<float> values;
+};
+
+Recipe full_recipe() {
+  Recipe recipe;
+  recipe.method = Method::full;
+  recipe.max_grad_norm = 0;
+  return recipe;
+}
+
+// Compares every trained weight's gradient with its golden tensor; returns how many there were.
+int64_t compare_gradients(GoldenRun& run, const std::filesystem::path& expected, const std::string& prefix) {
+  int64_t compared = 0;
+  const Program& program = run.plan().program;
+  for (const Weight& weight : program.weights) {
+    if (!weight.trainable) continue;
+    for (int64_t layer = 0; layer < (weight.parameter.per_layer ? program.layers : 1); ++layer) {
+      const std::string name = prefix + weight.parameter.instance(layer);
+      const auto truth = read_floats(expected, "grad." + name);
+      EXPECT_LE(relative_error(run.executor().elements<float>(weight.gradient, layer), truth), 1e-4) << name;
+      ++compared;
+    }
+  }
+  return compared;
+}
+
+int64_t count_golden_gradients(const std::filesystem::path& expected) {
+  const Checkpoint file(expected);
+  int64_t count = 0;
+  for (const TensorEntry& entry : file.tensors()) count += entry.name.starts_with("grad.") ? 1 : 0;
+  return count;
+}
+
+class Forward : public ::testing::TestWithParam<std::tuple<std::string, bool>> {};
+
+TEST_P(Forward, logits_loss_and_every_gradient_equal_transformers) {
+  const auto& [name, recompute] = GetParam();
+  const auto directory = golden_directory(name);
+  const auto window = window_of(read_json(directory / "batch.json"));
+  Recipe recipe = full_recipe();
+  recipe.gradient_checkpointing = recompute;
+  GoldenRun run(directory, recipe, window);
+  run.load();
+  Logits logits;
+  run.executor().observe(&logits);
+  const double loss = run.forward_backward(window);
+  const auto expected = directory / "expected.safetensors";
+  EXPECT_LE(relative_error(logits.values, read_floats(expected, "logits")), 1e-4);
+  EXPECT_NEAR(loss, read_floats(expected, "loss").at(0), 1e-4 * loss);
+  EXPECT_EQ(compare_gradients(run, expected, ""), count_golden_gradients(expected));
+  const Json figures = read_json(directory / "expected.json");
+  if (figures.contains("denominators")) {
+    const double other = run.forward_backward(window, figures["denominators"]["huggingface"].get<double>());
+    EXPECT_NEAR(other, read_floats(expected, "loss_huggingface").at(0), 1e-4 * other);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(golden, Forward,
+                         ::testing::Combine(::testing::Values("untied", "tied", "rope_llama3", "packed", "window"), ::testing::Bool()),
+                         [](const auto& test) {
+                           return std::get<0>(test.param) + (std::get<1>(test.param) ? "_recomputed" : "_kept");
+                         });
+
+TEST(Bf16, weights_in_bf16_stay_near_fp32_arithmetic_and_nearer_than_transformers_in_bf16) {
+  const auto directory = golden_directory("bf16");
+  const auto window = window_of(read_json(directory / "batch.json"));
+  Recipe recipe = full_recipe();
+  recipe.bf16 = true;
+  GoldenRun run(directory, recipe, window);
+  run.load();
+  const double loss = run.forward_backward(window);
+  const double truth = read_floats(directory / "expected.safetensors", "loss").at(0);
+  const double theirs = read_floats(directory / "expected.safetensors", "loss_transformers_bf16").at(0);
+  EXPECT_NEAR(loss, truth, 5e-3 * truth) << "theirs " << theirs;
+}
+
+Recipe recipe_of(const Json& json) {
+  Recipe recipe;
+  for (const auto& [key, value] : json.items()) {
+    if (find_key(key) == nullptr) continue;
+    if (value.is_array()) {
+      std::vector<std::string> list = value;
+      apply_list(recipe, key, list, "golden");
+    } else {
+      apply(recipe, key, value.is_string() ? value.get<std::string>() : value.dump(), "golden");
+    }
+  }
+  return recipe;
+}
+
+class Training : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(Training, twenty_adamw_steps_equal_pytorch) {
+  const auto directory = golden_directory(GetParam());
+  const Json expected = read_json(directory / "expected.json");
+  const Json batches = read_json(directory / "batch.json");
+  Recipe recipe = recipe_of(expected["recipe"]);
+  const bool lora = std::filesystem::exists(directory / "adapter");
+  recipe.method = lora ? Method::lora : Method::full;
+  if (lora) {
+    const AdapterConfig adapter = read_adapter_config(directory / "adapter");
+    recipe.adapter = (directory / "adapter").string();
+    recipe.lora = {.r = adapter.r, .alpha = adapter.lora_alpha, .target_modules = adapter.target_modules,
+                   .modules_to_save = adapter.modules_to_save};
+  }
+  GoldenRun run(directory, recipe, window_of(batches["steps"][0]));
+  run.load();
+  if (lora) {
+    Logits logits;
+    run.executor().observe(&logits);
+    run.forward_backward(window_of(batches["steps"][0]));
+    run.executor().observe(nullptr);
+    const auto file = directory / "expected.safetensors";
+    EXPECT_LE(relative_error(logits.values, read_floats(file, "logits")), 1e-4);
+    EXPECT_EQ(compare_gradients(run, file, "base_model.model."), count_golden_gradients(file));
+  }
+  const auto steps = static_cast<int64_t>(expected["steps"].size());
+  for (int64_t step = 0; step < steps; ++step) {
+    const Json& truth = expected["steps"][static_cast<size_t>(step)];
+    const double loss = run.forward_backward(window_of(batches["steps"][static_cast<size_t>(step)]));
+    const double rate = truth["learning_rate"];
+    if (expected["recipe"].contains("lr_scheduler_type")) {
+      EXPECT_NEAR(learning_rate(recipe, step, steps), rate, 1e-12) << "step " << step;
+    }
+    run.update(rate, step + 1);
+    EXPECT_NEAR(loss, truth["loss"].get<double>(), 1e-3 * loss) << "step " << step;
+    EXPECT_NEAR(run.executor().scalar(Scalar::gradient_norm), truth["grad_norm"].get<double>(), 1e-3 * truth["grad_norm"].get<double>());
+  }
+  const Program& program = run.plan().program;
+  const auto finals = lora ? directory / "adapter_final" / "adapter_model.safetensors" : directory / "expected.safetensors";
+  for (const Weight& weight : program.weights) {
+    if (!weight.trainable) continue;
+    for (int64_t layer = 0; layer < (weight.parameter.per_layer ? program.layers : 1); ++layer) {
+      const std::string name = (lora ? "base_model.model." : "final.") + weight.parameter.instance(layer);
+      EXPECT_LE(relative_error(run.executor().elements<float>(weight.tensor, layer), read_floats(finals, name)), 1e-3) << name;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(golden, Training, ::testing::Values("adamw_linear", "adamw_cosine", "lora", "lora_tied_head", "lora_save_head"),
+                         [](const auto& test) { return test.param; });
+
+}  // namespace
+
+}  // namespace snug::testing

@@ -1,0 +1,131 @@
+#include "train/support_golden.h"
+
+#include <cmath>
+#include <cstring>
+#include <fstream>
+
+#include "formats/checkpoint.h"
+#include "model/config.h"
+#include "train/inverse_frequency.h"
+#include "train/trainer.h"
+#include "train/weight_files.h"
+
+namespace snug::testing {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+fs::path golden_directory(const std::string& name) { return fs::path(SNUG_SOURCE_DIR) / "tests" / "golden" / name; }
+
+Json read_json(const fs::path& path) {
+  std::ifstream file(path);
+  if (!file) throw std::runtime_error("no " + path.string());
+  return Json::parse(file);
+}
+
+std::vector<float> read_floats(const fs::path& file, const std::string& tensor) {
+  const Checkpoint checkpoint(file);
+  const TensorEntry& entry = checkpoint.at(tensor);
+  std::vector<float> values(static_cast<size_t>(entry.elements()));
+  checkpoint.read(entry, 0, std::as_writable_bytes(std::span(values)));
+  return values;
+}
+
+double relative_error(const std::vector<double>& a, const std::vector<double>& b) {
+  double difference = 0, norm = 0;
+  for (size_t i = 0; i < b.size(); ++i) {
+    difference += (a.at(i) - b[i]) * (a.at(i) - b[i]);
+    norm += b[i] * b[i];
+  }
+  return std::sqrt(difference) / std::sqrt(norm);
+}
+
+double relative_error(std::span<const float> a, std::span<const float> b) {
+  if (a.size() != b.size()) return INFINITY;
+  return relative_error(std::vector<double>(a.begin(), a.end()), std::vector<double>(b.begin(), b.end()));
+}
+
+int64_t count_targets(const Json& batch) {
+  int64_t count = 0;
+  for (size_t row = 0; row < batch["tokens"].size(); ++row) {
+    size_t start = 0;
+    for (const Json& length : batch["documents"][row]) {
+      for (size_t t = start; t + 1 < start + length.get<size_t>(); ++t) count += batch["labels"][row][t + 1].get<int>() != -100 ? 1 : 0;
+      start += length.get<size_t>();
+    }
+  }
+  return count;
+}
+
+GoldenRun::GoldenRun(const fs::path& model, Recipe recipe, const std::vector<Json>& first_window, int64_t red_zone) {
+  recipe.model = model.string();
+  recipe.batch = static_cast<int64_t>(first_window.at(0)["tokens"].size());
+  recipe.seq_len = static_cast<int64_t>(first_window.at(0)["tokens"][0].size());
+  recipe.accumulation = static_cast<int64_t>(first_window.size());
+  settle_process(2);
+  plan_ = make_plan(read_config(model), recipe, this_cpu(2), red_zone);
+  executor_ = std::make_unique<Executor>(plan_.program, plan_.layout);
+}
+
+void GoldenRun::load() { executor_->run(plan_.program.region("load"), *this); }
+
+double GoldenRun::forward_backward(const std::vector<Json>& window, double denominator) {
+  window_ = &window;
+  int64_t targets = 0;
+  for (const Json& batch : window) targets += count_targets(batch);
+  executor_->scalar(Scalar::inverse_labels) = 1.0 / (denominator > 0 ? denominator : static_cast<double>(targets));
+  executor_->scalar(Scalar::loss_sum) = 0;
+  executor_->scalar(Scalar::square_sum) = 0;
+  executor_->run(plan_.program.region("clear"), *this);
+  executor_->run(plan_.program.region("micro_batch"), *this, static_cast<int64_t>(window.size()));
+  return executor_->scalar(Scalar::loss_sum);
+}
+
+void GoldenRun::update(double learning_rate, int64_t step) {
+  executor_->scalar(Scalar::learning_rate) = learning_rate;
+  executor_->scalar(Scalar::step) = static_cast<double>(step);
+  executor_->run(plan_.program.region("norm"), *this);
+  executor_->run(plan_.program.region("optimizer"), *this);
+}
+
+void GoldenRun::run(const Op& op, int64_t repetition) {
+  if (op.kind == OpKind::batch) fill(op, window_->at(static_cast<size_t>(repetition)));
+  if (op.kind != OpKind::load) return;
+  const auto scalars = executor_->elements<double>(plan_.program.interface.scalars);
+  std::fill(scalars.begin(), scalars.end(), 0.0);
+  for (size_t id = 0; id < plan_.program.storages.size(); ++id)
+    if (plan_.program.storages[id].role == Role::optimizer) executor_->clear(static_cast<StorageId>(id));
+  inverse_frequencies(plan_.model.rope, executor_->elements<float>(plan_.program.interface.inverse_frequency));
+  const auto staging = executor_->bytes(op.find(Slot::staging));
+  load_model(*executor_, Checkpoint(plan_.recipe.model), plan_.recipe.seed, staging);
+  if (!plan_.recipe.adapter.empty()) load_adapter(*executor_, plan_.recipe.adapter, plan_.recipe.lora, staging);
+}
+
+void GoldenRun::fill(const Op& op, const Json& batch) {
+  const auto tokens = executor_->elements<int32_t>(op.find(Slot::ids));
+  const auto positions = executor_->elements<int32_t>(op.find(Slot::positions));
+  const auto starts = executor_->elements<int32_t>(op.find(Slot::document_start));
+  const auto rows = executor_->elements<int32_t>(op.find(Slot::target_rows));
+  const auto targets = executor_->elements<int32_t>(op.find(Slot::target_tokens));
+  const size_t T = batch["tokens"][0].size();
+  size_t count = 0;
+  for (size_t b = 0; b < batch["tokens"].size(); ++b) {
+    size_t start = 0;
+    for (const Json& length : batch["documents"][b]) {
+      const size_t end = start + length.get<size_t>();
+      for (size_t t = start; t < end; ++t) {
+        tokens[b * T + t] = batch["tokens"][b][t];
+        positions[b * T + t] = static_cast<int32_t>(t - start);
+        starts[b * T + t] = static_cast<int32_t>(start);
+        if (t + 1 == end || batch["labels"][b][t + 1].get<int>() == -100) continue;
+        rows[count] = static_cast<int32_t>(b * T + t);
+        targets[count++] = batch["labels"][b][t + 1];
+      }
+      start = end;
+    }
+  }
+  for (size_t i = count; i < rows.size(); ++i) rows[i] = targets[i] = 0;
+  executor_->scalar(Scalar::target_count) = static_cast<double>(count);
+}
+
+}  // namespace snug::testing
