@@ -31,9 +31,7 @@ struct Philox {
   }
 
   // Uniform in [0, 1), 24 bits.
-  float uniform(uint64_t index) const {
-    return static_cast<float>(words(index / 4)[index % 4] >> 8) * 0x1.0p-24F;
-  }
+  float uniform(uint64_t index) const { return static_cast<float>(words(index / 4)[index % 4] >> 8) * 0x1.0p-24F; }
 
   // Standard normal (Box-Muller).
   float normal(uint64_t index) const {

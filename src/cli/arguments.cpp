@@ -85,7 +85,7 @@ class Parser {
     try {
       if (apply(result_.recipe, name, value, "--" + name) == Applied::passed_over) result_.passed_over.push_back(name);
     } catch (const Error& error) {
-      if (find_key(name) != nullptr || error.problem().find("unknown") == std::string::npos) throw;
+      if (!error.problem().starts_with("there is no key")) throw;
       throw UsageError(error.what());
     }
     if (const Key* key = find_key(name)) result_.keys_set.emplace_back(key->name);

@@ -26,9 +26,9 @@ struct Arguments {
   bool has(const std::string& flag) const { return flags.contains(flag); }
 };
 
-// `own`: names of the command's flags; those that end with "=" take a value. Everything else must be a recipe key. A positional
-// that ends in .yaml or .yml is read as a recipe, which flags then change; any other is the model.
-// Throws UsageError for an unknown flag or a missing value, Error for a bad value.
+// `own`: names of the command's flags; those that end with "=" take a value. Everything else must be a recipe key. A
+// positional that ends in .yaml or .yml is read as a recipe, which flags then change; any other is the model. Throws
+// UsageError for an unknown flag or a missing value, Error for a bad value.
 Arguments parse_arguments(std::span<char* const> arguments, const std::vector<std::string>& own);
 
 }  // namespace snug::cli

@@ -5,10 +5,10 @@
 
 namespace snug::cli {
 
-int plan_command(std::span<char* const> arguments);
-int train_command(std::span<char* const> arguments);
-int init_command(std::span<char* const> arguments);
-int models_command(std::span<char* const> arguments);
-int help_command(std::span<char* const> arguments);
+int plan_command(std::span<char* const> words);
+int train_command(std::span<char* const> words);
+int init_command(std::span<char* const> words);
+int models_command(std::span<char* const> words);
+int help_command(std::span<char* const> words);
 
 }  // namespace snug::cli

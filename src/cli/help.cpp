@@ -57,7 +57,8 @@ void print_keys() {
     std::string aliases;
     for (std::string_view alias : key.aliases) aliases += (aliases.empty() ? "" : ", ") + std::string(alias);
     const std::string value = key.default_text();
-    fmt::print("{}{}\n    {}{}{}\n", key.name, value.empty() ? "" : " = " + value, key.help, aliases.empty() ? "" : "  Also: ", aliases);
+    fmt::print("{}{}\n    {}{}{}\n", key.name, value.empty() ? "" : " = " + value, key.help,
+               aliases.empty() ? "" : "  Also: ", aliases);
   }
 }
 

@@ -13,11 +13,12 @@ namespace snug::cli {
 
 int init_command(std::span<char* const> words) {
   const Arguments arguments = parse_arguments(words, {"tokenizer="});
-  if (arguments.recipe.model.empty()) throw UsageError("which model? snug init MODEL --output-dir DIRECTORY [--bf16] [--tokenizer DIRECTORY]");
+  if (arguments.recipe.model.empty())
+    throw UsageError("which model? snug init MODEL --output-dir DIRECTORY [--bf16] [--tokenizer DIRECTORY]");
   const ModelSpec spec = resolve_model(arguments.recipe.model);
   const auto tokenizer = arguments.flags.find("tokenizer");
-  initialize_checkpoint(spec, arguments.recipe.bf16 ? DType::bf16 : DType::f32, arguments.recipe.seed, arguments.recipe.output_dir,
-                        tokenizer == arguments.flags.end() ? std::string() : tokenizer->second);
+  initialize_checkpoint(spec, arguments.recipe.bf16 ? DType::bf16 : DType::f32, arguments.recipe.seed,
+                        arguments.recipe.output_dir, tokenizer == arguments.flags.end() ? std::string() : tokenizer->second);
   fmt::print("{}: {} random parameters\n", arguments.recipe.output_dir, total_parameters(spec));
   return 0;
 }

@@ -10,8 +10,8 @@
 #include "cli/plan_text.h"
 #include "cli/terminal.h"
 #include "model/catalogue.h"
-#include "plan/plan.h"
 #include "plan/dump.h"
+#include "plan/plan.h"
 #include "program/dump.h"
 #include "recipe/keys.h"
 

@@ -11,9 +11,16 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 Json model_json(const ModelSpec& m) {
-  return {{"name", m.name},       {"family", m.family}, {"hidden_size", m.hidden_size}, {"intermediate_size", m.intermediate_size},
-          {"layers", m.layers},   {"heads", m.heads},   {"kv_heads", m.kv_heads},       {"head_size", m.head_size},
-          {"vocab_size", m.vocab_size}, {"tied_embeddings", m.tied_embeddings}};
+  return {{"name", m.name},
+          {"family", m.family},
+          {"hidden_size", m.hidden_size},
+          {"intermediate_size", m.intermediate_size},
+          {"layers", m.layers},
+          {"heads", m.heads},
+          {"kv_heads", m.kv_heads},
+          {"head_size", m.head_size},
+          {"vocab_size", m.vocab_size},
+          {"tied_embeddings", m.tied_embeddings}};
 }
 
 Json recipe_json(const Plan& plan) {
@@ -22,9 +29,14 @@ Json recipe_json(const Plan& plan) {
     if (key.get) json[std::string(key.name)] = key.get(plan.recipe);
   const Precision& p = plan.precision;
   Json precision;
-  for (const auto& [name, dtype] : {std::pair{"weights", p.weights}, {"master", p.master}, {"compute", p.compute},
-                                    {"activations", p.activations}, {"gradients", p.gradients}, {"accumulation", p.accumulation},
-                                    {"optimizer", p.optimizer}, {"reduction", p.reduction}})
+  for (const auto& [name, dtype] : {std::pair{"weights", p.weights},
+                                    {"master", p.master},
+                                    {"compute", p.compute},
+                                    {"activations", p.activations},
+                                    {"gradients", p.gradients},
+                                    {"accumulation", p.accumulation},
+                                    {"optimizer", p.optimizer},
+                                    {"reduction", p.reduction}})
     precision[name] = name_of(dtype);
   json["precision"] = precision;
   return json;
@@ -32,7 +44,8 @@ Json recipe_json(const Plan& plan) {
 
 Json breakdown_json(const Plan& plan) {
   Json json;
-  for (int role = 0; role < kRoleCount; ++role) json[name_of(static_cast<Role>(role))] = plan.breakdown[static_cast<size_t>(role)];
+  for (int role = 0; role < kRoleCount; ++role)
+    json[name_of(static_cast<Role>(role))] = plan.breakdown[static_cast<size_t>(role)];
   json["runtime"] = plan.runtime_bytes;
   return json;
 }
@@ -59,22 +72,23 @@ Json cost_json(const Plan& plan) {
 
 std::string plan_json(const Plan& plan) {
   const int64_t arena = plan.peak_bytes - plan.runtime_bytes;
-  Json json{{"schema", 1},
-            {"model", model_json(plan.model)},
-            {"recipe", recipe_json(plan)},
-            {"device", {{"name", plan.target.name}, {"memory_bytes", plan.target.memory_bytes}, {"threads", plan.target.threads}}},
-            {"budget_bytes", plan.budget_bytes},
-            {"total_parameters", plan.program.total_parameters()},
-            {"trainable_parameters", plan.program.trainable_parameters()},
-            {"fits", plan.fits()},
-            {"peak_bytes", plan.peak_bytes},
-            {"peak_stage", name_of(plan.peak_stage)},
-            {"breakdown", breakdown_json(plan)},
-            {"stages", stages_json(plan)},
-            {"homes", {{"device", plan.peak_bytes}, {"host", 0}, {"disk", 0}}},
-            {"ranks", Json::array({{{"count", 1}, {"peak_bytes", plan.peak_bytes}, {"arena_bytes", arena}}})},
-            {"cost", cost_json(plan)},
-            {"notes", plan.program.notes}};
+  Json json{
+      {"schema", 1},
+      {"model", model_json(plan.model)},
+      {"recipe", recipe_json(plan)},
+      {"device", {{"name", plan.target.name}, {"memory_bytes", plan.target.memory_bytes}, {"threads", plan.target.threads}}},
+      {"budget_bytes", plan.budget_bytes},
+      {"total_parameters", plan.program.total_parameters()},
+      {"trainable_parameters", plan.program.trainable_parameters()},
+      {"fits", plan.fits()},
+      {"peak_bytes", plan.peak_bytes},
+      {"peak_stage", name_of(plan.peak_stage)},
+      {"breakdown", breakdown_json(plan)},
+      {"stages", stages_json(plan)},
+      {"homes", {{"device", plan.peak_bytes}, {"host", 0}, {"disk", 0}}},
+      {"ranks", Json::array({{{"count", 1}, {"peak_bytes", plan.peak_bytes}, {"arena_bytes", arena}}})},
+      {"cost", cost_json(plan)},
+      {"notes", plan.program.notes}};
   return json.dump(2);
 }
 

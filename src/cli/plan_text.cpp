@@ -18,8 +18,15 @@ std::string count_text(int64_t count) {
   return fmt::format("{}", count);
 }
 
+// "1 thread", "2 threads".
+std::string counted(int64_t count, std::string_view noun) {
+  const std::string_view ending = count == 1 ? "" : noun.ends_with("ch") ? "es" : "s";
+  return fmt::format("{} {}{}", count, noun, ending);
+}
+
 std::string bar(int64_t bytes, int64_t whole, int width) {
-  const auto cells = static_cast<int>(static_cast<double>(bytes) / static_cast<double>(std::max<int64_t>(1, whole)) * width + 0.5);
+  const auto cells =
+      static_cast<int>(static_cast<double>(bytes) / static_cast<double>(std::max<int64_t>(1, whole)) * width + 0.5);
   std::string text;
   for (int i = 0; i < cells; ++i) text += "█";
   return text;
@@ -50,14 +57,16 @@ std::string breakdown(const Plan& plan, const TextStyle& style) {
 std::string stages(const Plan& plan, const TextStyle& style) {
   std::vector<Line> lines;
   for (int stage = 0; stage < kStageCount; ++stage)
-    if (const auto& peak = plan.stage_peaks[static_cast<size_t>(stage)]) lines.push_back({name_of(static_cast<Stage>(stage)), *peak});
+    if (const auto& peak = plan.stage_peaks[static_cast<size_t>(stage)])
+      lines.push_back({name_of(static_cast<Stage>(stage)), *peak});
   return table(std::move(lines), plan.peak_bytes, style.width);
 }
 
 std::string precision_line(const Precision& p) {
-  return fmt::format("weights {}, master {}, compute {}, activations {}, gradients {}, accumulation {}, optimizer {}, reduction {}",
-                     name_of(p.weights), name_of(p.master), name_of(p.compute), name_of(p.activations), name_of(p.gradients),
-                     name_of(p.accumulation), name_of(p.optimizer), name_of(p.reduction));
+  return fmt::format(
+      "weights {}, master {}, compute {}, activations {}, gradients {}, accumulation {}, optimizer {}, reduction {}",
+      name_of(p.weights), name_of(p.master), name_of(p.compute), name_of(p.activations), name_of(p.gradients),
+      name_of(p.accumulation), name_of(p.optimizer), name_of(p.reduction));
 }
 
 // Breaks at spaces; continuation lines are indented.
@@ -82,8 +91,16 @@ std::string wrapped(const std::string& text, int width, int indent) {
   return out;
 }
 
-constexpr const char* kKeysThatMatter[] = {"method", "bf16", "per_device_train_batch_size", "gradient_accumulation_steps", "max_length",
-                                           "gradient_checkpointing", "lora_r", "lora_alpha", "lora_target_modules", "optim"};
+constexpr const char* kKeysThatMatter[] = {"method",
+                                           "bf16",
+                                           "per_device_train_batch_size",
+                                           "gradient_accumulation_steps",
+                                           "max_length",
+                                           "gradient_checkpointing",
+                                           "lora_r",
+                                           "lora_alpha",
+                                           "lora_target_modules",
+                                           "optim"};
 
 std::string assumptions(const Plan& plan, const std::vector<std::string>& keys_set, const TextStyle& style) {
   std::string list;
@@ -118,8 +135,10 @@ std::string change_text(const Plan& plan) {
     return "--" + name + " " + change.value;
   };
   if (const auto change = smallest_change_that_fits(plan, closest))
-    return fmt::format("smallest change that fits: {} needs {} ({})", flag(*change), format_bytes(change->peak_bytes), change->effect);
-  if (closest) return fmt::format("no single change fits; the least is {} with {}", format_bytes(closest->peak_bytes), flag(*closest));
+    return fmt::format("smallest change that fits: {} needs {} ({})", flag(*change), format_bytes(change->peak_bytes),
+                       change->effect);
+  if (closest)
+    return fmt::format("no single change fits; the least is {} with {}", format_bytes(closest->peak_bytes), flag(*closest));
   return "no single change fits";
 }
 
@@ -132,8 +151,9 @@ std::string plan_text(const Plan& plan, const std::vector<std::string>& keys_set
   text += fmt::format("\n{}: {} parameters, {} trained ({:.3g} %)\n", plan.model.name, count_text(p.total_parameters()),
                       count_text(p.trainable_parameters()),
                       100.0 * static_cast<double>(p.trainable_parameters()) / static_cast<double>(p.total_parameters()));
-  text += fmt::format("{} sequences x {} tokens x {} micro-batches a step, {} threads, {:.3g} TFLOP a step\n", p.batch, p.seq_len,
-                      p.micro_batches, plan.target.threads, plan.step_flops / 1e12);
+  text += fmt::format("{} x {} x {} a step, {}, {:.3g} TFLOP a step\n", counted(p.batch, "sequence"),
+                      counted(p.seq_len, "token"), counted(p.micro_batches, "micro-batch"),
+                      counted(plan.target.threads, "thread"), plan.step_flops / 1e12);
   text += fmt::format("\nat the peak ({} = {} bytes)\n", format_bytes(plan.peak_bytes), plan.peak_bytes);
   text += breakdown(plan, style) + "\npeak of each stage\n" + stages(plan, style) + "\nlargest at the peak\n";
   for (const LargeStorage& large : largest_at_peak(plan, 10))

@@ -1,9 +1,10 @@
 // snug train: do it.
 
 #include <fmt/format.h>
-#include <signal.h>
+#include <signal.h>  // NOLINT(modernize-deprecated-headers): sigaction is POSIX's
 
 #include <atomic>
+#include <cmath>
 #include <cstdio>
 
 #include "cli/arguments.h"
@@ -33,7 +34,7 @@ void listen_for_signals() {
 }
 
 std::string duration(double seconds) {
-  const auto s = static_cast<int64_t>(seconds + 0.5);
+  const int64_t s = std::llround(seconds);
   if (s >= 3600) return fmt::format("{}:{:02}:{:02}", s / 3600, s / 60 % 60, s % 60);
   return fmt::format("{}:{:02}", s / 60, s % 60);
 }
@@ -41,10 +42,11 @@ std::string duration(double seconds) {
 class Screen final : public Reporter {
  public:
   void data_ready(const DatasetSummary& d, const std::filesystem::path& file) override {
-    fmt::print(stderr, "{}: {} rows, {} tokens, longest {}; {} sequences of {}, {:.1f} % padding\n", file.string(), d.source_rows,
-               d.tokens, d.longest_document, d.rows, d.seq_len, 100.0 * d.padding_share);
+    fmt::print(stderr, "{}: {} rows, {} tokens, longest {}; {} sequences of {}, {:.1f} % padding\n", file.string(),
+               d.source_rows, d.tokens, d.longest_document, d.rows, d.seq_len, 100.0 * d.padding_share);
     if (d.truncated + d.dropped > 0)
-      fmt::print(stderr, "  {} rows lost the end of their completion, {} all of it: raise --max-length to keep them\n", d.truncated, d.dropped);
+      fmt::print(stderr, "  {} rows lost the end of their completion, {} all of it: raise --max-length to keep them\n",
+                 d.truncated, d.dropped);
   }
   void resumed(const std::filesystem::path& checkpoint, int64_t step) override {
     fmt::print(stderr, "going on from {} after step {}\n", checkpoint.string(), step);
@@ -52,16 +54,17 @@ class Screen final : public Reporter {
   void stepped(const StepReport& r) override {
     const StepMetrics& m = r.metrics;
     const double used = static_cast<double>(r.measured_peak_bytes) / static_cast<double>(r.planned_peak_bytes);
-    fmt::print(stderr, "{}step {}/{}  loss {:.4f}  grad norm {:.3g}  lr {:.3g}  {:.0f} tok/s  {} left  {} ({:.1f} % of plan){}", start(),
-               m.step, r.total_steps, m.loss, m.gradient_norm, m.learning_rate, m.tokens_per_second, duration(r.seconds_left),
-               format_bytes(m.memory_bytes), 100.0 * used, end());
+    fmt::print(stderr,
+               "{}step {}/{}  loss {:.4f}  grad norm {:.3g}  lr {:.3g}  {:.0f} tok/s  {} left  {} ({:.1f} % of plan){}",
+               start(), m.step, r.total_steps, m.loss, m.gradient_norm, m.learning_rate, m.tokens_per_second,
+               duration(r.seconds_left), format_bytes(m.memory_bytes), 100.0 * used, end());
     std::fflush(stderr);
     open_line_ = live_;
   }
   void evaluated(const EvaluationMetrics& m) override {
     finish_line();
-    fmt::print(stderr, "evaluation after step {}: loss {:.4f}, {:.1f} % of tokens and {:.1f} % of {} documents right\n", m.step, m.loss,
-               100.0 * m.token_accuracy, 100.0 * m.exact, m.documents);
+    fmt::print(stderr, "evaluation after step {}: loss {:.4f}, {:.1f} % of tokens and {:.1f} % of {} documents right\n",
+               m.step, m.loss, 100.0 * m.token_accuracy, 100.0 * m.exact, m.documents);
   }
   void saved(const std::filesystem::path& directory) override {
     finish_line();
@@ -103,8 +106,9 @@ int train_command(std::span<char* const> words) {
   Screen screen;
   const RunSummary summary = train(plan, screen, stop_signal);
   screen.finish_line();
-  fmt::print("{} steps, mean loss {:.4f}, {:.0f} tokens/s\nplanned peak {} bytes, measured {} bytes ({:.2f} %)\n", summary.steps,
-             summary.train_loss, summary.tokens_per_second, summary.planned_peak_bytes, summary.measured_peak_bytes,
+  fmt::print("{} steps, mean loss {:.4f}, {:.0f} tokens/s\nplanned peak {} bytes, measured {} bytes ({:.2f} %)\n",
+             summary.steps, summary.train_loss, summary.tokens_per_second, summary.planned_peak_bytes,
+             summary.measured_peak_bytes,
              100.0 * static_cast<double>(summary.measured_peak_bytes) / static_cast<double>(summary.planned_peak_bytes));
   return stop_signal.load() == 0 ? 0 : 128 + stop_signal.load();
 }

@@ -42,7 +42,7 @@ struct RowHeader {
 struct RowRecord {
   int64_t first_document = 0;
   int32_t documents = 0, tokens = 0;
-  int32_t labels = 0;   // LossNormalization::huggingface
+  int32_t labels = 0;   // LossNormalization::unshifted
   int32_t targets = 0;  // LossNormalization::targets
 };
 static_assert(sizeof(RowRecord) == 24);

@@ -58,7 +58,7 @@ size_t InputFile::read_some(std::span<std::byte> bytes) {
 }
 
 OutputFile::OutputFile(std::filesystem::path path) : path_(std::move(path)), draft_(path_) {
-  draft_ += ".tmp" + std::to_string(::getpid());
+  draft_ += ".tmp-" + std::to_string(::getpid());
   descriptor_ = ::open(draft_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (descriptor_ < 0) fail("cannot be created");
   buffer_.reserve(kBuffer);

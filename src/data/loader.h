@@ -23,7 +23,7 @@ struct LoaderOptions {
   int64_t seq_len = 0;       // T that the files must have been prepared for; 0: whatever they have
   bool shuffle = true;       // false: file order; packed rows in the order of their first documents
   uint64_t seed = 42;
-  LossNormalization normalization = LossNormalization::huggingface;
+  LossNormalization normalization = LossNormalization::targets;
   int32_t pad_token = 0;
 };
 

@@ -26,8 +26,9 @@ class AtomicDirectory {
   bool committed_ = false;
 };
 
-// Removes "*.tmp-PID" files and directories in `parent` whose processes are gone: what runs that were killed left behind.
-// Returns how many. Failures are passed over; processes on other machines that share the disk count as gone.
-int64_t remove_stale_temporaries(const std::filesystem::path& parent);
+// Removes "*.tmp-PID" files and directories in `parent`: what runs that were killed left behind. For a caller that holds the lock
+// of the place, since a number tells little of a process: it may be a zombie's, another machine's, or in a new container our own.
+// Returns how many. Failures are passed over.
+int64_t remove_temporaries(const std::filesystem::path& parent);
 
 }  // namespace snug

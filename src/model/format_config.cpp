@@ -47,10 +47,10 @@ std::string format_config(const ModelSpec& spec, DType dtype) {
   "vocab_size": {}
 }}
 )",
-      spec.architecture, spec.attention_bias, id_of(spec.bos_token_id), id_of(spec.eos_token_id), spec.head_size, spec.hidden_size,
-      spec.initializer_range, spec.intermediate_size, spec.max_position, spec.mlp_bias, spec.family, spec.heads, spec.layers,
-      spec.kv_heads, id_of(spec.pad_token_id), spec.norm_eps, scaling_of(spec.rope), spec.rope.theta, spec.tied_embeddings,
-      name_of(dtype), spec.vocab_size);
+      spec.architecture, spec.attention_bias, id_of(spec.bos_token_id), id_of(spec.eos_token_id), spec.head_size,
+      spec.hidden_size, spec.initializer_range, spec.intermediate_size, spec.max_position, spec.mlp_bias, spec.family,
+      spec.heads, spec.layers, spec.kv_heads, id_of(spec.pad_token_id), spec.norm_eps, scaling_of(spec.rope),
+      spec.rope.theta, spec.tied_embeddings, name_of(dtype), spec.vocab_size);
 }
 
 }  // namespace snug

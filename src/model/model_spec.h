@@ -1,6 +1,7 @@
 #pragma once
 // ModelSpec: what `config.json` says, as one description that covers every decoder family by its fields. It knows nothing of
-// recipes, programs or files. Letters: C hidden, F MLP width, V vocabulary, H query heads, K key/value heads, D head size, L layers.
+// recipes, programs or files. Letters: C hidden, F MLP width, V vocabulary, H query heads, K key/value heads, D head size, L
+// layers.
 
 #include <cstdint>
 #include <string>
@@ -15,9 +16,9 @@ enum class RopeScaling : uint8_t { none, linear, llama3 };
 struct Rope {
   double theta = 10000.0;
   RopeScaling scaling = RopeScaling::none;
-  double factor = 1.0;             // linear, llama3
-  double low_freq_factor = 1.0;    // llama3
-  double high_freq_factor = 4.0;   // llama3
+  double factor = 1.0;                   // linear, llama3
+  double low_freq_factor = 1.0;          // llama3
+  double high_freq_factor = 4.0;         // llama3
   int64_t original_max_position = 8192;  // llama3, tokens
 };
 

@@ -1,6 +1,6 @@
 #pragma once
-// The parameter table of a model: every weight with its Hugging Face name and shape. Layers are folded: a name with "{}" stands
-// for one tensor in each of the L layers.
+// The parameter table of a model: every weight with its Hugging Face name and shape. Layers are folded: a name with "{}"
+// stands for one tensor in each of the L layers.
 
 #include <string>
 #include <vector>
@@ -19,7 +19,7 @@ struct Parameter {
   ParameterKind kind = ParameterKind::linear;
   bool per_layer = false;
 
-  int64_t elements() const;             // of one instance
+  int64_t elements() const;                   // of one instance
   std::string instance(int64_t layer) const;  // the name with "{}" filled in
 };
 

@@ -5,14 +5,15 @@
 namespace snug {
 
 std::string dump(const Layout& layout, const Program& program) {
-  std::string out = fmt::format("arena {} = run {} + dynamic {} (live {})\n", layout.arena_bytes, layout.run_bytes, layout.dynamic_bytes,
-                                layout.peak_live_bytes);
+  std::string out = fmt::format("arena {} = run {} + dynamic {} (live {})\n", layout.arena_bytes, layout.run_bytes,
+                                layout.dynamic_bytes, layout.peak_live_bytes);
   for (size_t id = 0; id < program.storages.size(); ++id)
     if (program.storages[id].lifetime == Lifetime::run)
-      out += fmt::format("{:>14} {:>14} run        {}\n", layout.storages[id].offset, program.storages[id].bytes, program.storages[id].name);
+      out += fmt::format("{:>14} {:>14} run        {}\n", layout.storages[id].offset, program.storages[id].bytes,
+                         program.storages[id].name);
   for (const Life& life : layout.timeline.lives)
-    out += fmt::format("{:>14} {:>14} {:>4}..{:<4} {}{}\n", layout.offset_of(life.storage, life.first_instance), life.bytes, life.birth,
-                       life.death, program.storage(life.storage).name,
+    out += fmt::format("{:>14} {:>14} {:>4}..{:<4} {}{}\n", layout.offset_of(life.storage, life.first_instance), life.bytes,
+                       life.birth, life.death, program.storage(life.storage).name,
                        life.count > 1 ? fmt::format(" x {} from {}", life.count, life.first_instance) : "");
   return out;
 }

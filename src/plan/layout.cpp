@@ -15,7 +15,8 @@ struct Block {
 };
 
 // Greedy placement in a given order: each block goes to the lowest gap that holds it among the blocks alive with it.
-int64_t place(const std::vector<Block>& blocks, const std::vector<int32_t>& order, std::vector<int64_t>& offsets, int64_t stop_at) {
+int64_t place(const std::vector<Block>& blocks, const std::vector<int32_t>& order, std::vector<int64_t>& offsets,
+              int64_t stop_at) {
   std::vector<int32_t> by_offset;  // blocks placed so far, by offset
   by_offset.reserve(blocks.size());
   int64_t top = 0;
@@ -54,8 +55,8 @@ class Packing {
     best_offsets_ = offsets_;
   }
 
-  // Several sorted orders, then local search: blocks at the top of the arena are moved to the front of the order. What is saved
-  // for backward nests (last made, first used), so in order of birth it stacks without holes, with temporaries above.
+  // Several sorted orders, then local search: blocks at the top of the arena are moved to the front of the order. What is
+  // saved for backward nests (last made, first used), so in order of birth it stacks without holes, with temporaries above.
   int64_t run() {
     const auto length = [](const Block& b) { return int64_t{b.death} - b.birth + 1; };
     attempt([&](const Block& a, const Block& b) { return a.bytes > b.bytes; });
@@ -73,7 +74,8 @@ class Packing {
     });
     attempt([&](const Block& a, const Block& b) { return length(a) > length(b); });
     attempt([&](const Block& a, const Block& b) {
-      return static_cast<double>(a.bytes) * static_cast<double>(length(a)) > static_cast<double>(b.bytes) * static_cast<double>(length(b));
+      return static_cast<double>(a.bytes) * static_cast<double>(length(a)) >
+             static_cast<double>(b.bytes) * static_cast<double>(length(b));
     });
     attempt([&](const Block& a, const Block& b) { return a.birth < b.birth; });
     attempt([&](const Block& a, const Block& b) { return a.death > b.death; });
@@ -138,7 +140,8 @@ int64_t Layout::offset_of(StorageId storage, int64_t instance) const {
   const Placed& placed = storages[static_cast<size_t>(storage)];
   if (placed.runs.empty()) return placed.offset;
   const auto run = std::upper_bound(placed.runs.begin(), placed.runs.end(), instance,
-                                    [](int64_t value, const auto& entry) { return value < entry.first; }) - 1;
+                                    [](int64_t value, const auto& entry) { return value < entry.first; }) -
+                   1;
   return run->second + (instance - run->first) * stride[static_cast<size_t>(storage)];
 }
 
@@ -183,7 +186,7 @@ Layout lay_out(const Program& program, int64_t red_zone) {
   layout.dynamic_bytes = blocks.empty() ? 0 : packing.run();
   for (size_t i = 0; i < lives.size(); ++i)
     layout.storages[static_cast<size_t>(lives[i].storage)].runs.emplace_back(lives[i].first_instance,
-                                                                            layout.run_bytes + packing.offsets()[i]);
+                                                                             layout.run_bytes + packing.offsets()[i]);
   for (Placed& placed : layout.storages) std::sort(placed.runs.begin(), placed.runs.end());
   layout.arena_bytes = checked_add(layout.run_bytes, layout.dynamic_bytes);
   return layout;

@@ -1,6 +1,6 @@
 #pragma once
-// Layout: an offset for each storage in its home. Placing intervals of time in memory is dynamic storage allocation (Gergov 1999;
-// Pisarchyk & Lee 2020, greedy by size); several orders are tried, the best kept.
+// Layout: an offset for each storage in its home. Placing intervals of time in memory is dynamic storage allocation (Gergov
+// 1999; Pisarchyk & Lee 2020, greedy by size); several orders are tried, the best kept.
 
 #include <cstdint>
 #include <vector>
@@ -17,12 +17,12 @@ struct Placed {
 };
 
 struct Layout {
-  std::vector<Placed> storages;     // by StorageId
-  std::vector<int64_t> stride;      // by StorageId: bytes from one instance to the next inside a run
-  int64_t arena_bytes = 0;          // run_bytes + dynamic_bytes
-  int64_t run_bytes = 0;            // storages that live from load to save; they come first
-  int64_t dynamic_bytes = 0;        // what the computed storages need
-  int64_t peak_live_bytes = 0;      // lower bound of dynamic_bytes: the most that is live at once
+  std::vector<Placed> storages;  // by StorageId
+  std::vector<int64_t> stride;   // by StorageId: bytes from one instance to the next inside a run
+  int64_t arena_bytes = 0;       // run_bytes + dynamic_bytes
+  int64_t run_bytes = 0;         // storages that live from load to save; they come first
+  int64_t dynamic_bytes = 0;     // what the computed storages need
+  int64_t peak_live_bytes = 0;   // lower bound of dynamic_bytes: the most that is live at once
   int32_t peak_time = 0;
   std::vector<int64_t> live_bytes;  // by point of time, computed storages
   Timeline timeline;

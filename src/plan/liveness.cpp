@@ -23,7 +23,7 @@ struct Loop {
 struct Use {
   Moment first, last;
   bool used = false;
-  bool one_body = true;      // every use lies in one body
+  bool one_body = true;       // every use lies in one body
   int32_t beside_until = -1;  // used on a lane that runs beside compute: alive to the end of that region
 };
 using Touched = std::vector<Use*>;
@@ -73,7 +73,6 @@ class Walk {
 
   int32_t append(const Op& op, const Region& region) {
     timeline_.stages.push_back(region.stage);
-    timeline_.kinds.push_back(op.kind);
     return static_cast<int32_t>(timeline_.stages.size()) - 1;
   }
 
@@ -95,7 +94,8 @@ class Walk {
 
   // The end of a region is where its lanes meet again: what another lane used is alive until then.
   void join(const Touched& beside) {
-    for (Use* used : beside) used->beside_until = std::max(used->beside_until, static_cast<int32_t>(timeline_.stages.size()) - 1);
+    for (Use* used : beside)
+      used->beside_until = std::max(used->beside_until, static_cast<int32_t>(timeline_.stages.size()) - 1);
   }
 
   static bool before(const Moment& a, const Moment& b) {
@@ -161,8 +161,8 @@ class Walk {
         const Life next = life(id, instance);
         if (!timeline_.lives.empty()) {
           Life& previous = timeline_.lives.back();
-          if (previous.storage == id && previous.first_instance + previous.count == instance && previous.birth == next.birth &&
-              previous.death == next.death) {
+          if (previous.storage == id && previous.first_instance + previous.count == instance &&
+              previous.birth == next.birth && previous.death == next.death) {
             ++previous.count;
             previous.bytes = checked_add(previous.bytes, next.bytes);
             continue;

@@ -1,7 +1,8 @@
 #pragma once
-// Liveness on the folded timeline: a layer loop takes one body's worth of time, and a storage is live at a point of it if it is
-// live there in any iteration. Blocks with equal lifetimes (the inner layers of a run) stay one object. The peak on this timeline
-// equals the peak of the unfolded run: in forward the last iteration, in backward the first, has everything the others have.
+// Liveness on the folded timeline: a layer loop takes one body's worth of time, and a storage is live at a point of it if it
+// is live there in any iteration. Blocks with equal lifetimes (the inner layers of a run) stay one object. The peak on this
+// timeline equals the peak of the unfolded run: in forward the last iteration, in backward the first, has everything the
+// others have.
 
 #include <vector>
 
@@ -20,10 +21,9 @@ struct Life {
 };
 
 struct Timeline {
-  std::vector<Life> lives;        // computed storages only
-  std::vector<Stage> stages;      // of each point of time
-  std::vector<OpKind> kinds;      // of the op there
-  int64_t run_bytes = 0;          // storages that live from load to save
+  std::vector<Life> lives;    // computed storages only
+  std::vector<Stage> stages;  // of each point of time
+  int64_t run_bytes = 0;      // storages that live from load to save
 };
 
 // Throws std::logic_error if something is read before it is written.

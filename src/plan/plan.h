@@ -1,6 +1,6 @@
 #pragma once
-// Plan: a recipe compiled for a target, with every figure a user asks for. The same object is executed by `snug train`, so the
-// figures and the run cannot differ.
+// Plan: a recipe compiled for a target, with every figure a user asks for. The same object is executed by `snug train`, so
+// the figures and the run cannot differ.
 
 #include <array>
 #include <optional>
@@ -27,9 +27,9 @@ struct Plan {
   int64_t runtime_bytes = 0;  // program, libraries, heap, stacks, prepared products
   int64_t peak_bytes = 0;     // runtime + arena
   Stage peak_stage = Stage::backward;
-  std::array<int64_t, kRoleCount> breakdown{};                     // at the peak, by role; with runtime it sums to peak_bytes
-  std::array<std::optional<int64_t>, kStageCount> stage_peaks{};   // none: the recipe has no such stage
-  double step_flops = 0;                                           // needed work of one optimizer step
+  std::array<int64_t, kRoleCount> breakdown{};                    // at the peak, by role; with runtime it sums to peak_bytes
+  std::array<std::optional<int64_t>, kStageCount> stage_peaks{};  // none: the recipe has no such stage
+  double step_flops = 0;                                          // needed work of one optimizer step
 
   bool fits() const { return peak_bytes <= budget_bytes; }
 };
@@ -52,8 +52,8 @@ struct Change {
   int64_t peak_bytes = 0;
 };
 
-// The first single change, in the order of what it costs the user, that makes the plan fit its budget; none if none does, with the
-// cheapest thing seen in `closest`.
+// The first single change, in the order of what it costs the user, that makes the plan fit its budget; none if none does,
+// with the cheapest thing seen in `closest`.
 std::optional<Change> smallest_change_that_fits(const Plan& plan, std::optional<Change>& closest);
 
 }  // namespace snug

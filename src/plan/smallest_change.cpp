@@ -24,7 +24,9 @@ std::vector<Candidate> candidates(const Plan& plan) {
   };
   const bool all_recomputed = now.gradient_checkpointing && now.checkpoint_layers.empty();
   if (!all_recomputed) {
-    add("gradient_checkpointing", "true", "same result, slower by about a third", [](Recipe& r) {
+    const bool some_recomputed = now.gradient_checkpointing;
+    add(some_recomputed ? "checkpoint_layers" : "gradient_checkpointing", some_recomputed ? "all" : "true",
+        "same result, slower by about a third", [](Recipe& r) {
       r.gradient_checkpointing = true;
       r.checkpoint_layers.clear();
     });
@@ -41,7 +43,8 @@ std::vector<Candidate> candidates(const Plan& plan) {
   if (!now.bf16) add("bf16", "true", "weights and saved activations rounded to bf16", [](Recipe& r) { r.bf16 = true; });
   const int64_t seq_len = sequence_length(plan.model, now);
   for (int64_t shorter = seq_len / 2; shorter >= 64; shorter /= 2)
-    add("max_length", std::to_string(shorter), "documents longer than this are cut", [shorter](Recipe& r) { r.seq_len = shorter; });
+    add("max_length", std::to_string(shorter), "documents longer than this are cut",
+        [shorter](Recipe& r) { r.seq_len = shorter; });
   if (now.method == Method::full)
     add("method", "lora", "trains an adapter instead of all weights", [](Recipe& r) { r.method = Method::lora; });
   return list;

@@ -15,7 +15,7 @@ struct Target {
   int64_t memory_bytes = 0;  // what the device has
   int64_t page_bytes = 4096;
 
-  // What lives outside the arena, measured once for a kind of machine (bench/runtime measures it): program, libraries, heap …
+  // What lives outside the arena, measured once for a kind of machine: program, libraries, heap …
   int64_t runtime_bytes = 0;
   int64_t runtime_bytes_per_thread = 0;   // … stacks and the threading library's own
   int64_t runtime_bytes_per_product = 0;  // … and each prepared product: oneDNN's primitive with its generated code

@@ -8,15 +8,14 @@
 
 namespace snug {
 
-ProductShape product_shape(const Program& program, const Op& op);  // program/ops/matmul.cpp
-
 void fit_to_target(Program& program, const Target& target) {
   for_each_op(program.root, [&](Op& op, const Region&) {
     const OpRule& rule = rule_of(op.kind);
     op.cut = rule.cut(program, op, target.threads);
     const int64_t bytes = rule.workspace(program, op, target.threads);
     if (bytes == 0) return;
-    op.writes(Slot::workspace, program.make(std::string(name_of(op.kind)) + ".workspace", DType::u8, {bytes}, Role::workspace));
+    op.writes(Slot::workspace,
+              program.make(std::string(name_of(op.kind)) + ".workspace", DType::u8, {bytes}, Role::workspace));
   });
 }
 

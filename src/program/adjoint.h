@@ -1,6 +1,6 @@
 #pragma once
-// What an adjoint rule may do: ask whether a gradient is wanted, get the tensor to write or add it to, emit ops. Reverse-mode
-// differentiation over a Program (Griewank & Walther, "Evaluating Derivatives", ch. 3); gradients are fp32.
+// What an adjoint rule may do: ask whether a gradient is wanted, get the tensor to write or add it to, emit ops.
+// Reverse-mode differentiation over a Program (Griewank & Walther, "Evaluating Derivatives", ch. 3); gradients are fp32.
 
 #include <map>
 #include <set>

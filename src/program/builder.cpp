@@ -22,7 +22,8 @@ class Builder {
     program_.micro_batches = shape_.micro_batches;
     add_weights();
     add_interface();
-    Region micro_batch{.name = "micro_batch", .stage = Stage::forward, .axis = Axis::micro_batch, .count = shape_.micro_batches};
+    Region micro_batch{
+        .name = "micro_batch", .stage = Stage::forward, .axis = Axis::micro_batch, .count = shape_.micro_batches};
     micro_batch.add(batch_region());
     micro_batch.add(forward_region());
     Region step{.name = "step"};
@@ -69,7 +70,9 @@ class Builder {
     const Interface& io = program_.interface;
     Op op{OpKind::batch, Lane::compute};
     op.writes(Slot::ids, io.tokens).writes(Slot::positions, io.positions).writes(Slot::document_start, io.document_start);
-    op.writes(Slot::target_rows, io.target_rows).writes(Slot::target_tokens, io.target_tokens).updates(Slot::scalars, io.scalars);
+    op.writes(Slot::target_rows, io.target_rows)
+        .writes(Slot::target_tokens, io.target_tokens)
+        .updates(Slot::scalars, io.scalars);
     region.add(std::move(op));
     return region;
   }

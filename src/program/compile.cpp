@@ -44,7 +44,8 @@ int64_t sequence_length(const ModelSpec& spec, const Recipe& recipe) {
 
 Program compile(const ModelSpec& spec, const Recipe& recipe) {
   const Precision precision = precision_of(recipe);
-  const BatchShape shape{.batch = recipe.batch, .seq_len = sequence_length(spec, recipe), .micro_batches = recipe.accumulation};
+  const BatchShape shape{
+      .batch = recipe.batch, .seq_len = sequence_length(spec, recipe), .micro_batches = recipe.accumulation};
   // Nothing below may wrap: the largest products of sizes are checked here once.
   checked_mul(checked_mul(shape.batch, shape.seq_len), checked_mul(std::max(spec.intermediate_size, spec.hidden_size), 64));
 

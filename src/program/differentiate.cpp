@@ -1,5 +1,5 @@
-// Reverse-mode differentiation of a Program's forward region into its backward region; the body of a layer loop is differentiated
-// once and stays folded.
+// Reverse-mode differentiation of a Program's forward region into its backward region; the body of a layer loop is
+// differentiated once and stays folded.
 
 #include <algorithm>
 #include <stdexcept>
@@ -76,7 +76,11 @@ bool spread(const Region& region, Tensors& wanted) {
 void differentiate_ops(Adjoint& adjoint, Region& forward, Region& backward, Program& program);
 
 void differentiate_loop(Adjoint& adjoint, Region& loop, Region& backward, Program& program) {
-  Region body{.name = loop.name + ".backward", .stage = Stage::backward, .axis = loop.axis, .first = loop.first, .count = loop.count,
+  Region body{.name = loop.name + ".backward",
+              .stage = Stage::backward,
+              .axis = loop.axis,
+              .first = loop.first,
+              .count = loop.count,
               .reverse = true};
   for (const Carry& carry : loop.carries)
     if (adjoint.wanted(carry.out)) {

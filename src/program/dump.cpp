@@ -23,15 +23,17 @@ void dump_op(const Program& program, const Op& op, int depth, std::string& out) 
                        name_of(tensor.dtype), shape_of(tensor));
   }
   if (op.attributes.scale != 1.0) out += fmt::format(" scale={}", op.attributes.scale);
-  if (op.cut.rows + op.cut.cols + op.cut.depth > 0) out += fmt::format(" cut={}/{}/{}", op.cut.rows, op.cut.cols, op.cut.depth);
+  if (op.cut.rows + op.cut.cols + op.cut.depth > 0)
+    out += fmt::format(" cut={}/{}/{}", op.cut.rows, op.cut.cols, op.cut.depth);
   out += '\n';
 }
 
 void dump_region(const Program& program, const Region& region, int depth, std::string& out) {
   constexpr const char* kAxes[] = {"", " layers", " micro-batches"};
   out += fmt::format("{:{}}{} ({})", "", depth * 2, region.name, name_of(region.stage));
-  if (region.axis != Axis::none) out += fmt::format(" x {}{} from {}{}", region.count, kAxes[static_cast<int>(region.axis)], region.first,
-                                                    region.reverse ? " reversed" : "");
+  if (region.axis != Axis::none)
+    out += fmt::format(" x {}{} from {}{}", region.count, kAxes[static_cast<int>(region.axis)], region.first,
+                       region.reverse ? " reversed" : "");
   out += '\n';
   for (const Item& item : region.items) {
     if (const Op* op = item.op()) dump_op(program, *op, depth + 1, out);

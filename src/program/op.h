@@ -1,6 +1,6 @@
 #pragma once
-// Op: one step of a Program as plain data. What a kind means, costs and needs is its rule (`rules.h`, one file for each kind in
-// `ops/`); this file knows only how ops are written down.
+// Op: one step of a Program as plain data. What a kind means, costs and needs is its rule (`rules.h`, one file for each kind
+// in `ops/`); this file knows only how ops are written down.
 
 #include <cstdint>
 #include <string>
@@ -11,9 +11,9 @@
 namespace snug {
 
 enum class OpKind : uint8_t {
-  load,  // host: checkpoint -> weights through the staging buffer
-  save,  // host: weights and state -> files
-  batch, // host: the next micro-batch -> batch tensors
+  load,   // host: checkpoint -> weights through the staging buffer
+  save,   // host: weights and state -> files
+  batch,  // host: the next micro-batch -> batch tensors
   embedding,
   embedding_backward,
   rms_norm,
@@ -35,6 +35,7 @@ enum class OpKind : uint8_t {
 constexpr int kOpKindCount = 20;
 
 // Names of operands, shared by all kinds.
+// clang-format off
 enum class Slot : uint8_t {
   a, b, c, x, weight, out, rstd, ids, positions, inverse_frequency, cosine, sine,
   q, k, v, lse, document_start, gate, up,
@@ -43,6 +44,7 @@ enum class Slot : uint8_t {
   parameter, master, gradient, first_moment, second_moment,
   workspace, staging,
 };
+// clang-format on
 
 enum class Access : uint8_t { read, write, update };
 

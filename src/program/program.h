@@ -1,6 +1,6 @@
 #pragma once
-// Program: a fine-tuning run as a tree of regions, in order of time. Repeated parts (layer x L, micro-batch x k) are written once
-// and stay folded. It knows shapes and bytes, never addresses: those are the Layout's.
+// Program: a fine-tuning run as a tree of regions, in order of time. Repeated parts (layer x L, micro-batch x k) are written
+// once and stay folded. It knows shapes and bytes, never addresses: those are the Layout's.
 
 #include <optional>
 #include <string>
@@ -17,10 +17,12 @@ enum class Stage : uint8_t { load, forward, backward, optimizer, evaluate, gener
 constexpr int kStageCount = 7;
 const char* name_of(Stage stage);
 
-// What a region repeats over. `micro_batch` repeats in time with the same storages; `layer` selects instances and layer views.
+// What a region repeats over. `micro_batch` repeats in time with the same storages; `layer` selects instances and layer
+// views.
 enum class Axis : uint8_t { none, layer, micro_batch };
 
-// A value handed from layer to layer: the same storage seen from before the loop, at the top and bottom of the body, and after.
+// A value handed from layer to layer: the same storage seen from before the loop, at the top and bottom of the body, and
+// after.
 struct Carry {
   TensorId before = kNone, in = kNone, out = kNone, after = kNone;
 };
@@ -31,9 +33,9 @@ struct Region {
   std::string name;
   Stage stage = Stage::forward;
   Axis axis = Axis::none;
-  int64_t first = 0;     // first layer
-  int64_t count = 1;     // repetitions
-  bool reverse = false;  // layers from last to first
+  int64_t first = 0;            // first layer
+  int64_t count = 1;            // repetitions
+  bool reverse = false;         // layers from last to first
   std::optional<int32_t> skip;  // a Scalar; where it is nonzero at run time the region is passed over
   std::vector<Carry> carries;
   std::vector<Item> items;
@@ -57,16 +59,16 @@ enum class Origin : uint8_t { checkpoint, lora_a, zeros };
 
 // A weight of the model or of an adapter, with its place in the Program.
 struct Weight {
-  Parameter parameter;      // name, shape; folded over layers
-  std::string source;       // name in the checkpoint (a tied head saved by LoRA starts from the embedding)
+  Parameter parameter;  // name, shape; folded over layers
+  std::string source;   // name in the checkpoint (a tied head saved by LoRA starts from the embedding)
   TensorId tensor = kNone;
-  TensorId gradient = kNone;       // view of a flat gradient buffer, if trained
-  TensorId first_moment = kNone;   // views of the flat optimizer buffers, if trained
+  TensorId gradient = kNone;      // view of a flat gradient buffer, if trained
+  TensorId first_moment = kNone;  // views of the flat optimizer buffers, if trained
   TensorId second_moment = kNone;
   TensorId master = kNone;
   bool trainable = false;
-  bool adapter = false;     // belongs to the adapter's files
-  bool decays = true;       // under weight decay; norms are not, as in Hugging Face's Trainer
+  bool adapter = false;  // belongs to the adapter's files
+  bool decays = true;    // under weight decay; norms are not, as in Hugging Face's Trainer
   Origin origin = Origin::checkpoint;
 };
 
@@ -81,8 +83,8 @@ struct Program {
   std::vector<Storage> storages;
   std::vector<Tensor> tensors;
   std::vector<Weight> weights;
-  Interface interface;        // of training micro-batches
-  Interface evaluation;       // of evaluation batches
+  Interface interface;   // of training micro-batches
+  Interface evaluation;  // of evaluation batches
   Region root;
   int64_t layers = 0;
   int64_t batch = 0, seq_len = 0, micro_batches = 0;

@@ -5,16 +5,31 @@
 
 namespace snug {
 
-extern const OpRule kLoadRule, kSaveRule, kBatchRule, kEmbeddingRule, kEmbeddingBackwardRule, kRmsNormRule, kRmsNormBackwardRule,
-    kMatmulRule, kRopeTableRule, kRopeRule, kAttentionRule, kAttentionBackwardRule, kSiluGateRule, kSiluGateBackwardRule,
-    kAddRule, kHeadLossRule, kZeroRule, kSquareSumRule, kClipFactorRule, kAdamWRule;
+extern const OpRule kLoadRule, kSaveRule, kBatchRule, kEmbeddingRule, kEmbeddingBackwardRule, kRmsNormRule,
+    kRmsNormBackwardRule, kMatmulRule, kRopeTableRule, kRopeRule, kAttentionRule, kAttentionBackwardRule, kSiluGateRule,
+    kSiluGateBackwardRule, kAddRule, kHeadLossRule, kZeroRule, kSquareSumRule, kClipFactorRule, kAdamWRule;
 
 const OpRule& rule_of(OpKind kind) {
-  static const OpRule* const kRules[kOpKindCount] = {
-      &kLoadRule,       &kSaveRule,          &kBatchRule,     &kEmbeddingRule, &kEmbeddingBackwardRule, &kRmsNormRule,
-      &kRmsNormBackwardRule, &kMatmulRule,   &kRopeTableRule, &kRopeRule,      &kAttentionRule,         &kAttentionBackwardRule,
-      &kSiluGateRule,   &kSiluGateBackwardRule, &kAddRule,    &kHeadLossRule,  &kZeroRule,              &kSquareSumRule,
-      &kClipFactorRule, &kAdamWRule};
+  static const OpRule* const kRules[kOpKindCount] = {&kLoadRule,
+                                                     &kSaveRule,
+                                                     &kBatchRule,
+                                                     &kEmbeddingRule,
+                                                     &kEmbeddingBackwardRule,
+                                                     &kRmsNormRule,
+                                                     &kRmsNormBackwardRule,
+                                                     &kMatmulRule,
+                                                     &kRopeTableRule,
+                                                     &kRopeRule,
+                                                     &kAttentionRule,
+                                                     &kAttentionBackwardRule,
+                                                     &kSiluGateRule,
+                                                     &kSiluGateBackwardRule,
+                                                     &kAddRule,
+                                                     &kHeadLossRule,
+                                                     &kZeroRule,
+                                                     &kSquareSumRule,
+                                                     &kClipFactorRule,
+                                                     &kAdamWRule};
   return *kRules[static_cast<int>(kind)];
 }
 

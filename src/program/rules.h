@@ -45,9 +45,9 @@ struct OpRule {
 const OpRule& rule_of(OpKind kind);
 
 // Helpers for rules.
-OpCut cut_by_rows(const Program& program, const Op& op, int32_t threads);      // static split of rows over threads
+OpCut cut_by_rows(const Program& program, const Op& op, int32_t threads);     // static split of rows over threads
 int64_t no_workspace(const Program& program, const Op& op, int32_t threads);  // 0
-Work memory_work(const Program& program, const Op& op);                        // operand bytes, one FLOP an element moved
-void expect(bool condition, const Op& op, const char* what);                   // throws std::logic_error
+Work memory_work(const Program& program, const Op& op);                       // operand bytes, one FLOP an element moved
+void expect(bool condition, const Op& op, const char* what);                  // throws std::logic_error
 
 }  // namespace snug

@@ -1,6 +1,6 @@
 #pragma once
-// Storages, and tensors as views of them. A Storage is bytes with a home, a role and a lifetime; a Tensor is a shape laid over
-// one. Liveness and lay-out count Storages only, so tied weights, flat buffers and in-place results cost nothing extra.
+// Storages, and tensors as views of them. A Storage is bytes with a home, a role and a lifetime; a Tensor is a shape laid
+// over one. Liveness and lay-out count Storages only, so tied weights, flat buffers and in-place results cost nothing extra.
 
 #include <cstdint>
 #include <string>
@@ -49,9 +49,9 @@ struct Tensor {
   StorageId storage = kNone;  // kNone until parameters are placed
   DType dtype = DType::f32;
   std::vector<Extent> shape;
-  int64_t offset = 0;         // bytes from the start of the storage
-  int64_t layer_stride = 0;   // bytes from one layer's view to the next, in flat buffers
-  int64_t instance = 0;       // which instance of the storage …
+  int64_t offset = 0;              // bytes from the start of the storage
+  int64_t layer_stride = 0;        // bytes from one layer's view to the next, in flat buffers
+  int64_t instance = 0;            // which instance of the storage …
   bool instance_by_layer = false;  // … plus the layer in whose iteration the view is used
 
   int64_t elements() const {  // of the bound

@@ -54,6 +54,7 @@ constexpr auto kHarmless = std::to_array<std::string_view>({
     "logging_strategy",
     "low_cpu_mem_usage",
     "overwrite_cache",
+    "per_device_eval_batch_size",
     "plot_loss",
     "preprocessing_num_workers",
     "push_to_hub",

@@ -72,10 +72,12 @@ Key checkpoint_layers() {
           {},
           KeyType::list,
           "With gradient_checkpointing: recompute these blocks only; empty means all.",
-          "0,2,4,…",
+          "all|0,2,4,…",
           [](Recipe& recipe, KeyValues values) {
             std::vector<int64_t> layers;
-            for (const std::string& item : parse_list("checkpoint_layers", values)) {
+            std::vector<std::string> items = parse_list("checkpoint_layers", values);
+            if (items == std::vector<std::string>{"all"}) items.clear();
+            for (const std::string& item : items) {
               layers.push_back(parse_integer("checkpoint_layers", item, 0, kMostTokens));
               if (layers.size() > 1 && layers.back() <= layers[layers.size() - 2]) {
                 throw Error("checkpoint_layers must be in rising order, each once");
@@ -211,6 +213,8 @@ std::vector<Key> make_key_table() {
       text("data", {"train_file", "train_data"}, "Training rows, one JSON object a line.", "FILE", &Recipe::data),
       text("eval_data", {"validation_file", "eval_file"}, "Rows for evaluation; empty for none.", "FILE",
            &Recipe::eval_data),
+      text("adapter_name_or_path", {"adapter_path"}, "PEFT adapter to start from; empty for a fresh one.", "DIRECTORY",
+           &Recipe::adapter),
       text("output_dir", {"output"}, "Directory for checkpoints, metrics and the result.", "DIRECTORY", &Recipe::output_dir),
 
       choice<Method>("method", {"finetuning_type", "adapter", "train_type", "tuner_type", "fine_tune_type"},
@@ -239,9 +243,6 @@ std::vector<Key> make_key_table() {
 
       integer("per_device_train_batch_size", {"micro_batch_size", "batch", "batch_size"}, "Sequences in one micro-batch.",
               count, &Recipe::batch),
-      integer("per_device_eval_batch_size", {"eval_batch_size", "eval_batch"},
-              "Sequences in one evaluation batch; auto is as in training.", {1, kMostTokens, "auto or at least 1", true},
-              &Recipe::eval_batch),
       integer("gradient_accumulation_steps", {"accum", "accumulation", "grad_accumulation_steps"},
               "Micro-batches in one optimizer step.", count, &Recipe::accumulation),
       integer("max_length", {"max_seq_length", "cutoff_len", "sequence_len", "seq", "seq_len", "max_seq_len"},
@@ -296,8 +297,10 @@ std::vector<Key> make_key_table() {
       number("warmup_ratio", {}, "Share of all steps over which the learning rate rises.", {0.0, 1.0, "from 0 to 1"},
              &Recipe::warmup_ratio),
       choice<LossNormalization>("loss_normalization", {}, "What a window's summed loss is divided by.",
-                                "huggingface|targets",
-                                {{"huggingface", LossNormalization::huggingface}, {"targets", LossNormalization::targets}},
+                                "targets|unshifted",
+                                {{"huggingface", LossNormalization::targets},
+                                 {"targets", LossNormalization::targets},
+                                 {"unshifted", LossNormalization::unshifted}},
                                 &Recipe::loss_normalization),
 
       max_steps(),

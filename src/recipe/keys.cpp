@@ -79,7 +79,6 @@ void validate(const Recipe& recipe) {
     if (value < low) refuse(fmt::format("{} is {}", key, value), fmt::format("give at least {}", low));
   };
   at_least("per_device_train_batch_size", recipe.batch, 1);
-  at_least("per_device_eval_batch_size", recipe.eval_batch, 0);
   at_least("gradient_accumulation_steps", recipe.accumulation, 1);
   if (recipe.seq_len != 0) at_least("max_length", recipe.seq_len, 2);
   at_least("save_steps", recipe.save_steps, 0);

@@ -13,9 +13,10 @@ namespace snug {
 
 enum class Method : uint8_t { full, lora };
 enum class Schedule : uint8_t { constant, linear, cosine };
-// What the summed loss of an accumulation window is divided by. `huggingface`: labels that are not ignored, counted before the
-// shift, as Trainer counts `num_items_in_batch`; `targets`: tokens that are really predicted.
-enum class LossNormalization : uint8_t { huggingface, targets };
+// What the summed loss of an accumulation window is divided by. `targets`: tokens that are really predicted, as Hugging Face's
+// Trainer counts them today (labels after the shift). `unshifted`: labels that are not ignored, counted before the shift, as Trainer
+// did before version 5: a row whose first token is a label counts one target more than it has.
+enum class LossNormalization : uint8_t { targets, unshifted };
 
 // Every dtype that a step uses.
 struct Precision {
@@ -51,7 +52,6 @@ struct Recipe {
   std::optional<bool> master_weights;  // full fine-tuning in bf16: fp32 copy of the weights (default true)
 
   int64_t batch = 1;          // per_device_train_batch_size, sequences
-  int64_t eval_batch = 0;     // per_device_eval_batch_size; 0: as batch
   int64_t accumulation = 1;   // gradient_accumulation_steps
   int64_t seq_len = 0;        // max_length, tokens; 0: min(1024, the model's)
   bool packing = true;
@@ -70,7 +70,7 @@ struct Recipe {
   Schedule lr_scheduler_type = Schedule::linear;
   int64_t warmup_steps = 0;
   double warmup_ratio = 0.0;
-  LossNormalization loss_normalization = LossNormalization::huggingface;
+  LossNormalization loss_normalization = LossNormalization::targets;
 
   int64_t max_steps = -1;  // -1: num_train_epochs decides
   double num_train_epochs = 3.0;

@@ -80,7 +80,7 @@ std::vector<std::string> scalars_of(const YAML::Node& node, bool ours, const std
         if (item.IsScalar()) {
           items.push_back(item.Scalar());
         } else if (ours) {
-          throw Error(fmt::format("{}: a list may hold plain values only", key), place(where, item.Mark()));
+          throw Error(fmt::format("{}: a list may hold plain values only", key), where);
         } else {
           items.emplace_back("…");
         }
@@ -89,7 +89,7 @@ std::vector<std::string> scalars_of(const YAML::Node& node, bool ours, const std
     }
     case YAML::NodeType::Map:
       if (node.size() == 0) return {};
-      if (ours) throw Error(fmt::format("{} must be a value or a list, not a mapping", key), place(where, node.Mark()));
+      if (ours) throw Error(fmt::format("{} must be a value or a list, not a mapping", key), where);
       return {"…"};
     case YAML::NodeType::Null:
     case YAML::NodeType::Undefined: break;

@@ -1,6 +1,6 @@
 #pragma once
-// The arena: one piece of memory for each home, as large as the Layout says, committed (touched) before the first step. Nothing
-// else of ours is allocated afterwards.
+// The arena: one piece of memory for each home, as large as the Layout says, committed (touched) before the first step.
+// Nothing else of ours is allocated afterwards.
 
 #include <cstddef>
 #include <cstdint>

@@ -7,8 +7,6 @@
 
 namespace snug {
 
-ProductShape product_shape(const Program& program, const Op& op);  // program/ops/matmul.cpp
-
 void* Binding::address(TensorId id) const {
   if (id == kNone || base == nullptr) return nullptr;
   const Tensor& tensor = program.tensor(id);
@@ -50,92 +48,176 @@ class Call {
 
   kernels::Matmul matmul() const {
     const ProductShape shape = product_shape(binding_.program, op_);
-    return {.a = in(Slot::a), .b = in(Slot::b), .c = out(Slot::c), .m = shape.m, .n = shape.n, .k = shape.k,
-            .transpose_a = shape.transpose_a, .transpose_b = shape.transpose_b, .accumulate = shape.accumulate,
-            .scale = static_cast<float>(attributes().scale), .workspace = workspace(), .cut = cut()};
+    return {.a = in(Slot::a),
+            .b = in(Slot::b),
+            .c = out(Slot::c),
+            .m = shape.m,
+            .n = shape.n,
+            .k = shape.k,
+            .transpose_a = shape.transpose_a,
+            .transpose_b = shape.transpose_b,
+            .accumulate = shape.accumulate,
+            .scale = static_cast<float>(attributes().scale),
+            .workspace = workspace(),
+            .cut = cut()};
   }
 
   kernels::HeadLoss head_loss() const {
     const Tensor& weight = tensor(Slot::weight);
-    return {.hidden = in(Slot::hidden), .weight = in(Slot::weight), .low = in(Slot::low), .low_weight = in(Slot::low_weight),
-            .target_rows = ints(Slot::target_rows), .target_tokens = ints(Slot::target_tokens), .scalars = scalars(),
-            .d_hidden = floats(Slot::d_hidden), .d_weight = floats(Slot::d_weight), .d_low = floats(Slot::d_low),
-            .d_low_weight = floats(Slot::d_low_weight), .predictions = pointer<int32_t>(Slot::predictions),
-            .rows = tensor(Slot::hidden).elements() / weight.dim(1), .cols = weight.dim(1), .vocabulary = weight.dim(0),
-            .rank = has(Slot::low_weight) ? last_axis(Slot::low_weight) : 0, .workspace = workspace(), .cut = cut()};
+    return {.hidden = in(Slot::hidden),
+            .weight = in(Slot::weight),
+            .low = in(Slot::low),
+            .low_weight = in(Slot::low_weight),
+            .target_rows = ints(Slot::target_rows),
+            .target_tokens = ints(Slot::target_tokens),
+            .scalars = scalars(),
+            .d_hidden = floats(Slot::d_hidden),
+            .d_weight = floats(Slot::d_weight),
+            .d_low = floats(Slot::d_low),
+            .d_low_weight = floats(Slot::d_low_weight),
+            .predictions = pointer<int32_t>(Slot::predictions),
+            .rows = tensor(Slot::hidden).elements() / weight.dim(1),
+            .cols = weight.dim(1),
+            .vocabulary = weight.dim(0),
+            .rank = has(Slot::low_weight) ? last_axis(Slot::low_weight) : 0,
+            .workspace = workspace(),
+            .cut = cut()};
   }
 
   void embedding() const {
     const int64_t cols = tensor(Slot::weight).dim(1);
-    kernels::embedding({.table = in(Slot::weight), .ids = ints(Slot::ids), .out = out(Slot::out),
-                        .rows = tensor(Slot::ids).elements(), .cols = cols, .vocabulary = tensor(Slot::weight).dim(0), .cut = cut()});
+    kernels::embedding({.table = in(Slot::weight),
+                        .ids = ints(Slot::ids),
+                        .out = out(Slot::out),
+                        .rows = tensor(Slot::ids).elements(),
+                        .cols = cols,
+                        .vocabulary = tensor(Slot::weight).dim(0),
+                        .cut = cut()});
   }
 
   void embedding_backward() const {
     const int64_t cols = tensor(Slot::d_table).dim(1);
-    kernels::embedding_backward({.d_out = floats(Slot::d_out), .ids = ints(Slot::ids), .d_table = floats(Slot::d_table),
-                                 .rows = tensor(Slot::ids).elements(), .cols = cols, .vocabulary = tensor(Slot::d_table).dim(0),
+    kernels::embedding_backward({.d_out = floats(Slot::d_out),
+                                 .ids = ints(Slot::ids),
+                                 .d_table = floats(Slot::d_table),
+                                 .rows = tensor(Slot::ids).elements(),
+                                 .cols = cols,
+                                 .vocabulary = tensor(Slot::d_table).dim(0),
                                  .cut = cut()});
   }
 
   void rms_norm() const {
     const int64_t cols = tensor(Slot::weight).elements();
-    kernels::rms_norm({.x = in(Slot::x), .weight = in(Slot::weight), .out = out(Slot::out), .rstd = floats(Slot::rstd),
-                       .rows = tensor(Slot::x).elements() / cols, .cols = cols, .eps = static_cast<float>(attributes().epsilon),
+    kernels::rms_norm({.x = in(Slot::x),
+                       .weight = in(Slot::weight),
+                       .out = out(Slot::out),
+                       .rstd = floats(Slot::rstd),
+                       .rows = tensor(Slot::x).elements() / cols,
+                       .cols = cols,
+                       .eps = static_cast<float>(attributes().epsilon),
                        .cut = cut()});
   }
 
   void rms_norm_backward() const {
     const int64_t cols = tensor(Slot::weight).elements();
-    kernels::rms_norm_backward({.d_out = floats(Slot::d_out), .x = in(Slot::x), .weight = in(Slot::weight),
-                                .rstd = floats(Slot::rstd), .d_x = floats(Slot::d_x), .d_weight = floats(Slot::d_weight),
-                                .rows = tensor(Slot::x).elements() / cols, .cols = cols, .accumulate = attributes().accumulate,
-                                .workspace = workspace(), .cut = cut()});
+    kernels::rms_norm_backward({.d_out = floats(Slot::d_out),
+                                .x = in(Slot::x),
+                                .weight = in(Slot::weight),
+                                .rstd = floats(Slot::rstd),
+                                .d_x = floats(Slot::d_x),
+                                .d_weight = floats(Slot::d_weight),
+                                .rows = tensor(Slot::x).elements() / cols,
+                                .cols = cols,
+                                .accumulate = attributes().accumulate,
+                                .workspace = workspace(),
+                                .cut = cut()});
   }
 
   void rope_table() const {
-    kernels::rope_table({.positions = ints(Slot::positions), .inverse_frequency = floats(Slot::inverse_frequency),
-                         .cosine = floats(Slot::cosine), .sine = floats(Slot::sine), .rows = tensor(Slot::positions).elements(),
-                         .half = tensor(Slot::inverse_frequency).elements(), .cut = cut()});
+    kernels::rope_table({.positions = ints(Slot::positions),
+                         .inverse_frequency = floats(Slot::inverse_frequency),
+                         .cosine = floats(Slot::cosine),
+                         .sine = floats(Slot::sine),
+                         .rows = tensor(Slot::positions).elements(),
+                         .half = tensor(Slot::inverse_frequency).elements(),
+                         .cut = cut()});
   }
 
   void rope() const {
     const Tensor& x = tensor(Slot::x);
-    kernels::rope({.x = out(Slot::x), .cosine = floats(Slot::cosine), .sine = floats(Slot::sine), .rows = x.dim(0) * x.dim(1),
-                   .heads = x.dim(2), .head_size = x.dim(3), .inverse = attributes().inverse, .cut = cut()});
+    kernels::rope({.x = out(Slot::x),
+                   .cosine = floats(Slot::cosine),
+                   .sine = floats(Slot::sine),
+                   .rows = x.dim(0) * x.dim(1),
+                   .heads = x.dim(2),
+                   .head_size = x.dim(3),
+                   .inverse = attributes().inverse,
+                   .cut = cut()});
   }
 
   void attention() const {
     const Tensor& q = tensor(Slot::q);
-    kernels::attention({.q = in(Slot::q), .k = in(Slot::k), .v = in(Slot::v), .document_start = ints(Slot::document_start),
-                        .out = out(Slot::out), .lse = floats(Slot::lse), .batch = q.dim(0), .seq_len = q.dim(1), .heads = q.dim(2),
-                        .kv_heads = tensor(Slot::k).dim(2), .head_size = q.dim(3), .scale = static_cast<float>(attributes().scale),
-                        .workspace = workspace(), .cut = cut()});
+    kernels::attention({.q = in(Slot::q),
+                        .k = in(Slot::k),
+                        .v = in(Slot::v),
+                        .document_start = ints(Slot::document_start),
+                        .out = out(Slot::out),
+                        .lse = floats(Slot::lse),
+                        .batch = q.dim(0),
+                        .seq_len = q.dim(1),
+                        .heads = q.dim(2),
+                        .kv_heads = tensor(Slot::k).dim(2),
+                        .head_size = q.dim(3),
+                        .scale = static_cast<float>(attributes().scale),
+                        .workspace = workspace(),
+                        .cut = cut()});
   }
 
   void attention_backward() const {
     const Tensor& q = tensor(Slot::q);
-    kernels::attention_backward(
-        {.d_out = floats(Slot::d_out), .q = in(Slot::q), .k = in(Slot::k), .v = in(Slot::v), .out = in(Slot::out),
-         .document_start = ints(Slot::document_start), .lse = floats(Slot::lse), .d_q = floats(Slot::d_q), .d_k = floats(Slot::d_k),
-         .d_v = floats(Slot::d_v), .batch = q.dim(0), .seq_len = q.dim(1), .heads = q.dim(2), .kv_heads = tensor(Slot::k).dim(2),
-         .head_size = q.dim(3), .scale = static_cast<float>(attributes().scale), .workspace = workspace(), .cut = cut()});
+    kernels::attention_backward({.d_out = floats(Slot::d_out),
+                                 .q = in(Slot::q),
+                                 .k = in(Slot::k),
+                                 .v = in(Slot::v),
+                                 .out = in(Slot::out),
+                                 .document_start = ints(Slot::document_start),
+                                 .lse = floats(Slot::lse),
+                                 .d_q = floats(Slot::d_q),
+                                 .d_k = floats(Slot::d_k),
+                                 .d_v = floats(Slot::d_v),
+                                 .batch = q.dim(0),
+                                 .seq_len = q.dim(1),
+                                 .heads = q.dim(2),
+                                 .kv_heads = tensor(Slot::k).dim(2),
+                                 .head_size = q.dim(3),
+                                 .scale = static_cast<float>(attributes().scale),
+                                 .workspace = workspace(),
+                                 .cut = cut()});
   }
 
   void silu_gate() const {
-    kernels::silu_gate({.gate = in(Slot::gate), .up = in(Slot::up), .out = out(Slot::out),
-                        .rows = tensor(Slot::gate).elements() / last_axis(Slot::gate), .cols = last_axis(Slot::gate), .cut = cut()});
+    kernels::silu_gate({.gate = in(Slot::gate),
+                        .up = in(Slot::up),
+                        .out = out(Slot::out),
+                        .rows = tensor(Slot::gate).elements() / last_axis(Slot::gate),
+                        .cols = last_axis(Slot::gate),
+                        .cut = cut()});
   }
 
   void silu_gate_backward() const {  // d_up takes d_out's place
-    kernels::silu_gate_backward({.d_out = floats(Slot::d_out), .gate = in(Slot::gate), .up = in(Slot::up),
-                                 .d_gate = floats(Slot::d_gate), .d_up = floats(Slot::d_out),
-                                 .rows = tensor(Slot::gate).elements() / last_axis(Slot::gate), .cols = last_axis(Slot::gate),
+    kernels::silu_gate_backward({.d_out = floats(Slot::d_out),
+                                 .gate = in(Slot::gate),
+                                 .up = in(Slot::up),
+                                 .d_gate = floats(Slot::d_gate),
+                                 .d_up = floats(Slot::d_out),
+                                 .rows = tensor(Slot::gate).elements() / last_axis(Slot::gate),
+                                 .cols = last_axis(Slot::gate),
                                  .cut = cut()});
   }
 
   void add() const {
-    kernels::add({.a = in(Slot::a), .b = in(Slot::b), .out = out(Slot::out), .elements = tensor(Slot::out).elements(), .cut = cut()});
+    kernels::add(
+        {.a = in(Slot::a), .b = in(Slot::b), .out = out(Slot::out), .elements = tensor(Slot::out).elements(), .cut = cut()});
   }
 
   void zero() const {
@@ -143,8 +225,11 @@ class Call {
   }
 
   void square_sum() const {
-    kernels::square_sum({.data = floats(Slot::gradient), .elements = tensor(Slot::gradient).elements(), .scalars = scalars(),
-                         .workspace = workspace(), .cut = cut()});
+    kernels::square_sum({.data = floats(Slot::gradient),
+                         .elements = tensor(Slot::gradient).elements(),
+                         .scalars = scalars(),
+                         .workspace = workspace(),
+                         .cut = cut()});
   }
 
   void clip_factor() const {
@@ -153,11 +238,18 @@ class Call {
 
   void adamw() const {
     const Attributes& a = attributes();
-    kernels::adamw({.parameter = out(Slot::parameter), .master = floats(Slot::master), .gradient = floats(Slot::gradient),
-                    .first_moment = floats(Slot::first_moment), .second_moment = floats(Slot::second_moment),
-                    .elements = tensor(Slot::parameter).elements(), .beta1 = static_cast<float>(a.beta1),
-                    .beta2 = static_cast<float>(a.beta2), .epsilon = static_cast<float>(a.epsilon),
-                    .weight_decay = static_cast<float>(a.weight_decay), .scalars = scalars(), .cut = cut()});
+    kernels::adamw({.parameter = out(Slot::parameter),
+                    .master = floats(Slot::master),
+                    .gradient = floats(Slot::gradient),
+                    .first_moment = floats(Slot::first_moment),
+                    .second_moment = floats(Slot::second_moment),
+                    .elements = tensor(Slot::parameter).elements(),
+                    .beta1 = static_cast<float>(a.beta1),
+                    .beta2 = static_cast<float>(a.beta2),
+                    .epsilon = static_cast<float>(a.epsilon),
+                    .weight_decay = static_cast<float>(a.weight_decay),
+                    .scalars = scalars(),
+                    .cut = cut()});
   }
 
  private:

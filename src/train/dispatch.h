@@ -1,6 +1,6 @@
 #pragma once
-// From an Op of the Program to a call of its kernel: operands become pointers, extents become shapes. The only place that knows
-// both sides.
+// From an Op of the Program to a call of its kernel: operands become pointers, extents become shapes. The only place that
+// knows both sides.
 
 #include <cstddef>
 
@@ -17,7 +17,7 @@ struct Binding {
   int64_t layer = 0;
 
   // The address of a tensor's view, null for kNone.
-  void* address(TensorId tensor) const;
+  void* address(TensorId id) const;
 };
 
 // Runs one op of the compute lane.

@@ -3,7 +3,8 @@
 namespace snug {
 
 void EvaluationCounts::add(std::span<const int32_t> predictions, std::span<const int32_t> target_rows,
-                           std::span<const int32_t> target_tokens, std::span<const int32_t> document_start, int64_t seq_len) {
+                           std::span<const int32_t> target_tokens, std::span<const int32_t> document_start,
+                           int64_t seq_len) {
   int64_t document = -1;  // row of its first token
   bool all_right = false;
   const auto close = [&] { exact_ += document >= 0 && all_right ? 1 : 0; };

@@ -6,19 +6,15 @@ namespace snug {
 
 namespace {
 
-// Runs before the arena is committed: what a backend cannot do within the plan is known while nothing is at stake.
-int64_t prepare_all(const Program& program, const Layout& layout) {
-  const Binding nowhere{program, layout};
-  for_each_op(program.root, [&](const Op& op, const Region&) { prepare(op, nowhere); });
-  return layout.arena_bytes;
-}
-
 bool is_host_op(const Op& op) { return op.kind == OpKind::load || op.kind == OpKind::save || op.kind == OpKind::batch; }
 
 }  // namespace
 
 Executor::Executor(const Program& program, const Layout& layout)
-    : program_(program), layout_(layout), arena_(prepare_all(program, layout)) {}
+    : program_(program), layout_(layout), arena_(layout.arena_bytes) {
+  const Binding binding{program, layout, arena_.data()};
+  for_each_op(program.root, [&](const Op& op, const Region&) { prepare(op, binding); });
+}
 
 double& Executor::scalar(Scalar scalar) {
   return elements<double>(program_.interface.scalars)[static_cast<size_t>(scalar)];
@@ -39,6 +35,7 @@ void Executor::run(const Region& region, Host& host, int64_t repetitions) {
     run_body(region, host, repetitions);
   }
   if (region.axis == Axis::layer) layer_ = 0;
+  if (region.axis == Axis::micro_batch) repetition_ = 0;
 }
 
 void Executor::run_body(const Region& region, Host& host, int64_t repetitions) {

@@ -28,7 +28,7 @@ class Observer {
 
 class Executor {
  public:
-  // Prepares every op's kernel, then commits the arena.
+  // Commits the arena, then prepares every op's kernel.
   Executor(const Program& program, const Layout& layout);
 
   // Runs a region. `repetitions`: how often a micro-batch region inside repeats (0: as often as the Program says).

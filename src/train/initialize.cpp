@@ -25,7 +25,8 @@ struct Instance {
 };
 
 // The elements [begin, begin + count) of one tensor, in the file's dtype.
-void draw(const Instance& instance, const ModelSpec& spec, DType dtype, uint64_t seed, int64_t begin, int64_t count, std::byte* out) {
+void draw(const Instance& instance, const ModelSpec& spec, DType dtype, uint64_t seed, int64_t begin, int64_t count,
+          std::byte* out) {
   const Philox random{seed, instance.stream};
   const bool norm = instance.parameter->kind == ParameterKind::norm;
   const auto range = static_cast<float>(spec.initializer_range);
@@ -43,7 +44,8 @@ void draw(const Instance& instance, const ModelSpec& spec, DType dtype, uint64_t
 
 }  // namespace
 
-void initialize_checkpoint(const ModelSpec& spec, DType dtype, uint64_t seed, const fs::path& directory, const fs::path& tokenizer) {
+void initialize_checkpoint(const ModelSpec& spec, DType dtype, uint64_t seed, const fs::path& directory,
+                           const fs::path& tokenizer) {
   if (dtype != DType::f32 && dtype != DType::bf16) throw Error("weights can be written as float32 or bfloat16", "dtype");
   fs::create_directories(directory);
   if (fs::exists(directory / "model.safetensors"))

@@ -7,8 +7,8 @@
 
 namespace snug {
 
-// Writes config.json and model.safetensors into `directory` (made if it is not there), streaming: linears, embedding and head from
-// N(0, initializer_range), norms one. `tokenizer`: a directory whose tokenizer files are copied along, or empty.
+// Writes config.json and model.safetensors into `directory` (made if it is not there), streaming: linears, embedding and
+// head from N(0, initializer_range), norms one. `tokenizer`: a directory whose tokenizer files are copied along, or empty.
 void initialize_checkpoint(const ModelSpec& spec, DType dtype, uint64_t seed, const std::filesystem::path& directory,
                            const std::filesystem::path& tokenizer);
 

@@ -27,7 +27,8 @@ template <>
 struct fmt::formatter<snug::Number> : fmt::formatter<double> {
   template <class Context>
   auto format(const snug::Number& number, Context& context) const {
-    return std::isfinite(number.value) ? fmt::format_to(context.out(), "{:.9g}", number.value) : fmt::format_to(context.out(), "null");
+    return std::isfinite(number.value) ? fmt::format_to(context.out(), "{:.9g}", number.value)
+                                       : fmt::format_to(context.out(), "null");
   }
 };
 
@@ -80,11 +81,11 @@ void MetricsFile::write(const EvaluationMetrics& m) {
 
 void MetricsFile::write(const RunSummary& s) {
   Line text;
-  const auto end = fmt::format_to_n(text.data(), text.size(),
-                                    "{{\"summary\": {{\"planned_peak_bytes\": {}, \"measured_peak_bytes\": {}, \"steps\": {}, "
-                                    "\"train_loss\": {}, \"tokens_per_second\": {}}}}}\n",
-                                    s.planned_peak_bytes, s.measured_peak_bytes, s.steps, Number{s.train_loss},
-                                    Number{s.tokens_per_second});
+  const auto end = fmt::format_to_n(
+      text.data(), text.size(),
+      "{{\"summary\": {{\"planned_peak_bytes\": {}, \"measured_peak_bytes\": {}, \"steps\": {}, "
+      "\"train_loss\": {}, \"tokens_per_second\": {}}}}}\n",
+      s.planned_peak_bytes, s.measured_peak_bytes, s.steps, Number{s.train_loss}, Number{s.tokens_per_second});
   line(text.data(), end.size);
 }
 

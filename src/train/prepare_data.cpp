@@ -1,5 +1,7 @@
 #include "train/prepare_data.h"
 
+#include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -25,6 +27,15 @@ void write_quietly(int fd, const std::string& text) {
     if (n <= 0) return;
     done += static_cast<size_t>(n);
   }
+}
+
+// A parent that is killed takes its child along, and the lock on the output directory goes with the parent: a run can be resumed at
+// once.
+void live_and_die_with(pid_t parent, int fd) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent) _exit(1);  // it was gone before
+  close_range(STDERR_FILENO + 1, static_cast<unsigned>(fd) - 1, 0);
+  close_range(static_cast<unsigned>(fd) + 1, ~0U, 0);
 }
 
 [[noreturn]] void run_child(const DatasetRequest& request, const std::filesystem::path& tokenizer, int fd) {
@@ -58,8 +69,10 @@ DatasetSummary prepare_in_child(const DatasetRequest& request, const std::filesy
   std::array<int, 2> ends{};
   if (pipe(ends.data()) != 0) throw Error(std::string("no pipe: ") + std::strerror(errno), request.data.string());
   UniqueFd reader(ends[0]), writer(ends[1]);
+  const pid_t parent = getpid();
   const pid_t child = fork();
   if (child < 0) throw Error(std::string("no process: ") + std::strerror(errno), request.data.string());
+  if (child == 0) live_and_die_with(parent, writer.get());
   if (child == 0) run_child(request, tokenizer, writer.get());
   writer.reset();
   const std::string message = read_all(reader.get());

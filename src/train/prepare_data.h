@@ -1,6 +1,6 @@
 #pragma once
-// Tokenizes and packs a dataset in a child process, so that its memory is gone before the arena is committed and never counts
-// against the run.
+// Tokenizes and packs a dataset in a child process, so that its memory is gone before the arena is committed and never
+// counts against the run.
 
 #include "data/dataset.h"
 

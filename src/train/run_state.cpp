@@ -16,9 +16,15 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr const char* kVersion = "0.1.0";
-constexpr const char* kModelFiles[] = {"config.json",           "generation_config.json",  "tokenizer.json",
-                                       "tokenizer_config.json", "special_tokens_map.json", "vocab.json",
-                                       "merges.txt",            "added_tokens.json",       "chat_template.jinja"};
+constexpr const char* kModelFiles[] = {"config.json",
+                                       "generation_config.json",
+                                       "tokenizer.json",
+                                       "tokenizer_config.json",
+                                       "special_tokens_map.json",
+                                       "vocab.json",
+                                       "merges.txt",
+                                       "added_tokens.json",
+                                       "chat_template.jinja"};
 
 // A fully fine-tuned model stands on its own: its configuration and tokenizer come along.
 void copy_model_files(const fs::path& model, const fs::path& directory, std::map<std::string, FileSum>& sums) {
@@ -91,7 +97,8 @@ std::optional<fs::path> newest_checkpoint(const fs::path& output_dir) {
   std::vector<std::pair<int64_t, fs::path>> found;
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(output_dir, ignored))
-    if (const auto step = step_of(entry.path()); step && fs::exists(entry.path() / kManifestName)) found.emplace_back(*step, entry.path());
+    if (const auto step = step_of(entry.path()); step && fs::exists(entry.path() / kManifestName))
+      found.emplace_back(*step, entry.path());
   if (found.empty()) return std::nullopt;
   return std::max_element(found.begin(), found.end())->second;
 }

@@ -1,6 +1,6 @@
 #pragma once
-// checkpoint-N directories: what a run needs to go on as if it had never stopped. Written atomically with a manifest of checksums;
-// state stands under logical, unsharded tensor names.
+// checkpoint-N directories: what a run needs to go on as if it had never stopped. Written atomically with a manifest of
+// checksums; state stands under logical, unsharded tensor names.
 
 #include <filesystem>
 #include <optional>
@@ -15,8 +15,8 @@ struct DataIdentity {
   int64_t rows = 0, tokens = 0;
 };
 
-// Writes output_dir/checkpoint-STEP. `model_directory`: where config.json and tokenizer files are copied from, so that a fully
-// fine-tuned checkpoint loads in Hugging Face's libraries.
+// Writes output_dir/checkpoint-STEP. `model_directory`: where config.json and tokenizer files are copied from, so that a
+// fully fine-tuned checkpoint loads in Hugging Face's libraries.
 void save_checkpoint(const Executor& executor, const Plan& plan, const DataIdentity& data, int64_t step);
 
 // Writes the result of the run (adapter or model) into output_dir itself.
@@ -25,7 +25,8 @@ void save_result(const Executor& executor, const Plan& plan);
 // The newest complete checkpoint of output_dir, if any; damaged ones are passed over.
 std::optional<std::filesystem::path> newest_checkpoint(const std::filesystem::path& output_dir);
 
-// Verifies every file, restores weights and state, returns the steps done. Throws Error if the checkpoint is of another recipe.
+// Verifies every file, restores weights and state, returns the steps done. Throws Error if the checkpoint is of another
+// recipe.
 int64_t resume(Executor& executor, const Plan& plan, const DataIdentity& data, const std::filesystem::path& checkpoint,
                std::span<std::byte> staging);
 

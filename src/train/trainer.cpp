@@ -52,9 +52,13 @@ class Run final : public Host {
     settle_process(plan_.target.threads);
     executor_.emplace(plan_.program, plan_.layout);
     executor_->run(plan_.program.region("load"), *this);
-    if (checkpoint) restore(*checkpoint);
+    if (checkpoint) {
+      restore(*checkpoint);
+    } else {
+      remove_checkpoints();  // not before the new run has shown that it can start
+    }
     metrics_.emplace(output_ / "metrics.jsonl", done_);
-    first_step_ = done_;
+    first_step_ = saved_step_ = done_;
     if (eval_ && done_ == 0) evaluate();
     train_steps();
     finish();
@@ -72,7 +76,7 @@ class Run final : public Host {
 
   // A directory that holds a run is resumed or overwritten on purpose only.
   std::optional<fs::path> choose_start() {
-    remove_stale_temporaries(output_);
+    remove_temporaries(output_);
     const std::optional<fs::path> newest = newest_checkpoint(output_);
     const std::string& wish = recipe_.resume_from_checkpoint;
     if (!wish.empty() && wish != "true" && wish != "false") return wish;
@@ -80,7 +84,6 @@ class Run final : public Host {
     if (newest && !recipe_.overwrite_output_dir)
       throw Error("holds " + newest->filename().string() + " of an earlier run", output_.string(),
                   "add --resume-from-checkpoint to go on, or --overwrite-output-dir to start anew");
-    if (newest) remove_checkpoints();
     return std::nullopt;
   }
 
@@ -98,6 +101,7 @@ class Run final : public Host {
     DatasetRequest request{.data = file, .directory = output_ / "dataset" / name, .seq_len = plan_.program.seq_len,
                            .packing = recipe_.packing, .completion_only_loss = recipe_.completion_only_loss,
                            .vocab_size = plan_.model.vocab_size};
+    remove_temporaries(request.directory);
     if (plan_.model.eos_token_id >= 0) request.eos_id = static_cast<int32_t>(plan_.model.eos_token_id);
     const DatasetSummary summary = prepare_in_child(request, recipe_.model);
     reporter_.data_ready(summary, file);
@@ -171,9 +175,10 @@ class Run final : public Host {
       executor_->run(step, *this, window_.micro_batches);
       ++done_;
       report(rate, static_cast<double>(tokens_ - tokens_before) / seconds_since(begin));
-      if (due(recipe_.save_steps) || stop_.load() != 0) save();
-      if (eval_ && due(recipe_.eval_steps)) evaluate();
+      if (eval_ && due(recipe_.eval_steps)) evaluate();  // before saving: a step that is saved is evaluated once
+      if (due(recipe_.save_steps)) save();
     }
+    if (done_ < total_steps_ && done_ > saved_step_) save();  // stopped
   }
 
   bool due(int64_t every) const { return every > 0 && done_ % every == 0 && done_ < total_steps_; }
@@ -224,13 +229,14 @@ class Run final : public Host {
 
   void save() {
     executor_->run(plan_.program.region("save"), *this);
+    saved_step_ = done_;
     reporter_.saved(output_ / ("checkpoint-" + std::to_string(done_)));
   }
 
   void finish() {
     if (done_ < total_steps_) return;  // stopped on the way: its checkpoint is saved
-    if (done_ > first_step_) save();
-    if (eval_) evaluate();
+    if (eval_ && done_ > first_step_) evaluate();
+    if (done_ > saved_step_) save();
     save_result(*executor_, plan_);
     reporter_.saved(output_);
   }
@@ -256,7 +262,7 @@ class Run final : public Host {
   std::optional<Executor> executor_;
   std::optional<MetricsFile> metrics_;
   std::span<std::byte> staging_;
-  int64_t total_steps_ = 0, done_ = 0, first_step_ = 0, tokens_ = 0;
+  int64_t total_steps_ = 0, done_ = 0, first_step_ = 0, saved_step_ = 0, tokens_ = 0;
   double loss_sum_ = 0;
   Clock::time_point start_;
 };

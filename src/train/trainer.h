@@ -1,5 +1,6 @@
 #pragma once
-// The training loop: data, arena, load, steps, evaluation, checkpoints, result. It prints nothing; what happens goes to a Reporter.
+// The training loop: data, arena, load, steps, evaluation, checkpoints, result. It prints nothing; what happens goes to a
+// Reporter.
 
 #include <atomic>
 #include <filesystem>

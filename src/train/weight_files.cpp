@@ -22,7 +22,9 @@ struct Piece {
   int64_t layer;
 };
 
-int64_t instances(const Executor& executor, const Weight& weight) { return weight.parameter.per_layer ? executor.program().layers : 1; }
+int64_t instances(const Executor& executor, const Weight& weight) {
+  return weight.parameter.per_layer ? executor.program().layers : 1;
+}
 
 float half_to_float(uint16_t half) {
   const int exponent = (half >> 10) & 31;
@@ -59,11 +61,12 @@ void read_tensor(const Checkpoint& checkpoint, const TensorEntry& entry, const T
   std::vector<int64_t> shape;
   for (const Extent& extent : tensor.shape) shape.push_back(extent.bound);
   if (entry.shape != shape)
-    throw Error("tensor '" + entry.name + "' has another shape than the model's configuration says", checkpoint.path().string(),
-                "use the config.json that belongs to these weights");
+    throw Error("tensor '" + entry.name + "' has another shape than the model's configuration says",
+                checkpoint.path().string(), "use the config.json that belongs to these weights");
   const DType from = entry.dtype();
   if (from != DType::f32 && from != DType::bf16 && from != DType::f16)
-    throw Error("tensor '" + entry.name + "' is " + std::string(name_of(from)), checkpoint.path().string(), "weights must be F32, F16 or BF16");
+    throw Error("tensor '" + entry.name + "' is " + std::string(name_of(from)), checkpoint.path().string(),
+                "weights must be F32, F16 or BF16");
   if (from == tensor.dtype) {
     checkpoint.read(entry, 0, out);
     checkpoint.drop_behind(entry, 0, entry.bytes);
@@ -76,7 +79,8 @@ void read_tensor(const Checkpoint& checkpoint, const TensorEntry& entry, const T
     checkpoint.read(entry, begin * size_of(from), bytes);
     std::byte* target = out.data() + begin * size_of(tensor.dtype);
     for (int64_t i = 0; i < count; ++i)
-      store_float(target, tensor.dtype, static_cast<size_t>(i), element_as_float(bytes.data(), from, static_cast<size_t>(i)));
+      store_float(target, tensor.dtype, static_cast<size_t>(i),
+                  element_as_float(bytes.data(), from, static_cast<size_t>(i)));
     checkpoint.drop_behind(entry, begin * size_of(from), static_cast<int64_t>(bytes.size()));
   }
 }
@@ -132,12 +136,15 @@ std::vector<Piece> state_pieces(const Executor& executor) {
   return pieces;
 }
 
-void read_pieces(Executor& executor, const std::vector<Piece>& pieces, const Checkpoint& file, std::span<std::byte> staging) {
+void read_pieces(Executor& executor, const std::vector<Piece>& pieces, const Checkpoint& file,
+                 std::span<std::byte> staging) {
   if (pieces.size() != file.tensors().size())
-    throw Error("holds " + std::to_string(file.tensors().size()) + " tensors where this recipe has " + std::to_string(pieces.size()),
-                file.path().string(), "use the recipe that made it");
+    throw Error(
+        "holds " + std::to_string(file.tensors().size()) + " tensors where this recipe has " + std::to_string(pieces.size()),
+        file.path().string(), "use the recipe that made it");
   for (const Piece& piece : pieces)
-    read_tensor(file, file.at(piece.name), executor.program().tensor(piece.tensor), executor.bytes(piece.tensor, piece.layer), staging);
+    read_tensor(file, file.at(piece.name), executor.program().tensor(piece.tensor),
+                executor.bytes(piece.tensor, piece.layer), staging);
 }
 
 FileSum write_pieces(const Executor& executor, const std::vector<Piece>& pieces, const std::filesystem::path& path) {
@@ -159,7 +166,8 @@ FileSum write_pieces(const Executor& executor, const std::vector<Piece>& pieces,
 }
 
 bool is_adapter(const Executor& executor) {
-  return std::any_of(executor.program().weights.begin(), executor.program().weights.end(), [](const Weight& w) { return w.adapter; });
+  return std::any_of(executor.program().weights.begin(), executor.program().weights.end(),
+                     [](const Weight& w) { return w.adapter; });
 }
 
 }  // namespace
@@ -179,7 +187,8 @@ void load_model(Executor& executor, const Checkpoint& base, uint64_t seed, std::
         used.insert(name);
         read_tensor(base, base.at(name), tensor, out, staging);
       } else if (weight.origin == Origin::lora_a) {
-        draw_lora_a(executor.elements<float>(weight.tensor, layer), weight.parameter.shape[1], seed, weight.parameter.instance(layer));
+        draw_lora_a(executor.elements<float>(weight.tensor, layer), weight.parameter.shape[1], seed,
+                    weight.parameter.instance(layer));
       } else {
         std::fill(out.begin(), out.end(), std::byte{0});
       }
@@ -192,7 +201,8 @@ void load_model(Executor& executor, const Checkpoint& base, uint64_t seed, std::
   refuse_unused(base, used, !has_head);
 }
 
-void load_adapter(Executor& executor, const std::filesystem::path& directory, const Lora& lora, std::span<std::byte> staging) {
+void load_adapter(Executor& executor, const std::filesystem::path& directory, const Lora& lora,
+                  std::span<std::byte> staging) {
   const AdapterConfig config = read_adapter_config(directory);
   if (config.r != lora.r || config.lora_alpha != lora.alpha)
     throw Error("the adapter has r " + std::to_string(config.r) + " and lora_alpha " + std::to_string(config.lora_alpha),
@@ -201,11 +211,15 @@ void load_adapter(Executor& executor, const std::filesystem::path& directory, co
   std::vector<Piece> pieces = trained_pieces(executor, Naming::adapter);
   // PEFT may store the frozen matrix below an adapted, tied head as well; it is the base model's and not needed.
   for (const Piece& piece : pieces)
-    read_tensor(file, file.at(piece.name), executor.program().tensor(piece.tensor), executor.bytes(piece.tensor, piece.layer), staging);
+    read_tensor(file, file.at(piece.name), executor.program().tensor(piece.tensor),
+                executor.bytes(piece.tensor, piece.layer), staging);
   for (const TensorEntry& entry : file.tensors()) {
-    const bool known = entry.name.ends_with(".base_layer.weight") ||
-                       std::any_of(pieces.begin(), pieces.end(), [&](const Piece& piece) { return piece.name == entry.name; });
-    if (!known) throw Error("tensor '" + entry.name + "' has no place in this recipe", file.path().string(), "give the adapter's target modules");
+    const bool known =
+        entry.name.ends_with(".base_layer.weight") ||
+        std::any_of(pieces.begin(), pieces.end(), [&](const Piece& piece) { return piece.name == entry.name; });
+    if (!known)
+      throw Error("tensor '" + entry.name + "' has no place in this recipe", file.path().string(),
+                  "give the adapter's target modules");
   }
 }
 
@@ -218,11 +232,12 @@ void load_state(Executor& executor, const std::filesystem::path& directory, cons
   read_pieces(executor, state_pieces(executor), Checkpoint(directory / "optimizer.safetensors"), staging);
 }
 
-std::map<std::string, FileSum> save_weights(const Executor& executor, const std::filesystem::path& directory, const Lora& lora,
-                                            const std::string& base_model) {
+std::map<std::string, FileSum> save_weights(const Executor& executor, const std::filesystem::path& directory,
+                                            const Lora& lora, const std::string& base_model) {
   std::map<std::string, FileSum> sums;
   if (!is_adapter(executor)) {
-    sums["model.safetensors"] = write_pieces(executor, trained_pieces(executor, Naming::model), directory / "model.safetensors");
+    sums["model.safetensors"] =
+        write_pieces(executor, trained_pieces(executor, Naming::model), directory / "model.safetensors");
     return sums;
   }
   AdapterConfig config{.base_model = base_model, .r = lora.r, .lora_alpha = lora.alpha};

@@ -1,6 +1,7 @@
 #pragma once
-// Weights between files and the arena: Hugging Face checkpoints and PEFT adapters in and out, optimizer states under their logical,
-// unsharded names. Reads go through the planned staging buffer where the dtype changes, straight into place where it does not.
+// Weights between files and the arena: Hugging Face checkpoints and PEFT adapters in and out, optimizer states under their
+// logical, unsharded names. Reads go through the planned staging buffer where the dtype changes, straight into place where
+// it does not.
 
 #include <filesystem>
 #include <map>
@@ -17,19 +18,21 @@ namespace snug {
 // What a tensor of the Program is called in files.
 enum class Naming : uint8_t { model, adapter, state };
 
-// Fills every weight: from the base checkpoint, or by its origin (LoRA's A from U(-1/sqrt(in), 1/sqrt(in)) as PEFT draws it, B zero).
-// Throws Error naming a tensor that is missing, has another shape, or that the model would not use.
+// Fills every weight: from the base checkpoint, or by its origin (LoRA's A from U(-1/sqrt(in), 1/sqrt(in)) as PEFT draws it,
+// B zero). Throws Error naming a tensor that is missing, has another shape, or that the model would not use.
 void load_model(Executor& executor, const Checkpoint& base, uint64_t seed, std::span<std::byte> staging);
 
-// Replaces the adapter's weights by those of a PEFT adapter directory. Throws Error if it was made for other targets or ranks.
-void load_adapter(Executor& executor, const std::filesystem::path& directory, const Lora& lora, std::span<std::byte> staging);
+// Replaces the adapter's weights by those of a PEFT adapter directory. Throws Error if it was made for other targets or
+// ranks.
+void load_adapter(Executor& executor, const std::filesystem::path& directory, const Lora& lora,
+                  std::span<std::byte> staging);
 
 // Trained weights of a checkpoint directory (adapter or full), its moments and masters.
 void load_state(Executor& executor, const std::filesystem::path& directory, const Lora& lora, std::span<std::byte> staging);
 
 // Writes the weights that users take away: `model.safetensors` (full), or PEFT's two files (LoRA). Returns the files' sums.
-std::map<std::string, FileSum> save_weights(const Executor& executor, const std::filesystem::path& directory, const Lora& lora,
-                                            const std::string& base_model);
+std::map<std::string, FileSum> save_weights(const Executor& executor, const std::filesystem::path& directory,
+                                            const Lora& lora, const std::string& base_model);
 // Writes `optimizer.safetensors`: moments and masters.
 std::map<std::string, FileSum> save_state(const Executor& executor, const std::filesystem::path& directory);
 

@@ -112,14 +112,14 @@ TEST(Loader, CountsLabelsBeforehandAsABruteForceCountDoes) {
     for (const bool pairs : {false, true}) {
       const Fixture fixture(57, packing, pairs);
       LoaderOptions wanted = options(4, 3);
-      Loader huggingface(fixture.path(), wanted);
-      wanted.normalization = LossNormalization::targets;
       Loader targets(fixture.path(), wanted);
+      wanted.normalization = LossNormalization::unshifted;
+      Loader unshifted(fixture.path(), wanted);
       int64_t all_targets = 0;
       for (int64_t s = 0; s < targets.steps_per_epoch(); ++s) {
         const Window window = targets.window(s);
         int64_t predicted = 0;
-        int64_t first_labels = 0;  // rows whose first token is a label, which HF counts where rows are not packed
+        int64_t first_labels = 0;  // rows whose first token is a label, which are counted before the shift where rows are not packed
         int64_t longest = 0;
         for (int64_t i = 0; i < window.micro_batches; ++i) {
           Batch batch(4, 24);
@@ -138,7 +138,7 @@ TEST(Loader, CountsLabelsBeforehandAsABruteForceCountDoes) {
         EXPECT_EQ(window.label_count, predicted);
         EXPECT_EQ(window.target_count, predicted);
         EXPECT_EQ(window.longest_row, longest);
-        EXPECT_EQ(huggingface.window(s).label_count, predicted + first_labels);
+        EXPECT_EQ(unshifted.window(s).label_count, predicted + first_labels);
         all_targets += predicted;
       }
       EXPECT_EQ(all_targets, targets.summary().target_tokens);

@@ -56,7 +56,9 @@ class Values {
     for (int64_t i = 0; i < elements_; ++i) values[static_cast<size_t>(i)] = (*this)[i];
     return values;
   }
-  bool guarded() const { return std::all_of(bytes_.end() - kGuard, bytes_.end(), [](uint8_t byte) { return byte == kMark; }); }
+  bool guarded() const {
+    return std::all_of(bytes_.end() - kGuard, bytes_.end(), [](uint8_t byte) { return byte == kMark; });
+  }
   bool same_bits(const Values& other) const { return bytes_ == other.bytes_; }
 
  private:
@@ -117,13 +119,16 @@ struct HeadReference {
   double inverse_labels;
   std::vector<int32_t> rows, tokens;  // of the targets
 
-  Doubles logits(const Doubles& hidden, const Doubles& weight, const Doubles& low, const Doubles& low_weight, size_t target) const {
+  Doubles logits(const Doubles& hidden, const Doubles& weight, const Doubles& low, const Doubles& low_weight,
+                 size_t target) const {
     Doubles result(static_cast<size_t>(vocabulary));
     const int64_t row = rows[target];
     for (int64_t v = 0; v < vocabulary; ++v) {
       double sum = 0;
-      for (int64_t c = 0; c < cols; ++c) sum += hidden[static_cast<size_t>(row * cols + c)] * weight[static_cast<size_t>(v * cols + c)];
-      for (int64_t r = 0; r < rank; ++r) sum += low[static_cast<size_t>(row * rank + r)] * low_weight[static_cast<size_t>(v * rank + r)];
+      for (int64_t c = 0; c < cols; ++c)
+        sum += hidden[static_cast<size_t>(row * cols + c)] * weight[static_cast<size_t>(v * cols + c)];
+      for (int64_t r = 0; r < rank; ++r)
+        sum += low[static_cast<size_t>(row * rank + r)] * low_weight[static_cast<size_t>(v * rank + r)];
       result[static_cast<size_t>(v)] = sum;
     }
     return result;
@@ -142,7 +147,8 @@ struct HeadReference {
 };
 
 // The slope of `loss` at `x` along a random direction, and what `gradient` says of it, agree to 1e-3.
-inline void expect_slope(const std::function<double(const Doubles&)>& loss, const Doubles& x, const Doubles& gradient, uint64_t stream) {
+inline void expect_slope(const std::function<double(const Doubles&)>& loss, const Doubles& x, const Doubles& gradient,
+                         uint64_t stream) {
   const Philox random{.seed = 11, .stream = stream};
   Doubles ahead = x;
   Doubles behind = x;

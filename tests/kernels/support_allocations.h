@@ -1,5 +1,6 @@
 #pragma once
-// Watches the allocator of the whole test program, libraries included: support_allocations.cpp stands in for malloc and its kin.
+// Watches the allocator of the whole test program, libraries included: support_allocations.cpp stands in for malloc and its
+// kin.
 
 #include <cstddef>
 

@@ -79,7 +79,7 @@ TEST(RecipeYaml, DuplicateKeysAreRefusedAlsoUnderAliases) {
 TEST(RecipeYaml, StructuresOtherThanFlatAreRefused) {
   says(refusal("- 1\n- 2\n"), "a recipe is a mapping");
   says(refusal("just text"), "a recipe is a mapping");
-  says(refusal("lora_r:\n  value: 4\n"), "lora_r must be a value or a list");
+  says(refusal("lora_r:\n  value: 4\n"), "r.yaml:1: lora_r must be a value or a list");
   says(refusal("lora_r: [1, 2]\n"), "takes one value");
   says(refusal("lora_target_modules: [[q_proj]]\n"), "plain values only");
   says(refusal("? [a, b]\n: 1\n"), "a key must be plain text");

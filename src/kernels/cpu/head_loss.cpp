@@ -1,8 +1,9 @@
-// Output head and cross entropy, a chunk of target rows at a time. The hidden rows of a chunk are gathered; then, panel by panel of
-// the vocabulary, logits are multiplied out and, while they are in the caches, enter each row's running maximum and sum (Milakov
-// & Gimelshein, "Online normalizer calculation for softmax", 2018). For training a second walk over the panels turns logits
-// into gradients in place and multiplies them back. Each panel of logits is dense, so that every product has a dense result.
-// The last chunk is filled up with rows of zeros, which contribute nothing, so that all chunks are of one shape.
+// Output head and cross entropy, a chunk of target rows at a time. The hidden rows of a chunk are gathered; then, panel by
+// panel of the vocabulary, logits are multiplied out and, while they are in the caches, enter each row's running maximum and
+// sum (Milakov & Gimelshein, "Online normalizer calculation for softmax", 2018). For training a second walk over the panels
+// turns logits into gradients in place and multiplies them back. Each panel of logits is dense, so that every product has a
+// dense result. The last chunk is filled up with rows of zeros, which contribute nothing, so that all chunks are of one
+// shape.
 //
 // workspace = [hidden chunk][low chunk][d_hidden chunk][d_low chunk][row statistics][panel of weights copied, or of d_logits
 // transposed][logits][oneDNN's scratchpad], 64-byte aligned; a part that is not needed has no bytes.
@@ -37,14 +38,14 @@ static_assert(sizeof(RowStatistics) == 24);
 
 // One of the matrices whose products with rows make logits: weight with hidden, low_weight with low.
 struct Factor {
-  In rows;                     // [M, inner]
-  In weight;                   // [V, inner]
-  float* d_rows = nullptr;     // [M, inner]
-  float* d_weight = nullptr;   // [V, inner]
-  int64_t inner = 0;           // 0: absent
-  bool adds = false;           // to the logits that are there
-  bool copied = false;         // the weights are not fp32
-  int64_t chunk_at = 0, d_chunk_at = 0;  // bytes into the workspace
+  In rows;                                               // [M, inner]
+  In weight;                                             // [V, inner]
+  float* d_rows = nullptr;                               // [M, inner]
+  float* d_weight = nullptr;                             // [V, inner]
+  int64_t inner = 0;                                     // 0: absent
+  bool adds = false;                                     // to the logits that are there
+  bool copied = false;                                   // the weights are not fp32
+  int64_t chunk_at = 0, d_chunk_at = 0;                  // bytes into the workspace
   std::array<Product*, 2> logits{}, back{}, gradient{};  // [last panel]
 };
 
@@ -59,8 +60,12 @@ struct Plan {
 void make_products(const HeadLoss& op, const Plan& plan, Factor& factor) {
   for (int last = 0; last < 2; ++last) {
     const int64_t end = op.vocabulary - (op.vocabulary - 1) / plan.cols * plan.cols;
-    ProductKey key{.m = plan.rows, .n = last != 0 ? end : plan.cols, .k = factor.inner, .b = Layout::transposed,
-                   .accumulate = factor.adds, .threads = plan.threads};
+    ProductKey key{.m = plan.rows,
+                   .n = last != 0 ? end : plan.cols,
+                   .k = factor.inner,
+                   .b = Layout::transposed,
+                   .accumulate = factor.adds,
+                   .threads = plan.threads};
     if (factor.copied) key.b = copied_layout();
     factor.logits[last] = &product(key);
     if (!plan.trains) continue;
@@ -81,9 +86,14 @@ Plan make_plan(const HeadLoss& op) {
   plan.cols = op.cut.cols > 0 ? std::min(op.cut.cols, op.vocabulary) : op.vocabulary;
   plan.trains = op.d_hidden != nullptr;
   plan.threads = std::max(op.cut.threads, 1);
-  plan.factors[0] = {.rows = op.hidden, .weight = op.weight, .d_rows = op.d_hidden, .d_weight = op.d_weight, .inner = op.cols};
-  plan.factors[1] = {.rows = op.low, .weight = op.low_weight, .d_rows = op.d_low, .d_weight = op.d_low_weight,
-                     .inner = op.rank, .adds = true};
+  plan.factors[0] = {
+      .rows = op.hidden, .weight = op.weight, .d_rows = op.d_hidden, .d_weight = op.d_weight, .inner = op.cols};
+  plan.factors[1] = {.rows = op.low,
+                     .weight = op.low_weight,
+                     .d_rows = op.d_low,
+                     .d_weight = op.d_low_weight,
+                     .inner = op.rank,
+                     .adds = true};
 
   int64_t bytes = 0;
   const auto part = [&bytes](int64_t of) { return std::exchange(bytes, bytes + align_up(of, 64)); };

@@ -1,6 +1,6 @@
-// c (+)= scale * op(a) op(b), block by block. oneDNN multiplies dense fp32 matrices only, so a block is used in place if it is
-// one already, and is copied into the workspace otherwise: widened from bf16, transposed (a), packed (b). Transposing a here
-// instead of in oneDNN takes one buffer instead of one for each thread, and is faster: each element is moved once.
+// c (+)= scale * op(a) op(b), block by block. oneDNN multiplies dense fp32 matrices only, so a block is used in place if it
+// is one already, and is copied into the workspace otherwise: widened from bf16, transposed (a), packed (b). Transposing a
+// here instead of in oneDNN takes one buffer instead of one for each thread, and is faster: each element is moved once.
 //
 // workspace = [a block][b block][c block][oneDNN's scratchpad], 64-byte aligned; a part that is not needed has no bytes.
 
@@ -34,8 +34,20 @@ struct Case {
 
 Case case_of(const Matmul& op) {
   const auto block = [](int64_t cut, int64_t all) { return cut <= 0 ? all : std::min(cut, all); };
-  return {op.a.dtype, op.b.dtype, op.c.dtype, op.m, op.n, op.k, op.transpose_a, op.transpose_b, op.accumulate, op.scale,
-          block(op.cut.rows, op.m), block(op.cut.cols, op.n), block(op.cut.depth, op.k), op.workspace.bytes,
+  return {op.a.dtype,
+          op.b.dtype,
+          op.c.dtype,
+          op.m,
+          op.n,
+          op.k,
+          op.transpose_a,
+          op.transpose_b,
+          op.accumulate,
+          op.scale,
+          block(op.cut.rows, op.m),
+          block(op.cut.cols, op.n),
+          block(op.cut.depth, op.k),
+          op.workspace.bytes,
           std::max(op.cut.threads, 1)};
 }
 
@@ -61,7 +73,9 @@ bool fill(Plan& plan) {
   plan.c_at = plan.b_at + (plan.b_in_place ? 0 : align_up(copied_floats(plan.b_layout, of.depth, of.cols) * floats, kAlign));
   plan.scratch_at = plan.c_at + (plan.c_in_place ? 0 : align_up(plan.rows * of.cols * floats, kAlign));
   // Which kinds of blocks occur: whole ones and, if it differs, the last.
-  const auto length = [](int64_t all, int64_t block, int is_last) { return is_last != 0 ? last(all, block) : std::min(all, block); };
+  const auto length = [](int64_t all, int64_t block, int is_last) {
+    return is_last != 0 ? last(all, block) : std::min(all, block);
+  };
   const bool adds_first = plan.c_in_place && of.accumulate;
   const bool adds_later = of.depth < of.k;
   const bool adds_whole = of.depth * 2 < of.k;  // a whole block that is not the first
@@ -71,10 +85,16 @@ bool fill(Plan& plan) {
       for (int d = 0; d < 2; ++d) {
         for (int adds = 0; adds < 2; ++adds) {
           // The first depth block is whole, or the only one; later ones add.
-          const bool occurs = adds == 0 ? !adds_first && (d == 0 || !adds_later) : adds_first || (d == 0 ? adds_whole : adds_later);
+          const bool occurs =
+              adds == 0 ? !adds_first && (d == 0 || !adds_later) : adds_first || (d == 0 ? adds_whole : adds_later);
           if (!occurs) continue;
-          Product& made = product({.m = length(of.m, plan.rows, r), .n = length(of.n, of.cols, c), .k = length(of.k, of.depth, d),
-                                   .b = plan.b_layout, .accumulate = adds != 0, .scale = of.scale, .threads = of.threads});
+          Product& made = product({.m = length(of.m, plan.rows, r),
+                                   .n = length(of.n, of.cols, c),
+                                   .k = length(of.k, of.depth, d),
+                                   .b = plan.b_layout,
+                                   .accumulate = adds != 0,
+                                   .scale = of.scale,
+                                   .threads = of.threads});
           plan.products[r][c][d][adds] = &made;
           scratch = std::max(scratch, scratch_bytes(made));
         }
@@ -111,7 +131,8 @@ const Plan& plan_of(const Matmul& op) {
 // A product in progress: which blocks the workspace holds.
 class Run {
  public:
-  Run(const Matmul& op, const Plan& plan) : op_(op), plan_(plan), of_(plan.of), base_(static_cast<char*>(op.workspace.data)) {}
+  Run(const Matmul& op, const Plan& plan)
+      : op_(op), plan_(plan), of_(plan.of), base_(static_cast<char*>(op.workspace.data)) {}
 
   // Where c takes sums itself, a and b blocks are each copied as seldom as can be; where a block of c gathers them, it must
   // see all depths before the next block.
@@ -162,8 +183,7 @@ class Run {
   void multiply(int64_t r, int64_t c, int64_t d) {
     const bool adds = d > 0 || (plan_.c_in_place && of_.accumulate);
     float* result = plan_.c_in_place ? static_cast<float*>(op_.c.data) + r * of_.n : part(plan_.c_at);
-    Product* const product =
-        plan_.products[r + plan_.rows >= of_.m][c + of_.cols >= of_.n][d + of_.depth >= of_.k][adds];
+    Product* const product = plan_.products[r + plan_.rows >= of_.m][c + of_.cols >= of_.n][d + of_.depth >= of_.k][adds];
     run(*product, a_block(r, d), b_block(c, d), result, part(plan_.scratch_at));
   }
 

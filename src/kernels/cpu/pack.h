@@ -24,7 +24,8 @@ void copy_block(const BlockView& block, float* dst, int32_t threads);
 // A b block (rows are the summed dimension) as `layout`, plain or packed.
 void copy_operand(const BlockView& block, Layout layout, float* dst, int32_t threads);
 // dst[r, c] (+)= src[r, c], src dense, dst with `stride` elements a row.
-void store_block(const float* src, const Out& dst, int64_t stride, int64_t rows, int64_t cols, bool accumulate, int32_t threads);
+void store_block(const float* src, const Out& dst, int64_t stride, int64_t rows, int64_t cols, bool accumulate,
+                 int32_t threads);
 // dst[0, floats) = 0.
 void fill_zero(float* dst, int64_t floats, int32_t threads);
 

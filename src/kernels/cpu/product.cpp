@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "kernels/cpu/seal_code.h"
 #include "kernels/cpu/threads.h"
 
 namespace snug::kernels {
@@ -64,8 +65,11 @@ Product create(const ProductKey& shape) {
   const ThreadLimit limit(shape.threads);
   const auto description = describe(shape);
   const auto empty = [&](const dnnl::memory::desc& of) { return dnnl::memory(of, engine(), DNNL_MEMORY_NONE); };
-  return {dnnl::matmul(description), empty(description.src_desc()), empty(description.weights_desc()),
-          empty(description.dst_desc()), empty(description.scratchpad_desc()),
+  return {dnnl::matmul(description),
+          empty(description.src_desc()),
+          empty(description.weights_desc()),
+          empty(description.dst_desc()),
+          empty(description.scratchpad_desc()),
           static_cast<int64_t>(description.scratchpad_desc().get_size())};
 }
 
@@ -75,10 +79,12 @@ Product& product(const ProductKey& shape) {
   const auto found = registry().find(shape);
   if (found != registry().end()) return found->second;
   try {
-    return registry().emplace(shape, create(shape)).first->second;
+    Product& made = registry().emplace(shape, create(shape)).first->second;
+    seal_generated_code();
+    return made;
   } catch (const dnnl::error& error) {
-    throw Error(std::string("oneDNN cannot multiply: ") + error.what(), std::to_string(shape.m) + " x " +
-                std::to_string(shape.n) + " x " + std::to_string(shape.k));
+    throw Error(std::string("oneDNN cannot multiply: ") + error.what(),
+                std::to_string(shape.m) + " x " + std::to_string(shape.n) + " x " + std::to_string(shape.k));
   }
 }
 

@@ -1,8 +1,8 @@
 #pragma once
-// One dense fp32 matrix product by oneDNN, created before step 0 and run without allocating: the primitive keeps no memory of its
-// own (user scratchpad) and the memory objects only have their pointers set. oneDNN's fast path (brgemm) wants every matrix
-// dense, so that a block of a wider matrix is copied first; `matmul.cpp` and `head_loss.cpp` see to that.
-// Products are run by one thread at a time.
+// One dense fp32 matrix product by oneDNN, created before step 0 and run without allocating: the primitive keeps no memory
+// of its own (user scratchpad) and the memory objects only have their pointers set. oneDNN's fast path (brgemm) wants every
+// matrix dense, so that a block of a wider matrix is copied first; `matmul.cpp` and `head_loss.cpp` see to that. Products
+// are run by one thread at a time.
 
 #include <compare>
 #include <cstdint>

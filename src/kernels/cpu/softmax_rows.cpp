@@ -11,6 +11,7 @@
 
 HWY_BEFORE_NAMESPACE();
 namespace snug::kernels::HWY_NAMESPACE {
+namespace {
 namespace hn = hwy::HWY_NAMESPACE;
 
 using Floats = hn::ScalableTag<float>;
@@ -19,7 +20,8 @@ constexpr Floats kD;
 // The values from x[i] on, and `filler` where the row ends.
 hn::Vec<Floats> load_end(const float* x, int64_t i, int64_t n, float filler) {
   HWY_ALIGN float values[hn::MaxLanes(kD)];
-  for (int64_t lane = 0; lane < static_cast<int64_t>(hn::Lanes(kD)); ++lane) values[lane] = i + lane < n ? x[i + lane] : filler;
+  for (int64_t lane = 0; lane < static_cast<int64_t>(hn::Lanes(kD)); ++lane)
+    values[lane] = i + lane < n ? x[i + lane] : filler;
   return hn::Load(kD, values);
 }
 
@@ -62,6 +64,7 @@ void exp_scaled(float* x, int64_t n, float shift, float factor) {
   }
 }
 
+}  // namespace
 }  // namespace snug::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 

@@ -10,6 +10,7 @@
 
 HWY_BEFORE_NAMESPACE();
 namespace snug::kernels::HWY_NAMESPACE {
+namespace {
 namespace hn = hwy::HWY_NAMESPACE;
 
 // As many fp32 values as `d` has lanes, from either type.
@@ -133,7 +134,8 @@ void copy_any(const In& src, int64_t src_stride, float* dst, int64_t dst_stride,
   copy(static_cast<const uint16_t*>(src.data), src_stride, dst, dst_stride, rows, cols);
 }
 void transpose_any(const In& src, int64_t src_stride, float* dst, int64_t dst_stride, int64_t rows, int64_t cols) {
-  if (src.dtype == DType::f32) return transpose(static_cast<const float*>(src.data), src_stride, dst, dst_stride, rows, cols);
+  if (src.dtype == DType::f32)
+    return transpose(static_cast<const float*>(src.data), src_stride, dst, dst_stride, rows, cols);
   transpose(static_cast<const uint16_t*>(src.data), src_stride, dst, dst_stride, rows, cols);
 }
 void store_any(const float* src, const Out& dst, int64_t elements, bool accumulate) {
@@ -141,6 +143,7 @@ void store_any(const float* src, const Out& dst, int64_t elements, bool accumula
   store_elements(src, static_cast<uint16_t*>(dst.data), elements, accumulate);
 }
 
+}  // namespace
 }  // namespace snug::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 

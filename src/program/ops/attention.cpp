@@ -67,7 +67,7 @@ void adjoint(Adjoint& adjoint, const Op& op) {
 
 extern const OpRule kAttentionRule, kAttentionBackwardRule;
 const OpRule kAttentionRule = {OpKind::attention, check, cut, workspace, work, adjoint, Recompute::costly, {.tensor = true}};
-const OpRule kAttentionBackwardRule = {OpKind::attention_backward, check, cut, workspace_backward, work_backward, nullptr,
-                                       Recompute::never, {.tensor = true}};
+const OpRule kAttentionBackwardRule = {
+    OpKind::attention_backward, check, cut, workspace_backward, work_backward, nullptr, Recompute::never, {.tensor = true}};
 
 }  // namespace snug

@@ -1,6 +1,7 @@
-// head_loss: output head and cross entropy in one op, in chunks of target rows, so that no full logits tensor exists (Liger's
-// fused linear cross entropy; Wijmans et al., "Cut Your Losses", 2024). hidden [M, C], weight [V, C], optionally LoRA's pair
-// low [M, R], low_weight [V, R]. Its adjoint makes it write its gradients in the same pass, while the logits exist.
+// head_loss: output head and cross entropy in one op, in chunks of target rows, so that no full logits tensor exists
+// (Liger's fused linear cross entropy; Wijmans et al., "Cut Your Losses", 2024). hidden [M, C], weight [V, C], optionally
+// LoRA's pair low [M, R], low_weight [V, R]. Its adjoint makes it write its gradients in the same pass, while the logits
+// exist.
 
 #include "program/adjoint.h"
 #include "program/ops/workspace.h"

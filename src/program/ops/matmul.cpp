@@ -15,7 +15,9 @@ ProductShape product_shape(const Program& program, const Op& op) {
   ProductShape shape{.transpose_a = op.attributes.transpose_a,
                      .transpose_b = op.attributes.transpose_b,
                      .accumulate = op.attributes.accumulate,
-                     .a = a.dtype, .b = b.dtype, .c = c.dtype};
+                     .a = a.dtype,
+                     .b = b.dtype,
+                     .c = c.dtype};
   if (shape.transpose_a) {  // the gradient of a weight: c [out, in]
     shape.m = c.dim(0);
     shape.n = c.elements() / shape.m;
@@ -77,6 +79,7 @@ void adjoint(Adjoint& adjoint, const Op& op) {
 }  // namespace
 
 extern const OpRule kMatmulRule;
-const OpRule kMatmulRule = {OpKind::matmul, check, cut, workspace, work, adjoint, Recompute::costly, {.sequence = true, .tensor = true}};
+const OpRule kMatmulRule = {
+    OpKind::matmul, check, cut, workspace, work, adjoint, Recompute::costly, {.sequence = true, .tensor = true}};
 
 }  // namespace snug

@@ -1,5 +1,5 @@
-// zero, square_sum, clip_factor, adamw: the optimizer's ops over flat buffers (one for each dtype and group, ready to shard).
-// Nothing flows back through them.
+// zero, square_sum, clip_factor, adamw: the optimizer's ops over flat buffers (one for each dtype and group, ready to
+// shard). Nothing flows back through them.
 
 #include "base/scalars.h"
 #include "program/rules.h"
@@ -24,9 +24,13 @@ void check_adamw(const Program& program, const Op& op) {
 }  // namespace
 
 extern const OpRule kZeroRule, kSquareSumRule, kClipFactorRule, kAdamWRule;
-const OpRule kZeroRule = {OpKind::zero, check_nothing, cut_by_rows, no_workspace, memory_work, nullptr, Recompute::never, {}};
-const OpRule kSquareSumRule = {OpKind::square_sum, check_nothing, cut_by_rows, square_sum_workspace, memory_work, nullptr, Recompute::never, {}};
-const OpRule kClipFactorRule = {OpKind::clip_factor, check_nothing, cut_by_rows, no_workspace, memory_work, nullptr, Recompute::never, {}};
-const OpRule kAdamWRule = {OpKind::adamw, check_adamw, cut_by_rows, no_workspace, memory_work, nullptr, Recompute::never, {}};
+const OpRule kZeroRule = {OpKind::zero, check_nothing, cut_by_rows,      no_workspace,
+                          memory_work,  nullptr,       Recompute::never, {}};
+const OpRule kSquareSumRule = {OpKind::square_sum, check_nothing, cut_by_rows,      square_sum_workspace,
+                               memory_work,        nullptr,       Recompute::never, {}};
+const OpRule kClipFactorRule = {OpKind::clip_factor, check_nothing, cut_by_rows,      no_workspace,
+                                memory_work,         nullptr,       Recompute::never, {}};
+const OpRule kAdamWRule = {OpKind::adamw, check_adamw, cut_by_rows,      no_workspace,
+                           memory_work,   nullptr,     Recompute::never, {}};
 
 }  // namespace snug

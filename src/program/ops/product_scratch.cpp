@@ -1,7 +1,8 @@
-// What oneDNN 2.6's fp32 matrix product (brgemm, AVX-512) asks for as scratchpad, so that a plan made on any machine can state
-// it. It books, for each thread: 512 bytes of block addresses; one panel of b of at most 512 or 1024 by 64 unless b is packed
-// or plain enough to be read in place; and, where it adds to c and needs several blocks of the summed dimension, the block of c
-// in progress. Only the last depends on how it cuts the rows, which it does by a score; `row_block` follows that score.
+// What oneDNN 2.6's fp32 matrix product (brgemm, AVX-512) asks for as scratchpad, so that a plan made on any machine can
+// state it. It books, for each thread: 512 bytes of block addresses; one panel of b of at most 512 or 1024 by 64 unless b is
+// packed or plain enough to be read in place; and, where it adds to c and needs several blocks of the summed dimension, the
+// block of c in progress. Only the last depends on how it cuts the rows, which it does by a score; `row_block` follows that
+// score.
 
 #include <algorithm>
 

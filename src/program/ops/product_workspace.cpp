@@ -1,8 +1,8 @@
 // How matmul and head_loss are cut, and what that takes.
 //
-// A product uses fp32 operands where they lie. bf16 operands are widened and a transposed `a` is turned, block by block, into
-// the workspace; so blocks are as large as keeps a copy cheap beside the product it serves (each element of a copied block is
-// used for hundreds of multiplications) and as small as the caches.
+// A product uses fp32 operands where they lie. bf16 operands are widened and a transposed `a` is turned, block by block,
+// into the workspace; so blocks are as large as keeps a copy cheap beside the product it serves (each element of a copied
+// block is used for hundreds of multiplications) and as small as the caches.
 
 #include <algorithm>
 
@@ -39,24 +39,22 @@ bool copies_a(const ProductShape& shape) { return shape.a != DType::f32 || shape
 
 }  // namespace
 
-// Measured on two cores of AVX-512 (2048 tokens, 576 and 1536 wide): summing 512 at a time is within 3 % of 1024 and needs no
-// block of c in oneDNN's scratchpad; row blocks of 256 and column blocks of 512 are within 3 % of all rows and columns.
+// Measured on two cores of AVX-512 (2048 tokens; 576, 1536, 4096 and 11008 wide): summing 256 tokens at a time is as fast as
+// any more, and blocks of 512 x 512 cost nothing beside whole operands where k > 1000, up to 7 % at k = 576; all are above
+// oneDNN's own product of 2048 x 2048 x 2048.
 Blocks matmul_blocks(const ProductShape& shape, int32_t) {
   Blocks blocks;
-  if (shape.transpose_a) {
-    // A gradient of weights, c [out, in] over all tokens. All columns, so that it adds straight into c; fewer tokens at a time
-    // where rows of b are long.
-    const bool copies_b = shape.b != DType::f32;
-    const int64_t most = copies_b ? std::clamp<int64_t>(8 * kMiB / (shape.n * kFloat), 256, 512) : 512;
-    blocks.depth = even_block(shape.k, most, 256, 16);
+  if (shape.transpose_a) {  // a gradient of weights: all columns, so that every block of tokens adds straight into c
+    blocks.depth = even_block(shape.k, 256, 256, 16);
     blocks.rows = even_block(shape.m, 512, 512, 16);
     return blocks;
   }
   const int64_t column_bytes = shape.k * kFloat;
-  if (shape.b != DType::f32) blocks.cols = even_block(shape.n, 4 * kMiB / column_bytes, 256, 64);
+  const int64_t most_copied = std::clamp<int64_t>(2 * kMiB / column_bytes, 256, 512);
+  if (shape.b != DType::f32 && shape.n * column_bytes > 2 * kMiB) blocks.cols = even_block(shape.n, most_copied, 256, 64);
   const bool gathers_c = shape.c != DType::f32 || blocks.cols != 0;
   int64_t most = shape.m;
-  if (copies_a(shape)) most = std::min(most, std::clamp<int64_t>(2 * kMiB / column_bytes, 256, 512));
+  if (copies_a(shape)) most = std::min(most, most_copied);
   if (gathers_c) most = std::min(most, std::clamp<int64_t>(2 * kMiB / (whole(blocks.cols, shape.n) * kFloat), 128, 512));
   blocks.rows = even_block(shape.m, most, 1, most < 16 ? 1 : 16);
   return blocks;
@@ -92,10 +90,10 @@ int64_t matmul_workspace_bytes(const ProductShape& shape, int32_t threads) {
 
 // Panels: as wide as keeps a widened panel of weights within 2 MiB, so that it is still in the caches when it is used.
 //
-// Training, rows: the logits of a chunk are held for all panels, 64 MiB at most, since every chunk reads (and widens) all weights
-// once more and pays for it with 2 * rows multiplications an element; 64 rows at least, for large vocabularies. (Liger takes
-// 2^ceil(log2(M / (V / C))) rows: about as many logits as hidden values; that is 32 rows for 2048 tokens of SmolLM2-135M and
-// twice the time.) Evaluation holds one panel only.
+// Training, rows: the logits of a chunk are held for all panels, 64 MiB at most, since every chunk reads (and widens) all
+// weights once more and pays for it with 2 * rows multiplications an element; 64 rows at least, for large vocabularies.
+// (Liger takes 2^ceil(log2(M / (V / C))) rows: about as many logits as hidden values; that is 32 rows for 2048 tokens of
+// SmolLM2-135M and twice the time.) Evaluation holds one panel only.
 Blocks head_loss_blocks(const HeadShape& shape, int32_t) {
   Blocks blocks;
   const int64_t most_cols = std::clamp<int64_t>(2 * kMiB / (shape.cols * kFloat), 256, 4096);

@@ -32,7 +32,8 @@ void adjoint(Adjoint& adjoint, const Op& op) {
 
 void check_backward(const Program& program, const Op& op) {
   const Tensor& d_x = program.tensor(op.find(Slot::d_x));
-  expect(d_x.dtype == DType::f32 && d_x.elements() == program.tensor(op.find(Slot::x)).elements(), op, "d_x has x's shape in fp32");
+  expect(d_x.dtype == DType::f32 && d_x.elements() == program.tensor(op.find(Slot::x)).elements(), op,
+         "d_x has x's shape in fp32");
 }
 
 // Each thread sums its rows' share of d_weight apart.
@@ -44,9 +45,10 @@ int64_t workspace_backward(const Program& program, const Op& op, int32_t threads
 }  // namespace
 
 extern const OpRule kRmsNormRule, kRmsNormBackwardRule;
-const OpRule kRmsNormRule = {OpKind::rms_norm, check,   cut_by_rows, no_workspace,
+const OpRule kRmsNormRule = {OpKind::rms_norm, check,   cut_by_rows,      no_workspace,
                              memory_work,      adjoint, Recompute::cheap, {.sequence = true}};
-const OpRule kRmsNormBackwardRule = {OpKind::rms_norm_backward, check_backward, cut_by_rows, workspace_backward,
-                                     memory_work, nullptr, Recompute::never, {.sequence = true}};
+const OpRule kRmsNormBackwardRule = {OpKind::rms_norm_backward, check_backward,    cut_by_rows,
+                                     workspace_backward,        memory_work,       nullptr,
+                                     Recompute::never,          {.sequence = true}};
 
 }  // namespace snug

@@ -1,4 +1,5 @@
-// silu_gate: out = silu(gate) * up, all [M, F] (Shazeer, "GLU Variants", 2020).  Adjoint: d_gate, and d_up over d_out's memory.
+// silu_gate: out = silu(gate) * up, all [M, F] (Shazeer, "GLU Variants", 2020).  Adjoint: d_gate, and d_up over d_out's
+// memory.
 
 #include "program/adjoint.h"
 #include "program/rules.h"
@@ -29,9 +30,10 @@ void adjoint(Adjoint& adjoint, const Op& op) {
 }  // namespace
 
 extern const OpRule kSiluGateRule, kSiluGateBackwardRule;
-const OpRule kSiluGateRule = {OpKind::silu_gate, check, cut_by_rows, no_workspace, memory_work, adjoint, Recompute::cheap,
-                              {.sequence = true, .tensor = true}};
-const OpRule kSiluGateBackwardRule = {OpKind::silu_gate_backward, check, cut_by_rows, no_workspace, memory_work, nullptr,
-                                      Recompute::never, {.sequence = true, .tensor = true}};
+const OpRule kSiluGateRule = {OpKind::silu_gate, check,   cut_by_rows,      no_workspace,
+                              memory_work,       adjoint, Recompute::cheap, {.sequence = true, .tensor = true}};
+const OpRule kSiluGateBackwardRule = {
+    OpKind::silu_gate_backward,        check, cut_by_rows, no_workspace, memory_work, nullptr, Recompute::never,
+    {.sequence = true, .tensor = true}};
 
 }  // namespace snug

@@ -8,6 +8,9 @@
 
 namespace snug {
 
+struct Op;
+struct Program;
+
 // A product c[m, n] = op(a)[m, k] op(b)[k, n] as its kernel sees it.
 struct ProductShape {
   int64_t m = 0, n = 0, k = 0;
@@ -15,14 +18,17 @@ struct ProductShape {
   bool accumulate = false;
   DType a = DType::f32, b = DType::f32, c = DType::f32;
 };
+// The product that a matmul op of a Program asks for.
+ProductShape product_shape(const Program& program, const Op& op);
 
 // Block sizes; 0 means all.
 struct Blocks {
   int64_t rows = 0, cols = 0, depth = 0;
 };
 
-// ---- matmul: blocks, then bytes = [a block] [b block] [c block] [library scratchpad], each 64-aligned. a and b blocks exist where
-// an operand is not used in place (bf16, or a transposed), the c block where c is bf16 or its columns are blocked.
+// ---- matmul: blocks, then bytes = [a block] [b block] [c block] [library scratchpad], each 64-aligned. a and b blocks
+// exist where an operand is not used in place (bf16, or a transposed), the c block where c is bf16 or its columns are
+// blocked.
 Blocks matmul_blocks(const ProductShape& shape, int32_t threads);
 int64_t matmul_workspace_bytes(const ProductShape& shape, int32_t threads);
 // The same for other blocks than those above.
@@ -34,16 +40,18 @@ int64_t product_scratch_bytes(int64_t m, int64_t n, int64_t k, OperandB b, bool 
 
 // ---- attention, forward and backward: blocks (queries by keys), bytes for all threads.
 Blocks attention_blocks(int64_t seq_len, int64_t head_size);
-int64_t attention_workspace_bytes(int64_t batch, int64_t seq_len, int64_t heads, int64_t kv_heads, int64_t head_size, int32_t threads);
-int64_t attention_backward_workspace_bytes(int64_t batch, int64_t seq_len, int64_t heads, int64_t kv_heads, int64_t head_size,
-                                           int32_t threads);
+int64_t attention_workspace_bytes(int64_t batch, int64_t seq_len, int64_t heads, int64_t kv_heads, int64_t head_size,
+                                  int32_t threads);
+int64_t attention_backward_workspace_bytes(int64_t batch, int64_t seq_len, int64_t heads, int64_t kv_heads,
+                                           int64_t head_size, int32_t threads);
 
-// ---- head_loss: rows a chunk, vocabulary entries a panel; then bytes = [hidden chunk] [low chunk] [d_hidden chunk] [d_low chunk]
-// [row statistics] [panel: weights copied, or d_logits transposed] [logits of all panels; of one in evaluation] [scratchpad].
+// ---- head_loss: rows a chunk, vocabulary entries a panel; then bytes = [hidden chunk] [low chunk] [d_hidden chunk] [d_low
+// chunk] [row statistics] [panel: weights copied, or d_logits transposed] [logits of all panels; of one in evaluation]
+// [scratchpad].
 struct HeadShape {
   int64_t rows = 0, cols = 0, vocabulary = 0, rank = 0;  // M, C, V, R (0: no LoRA on the head)
   DType hidden = DType::f32, weight = DType::f32;
-  bool training = true;       // d_hidden (and d_low) wanted
+  bool training = true;         // d_hidden (and d_low) wanted
   bool weight_trained = false;  // d_weight wanted
   bool low_trained = false;
 };

@@ -39,7 +39,9 @@ void add_evaluation(Program& program) {
   for (TensorId* id : {&io.tokens, &io.positions, &io.document_start, &io.target_rows, &io.target_tokens}) *id = clones.of(*id);
   const int64_t rows = program.batch * program.seq_len;
   io.predictions = program.make("predictions", DType::i32, {rows}, Role::batch, Lifetime::run);
-  evaluate.items.back().region()->items.back().op()->writes(Slot::predictions, io.predictions);
+  Op& loss = *evaluate.items.back().region()->items.back().op();
+  loss.writes(Slot::predictions, io.predictions);
+  loss.reads(Slot::document_start, io.document_start);  // for the host, which counts documents when the region has run
   program.root.add(std::move(evaluate));
 }
 

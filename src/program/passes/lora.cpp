@@ -68,12 +68,14 @@ class LoraPass {
     program_.weights.push_back(std::move(weight));
     saved_.emplace_back("lm_head");
     program_.notes.emplace_back(
-        "lm_head is tied to embed_tokens; modules_to_save trains a separate copy of it and leaves the embedding frozen, as PEFT does");
+        "lm_head is tied to embed_tokens; modules_to_save trains a separate copy of it and leaves the embedding frozen, as "
+        "PEFT does");
   }
 
   void adapt(const std::string& target, size_t model_weights) {
     if (contains(saved_, target))
-      throw Error("'" + target + "' is both in lora_target_modules and in modules_to_save", "recipe", "name it in one of them");
+      throw Error("'" + target + "' is both in lora_target_modules and in modules_to_save", "recipe",
+                  "name it in one of them");
     bool found = false;
     for (size_t i = 0; i < model_weights; ++i) {
       const Parameter parameter = program_.weights[i].parameter;
@@ -89,9 +91,11 @@ class LoraPass {
       const Tensor& weight = program_.tensor(forward().items.back().op()->find(Slot::weight));
       adapt_head({"lm_head.weight", "lm_head", {weight.dim(0), weight.dim(1)}, ParameterKind::head, false});
       program_.notes.emplace_back(
-          "lm_head is tied to embed_tokens; LoRA adapts the head's product alone and leaves the embedding as it is, as PEFT does");
+          "lm_head is tied to embed_tokens; LoRA adapts the head's product alone and leaves the embedding as it is, as PEFT "
+          "does");
     }
-    if (!found) throw Error("the model has no module '" + target + "'", "recipe: lora_target_modules", "name modules such as q_proj");
+    if (!found)
+      throw Error("the model has no module '" + target + "'", "recipe: lora_target_modules", "name modules such as q_proj");
   }
 
   TensorId add_adapter(const Parameter& base, const char* part, std::vector<int64_t> shape, Origin origin) {

@@ -28,7 +28,8 @@ struct Flat {
 };
 
 StorageId flat_storage(Program& program, const std::string& name, int64_t elements, DType dtype, Role role) {
-  return program.add_storage({.name = name, .bytes = checked_mul(elements, size_of(dtype)), .role = role, .lifetime = Lifetime::run});
+  return program.add_storage(
+      {.name = name, .bytes = checked_mul(elements, size_of(dtype)), .role = role, .lifetime = Lifetime::run});
 }
 
 // A view of one weight inside a flat buffer whose elements start `element` in.
@@ -58,7 +59,8 @@ class Placement {
   }
 
  private:
-  // Order in the buffer: what comes once, then layer after layer. Elements are padded so that each weight starts a cache line.
+  // Order in the buffer: what comes once, then layer after layer. Elements are padded so that each weight starts a cache
+  // line.
   void place_group(const Group& group, const std::vector<Weight*>& weights) {
     int64_t once = 0, layer = 0;
     for (const Weight* weight : weights) {
@@ -129,12 +131,13 @@ std::vector<TrainedGroup> trained_groups(Program& program) {
     if (!seen.emplace(storage, groups.size()).second) continue;
     const std::string name = program.storage(storage).name;
     const DType dtype = program.tensor(weight.tensor).dtype;
-    groups.push_back({.parameter = whole(program, name, storage, dtype),
-                      .gradient = whole(program, name + ".gradient", storage_of(weight.gradient), DType::f32),
-                      .first = whole(program, name + ".first_moment", storage_of(weight.first_moment), DType::f32),
-                      .second = whole(program, name + ".second_moment", storage_of(weight.second_moment), DType::f32),
-                      .master = weight.master == kNone ? kNone : whole(program, name + ".master", storage_of(weight.master), DType::f32),
-                      .decays = weight.decays});
+    groups.push_back(
+        {.parameter = whole(program, name, storage, dtype),
+         .gradient = whole(program, name + ".gradient", storage_of(weight.gradient), DType::f32),
+         .first = whole(program, name + ".first_moment", storage_of(weight.first_moment), DType::f32),
+         .second = whole(program, name + ".second_moment", storage_of(weight.second_moment), DType::f32),
+         .master = weight.master == kNone ? kNone : whole(program, name + ".master", storage_of(weight.master), DType::f32),
+         .decays = weight.decays});
   }
   return groups;
 }
@@ -153,7 +156,9 @@ void add_optimizer(Program& program, const Recipe& recipe) {
     clear.add(Op{OpKind::zero}).writes(Slot::gradient, group.gradient);
     norm.add(Op{OpKind::square_sum}).reads(Slot::gradient, group.gradient).updates(Slot::scalars, scalars);
     Op adamw{OpKind::adamw};
-    adamw.attributes = {.epsilon = recipe.adam_epsilon, .beta1 = recipe.adam_beta1, .beta2 = recipe.adam_beta2,
+    adamw.attributes = {.epsilon = recipe.adam_epsilon,
+                        .beta1 = recipe.adam_beta1,
+                        .beta2 = recipe.adam_beta2,
                         .weight_decay = group.decays ? recipe.weight_decay : 0.0};
     adamw.reads(Slot::gradient, group.gradient).reads(Slot::scalars, scalars);
     adamw.with(Slot::parameter, group.master == kNone ? Access::update : Access::write, group.parameter);

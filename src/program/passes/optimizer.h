@@ -1,14 +1,15 @@
 #pragma once
-// Places weights, gradients and optimizer states in flat buffers, one for each group, and adds the optimizer's ops: zero before
-// the window; norm, clipping and AdamW after it.
+// Places weights, gradients and optimizer states in flat buffers, one for each group, and adds the optimizer's ops: zero
+// before the window; norm, clipping and AdamW after it.
 
 #include "program/program.h"
 #include "recipe/recipe.h"
 
 namespace snug {
 
-// Gives every weight its storage and offset: frozen weights by dtype; trained ones by dtype and by whether they decay, each group
-// with a flat gradient, two flat moments and, where asked, a flat fp32 master copy, element for element in the same order.
+// Gives every weight its storage and offset: frozen weights by dtype; trained ones by dtype and by whether they decay, each
+// group with a flat gradient, two flat moments and, where asked, a flat fp32 master copy, element for element in the same
+// order.
 void place_weights(Program& program, const Precision& precision);
 
 // Adds the region "optimizer" (skipped where Scalar::skip is set) and the clearing of gradients before the window.

@@ -1,6 +1,6 @@
 #pragma once
-// Gradient checkpointing (Chen et al., "Training Deep Nets with Sublinear Memory Cost", 2016) of whole blocks: chosen layers keep
-// only their input and run their forward again before their backward. The ops are the same, so the bits are the same.
+// Gradient checkpointing (Chen et al., "Training Deep Nets with Sublinear Memory Cost", 2016) of whole blocks: chosen layers
+// keep only their input and run their forward again before their backward. The ops are the same, so the bits are the same.
 
 #include <vector>
 

@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# Builds the fuzz targets with clang and runs each for FUZZ_SECONDS (default 60), starting from tests/fuzz/corpus/NAME. What it finds
+# on the way stays in build-fuzz/corpus/NAME; an input that breaks a reader is kept in build-fuzz and ends the run with an error.
+# fuzz.sh [NAME…]: these targets only.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+seconds=${FUZZ_SECONDS:-60}
+build=${FUZZ_BUILD:-build-fuzz}
+targets=("$@")
+if [ ${#targets[@]} -eq 0 ]; then
+  for source in tests/fuzz/*_fuzz.cpp; do targets+=("$(basename "$source" _fuzz.cpp)"); done
+fi
+
+cmake --preset fuzz -B "$build" >/dev/null
+cmake --build "$build"
+failed=()
+for target in "${targets[@]}"; do
+  mkdir -p "$build/corpus/$target"
+  log="$build/$target.log"
+  if "$build/tests/fuzz/${target}_fuzz" -max_total_time="$seconds" -max_len=65536 -timeout=10 -rss_limit_mb=2048 -close_fd_mask=1 \
+    -artifact_prefix="$build/$target-" "$build/corpus/$target" "tests/fuzz/corpus/$target" >"$log" 2>&1; then
+    echo "$target: $(grep -E '^Done' "$log" || tail -n 1 "$log")"
+  else
+    echo "$target: FAILED, the input is $(ls -t "$build/$target-"* | head -n 1)"
+    grep -E 'ERROR|SUMMARY|runtime error|^    #[0-9]' "$log" | head -n 15
+    failed+=("$target")
+  fi
+done
+[ ${#failed[@]} -eq 0 ]

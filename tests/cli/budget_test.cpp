@@ -1,0 +1,84 @@
+// What does not fit is refused before anything is loaded, with the change that makes it fit.
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <regex>
+
+#include "cli/support_workspace.h"
+
+namespace snug::cli_tests {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Case {
+  std::string name;
+  std::vector<std::string> keys;
+};
+
+void PrintTo(const Case& test, std::ostream* out) { *out << test.name; }
+
+class Budget : public ::testing::TestWithParam<Case> {};
+
+// "… smallest change that fits: --gradient-checkpointing true needs …" -> {"--gradient-checkpointing", "true"}
+std::vector<std::string> advised(const std::string& error) {
+  std::smatch found;
+  if (!std::regex_search(error, found, std::regex("smallest change that fits: (--[a-z0-9-]+) (\\S+) needs"))) return {};
+  return {found[1], found[2]};
+}
+
+TEST_P(Budget, one_mebibyte_too_little_is_refused_unloaded_and_the_advice_fits) {
+  const Workspace work({{"hidden_size", 96}, {"intermediate_size", 256}});
+  const std::string model = work.outline().string();  // config.json and a tokenizer: there are no weights to load
+  const std::vector<std::string> keys = joined({"--threads", "2"}, GetParam().keys);
+  const ProcessResult free = run_program(joined({"plan", model, "--json"}, keys));
+  ASSERT_EQ(free.exit_code, 0) << free.error;
+  const auto peak = Json::parse(free.output)["peak_bytes"].get<int64_t>();
+  const std::vector<std::string> budget = {"--memory", fmt::format("{}B", peak - (1 << 20))};
+  const std::vector<std::string> enough = {"--memory", fmt::format("{}B", peak)};
+  EXPECT_EQ(run_program(joined(joined({"plan", model}, keys), enough)).exit_code, 0);
+
+  const ProcessResult plan = run_program(joined(joined({"plan", model}, keys), budget));
+  EXPECT_EQ(plan.exit_code, 3);
+  EXPECT_NE(plan.output.find("does not fit"), std::string::npos) << plan.output;
+  const ProcessResult json = run_program(joined(joined({"plan", model, "--json"}, keys), budget));
+  EXPECT_EQ(json.exit_code, 3);
+  EXPECT_FALSE(Json::parse(json.output)["fits"].get<bool>());
+
+  const std::vector<std::string> train = {"train", model, "--data", work.data().string(), "--output-dir", (work / "out").string()};
+  const ProcessResult refused = run_program(joined(joined(train, keys), budget));
+  EXPECT_EQ(refused.exit_code, 3) << refused.error;
+  EXPECT_EQ(refused.output, "");
+  EXPECT_FALSE(fs::exists(work / "out"));
+  const std::vector<std::string> change = advised(refused.error);
+  ASSERT_EQ(change.size(), 2U) << refused.error;
+  EXPECT_EQ(advised(plan.output), change);
+  const ProcessResult again = run_program(joined(joined(joined({"plan", model}, keys), budget), change));
+  EXPECT_EQ(again.exit_code, 0) << refused.error << again.output;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    of, Budget,
+    ::testing::Values(
+        Case{"full", {"--method", "full", "--seq", "256", "--batch", "4"}},
+        Case{"full_recomputed", {"--method", "full", "--seq", "256", "--batch", "8", "--gradient-checkpointing"}},
+        Case{"full_recomputed_one_sequence", {"--method", "full", "--seq", "256", "--batch", "1", "--gradient-checkpointing"}},
+        Case{"full_bf16_recomputed_one_sequence", {"--method", "full", "--bf16", "--seq", "256", "--batch", "1", "--gradient-checkpointing"}},
+        Case{"lora", {"--method", "lora", "--seq", "256", "--batch", "4", "--accum", "3"}},
+        Case{"lora_some_recomputed", {"--method", "lora", "--seq", "256", "--batch", "4", "--gradient-checkpointing", "--checkpoint-layers", "0"}},
+        Case{"lora_bf16_recomputed", {"--method", "lora", "--bf16", "--seq", "256", "--batch", "6", "--gradient-checkpointing"}}),
+    [](const auto& test) { return test.param.name; });
+
+TEST(BudgetOfNothing, names_the_nearest_change_where_none_fits) {
+  const Workspace work;
+  const ProcessResult refused = run_program(work.train(work / "out", {"--memory", "1MiB", "--seq", "128", "--batch", "2"}));
+  EXPECT_EQ(refused.exit_code, 3);
+  EXPECT_NE(refused.error.find("no single change fits; the least is "), std::string::npos) << refused.error;
+  EXPECT_FALSE(fs::exists(work / "out"));
+}
+
+}  // namespace
+
+}  // namespace snug::cli_tests

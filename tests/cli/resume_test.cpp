@@ -1,0 +1,165 @@
+// Runs that are killed or stopped, and go on: nothing of what they learn may depend on it.
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <iostream>
+#include <map>
+#include <random>
+
+#include "cli/support_workspace.h"
+
+namespace snug::cli_tests {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Variant {
+  std::string name;
+  std::vector<std::string> keys;
+  unsigned seed;
+};
+
+void PrintTo(const Variant& variant, std::ostream* out) { *out << variant.name; }
+
+const Variant kVariants[] = {
+    {"lora", {"--method", "lora", "--lora-target-modules", "all-linear", "--save-steps", "2"}, 11},
+    {"full", {"--method", "full", "--save-steps", "3"}, 12},
+    {"lora_bf16_packed_tightly", {"--method", "lora", "--bf16", "--save-steps", "1", "--seq", "48"}, 13},
+    {"full_bf16_recomputed_evaluated", {"--method", "full", "--bf16", "--gradient-checkpointing", "--save-steps", "2", "--eval-steps", "2"}, 14}};
+
+class Resume : public ::testing::TestWithParam<Variant> {
+ protected:
+  std::vector<std::string> words(const fs::path& output, const std::vector<std::string>& more = {}) const {
+    std::vector<std::string> keys = {"--seq", "64", "--batch", "2", "--accum", "2", "--max-steps", "12", "--lr", "1e-3"};
+    keys = joined(keys, GetParam().keys);
+    if (GetParam().name.ends_with("evaluated")) keys = joined(keys, {"--eval-data", work_.data().string()});
+    return work_.train(output, joined(keys, more));
+  }
+
+  std::string weights() const { return GetParam().name.starts_with("lora") ? "adapter_model.safetensors" : "model.safetensors"; }
+
+  void expect_equal_runs(const fs::path& truth, const fs::path& run) const {
+    EXPECT_TRUE(contents(truth / weights()) == contents(run / weights())) << "other weights in " << run;
+    for (const char* name : {"optimizer.safetensors", "snug.json"})
+      EXPECT_TRUE(contents(truth / "checkpoint-12" / name) == contents(run / "checkpoint-12" / name)) << name << " differs in " << run;
+    EXPECT_EQ(step_lines(truth), step_lines(run)) << run;
+    EXPECT_EQ(unfinished(run), std::vector<std::string>()) << run;
+  }
+
+  Workspace work_;
+};
+
+// A number from 0 to below `bound`; the same sequence everywhere.
+unsigned below(std::minstd_rand& random, unsigned bound) { return static_cast<unsigned>(random() % bound); }
+
+// Where a run was when it was killed, from what it had said and left.
+std::string moment_of(const ProcessResult& killed, const fs::path& output) {
+  std::vector<std::string> drafts = unfinished(output);
+  for (const std::string& draft : drafts)
+    if (draft.find("checkpoint-") != std::string::npos || draft.find("result.tmp") != std::string::npos) return "saving";
+  for (const std::string& draft : drafts)
+    if (draft.find("dataset") != std::string::npos) return "tokenizing";
+  const std::string& said = killed.error;
+  if (said.find("step ") != std::string::npos) return "steps";
+  if (said.find("sequences of") != std::string::npos) return "load";
+  return said.empty() ? "start-up" : "before load";
+}
+
+TEST_P(Resume, a_run_killed_at_random_moments_ends_with_the_bits_of_one_that_was_not) {
+  const int wanted_kills = sanitized() ? 4 : 14;
+  const fs::path truth = work_ / "truth";
+  const ProcessResult whole = run_program(words(truth));
+  ASSERT_EQ(whole.exit_code, 0) << whole.error;
+  const auto lines = static_cast<unsigned>(std::count(whole.error.begin(), whole.error.end(), '\n'));
+  std::minstd_rand random(GetParam().seed);
+  std::map<std::string, int> moments;
+  int kills = 0;
+  for (int run = 0; kills < wanted_kills; ++run) {
+    const fs::path output = work_ / fmt::format("run-{}", run);
+    bool finished = false;
+    for (int start = 0; !finished; ++start) {
+      Process process(words(output, start == 0 ? std::vector<std::string>() : std::vector<std::string>{"--resume-from-checkpoint", "true"}));
+      // A moment: so many lines after the start, and then a while. Every other one in the time before the first line.
+      const unsigned after = below(random, 3) == 0 ? 0 : below(random, lines / 2);
+      const unsigned microseconds = below(random, after == 0 ? 60'000 : 12'000) * (sanitized() ? 10 : 1);
+      if (kills < wanted_kills && process.wait_for_error_lines(after)) {
+        ::usleep(microseconds);
+        process.send(SIGKILL);
+      }
+      const ProcessResult result = process.finish();
+      finished = result.signal != SIGKILL;
+      if (finished) {
+        ASSERT_EQ(result.exit_code, 0) << "run " << run << ", start " << start << ": " << result.error;
+      } else {
+        ++kills;
+        ++moments[moment_of(result, output)];
+      }
+    }
+    expect_equal_runs(truth, output);
+    if (HasFailure()) return;
+    fs::remove_all(output);
+  }
+  for (const auto& [moment, count] : moments) std::cout << moment << " " << count << "  ";
+  std::cout << "\n";
+}
+
+INSTANTIATE_TEST_SUITE_P(killed, Resume, ::testing::ValuesIn(kVariants), [](const auto& test) { return test.param.name; });
+
+class Stop : public ::testing::TestWithParam<int> {};
+
+TEST_P(Stop, a_signal_finishes_the_step_saves_and_resuming_gives_the_same_bits) {
+  const Workspace work;
+  const std::vector<std::string> keys = {"--seq", "64", "--batch", "2", "--accum", "2", "--max-steps", "100", "--save-steps", "0", "--lr",
+                                         "1e-3", "--method", "full"};
+  const ProcessResult whole = run_program(work.train(work / "truth", keys));
+  ASSERT_EQ(whole.exit_code, 0) << whole.error;
+  const fs::path output = work / "stopped";
+  Process process(work.train(output, keys));
+  ASSERT_TRUE(process.wait_for_error_lines(5));
+  process.send(GetParam());
+  const ProcessResult stopped = process.finish();
+  EXPECT_EQ(stopped.exit_code, 128 + GetParam()) << stopped.error;
+  const auto steps = static_cast<int64_t>(step_lines(output).size());
+  EXPECT_GE(steps, 3);
+  EXPECT_LT(steps, 100);
+  EXPECT_EQ(newest_step(output), steps) << "the step that was finished is the step that was saved";
+  const ProcessResult resumed = run_program(work.train(output, joined(keys, {"--resume-from-checkpoint", "true"})));
+  ASSERT_EQ(resumed.exit_code, 0) << resumed.error;
+  EXPECT_NE(resumed.error.find(fmt::format("checkpoint-{} after step {}", steps, steps)), std::string::npos) << resumed.error;
+  EXPECT_TRUE(contents(work / "truth" / "model.safetensors") == contents(output / "model.safetensors"));
+  EXPECT_TRUE(contents(work / "truth" / "checkpoint-100" / "optimizer.safetensors") ==
+              contents(output / "checkpoint-100" / "optimizer.safetensors"));
+  EXPECT_EQ(step_lines(work / "truth"), step_lines(output));
+}
+
+TEST_P(Stop, a_signal_during_evaluation_loses_no_step) {
+  const Workspace work;
+  put(work / "eval.jsonl", text_rows(400, 5));
+  std::minstd_rand random(3);
+  for (int trial = 0; trial < 4; ++trial) {
+    const fs::path output = work / fmt::format("run-{}", trial);
+    Process process(work.train(output, {"--seq", "64", "--batch", "2", "--max-steps", "100", "--save-steps", "0", "--eval-steps", "1",
+                                        "--eval-data", (work / "eval.jsonl").string()}));
+    ASSERT_TRUE(process.wait_for_error_lines(4 + below(random, 4)));
+    ::usleep(below(random, 4'000));
+    process.send(GetParam());
+    const ProcessResult stopped = process.finish();
+    EXPECT_EQ(stopped.exit_code, 128 + GetParam()) << stopped.error;
+    int64_t last = 0;
+    for (const Json& line : read_metrics(output))
+      if (line.contains("loss")) last = line["step"];
+    EXPECT_EQ(newest_step(output), last == 0 ? -1 : last) << stopped.error;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(by, Stop, ::testing::Values(SIGINT, SIGTERM),
+                         [](const auto& test) { return std::string(test.param == SIGINT ? "SIGINT" : "SIGTERM"); });
+
+}  // namespace
+
+}  // namespace snug::cli_tests
