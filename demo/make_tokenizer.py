@@ -4,7 +4,8 @@
     make_tokenizer.py stories.jsonl --vocabulary 640 --output-dir DIRECTORY
 
 The way of GPT-2: text is cut into words by its pattern, each byte becomes a printable character, and the most frequent
-neighbours are merged until the vocabulary is full. Digits are never merged, so a number is read digit by digit.
+neighbours are merged until the vocabulary is full. Digits are never merged, so a number is read digit by digit; nor is a
+space with a capital, so a name is read by the same tokens wherever it stands.
 """
 
 import argparse
@@ -38,6 +39,12 @@ def merged(symbols, pair):
     return tuple(result)
 
 
+def may_merge(pair):
+    """Neither digits, nor a space (written as its printable character) with a capital."""
+    left, right = pair
+    return not any(c.isdigit() for c in left + right) and not (left == "Ġ" and right[0].isupper())
+
+
 def train(counts, base, size):
     """The vocabulary (base first) and the merges in order. Ties go to the pair that sorts first."""
     vocabulary, merges = list(base), []
@@ -46,7 +53,7 @@ def train(counts, base, size):
         for symbols, count in counts.items():
             for pair in zip(symbols, symbols[1:]):
                 pairs[pair] += count
-        pairs = {p: n for p, n in pairs.items() if n > 1 and not any(c.isdigit() for c in p[0] + p[1])}
+        pairs = {p: n for p, n in pairs.items() if n > 1 and may_merge(p)}
         if not pairs:
             break
         best = min(pairs, key=lambda p: (-pairs[p], p))

@@ -11,6 +11,9 @@ git ls-files '*.cpp' '*.h' '*.cu' '*.cuh' | xargs clang-format --dry-run -Werror
 step "rooms: which folder includes which"
 python3 scripts/check_rooms.py
 
+step "clang-tidy: the planner's rooms and the executor"
+scripts/tidy.sh base program plan train cli
+
 step "CUDA: one source against the kernel header"
 cmake/check_cuda.sh
 
@@ -31,3 +34,7 @@ ctest --test-dir build-debug --output-on-failure -j 2 --no-tests=error | tail -n
 
 step "release"
 ctest --test-dir build --output-on-failure -j 2 --no-tests=error
+
+step "documents: the key table as printed, every command as written"
+scripts/make_keys_doc.sh | diff docs/keys.md -
+python3 scripts/check_docs.py

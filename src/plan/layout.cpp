@@ -48,11 +48,13 @@ int64_t place(const std::vector<Block>& blocks, const std::vector<int32_t>& orde
 
 class Packing {
  public:
-  Packing(const std::vector<Block>& blocks, int64_t lower_bound) : blocks_(blocks), lower_bound_(lower_bound) {
-    order_.resize(blocks.size());
+  Packing(const std::vector<Block>& blocks, int64_t lower_bound)
+      : blocks_(blocks),
+        lower_bound_(lower_bound),
+        order_(blocks.size()),
+        offsets_(blocks.size()),
+        best_offsets_(blocks.size()) {
     std::iota(order_.begin(), order_.end(), 0);
-    offsets_.assign(blocks.size(), 0);
-    best_offsets_ = offsets_;
   }
 
   // Several sorted orders, then local search: blocks at the top of the arena are moved to the front of the order. What is

@@ -47,7 +47,7 @@ class Walk {
     Touched beside;
     for (const Item& item : region.items) {
       if (const Region* child = item.region()) visit(*child);
-      if (const Op* op = item.op()) use(*op, append(*op, region), beside);
+      if (const Op* op = item.op()) use(*op, append(region), beside);
     }
     join(beside);
   }
@@ -56,7 +56,7 @@ class Walk {
     const auto begin = static_cast<int32_t>(timeline_.stages.size());
     for (const Item& item : loop.items) {
       if (item.op() == nullptr) throw std::logic_error("layer loops do not nest");
-      append(*item.op(), loop);
+      append(loop);
     }
     loops_.push_back({begin, static_cast<int32_t>(timeline_.stages.size()), loop.count});
     loop_ = static_cast<int32_t>(loops_.size()) - 1;
@@ -71,7 +71,7 @@ class Walk {
     iteration_ = 0;
   }
 
-  int32_t append(const Op& op, const Region& region) {
+  int32_t append(const Region& region) {
     timeline_.stages.push_back(region.stage);
     return static_cast<int32_t>(timeline_.stages.size()) - 1;
   }

@@ -95,7 +95,7 @@ struct Program {
   // A tensor with a storage of its own.
   TensorId make(std::string name, DType dtype, std::vector<Extent> shape, Role role, Lifetime lifetime = Lifetime::computed);
   // Another view of the same bytes.
-  TensorId view(TensorId tensor, std::string name, std::vector<Extent> shape);
+  TensorId view(TensorId id, std::string name, std::vector<Extent> shape);
 
   const Tensor& tensor(TensorId id) const { return tensors[static_cast<size_t>(id)]; }
   Tensor& tensor(TensorId id) { return tensors[static_cast<size_t>(id)]; }

@@ -125,7 +125,7 @@ TEST(Control, DISABLED_allocates_in_every_way) {
   ASSERT_EQ(posix_memalign(&block, 64, kLarge + 4), 0);
   kept[4] = block;
   kept[5] = ::operator new(kLarge + 5);
-  kept[6] = ::operator new(kLarge + 6, std::align_val_t{64});
+  kept[6] = ::operator new(kLarge, std::align_val_t{64});
   kept[7] = mmap(nullptr, kLarge + 7, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   void* volatile small = std::malloc(kLarge - 1);
   line();

@@ -15,7 +15,7 @@ class Clones {
 
   void rename(Op& op);
   void rename(Region& region);
-  TensorId of(TensorId tensor);
+  TensorId of(TensorId id);
 
  private:
   Program& program_;

@@ -1,0 +1,149 @@
+// Shadow runs: the plan neither shares what is alive nor asks for what is not used.
+
+#include <gtest/gtest.h>
+
+#include <unistd.h>
+
+#include <cstring>
+
+#include "train/initialize.h"
+#include "train/support_golden.h"
+#include "train/support_shadow.h"
+
+namespace snug::testing {
+
+namespace {
+
+using Json = nlohmann::json;
+
+struct Case {
+  const char* name;
+  Recipe recipe;
+};
+
+std::vector<Case> cases() {
+  std::vector<Case> list;
+  for (bool lora : {false, true})
+    for (bool bf16 : {false, true})
+      for (int checkpointing : {0, 1, 2}) {
+        Recipe recipe;
+        recipe.method = lora ? Method::lora : Method::full;
+        recipe.lora = {.r = 8, .alpha = 16, .target_modules = {"all-linear", }};
+        recipe.bf16 = bf16;
+        recipe.gradient_checkpointing = checkpointing > 0;
+        if (checkpointing == 2) recipe.checkpoint_layers = {1};
+        static const char* const kNames[] = {"full_f32", "full_f32_checkpointed", "full_f32_mixed", "full_bf16", "full_bf16_checkpointed",
+                                             "full_bf16_mixed", "lora_f32", "lora_f32_checkpointed", "lora_f32_mixed", "lora_bf16",
+                                             "lora_bf16_checkpointed", "lora_bf16_mixed"};
+        list.push_back({kNames[list.size()], recipe});
+      }
+  return list;
+}
+
+// A model large enough that padding to cache lines is small beside its tensors.
+ModelSpec small_model() {
+  ModelSpec spec{.name = "small", .architecture = "LlamaForCausalLM", .family = "llama"};
+  spec.hidden_size = 96;
+  spec.intermediate_size = 208;
+  spec.vocab_size = 1031;
+  spec.layers = 3;
+  spec.heads = 6;
+  spec.kv_heads = 2;
+  spec.head_size = 16;
+  spec.max_position = 512;
+  spec.tied_embeddings = true;
+  return spec;
+}
+
+std::filesystem::path model_directory() {
+  static const std::filesystem::path directory = [] {
+    const auto path = std::filesystem::temp_directory_path() / ("snug-shadow-" + std::to_string(getpid()));
+    initialize_checkpoint(small_model(), DType::f32, 1, path, {});
+    return path;
+  }();
+  return directory;
+}
+
+// Two micro-batches of packed documents, partly masked.
+std::vector<Json> window() {
+  std::vector<Json> batches;
+  for (int which = 0; which < 2; ++which) {
+    Json batch{{"tokens", Json::array()}, {"labels", Json::array()}, {"documents", {{40, 1, 88}, {129}}}};
+    for (int row = 0; row < 2; ++row) {
+      Json tokens = Json::array(), labels = Json::array();
+      for (int t = 0; t < 129; ++t) {
+        tokens.push_back((t * 37 + row * 11 + which * 5) % 1031);
+        labels.push_back(t % 7 == 0 ? -100 : tokens.back().get<int>());
+      }
+      batch["tokens"].push_back(tokens);
+      batch["labels"].push_back(labels);
+    }
+    batches.push_back(batch);
+  }
+  return batches;
+}
+
+std::vector<double> train(GoldenRun& run) {
+  std::vector<double> losses;
+  for (int step = 1; step <= 3; ++step) {
+    losses.push_back(run.forward_backward(window()));
+    run.update(1e-3, step);
+  }
+  return losses;
+}
+
+std::vector<std::byte> trained_bytes(GoldenRun& run) {
+  std::vector<std::byte> bytes;
+  const Program& program = run.plan().program;
+  for (const Weight& weight : program.weights)
+    for (int64_t layer = 0; weight.trainable && layer < (weight.parameter.per_layer ? program.layers : 1); ++layer) {
+      const auto part = run.executor().bytes(weight.tensor, layer);
+      bytes.insert(bytes.end(), part.begin(), part.end());
+    }
+  return bytes;
+}
+
+class ShadowRun : public ::testing::TestWithParam<Case> {};
+
+TEST_P(ShadowRun, gives_the_same_bits_touches_no_red_zone_and_writes_99_percent_of_the_plan) {
+  GoldenRun plain(model_directory(), GetParam().recipe, window());
+  plain.load();
+  const std::vector<double> losses = train(plain);
+
+  constexpr int64_t kRedZone = 256;
+  GoldenRun zoned(model_directory(), GetParam().recipe, window(), kRedZone);
+  Shadow guard(zoned.executor(), kRedZone);
+  zoned.executor().observe(&guard);
+  zoned.load();
+  EXPECT_EQ(train(zoned), losses);
+  EXPECT_EQ(trained_bytes(zoned), trained_bytes(plain));
+  guard.written_share();
+  EXPECT_GT(guard.zones_checked(), 300);
+  EXPECT_EQ(guard.zones_touched(), 0);
+
+  GoldenRun tight(model_directory(), GetParam().recipe, window());
+  Shadow counter(tight.executor(), 0);
+  tight.executor().observe(&counter);
+  tight.load();
+  EXPECT_EQ(train(tight), losses);
+  EXPECT_GE(counter.written_share(), 0.99);
+}
+
+INSTANTIATE_TEST_SUITE_P(recipes, ShadowRun, ::testing::ValuesIn(cases()), [](const auto& test) { return std::string(test.param.name); });
+
+TEST(ShadowRun, a_write_behind_a_storage_is_seen) {
+  GoldenRun run(model_directory(), cases().front().recipe, window(), 256);
+  Shadow guard(run.executor(), 256);
+  run.executor().observe(&guard);
+  run.load();
+  const Weight& weight = run.plan().program.weights.front();
+  const auto bytes = run.plan().program.storage(run.plan().program.tensor(weight.tensor).storage).bytes;
+  run.executor().arena()[run.plan().layout.offset_of(run.plan().program.tensor(weight.tensor).storage, 0) + align_up(bytes, kAlignment)] =
+      std::byte{1};
+  guard.written_share();
+  EXPECT_EQ(guard.zones_touched(), 1);
+}
+
+}  // namespace
+
+}  // namespace snug::testing

@@ -1,0 +1,87 @@
+#include "train/support_shadow.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace snug::testing {
+
+namespace {
+constexpr int kPoison = 0xFF;  // NaN in every floating dtype, -1 in every integer one
+constexpr std::byte kZone{0xA5};
+}  // namespace
+
+Shadow::Shadow(Executor& executor, int64_t red_zone) : executor_(executor), red_zone_(red_zone) {
+  number(executor.program().root);
+  for (const UnfoldedLife& life : unfold(executor.program())) {
+    births_.emplace(life.birth, life);
+    deaths_.emplace(life.death, life);
+  }
+  written_.resize(static_cast<size_t>(executor.layout().arena_bytes));
+  std::memset(executor.arena(), kPoison, static_cast<size_t>(executor.arena_bytes()));
+  for (size_t id = 0; id < executor.program().storages.size(); ++id)
+    if (executor.program().storages[id].lifetime == Lifetime::run) birth(static_cast<StorageId>(id), 0);
+}
+
+// The same order as unfold(): every layer of a loop in turn, a micro-batch once.
+void Shadow::number(const Region& region) {
+  const int64_t count = region.axis == Axis::layer ? region.count : 1;
+  for (int64_t iteration = 0; iteration < count; ++iteration) {
+    const int64_t layer = region.axis == Axis::layer ? region.layer_of(iteration) : 0;
+    for (const Item& item : region.items) {
+      if (const Region* child = item.region()) number(*child);
+      if (const Op* op = item.op()) times_[{op, layer}] = clock_++;
+    }
+  }
+}
+
+int64_t Shadow::time_of(const Op& op, const Binding& binding) const { return times_.at({&op, binding.layer}); }
+
+std::byte* Shadow::begin_of(StorageId storage, int64_t instance) const {
+  return executor_.arena() + executor_.layout().offset_of(storage, instance);
+}
+
+void Shadow::birth(StorageId storage, int64_t instance) {
+  const auto bytes = static_cast<size_t>(executor_.program().storage(storage).bytes);
+  std::memset(begin_of(storage, instance), kPoison, bytes);
+  std::fill_n(begin_of(storage, instance) + align_up(static_cast<int64_t>(bytes), kAlignment), red_zone_, kZone);
+}
+
+void Shadow::note_written(StorageId storage, int64_t instance) {
+  const std::byte* begin = begin_of(storage, instance);
+  const int64_t offset = begin - executor_.arena();
+  for (int64_t i = 0; i < executor_.program().storage(storage).bytes; ++i)
+    if (begin[i] != std::byte{kPoison}) written_[static_cast<size_t>(offset + i)] = true;
+}
+
+void Shadow::death(StorageId storage, int64_t instance) {
+  note_written(storage, instance);
+  const int64_t bytes = executor_.program().storage(storage).bytes;
+  const std::byte* zone = begin_of(storage, instance) + align_up(bytes, kAlignment);
+  ++zones_checked_;
+  zones_touched_ += std::all_of(zone, zone + red_zone_, [](std::byte b) { return b == kZone; }) ? 0 : 1;
+  std::memset(begin_of(storage, instance), kPoison, static_cast<size_t>(bytes));
+}
+
+void Shadow::before(const Op& op, const Binding& binding) {
+  const auto [first, last] = births_.equal_range(time_of(op, binding));
+  for (auto it = first; it != last; ++it) birth(it->second.storage, it->second.instance);
+}
+
+void Shadow::after(const Op& op, const Binding& binding) {
+  const auto [first, last] = deaths_.equal_range(time_of(op, binding));
+  for (auto it = first; it != last; ++it) death(it->second.storage, it->second.instance);
+}
+
+double Shadow::written_share() {
+  for (size_t id = 0; id < executor_.program().storages.size(); ++id) {
+    if (executor_.program().storages[id].lifetime != Lifetime::run) continue;
+    const auto storage = static_cast<StorageId>(id);
+    note_written(storage, 0);
+    const std::byte* zone = begin_of(storage, 0) + align_up(executor_.program().storages[id].bytes, kAlignment);
+    ++zones_checked_;
+    zones_touched_ += std::all_of(zone, zone + red_zone_, [](std::byte b) { return b == kZone; }) ? 0 : 1;
+  }
+  return static_cast<double>(std::count(written_.begin(), written_.end(), true)) / static_cast<double>(written_.size());
+}
+
+}  // namespace snug::testing
