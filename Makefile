@@ -1,8 +1,6 @@
 # The few commands a person needs. Each sets up what is missing (Debian 12) and says so.
 
-PRESET ?= release
-
-.PHONY: build test demo bench fuzz format check clean
+.PHONY: build test demo bench fuzz format clean
 
 build: setup
 	@cmake --preset release >/dev/null

@@ -5,9 +5,9 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 snug=${SNUG:-build/snug}
-steps=${1:-150}
+steps=${1:-100}
 data=${GSM8K:-../shared/data/gsm8k}
-batch=${BATCH:-8} seq=${SEQ:-256} threads=${THREADS:-2}
+batch=${BATCH:-8} seq=${SEQ:-512} threads=${THREADS:-2}
 export OMP_WAIT_POLICY=passive
 
 if [ ! -f "$data/train.jsonl" ] || [ ! -f "$data/test.jsonl" ]; then
@@ -39,6 +39,7 @@ if ! "$snug" train demo/model --data "$work/train.jsonl" --eval-data "$work/test
   exit 1
 fi
 
+grep "lost the end" "$work/train.log" | sed "s/^ */gsm8k: /" || true
 python3 - "$work/out/metrics.jsonl" "$batch" "$seq" "$threads" <<'END'
 import json, sys
 lines = [json.loads(line) for line in open(sys.argv[1])]

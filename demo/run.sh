@@ -7,37 +7,36 @@ cd "$(dirname "$0")/.."
 snug=${SNUG:-build/snug}
 seed=${SEED:-1}
 output=${1:-$(mktemp -d "${TMPDIR:-/tmp}/snug-demo.XXXXXX")}
-budget=64MB
+budget=48MiB
 export OMP_WAIT_POLICY=passive  # threads that wait leave the core to others
 
 if [ -t 1 ]; then bold=$'\033[1m' plain=$'\033[0m'; else bold="" plain=""; fi
 step() { printf '\n%s== %s%s\n' "$bold" "$*" "$plain"; }
+
+narrow() { stdbuf -oL fold -s -w 80; }
 
 mkdir -p "$output"
 python3 demo/make_corpus.py task --rows 3000 --seed "$seed" >"$output/train.jsonl"
 python3 demo/make_corpus.py held-out --rows 300 --seed "$seed" >"$output/held_out.jsonl"
 
 common=(--data "$output/train.jsonl" --eval-data "$output/held_out.jsonl" --batch 8 --seq 128 --threads 2 --memory "$budget")
-lora=(--method lora --lora-r 16 --lora-alpha 32 --lora-target-modules all-linear --gradient-checkpointing true)
+lora=(--method lora --lora-r 16 --lora-alpha 32 --lora-target-modules all-linear)
 
-step "Every weight trained, in $budget? (snug plan --method full)"
+step "Will it fit in $budget? (snug plan)"
 refused=0
-"$snug" plan demo/model "${common[@]}" --method full >"$output/full.txt" || refused=$?
-head -n 2 "$output/full.txt"
+"$snug" plan demo/model "${common[@]}" "${lora[@]}" >"$output/refused.txt" || refused=$?
+head -n 2 "$output/refused.txt" | narrow
 [ "$refused" -eq 3 ] || { echo "demo failed: snug plan answered with exit code $refused instead of 3" >&2; exit 1; }
 
-step "A LoRA adapter, in $budget? (snug plan --method lora)"
+step "With that change? (snug plan --gradient-checkpointing true)"
+lora+=(--gradient-checkpointing true)
 "$snug" plan demo/model "${common[@]}" "${lora[@]}" | sed '/^largest at the peak/,/^$/d'
 "$snug" plan demo/model "${common[@]}" "${lora[@]}" --json >"$output/plan.json"
 
-step "Train it, in exactly that memory (snug train)"
-train=("$snug" train demo/model "${common[@]}" "${lora[@]}" --lr 3e-3 --lr-scheduler-type cosine --warmup-steps 10 --max-steps 400
-  --save-steps 0 --seed "$seed" --output-dir "$output/adapter" --overwrite-output-dir)
-if [ -t 2 ]; then
-  "${train[@]}" >"$output/train.txt"  # one line that moves
-else
-  "${train[@]}" 2>&1 >"$output/train.txt" | awk '!/^step/ || ++steps % 50 == 0 { print; fflush() }'
-fi
+step "Train, in exactly that memory (snug train)"
+"$snug" train demo/model "${common[@]}" "${lora[@]}" --lr 3e-3 --lr-scheduler-type cosine --warmup-steps 10 --max-steps 400 \
+  --save-steps 0 --seed "$seed" --output-dir "$output/adapter" --overwrite-output-dir 2>&1 >"$output/train.txt" |
+  sed -u -E '/^step/ { /^step [0-9]*(00|25|50|75)\//!d; s/  grad norm .*  lr [^ ]+//; }' | narrow
 
 step "What came of it"
 python3 demo/summary.py "$output/adapter" "$output/plan.json" "$output/held_out.jsonl"

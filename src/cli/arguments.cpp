@@ -1,6 +1,7 @@
 #include "cli/arguments.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/error.h"
 #include "recipe/keys.h"
@@ -16,36 +17,33 @@ class Parser {
       : words_(arguments.begin(), arguments.end()), own_(own) {}
 
   Arguments parse() {
-    read_recipe_file();
-    for (next_ = 0; next_ < words_.size();) {
+    while (next_ < words_.size()) {
       const std::string word = words_[next_++];
       if (word.starts_with("--")) {
         flag(word.substr(2));
-      } else if (!is_recipe_file(word)) {
+      } else if (word.ends_with(".yaml") || word.ends_with(".yml")) {
+        if (!recipe_file_.empty()) throw UsageError("one recipe at a time: '" + word + "' is too much");
+        recipe_file_ = word;
+      } else {
         result_.positional.push_back(word);
       }
     }
     if (result_.positional.size() > 1) throw UsageError("one model at a time: '" + result_.positional[1] + "' is too much");
-    if (!result_.positional.empty()) result_.recipe.model = result_.positional.front();
+    apply_all();
     return std::move(result_);
   }
 
  private:
-  static bool is_recipe_file(const std::string& word) { return word.ends_with(".yaml") || word.ends_with(".yml"); }
-
   // The file first, whatever its place: flags change what it says.
-  void read_recipe_file() {
-    bool found = false;
-    for (size_t i = 0; i < words_.size(); ++i) {
-      if (words_[i].starts_with("--") || !is_recipe_file(words_[i])) continue;
-      if (i > 0 && words_[i - 1].starts_with("--") && words_[i - 1].find('=') == std::string::npos) continue;  // a flag's value
-      if (found) throw UsageError("one recipe at a time: '" + words_[i] + "' is too much");
-      found = true;
-      RecipeFile file = read_recipe_yaml(words_[i]);
+  void apply_all() {
+    if (!recipe_file_.empty()) {
+      RecipeFile file = read_recipe_yaml(recipe_file_);
       result_.recipe = std::move(file.recipe);
       result_.keys_set = std::move(file.keys_set);
       result_.passed_over = std::move(file.passed_over);
     }
+    for (const auto& [name, value] : settings_) set_key(name, value);
+    if (!result_.positional.empty()) result_.recipe.model = result_.positional.front();
   }
 
   bool owned(const std::string& name) const { return std::find(own_.begin(), own_.end(), name) != own_.end(); }
@@ -62,38 +60,53 @@ class Parser {
     std::string value;
     if (equals != std::string::npos) {
       value = text.substr(equals + 1);
-    } else if (next_ < words_.size() && wants_next(key, takes_value, words_[next_])) {
+    } else if (next_ < words_.size() && wants_next(key, words_[next_])) {
       value = words_[next_++];
-    } else if (takes_value || (key != nullptr && key->type != KeyType::boolean)) {
+    } else if (takes_value || (key != nullptr && !stands_alone(*key))) {
       throw UsageError("--" + name + " needs a value");
+    } else if (key != nullptr) {
+      value = "true";
     }
     if (takes_value) {
       result_.flags[name] = value;
       return;
     }
-    set_key(name, value);
+    if (key == nullptr) refuse_unknown(name, value);
+    settings_.emplace_back(name, value);
   }
 
-  // A boolean takes the next word only if that word is a boolean's value.
-  static bool wants_next(const Key* key, bool takes_value, const std::string& word) {
-    if (takes_value || (key != nullptr && key->type != KeyType::boolean)) return true;
+  // A boolean, or the one directory that may be left to choose.
+  static bool stands_alone(const Key& key) { return key.type == KeyType::boolean || key.name == "resume_from_checkpoint"; }
+
+  // A flag is nobody's value. A boolean takes the next word only if that word is a boolean's value.
+  static bool wants_next(const Key* key, const std::string& word) {
+    if (word.starts_with("--")) return false;
+    if (key == nullptr || key->type != KeyType::boolean) return true;
     constexpr std::string_view kBooleans[] = {"true", "false", "yes", "no", "1", "0", "True", "False"};
     return std::find(std::begin(kBooleans), std::end(kBooleans), word) != std::end(kBooleans);
   }
 
-  void set_key(const std::string& name, const std::string& value) {
+  // A name that is neither ours nor another trainer's is a slip of the pen, and told before anything else.
+  static void refuse_unknown(const std::string& name, const std::string& value) {
     try {
-      if (apply(result_.recipe, name, value, "--" + name) == Applied::passed_over) result_.passed_over.push_back(name);
+      Recipe unused;
+      apply(unused, name, value, "--" + name);
     } catch (const Error& error) {
       if (!error.problem().starts_with("there is no key")) throw;
       throw UsageError(error.what());
     }
+  }
+
+  void set_key(const std::string& name, const std::string& value) {
+    if (apply(result_.recipe, name, value, "--" + name) == Applied::passed_over) result_.passed_over.push_back(name);
     if (const Key* key = find_key(name)) result_.keys_set.emplace_back(key->name);
   }
 
   std::vector<std::string> words_;
   const std::vector<std::string>& own_;
   size_t next_ = 0;
+  std::string recipe_file_;
+  std::vector<std::pair<std::string, std::string>> settings_;  // recipe keys in the order of the flags
   Arguments result_;
 };
 

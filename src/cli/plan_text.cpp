@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "recipe/bytes.h"
 #include "recipe/keys.h"
@@ -25,10 +26,9 @@ std::string counted(int64_t count, std::string_view noun) {
 }
 
 std::string bar(int64_t bytes, int64_t whole, int width) {
-  const auto cells =
-      static_cast<int>(static_cast<double>(bytes) / static_cast<double>(std::max<int64_t>(1, whole)) * width + 0.5);
+  const int64_t cells = std::llround(static_cast<double>(bytes) / static_cast<double>(std::max<int64_t>(1, whole)) * width);
   std::string text;
-  for (int i = 0; i < cells; ++i) text += "█";
+  for (int64_t i = 0; i < cells; ++i) text += "█";
   return text;
 }
 
@@ -37,7 +37,7 @@ struct Line {
   int64_t bytes;
 };
 
-std::string table(std::vector<Line> lines, int64_t whole, int width) {
+std::string table(const std::vector<Line>& lines, int64_t whole, int width) {
   std::string text;
   for (const Line& line : lines) {
     if (line.bytes == 0) continue;
@@ -51,7 +51,7 @@ std::string breakdown(const Plan& plan, const TextStyle& style) {
   for (int role = 0; role < kRoleCount; ++role)
     lines.push_back({name_of(static_cast<Role>(role)), plan.breakdown[static_cast<size_t>(role)]});
   lines.push_back({"runtime", plan.runtime_bytes});
-  return table(std::move(lines), plan.peak_bytes, style.width);
+  return table(lines, plan.peak_bytes, style.width);
 }
 
 std::string stages(const Plan& plan, const TextStyle& style) {
@@ -59,7 +59,7 @@ std::string stages(const Plan& plan, const TextStyle& style) {
   for (int stage = 0; stage < kStageCount; ++stage)
     if (const auto& peak = plan.stage_peaks[static_cast<size_t>(stage)])
       lines.push_back({name_of(static_cast<Stage>(stage)), *peak});
-  return table(std::move(lines), plan.peak_bytes, style.width);
+  return table(lines, plan.peak_bytes, style.width);
 }
 
 std::string precision_line(const Precision& p) {

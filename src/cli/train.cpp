@@ -1,7 +1,7 @@
 // snug train: do it.
 
 #include <fmt/format.h>
-#include <signal.h>  // NOLINT(modernize-deprecated-headers): sigaction is POSIX's
+#include <signal.h>
 
 #include <atomic>
 #include <cmath>

@@ -39,7 +39,7 @@ Sequence next_sequence(std::string_view text) {
 }
 
 struct Free {
-  void operator()(utf8proc_uint8_t* memory) const { std::free(memory); }
+  void operator()(utf8proc_uint8_t* memory) const { std::free(memory); }  // NOLINT(cppcoreguidelines-*): malloc is its own
 };
 
 }  // namespace

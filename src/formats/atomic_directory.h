@@ -26,9 +26,9 @@ class AtomicDirectory {
   bool committed_ = false;
 };
 
-// Removes "*.tmp-PID" files and directories in `parent`: what runs that were killed left behind. For a caller that holds the lock
-// of the place, since a number tells little of a process: it may be a zombie's, another machine's, or in a new container our own.
-// Returns how many. Failures are passed over.
+// Removes "*.tmp-PID" files and directories in `parent`: what runs that were killed left behind. For a caller that holds the
+// lock of the place, since a number tells little of a process: it may be a zombie's, another machine's, or in a new
+// container our own. Returns how many. Failures are passed over.
 int64_t remove_temporaries(const std::filesystem::path& parent);
 
 }  // namespace snug

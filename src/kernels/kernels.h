@@ -261,7 +261,7 @@ struct AdamW {
   float* first_moment = nullptr;
   float* second_moment = nullptr;
   int64_t elements = 0;
-  float beta1 = 0, beta2 = 0, epsilon = 0, weight_decay = 0;
+  double beta1 = 0, beta2 = 0, epsilon = 0, weight_decay = 0;
   const Scalars* scalars = nullptr;
   Cut cut;
 };

@@ -345,11 +345,12 @@ std::string read_text(const std::filesystem::path& path) {
   if (!std::filesystem::is_regular_file(status)) throw Error("this is not a file", path.string());
   std::ifstream stream(path, std::ios::binary);
   if (!stream) throw Error("the file cannot be opened", path.string(), "check its permissions");
-  std::string text(static_cast<size_t>(kLargestConfigBytes) + 1, '\0');
+  const auto bytes = static_cast<int64_t>(std::filesystem::file_size(path, error));
+  if (error || bytes > kLargestConfigBytes) throw Error("the file is larger than 16 MiB", path.string());
+  std::string text(static_cast<size_t>(bytes), '\0');
   stream.read(text.data(), static_cast<std::streamsize>(text.size()));
   if (stream.bad()) throw Error("the file cannot be read", path.string());
   text.resize(static_cast<size_t>(stream.gcount()));
-  if (static_cast<int64_t>(text.size()) > kLargestConfigBytes) throw Error("the file is larger than 16 MiB", path.string());
   return text;
 }
 

@@ -27,9 +27,9 @@ std::vector<Candidate> candidates(const Plan& plan) {
     const bool some_recomputed = now.gradient_checkpointing;
     add(some_recomputed ? "checkpoint_layers" : "gradient_checkpointing", some_recomputed ? "all" : "true",
         "same result, slower by about a third", [](Recipe& r) {
-      r.gradient_checkpointing = true;
-      r.checkpoint_layers.clear();
-    });
+          r.gradient_checkpointing = true;
+          r.checkpoint_layers.clear();
+        });
   }
   for (int64_t batch = now.batch / 2; batch >= 1; batch /= 2) {
     const int64_t accumulation = (now.batch * now.accumulation + batch - 1) / batch;

@@ -55,9 +55,10 @@ Target this_cpu(int64_t threads) {
   target.threads = threads > 0 ? static_cast<int32_t>(std::min<int64_t>(threads, 4096)) : usable_cores();
   target.page_bytes = sysconf(_SC_PAGESIZE);
   target.memory_bytes = std::max<int64_t>(0, meminfo("MemAvailable"));
-  if (const int64_t headroom = cgroup_headroom(); headroom >= 0) target.memory_bytes = std::min(target.memory_bytes, headroom);
-  // Measured as VmHWM less the arena over the recipes of tests/cli/plan_run_test.cpp (Debian 12, oneDNN 2.6.3): 12 to 15 MiB in all.
-  // Which pages of the libraries are resident depends a little on the page cache, so some MiB are kept for that.
+  if (const int64_t headroom = cgroup_headroom(); headroom >= 0)
+    target.memory_bytes = std::min(target.memory_bytes, headroom);
+  // Measured as VmHWM less the arena over the recipes of tests/cli/plan_run_test.cpp (Debian 12, oneDNN 2.6.3): 12 to 15 MiB
+  // in all. Which pages of the libraries are resident depends a little on the page cache, so some MiB are kept for that.
   target.runtime_bytes = int64_t{15} << 20;
   target.runtime_bytes_per_thread = int64_t{128} << 10;
   target.runtime_bytes_per_product = int64_t{96} << 10;

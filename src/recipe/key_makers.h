@@ -110,7 +110,7 @@ template <class Value>
 struct Choice {
   std::string_view word;
   Value value;
-  std::string_view refusal = "";  // known elsewhere, but not supported
+  std::string_view refusal;  // known elsewhere, but not supported
 };
 
 template <class Value, class Field>

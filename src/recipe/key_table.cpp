@@ -9,7 +9,7 @@ namespace snug {
 
 namespace {
 
-using namespace keys;
+using namespace keys;  // NOLINT(google-build-using-namespace): the table speaks the makers' language
 
 constexpr int64_t kMostTokens = std::numeric_limits<int32_t>::max();
 constexpr int64_t kMostSteps = int64_t{1} << 53;
@@ -204,7 +204,7 @@ Key torch_dtype() {
 
 }  // namespace
 
-std::vector<Key> make_key_table() {
+std::vector<Key> make_key_table() {  // NOLINT(readability-function-size): a table
   constexpr std::string_view kNoOptimizer = "not supported yet";
   const Integers count = {1, kMostTokens, "at least 1"};
   return {
@@ -296,8 +296,7 @@ std::vector<Key> make_key_table() {
       warmup_steps(),
       number("warmup_ratio", {}, "Share of all steps over which the learning rate rises.", {0.0, 1.0, "from 0 to 1"},
              &Recipe::warmup_ratio),
-      choice<LossNormalization>("loss_normalization", {}, "What a window's summed loss is divided by.",
-                                "targets|unshifted",
+      choice<LossNormalization>("loss_normalization", {}, "What a window's summed loss is divided by.", "targets|unshifted",
                                 {{"huggingface", LossNormalization::targets},
                                  {"targets", LossNormalization::targets},
                                  {"unshifted", LossNormalization::unshifted}},

@@ -1,6 +1,6 @@
 #pragma once
-// Recipe: what the user asks for, under the keys of the Hugging Face world. Plain data; `keys.h` gives every key its name, type,
-// default and sentence, and is the one place where a key is added. It knows nothing of models, programs or files.
+// Recipe: what the user asks for, under the keys of the Hugging Face world. Plain data; `keys.h` gives every key its name,
+// type, default and sentence, and is the one place where a key is added. It knows nothing of models, programs or files.
 
 #include <cstdint>
 #include <optional>
@@ -13,21 +13,21 @@ namespace snug {
 
 enum class Method : uint8_t { full, lora };
 enum class Schedule : uint8_t { constant, linear, cosine };
-// What the summed loss of an accumulation window is divided by. `targets`: tokens that are really predicted, as Hugging Face's
-// Trainer counts them today (labels after the shift). `unshifted`: labels that are not ignored, counted before the shift, as Trainer
-// did before version 5: a row whose first token is a label counts one target more than it has.
+// What the summed loss of an accumulation window is divided by. `targets`: tokens that are really predicted, as Hugging
+// Face's Trainer counts them today (labels after the shift). `unshifted`: labels that are not ignored, counted before the
+// shift, as Trainer did before version 5: a row whose first token is a label counts one target more than it has.
 enum class LossNormalization : uint8_t { targets, unshifted };
 
 // Every dtype that a step uses.
 struct Precision {
-  DType weights = DType::f32;        // frozen and trained weights as the products read them
-  DType master = DType::f32;         // copy that the optimizer updates; equal to `weights` means none is kept
-  DType compute = DType::f32;        // arithmetic of products and rows
-  DType activations = DType::f32;    // what forward saves for backward
-  DType gradients = DType::f32;      // flat gradient buffers
-  DType accumulation = DType::f32;   // sums inside products
-  DType optimizer = DType::f32;      // moments
-  DType reduction = DType::f32;      // sums over ranks
+  DType weights = DType::f32;       // frozen and trained weights as the products read them
+  DType master = DType::f32;        // copy that the optimizer updates; equal to `weights` means none is kept
+  DType compute = DType::f32;       // arithmetic of products and rows
+  DType activations = DType::f32;   // what forward saves for backward
+  DType gradients = DType::f32;     // flat gradient buffers
+  DType accumulation = DType::f32;  // sums inside products
+  DType optimizer = DType::f32;     // moments
+  DType reduction = DType::f32;     // sums over ranks
 };
 
 struct Lora {
@@ -39,10 +39,10 @@ struct Lora {
 };
 
 struct Recipe {
-  std::string model;       // directory, config.json or catalogue name
-  std::string data;        // JSONL, empty for a plan without data
-  std::string eval_data;   // JSONL, empty for none
-  std::string adapter;     // PEFT adapter directory to start from, empty for a fresh one
+  std::string model;      // directory, config.json or catalogue name
+  std::string data;       // JSONL, empty for a plan without data
+  std::string eval_data;  // JSONL, empty for none
+  std::string adapter;    // PEFT adapter directory to start from, empty for a fresh one
   std::string output_dir = "snug-out";
 
   Method method = Method::lora;
@@ -51,9 +51,9 @@ struct Recipe {
   bool fp16 = false;
   std::optional<bool> master_weights;  // full fine-tuning in bf16: fp32 copy of the weights (default true)
 
-  int64_t batch = 1;          // per_device_train_batch_size, sequences
-  int64_t accumulation = 1;   // gradient_accumulation_steps
-  int64_t seq_len = 0;        // max_length, tokens; 0: min(1024, the model's)
+  int64_t batch = 1;         // per_device_train_batch_size, sequences
+  int64_t accumulation = 1;  // gradient_accumulation_steps
+  int64_t seq_len = 0;       // max_length, tokens; 0: min(1024, the model's)
   bool packing = true;
   bool shuffle = true;
   bool completion_only_loss = true;  // prompt/completion rows: loss on the completion alone
@@ -74,9 +74,9 @@ struct Recipe {
 
   int64_t max_steps = -1;  // -1: num_train_epochs decides
   double num_train_epochs = 3.0;
-  int64_t save_steps = 500;    // 0: only at the end
+  int64_t save_steps = 500;  // 0: only at the end
   int64_t logging_steps = 1;
-  int64_t eval_steps = 0;      // 0: before the first step and after the last
+  int64_t eval_steps = 0;              // 0: before the first step and after the last
   std::string resume_from_checkpoint;  // "", "true" or a checkpoint directory
   bool overwrite_output_dir = false;
   uint64_t seed = 42;

@@ -244,10 +244,10 @@ class Call {
                     .first_moment = floats(Slot::first_moment),
                     .second_moment = floats(Slot::second_moment),
                     .elements = tensor(Slot::parameter).elements(),
-                    .beta1 = static_cast<float>(a.beta1),
-                    .beta2 = static_cast<float>(a.beta2),
-                    .epsilon = static_cast<float>(a.epsilon),
-                    .weight_decay = static_cast<float>(a.weight_decay),
+                    .beta1 = a.beta1,
+                    .beta2 = a.beta2,
+                    .epsilon = a.epsilon,
+                    .weight_decay = a.weight_decay,
                     .scalars = scalars(),
                     .cut = cut()});
   }

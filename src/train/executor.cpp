@@ -16,9 +16,7 @@ Executor::Executor(const Program& program, const Layout& layout)
   for_each_op(program.root, [&](const Op& op, const Region&) { prepare(op, binding); });
 }
 
-double& Executor::scalar(Scalar scalar) {
-  return elements<double>(program_.interface.scalars)[static_cast<size_t>(scalar)];
-}
+double& Executor::scalar(Scalar scalar) { return elements<double>(program_.interface.scalars)[static_cast<size_t>(scalar)]; }
 
 void Executor::clear(StorageId storage) {
   std::memset(arena_.data() + layout_.offset_of(storage, 0), 0, static_cast<size_t>(program_.storage(storage).bytes));

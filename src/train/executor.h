@@ -1,6 +1,6 @@
 #pragma once
-// The executor: walks a Program's regions in order and runs their ops in the arena. Host ops (load, batch, save) go to whoever
-// drives it. It owns no policy: the loop decides which region runs when.
+// The executor: walks a Program's regions in order and runs their ops in the arena. Host ops (load, batch, save) go to
+// whoever drives it. It owns no policy: the loop decides which region runs when.
 
 #include <span>
 

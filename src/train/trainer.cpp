@@ -77,7 +77,7 @@ class Run final : public Host {
   // A directory that holds a run is resumed or overwritten on purpose only.
   std::optional<fs::path> choose_start() {
     remove_temporaries(output_);
-    const std::optional<fs::path> newest = newest_checkpoint(output_);
+    std::optional<fs::path> newest = newest_checkpoint(output_);
     const std::string& wish = recipe_.resume_from_checkpoint;
     if (!wish.empty() && wish != "true" && wish != "false") return wish;
     if (wish == "true") return newest;
@@ -92,14 +92,21 @@ class Run final : public Host {
   }
 
   LoaderOptions loader_options(bool shuffle, int64_t accumulation) const {
-    return {.batch = recipe_.batch, .accumulation = accumulation, .seq_len = plan_.program.seq_len, .shuffle = shuffle,
-            .seed = recipe_.seed, .normalization = recipe_.loss_normalization,
+    return {.batch = recipe_.batch,
+            .accumulation = accumulation,
+            .seq_len = plan_.program.seq_len,
+            .shuffle = shuffle,
+            .seed = recipe_.seed,
+            .normalization = recipe_.loss_normalization,
             .pad_token = static_cast<int32_t>(std::max<int64_t>(0, plan_.model.pad_token_id))};
   }
 
   DatasetSummary prepare(const std::string& file, const char* name) {
-    DatasetRequest request{.data = file, .directory = output_ / "dataset" / name, .seq_len = plan_.program.seq_len,
-                           .packing = recipe_.packing, .completion_only_loss = recipe_.completion_only_loss,
+    DatasetRequest request{.data = file,
+                           .directory = output_ / "dataset" / name,
+                           .seq_len = plan_.program.seq_len,
+                           .packing = recipe_.packing,
+                           .completion_only_loss = recipe_.completion_only_loss,
                            .vocab_size = plan_.model.vocab_size};
     remove_temporaries(request.directory);
     if (plan_.model.eos_token_id >= 0) request.eos_id = static_cast<int32_t>(plan_.model.eos_token_id);
@@ -157,7 +164,8 @@ class Run final : public Host {
     executor_->scalar(Scalar::learning_rate) = rate;
     executor_->scalar(Scalar::step) = static_cast<double>(done_ + 1);
     executor_->scalar(Scalar::loss_scale) = 1.0;
-    executor_->scalar(Scalar::inverse_labels) = window_.label_count > 0 ? 1.0 / static_cast<double>(window_.label_count) : 0.0;
+    executor_->scalar(Scalar::inverse_labels) =
+        window_.label_count > 0 ? 1.0 / static_cast<double>(window_.label_count) : 0.0;
     executor_->scalar(Scalar::loss_sum) = 0.0;
     executor_->scalar(Scalar::square_sum) = 0.0;
   }
@@ -186,13 +194,20 @@ class Run final : public Host {
   void report(double rate, double tokens_per_second) {
     const double loss = executor_->scalar(Scalar::loss_sum);
     const ProcessMemory memory = process_memory();
-    StepReport report{.metrics = {.step = done_, .loss = loss, .gradient_norm = executor_->scalar(Scalar::gradient_norm),
-                                  .learning_rate = rate, .tokens_per_second = tokens_per_second, .memory_bytes = memory.resident_bytes},
-                      .total_steps = total_steps_, .planned_peak_bytes = plan_.peak_bytes, .measured_peak_bytes = memory.peak_bytes};
+    StepReport report{.metrics = {.step = done_,
+                                  .loss = loss,
+                                  .gradient_norm = executor_->scalar(Scalar::gradient_norm),
+                                  .learning_rate = rate,
+                                  .tokens_per_second = tokens_per_second,
+                                  .memory_bytes = memory.resident_bytes},
+                      .total_steps = total_steps_,
+                      .planned_peak_bytes = plan_.peak_bytes,
+                      .measured_peak_bytes = memory.peak_bytes};
     const auto passed = static_cast<double>(done_ - first_step_);
     report.seconds_left = seconds_since(start_) / passed * static_cast<double>(total_steps_ - done_);
     loss_sum_ += loss;
-    if (recipe_.logging_steps > 0 && (done_ % recipe_.logging_steps == 0 || done_ == total_steps_)) metrics_->write(report.metrics);
+    if (recipe_.logging_steps > 0 && (done_ % recipe_.logging_steps == 0 || done_ == total_steps_))
+      metrics_->write(report.metrics);
     reporter_.stepped(report);
     if (!std::isfinite(loss) || executor_->scalar(Scalar::skip) != 0.0)
       throw Error("the loss is not a number in step " + std::to_string(done_), output_.string(),
@@ -215,13 +230,16 @@ class Run final : public Host {
       window_ = eval_->window(i);
       executor_->run(plan_.program.region("evaluate"), *this);
       const auto n = static_cast<size_t>(executor_->scalar(Scalar::target_count));
-      counts.add(executor_->elements<int32_t>(io.predictions).first(n), executor_->elements<int32_t>(io.target_rows).first(n),
+      counts.add(executor_->elements<int32_t>(io.predictions).first(n),
+                 executor_->elements<int32_t>(io.target_rows).first(n),
                  executor_->elements<int32_t>(io.target_tokens).first(n), executor_->elements<int32_t>(io.document_start),
                  plan_.program.seq_len);
     }
     tokens_ = tokens;  // evaluation is not training speed
-    const EvaluationMetrics metrics{.step = done_, .loss = executor_->scalar(Scalar::loss_sum),
-                                    .token_accuracy = counts.token_accuracy(), .exact = counts.exact(),
+    const EvaluationMetrics metrics{.step = done_,
+                                    .loss = executor_->scalar(Scalar::loss_sum),
+                                    .token_accuracy = counts.token_accuracy(),
+                                    .exact = counts.exact(),
                                     .documents = counts.documents()};
     metrics_->write(metrics);
     reporter_.evaluated(metrics);
@@ -243,7 +261,9 @@ class Run final : public Host {
 
   RunSummary summary() {
     const auto steps = static_cast<double>(std::max<int64_t>(1, done_ - first_step_));
-    const RunSummary result{.planned_peak_bytes = plan_.peak_bytes, .measured_peak_bytes = process_memory().peak_bytes, .steps = done_,
+    const RunSummary result{.planned_peak_bytes = plan_.peak_bytes,
+                            .measured_peak_bytes = process_memory().peak_bytes,
+                            .steps = done_,
                             .train_loss = loss_sum_ / steps,
                             .tokens_per_second = static_cast<double>(tokens_) / std::max(1e-9, seconds_since(start_))};
     metrics_->write(result);
@@ -269,6 +289,8 @@ class Run final : public Host {
 
 }  // namespace
 
-RunSummary train(const Plan& plan, Reporter& reporter, const std::atomic<int>& stop) { return Run(plan, reporter, stop).go(); }
+RunSummary train(const Plan& plan, Reporter& reporter, const std::atomic<int>& stop) {
+  return Run(plan, reporter, stop).go();
+}
 
 }  // namespace snug

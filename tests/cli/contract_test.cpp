@@ -76,6 +76,27 @@ TEST(Calls, usage_mistakes_exit_2_and_name_what_is_near) {
   EXPECT_TRUE(refused(run_program({"init"}), 2, {"which model?"}));
 }
 
+TEST(Calls, flags_and_a_recipe_may_stand_in_any_order_and_flags_win) {
+  const Workspace work;
+  put(work / "recipe.yaml", "model: " + work.outline().string() + "\nmethod: full\nmax_length: 64\n");
+  const std::string recipe = (work / "recipe.yaml").string();
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"plan", recipe, "--json", "--bf16", "--seq", "32"}, {"plan", "--json", "--seq", "32", "--bf16", recipe},
+        {"plan", "--seq=32", "--bf16", "true", "--json", recipe}, {"plan", "--seq", "32", "--bf16", recipe, "--json"}}) {
+    const ProcessResult result = run_program(words);
+    ASSERT_EQ(result.exit_code, 0) << result.error;
+    const Json set = Json::parse(result.output)["recipe"];
+    EXPECT_EQ(set["method"], "full");
+    EXPECT_EQ(set["max_length"], "32");
+    EXPECT_EQ(set["bf16"], "true");
+  }
+  const ProcessResult foreign = run_program({"plan", recipe, "--report-to", "wandb", "--do-train"});
+  EXPECT_EQ(foreign.exit_code, 0) << foreign.error;
+  EXPECT_EQ(complaints(foreign), (std::vector<std::string>{"snug: report-to has no effect here", "snug: do-train has no effect here"}));
+  EXPECT_TRUE(refused(run_program({"plan", recipe, recipe}), 2, {"one recipe"}));
+  EXPECT_TRUE(refused(run_program({"plan", recipe, "--seq", "--bf16"}), 2, {"--seq needs a value"}));
+}
+
 TEST(Calls, bad_values_exit_1_and_name_the_key) {
   const Workspace work;
   const std::string model = work.model().string();

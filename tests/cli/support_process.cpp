@@ -48,6 +48,7 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
 [[noreturn]] void become(const ProcessOptions& options, char* const* arguments, char* const* environment, int output, int error) {
   dup2(output, STDOUT_FILENO);
   dup2(error, STDERR_FILENO);
+  signal(SIGXFSZ, SIG_IGN);  // a file at its limit is an error of write, as a full disk is
   for (const auto& [resource, value] : options.limits) {
     const rlimit limit{value, value};
     setrlimit(static_cast<__rlimit_resource>(resource), &limit);

@@ -26,12 +26,12 @@ AdamWStep step_of(const AdamW& op) {
   const double beta1 = op.beta1, beta2 = op.beta2;
   return {.gradient_factor = static_cast<float>(scalar(Scalar::clip_factor)),
           .decay = static_cast<float>(1.0 - learning_rate * op.weight_decay),
-          .beta1 = op.beta1,
-          .beta2 = op.beta2,
+          .beta1 = static_cast<float>(beta1),
+          .beta2 = static_cast<float>(beta2),
           .fresh1 = static_cast<float>(1.0 - beta1),
           .fresh2 = static_cast<float>(1.0 - beta2),
           .inverse_root_bias2 = static_cast<float>(1.0 / std::sqrt(1.0 - std::pow(beta2, step))),
-          .epsilon = op.epsilon,
+          .epsilon = static_cast<float>(op.epsilon),
           .step_size = static_cast<float>(learning_rate / (1.0 - std::pow(beta1, step)))};
 }
 

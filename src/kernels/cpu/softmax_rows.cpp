@@ -4,6 +4,8 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/softmax_rows.cpp"
+#include "kernels/cpu/highway_targets.h"
+
 #include "hwy/foreach_target.h"  // IWYU pragma: keep
 
 #include "hwy/contrib/math/math-inl.h"

@@ -9,7 +9,8 @@ void add_evaluation(Program& program) {
   const Region& micro_batch = program.region("micro_batch");
   for_each_op(micro_batch, [&](const Op& op, const Region&) {
     for (const Operand& operand : op.operands)
-      if (operand.access == Access::write && program.storage(program.tensor(operand.tensor).storage).lifetime == Lifetime::computed)
+      if (operand.access == Access::write &&
+          program.storage(program.tensor(operand.tensor).storage).lifetime == Lifetime::computed)
         written.insert(program.tensor(operand.tensor).storage);
   });
 
@@ -36,7 +37,8 @@ void add_evaluation(Program& program) {
   // The residual stream is one buffer here: each block adds to it in place.
   Interface& io = program.evaluation;
   io = program.interface;
-  for (TensorId* id : {&io.tokens, &io.positions, &io.document_start, &io.target_rows, &io.target_tokens}) *id = clones.of(*id);
+  for (TensorId* id : {&io.tokens, &io.positions, &io.document_start, &io.target_rows, &io.target_tokens})
+    *id = clones.of(*id);
   const int64_t rows = program.batch * program.seq_len;
   io.predictions = program.make("predictions", DType::i32, {rows}, Role::batch, Lifetime::run);
   Op& loss = *evaluate.items.back().region()->items.back().op();
