@@ -41,9 +41,10 @@ struct Workspace {
 using snug::kScalarCount;
 using snug::kSquareSumBlock;
 using snug::Scalar;
-using Scalars = double;               // pointer to kScalarCount of them
+using Scalars = double;  // pointer to kScalarCount of them
 
-// ---- Products -------------------------------------------------------------------------------------------------------------
+// ---- Products
+// -------------------------------------------------------------------------------------------------------------
 
 // c[m, n] (+)= scale * op(a)[m, k] op(b)[k, n].
 // a is [m, k], or [k, m] if transpose_a; b is [k, n], or [n, k] if transpose_b. f32 or bf16 each.
@@ -63,7 +64,8 @@ void matmul(const Matmul& op);
 // Throws Error if the backend cannot work within workspace.bytes.
 void prepare(const Matmul& op);
 
-// ---- Rows -----------------------------------------------------------------------------------------------------------------
+// ---- Rows
+// -----------------------------------------------------------------------------------------------------------------
 
 // out[i, :] = table[ids[i], :].
 struct Embedding {
@@ -163,12 +165,13 @@ struct Add {
 };
 void add(const Add& op);
 
-// ---- Attention ------------------------------------------------------------------------------------------------------------
+// ---- Attention
+// ------------------------------------------------------------------------------------------------------------
 
-// Causal attention within documents: token t sees tokens document_start[t]..t of its own sequence. Grouped queries: head h reads
-// key/value head h / (H/K). Blocks of cut.rows queries by cut.cols keys with running softmax (Dao et al., FlashAttention,
-// 2022); no T x T matrix. lse[b, h, t] = log sum exp of the scaled scores.
-// workspace: attention_workspace(...) as the op's rule states it, one part for each thread.
+// Causal attention within documents: token t sees tokens document_start[t]..t of its own sequence. Grouped queries: head h
+// reads key/value head h / (H/K). Blocks of cut.rows queries by cut.cols keys with running softmax (Dao et al.,
+// FlashAttention, 2022); no T x T matrix. lse[b, h, t] = log sum exp of the scaled scores. workspace:
+// attention_workspace(...) as the op's rule states it, one part for each thread.
 struct Attention {
   In q, k, v;                               // [B, T, H, D], [B, T, K, D], [B, T, K, D]
   const int32_t* document_start = nullptr;  // [B, T], index within the sequence
@@ -197,13 +200,14 @@ struct AttentionBackward {
 };
 void attention_backward(const AttentionBackward& op);
 
-// ---- Loss -----------------------------------------------------------------------------------------------------------------
+// ---- Loss
+// -----------------------------------------------------------------------------------------------------------------
 
 // Output head and cross entropy in one op; the logits exist for cut.rows targets at a time, in panels of cut.cols vocabulary
 // entries. For each of the first scalars[target_count] target rows i:  logits = hidden[i] weight^T + low[i] low_weight^T,
 // loss = lse(logits) - logits[target]. scalars[loss_sum] += loss_scale-free sum * scalars[inverse_labels].
-// Training (d_hidden not null): d_logits = (softmax - onehot) * inverse_labels; d_hidden is written for every row (zero where
-// nothing is predicted); d_weight, d_low_weight are added to (null where frozen); d_low is written like d_hidden.
+// Training (d_hidden not null): d_logits = (softmax - onehot) * inverse_labels; d_hidden is written for every row (zero
+// where nothing is predicted); d_weight, d_low_weight are added to (null where frozen); d_low is written like d_hidden.
 // Evaluation: predictions[j] = argmax of target j's logits, where predictions is not null.
 struct HeadLoss {
   In hidden;                               // [M, C]
@@ -212,10 +216,10 @@ struct HeadLoss {
   const int32_t* target_rows = nullptr;    // [M], ascending
   const int32_t* target_tokens = nullptr;  // [M]
   Scalars* scalars = nullptr;
-  float* d_hidden = nullptr;      // [M, C]
-  float* d_weight = nullptr;      // [V, C]
-  float* d_low = nullptr;         // [M, R]
-  float* d_low_weight = nullptr;  // [V, R]
+  float* d_hidden = nullptr;       // [M, C]
+  float* d_weight = nullptr;       // [V, C]
+  float* d_low = nullptr;          // [M, R]
+  float* d_low_weight = nullptr;   // [V, R]
   int32_t* predictions = nullptr;  // [M]
   int64_t rows = 0, cols = 0, vocabulary = 0, rank = 0;
   Workspace workspace;
@@ -224,7 +228,8 @@ struct HeadLoss {
 void head_loss(const HeadLoss& op);
 void prepare(const HeadLoss& op);
 
-// ---- Optimizer ------------------------------------------------------------------------------------------------------------
+// ---- Optimizer
+// ------------------------------------------------------------------------------------------------------------
 
 // data[0, elements) = 0.
 struct Zero {
@@ -245,18 +250,19 @@ struct SquareSum {
 };
 void square_sum(const SquareSum& op);
 
-// gradient_norm = sqrt(square_sum); clip_factor as torch.nn.utils.clip_grad_norm_ (max_norm <= 0: 1); skip = norm not finite.
+// gradient_norm = sqrt(square_sum); clip_factor as torch.nn.utils.clip_grad_norm_ (max_norm <= 0: 1); skip = norm not
+// finite.
 struct ClipFactor {
   Scalars* scalars = nullptr;
   float max_norm = 0;
 };
 void clip_factor(const ClipFactor& op);
 
-// AdamW as torch.optim.AdamW (Loshchilov & Hutter 2019): decay first, then the bias-corrected step; gradient times clip_factor.
-// With a master copy the update happens there and parameter receives its rounding.
+// AdamW as torch.optim.AdamW (Loshchilov & Hutter 2019): decay first, then the bias-corrected step; gradient times
+// clip_factor. With a master copy the update happens there and parameter receives its rounding.
 struct AdamW {
-  Out parameter;              // [n]
-  float* master = nullptr;    // [n] or null
+  Out parameter;            // [n]
+  float* master = nullptr;  // [n] or null
   const float* gradient = nullptr;
   float* first_moment = nullptr;
   float* second_moment = nullptr;
@@ -267,7 +273,8 @@ struct AdamW {
 };
 void adamw(const AdamW& op);
 
-// ---- The backend itself ---------------------------------------------------------------------------------------------------
+// ---- The backend itself
+// ---------------------------------------------------------------------------------------------------
 
 // Starts the threads that ops will use, with their stacks; call once before memory is counted.
 void start_threads(int32_t threads);

@@ -34,7 +34,8 @@ Counted read_count(const fs::path& file) {
 
 ProcessOptions preloaded(const fs::path& file, size_t least_bytes) {
   ProcessOptions options;
-  options.environment = {{"LD_PRELOAD", SNUG_COUNT_ALLOCATIONS}, {"SNUG_COUNT_FILE", file.string()},
+  options.environment = {{"LD_PRELOAD", SNUG_COUNT_ALLOCATIONS},
+                         {"SNUG_COUNT_FILE", file.string()},
                          {"SNUG_COUNT_FROM", std::to_string(least_bytes)}};
   return options;
 }
@@ -63,24 +64,24 @@ TEST_P(Steps, nothing_large_is_allocated_between_the_first_and_the_last) {
   EXPECT_EQ(counted.requests, 0) << "the largest has " << counted.largest << " bytes\n" << counted.kinds;
 }
 
-INSTANTIATE_TEST_SUITE_P(of, Steps,
-                         ::testing::Values(Case{"full", {"--method", "full"}}, Case{"lora", {"--method", "lora"}},
-                                           Case{"lora_all_linear", {"--method", "lora", "--lora-target-modules", "all-linear"}},
-                                           Case{"full_bf16", {"--method", "full", "--bf16"}},
-                                           Case{"lora_bf16", {"--method", "lora", "--bf16"}},
-                                           Case{"full_recomputed", {"--method", "full", "--gradient-checkpointing"}},
-                                           Case{"lora_bf16_some_recomputed",
-                                                {"--method", "lora", "--bf16", "--gradient-checkpointing", "--checkpoint-layers", "1"}},
-                                           Case{"full_on_one_thread", {"--method", "full", "--threads", "1"}}),
-                         [](const auto& test) { return test.param.name; });
+INSTANTIATE_TEST_SUITE_P(
+    of, Steps,
+    ::testing::Values(Case{"full", {"--method", "full"}}, Case{"lora", {"--method", "lora"}},
+                      Case{"lora_all_linear", {"--method", "lora", "--lora-target-modules", "all-linear"}},
+                      Case{"full_bf16", {"--method", "full", "--bf16"}}, Case{"lora_bf16", {"--method", "lora", "--bf16"}},
+                      Case{"full_recomputed", {"--method", "full", "--gradient-checkpointing"}},
+                      Case{"lora_bf16_some_recomputed",
+                           {"--method", "lora", "--bf16", "--gradient-checkpointing", "--checkpoint-layers", "1"}},
+                      Case{"full_on_one_thread", {"--method", "full", "--threads", "1"}}),
+    [](const auto& test) { return test.param.name; });
 
 TEST(StepsEvaluated, nothing_large_is_allocated_by_evaluations_during_training) {
   if (sanitized()) GTEST_SKIP() << "a sanitizer has an allocator of its own";
   const Workspace work({{"hidden_size", 160}, {"intermediate_size", 416}, {"vocab_size", 20011}});
   for (const char* method : {"full", "lora"}) {
     const ProcessResult run = run_program(
-        work.train(work / method, {"--method", method, "--seq", "128", "--batch", "2", "--accum", "2", "--max-steps", "3", "--save-steps",
-                                   "0", "--eval-steps", "1", "--eval-data", work.data().string()}),
+        work.train(work / method, {"--method", method, "--seq", "128", "--batch", "2", "--accum", "2", "--max-steps", "3",
+                                   "--save-steps", "0", "--eval-steps", "1", "--eval-data", work.data().string()}),
         preloaded(work / "count", kLarge));
     ASSERT_EQ(run.exit_code, 0) << run.error;
     const Counted counted = read_count(work / "count");
@@ -114,7 +115,9 @@ TEST(Counter, sees_every_way_to_allocate) {
 // The program that `sees_every_way_to_allocate` runs with the library preloaded.
 TEST(Control, DISABLED_allocates_in_every_way) {
   constexpr char kLine[] = "{\"step\": 1}\n";
-  const auto line = [&] { ASSERT_EQ(::write(STDERR_FILENO, kLine, sizeof kLine - 1), static_cast<ssize_t>(sizeof kLine - 1)); };
+  const auto line = [&] {
+    ASSERT_EQ(::write(STDERR_FILENO, kLine, sizeof kLine - 1), static_cast<ssize_t>(sizeof kLine - 1));
+  };
   static void* volatile kept[8];  // volatile: a compiler may leave out what nobody looks at
   line();
   kept[0] = std::malloc(kLarge);
@@ -125,13 +128,13 @@ TEST(Control, DISABLED_allocates_in_every_way) {
   ASSERT_EQ(posix_memalign(&block, 64, kLarge + 4), 0);
   kept[4] = block;
   kept[5] = ::operator new(kLarge + 5);
-  kept[6] = ::operator new(kLarge, std::align_val_t{64});
+  kept[6] = ::operator new (kLarge, std::align_val_t{64});
   kept[7] = mmap(nullptr, kLarge + 7, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   void* volatile small = std::malloc(kLarge - 1);
   line();
   std::free(small);
   munmap(kept[7], kLarge + 7);
-  ::operator delete(kept[6], std::align_val_t{64});
+  ::operator delete (kept[6], std::align_val_t{64});
   ::operator delete(kept[5]);
   for (int i = 0; i < 5; ++i) std::free(kept[i]);
 }

@@ -47,7 +47,8 @@ TEST_P(Budget, one_mebibyte_too_little_is_refused_unloaded_and_the_advice_fits) 
   EXPECT_EQ(json.exit_code, 3);
   EXPECT_FALSE(Json::parse(json.output)["fits"].get<bool>());
 
-  const std::vector<std::string> train = {"train", model, "--data", work.data().string(), "--output-dir", (work / "out").string()};
+  const std::vector<std::string> train = {
+      "train", model, "--data", work.data().string(), "--output-dir", (work / "out").string()};
   const ProcessResult refused = run_program(joined(joined(train, keys), budget));
   EXPECT_EQ(refused.exit_code, 3) << refused.error;
   EXPECT_EQ(refused.output, "");
@@ -64,11 +65,15 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(
         Case{"full", {"--method", "full", "--seq", "256", "--batch", "4"}},
         Case{"full_recomputed", {"--method", "full", "--seq", "256", "--batch", "8", "--gradient-checkpointing"}},
-        Case{"full_recomputed_one_sequence", {"--method", "full", "--seq", "256", "--batch", "1", "--gradient-checkpointing"}},
-        Case{"full_bf16_recomputed_one_sequence", {"--method", "full", "--bf16", "--seq", "256", "--batch", "1", "--gradient-checkpointing"}},
+        Case{"full_recomputed_one_sequence",
+             {"--method", "full", "--seq", "256", "--batch", "1", "--gradient-checkpointing"}},
+        Case{"full_bf16_recomputed_one_sequence",
+             {"--method", "full", "--bf16", "--seq", "256", "--batch", "1", "--gradient-checkpointing"}},
         Case{"lora", {"--method", "lora", "--seq", "256", "--batch", "4", "--accum", "3"}},
-        Case{"lora_some_recomputed", {"--method", "lora", "--seq", "256", "--batch", "4", "--gradient-checkpointing", "--checkpoint-layers", "0"}},
-        Case{"lora_bf16_recomputed", {"--method", "lora", "--bf16", "--seq", "256", "--batch", "6", "--gradient-checkpointing"}}),
+        Case{"lora_some_recomputed",
+             {"--method", "lora", "--seq", "256", "--batch", "4", "--gradient-checkpointing", "--checkpoint-layers", "0"}},
+        Case{"lora_bf16_recomputed",
+             {"--method", "lora", "--bf16", "--seq", "256", "--batch", "6", "--gradient-checkpointing"}}),
     [](const auto& test) { return test.param.name; });
 
 TEST(BudgetOfNothing, names_the_nearest_change_where_none_fits) {

@@ -1,5 +1,5 @@
-// What scripts rely on: exit codes, the JSON of a plan, one line for each mistake that names the place and the way out, and nothing
-// half-written left behind.
+// What scripts rely on: exit codes, the JSON of a plan, one line for each mistake that names the place and the way out, and
+// nothing half-written left behind.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -29,20 +29,23 @@ std::vector<std::string> complaints(const ProcessResult& result) {
 
 ::testing::AssertionResult refused(const ProcessResult& result, int exit_code, const std::vector<std::string>& parts) {
   if (result.exit_code != exit_code)
-    return ::testing::AssertionFailure() << "exit code " << result.exit_code << " instead of " << exit_code << ": " << result.error;
+    return ::testing::AssertionFailure() << "exit code " << result.exit_code << " instead of " << exit_code << ": "
+                                         << result.error;
   if (!result.output.empty()) return ::testing::AssertionFailure() << "prints on stdout: " << result.output;
   const std::vector<std::string> lines = complaints(result);
   if (lines.size() != 1 || !result.error.ends_with(lines[0] + "\n"))
     return ::testing::AssertionFailure() << "not one line, and last: " << result.error;
   for (const std::string& part : parts)
-    if (lines[0].find(part) == std::string::npos) return ::testing::AssertionFailure() << "'" << lines[0] << "' does not say '" << part << "'";
+    if (lines[0].find(part) == std::string::npos)
+      return ::testing::AssertionFailure() << "'" << lines[0] << "' does not say '" << part << "'";
   return ::testing::AssertionSuccess();
 }
 
 // A run that failed before its first step leaves nothing that looks like a result.
 ::testing::AssertionResult left_no_result(const fs::path& output) {
   if (!unfinished(output).empty()) return ::testing::AssertionFailure() << unfinished(output)[0];
-  for (const char* name : {"model.safetensors", "adapter_model.safetensors", "adapter_config.json", "config.json", "metrics.jsonl"})
+  for (const char* name :
+       {"model.safetensors", "adapter_model.safetensors", "adapter_config.json", "config.json", "metrics.jsonl"})
     if (fs::exists(output / name)) return ::testing::AssertionFailure() << output / name << " is there";
   if (newest_step(output) >= 0) return ::testing::AssertionFailure() << "a checkpoint is there";
   return ::testing::AssertionSuccess();
@@ -80,9 +83,10 @@ TEST(Calls, flags_and_a_recipe_may_stand_in_any_order_and_flags_win) {
   const Workspace work;
   put(work / "recipe.yaml", "model: " + work.outline().string() + "\nmethod: full\nmax_length: 64\n");
   const std::string recipe = (work / "recipe.yaml").string();
-  for (const std::vector<std::string>& words :
-       {std::vector<std::string>{"plan", recipe, "--json", "--bf16", "--seq", "32"}, {"plan", "--json", "--seq", "32", "--bf16", recipe},
-        {"plan", "--seq=32", "--bf16", "true", "--json", recipe}, {"plan", "--seq", "32", "--bf16", recipe, "--json"}}) {
+  for (const std::vector<std::string>& words : {std::vector<std::string>{"plan", recipe, "--json", "--bf16", "--seq", "32"},
+                                                {"plan", "--json", "--seq", "32", "--bf16", recipe},
+                                                {"plan", "--seq=32", "--bf16", "true", "--json", recipe},
+                                                {"plan", "--seq", "32", "--bf16", recipe, "--json"}}) {
     const ProcessResult result = run_program(words);
     ASSERT_EQ(result.exit_code, 0) << result.error;
     const Json set = Json::parse(result.output)["recipe"];
@@ -92,7 +96,8 @@ TEST(Calls, flags_and_a_recipe_may_stand_in_any_order_and_flags_win) {
   }
   const ProcessResult foreign = run_program({"plan", recipe, "--report-to", "wandb", "--do-train"});
   EXPECT_EQ(foreign.exit_code, 0) << foreign.error;
-  EXPECT_EQ(complaints(foreign), (std::vector<std::string>{"snug: report-to has no effect here", "snug: do-train has no effect here"}));
+  EXPECT_EQ(complaints(foreign),
+            (std::vector<std::string>{"snug: report-to has no effect here", "snug: do-train has no effect here"}));
   EXPECT_TRUE(refused(run_program({"plan", recipe, recipe}), 2, {"one recipe"}));
   EXPECT_TRUE(refused(run_program({"plan", recipe, "--seq", "--bf16"}), 2, {"--seq needs a value"}));
 }
@@ -117,22 +122,26 @@ TEST(Calls, bad_values_exit_1_and_name_the_key) {
 
 TEST(PlanJson, is_one_object_with_every_key_of_the_contract_and_sums_to_the_peak) {
   const Workspace work;
-  for (const std::vector<std::string>& keys :
-       {std::vector<std::string>{"--method", "full"}, {"--method", "lora", "--bf16"}, {"--method", "full", "--gradient-checkpointing"},
-        {"--method", "lora", "--max-steps", "10"}, {"--method", "full", "--memory", "1MiB"}}) {
-    const ProcessResult result = run_program(joined({"plan", work.outline().string(), "--json", "--seq", "128", "--batch", "3"}, keys));
+  for (const std::vector<std::string>& keys : {std::vector<std::string>{"--method", "full"},
+                                               {"--method", "lora", "--bf16"},
+                                               {"--method", "full", "--gradient-checkpointing"},
+                                               {"--method", "lora", "--max-steps", "10"},
+                                               {"--method", "full", "--memory", "1MiB"}}) {
+    const ProcessResult result =
+        run_program(joined({"plan", work.outline().string(), "--json", "--seq", "128", "--batch", "3"}, keys));
     EXPECT_EQ(result.error, "");
     const Json plan = Json::parse(result.output);
-    for (const char* key : {"schema", "model", "recipe", "device", "budget_bytes", "total_parameters", "trainable_parameters", "fits",
-                            "peak_bytes", "peak_stage", "breakdown", "stages", "homes", "ranks", "cost"})
+    for (const char* key :
+         {"schema", "model", "recipe", "device", "budget_bytes", "total_parameters", "trainable_parameters", "fits",
+          "peak_bytes", "peak_stage", "breakdown", "stages", "homes", "ranks", "cost"})
       EXPECT_TRUE(plan.contains(key)) << key;
     EXPECT_EQ(plan["schema"], 1);
     EXPECT_EQ(plan["fits"].get<bool>(), result.exit_code == 0);
     EXPECT_EQ(result.exit_code, plan["peak_bytes"] <= plan["budget_bytes"] ? 0 : 3);
     EXPECT_TRUE(plan["device"].contains("name") && plan["device"].contains("memory_bytes"));
     int64_t sum = 0;
-    for (const char* key : {"weights", "adapters", "gradients", "optimizer", "activations", "temporaries", "workspace", "batch", "comm",
-                            "runtime"})
+    for (const char* key : {"weights", "adapters", "gradients", "optimizer", "activations", "temporaries", "workspace",
+                            "batch", "comm", "runtime"})
       sum += plan["breakdown"].at(key).get<int64_t>();
     EXPECT_EQ(plan["breakdown"].size(), 10U);
     EXPECT_EQ(sum, plan["peak_bytes"].get<int64_t>());
@@ -160,7 +169,8 @@ TEST(PlanJson, counts_every_parameter_of_the_model) {
   const int64_t block = 2 * 32 * 32 + 2 * 16 * 32 + 3 * 64 * 32 + 2 * 32;
   EXPECT_EQ(plan["total_parameters"], 3 * block + 2 * 257 * 32 + 32);
   EXPECT_EQ(plan["trainable_parameters"], plan["total_parameters"]);
-  const Json lora = Json::parse(run_program({"plan", work.outline().string(), "--json", "--method", "lora", "--lora-r", "4"}).output);
+  const Json lora =
+      Json::parse(run_program({"plan", work.outline().string(), "--json", "--method", "lora", "--lora-r", "4"}).output);
   EXPECT_EQ(lora["trainable_parameters"], 3 * (4 * (32 + 32) + 4 * (32 + 16)));  // q_proj and v_proj
 }
 
@@ -187,9 +197,10 @@ TEST(Inputs, missing_files_are_named) {
   const Workspace work;
   const std::string model = work.model().string(), data = work.data().string(), out = (work / "out").string();
   EXPECT_TRUE(refused(run_program({"train", (work / "none").string(), "--data", data, "--output-dir", out}), 1, {"none"}));
-  EXPECT_TRUE(refused(run_program({"train", model, "--data", (work / "none.jsonl").string(), "--output-dir", out}), 1, {"none.jsonl"}));
-  EXPECT_TRUE(refused(run_program(joined({"train", work.outline().string(), "--data", data, "--output-dir", out}, kShort)), 1,
-                      {"outline", "model.safetensors"}));
+  EXPECT_TRUE(refused(run_program({"train", model, "--data", (work / "none.jsonl").string(), "--output-dir", out}), 1,
+                      {"none.jsonl"}));
+  EXPECT_TRUE(refused(run_program(joined({"train", work.outline().string(), "--data", data, "--output-dir", out}, kShort)),
+                      1, {"outline", "model.safetensors"}));
   EXPECT_TRUE(left_no_result(out));
   fs::remove(work.model() / "tokenizer.json");
   EXPECT_TRUE(refused(run_program(work.train(out, kShort)), 1, {"tokenizer.json"}));
@@ -262,13 +273,15 @@ TEST(Output, a_directory_that_holds_a_run_is_not_touched_without_a_word) {
   const fs::path out = work / "out";
   ASSERT_EQ(run_program(work.train(out, kShort)).exit_code, 0);
   const std::string before = contents(out / "adapter_model.safetensors"), metrics = contents(out / "metrics.jsonl");
-  EXPECT_TRUE(refused(run_program(work.train(out, kShort)), 1, {out.string(), "--resume-from-checkpoint", "--overwrite-output-dir"}));
+  EXPECT_TRUE(refused(run_program(work.train(out, kShort)), 1,
+                      {out.string(), "--resume-from-checkpoint", "--overwrite-output-dir"}));
   EXPECT_EQ(contents(out / "metrics.jsonl"), metrics);
   const ProcessResult resumed = run_program(work.train(out, joined(kShort, {"--resume-from-checkpoint"})));
   EXPECT_EQ(resumed.exit_code, 0) << resumed.error;
   EXPECT_TRUE(contents(out / "adapter_model.safetensors") == before) << "nothing was left to do";
   EXPECT_EQ(step_lines(out).size(), 3U);
-  const ProcessResult anew = run_program(work.train(out, joined(kShort, {"--overwrite-output-dir", "--seed", "9", "--max-steps", "2"})));
+  const ProcessResult anew =
+      run_program(work.train(out, joined(kShort, {"--overwrite-output-dir", "--seed", "9", "--max-steps", "2"})));
   EXPECT_EQ(anew.exit_code, 0) << anew.error;
   EXPECT_EQ(newest_step(out), 2);
   EXPECT_EQ(step_lines(out).size(), 2U);
@@ -317,7 +330,8 @@ TEST(Output, only_one_run_at_a_time_trains_in_a_directory) {
   const fs::path out = work / "out";
   Process first(work.train(out, {"--seq", "64", "--batch", "2", "--max-steps", "400", "--save-steps", "0"}));
   ASSERT_TRUE(first.wait_for_error_lines(4));
-  EXPECT_TRUE(refused(run_program(work.train(out, kShort)), 1, {"another snug is training here", out.string(), "--output-dir"}));
+  EXPECT_TRUE(
+      refused(run_program(work.train(out, kShort)), 1, {"another snug is training here", out.string(), "--output-dir"}));
   first.send(SIGTERM);
   EXPECT_EQ(first.finish().exit_code, 143);
   EXPECT_GT(newest_step(out), 0);
@@ -328,8 +342,9 @@ TEST(Output, a_directory_that_cannot_be_made_is_named) {
   put(work / "file", "not a directory");
   EXPECT_TRUE(refused(run_program(work.train(work / "file" / "out", kShort)), 1, {"file/out"}));
   EXPECT_EQ(contents(work / "file"), "not a directory");
-  EXPECT_TRUE(refused(run_program({"init", (work.outline() / "config.json").string(), "--output-dir", work.model().string()}), 1,
-                      {"model.safetensors", "--output-dir"}));
+  EXPECT_TRUE(
+      refused(run_program({"init", (work.outline() / "config.json").string(), "--output-dir", work.model().string()}), 1,
+              {"model.safetensors", "--output-dir"}));
 }
 
 TEST(Output, a_full_disk_is_named_and_leaves_no_half_of_a_checkpoint) {
@@ -355,9 +370,8 @@ TEST(RoundTrip, a_trained_checkpoint_is_a_model_to_plan_and_train) {
   EXPECT_EQ(plan.exit_code, 0) << plan.error;
   for (const fs::path& model : {trained, trained / "checkpoint-3"}) {
     const fs::path next = work / ("next-" + model.filename().string());
-    const ProcessResult run = run_program(joined({"train", model.string(), "--data", work.data().string(), "--output-dir", next.string(),
-                                                  "--threads", "2"},
-                                                 keys));
+    const ProcessResult run = run_program(joined(
+        {"train", model.string(), "--data", work.data().string(), "--output-dir", next.string(), "--threads", "2"}, keys));
     ASSERT_EQ(run.exit_code, 0) << run.error;
     EXPECT_LT(read_metrics(next)[0]["loss"].get<double>(), read_metrics(trained)[0]["loss"].get<double>());
   }
@@ -365,8 +379,9 @@ TEST(RoundTrip, a_trained_checkpoint_is_a_model_to_plan_and_train) {
 
 TEST(RoundTrip, an_adapter_is_read_back_to_the_same_loss) {
   const Workspace work;
-  const std::vector<std::string> keys = joined(kShort, {"--lora-target-modules", "all-linear", "--lora-r", "4", "--lora-alpha", "16", "--lr",
-                                                        "1e-2", "--eval-data", work.data().string()});
+  const std::vector<std::string> keys =
+      joined(kShort, {"--lora-target-modules", "all-linear", "--lora-r", "4", "--lora-alpha", "16", "--lr", "1e-2",
+                      "--eval-data", work.data().string()});
   const ProcessResult first = run_program(work.train(work / "out", keys));
   ASSERT_EQ(first.exit_code, 0) << first.error;
   const ProcessResult second =
@@ -380,15 +395,17 @@ TEST(RoundTrip, an_adapter_is_read_back_to_the_same_loss) {
   ASSERT_EQ(before.size(), 2U);
   EXPECT_LT(before[1], before[0]);
   EXPECT_EQ(after.at(0), before[1]);
-  EXPECT_TRUE(refused(run_program(work.train(work / "other", joined(keys, {"--lora-r", "8", "--adapter-name-or-path", (work / "out").string()}))), 1,
-                      {"out", "lora_r"}));
+  EXPECT_TRUE(refused(run_program(work.train(work / "other", joined(keys, {"--lora-r", "8", "--adapter-name-or-path",
+                                                                           (work / "out").string()}))),
+                      1, {"out", "lora_r"}));
 }
 
 TEST(RoundTrip, evaluation_counts_documents_and_does_not_depend_on_training_shape) {
   const Workspace work;
   for (const char* accumulation : {"1", "3"}) {
-    const ProcessResult run = run_program(work.train(
-        work / accumulation, joined(kShort, {"--batch", "2", "--accum", accumulation, "--eval-steps", "1", "--eval-data", work.data().string()})));
+    const ProcessResult run =
+        run_program(work.train(work / accumulation, joined(kShort, {"--batch", "2", "--accum", accumulation, "--eval-steps",
+                                                                    "1", "--eval-data", work.data().string()})));
     ASSERT_EQ(run.exit_code, 0) << run.error;
   }
   const Json one = read_metrics(work / "1").at(0), three = read_metrics(work / "3").at(0);

@@ -1,6 +1,6 @@
-// A library to preload under `snug train`: counts requests of at least SNUG_COUNT_FROM bytes (64 KiB unless told) that the whole
-// process makes between the first and the last line of a step in metrics.jsonl, libraries included, and writes what it saw to the
-// file SNUG_COUNT_FILE at exit: "LINES COUNT LARGEST", then the kinds and sizes of the first few.
+// A library to preload under `snug train`: counts requests of at least SNUG_COUNT_FROM bytes (64 KiB unless told) that the
+// whole process makes between the first and the last line of a step in metrics.jsonl, libraries included, and writes what it
+// saw to the file SNUG_COUNT_FILE at exit: "LINES COUNT LARGEST", then the kinds and sizes of the first few.
 //
 // It stands in for the allocator's entry points and hands on to glibc's own; nothing here may allocate.
 

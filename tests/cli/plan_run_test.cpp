@@ -1,5 +1,5 @@
-// The plan is the run: over 48 recipes the operating system's own count (VmHWM) stays within the planned peak and close below it,
-// and the run finishes with its data segment limited to the plan and 16 MiB.
+// The plan is the run: over 48 recipes the operating system's own count (VmHWM) stays within the planned peak and close
+// below it, and the run finishes with its data segment limited to the plan and 16 MiB.
 
 #include <gtest/gtest.h>
 
@@ -20,10 +20,18 @@ struct Figures {
 
 std::vector<std::string> random_recipe(std::mt19937& random, int64_t longest) {
   const auto pick = [&](std::vector<std::string> values) { return values[random() % values.size()]; };
-  std::vector<std::string> words = {"--max-steps", "2", "--gradient-accumulation-steps", pick({"1", "2", "3"}),
-                                    "--per-device-train-batch-size", pick({"1", "2", "4"}), "--max-length",
+  std::vector<std::string> words = {"--max-steps",
+                                    "2",
+                                    "--gradient-accumulation-steps",
+                                    pick({"1", "2", "3"}),
+                                    "--per-device-train-batch-size",
+                                    pick({"1", "2", "4"}),
+                                    "--max-length",
                                     longest < 256 ? pick({"33", "64"}) : pick({"48", "100", "128", "256"}),
-                                    "--threads", pick({"1", "2", "2"}), "--packing", pick({"true", "false"})};
+                                    "--threads",
+                                    pick({"1", "2", "2"}),
+                                    "--packing",
+                                    pick({"true", "false"})};
   const auto add = [&](std::vector<std::string> more) { words.insert(words.end(), more.begin(), more.end()); };
   const bool bf16 = random() % 2 == 0, checkpointing = random() % 2 == 0;
   if (bf16) add({"--bf16"});
@@ -35,7 +43,8 @@ std::vector<std::string> random_recipe(std::mt19937& random, int64_t longest) {
   } else if (random() % 4 == 0) {
     add({"--method", "lora", "--lora-target-modules", "q_proj", "--modules-to-save", "lm_head"});
   } else {
-    add({"--method", "lora", "--lora-r", pick({"1", "8", "64"}), "--lora-target-modules", pick({"all-linear", "q_proj,v_proj", "q_proj,lm_head"})});
+    add({"--method", "lora", "--lora-r", pick({"1", "8", "64"}), "--lora-target-modules",
+         pick({"all-linear", "q_proj,v_proj", "q_proj,lm_head"})});
   }
   return words;
 }
@@ -47,8 +56,8 @@ Figures plan_and_run(const Workspace& workspace, std::vector<std::string> recipe
   Figures figures{.planned = Json::parse(plan.output)["peak_bytes"].get<int64_t>()};
   ProcessOptions limited;
   limited.limits[RLIMIT_DATA] = static_cast<rlim_t>(figures.planned + 16 * kMiB);
-  std::vector<std::string> words = {"train", workspace.model().string(), "--data", workspace.data().string(), "--output-dir",
-                                    (workspace / name).string()};
+  std::vector<std::string> words = {"train",        workspace.model().string(), "--data", workspace.data().string(),
+                                    "--output-dir", (workspace / name).string()};
   const ProcessResult run = run_program(joined(words, recipe), limited);
   EXPECT_EQ(run.exit_code, 0) << run.error;
   if (run.exit_code != 0) return figures;
@@ -88,16 +97,27 @@ void compare(const Workspace& workspace, int recipes, unsigned seed, int64_t lon
 TEST(PlanIsRun, small_models_stay_within_16_mebibytes_below_their_plan_and_under_its_limit) {
   if (sanitized()) GTEST_SKIP() << "a sanitizer's own memory is not planned";
   const Workspace tied(Json{{"tie_word_embeddings", true}});
-  const Workspace wide(Json{{"hidden_size", 192}, {"intermediate_size", 512}, {"num_hidden_layers", 3}, {"num_attention_heads", 6},
-                        {"num_key_value_heads", 2}, {"head_dim", 32}, {"vocab_size", 9000}});
+  const Workspace wide(Json{{"hidden_size", 192},
+                            {"intermediate_size", 512},
+                            {"num_hidden_layers", 3},
+                            {"num_attention_heads", 6},
+                            {"num_key_value_heads", 2},
+                            {"head_dim", 32},
+                            {"vocab_size", 9000}});
   compare(tied, 20, 1, 256);
   compare(wide, 20, 2, 256);
 }
 
 TEST(PlanIsRun, plans_of_half_a_gigabyte_and_more_are_met_to_3_percent) {
   if (sanitized()) GTEST_SKIP() << "a sanitizer's own memory is not planned";
-  const Workspace large(Json{{"hidden_size", 768}, {"intermediate_size", 2048}, {"num_hidden_layers", 8}, {"num_attention_heads", 12},
-                         {"num_key_value_heads", 4}, {"head_dim", 64}, {"vocab_size", 64000}, {"tie_word_embeddings", false}});
+  const Workspace large(Json{{"hidden_size", 768},
+                             {"intermediate_size", 2048},
+                             {"num_hidden_layers", 8},
+                             {"num_attention_heads", 12},
+                             {"num_key_value_heads", 4},
+                             {"head_dim", 64},
+                             {"vocab_size", 64000},
+                             {"tie_word_embeddings", false}});
   compare(large, 8, 3, 64);
 }
 

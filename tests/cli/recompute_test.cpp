@@ -13,8 +13,8 @@ class Recompute : public ::testing::TestWithParam<std::tuple<std::string, bool>>
 TEST_P(Recompute, recomputed_blocks_give_the_same_bits_as_kept_ones) {
   const auto& [method, bf16] = GetParam();
   const Workspace work;
-  std::vector<std::string> keys = {"--method", method, "--seq", "64", "--batch", "2", "--accum", "2", "--max-steps", "8", "--save-steps",
-                                   "0", "--lr", "2e-3"};
+  std::vector<std::string> keys = {"--method", method,        "--seq", "64",           "--batch", "2",    "--accum",
+                                   "2",        "--max-steps", "8",     "--save-steps", "0",       "--lr", "2e-3"};
   if (method == "lora") keys = joined(keys, {"--lora-target-modules", "all-linear"});
   if (bf16) keys.emplace_back("--bf16");
   const ProcessResult kept = run_program(work.train(work / "kept", keys));
@@ -36,9 +36,10 @@ TEST_P(Recompute, recomputed_blocks_give_the_same_bits_as_kept_ones) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(of, Recompute, ::testing::Combine(::testing::Values("full", "lora"), ::testing::Bool()), [](const auto& test) {
-  return std::get<0>(test.param) + (std::get<1>(test.param) ? "_bf16" : "_fp32");
-});
+INSTANTIATE_TEST_SUITE_P(of, Recompute, ::testing::Combine(::testing::Values("full", "lora"), ::testing::Bool()),
+                         [](const auto& test) {
+                           return std::get<0>(test.param) + (std::get<1>(test.param) ? "_bf16" : "_fp32");
+                         });
 
 }  // namespace
 

@@ -30,7 +30,9 @@ const Variant kVariants[] = {
     {"lora", {"--method", "lora", "--lora-target-modules", "all-linear", "--save-steps", "2"}, 11},
     {"full", {"--method", "full", "--save-steps", "3"}, 12},
     {"lora_bf16_packed_tightly", {"--method", "lora", "--bf16", "--save-steps", "1", "--seq", "48"}, 13},
-    {"full_bf16_recomputed_evaluated", {"--method", "full", "--bf16", "--gradient-checkpointing", "--save-steps", "2", "--eval-steps", "2"}, 14}};
+    {"full_bf16_recomputed_evaluated",
+     {"--method", "full", "--bf16", "--gradient-checkpointing", "--save-steps", "2", "--eval-steps", "2"},
+     14}};
 
 class Resume : public ::testing::TestWithParam<Variant> {
  protected:
@@ -41,12 +43,15 @@ class Resume : public ::testing::TestWithParam<Variant> {
     return work_.train(output, joined(keys, more));
   }
 
-  std::string weights() const { return GetParam().name.starts_with("lora") ? "adapter_model.safetensors" : "model.safetensors"; }
+  std::string weights() const {
+    return GetParam().name.starts_with("lora") ? "adapter_model.safetensors" : "model.safetensors";
+  }
 
   void expect_equal_runs(const fs::path& truth, const fs::path& run) const {
     EXPECT_TRUE(contents(truth / weights()) == contents(run / weights())) << "other weights in " << run;
     for (const char* name : {"optimizer.safetensors", "snug.json"})
-      EXPECT_TRUE(contents(truth / "checkpoint-12" / name) == contents(run / "checkpoint-12" / name)) << name << " differs in " << run;
+      EXPECT_TRUE(contents(truth / "checkpoint-12" / name) == contents(run / "checkpoint-12" / name))
+          << name << " differs in " << run;
     EXPECT_EQ(step_lines(truth), step_lines(run)) << run;
     EXPECT_EQ(unfinished(run), std::vector<std::string>()) << run;
   }
@@ -83,7 +88,8 @@ TEST_P(Resume, a_run_killed_at_random_moments_ends_with_the_bits_of_one_that_was
     const fs::path output = work_ / fmt::format("run-{}", run);
     bool finished = false;
     for (int start = 0; !finished; ++start) {
-      Process process(words(output, start == 0 ? std::vector<std::string>() : std::vector<std::string>{"--resume-from-checkpoint", "true"}));
+      Process process(words(
+          output, start == 0 ? std::vector<std::string>() : std::vector<std::string>{"--resume-from-checkpoint", "true"}));
       // A moment: so many lines after the start, and then a while. Every other one in the time before the first line.
       const unsigned after = below(random, 3) == 0 ? 0 : below(random, lines / 2);
       const unsigned microseconds = below(random, after == 0 ? 60'000 : 12'000) * (sanitized() ? 10 : 1);
@@ -114,8 +120,8 @@ class Stop : public ::testing::TestWithParam<int> {};
 
 TEST_P(Stop, a_signal_finishes_the_step_saves_and_resuming_gives_the_same_bits) {
   const Workspace work;
-  const std::vector<std::string> keys = {"--seq", "64", "--batch", "2", "--accum", "2", "--max-steps", "100", "--save-steps", "0", "--lr",
-                                         "1e-3", "--method", "full"};
+  const std::vector<std::string> keys = {"--seq", "64",           "--batch", "2",    "--accum", "2",        "--max-steps",
+                                         "100",   "--save-steps", "0",       "--lr", "1e-3",    "--method", "full"};
   const ProcessResult whole = run_program(work.train(work / "truth", keys));
   ASSERT_EQ(whole.exit_code, 0) << whole.error;
   const fs::path output = work / "stopped";
@@ -130,7 +136,8 @@ TEST_P(Stop, a_signal_finishes_the_step_saves_and_resuming_gives_the_same_bits) 
   EXPECT_EQ(newest_step(output), steps) << "the step that was finished is the step that was saved";
   const ProcessResult resumed = run_program(work.train(output, joined(keys, {"--resume-from-checkpoint", "true"})));
   ASSERT_EQ(resumed.exit_code, 0) << resumed.error;
-  EXPECT_NE(resumed.error.find(fmt::format("checkpoint-{} after step {}", steps, steps)), std::string::npos) << resumed.error;
+  EXPECT_NE(resumed.error.find(fmt::format("checkpoint-{} after step {}", steps, steps)), std::string::npos)
+      << resumed.error;
   EXPECT_TRUE(contents(work / "truth" / "model.safetensors") == contents(output / "model.safetensors"));
   EXPECT_TRUE(contents(work / "truth" / "checkpoint-100" / "optimizer.safetensors") ==
               contents(output / "checkpoint-100" / "optimizer.safetensors"));
@@ -143,8 +150,8 @@ TEST_P(Stop, a_signal_during_evaluation_loses_no_step) {
   std::minstd_rand random(3);
   for (int trial = 0; trial < 4; ++trial) {
     const fs::path output = work / fmt::format("run-{}", trial);
-    Process process(work.train(output, {"--seq", "64", "--batch", "2", "--max-steps", "100", "--save-steps", "0", "--eval-steps", "1",
-                                        "--eval-data", (work / "eval.jsonl").string()}));
+    Process process(work.train(output, {"--seq", "64", "--batch", "2", "--max-steps", "100", "--save-steps", "0",
+                                        "--eval-steps", "1", "--eval-data", (work / "eval.jsonl").string()}));
     ASSERT_TRUE(process.wait_for_error_lines(4 + below(random, 4)));
     ::usleep(below(random, 4'000));
     process.send(GetParam());

@@ -45,7 +45,8 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   return list;
 }
 
-[[noreturn]] void become(const ProcessOptions& options, char* const* arguments, char* const* environment, int output, int error) {
+[[noreturn]] void become(const ProcessOptions& options, char* const* arguments, char* const* environment, int output,
+                         int error) {
   dup2(output, STDOUT_FILENO);
   dup2(error, STDERR_FILENO);
   signal(SIGXFSZ, SIG_IGN);  // a file at its limit is an error of write, as a full disk is
@@ -53,7 +54,8 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
     const rlimit limit{value, value};
     setrlimit(static_cast<__rlimit_resource>(resource), &limit);
   }
-  if (options.directory.empty() || chdir(options.directory.c_str()) == 0) execve(options.program.c_str(), arguments, environment);
+  if (options.directory.empty() || chdir(options.directory.c_str()) == 0)
+    execve(options.program.c_str(), arguments, environment);
   _exit(127);
 }
 

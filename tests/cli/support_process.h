@@ -1,7 +1,7 @@
 #pragma once
-// Runs the built program as a child process, as a user would: arguments, environment, both outputs, exit code, limits, signals at
-// chosen moments. A child's stderr is a pipe of one page, so that a run that prints a line a step cannot get more than about forty
-// steps ahead of the test that watches it.
+// Runs the built program as a child process, as a user would: arguments, environment, both outputs, exit code, limits,
+// signals at chosen moments. A child's stderr is a pipe of one page, so that a run that prints a line a step cannot get more
+// than about forty steps ahead of the test that watches it.
 
 #include <sys/resource.h>
 #include <sys/types.h>

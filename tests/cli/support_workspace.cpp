@@ -82,8 +82,8 @@ Workspace::Workspace(const Json& config) {
   put(outline() / "tokenizer.json", tokenizer_json().dump());
   put(outline() / "tokenizer_config.json", R"({"eos_token": "</s>"})");
   put(data(), text_rows(80, 1));
-  const ProcessResult made = run_program({"init", (outline() / "config.json").string(), "--output-dir", model().string(), "--tokenizer",
-                                          outline().string(), "--seed", "7"});
+  const ProcessResult made = run_program({"init", (outline() / "config.json").string(), "--output-dir", model().string(),
+                                          "--tokenizer", outline().string(), "--seed", "7"});
   if (made.exit_code != 0) throw std::runtime_error("snug init: " + made.error);
 }
 
@@ -93,17 +93,20 @@ Workspace::~Workspace() {
 }
 
 std::vector<std::string> Workspace::train(const fs::path& output, const std::vector<std::string>& more) const {
-  return joined({"train", model().string(), "--data", data().string(), "--output-dir", output.string(), "--threads", "2"}, more);
+  return joined({"train", model().string(), "--data", data().string(), "--output-dir", output.string(), "--threads", "2"},
+                more);
 }
 
 std::string text_rows(int rows, unsigned seed) {
-  static constexpr const char* kWords[] = {"the", "cat", "sat", "on", "a", "mat", "and", "saw", "seven", "small", "boats", "go", "by"};
+  static constexpr const char* kWords[] = {"the", "cat",   "sat",   "on",    "a",  "mat", "and",
+                                           "saw", "seven", "small", "boats", "go", "by"};
   std::minstd_rand random(seed);  // the same numbers everywhere
   std::string text;
   for (int row = 0; row < rows; ++row) {
     text += R"({"text": ")";
     const auto words = 3 + random() % 30;
-    for (unsigned word = 0; word < words; ++word) text.append(word == 0 ? "" : " ").append(kWords[random() % std::size(kWords)]);
+    for (unsigned word = 0; word < words; ++word)
+      text.append(word == 0 ? "" : " ").append(kWords[random() % std::size(kWords)]);
     text += "\"}\n";
   }
   return text;
@@ -130,8 +133,8 @@ std::vector<std::string> step_lines(const fs::path& output) {
     if (line.contains("eval_loss"))
       list.push_back(fmt::format("step {}: eval_loss {}", line["step"].dump(), line["eval_loss"].dump()));
     else if (line.contains("step"))
-      list.push_back(fmt::format("step {}: loss {}, grad_norm {}, learning_rate {}", line["step"].dump(), line["loss"].dump(),
-                                 line["grad_norm"].dump(), line["learning_rate"].dump()));
+      list.push_back(fmt::format("step {}: loss {}, grad_norm {}, learning_rate {}", line["step"].dump(),
+                                 line["loss"].dump(), line["grad_norm"].dump(), line["learning_rate"].dump()));
   }
   return list;
 }

@@ -1,6 +1,6 @@
 #pragma once
-// A temporary directory with what a run needs: a tiny random model made by `snug init`, a byte tokenizer, JSONL text. And readers of
-// what a run leaves behind.
+// A temporary directory with what a run needs: a tiny random model made by `snug init`, a byte tokenizer, JSONL text. And
+// readers of what a run leaves behind.
 
 #include <filesystem>
 #include <nlohmann/json.hpp>

@@ -119,7 +119,8 @@ TEST(Loader, CountsLabelsBeforehandAsABruteForceCountDoes) {
       for (int64_t s = 0; s < targets.steps_per_epoch(); ++s) {
         const Window window = targets.window(s);
         int64_t predicted = 0;
-        int64_t first_labels = 0;  // rows whose first token is a label, which are counted before the shift where rows are not packed
+        int64_t first_labels =
+            0;  // rows whose first token is a label, which are counted before the shift where rows are not packed
         int64_t longest = 0;
         for (int64_t i = 0; i < window.micro_batches; ++i) {
           Batch batch(4, 24);

@@ -45,9 +45,9 @@ model() { # GOLDEN_CASE: a copy with the tokenizer
 }
 
 train() { # MODEL OUTPUT DATA FLAGS…
-  model_directory=$1 output=$2 data=$3
+  base=$1 output=$2 rows=$3
   shift 3
-  "$snug" train "$model_directory" --data "$data" --output-dir "$output" --seq 48 --batch 2 --accum 2 --threads 2 --save-steps 0 "$@" \
+  "$snug" train "$base" --data "$rows" --output-dir "$output" --seq 48 --batch 2 --accum 2 --threads 2 --save-steps 0 "$@" \
     >"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
 }
 
@@ -68,13 +68,13 @@ echo "== written back unchanged"
 for case in untied tied rope_llama3; do
   echo "$case, full"
   train "$(model $case)" "$work/out-$case" "$work/text.jsonl" --method full --lr 1e-30 --max-steps 2
-  "$python" tests/oracle/check_checkpoint.py "$work/out-$case" "$golden/$case/batch.json" "$golden/$case/expected.safetensors"
+  "$python" -W ignore::UserWarning tests/oracle/check_checkpoint.py "$work/out-$case" "$golden/$case/batch.json" "$golden/$case/expected.safetensors"
 done
 for case in lora lora_tied_head lora_save_head; do
   echo "$case, adapter"
   train "$(model $case)" "$work/out-$case" "$work/text.jsonl" $(adapter_flags $case) --adapter-name-or-path "$golden/$case/adapter" \
     --lr 1e-30 --max-steps 2
-  "$python" tests/oracle/check_adapter.py "$work/out-$case" "$work/$case" "$golden/$case/batch.json" "$golden/$case/expected.safetensors"
+  "$python" -W ignore::UserWarning tests/oracle/check_adapter.py "$work/out-$case" "$work/$case" "$golden/$case/batch.json" "$golden/$case/expected.safetensors"
 done
 
 echo "== trained, evaluated by both"
@@ -82,13 +82,13 @@ for data in text pairs; do
   for case in untied tied; do
     echo "$case, full, $data"
     train "$work/$case" "$work/full-$case-$data" "$work/$data.jsonl" --method full --lr 3e-3 --max-steps 60 --eval-data "$work/$data.jsonl"
-    "$python" tests/oracle/check_losses.py "$work/full-$case-$data/metrics.jsonl" "$work/full-$case-$data" "$work/$data.jsonl"
+    "$python" -W ignore::UserWarning tests/oracle/check_losses.py "$work/full-$case-$data/metrics.jsonl" "$work/full-$case-$data" "$work/$data.jsonl"
   done
   for case in lora lora_tied_head lora_save_head; do
     echo "$case, adapter, $data"
     train "$work/$case" "$work/adapter-$case-$data" "$work/$data.jsonl" $(adapter_flags $case) --lr 1e-2 --max-steps 60 \
       --eval-data "$work/$data.jsonl"
-    "$python" tests/oracle/check_losses.py "$work/adapter-$case-$data/metrics.jsonl" "$work/$case" "$work/$data.jsonl" \
+    "$python" -W ignore::UserWarning tests/oracle/check_losses.py "$work/adapter-$case-$data/metrics.jsonl" "$work/$case" "$work/$data.jsonl" \
       --adapter "$work/adapter-$case-$data"
   done
 done

@@ -101,7 +101,8 @@ TEST_P(Forward, logits_loss_and_every_gradient_equal_transformers) {
 }
 
 INSTANTIATE_TEST_SUITE_P(golden, Forward,
-                         ::testing::Combine(::testing::Values("untied", "tied", "rope_llama3", "packed", "window"), ::testing::Bool()),
+                         ::testing::Combine(::testing::Values("untied", "tied", "rope_llama3", "packed", "window"),
+                                            ::testing::Bool()),
                          [](const auto& test) {
                            return std::get<0>(test.param) + (std::get<1>(test.param) ? "_recomputed" : "_kept");
                          });
@@ -145,7 +146,9 @@ TEST_P(Training, twenty_adamw_steps_equal_pytorch) {
   if (lora) {
     const AdapterConfig adapter = read_adapter_config(directory / "adapter");
     recipe.adapter = (directory / "adapter").string();
-    recipe.lora = {.r = adapter.r, .alpha = adapter.lora_alpha, .target_modules = adapter.target_modules,
+    recipe.lora = {.r = adapter.r,
+                   .alpha = adapter.lora_alpha,
+                   .target_modules = adapter.target_modules,
                    .modules_to_save = adapter.modules_to_save};
   }
   GoldenRun run(directory, recipe, window_of(batches["steps"][0]));
@@ -169,7 +172,8 @@ TEST_P(Training, twenty_adamw_steps_equal_pytorch) {
     }
     run.update(rate, step + 1);
     EXPECT_NEAR(loss, truth["loss"].get<double>(), 1e-3 * loss) << "step " << step;
-    EXPECT_NEAR(run.executor().scalar(Scalar::gradient_norm), truth["grad_norm"].get<double>(), 1e-3 * truth["grad_norm"].get<double>());
+    EXPECT_NEAR(run.executor().scalar(Scalar::gradient_norm), truth["grad_norm"].get<double>(),
+                1e-3 * truth["grad_norm"].get<double>());
   }
   const Program& program = run.plan().program;
   const auto finals = lora ? directory / "adapter_final" / "adapter_model.safetensors" : directory / "expected.safetensors";
@@ -177,12 +181,14 @@ TEST_P(Training, twenty_adamw_steps_equal_pytorch) {
     if (!weight.trainable) continue;
     for (int64_t layer = 0; layer < (weight.parameter.per_layer ? program.layers : 1); ++layer) {
       const std::string name = (lora ? "base_model.model." : "final.") + weight.parameter.instance(layer);
-      EXPECT_LE(relative_error(run.executor().elements<float>(weight.tensor, layer), read_floats(finals, name)), 1e-3) << name;
+      EXPECT_LE(relative_error(run.executor().elements<float>(weight.tensor, layer), read_floats(finals, name)), 1e-3)
+          << name;
     }
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(golden, Training, ::testing::Values("adamw_linear", "adamw_cosine", "lora", "lora_tied_head", "lora_save_head"),
+INSTANTIATE_TEST_SUITE_P(golden, Training,
+                         ::testing::Values("adamw_linear", "adamw_cosine", "lora", "lora_tied_head", "lora_save_head"),
                          [](const auto& test) { return test.param; });
 
 }  // namespace

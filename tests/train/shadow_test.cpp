@@ -28,13 +28,17 @@ std::vector<Case> cases() {
       for (int checkpointing : {0, 1, 2}) {
         Recipe recipe;
         recipe.method = lora ? Method::lora : Method::full;
-        recipe.lora = {.r = 8, .alpha = 16, .target_modules = {"all-linear", }};
+        recipe.lora = {.r = 8,
+                       .alpha = 16,
+                       .target_modules = {
+                           "all-linear",
+                       }};
         recipe.bf16 = bf16;
         recipe.gradient_checkpointing = checkpointing > 0;
         if (checkpointing == 2) recipe.checkpoint_layers = {1};
-        static const char* const kNames[] = {"full_f32", "full_f32_checkpointed", "full_f32_mixed", "full_bf16", "full_bf16_checkpointed",
-                                             "full_bf16_mixed", "lora_f32", "lora_f32_checkpointed", "lora_f32_mixed", "lora_bf16",
-                                             "lora_bf16_checkpointed", "lora_bf16_mixed"};
+        static const char* const kNames[] = {
+            "full_f32", "full_f32_checkpointed", "full_f32_mixed", "full_bf16", "full_bf16_checkpointed", "full_bf16_mixed",
+            "lora_f32", "lora_f32_checkpointed", "lora_f32_mixed", "lora_bf16", "lora_bf16_checkpointed", "lora_bf16_mixed"};
         list.push_back({kNames[list.size()], recipe});
       }
   return list;
@@ -129,7 +133,8 @@ TEST_P(ShadowRun, gives_the_same_bits_touches_no_red_zone_and_writes_99_percent_
   EXPECT_GE(counter.written_share(), 0.99);
 }
 
-INSTANTIATE_TEST_SUITE_P(recipes, ShadowRun, ::testing::ValuesIn(cases()), [](const auto& test) { return std::string(test.param.name); });
+INSTANTIATE_TEST_SUITE_P(recipes, ShadowRun, ::testing::ValuesIn(cases()),
+                         [](const auto& test) { return std::string(test.param.name); });
 
 TEST(ShadowRun, a_write_behind_a_storage_is_seen) {
   GoldenRun run(model_directory(), cases().front().recipe, window(), 256);
@@ -138,8 +143,8 @@ TEST(ShadowRun, a_write_behind_a_storage_is_seen) {
   run.load();
   const Weight& weight = run.plan().program.weights.front();
   const auto bytes = run.plan().program.storage(run.plan().program.tensor(weight.tensor).storage).bytes;
-  run.executor().arena()[run.plan().layout.offset_of(run.plan().program.tensor(weight.tensor).storage, 0) + align_up(bytes, kAlignment)] =
-      std::byte{1};
+  run.executor().arena()[run.plan().layout.offset_of(run.plan().program.tensor(weight.tensor).storage, 0) +
+                         align_up(bytes, kAlignment)] = std::byte{1};
   guard.written_share();
   EXPECT_EQ(guard.zones_touched(), 1);
 }

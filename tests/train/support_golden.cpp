@@ -50,7 +50,8 @@ int64_t count_targets(const Json& batch) {
   for (size_t row = 0; row < batch["tokens"].size(); ++row) {
     size_t start = 0;
     for (const Json& length : batch["documents"][row]) {
-      for (size_t t = start; t + 1 < start + length.get<size_t>(); ++t) count += batch["labels"][row][t + 1].get<int>() != -100 ? 1 : 0;
+      for (size_t t = start; t + 1 < start + length.get<size_t>(); ++t)
+        count += batch["labels"][row][t + 1].get<int>() != -100 ? 1 : 0;
       start += length.get<size_t>();
     }
   }

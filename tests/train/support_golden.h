@@ -1,6 +1,6 @@
 #pragma once
-// Runs a compiled Program on the batches of a golden directory, without files of a dataset: the same executor, weights and ops that
-// `snug train` uses.
+// Runs a compiled Program on the batches of a golden directory, without files of a dataset: the same executor, weights and
+// ops that `snug train` uses.
 
 #include <filesystem>
 #include <functional>
@@ -25,7 +25,8 @@ double relative_error(std::span<const float> a, std::span<const float> b);
 class GoldenRun : public Host {
  public:
   // `recipe`'s batch, length and accumulation are taken from the first window.
-  GoldenRun(const std::filesystem::path& model, Recipe recipe, const std::vector<nlohmann::json>& first_window, int64_t red_zone = 0);
+  GoldenRun(const std::filesystem::path& model, Recipe recipe, const std::vector<nlohmann::json>& first_window,
+            int64_t red_zone = 0);
 
   Executor& executor() { return *executor_; }
   const Plan& plan() const { return plan_; }

@@ -1,6 +1,6 @@
 #pragma once
-// A shadow run: every storage is filled with NaN when it is born and when it dies, with a red zone behind it, so that reading what
-// was not written, writing what is not yours and reading what is dead all show.
+// A shadow run: every storage is filled with NaN when it is born and when it dies, with a red zone behind it, so that
+// reading what was not written, writing what is not yours and reading what is dead all show.
 
 #include <map>
 #include <vector>

@@ -17,7 +17,8 @@ void seal_generated_code() {
     if (*next != '-') continue;
     const uint64_t end = std::strtoull(next + 1, &next, 16);
     if (std::strncmp(next, " rwxp 00000000 00:00 0", 22) != 0) continue;
-    void* address = reinterpret_cast<void*>(begin);  // NOLINT(performance-no-int-to-ptr): the kernel writes addresses as text
+    void* address =
+        reinterpret_cast<void*>(begin);  // NOLINT(performance-no-int-to-ptr): the kernel writes addresses as text
     mprotect(address, end - begin, PROT_READ | PROT_EXEC);
   }
 }

@@ -1,6 +1,6 @@
 #pragma once
-// oneDNN leaves the code it generates writable: 256 KiB and more of private, writable memory for each kernel, little of it touched.
-// Sealed (read and execute only) it no longer counts as data, and cannot be written by mistake.
+// oneDNN leaves the code it generates writable: 256 KiB and more of private, writable memory for each kernel, little of it
+// touched. Sealed (read and execute only) it no longer counts as data, and cannot be written by mistake.
 
 namespace snug::kernels {
 
