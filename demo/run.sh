@@ -16,7 +16,7 @@ step() { printf '\n%s== %s%s\n' "$bold" "$*" "$plain"; }
 narrow() { stdbuf -oL fold -s -w 80; }
 
 mkdir -p "$output"
-python3 demo/make_corpus.py task --rows 3000 --seed "$seed" >"$output/train.jsonl"
+python3 demo/make_corpus.py task --rows 6000 --seed "$seed" >"$output/train.jsonl"
 python3 demo/make_corpus.py held-out --rows 300 --seed "$seed" >"$output/held_out.jsonl"
 
 common=(--data "$output/train.jsonl" --eval-data "$output/held_out.jsonl" --batch 8 --seq 128 --threads 2 --memory "$budget")
@@ -34,9 +34,9 @@ lora+=(--gradient-checkpointing true)
 "$snug" plan demo/model "${common[@]}" "${lora[@]}" --json >"$output/plan.json"
 
 step "Train, in exactly that memory (snug train)"
-"$snug" train demo/model "${common[@]}" "${lora[@]}" --lr 3e-3 --lr-scheduler-type cosine --warmup-steps 10 --max-steps 400 \
+"$snug" train demo/model "${common[@]}" "${lora[@]}" --lr 3e-3 --lr-scheduler-type cosine --warmup-steps 10 --max-steps 800 \
   --save-steps 0 --seed "$seed" --output-dir "$output/adapter" --overwrite-output-dir 2>&1 >"$output/train.txt" |
-  sed -u -E '/^step/ { /^step [0-9]*(00|25|50|75)\//!d; s/  grad norm .*  lr [^ ]+//; }' | narrow
+  sed -u -E '/^step/ { /^step [0-9]*(00|50)\//!d; s/  grad norm .*  lr [^ ]+//; }' | narrow
 
 step "What came of it"
 python3 demo/summary.py "$output/adapter" "$output/plan.json" "$output/held_out.jsonl"

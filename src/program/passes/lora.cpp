@@ -24,9 +24,7 @@ class LoraPass {
     if (lora_.dropout != 0) throw Error("lora_dropout is not supported yet", "recipe", "set lora_dropout to 0");
     const std::vector<std::string> targets = lora_targets(program_, lora_);
     const size_t model_weights = program_.weights.size();
-    for (size_t i = 0; i < model_weights; ++i)
-      if (contains(lora_.modules_to_save, program_.weights[i].parameter.module)) save_in_full(i);
-    save_tied_head();
+    save_modules(model_weights);
     for (const std::string& target : targets) adapt(target, model_weights);
   }
 
@@ -48,28 +46,37 @@ class LoraPass {
     return true;
   }
 
-  // PEFT copies the module it saves, so a tied head comes apart: the copy is trained, the embedding stays as it is.
-  void save_tied_head() {
-    if (!contains(lora_.modules_to_save, "lm_head") || !head_is_tied()) return;
-    Op& loss = *forward().items.back().op();
-    const Tensor embedding = program_.tensor(loss.find(Slot::weight));
-    const auto source = std::find_if(program_.weights.begin(), program_.weights.end(),
-                                     [](const Weight& w) { return w.parameter.kind == ParameterKind::embedding; });
-    Weight weight{.parameter = {"lm_head.weight", "lm_head", source->parameter.shape, ParameterKind::head, false},
-                  .source = source->source,
-                  .trainable = true,
-                  .adapter = true};
-    Tensor copy = embedding;
-    copy.name = "lm_head.weight";
+  // PEFT copies the module it saves, so a tied pair comes apart: the copy is trained, the other keeps the frozen weights.
+  void save_tied(const std::string& module, const std::string& path, ParameterKind kind, Op& user) {
+    if (!contains(lora_.modules_to_save, module)) return;
+    Tensor copy = program_.tensor(user.find(Slot::weight));
+    Weight weight{.parameter = {path + ".weight", module, {copy.dim(0), copy.dim(1)}, kind, false}, .source = copy.name};
+    weight.trainable = weight.adapter = weight.copied = true;
+    copy.name = path + ".weight";
     copy.dtype = DType::f32;
     weight.tensor = program_.add_tensor(std::move(copy));
-    for (Operand& operand : loss.operands)
+    for (Operand& operand : user.operands)
       if (operand.slot == Slot::weight) operand.tensor = weight.tensor;
     program_.weights.push_back(std::move(weight));
-    saved_.emplace_back("lm_head");
-    program_.notes.emplace_back(
-        "lm_head is tied to embed_tokens; modules_to_save trains a separate copy of it and leaves the embedding frozen, as "
-        "PEFT does");
+    saved_.push_back(module);
+    program_.notes.push_back("lm_head is tied to embed_tokens; modules_to_save trains a separate copy of " + module +
+                             " and leaves the other frozen, as PEFT does");
+  }
+
+  void save_modules(size_t model_weights) {
+    const bool tied = head_is_tied();
+    for (size_t i = 0; i < model_weights; ++i) {
+      const Parameter& parameter = program_.weights[i].parameter;
+      if (contains(lora_.modules_to_save, parameter.module) && !(tied && parameter.kind == ParameterKind::embedding))
+        save_in_full(i);
+    }
+    if (tied) {
+      save_tied("lm_head", "lm_head", ParameterKind::head, *forward().items.back().op());
+      save_tied("embed_tokens", "model.embed_tokens", ParameterKind::embedding, *forward().items.front().op());
+    }
+    for (const std::string& module : lora_.modules_to_save)
+      if (!contains(saved_, module))
+        throw Error("the model has no module '" + module + "'", "recipe: modules_to_save", "name modules such as lm_head");
   }
 
   void adapt(const std::string& target, size_t model_weights) {
