@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cctype>
+#include <cmath>
 #include <limits>
 #include <utility>
 
@@ -77,7 +78,8 @@ std::string format_bytes(int64_t bytes) {
     value /= 1024.0;
     ++unit;
   }
-  return fmt::format("{:.1f} {}", value, kNames[unit]);
+  const int decimals = std::abs(value) < 9.995 ? 2 : 1;  // three digits at least
+  return fmt::format("{:.{}f} {}", value, decimals, kNames[unit]);
 }
 
 }  // namespace snug

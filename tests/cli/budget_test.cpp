@@ -3,7 +3,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <regex>
+#include <sstream>
+#include <string_view>
 
 #include "cli/support_workspace.h"
 
@@ -24,9 +25,14 @@ class Budget : public ::testing::TestWithParam<Case> {};
 
 // "… smallest change that fits: --gradient-checkpointing true needs …" -> {"--gradient-checkpointing", "true"}
 std::vector<std::string> advised(const std::string& error) {
-  std::smatch found;
-  if (!std::regex_search(error, found, std::regex("smallest change that fits: (--[a-z0-9-]+) (\\S+) needs"))) return {};
-  return {found[1], found[2]};
+  constexpr std::string_view kStart = "smallest change that fits: ";
+  const size_t start = error.find(kStart);
+  if (start == std::string::npos) return {};
+  std::istringstream text(error.substr(start + kStart.size()));
+  std::string flag, value, needs;
+  text >> flag >> value >> needs;
+  if (!flag.starts_with("--") || needs != "needs") return {};
+  return {flag, value};
 }
 
 TEST_P(Budget, one_mebibyte_too_little_is_refused_unloaded_and_the_advice_fits) {

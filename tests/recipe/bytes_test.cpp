@@ -30,11 +30,11 @@ TEST(Bytes, AmbiguousOrImpossibleSizesAreRefused) {
 TEST(Bytes, AreShownInBinaryUnits) {
   EXPECT_EQ(format_bytes(0), "0 B");
   EXPECT_EQ(format_bytes(1023), "1023 B");
-  EXPECT_EQ(format_bytes(1024), "1.0 KiB");
-  EXPECT_EQ(format_bytes((int64_t{1} << 30) - 1), "1.0 GiB");
+  EXPECT_EQ(format_bytes(1024), "1.00 KiB");
+  EXPECT_EQ(format_bytes((int64_t{1} << 30) - 1), "1.00 GiB");
   EXPECT_EQ(format_bytes(22'870'701'015), "21.3 GiB");
-  EXPECT_EQ(format_bytes(INT64_MAX), "8.0 EiB");
-  EXPECT_EQ(format_bytes(-2048), "-2.0 KiB");
+  EXPECT_EQ(format_bytes(INT64_MAX), "8.00 EiB");
+  EXPECT_EQ(format_bytes(-2048), "-2.00 KiB");
 }
 
 }  // namespace
