@@ -23,9 +23,18 @@ class Error : public std::runtime_error {
   const std::string& mend() const { return mend_; }
 
  private:
+  // Names come from files that may be hostile: a message stays one line of bounded length.
+  static std::string tame(const std::string& text) {
+    constexpr size_t kLongest = 400;
+    std::string tamed = text.size() > kLongest ? text.substr(0, kLongest) + "…" : text;
+    for (char& c : tamed)
+      if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
+    return tamed;
+  }
+
   static std::string line(const std::string& what, const std::string& where, const std::string& mend) {
-    std::string text = where.empty() ? what : where + ": " + what;
-    return mend.empty() ? text : text + " (" + mend + ")";
+    std::string text = where.empty() ? tame(what) : tame(where) + ": " + tame(what);
+    return mend.empty() ? text : text + " (" + tame(mend) + ")";
   }
 
   std::string what_, where_, mend_;

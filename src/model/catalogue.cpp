@@ -9,6 +9,7 @@
 #include <limits>
 #include <numeric>
 
+#include "base/edit_distance.h"
 #include "base/error.h"
 #include "model/config.h"
 
@@ -146,22 +147,6 @@ std::string_view without_owner(std::string_view name) {
 // True if `asked` (lower case) is `name` in full or without its owner.
 bool answers_to(std::string_view name, std::string_view asked) {
   return lower(name) == asked || (asked.find('/') == std::string_view::npos && lower(without_owner(name)) == asked);
-}
-
-// Edits (insert, remove, replace) that turn `a` into `b` (Levenshtein).
-int64_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<int64_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), int64_t{0});
-  for (size_t i = 0; i < a.size(); ++i) {
-    int64_t diagonal = row[0];
-    row[0] = static_cast<int64_t>(i) + 1;
-    for (size_t j = 0; j < b.size(); ++j) {
-      const int64_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({row[j] + 1, row[j + 1] + 1, replaced});
-    }
-  }
-  return row[b.size()];
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
+#include <stdexcept>
 
 namespace snug {
 
@@ -141,9 +142,10 @@ class Packing {
 int64_t Layout::offset_of(StorageId storage, int64_t instance) const {
   const Placed& placed = storages[static_cast<size_t>(storage)];
   if (placed.runs.empty()) return placed.offset;
-  const auto run = std::upper_bound(placed.runs.begin(), placed.runs.end(), instance,
-                                    [](int64_t value, const auto& entry) { return value < entry.first; }) -
-                   1;
+  const auto after = std::upper_bound(placed.runs.begin(), placed.runs.end(), instance,
+                                      [](int64_t value, const auto& entry) { return value < entry.first; });
+  if (after == placed.runs.begin()) throw std::logic_error("an instance that no op uses has no place");
+  const auto run = after - 1;
   return run->second + (instance - run->first) * stride[static_cast<size_t>(storage)];
 }
 

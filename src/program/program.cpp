@@ -47,7 +47,8 @@ int64_t Program::trainable_parameters() const {
 int64_t Program::total_parameters() const {
   int64_t sum = 0;
   for (const Weight& weight : weights)
-    if (weight.origin == Origin::checkpoint && !weight.copied) sum += weight.parameter.elements() * (weight.parameter.per_layer ? layers : 1);
+    if (weight.origin == Origin::checkpoint && !weight.copied)
+      sum += weight.parameter.elements() * (weight.parameter.per_layer ? layers : 1);
   return sum;
 }
 

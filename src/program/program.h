@@ -68,7 +68,7 @@ struct Weight {
   TensorId master = kNone;
   bool trainable = false;
   bool adapter = false;  // belongs to the adapter's files
-  bool copied = false;      // beside the model's own: a tied module that is saved apart
+  bool copied = false;   // beside the model's own: a tied module that is saved apart
   bool decays = true;    // under weight decay; norms are not, as in Hugging Face's Trainer
   Origin origin = Origin::checkpoint;
 };

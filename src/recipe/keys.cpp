@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/edit_distance.h"
 #include "base/error.h"
 #include "recipe/foreign_keys.h"
 #include "recipe/key_table.h"
-#include "recipe/nearest.h"
 
 namespace snug {
 

@@ -12,8 +12,9 @@ bool is_host_op(const Op& op) { return op.kind == OpKind::load || op.kind == OpK
 
 Executor::Executor(const Program& program, const Layout& layout)
     : program_(program), layout_(layout), arena_(layout.arena_bytes) {
-  const Binding binding{program, layout, arena_.data()};
-  for_each_op(program.root, [&](const Op& op, const Region&) { prepare(op, binding); });
+  for_each_op(program.root, [&](const Op& op, const Region& region) {
+    prepare(op, {program, layout, arena_.data(), region.axis == Axis::layer ? region.first : 0});
+  });
 }
 
 double& Executor::scalar(Scalar scalar) { return elements<double>(program_.interface.scalars)[static_cast<size_t>(scalar)]; }

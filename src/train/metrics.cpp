@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <fstream>
@@ -67,7 +68,7 @@ void MetricsFile::write(const StepMetrics& m) {
                                     "\"tokens_per_second\": {}, \"memory_bytes\": {}}}\n",
                                     m.step, Number{m.loss}, Number{m.gradient_norm}, Number{m.learning_rate},
                                     Number{m.tokens_per_second}, m.memory_bytes);
-  line(text.data(), end.size);
+  line(text.data(), std::min(end.size, text.size()));
 }
 
 void MetricsFile::write(const EvaluationMetrics& m) {
@@ -76,7 +77,7 @@ void MetricsFile::write(const EvaluationMetrics& m) {
                                     "{{\"step\": {}, \"eval_loss\": {}, \"eval_token_accuracy\": {}, \"eval_exact\": {}, "
                                     "\"eval_documents\": {}}}\n",
                                     m.step, Number{m.loss}, Number{m.token_accuracy}, Number{m.exact}, m.documents);
-  line(text.data(), end.size);
+  line(text.data(), std::min(end.size, text.size()));
 }
 
 void MetricsFile::write(const RunSummary& s) {
@@ -86,7 +87,7 @@ void MetricsFile::write(const RunSummary& s) {
       "{{\"summary\": {{\"planned_peak_bytes\": {}, \"measured_peak_bytes\": {}, \"steps\": {}, "
       "\"train_loss\": {}, \"tokens_per_second\": {}}}}}\n",
       s.planned_peak_bytes, s.measured_peak_bytes, s.steps, Number{s.train_loss}, Number{s.tokens_per_second});
-  line(text.data(), end.size);
+  line(text.data(), std::min(end.size, text.size()));
 }
 
 }  // namespace snug

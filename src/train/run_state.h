@@ -15,8 +15,8 @@ struct DataIdentity {
   int64_t rows = 0, tokens = 0;
 };
 
-// Writes output_dir/checkpoint-STEP. `model_directory`: where config.json and tokenizer files are copied from, so that a
-// fully fine-tuned checkpoint loads in Hugging Face's libraries.
+// Writes output_dir/checkpoint-STEP. A fully fine-tuned checkpoint takes config.json and tokenizer files along from the
+// model's directory, so that it loads in Hugging Face's libraries.
 void save_checkpoint(const Executor& executor, const Plan& plan, const DataIdentity& data, int64_t step);
 
 // Writes the result of the run (adapter or model) into output_dir itself.
