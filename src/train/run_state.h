@@ -22,7 +22,7 @@ void save_checkpoint(const Executor& executor, const Plan& plan, const DataIdent
 // Writes the result of the run (adapter or model) into output_dir itself.
 void save_result(const Executor& executor, const Plan& plan);
 
-// The newest complete checkpoint of output_dir, if any; damaged ones are passed over.
+// The newest checkpoint of output_dir that has a manifest, so was written whole; resume() verifies it.
 std::optional<std::filesystem::path> newest_checkpoint(const std::filesystem::path& output_dir);
 
 // Verifies every file, restores weights and state, returns the steps done. Throws Error if the checkpoint is of another
