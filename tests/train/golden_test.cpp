@@ -107,7 +107,7 @@ INSTANTIATE_TEST_SUITE_P(golden, Forward,
                            return std::get<0>(test.param) + (std::get<1>(test.param) ? "_recomputed" : "_kept");
                          });
 
-TEST(Bf16, weights_in_bf16_stay_near_fp32_arithmetic_and_nearer_than_transformers_in_bf16) {
+TEST(Bf16, the_loss_with_bf16_weights_and_activations_is_within_half_a_percent_of_fp32_arithmetic) {
   const auto directory = golden_directory("bf16");
   const auto window = window_of(read_json(directory / "batch.json"));
   Recipe recipe = full_recipe();
@@ -116,8 +116,7 @@ TEST(Bf16, weights_in_bf16_stay_near_fp32_arithmetic_and_nearer_than_transformer
   run.load();
   const double loss = run.forward_backward(window);
   const double truth = read_floats(directory / "expected.safetensors", "loss").at(0);
-  const double theirs = read_floats(directory / "expected.safetensors", "loss_transformers_bf16").at(0);
-  EXPECT_NEAR(loss, truth, 5e-3 * truth) << "theirs " << theirs;
+  EXPECT_NEAR(loss, truth, 5e-3 * truth);
 }
 
 Recipe recipe_of(const Json& json) {
@@ -181,7 +180,7 @@ TEST_P(Training, twenty_adamw_steps_equal_pytorch) {
     if (!weight.trainable) continue;
     for (int64_t layer = 0; layer < (weight.parameter.per_layer ? program.layers : 1); ++layer) {
       const std::string name = (lora ? "base_model.model." : "final.") + weight.parameter.instance(layer);
-      EXPECT_LE(relative_error(run.executor().elements<float>(weight.tensor, layer), read_floats(finals, name)), 1e-3)
+      EXPECT_LE(relative_error(run.executor().elements<float>(weight.tensor, layer), read_floats(finals, name)), 1e-4)
           << name;
     }
   }
