@@ -25,4 +25,7 @@ constexpr int64_t kScalarCount = 16;  // room for more
 // Elements that square_sum adds up apart, whatever the number of threads.
 constexpr int64_t kSquareSumBlock = 16384;
 
+// Rows that a thread multiplies at a time in a head_loss on bf16 tiles.
+constexpr int64_t kHeadRowBlock = 64;
+
 }  // namespace snug

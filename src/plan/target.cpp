@@ -7,6 +7,8 @@
 #include <fstream>
 #include <string>
 
+#include "base/cpu_features.h"
+
 namespace snug {
 
 namespace {
@@ -54,6 +56,7 @@ Target this_cpu(int64_t threads) {
   Target target{.kind = TargetKind::cpu, .name = "this machine's CPU"};
   target.threads = threads > 0 ? static_cast<int32_t>(std::min<int64_t>(threads, 4096)) : usable_cores();
   target.page_bytes = sysconf(_SC_PAGESIZE);
+  if (multiplies_bf16_tiles()) target.products = Arithmetic::bf16_pieces;
   target.memory_bytes = std::max<int64_t>(0, meminfo("MemAvailable"));
   if (const int64_t headroom = cgroup_headroom(); headroom >= 0)
     target.memory_bytes = std::min(target.memory_bytes, headroom);

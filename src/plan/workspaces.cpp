@@ -9,6 +9,7 @@
 namespace snug {
 
 void fit_to_target(Program& program, const Target& target) {
+  program.arithmetic = target.products;
   for_each_op(program.root, [&](Op& op, const Region&) {
     const OpRule& rule = rule_of(op.kind);
     op.cut = rule.cut(program, op, target.threads);
@@ -23,9 +24,10 @@ int64_t distinct_products(const Program& program) {
   std::set<std::tuple<int64_t, int64_t, int64_t, bool, bool, bool, double>> shapes;
   int64_t in_loss = 0;
   for_each_op(program.root, [&](const Op& op, const Region&) {
-    if (op.kind == OpKind::head_loss) in_loss += 2;
+    if (op.kind == OpKind::head_loss && (op.cut.arithmetic == Arithmetic::fp32 || op.find(Slot::low) != kNone)) in_loss += 2;
     if (op.kind != OpKind::matmul) return;
     const ProductShape s = product_shape(program, op);
+    if (s.arithmetic != Arithmetic::fp32) return;  // no primitive
     const auto parts = [](int64_t size, int64_t block) {
       std::set<int64_t> sizes;
       if (block == 0 || block >= size) return std::set<int64_t>{size};

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/arithmetic.h"
 #include "program/tensor.h"
 
 namespace snug {
@@ -75,6 +76,7 @@ struct Attributes {
 struct OpCut {
   int32_t threads = 1;
   int64_t rows = 0, cols = 0, depth = 0;
+  Arithmetic arithmetic = Arithmetic::fp32;  // of products
 };
 
 struct Op {

@@ -89,6 +89,7 @@ struct Program {
   Region root;
   int64_t layers = 0;
   int64_t batch = 0, seq_len = 0, micro_batches = 0;
+  Arithmetic arithmetic = Arithmetic::fp32;  // of products with a bf16 operand; the target's, set with the cuts
   std::vector<std::string> notes;  // decisions a user should be told: what PEFT does with a tied head …
 
   StorageId add_storage(Storage storage);

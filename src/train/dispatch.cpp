@@ -38,7 +38,7 @@ class Call {
   float* floats(Slot slot) const { return pointer<float>(slot); }
   const int32_t* ints(Slot slot) const { return pointer<int32_t>(slot); }
   kernels::Scalars* scalars() const { return pointer<kernels::Scalars>(Slot::scalars); }
-  kernels::Cut cut() const { return {op_.cut.threads, op_.cut.rows, op_.cut.cols, op_.cut.depth}; }
+  kernels::Cut cut() const { return {op_.cut.threads, op_.cut.rows, op_.cut.cols, op_.cut.depth, op_.cut.arithmetic}; }
   kernels::Workspace workspace() const {
     if (!has(Slot::workspace)) return {};
     return {binding_.address(op_.find(Slot::workspace)), tensor(Slot::workspace).bytes()};

@@ -2,6 +2,7 @@
 
 #include <optional>
 
+#include "base/cpu_features.h"
 #include "kernels/cpu/product.h"
 #include "kernels/op_reference.h"
 #include "kernels/support_allocations.h"
@@ -38,8 +39,8 @@ struct Trial {
         blocks(of.blocks ? *of.blocks : head_loss_blocks(of.shape, kThreads)),
         hidden(shape.rows * shape.cols, shape.hidden, 1),
         weight(shape.vocabulary * shape.cols, shape.weight, 2, 0.3F),
-        low(shape.rows * shape.rank, shape.hidden, 3),
-        low_weight(shape.vocabulary * shape.rank, shape.weight, 4, 0.3F),
+        low(shape.rows * shape.rank, shape.low, 3),
+        low_weight(shape.vocabulary * shape.rank, shape.low_weight, 4, 0.3F),
         d_hidden(hidden.size(), DType::f32, 5),
         d_weight(weight.size(), DType::f32, 6),
         d_low(low.size(), DType::f32, 7),
@@ -58,19 +59,20 @@ struct Trial {
     reference = {shape.cols, shape.vocabulary, shape.rank, inverse, target_rows, target_tokens};
   }
   kernels::HeadLoss op(GuardedWorkspace& workspace) {
-    kernels::HeadLoss op{.hidden = hidden.in(),
-                         .weight = weight.in(),
-                         .low = {},
-                         .low_weight = {},
-                         .target_rows = target_rows.data(),
-                         .target_tokens = target_tokens.data(),
-                         .scalars = scalars.data(),
-                         .rows = shape.rows,
-                         .cols = shape.cols,
-                         .vocabulary = shape.vocabulary,
-                         .rank = shape.rank,
-                         .workspace = workspace.get(),
-                         .cut = {.threads = kThreads, .rows = blocks.rows, .cols = blocks.cols}};
+    kernels::HeadLoss op{
+        .hidden = hidden.in(),
+        .weight = weight.in(),
+        .low = {},
+        .low_weight = {},
+        .target_rows = target_rows.data(),
+        .target_tokens = target_tokens.data(),
+        .scalars = scalars.data(),
+        .rows = shape.rows,
+        .cols = shape.cols,
+        .vocabulary = shape.vocabulary,
+        .rank = shape.rank,
+        .workspace = workspace.get(),
+        .cut = {.threads = kThreads, .rows = blocks.rows, .cols = blocks.cols, .arithmetic = shape.arithmetic}};
     if (shape.rank > 0) op.low = low.in();
     if (shape.rank > 0) op.low_weight = low_weight.in();
     if (shape.training) op.d_hidden = d_hidden.f32();
@@ -137,18 +139,21 @@ void expect_reference(const Setting& setting) {
 }
 
 // Rows and panels below, at and above their blocks; all rows predicted, some, one, none.
-std::vector<Setting> settings(DType hidden, DType weight) {
+std::vector<Setting> settings(DType hidden, DType weight, DType lows, Arithmetic arithmetic) {
   const auto shape = [&](int64_t rows, int64_t cols, int64_t vocabulary, int64_t rank, bool training, bool weights,
-                         bool lows) {
+                         bool low_trained) {
     return HeadShape{.rows = rows,
                      .cols = cols,
                      .vocabulary = vocabulary,
                      .rank = rank,
                      .hidden = hidden,
                      .weight = weight,
+                     .low = lows,
+                     .low_weight = lows,
                      .training = training,
                      .weight_trained = weights,
-                     .low_trained = lows};
+                     .low_trained = low_trained,
+                     .arithmetic = arithmetic};
   };
   return {
       {shape(37, 20, 131, 0, true, true, false), 37, Blocks{16, 64, 0}},
@@ -164,18 +169,30 @@ std::vector<Setting> settings(DType hidden, DType weight) {
   };
 }
 
+struct Variant {
+  DType hidden, weight, lows;
+  Arithmetic arithmetic;
+};
+
 TEST(HeadLoss, MatchesTheReferenceAndItsSlopes) {
-  for (const DType hidden : {DType::f32, DType::bf16}) {
-    for (const DType weight : {DType::f32, DType::bf16}) {
-      for (Setting setting : settings(hidden, weight)) {
-        if (!setting.blocks) setting.blocks = head_loss_blocks(setting.shape, kThreads);
-        if (setting.blocks->cols == 0) setting.blocks->cols = setting.shape.vocabulary;
-        SCOPED_TRACE(std::to_string(setting.shape.rows) + " rows, " + std::to_string(setting.shape.cols) +
-                     " wide, vocabulary " + std::to_string(setting.shape.vocabulary) + ", rank " +
-                     std::to_string(setting.shape.rank) + ", targets " + std::to_string(setting.targets) + ", weight " +
-                     std::string(name_of(weight)));
-        expect_reference(setting);
-      }
+  constexpr DType kF32 = DType::f32, kBf16 = DType::bf16;
+  std::vector<Variant> variants = {{kF32, kF32, kF32, Arithmetic::fp32},
+                                   {kF32, kBf16, kF32, Arithmetic::fp32},
+                                   {kBf16, kF32, kF32, Arithmetic::fp32},
+                                   {kBf16, kBf16, kBf16, Arithmetic::fp32}};
+  if (multiplies_bf16_tiles()) {
+    variants.push_back({kBf16, kBf16, kF32, Arithmetic::bf16_pieces});
+    variants.push_back({kBf16, kBf16, kBf16, Arithmetic::bf16_pieces});
+  }
+  for (const auto& [hidden, weight, lows, arithmetic] : variants) {
+    for (Setting setting : settings(hidden, weight, lows, arithmetic)) {
+      if (!setting.blocks) setting.blocks = head_loss_blocks(setting.shape, kThreads);
+      if (setting.blocks->cols == 0) setting.blocks->cols = setting.shape.vocabulary;
+      SCOPED_TRACE(std::to_string(setting.shape.rows) + " rows, " + std::to_string(setting.shape.cols) +
+                   " wide, vocabulary " + std::to_string(setting.shape.vocabulary) + ", rank " +
+                   std::to_string(setting.shape.rank) + ", targets " + std::to_string(setting.targets) + ", weight " +
+                   std::string(name_of(weight)) + (arithmetic == Arithmetic::fp32 ? "" : ", tiles"));
+      expect_reference(setting);
     }
   }
 }
@@ -200,10 +217,15 @@ TEST(HeadLoss, SurvivesLargeLogits) {
 }
 
 TEST(HeadLoss, TwoRunsGiveTheSameBits) {
-  const Setting setting{
-      {.rows = 90, .cols = 40, .vocabulary = 333, .hidden = DType::bf16, .weight = DType::bf16, .weight_trained = true},
-      80,
-      Blocks{32, 128, 0}};
+  const Setting setting{{.rows = 90,
+                         .cols = 40,
+                         .vocabulary = 333,
+                         .hidden = DType::bf16,
+                         .weight = DType::bf16,
+                         .weight_trained = true,
+                         .arithmetic = multiplies_bf16_tiles() ? Arithmetic::bf16_pieces : Arithmetic::fp32},
+                        80,
+                        Blocks{32, 128, 0}};
   Trial one(setting);
   Trial two(setting);
   one.run();

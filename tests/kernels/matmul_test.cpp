@@ -1,5 +1,6 @@
 // matmul over shapes x dtypes x forms x cuts: values, gradients, same bits, workspace and allocations.
 
+#include "base/cpu_features.h"
 #include "kernels/cpu/product.h"
 #include "kernels/op_reference.h"
 #include "kernels/support_allocations.h"
@@ -54,7 +55,11 @@ struct Trial {
             .accumulate = shape.accumulate,
             .scale = scale,
             .workspace = workspace.get(),
-            .cut = {.threads = kThreads, .rows = blocks.rows, .cols = blocks.cols, .depth = blocks.depth}};
+            .cut = {.threads = kThreads,
+                    .rows = blocks.rows,
+                    .cols = blocks.cols,
+                    .depth = blocks.depth,
+                    .arithmetic = shape.arithmetic}};
   }
   void run() {
     GuardedWorkspace workspace(bytes);
@@ -70,10 +75,23 @@ struct Trial {
     run();
     const double rounding = shape.c == DType::bf16 ? 0x1p-8 : 0x1p-22;
     const double sums = 0x1p-22 * static_cast<double>(shape.k + 8);  // a random walk of roundings
+    const Doubles split = split_errors();
     for (int64_t i = 0; i < c.size(); ++i) {
       const double want = expected[static_cast<size_t>(i)];
-      ASSERT_NEAR(c[i], want, rounding * std::abs(want) + sums) << "element " << i;
+      ASSERT_NEAR(c[i], want, rounding * std::abs(want) + sums + split[static_cast<size_t>(i)]) << "element " << i;
     }
+  }
+  // What two bf16 pieces of an fp32 operand may leave out: 2^-9 of the low piece, which is 2^-9 of the number.
+  Doubles split_errors() const {
+    if (shape.arithmetic == Arithmetic::fp32 || (shape.a == DType::bf16 && shape.b == DType::bf16))
+      return Doubles(static_cast<size_t>(shape.m * shape.n));
+    const ProductReference sizes{shape.m,           shape.n,           shape.k,
+                                 shape.transpose_a, shape.transpose_b, 0x1p-18 * std::abs(static_cast<double>(scale))};
+    const auto absolute = [](Doubles values) {
+      for (double& value : values) value = std::abs(value);
+      return values;
+    };
+    return sizes(absolute(a.doubles()), absolute(b.doubles()), {});
   }
 };
 
@@ -81,13 +99,21 @@ std::string describe(const ProductShape& s, const Blocks& blocks) {
   return std::to_string(s.m) + " x " + std::to_string(s.n) + " x " + std::to_string(s.k) + (s.transpose_a ? " a^T" : "") +
          (s.transpose_b ? " b^T" : "") + (s.accumulate ? " adds" : "") + " " + std::string(name_of(s.a)) + " " +
          std::string(name_of(s.b)) + " " + std::string(name_of(s.c)) + ", blocks " + std::to_string(blocks.rows) + " " +
-         std::to_string(blocks.cols) + " " + std::to_string(blocks.depth);
+         std::to_string(blocks.cols) + " " + std::to_string(blocks.depth) +
+         (s.arithmetic == Arithmetic::bf16_pieces ? " tiles" : "");
+}
+
+std::vector<Arithmetic> arithmetics(DType a, DType b) {
+  const bool tiles = multiplies_bf16_tiles() && product_arithmetic(a, b, Arithmetic::bf16_pieces) != Arithmetic::fp32;
+  return tiles ? std::vector{Arithmetic::fp32, Arithmetic::bf16_pieces} : std::vector{Arithmetic::fp32};
 }
 
 // Every form and dtype of one size.
 void try_all(const Sizes& sizes, const Blocks* forced) {
   for (const Types& types : kTypes) {
-    for (int form = 0; form < 8; ++form) {
+    for (int form = 0; form < 16; ++form) {
+      const std::vector<Arithmetic> known = arithmetics(types.a, types.b);
+      if (form >= 8 && known.size() == 1) continue;
       const ProductShape shape{.m = sizes.m,
                                .n = sizes.n,
                                .k = sizes.k,
@@ -96,7 +122,9 @@ void try_all(const Sizes& sizes, const Blocks* forced) {
                                .accumulate = (form & 4) != 0,
                                .a = types.a,
                                .b = types.b,
-                               .c = types.c};
+                               .c = types.c,
+                               .scaled = form % 3 != 0,
+                               .arithmetic = known[form >= 8 ? 1 : 0]};
       const Blocks blocks = forced != nullptr ? *forced : matmul_blocks(shape, kThreads);
       SCOPED_TRACE(describe(shape, blocks));
       Trial(shape, blocks, form % 3 == 0 ? 1.0F : 0.25F).expect_reference();
@@ -124,8 +152,9 @@ TEST(Matmul, OwnBlocksMatchTheReferenceAtTheirBorders) {
   const ProductShape forward{.n = 300, .k = 2300, .transpose_b = true, .a = DType::bf16, .b = DType::bf16, .c = DType::bf16};
   const ProductShape weights{.n = 70, .k = 1025, .transpose_a = true, .accumulate = true, .a = DType::f32, .b = DType::bf16};
   for (ProductShape shape : {forward, weights}) {
-    for (const int64_t m : {255, 256, 257, 513}) {
-      shape.m = m;
+    for (const int64_t m : {255, 256, 257, 513, -255, -513}) {
+      shape.m = std::abs(m);
+      shape.arithmetic = m < 0 ? arithmetics(shape.a, shape.b).back() : Arithmetic::fp32;
       const Blocks blocks = matmul_blocks(shape, kThreads);
       SCOPED_TRACE(describe(shape, blocks));
       Trial(shape, blocks, 1.0F).expect_reference();
@@ -139,7 +168,8 @@ TEST(Matmul, GradientsMatchCentralDifferences) {
   const int64_t in = 19;
   const int64_t out = 70;
   const float scale = 0.5F;
-  for (const DType dtype : {DType::f32, DType::bf16}) {
+  for (const auto& [dtype, tiles] : {std::pair{DType::f32, false}, {DType::bf16, false}, {DType::bf16, true}}) {
+    const Arithmetic arithmetic = tiles ? arithmetics(dtype, dtype).back() : Arithmetic::fp32;
     const Values x(tokens * in, dtype, 21);
     const Values w(out * in, dtype, 22);
     const Values d_y(tokens * out, DType::f32, 23);
@@ -151,14 +181,15 @@ TEST(Matmul, GradientsMatchCentralDifferences) {
       for (size_t i = 0; i < y.size(); ++i) sum += y[i] * seed[i];
       return sum;
     };
-    const ProductShape back{.m = tokens, .n = in, .k = out, .b = dtype};
+    const ProductShape back{.m = tokens, .n = in, .k = out, .b = dtype, .scaled = true, .arithmetic = arithmetic};
     Trial d_x(back, matmul_blocks(back, kThreads), scale);
     d_x.a = d_y;
     d_x.b = w;
     d_x.run();
     tests::expect_slope([&](const Doubles& value) { return loss(value, w.doubles()); }, x.doubles(), d_x.c.doubles(), 1);
 
-    const ProductShape sum{.m = out, .n = in, .k = tokens, .transpose_a = true, .b = dtype};
+    const ProductShape sum{
+        .m = out, .n = in, .k = tokens, .transpose_a = true, .b = dtype, .scaled = true, .arithmetic = arithmetic};
     Trial d_w(sum, matmul_blocks(sum, kThreads), scale);
     d_w.a = d_y;
     d_w.b = x;
@@ -169,7 +200,14 @@ TEST(Matmul, GradientsMatchCentralDifferences) {
 
 TEST(Matmul, TwoRunsGiveTheSameBits) {
   for (const Types& types : kTypes) {
-    const ProductShape shape{.m = 130, .n = 200, .k = 700, .transpose_a = true, .a = types.a, .b = types.b, .c = types.c};
+    const ProductShape shape{.m = 130,
+                             .n = 200,
+                             .k = 700,
+                             .transpose_a = true,
+                             .a = types.a,
+                             .b = types.b,
+                             .c = types.c,
+                             .arithmetic = arithmetics(types.a, types.b).back()};
     const Blocks blocks{.rows = 64, .cols = 128, .depth = 256};
     Trial one(shape, blocks, 1.0F);
     Trial two(shape, blocks, 1.0F);
@@ -193,7 +231,8 @@ TEST(Matmul, AllocatesNothingAfterPrepare) {
                                .accumulate = transpose_a,
                                .a = types.a,
                                .b = types.b,
-                               .c = types.c};
+                               .c = types.c,
+                               .arithmetic = arithmetics(types.a, types.b).back()};
       Trial trial(shape, matmul_blocks(shape, kThreads), 1.0F);
       GuardedWorkspace workspace(trial.bytes);
       const kernels::Matmul op = trial.op(workspace);

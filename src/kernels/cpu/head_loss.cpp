@@ -5,8 +5,12 @@
 // dense result. The last chunk is filled up with rows of zeros, which contribute nothing, so that all chunks are of one
 // shape.
 //
+// On bf16 tiles multiplying is cheaper than keeping: chunks are large, one panel of logits exists at a time, and the second
+// walk makes each panel again.
+//
 // workspace = [hidden chunk][low chunk][d_hidden chunk][d_low chunk][row statistics][panel of weights copied, or of d_logits
-// transposed][logits][oneDNN's scratchpad], 64-byte aligned; a part that is not needed has no bytes.
+// transposed][logits][oneDNN's scratchpad, or mixed_product's workspace], 64-byte aligned; a part that is not needed has no
+// bytes.
 
 #include <algorithm>
 #include <array>
@@ -16,6 +20,7 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "kernels/cpu/mixed_product.h"
 #include "kernels/cpu/pack.h"
 #include "kernels/cpu/product.h"
 #include "kernels/cpu/softmax_rows.h"
@@ -45,6 +50,7 @@ struct Factor {
   int64_t inner = 0;                                     // 0: absent
   bool adds = false;                                     // to the logits that are there
   bool copied = false;                                   // the weights are not fp32
+  bool tiles = false;                                    // multiplied on bf16 tiles
   int64_t chunk_at = 0, d_chunk_at = 0;                  // bytes into the workspace
   std::array<Product*, 2> logits{}, back{}, gradient{};  // [last panel]
 };
@@ -53,6 +59,7 @@ struct Plan {
   std::array<Factor, 2> factors;
   int64_t rows = 0, cols = 0;  // a chunk, a panel
   bool trains = false;
+  bool keeps = false;  // the logits of all panels until the way back
   int32_t threads = 1;
   int64_t statistics_at = 0, panel_at = 0, logits_at = 0, scratch_at = 0;
 };
@@ -80,6 +87,20 @@ void make_products(const HeadLoss& op, const Plan& plan, Factor& factor) {
   }
 }
 
+// What mixed_product takes for the three products of a whole panel.
+int64_t tile_bytes(const Plan& plan, const Factor& factor) {
+  const Cut cut = {.threads = plan.threads, .rows = kHeadRowBlock};
+  const MatrixView chunk = {factor.rows, 0, false, plan.rows, factor.inner};
+  const MatrixView weights = {factor.weight, 0, true, factor.inner, plan.cols};
+  int64_t bytes = workspace_bytes({.a = chunk, .b = weights, .cut = cut});
+  if (!plan.trains) return bytes;
+  const MatrixView d_logits = {{}, 0, false, plan.rows, plan.cols};
+  bytes =
+      std::max(bytes, workspace_bytes({.a = d_logits, .b = {factor.weight, 0, false, plan.cols, factor.inner}, .cut = cut}));
+  if (factor.d_weight == nullptr) return bytes;
+  return std::max(bytes, workspace_bytes({.a = {{}, 0, true, plan.cols, plan.rows}, .b = chunk, .cut = cut}));
+}
+
 Plan make_plan(const HeadLoss& op) {
   Plan plan;
   plan.rows = op.cut.rows > 0 ? op.cut.rows : align_up(op.rows, 16);
@@ -95,15 +116,25 @@ Plan make_plan(const HeadLoss& op) {
                      .inner = op.rank,
                      .adds = true};
 
+  plan.keeps = plan.trains && op.cut.arithmetic == Arithmetic::fp32;
+
   int64_t bytes = 0;
   const auto part = [&bytes](int64_t of) { return std::exchange(bytes, bytes + align_up(of, 64)); };
-  for (Factor& factor : plan.factors) factor.chunk_at = part(plan.rows * factor.inner * kFloat);
+  for (Factor& factor : plan.factors) {
+    factor.tiles = op.cut.arithmetic == Arithmetic::bf16_pieces && factor.rows.dtype == DType::bf16 &&
+                   factor.weight.dtype == DType::bf16;
+    factor.chunk_at = part(plan.rows * factor.inner * (factor.tiles ? size_of(DType::bf16) : kFloat));
+  }
   int64_t panel = 0;
   int64_t scratch = 0;
   for (Factor& factor : plan.factors) {
     factor.copied = factor.weight.dtype != DType::f32;
     if (plan.trains) factor.d_chunk_at = part(plan.rows * factor.inner * kFloat);
     if (factor.inner == 0) continue;
+    if (factor.tiles) {
+      scratch = std::max(scratch, tile_bytes(plan, factor));
+      continue;
+    }
     if (factor.copied) panel = std::max(panel, copied_floats(copied_layout(), factor.inner, plan.cols));
     if (factor.copied && plan.trains) panel = std::max(panel, copied_floats(copied_layout(), plan.cols, factor.inner));
     if (plan.trains && factor.d_weight != nullptr) panel = std::max(panel, plan.rows * plan.cols);
@@ -112,7 +143,7 @@ Plan make_plan(const HeadLoss& op) {
       for (const Product* made : set) scratch = std::max(scratch, made != nullptr ? scratch_bytes(*made) : 0);
     }
   }
-  const int64_t held = plan.trains ? (op.vocabulary + plan.cols - 1) / plan.cols : 1;
+  const int64_t held = plan.keeps ? (op.vocabulary + plan.cols - 1) / plan.cols : 1;
   plan.statistics_at = part(plan.rows * int64_t{sizeof(RowStatistics)});
   plan.panel_at = part(panel * kFloat);
   plan.logits_at = part(held * plan.rows * plan.cols * kFloat);
@@ -135,10 +166,7 @@ class Chunk {
     RowStatistics* const rows = statistics();
     std::fill_n(rows, plan_.rows, RowStatistics{});
     for (int64_t v = 0; v < op_.vocabulary; v += plan_.cols) {
-      for (const Factor& factor : plan_.factors) {
-        if (factor.inner == 0) continue;
-        run(*factor.logits[is_last(v)], part(factor.chunk_at), weights(factor, v, true), logits(v), part(plan_.scratch_at));
-      }
+      make_logits(v);
 #pragma omp parallel for num_threads(plan_.threads) schedule(static)
       for (int64_t r = 0; r < count_; ++r) observe(rows[r], logits(v) + r * width(v), r, v);
     }
@@ -156,19 +184,14 @@ class Chunk {
   void backward(double inverse_labels) {
     for (const Factor& factor : plan_.factors) fill_zero(part(factor.d_chunk_at), plan_.rows * factor.inner, plan_.threads);
     for (int64_t v = 0; v < op_.vocabulary; v += plan_.cols) {
+      if (!plan_.keeps) make_logits(v);
       differentiate(v, inverse_labels);
-      float* const scratch = part(plan_.scratch_at);
-      for (const Factor& factor : plan_.factors) {
-        if (factor.inner == 0) continue;
-        run(*factor.back[is_last(v)], logits(v), weights(factor, v, false), part(factor.d_chunk_at), scratch);
-      }
-      if (plan_.factors[0].d_weight == nullptr && plan_.factors[1].d_weight == nullptr) continue;
-      float* const turned = part(plan_.panel_at);  // d_logits^T; the weights there are no longer needed
-      copy_block({{logits(v)}, width(v), true, width(v), plan_.rows}, turned, plan_.threads);
-      for (const Factor& factor : plan_.factors) {
-        if (factor.d_weight == nullptr) continue;
-        run(*factor.gradient[is_last(v)], turned, part(factor.chunk_at), factor.d_weight + v * factor.inner, scratch);
-      }
+      for (const Factor& factor : plan_.factors) add_d_rows(factor, v);
+      const bool turns =
+          std::ranges::any_of(plan_.factors, [](const Factor& f) { return f.d_weight != nullptr && !f.tiles; });
+      // d_logits^T; the weights there are no longer needed
+      if (turns) copy_block({{logits(v)}, width(v), true, width(v), plan_.rows}, part(plan_.panel_at), plan_.threads);
+      for (const Factor& factor : plan_.factors) add_d_weight(factor, v);
     }
     for (const Factor& factor : plan_.factors) scatter(factor);
   }
@@ -178,7 +201,59 @@ class Chunk {
   RowStatistics* statistics() const { return reinterpret_cast<RowStatistics*>(base_ + plan_.statistics_at); }
   int64_t width(int64_t v) const { return std::min(plan_.cols, op_.vocabulary - v); }
   bool is_last(int64_t v) const { return v + plan_.cols >= op_.vocabulary; }
-  float* logits(int64_t v) const { return part(plan_.logits_at) + (plan_.trains ? v * plan_.rows : 0); }
+  float* logits(int64_t v) const { return part(plan_.logits_at) + (plan_.keeps ? v * plan_.rows : 0); }
+
+  // ---- The products of panel v
+
+  void make_logits(int64_t v) const {
+    for (const Factor& factor : plan_.factors) {
+      if (factor.inner == 0) continue;
+      if (factor.tiles) {
+        multiply({.a = chunk_rows(factor), .b = panel(factor, v, true), .c = {logits(v)}, .c_stride = width(v)},
+                 factor.adds);
+      } else {
+        run(*factor.logits[is_last(v)], part(factor.chunk_at), weights(factor, v, true), logits(v), part(plan_.scratch_at));
+      }
+    }
+  }
+
+  void add_d_rows(const Factor& factor, int64_t v) const {
+    if (factor.inner == 0) return;
+    float* const d_rows = part(factor.d_chunk_at);
+    if (factor.tiles) {
+      const MatrixView d_logits = {{logits(v)}, width(v), false, count_, width(v)};
+      return multiply({.a = d_logits, .b = panel(factor, v, false), .c = {d_rows}, .c_stride = factor.inner}, true);
+    }
+    run(*factor.back[is_last(v)], logits(v), weights(factor, v, false), d_rows, part(plan_.scratch_at));
+  }
+
+  void add_d_weight(const Factor& factor, int64_t v) const {
+    if (factor.d_weight == nullptr) return;
+    float* const d_weight = factor.d_weight + v * factor.inner;
+    if (factor.tiles) {
+      const MatrixView turned = {{logits(v)}, width(v), true, width(v), count_};
+      return multiply({.a = turned, .b = chunk_rows(factor), .c = {d_weight}, .c_stride = factor.inner}, true);
+    }
+    run(*factor.gradient[is_last(v)], part(plan_.panel_at), part(factor.chunk_at), d_weight, part(plan_.scratch_at));
+  }
+
+  void multiply(MixedProduct product, bool accumulate) const {
+    product.accumulate = accumulate;
+    product.workspace = {base_ + plan_.scratch_at, op_.workspace.bytes - plan_.scratch_at};
+    product.cut = {.threads = plan_.threads, .rows = kHeadRowBlock};
+    mixed_product(product);
+  }
+
+  MatrixView chunk_rows(const Factor& factor) const {
+    return {{base_ + factor.chunk_at, DType::bf16}, factor.inner, false, count_, factor.inner};
+  }
+
+  // [inner, width] for logits, [width, inner] for the way back.
+  MatrixView panel(const Factor& factor, int64_t v, bool for_logits) const {
+    const In data = at(factor.weight, v * factor.inner);
+    if (for_logits) return {data, factor.inner, true, factor.inner, width(v)};
+    return {data, factor.inner, false, width(v), factor.inner};
+  }
 
   // Panel v of the weights as the b of a product: [inner, width] for logits, [width, inner] for the way back.
   const float* weights(const Factor& factor, int64_t v, bool for_logits) const {
@@ -196,7 +271,14 @@ class Chunk {
     float* const chunk = part(factor.chunk_at);
 #pragma omp parallel for num_threads(plan_.threads) schedule(static)
     for (int64_t r = 0; r < plan_.rows; ++r) {
-      if (r < count_) {
+      if (factor.tiles) {
+        auto* const row = reinterpret_cast<uint16_t*>(chunk) + r * inner;
+        if (r < count_) {
+          std::copy_n(static_cast<const uint16_t*>(at(factor.rows, op_.target_rows[first_ + r] * inner).data), inner, row);
+        } else {
+          std::fill_n(row, inner, uint16_t{0});
+        }
+      } else if (r < count_) {
         copy_tile(at(factor.rows, op_.target_rows[first_ + r] * inner), inner, chunk + r * inner, inner, 1, inner);
       } else {
         std::fill_n(chunk + r * inner, inner, 0.0F);

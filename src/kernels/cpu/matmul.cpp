@@ -11,8 +11,10 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "kernels/cpu/mixed_product.h"
 #include "kernels/cpu/pack.h"
 #include "kernels/cpu/product.h"
+#include "kernels/cpu/storage.h"
 #include "kernels/cpu/tiles.h"
 #include "kernels/kernels.h"
 
@@ -198,14 +200,35 @@ class Run {
   int64_t a_row_ = -1, a_depth_ = -1, b_col_ = -1, b_depth_ = -1;
 };
 
+MixedProduct on_tiles(const Matmul& op) {
+  return {.a = {op.a, op.transpose_a ? op.m : op.k, op.transpose_a, op.m, op.k},
+          .b = {op.b, op.transpose_b ? op.k : op.n, op.transpose_b, op.k, op.n},
+          .c = op.c,
+          .c_stride = op.n,
+          .accumulate = op.accumulate,
+          .scale = op.scale,
+          .workspace = op.workspace,
+          .cut = op.cut};
+}
+
 }  // namespace
 
 void prepare(const Matmul& op) {
-  if (op.m > 0 && op.n > 0 && op.k > 0) plan_of(op);
+  if (op.m <= 0 || op.n <= 0 || op.k <= 0) return;
+  if (op.cut.arithmetic == Arithmetic::fp32) {
+    plan_of(op);
+  } else {
+    require_workspace(op.workspace, workspace_bytes(on_tiles(op)), "matmul");
+  }
 }
 
 void matmul(const Matmul& op) {
-  if (op.m > 0 && op.n > 0 && op.k > 0) Run(op, plan_of(op)).all();
+  if (op.m <= 0 || op.n <= 0 || op.k <= 0) return;
+  if (op.cut.arithmetic == Arithmetic::fp32) {
+    Run(op, plan_of(op)).all();
+  } else {
+    mixed_product(on_tiles(op));
+  }
 }
 
 }  // namespace snug::kernels

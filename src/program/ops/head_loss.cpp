@@ -15,12 +15,18 @@ HeadShape head_shape(const Program& program, const Op& op) {
   const Tensor& hidden = program.tensor(op.find(Slot::hidden));
   const Tensor& weight = program.tensor(op.find(Slot::weight));
   HeadShape shape{.rows = hidden.elements() / weight.dim(1), .cols = weight.dim(1), .vocabulary = weight.dim(0)};
-  if (op.find(Slot::low) != kNone) shape.rank = program.tensor(op.find(Slot::low_weight)).dim(1);
+  if (op.find(Slot::low) != kNone) {
+    const Tensor& low_weight = program.tensor(op.find(Slot::low_weight));
+    shape.rank = low_weight.dim(1);
+    shape.low = program.tensor(op.find(Slot::low)).dtype;
+    shape.low_weight = low_weight.dtype;
+  }
   shape.hidden = hidden.dtype;
   shape.weight = weight.dtype;
   shape.training = op.find(Slot::d_hidden) != kNone;
   shape.weight_trained = op.find(Slot::d_weight) != kNone;
   shape.low_trained = op.find(Slot::d_low_weight) != kNone;
+  if (shape.hidden == DType::bf16 && shape.weight == DType::bf16) shape.arithmetic = program.arithmetic;
   return shape;
 }
 
@@ -31,8 +37,9 @@ void check(const Program& program, const Op& op) {
 }
 
 OpCut cut(const Program& program, const Op& op, int32_t threads) {
-  const Blocks blocks = head_loss_blocks(head_shape(program, op), threads);
-  return {.threads = threads, .rows = blocks.rows, .cols = blocks.cols};
+  const HeadShape shape = head_shape(program, op);
+  const Blocks blocks = head_loss_blocks(shape, threads);
+  return {.threads = threads, .rows = blocks.rows, .cols = blocks.cols, .arithmetic = shape.arithmetic};
 }
 
 int64_t workspace(const Program& program, const Op& op, int32_t threads) {

@@ -17,7 +17,9 @@ ProductShape product_shape(const Program& program, const Op& op) {
                      .accumulate = op.attributes.accumulate,
                      .a = a.dtype,
                      .b = b.dtype,
-                     .c = c.dtype};
+                     .c = c.dtype,
+                     .scaled = op.attributes.scale != 1.0,
+                     .arithmetic = product_arithmetic(a.dtype, b.dtype, program.arithmetic)};
   if (shape.transpose_a) {  // the gradient of a weight: c [out, in]
     shape.m = c.dim(0);
     shape.n = c.elements() / shape.m;
@@ -40,8 +42,10 @@ void check(const Program& program, const Op& op) {
 }
 
 OpCut cut(const Program& program, const Op& op, int32_t threads) {
-  const Blocks blocks = matmul_blocks(product_shape(program, op), threads);
-  return {.threads = threads, .rows = blocks.rows, .cols = blocks.cols, .depth = blocks.depth};
+  const ProductShape shape = product_shape(program, op);
+  const Blocks blocks = matmul_blocks(shape, threads);
+  return {
+      .threads = threads, .rows = blocks.rows, .cols = blocks.cols, .depth = blocks.depth, .arithmetic = shape.arithmetic};
 }
 
 int64_t workspace(const Program& program, const Op& op, int32_t threads) {

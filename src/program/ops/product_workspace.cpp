@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "base/checked.h"
+#include "base/scalars.h"
 #include "program/ops/workspace.h"
 
 namespace snug {
@@ -39,10 +40,15 @@ bool copies_a(const ProductShape& shape) { return shape.a != DType::f32 || shape
 
 }  // namespace
 
+Arithmetic product_arithmetic(DType a, DType b, Arithmetic allowed) {
+  return a == DType::bf16 || b == DType::bf16 ? allowed : Arithmetic::fp32;
+}
+
 // Measured on two cores of AVX-512 (2048 tokens; 576, 1536, 4096 and 11008 wide): summing 256 tokens at a time is as fast as
 // any more, and blocks of 512 x 512 cost nothing beside whole operands where k > 1000, up to 7 % at k = 576; all are above
 // oneDNN's own product of 2048 x 2048 x 2048.
-Blocks matmul_blocks(const ProductShape& shape, int32_t) {
+Blocks matmul_blocks(const ProductShape& shape, int32_t threads) {
+  if (shape.arithmetic == Arithmetic::bf16_pieces) return mixed_blocks(shape, threads);
   Blocks blocks;
   if (shape.transpose_a) {  // a gradient of weights: all columns, so that every block of tokens adds straight into c
     blocks.depth = even_block(shape.k, 256, 256, 16);
@@ -61,6 +67,7 @@ Blocks matmul_blocks(const ProductShape& shape, int32_t) {
 }
 
 int64_t matmul_workspace_bytes(const ProductShape& shape, const Blocks& blocks, int32_t threads) {
+  if (shape.arithmetic == Arithmetic::bf16_pieces) return mixed_workspace_bytes(shape, blocks, threads);
   const int64_t rows = whole(blocks.rows, shape.m);
   const int64_t cols = whole(blocks.cols, shape.n);
   const int64_t depth = whole(blocks.depth, shape.k);
@@ -94,8 +101,18 @@ int64_t matmul_workspace_bytes(const ProductShape& shape, int32_t threads) {
 // weights once more and pays for it with 2 * rows multiplications an element; 64 rows at least, for large vocabularies.
 // (Liger takes 2^ceil(log2(M / (V / C))) rows: about as many logits as hidden values; that is 32 rows for 2048 tokens of
 // SmolLM2-135M and twice the time.) Evaluation holds one panel only.
+//
+// On bf16 tiles one panel of logits exists at a time, 16 MiB at most, of as many rows as the weights' panels are worth
+// packing for.
 Blocks head_loss_blocks(const HeadShape& shape, int32_t) {
   Blocks blocks;
+  if (shape.arithmetic == Arithmetic::bf16_pieces) {
+    const int64_t rows = even_block(align_up(shape.rows, 16), 2048, 64, 16);
+    blocks.rows = rows == 0 ? align_up(shape.rows, 16) : rows;
+    const int64_t cols = even_block(shape.vocabulary, 16 * kMiB / (blocks.rows * kFloat), 256, 64);
+    blocks.cols = cols == 0 ? shape.vocabulary : cols;
+    return blocks;
+  }
   const int64_t most_cols = std::clamp<int64_t>(2 * kMiB / (shape.cols * kFloat), 256, 4096);
   const int64_t panel = even_block(shape.vocabulary, most_cols, 256, 64);
   blocks.cols = panel == 0 ? shape.vocabulary : panel;
@@ -109,43 +126,55 @@ Blocks head_loss_blocks(const HeadShape& shape, int32_t) {
 int64_t head_loss_workspace_bytes(const HeadShape& shape, const Blocks& blocks, int32_t threads) {
   const int64_t rows = blocks.rows;
   const int64_t cols = std::min(blocks.cols, shape.vocabulary);
-  const int64_t panels = blocks_of(shape.vocabulary, cols);
+  const int64_t panels = shape.training && shape.arithmetic == Arithmetic::fp32 ? blocks_of(shape.vocabulary, cols) : 1;
   constexpr int64_t kStatistics = 24;  // a row: sum, maximum, target's logit, best token
+
+  // The two matrices that make logits.
+  struct Factor {
+    int64_t inner;
+    bool copied, trained, adds, tiles;
+  };
+  const auto factor = [&](int64_t inner, DType values, DType weight, bool trained, bool adds) {
+    const bool tiles = shape.arithmetic == Arithmetic::bf16_pieces && values == DType::bf16 && weight == DType::bf16;
+    return Factor{inner, weight != DType::f32, trained, adds, tiles};
+  };
+  const Factor factors[] = {factor(shape.cols, shape.hidden, shape.weight, shape.weight_trained, false),
+                            factor(shape.rank, shape.low, shape.low_weight, shape.low_trained, true)};
 
   int64_t bytes = 0;
   const auto part = [&bytes](int64_t of) { bytes += align_up(of, kAlign); };
-  part(rows * shape.cols * kFloat);
-  part(rows * shape.rank * kFloat);
-  if (shape.training) part(rows * shape.cols * kFloat);
-  if (shape.training) part(rows * shape.rank * kFloat);
+  for (const Factor& of : factors) part(rows * of.inner * (of.tiles ? size_of(DType::bf16) : kFloat));
+  for (const Factor& of : factors)
+    if (shape.training) part(rows * of.inner * kFloat);
   part(rows * kStatistics);
-  // The two matrices that make logits. Adapters may be either type, which the shape does not say.
-  struct Factor {
-    int64_t inner;
-    bool copied, trained;
-  };
-  const Factor factors[] = {{shape.cols, shape.weight != DType::f32, shape.weight_trained},
-                            {shape.rank, true, shape.low_trained},
-                            {shape.rank, false, shape.low_trained}};
   int64_t panel = 0;
   int64_t scratch = 0;
-  for (const auto& [inner, copied, trained] : factors) {
+  for (const auto& [inner, copied, trained, adds, tiles] : factors) {
     if (inner == 0) continue;
+    if (tiles) {
+      const auto ask = [&](const ProductShape& product) {
+        scratch = std::max(scratch, mixed_workspace_bytes(product, {.rows = kHeadRowBlock}, threads));
+      };
+      constexpr DType kBf16 = DType::bf16;
+      ask({.m = rows, .n = cols, .k = inner, .transpose_b = true, .a = kBf16, .b = kBf16});
+      if (shape.training) ask({.m = rows, .n = inner, .k = cols, .b = kBf16});
+      if (trained) ask({.m = cols, .n = inner, .k = rows, .transpose_a = true, .b = kBf16});
+      continue;
+    }
     if (copied) panel = std::max(panel, packed_bytes(inner, cols));
     if (copied && shape.training) panel = std::max(panel, packed_bytes(cols, inner));
     if (trained) panel = std::max(panel, rows * cols * kFloat);
     for (const int64_t width : {cols, last(shape.vocabulary, cols)}) {
-      const auto ask = [&](int64_t m, int64_t n, int64_t k, OperandB b, bool adds) {
-        scratch = std::max(scratch, product_scratch_bytes(m, n, k, b, adds, threads));
+      const auto ask = [&](int64_t m, int64_t n, int64_t k, OperandB b, bool sums) {
+        scratch = std::max(scratch, product_scratch_bytes(m, n, k, b, sums, threads));
       };
-      ask(rows, width, inner, copied ? OperandB::packed : OperandB::transposed, &inner != &factors[0].inner);
+      ask(rows, width, inner, copied ? OperandB::packed : OperandB::transposed, adds);
       if (shape.training) ask(rows, inner, width, copied ? OperandB::packed : OperandB::plain, true);
       if (trained) ask(width, inner, rows, OperandB::plain, true);
     }
   }
   part(panel);
-  part((shape.training ? panels : 1) * rows * cols * kFloat);
-
+  part(panels * rows * cols * kFloat);
   return bytes + scratch;
 }
 

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "base/arithmetic.h"
 #include "base/dtype.h"
 
 namespace snug {
@@ -17,6 +18,8 @@ struct ProductShape {
   bool transpose_a = false, transpose_b = false;
   bool accumulate = false;
   DType a = DType::f32, b = DType::f32, c = DType::f32;
+  bool scaled = false;
+  Arithmetic arithmetic = Arithmetic::fp32;
 };
 // The product that a matmul op of a Program asks for.
 ProductShape product_shape(const Program& program, const Op& op);
@@ -26,8 +29,11 @@ struct Blocks {
   int64_t rows = 0, cols = 0, depth = 0;
 };
 
-// ---- matmul: blocks, then bytes = [a block] [b block] [c block] [library scratchpad], each 64-aligned. a and b blocks
-// exist where an operand is not used in place (bf16, or a transposed), the c block where c is bf16 or its columns are
+// The arithmetic of a product of these types in a Program that allows `allowed`.
+Arithmetic product_arithmetic(DType a, DType b, Arithmetic allowed);
+
+// ---- matmul in fp32: blocks, then bytes = [a block] [b block] [c block] [library scratchpad], each 64-aligned. a and b
+// blocks exist where an operand is not used in place (bf16, or a transposed), the c block where c is bf16 or its columns are
 // blocked.
 Blocks matmul_blocks(const ProductShape& shape, int32_t threads);
 int64_t matmul_workspace_bytes(const ProductShape& shape, int32_t threads);
@@ -37,6 +43,11 @@ int64_t matmul_workspace_bytes(const ProductShape& shape, const Blocks& blocks, 
 enum class OperandB : uint8_t { plain, transposed, packed };
 // What oneDNN 2.6's fp32 matmul asks for (AVX-512, user scratchpad, everything dense) for one block.
 int64_t product_scratch_bytes(int64_t m, int64_t n, int64_t k, OperandB b, bool accumulate, int32_t threads);
+
+// ---- products on bf16 tiles: blocks, then bytes = [b panel] [c panel, where several depths do not sum up in c] [for each
+// thread: a block, tile of c].
+Blocks mixed_blocks(const ProductShape& shape, int32_t threads);
+int64_t mixed_workspace_bytes(const ProductShape& shape, const Blocks& blocks, int32_t threads);
 
 // ---- attention, forward and backward: blocks (queries by keys), bytes for all threads.
 Blocks attention_blocks(int64_t seq_len, int64_t head_size);
@@ -50,10 +61,11 @@ int64_t attention_backward_workspace_bytes(int64_t batch, int64_t seq_len, int64
 // [scratchpad].
 struct HeadShape {
   int64_t rows = 0, cols = 0, vocabulary = 0, rank = 0;  // M, C, V, R (0: no LoRA on the head)
-  DType hidden = DType::f32, weight = DType::f32;
+  DType hidden = DType::f32, weight = DType::f32, low = DType::f32, low_weight = DType::f32;
   bool training = true;         // d_hidden (and d_low) wanted
   bool weight_trained = false;  // d_weight wanted
   bool low_trained = false;
+  Arithmetic arithmetic = Arithmetic::fp32;
 };
 Blocks head_loss_blocks(const HeadShape& shape, int32_t threads);
 int64_t head_loss_workspace_bytes(const HeadShape& shape, int32_t threads);

@@ -1,0 +1,335 @@
+// One recipe's step, op kind by op kind, beside the machine's own ceilings:
+//   build/bench/step MODEL|RECIPE.yaml [recipe keys as flags] [--steps N] [--json]
+// Random weights and tokens, no files. The ceiling is oneDNN's fp32 product of 2048 x 2048 x 2048 on the same threads,
+// measured before and after every 5 steps; the figure is the median of the paired ratios, void if the ceiling moved by more
+// than 15 %. Needed work is 2 FLOPs a multiply-add of the forward products, of the input gradients that reach a trained
+// weight, of the weight gradients that are trained, and of the causal half of attention (2 products forward, 4 backward);
+// nothing that is computed again counts.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstring>
+#include <numeric>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "base/bfloat16.h"
+#include "base/error.h"
+#include "cli/arguments.h"
+#include "kernels/cpu/product.h"
+#include "kernels/kernels.h"
+#include "model/catalogue.h"
+#include "plan/plan.h"
+#include "program/rules.h"
+#include "train/executor.h"
+#include "train/inverse_frequency.h"
+#include "train/trainer.h"
+
+namespace snug {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const size_t middle = values.size() / 2;
+  return values.size() % 2 != 0 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
+}
+
+// ---- Ceilings
+
+class Ceiling {
+ public:
+  explicit Ceiling(int32_t threads)
+      : a_(kSize * kSize, 0.5F),
+        b_(kSize * kSize, 0.25F),
+        c_(kSize * kSize),
+        product_(kernels::product({.m = kSize, .n = kSize, .k = kSize, .threads = threads})),
+        scratch_(static_cast<size_t>(kernels::scratch_bytes(product_)) + 64) {
+    measure();
+  }
+
+  // FLOP/s, the median of five.
+  double measure() {
+    std::vector<double> rates;
+    for (int i = 0; i < 5; ++i) {
+      const auto start = Clock::now();
+      auto* const scratch = reinterpret_cast<std::byte*>((reinterpret_cast<uintptr_t>(scratch_.data()) + 63) / 64 * 64);
+      kernels::run(product_, a_.data(), b_.data(), c_.data(), scratch);
+      rates.push_back(2.0 * kSize * kSize * kSize / seconds_since(start));
+    }
+    return median(rates);
+  }
+
+ private:
+  static constexpr int64_t kSize = 2048;
+  std::vector<float> a_, b_, c_;
+  kernels::Product& product_;
+  std::vector<std::byte> scratch_;
+};
+
+// Bytes/s of copying (read and write both counted) 256 MiB, far above a core's caches.
+double copy_bandwidth(int32_t threads) {
+  constexpr size_t kBytes = size_t{256} << 20;
+  std::vector<std::byte> from(kBytes, std::byte{1}), to(kBytes);
+  std::vector<double> rates;
+  for (int i = 0; i < 6; ++i) {
+    const auto start = Clock::now();
+#pragma omp parallel for num_threads(threads) schedule(static)
+    for (int32_t part = 0; part < threads; ++part) {
+      const size_t begin = kBytes / static_cast<size_t>(threads) * static_cast<size_t>(part);
+      std::memcpy(to.data() + begin, from.data() + begin, kBytes / static_cast<size_t>(threads));
+    }
+    if (i > 0) rates.push_back(2.0 * kBytes / seconds_since(start));
+  }
+  return median(rates);
+}
+
+// ---- What a step does
+
+// Ops of one kind in one stage.
+struct Share {
+  std::string name;
+  double seconds = 0, flops = 0, bytes = 0;
+  int64_t calls = 0;
+};
+
+// "matmul forward", "matmul dW": products are told apart by what they are for.
+std::string name_of_share(const Op& op, const Program& program, Stage stage) {
+  std::string name = snug::name_of(op.kind);
+  if (op.kind != OpKind::matmul) return name;
+  const Tensor& b = program.tensor(op.find(Slot::b));
+  const Tensor& c = program.tensor(op.find(Slot::c));
+  const bool low = b.name.find("lora") != std::string::npos || c.name.find("lora") != std::string::npos;
+  name = op.attributes.transpose_a ? "weight gradients" : stage == Stage::forward ? "linear forward" : "input gradients";
+  return low ? name + ", LoRA" : name;
+}
+
+class Profile final : public Observer {
+ public:
+  explicit Profile(const Program& program) : program_(program) {
+    for_each_op(program.root, [&](const Op& op, const Region& region) {
+      places_.emplace_back(&op, index_of(name_of_share(op, program, region.stage)));
+    });
+    std::sort(places_.begin(), places_.end());
+  }
+  void before(const Op& /*op*/, const Binding& /*binding*/) override { start_ = Clock::now(); }
+  void after(const Op& op, const Binding& /*binding*/) override {
+    const double passed = seconds_since(start_);
+    const auto place = std::lower_bound(places_.begin(), places_.end(), std::pair<const Op*, size_t>{&op, 0});
+    Share& share = shares_[place->second];
+    const Work work = rule_of(op.kind).work != nullptr ? rule_of(op.kind).work(program_, op) : Work{};
+    share.seconds += passed;
+    share.flops += work.flops;
+    share.bytes += work.bytes;
+    ++share.calls;
+  }
+  void clear() {
+    for (Share& share : shares_) share = {.name = share.name};
+  }
+  std::vector<Share> sorted() const {
+    std::vector<Share> shares;
+    for (const Share& share : shares_)
+      if (share.calls > 0) shares.push_back(share);
+    std::sort(shares.begin(), shares.end(), [](const Share& a, const Share& b) { return a.seconds > b.seconds; });
+    return shares;
+  }
+
+ private:
+  size_t index_of(const std::string& name) {
+    for (size_t i = 0; i < shares_.size(); ++i)
+      if (shares_[i].name == name) return i;
+    shares_.push_back({.name = name});
+    return shares_.size() - 1;
+  }
+
+  const Program& program_;
+  std::vector<Share> shares_;
+  std::vector<std::pair<const Op*, size_t>> places_;
+  Clock::time_point start_;
+};
+
+bool is_product(OpKind kind) {
+  return kind == OpKind::matmul || kind == OpKind::head_loss || kind == OpKind::attention ||
+         kind == OpKind::attention_backward;
+}
+
+// FLOPs of one region that the mathematics asks for, each layer counted.
+double needed_flops(const Program& program, const Region& region, double times) {
+  times *= static_cast<double>(region.count);
+  double flops = 0;
+  for (const Item& item : region.items) {
+    if (const Region* child = item.region()) flops += needed_flops(program, *child, times);
+    const Op* op = item.op();
+    if (op == nullptr || !is_product(op->kind)) continue;
+    const double work = rule_of(op->kind).work(program, *op).flops;
+    flops += times * (op->kind == OpKind::attention_backward ? work * 4 / 5 : work);  // scores are computed again
+  }
+  return flops;
+}
+
+// What the first block computes without need where nothing below it is trained: the gradient of its own input.
+double unneeded_flops(const Program& program) {
+  bool reaches_embedding = false;
+  for (const Weight& weight : program.weights)
+    reaches_embedding = reaches_embedding || (weight.trainable && weight.parameter.kind == ParameterKind::embedding);
+  if (reaches_embedding) return 0;
+  double flops = 0;
+  for_each_op(program.region("backward"), [&](const Op& op, const Region&) {
+    if (op.kind == OpKind::matmul && !op.attributes.transpose_a &&
+        program.tensor(op.find(Slot::c)).name == "d_attention_norm")
+      flops += rule_of(op.kind).work(program, op).flops;
+  });
+  return flops;
+}
+
+// ---- Running it
+
+class Feed final : public Host {
+ public:
+  Feed(Executor& executor, const ModelSpec& model) : executor_(executor), vocabulary_(model.vocab_size) {}
+  void run(const Op& op, int64_t repetition) override {
+    if (op.kind != OpKind::batch) return;
+    const auto ids = executor_.elements<int32_t>(op.find(Slot::ids));
+    const auto starts = executor_.elements<int32_t>(op.find(Slot::document_start));
+    const int64_t length = executor_.program().seq_len;
+    std::fill(starts.begin(), starts.end(), 0);
+    const auto fill = [&](Slot slot, auto value) {
+      const auto values = executor_.elements<int32_t>(op.find(slot));
+      for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<int32_t>(value(static_cast<int64_t>(i)));
+    };
+    fill(Slot::ids, [&](int64_t) { return static_cast<int64_t>(random_()) % vocabulary_; });
+    fill(Slot::target_tokens, [&](int64_t) { return static_cast<int64_t>(random_()) % vocabulary_; });
+    fill(Slot::positions, [&](int64_t i) { return i % length; });
+    fill(Slot::target_rows, [&](int64_t i) { return i; });
+    executor_.scalar(Scalar::target_count) = static_cast<double>(ids.size());
+    executor_.scalar(Scalar::first_micro_batch) = repetition == 0 ? 1.0 : 0.0;
+  }
+
+ private:
+  Executor& executor_;
+  int64_t vocabulary_;
+  std::minstd_rand random_{1};
+};
+
+void fill_weights(Executor& executor, const Program& program) {
+  std::minstd_rand random(2);
+  std::normal_distribution<float> normal(0.0F, 0.02F);
+  for (const Weight& weight : program.weights) {
+    const bool norm = weight.parameter.kind == ParameterKind::norm;
+    for (int64_t layer = 0; layer < (weight.parameter.per_layer ? program.layers : 1); ++layer) {
+      const auto value = [&] { return norm ? 1.0F : weight.origin == Origin::zeros ? 0.0F : normal(random); };
+      if (program.tensor(weight.tensor).dtype == DType::f32) {
+        for (float& x : executor.elements<float>(weight.tensor, layer)) x = value();
+      } else {
+        for (uint16_t& x : executor.elements<uint16_t>(weight.tensor, layer)) x = f32_to_bf16(value());
+      }
+      if (weight.master == kNone) continue;
+      for (float& x : executor.elements<float>(weight.master, layer)) x = value();
+    }
+  }
+}
+
+struct Result {
+  std::vector<double> ceilings, ratios, seconds;  // ratios and seconds: one a step
+};
+
+Result measure(Executor& executor, const Plan& plan, Profile& profile, double flops, int64_t steps) {
+  Feed feed(executor, plan.model);
+  Ceiling ceiling(plan.target.threads);
+  const Region& step = plan.program.region("step");
+  int64_t done = 0;
+  const auto run_step = [&] {
+    executor.scalar(Scalar::learning_rate) = 1e-4;
+    executor.scalar(Scalar::step) = static_cast<double>(++done);
+    executor.scalar(Scalar::loss_scale) = 1.0;
+    executor.scalar(Scalar::inverse_labels) =
+        1.0 / static_cast<double>(plan.program.batch * plan.program.seq_len * plan.program.micro_batches);
+    executor.scalar(Scalar::loss_sum) = executor.scalar(Scalar::square_sum) = 0.0;
+    const auto start = Clock::now();
+    executor.run(step, feed);
+    return seconds_since(start);
+  };
+  run_step();
+  executor.observe(&profile);
+  Result result;
+  result.ceilings.push_back(ceiling.measure());
+  constexpr int64_t kBetween = 5;
+  for (int64_t first = 0; first < steps; first += kBetween) {
+    const int64_t count = std::min(kBetween, steps - first);
+    for (int64_t i = 0; i < count; ++i) result.seconds.push_back(run_step());
+    const double before = result.ceilings.back();
+    result.ceilings.push_back(ceiling.measure());
+    for (int64_t i = 0; i < count; ++i) {
+      const double rate = flops / result.seconds[result.seconds.size() - static_cast<size_t>(count - i)];
+      result.ratios.push_back(rate / ((before + result.ceilings.back()) / 2));
+    }
+  }
+  return result;
+}
+
+void print(const Plan& plan, const Profile& profile, const Result& result, double flops, double bandwidth) {
+  const double ceiling = median(result.ceilings);
+  const auto [low, high] = std::minmax_element(result.ceilings.begin(), result.ceilings.end());
+  const double spread = (*high - *low) / ceiling;
+  const double step = median(result.seconds);
+  const auto steps = static_cast<double>(result.seconds.size());
+  const double total = std::accumulate(result.seconds.begin(), result.seconds.end(), 0.0);
+  const auto tokens = static_cast<double>(plan.program.batch * plan.program.seq_len * plan.program.micro_batches);
+  fmt::print("{:.1f} % of the ceiling: {:.3f} s a step, {:.0f} tokens/s, needed work {:.1f} GFLOP\n",
+             100 * median(result.ratios), step, tokens / step, flops / 1e9);
+  fmt::print("ceiling {:.0f} GFLOP/s ({:.0f} to {:.0f}: {:.1f} %{}), copying {:.1f} GB/s, {} threads, {}, {} steps\n\n",
+             ceiling / 1e9, *low / 1e9, *high / 1e9, 100 * spread, spread > 0.15 ? ", VOID: above 15 %" : "",
+             bandwidth / 1e9, plan.target.threads, kernels::backend_name(), steps);
+  fmt::print(
+      "| op | share | ms a step | calls | GFLOP | MB | GFLOP/s | GB/s | of its roofline |\n"
+      "|---|---:|---:|---:|---:|---:|---:|---:|---:|\n");
+  double seen = 0;
+  for (const Share& share : profile.sorted()) {
+    seen += share.seconds;
+    const double roofline = std::max(share.flops / ceiling, share.bytes / bandwidth);
+    fmt::print("| {} | {:.1f} % | {:.1f} | {:.0f} | {:.1f} | {:.0f} | {:.0f} | {:.1f} | {:.0f} % |\n", share.name,
+               100 * share.seconds / total, 1e3 * share.seconds / steps, static_cast<double>(share.calls) / steps,
+               share.flops / steps / 1e9, share.bytes / steps / 1e6, share.flops / share.seconds / 1e9,
+               share.bytes / share.seconds / 1e9, 100 * roofline / share.seconds);
+  }
+  fmt::print("| between ops | {:.1f} % | {:.1f} | | | | | | |\n", 100 * (total - seen) / total,
+             1e3 * (total - seen) / steps);
+}
+
+int run(std::span<char* const> words) {
+  const cli::Arguments arguments = cli::parse_arguments(words, {"steps="});
+  const auto found = arguments.flags.find("steps");
+  const int64_t steps = found == arguments.flags.end() ? 20 : std::stoll(found->second);
+  Recipe recipe = arguments.recipe;
+  const Plan plan = make_plan(resolve_model(recipe.model), recipe, this_cpu(recipe.threads));
+  settle_process(plan.target.threads);
+  const double bandwidth = copy_bandwidth(plan.target.threads);
+  Executor executor(plan.program, plan.layout);
+  for (size_t id = 0; id < plan.program.storages.size(); ++id)
+    if (plan.program.storages[id].lifetime == Lifetime::run) executor.clear(static_cast<StorageId>(id));
+  fill_weights(executor, plan.program);
+  inverse_frequencies(plan.model.rope, executor.elements<float>(plan.program.interface.inverse_frequency));
+  Profile profile(plan.program);
+  const double flops = needed_flops(plan.program, plan.program.region("step"), 1) - unneeded_flops(plan.program);
+  const Result result = measure(executor, plan, profile, flops, steps);
+  print(plan, profile, result, flops, bandwidth);
+  return 0;
+}
+
+}  // namespace
+}  // namespace snug
+
+int main(int count, char** words) {
+  try {
+    return snug::run(std::span<char* const>(words + 1, static_cast<size_t>(count - 1)));
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "step: {}\n", error.what());
+    return 1;
+  }
+}

@@ -1,0 +1,34 @@
+#pragma once
+// c[32, 32] (+)= a[32, k] b[k, 32] on the CPU's bf16 tile registers (Intel AMX; Intel's Software Developer's Manual, vol. 1,
+// ch. 18): products of bf16 are exact in fp32 and are summed in fp32.
+
+#include <cstdint>
+
+namespace snug::kernels {
+
+constexpr int64_t kTile = 32;  // rows and columns of c, and the step of the summed dimension
+
+// Numbers are bf16 in one piece, or fp32 in two: high = bf16(x), low = bf16(x - high), which together keep 16 bits of
+// mantissa. Products of pieces are summed but for low times low, which is below both.
+struct TileFactors {
+  const uint16_t* a = nullptr;  // [32, k], `a_stride` elements a row
+  int64_t a_stride = 0;
+  int64_t a_low = 0;            // elements from the high to the low piece; 0: one piece
+  const uint16_t* b = nullptr;  // [k / 2, 32, 2]: pairs of the summed dimension side by side
+  int64_t b_low = 0;
+  int64_t k = 0;  // a multiple of 32
+};
+
+// Tile registers of the calling thread are set up for as long as this lives.
+class TileRegisters {
+ public:
+  TileRegisters();
+  ~TileRegisters();
+  TileRegisters(const TileRegisters&) = delete;
+  TileRegisters& operator=(const TileRegisters&) = delete;
+};
+
+// `c`: fp32, `c_stride` elements a row.
+void multiply_tile(const TileFactors& factors, float* c, int64_t c_stride, bool accumulate);
+
+}  // namespace snug::kernels

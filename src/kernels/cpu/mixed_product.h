@@ -1,0 +1,31 @@
+#pragma once
+// c[m, n] (+)= scale * a[m, k] b[k, n] on bf16 tile registers, where at least one of a and b is bf16: the other may be fp32,
+// which is multiplied as two bf16 pieces (Henry, Tang & Heinecke, "Leveraging the bfloat16 Artificial Intelligence Datatype
+// For Higher-Precision Computations", 2019), exact to 2^-17 an operand. Sums are fp32.
+//
+// workspace = [b panel: pieces of depth x cols][c panel: fp32, m x cols, where sums over several depths do not fit in c]
+// [for each thread: a block, and a tile of c], as program/ops/mixed_workspace.cpp states it.
+
+#include <cstdint>
+
+#include "kernels/cpu/pieces.h"
+#include "kernels/kernels.h"
+
+namespace snug::kernels {
+
+struct MixedProduct {
+  MatrixView a, b;  // [m, k], [k, n]
+  Out c;
+  int64_t c_stride = 0;
+  bool accumulate = false;
+  float scale = 1.0F;
+  Workspace workspace;
+  Cut cut;  // rows of a thread's block, columns and depth of a b panel
+};
+
+// What of the workspace its cut takes; pointers are ignored.
+int64_t workspace_bytes(const MixedProduct& op);
+// Throws Error if there is less workspace.
+void mixed_product(const MixedProduct& op);
+
+}  // namespace snug::kernels

@@ -1,0 +1,60 @@
+// How products on bf16 tile registers are cut, and what that takes (kernels/cpu/mixed_product.h). Tiles are 32 x 32; a panel
+// of b is packed once and meets every row of a; a thread's block of a stays in its L2 cache.
+
+#include <algorithm>
+
+#include "base/checked.h"
+#include "program/ops/workspace.h"
+
+namespace snug {
+namespace {
+
+constexpr int64_t kTile = 32;
+constexpr int64_t kMiB = int64_t{1} << 20;
+
+int64_t pieces_of(DType dtype) { return dtype == DType::bf16 ? 1 : 2; }
+int64_t blocks_of(int64_t all, int64_t block) { return (all + block - 1) / block; }
+int64_t whole(int64_t block, int64_t all) { return block <= 0 ? all : std::min(block, all); }
+
+// Parts of at most `most`, all alike, in multiples of a tile; 0 if one takes all.
+int64_t even_tiles(int64_t all, int64_t most) {
+  most = std::max(most / kTile * kTile, kTile);
+  if (all <= most) return 0;
+  return align_up(blocks_of(all, blocks_of(all, most)), kTile);
+}
+
+bool copies_a(const ProductShape& shape) { return shape.a != DType::bf16 || shape.transpose_a || shape.k % kTile != 0; }
+
+}  // namespace
+
+// A copied a is split anew for each panel of b, so that panels are then twice as wide.
+Blocks mixed_blocks(const ProductShape& shape, int32_t threads) {
+  Blocks blocks;
+  blocks.depth = even_tiles(shape.k, 2048);
+  const int64_t depth = align_up(whole(blocks.depth, shape.k), kTile);
+  const int64_t panel = copies_a(shape) ? 8 * kMiB : 4 * kMiB;
+  blocks.cols = even_tiles(shape.n, std::max<int64_t>(panel / (pieces_of(shape.b) * depth * 2), 256));
+  const int64_t cached = std::clamp<int64_t>(kMiB / (pieces_of(shape.a) * depth * 2) / kTile * kTile, kTile, 256);
+  // As many blocks as threads, or a multiple.
+  const int64_t rounds = blocks_of(shape.m, cached * threads);
+  blocks.rows = even_tiles(shape.m, align_up(blocks_of(shape.m, rounds * threads), kTile));
+  return blocks;
+}
+
+int64_t mixed_workspace_bytes(const ProductShape& shape, const Blocks& blocks, int32_t threads) {
+  const int64_t depth = align_up(whole(blocks.depth, shape.k), kTile);
+  const int64_t cols = align_up(whole(blocks.cols, shape.n), kTile);
+  const bool whole_rows = shape.m % kTile == 0;
+  const int64_t rows = copies_a(shape) ? align_up(whole(blocks.rows, shape.m), kTile) : whole_rows ? 0 : kTile;
+  const bool rounds_c = shape.c != DType::f32 || shape.scaled;
+  const bool gathers_c = depth < shape.k && rounds_c;
+  const int64_t tile_bytes = rounds_c || !whole_rows || shape.n % kTile != 0 ? kTile * kTile * 4 : 0;
+  int64_t bytes = pieces_of(shape.b) * depth * cols * 2;
+  if (gathers_c) bytes += align_up(shape.m, kTile) * cols * 4;
+  const int64_t row_blocks = blocks_of(shape.m, align_up(whole(blocks.rows, shape.m), kTile));
+  const int64_t col_groups = std::min(cols / kTile, blocks_of(threads, row_blocks));
+  const int64_t workers = std::min<int64_t>(threads, row_blocks * col_groups);
+  return bytes + workers * (pieces_of(shape.a) * rows * depth * 2 + tile_bytes);
+}
+
+}  // namespace snug
