@@ -1,12 +1,16 @@
 // One recipe's step, op kind by op kind, beside the machine's own ceilings:
-//   build/bench/step MODEL|RECIPE.yaml [recipe keys as flags] [--steps N] [--json]
-// Random weights and tokens, no files. The ceiling is oneDNN's fp32 product of 2048 x 2048 x 2048 on the same threads,
-// measured before and after every 5 steps; the figure is the median of the paired ratios, void if the ceiling moved by more
-// than 15 %. Needed work is 2 FLOPs a multiply-add of the forward products, of the input gradients that reach a trained
+//   build/bench/step MODEL|RECIPE.yaml [recipe keys as flags] [--steps N] [--fp32-products]
+// Random weights and tokens, no files. The ceiling is oneDNN's product of 2048 x 2048 x 2048 on the same threads, measured
+// before and after every 5 steps; the figure is the median of the paired ratios, void if the ceiling moved by more than 15
+// %.
+// --fp32-products: as on a CPU without bf16 tiles; where there are some, the step is set against both ceilings, fp32's and
+// bf16's. Needed work is 2 FLOPs a multiply-add of the forward products, of the input gradients that reach a trained
 // weight, of the weight gradients that are trained, and of the causal half of attention (2 products forward, 4 backward);
 // nothing that is computed again counts.
 
 #include <fmt/format.h>
+#include <omp.h>
+#include <oneapi/dnnl/dnnl.hpp>
 
 #include <algorithm>
 #include <array>
@@ -20,7 +24,6 @@
 #include "base/bfloat16.h"
 #include "base/error.h"
 #include "cli/arguments.h"
-#include "kernels/cpu/product.h"
 #include "kernels/kernels.h"
 #include "model/catalogue.h"
 #include "plan/plan.h"
@@ -43,14 +46,20 @@ double median(std::vector<double> values) {
 
 // ---- Ceilings
 
+// oneDNN's own product of 2048 x 2048 x 2048, its second operand packed as it likes best.
 class Ceiling {
  public:
-  explicit Ceiling(int32_t threads)
-      : a_(kSize * kSize, 0.5F),
-        b_(kSize * kSize, 0.25F),
-        c_(kSize * kSize),
-        product_(kernels::product({.m = kSize, .n = kSize, .k = kSize, .threads = threads})),
-        scratch_(static_cast<size_t>(kernels::scratch_bytes(product_)) + 64) {
+  Ceiling(dnnl::memory::data_type type, int32_t threads) {
+    omp_set_num_threads(threads);
+    using dnnl::memory;
+    const memory::desc a({kSize, kSize}, type, memory::format_tag::ab), b({kSize, kSize}, type, memory::format_tag::any);
+    const memory::desc c({kSize, kSize}, memory::data_type::f32, memory::format_tag::ab);
+    const dnnl::matmul::primitive_desc description(dnnl::matmul::desc(a, b, c), engine_);
+    primitive_ = dnnl::matmul(description);
+    for (const auto& desc : {description.src_desc(), description.weights_desc(), description.dst_desc()}) {
+      operands_.emplace_back(desc, engine_);
+      std::memset(operands_.back().get_data_handle(), 0, desc.get_size());
+    }
     measure();
   }
 
@@ -59,8 +68,9 @@ class Ceiling {
     std::vector<double> rates;
     for (int i = 0; i < 5; ++i) {
       const auto start = Clock::now();
-      auto* const scratch = reinterpret_cast<std::byte*>((reinterpret_cast<uintptr_t>(scratch_.data()) + 63) / 64 * 64);
-      kernels::run(product_, a_.data(), b_.data(), c_.data(), scratch);
+      primitive_.execute(stream_,
+                         {{DNNL_ARG_SRC, operands_[0]}, {DNNL_ARG_WEIGHTS, operands_[1]}, {DNNL_ARG_DST, operands_[2]}});
+      stream_.wait();
       rates.push_back(2.0 * kSize * kSize * kSize / seconds_since(start));
     }
     return median(rates);
@@ -68,9 +78,10 @@ class Ceiling {
 
  private:
   static constexpr int64_t kSize = 2048;
-  std::vector<float> a_, b_, c_;
-  kernels::Product& product_;
-  std::vector<std::byte> scratch_;
+  dnnl::engine engine_{dnnl::engine::kind::cpu, 0};
+  dnnl::stream stream_{engine_};
+  dnnl::matmul primitive_;
+  std::vector<dnnl::memory> operands_;
 };
 
 // Bytes/s of copying (read and write both counted) 256 MiB, far above a core's caches.
@@ -167,8 +178,10 @@ double needed_flops(const Program& program, const Region& region, double times) 
     if (const Region* child = item.region()) flops += needed_flops(program, *child, times);
     const Op* op = item.op();
     if (op == nullptr || !is_product(op->kind)) continue;
-    const double work = rule_of(op->kind).work(program, *op).flops;
-    flops += times * (op->kind == OpKind::attention_backward ? work * 4 / 5 : work);  // scores are computed again
+    double work = rule_of(op->kind).work(program, *op).flops;
+    if (op->kind == OpKind::attention_backward) work *= 4.0 / 5.0;  // scores are computed again
+    if (op->kind == OpKind::head_loss) work *= 1.0 - 1.0 / static_cast<double>(program.seq_len);  // last tokens
+    flops += times * work;
   }
   return flops;
 }
@@ -206,8 +219,9 @@ class Feed final : public Host {
     fill(Slot::ids, [&](int64_t) { return static_cast<int64_t>(random_()) % vocabulary_; });
     fill(Slot::target_tokens, [&](int64_t) { return static_cast<int64_t>(random_()) % vocabulary_; });
     fill(Slot::positions, [&](int64_t i) { return i % length; });
-    fill(Slot::target_rows, [&](int64_t i) { return i; });
-    executor_.scalar(Scalar::target_count) = static_cast<double>(ids.size());
+    // The last token of a sequence predicts nothing.
+    fill(Slot::target_rows, [&](int64_t i) { return i / (length - 1) * length + i % (length - 1); });
+    executor_.scalar(Scalar::target_count) = static_cast<double>(ids.size() - ids.size() / static_cast<size_t>(length));
     executor_.scalar(Scalar::first_micro_batch) = repetition == 0 ? 1.0 : 0.0;
   }
 
@@ -235,13 +249,25 @@ void fill_weights(Executor& executor, const Program& program) {
   }
 }
 
+// Steps set against one ceiling.
+struct Against {
+  const char* name;
+  Ceiling ceiling;
+  std::vector<double> rates, ratios;  // of the ceiling; one a step
+
+  double spread() const {
+    const auto [low, high] = std::minmax_element(rates.begin(), rates.end());
+    return (*high - *low) / median(rates);
+  }
+};
+
 struct Result {
-  std::vector<double> ceilings, ratios, seconds;  // ratios and seconds: one a step
+  std::vector<Against> against;
+  std::vector<double> seconds;  // one a step
 };
 
 Result measure(Executor& executor, const Plan& plan, Profile& profile, double flops, int64_t steps) {
   Feed feed(executor, plan.model);
-  Ceiling ceiling(plan.target.threads);
   const Region& step = plan.program.region("step");
   int64_t done = 0;
   const auto run_step = [&] {
@@ -258,36 +284,41 @@ Result measure(Executor& executor, const Plan& plan, Profile& profile, double fl
   run_step();
   executor.observe(&profile);
   Result result;
-  result.ceilings.push_back(ceiling.measure());
+  const int32_t threads = plan.target.threads;
+  result.against.push_back({"fp32", Ceiling(dnnl::memory::data_type::f32, threads), {}, {}});
+  if (plan.target.products == Arithmetic::bf16_pieces && plan.precision.weights == DType::bf16)
+    result.against.push_back({"bf16", Ceiling(dnnl::memory::data_type::bf16, threads), {}, {}});
+  for (Against& against : result.against) against.rates.push_back(against.ceiling.measure());
   constexpr int64_t kBetween = 5;
   for (int64_t first = 0; first < steps; first += kBetween) {
     const int64_t count = std::min(kBetween, steps - first);
     for (int64_t i = 0; i < count; ++i) result.seconds.push_back(run_step());
-    const double before = result.ceilings.back();
-    result.ceilings.push_back(ceiling.measure());
-    for (int64_t i = 0; i < count; ++i) {
-      const double rate = flops / result.seconds[result.seconds.size() - static_cast<size_t>(count - i)];
-      result.ratios.push_back(rate / ((before + result.ceilings.back()) / 2));
+    for (Against& against : result.against) {
+      const double before = against.rates.back();
+      against.rates.push_back(against.ceiling.measure());
+      for (auto passed = result.seconds.end() - count; passed != result.seconds.end(); ++passed)
+        against.ratios.push_back(flops / *passed / ((before + against.rates.back()) / 2));
     }
   }
   return result;
 }
 
 void print(const Plan& plan, const Profile& profile, const Result& result, double flops, double bandwidth) {
-  const double ceiling = median(result.ceilings);
-  const auto [low, high] = std::minmax_element(result.ceilings.begin(), result.ceilings.end());
-  const double spread = (*high - *low) / ceiling;
+  const double ceiling = median(result.against.front().rates);
   const double step = median(result.seconds);
   const auto steps = static_cast<double>(result.seconds.size());
   const double total = std::accumulate(result.seconds.begin(), result.seconds.end(), 0.0);
   const auto tokens = static_cast<double>(plan.program.batch * plan.program.seq_len * plan.program.micro_batches);
-  fmt::print("{:.1f} % of the ceiling: {:.3f} s a step, {:.0f} tokens/s, needed work {:.1f} GFLOP\n",
-             100 * median(result.ratios), step, tokens / step, flops / 1e9);
-  fmt::print("ceiling {:.0f} GFLOP/s ({:.0f} to {:.0f}: {:.1f} %{}), copying {:.1f} GB/s, {} threads, {}, {} steps\n\n",
-             ceiling / 1e9, *low / 1e9, *high / 1e9, 100 * spread, spread > 0.15 ? ", VOID: above 15 %" : "",
-             bandwidth / 1e9, plan.target.threads, kernels::backend_name(), steps);
+  for (const Against& against : result.against) {
+    fmt::print("{:.1f} % of the {} ceiling, {:.0f} GFLOP/s (spread {:.1f} %{})\n", 100 * median(against.ratios),
+               against.name, median(against.rates) / 1e9, 100 * against.spread(),
+               against.spread() > 0.15 ? ": VOID, above 15 %" : "");
+  }
+  fmt::print("{:.3f} s a step, {:.0f} tokens/s, needed work {:.1f} GFLOP\n", step, tokens / step, flops / 1e9);
+  fmt::print("{} threads, {}{}, copying {:.1f} GB/s, {} steps\n\n", plan.target.threads, kernels::backend_name(),
+             result.against.size() > 1 ? ", bf16 tiles" : "", bandwidth / 1e9, steps);
   fmt::print(
-      "| op | share | ms a step | calls | GFLOP | MB | GFLOP/s | GB/s | of its roofline |\n"
+      "| op | share | ms a step | calls | GFLOP | MB | GFLOP/s | GB/s | of its fp32 roofline |\n"
       "|---|---:|---:|---:|---:|---:|---:|---:|---:|\n");
   double seen = 0;
   for (const Share& share : profile.sorted()) {
@@ -303,11 +334,13 @@ void print(const Plan& plan, const Profile& profile, const Result& result, doubl
 }
 
 int run(std::span<char* const> words) {
-  const cli::Arguments arguments = cli::parse_arguments(words, {"steps="});
+  const cli::Arguments arguments = cli::parse_arguments(words, {"steps=", "fp32-products"});
   const auto found = arguments.flags.find("steps");
   const int64_t steps = found == arguments.flags.end() ? 20 : std::stoll(found->second);
   Recipe recipe = arguments.recipe;
-  const Plan plan = make_plan(resolve_model(recipe.model), recipe, this_cpu(recipe.threads));
+  Target target = this_cpu(recipe.threads);
+  if (arguments.has("fp32-products")) target.products = Arithmetic::fp32;
+  const Plan plan = make_plan(resolve_model(recipe.model), recipe, target);
   settle_process(plan.target.threads);
   const double bandwidth = copy_bandwidth(plan.target.threads);
   Executor executor(plan.program, plan.layout);

@@ -5,8 +5,10 @@
 
 namespace snug {
 
-// bf16_pieces: on bf16 tile registers, summed in fp32; an fp32 operand is taken as two bf16 numbers (16 bits of mantissa).
-// For products with a bf16 operand; those of two fp32 operands are fp32 everywhere.
-enum class Arithmetic : uint8_t { fp32, bf16_pieces };
+enum class Arithmetic : uint8_t {
+  fp32,         // by oneDNN
+  fp32_thin,    // by our own loops, for products with one short dimension (a LoRA rank), which move more than they multiply
+  bf16_pieces,  // on bf16 tile registers, summed in fp32; one operand is bf16, an fp32 one is taken as two bf16 numbers
+};
 
 }  // namespace snug

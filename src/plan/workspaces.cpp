@@ -27,7 +27,7 @@ int64_t distinct_products(const Program& program) {
     if (op.kind == OpKind::head_loss && (op.cut.arithmetic == Arithmetic::fp32 || op.find(Slot::low) != kNone)) in_loss += 2;
     if (op.kind != OpKind::matmul) return;
     const ProductShape s = product_shape(program, op);
-    if (s.arithmetic != Arithmetic::fp32) return;  // no primitive
+    if (s.arithmetic != Arithmetic::fp32) return;  // no primitive of oneDNN
     const auto parts = [](int64_t size, int64_t block) {
       std::set<int64_t> sizes;
       if (block == 0 || block >= size) return std::set<int64_t>{size};

@@ -166,6 +166,9 @@ std::vector<Setting> settings(DType hidden, DType weight, DType lows, Arithmetic
       {shape(70, 48, 700, 4, false, false, false), 60, std::nullopt},
       {shape(70, 20, 131, 0, false, false, false), 49, Blocks{16, 64, 0}},
       {shape(3, 1, 1, 0, true, true, false), 2, std::nullopt},
+      {shape(96, 64, 100, 0, true, true, false), 51, Blocks{96, 64, 0}},
+      {shape(96, 64, 128, 0, true, true, false), 96, Blocks{64, 64, 0}},
+      {shape(96, 64, 130, 0, false, false, false), 95, Blocks{96, 128, 0}},
   };
 }
 

@@ -13,14 +13,6 @@
 #define SNUG_KERNELS_CPU_ATTENTION_TILE_H
 #endif
 
-// Sums must stay in registers, so these loops must vanish.
-#undef SNUG_UNROLL
-#if HWY_COMPILER_CLANG
-#define SNUG_UNROLL _Pragma("unroll")
-#else
-#define SNUG_UNROLL _Pragma("GCC unroll 16")
-#endif
-
 HWY_BEFORE_NAMESPACE();
 namespace snug::kernels::HWY_NAMESPACE {
 

@@ -87,18 +87,16 @@ void make_products(const HeadLoss& op, const Plan& plan, Factor& factor) {
   }
 }
 
-// What mixed_product takes for the three products of a whole panel.
-int64_t tile_bytes(const Plan& plan, const Factor& factor) {
+// What mixed_product takes for the three products of a panel of so many columns.
+int64_t tile_bytes(const Plan& plan, const Factor& factor, int64_t cols) {
   const Cut cut = {.threads = plan.threads, .rows = kHeadRowBlock};
   const MatrixView chunk = {factor.rows, 0, false, plan.rows, factor.inner};
-  const MatrixView weights = {factor.weight, 0, true, factor.inner, plan.cols};
-  int64_t bytes = workspace_bytes({.a = chunk, .b = weights, .cut = cut});
+  int64_t bytes = workspace_bytes({.a = chunk, .b = {factor.weight, 0, true, factor.inner, cols}, .cut = cut});
   if (!plan.trains) return bytes;
-  const MatrixView d_logits = {{}, 0, false, plan.rows, plan.cols};
-  bytes =
-      std::max(bytes, workspace_bytes({.a = d_logits, .b = {factor.weight, 0, false, plan.cols, factor.inner}, .cut = cut}));
+  const MatrixView weights = {factor.weight, 0, false, cols, factor.inner};
+  bytes = std::max(bytes, workspace_bytes({.a = {{}, 0, false, plan.rows, cols}, .b = weights, .cut = cut}));
   if (factor.d_weight == nullptr) return bytes;
-  return std::max(bytes, workspace_bytes({.a = {{}, 0, true, plan.cols, plan.rows}, .b = chunk, .cut = cut}));
+  return std::max(bytes, workspace_bytes({.a = {{}, 0, true, cols, plan.rows}, .b = chunk, .cut = cut}));
 }
 
 Plan make_plan(const HeadLoss& op) {
@@ -132,7 +130,8 @@ Plan make_plan(const HeadLoss& op) {
     if (plan.trains) factor.d_chunk_at = part(plan.rows * factor.inner * kFloat);
     if (factor.inner == 0) continue;
     if (factor.tiles) {
-      scratch = std::max(scratch, tile_bytes(plan, factor));
+      for (const int64_t cols : {plan.cols, op.vocabulary - (op.vocabulary - 1) / plan.cols * plan.cols})
+        scratch = std::max(scratch, tile_bytes(plan, factor, cols));
       continue;
     }
     if (factor.copied) panel = std::max(panel, copied_floats(copied_layout(), factor.inner, plan.cols));
@@ -158,7 +157,12 @@ Plan make_plan(const HeadLoss& op) {
 class Chunk {
  public:
   Chunk(const HeadLoss& op, const Plan& plan, int64_t first, int64_t count)
-      : op_(op), plan_(plan), first_(first), count_(count), base_(static_cast<char*>(op.workspace.data)) {}
+      : op_(op),
+        plan_(plan),
+        first_(first),
+        count_(count),
+        tile_rows_(std::min(align_up(count, 32), plan.rows)),
+        base_(static_cast<char*>(op.workspace.data)) {}
 
   // Gathers the rows, multiplies them out; returns the sum of losses.
   double forward() {
@@ -221,7 +225,7 @@ class Chunk {
     if (factor.inner == 0) return;
     float* const d_rows = part(factor.d_chunk_at);
     if (factor.tiles) {
-      const MatrixView d_logits = {{logits(v)}, width(v), false, count_, width(v)};
+      const MatrixView d_logits = {{logits(v)}, width(v), false, tile_rows_, width(v)};
       return multiply({.a = d_logits, .b = panel(factor, v, false), .c = {d_rows}, .c_stride = factor.inner}, true);
     }
     run(*factor.back[is_last(v)], logits(v), weights(factor, v, false), d_rows, part(plan_.scratch_at));
@@ -231,7 +235,7 @@ class Chunk {
     if (factor.d_weight == nullptr) return;
     float* const d_weight = factor.d_weight + v * factor.inner;
     if (factor.tiles) {
-      const MatrixView turned = {{logits(v)}, width(v), true, width(v), count_};
+      const MatrixView turned = {{logits(v)}, width(v), true, width(v), tile_rows_};
       return multiply({.a = turned, .b = chunk_rows(factor), .c = {d_weight}, .c_stride = factor.inner}, true);
     }
     run(*factor.gradient[is_last(v)], part(plan_.panel_at), part(factor.chunk_at), d_weight, part(plan_.scratch_at));
@@ -245,7 +249,7 @@ class Chunk {
   }
 
   MatrixView chunk_rows(const Factor& factor) const {
-    return {{base_ + factor.chunk_at, DType::bf16}, factor.inner, false, count_, factor.inner};
+    return {{base_ + factor.chunk_at, DType::bf16}, factor.inner, false, tile_rows_, factor.inner};
   }
 
   // [inner, width] for logits, [width, inner] for the way back.
@@ -327,6 +331,7 @@ class Chunk {
   const HeadLoss& op_;
   const Plan& plan_;
   int64_t first_, count_;
+  int64_t tile_rows_;  // multiplied on tiles: whole ones, or all; those that are not targets are zero
   char* base_;
 };
 

@@ -19,6 +19,14 @@
 #undef SNUG_ROW
 #define SNUG_ROW HWY_INLINE
 
+// Sums must stay in registers, so these loops must vanish.
+#undef SNUG_UNROLL
+#if HWY_COMPILER_CLANG
+#define SNUG_UNROLL _Pragma("unroll")
+#else
+#define SNUG_UNROLL _Pragma("GCC unroll 16")
+#endif
+
 HWY_BEFORE_NAMESPACE();
 namespace snug::kernels::HWY_NAMESPACE {
 

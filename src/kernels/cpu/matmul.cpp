@@ -15,6 +15,7 @@
 #include "kernels/cpu/pack.h"
 #include "kernels/cpu/product.h"
 #include "kernels/cpu/storage.h"
+#include "kernels/cpu/thin_product.h"
 #include "kernels/cpu/tiles.h"
 #include "kernels/kernels.h"
 
@@ -215,19 +216,19 @@ MixedProduct on_tiles(const Matmul& op) {
 
 void prepare(const Matmul& op) {
   if (op.m <= 0 || op.n <= 0 || op.k <= 0) return;
-  if (op.cut.arithmetic == Arithmetic::fp32) {
-    plan_of(op);
-  } else {
-    require_workspace(op.workspace, workspace_bytes(on_tiles(op)), "matmul");
+  switch (op.cut.arithmetic) {
+    case Arithmetic::fp32: plan_of(op); break;
+    case Arithmetic::fp32_thin: require_workspace(op.workspace, thin_workspace_bytes(op), "matmul"); break;
+    case Arithmetic::bf16_pieces: require_workspace(op.workspace, workspace_bytes(on_tiles(op)), "matmul"); break;
   }
 }
 
 void matmul(const Matmul& op) {
   if (op.m <= 0 || op.n <= 0 || op.k <= 0) return;
-  if (op.cut.arithmetic == Arithmetic::fp32) {
-    Run(op, plan_of(op)).all();
-  } else {
-    mixed_product(on_tiles(op));
+  switch (op.cut.arithmetic) {
+    case Arithmetic::fp32: return Run(op, plan_of(op)).all();
+    case Arithmetic::fp32_thin: return thin_product(op);
+    case Arithmetic::bf16_pieces: return mixed_product(on_tiles(op));
   }
 }
 

@@ -18,8 +18,7 @@ ProductShape product_shape(const Program& program, const Op& op) {
                      .a = a.dtype,
                      .b = b.dtype,
                      .c = c.dtype,
-                     .scaled = op.attributes.scale != 1.0,
-                     .arithmetic = product_arithmetic(a.dtype, b.dtype, program.arithmetic)};
+                     .scaled = op.attributes.scale != 1.0};
   if (shape.transpose_a) {  // the gradient of a weight: c [out, in]
     shape.m = c.dim(0);
     shape.n = c.elements() / shape.m;
@@ -29,6 +28,7 @@ ProductShape product_shape(const Program& program, const Op& op) {
     shape.k = b.elements() / shape.n;
     shape.m = a.elements() / shape.k;
   }
+  shape.arithmetic = product_arithmetic(shape, program.arithmetic);
   return shape;
 }
 

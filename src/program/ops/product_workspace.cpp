@@ -36,18 +36,34 @@ int64_t last(int64_t all, int64_t block) { return all - (all - 1) / block * bloc
 // Bytes of a block of b packed as kernels/cpu/product.h says.
 int64_t packed_bytes(int64_t depth, int64_t cols) { return align_up(depth, 16) * align_up(cols, 64) * kFloat; }
 
+constexpr int64_t kThin = 64;
+
+// c [m, n] += low [m, r] b, which touches every element of c once: the upper half of a LoRA pair.
+bool is_thin_update(const ProductShape& s) {
+  return s.k <= kThin && s.k < s.n && s.k < s.m && s.a == DType::f32 && s.b == DType::f32;
+}
+
+// A gradient of a thin weight, summed over many tokens.
+bool is_thin_sum(const ProductShape& s) {
+  if (s.transpose_b || s.c != DType::f32 || s.k < kThin) return false;
+  return s.m <= s.n ? s.m <= kThin && s.a == DType::f32 : s.n <= kThin && s.b == DType::f32;
+}
+
 bool copies_a(const ProductShape& shape) { return shape.a != DType::f32 || shape.transpose_a; }
 
 }  // namespace
 
-Arithmetic product_arithmetic(DType a, DType b, Arithmetic allowed) {
-  return a == DType::bf16 || b == DType::bf16 ? allowed : Arithmetic::fp32;
+Arithmetic product_arithmetic(const ProductShape& shape, Arithmetic allowed) {
+  const bool from_registers = shape.transpose_a ? is_thin_sum(shape) : is_thin_update(shape);
+  if (from_registers) return Arithmetic::fp32_thin;
+  return shape.a == DType::bf16 || shape.b == DType::bf16 ? allowed : Arithmetic::fp32;
 }
 
 // Measured on two cores of AVX-512 (2048 tokens; 576, 1536, 4096 and 11008 wide): summing 256 tokens at a time is as fast as
 // any more, and blocks of 512 x 512 cost nothing beside whole operands where k > 1000, up to 7 % at k = 576; all are above
 // oneDNN's own product of 2048 x 2048 x 2048.
 Blocks matmul_blocks(const ProductShape& shape, int32_t threads) {
+  if (shape.arithmetic == Arithmetic::fp32_thin) return {};
   if (shape.arithmetic == Arithmetic::bf16_pieces) return mixed_blocks(shape, threads);
   Blocks blocks;
   if (shape.transpose_a) {  // a gradient of weights: all columns, so that every block of tokens adds straight into c
@@ -67,6 +83,8 @@ Blocks matmul_blocks(const ProductShape& shape, int32_t threads) {
 }
 
 int64_t matmul_workspace_bytes(const ProductShape& shape, const Blocks& blocks, int32_t threads) {
+  if (shape.arithmetic == Arithmetic::fp32_thin)  // b turned
+    return shape.transpose_b ? align_up(shape.k * shape.n * kFloat, kAlign) : 0;
   if (shape.arithmetic == Arithmetic::bf16_pieces) return mixed_workspace_bytes(shape, blocks, threads);
   const int64_t rows = whole(blocks.rows, shape.m);
   const int64_t cols = whole(blocks.cols, shape.n);
@@ -97,10 +115,10 @@ int64_t matmul_workspace_bytes(const ProductShape& shape, int32_t threads) {
 
 // Panels: as wide as keeps a widened panel of weights within 2 MiB, so that it is still in the caches when it is used.
 //
-// Training, rows: the logits of a chunk are held for all panels, 64 MiB at most, since every chunk reads (and widens) all
-// weights once more and pays for it with 2 * rows multiplications an element; 64 rows at least, for large vocabularies.
-// (Liger takes 2^ceil(log2(M / (V / C))) rows: about as many logits as hidden values; that is 32 rows for 2048 tokens of
-// SmolLM2-135M and twice the time.) Evaluation holds one panel only.
+// Training, rows: the logits of a chunk are held for all panels, 64 MiB or a quarter of the weights at most, since every
+// chunk reads (and widens) all weights once more and pays for it with 2 * rows multiplications an element; 64 rows at least,
+// for large vocabularies. (Liger takes 2^ceil(log2(M / (V / C))) rows: about as many logits as hidden values; that is 32
+// rows for 2048 tokens of SmolLM2-135M and twice the time.) Evaluation holds one panel only.
 //
 // On bf16 tiles one panel of logits exists at a time, 16 MiB at most, of as many rows as the weights' panels are worth
 // packing for.
@@ -117,7 +135,8 @@ Blocks head_loss_blocks(const HeadShape& shape, int32_t) {
   const int64_t panel = even_block(shape.vocabulary, most_cols, 256, 64);
   blocks.cols = panel == 0 ? shape.vocabulary : panel;
   const int64_t held = shape.training ? blocks_of(shape.vocabulary, blocks.cols) * blocks.cols : blocks.cols;
-  const int64_t most_rows = shape.training ? std::max<int64_t>(64 * kMiB / (held * kFloat), 64) : 1024;
+  const int64_t most_held = std::max(64 * kMiB, shape.vocabulary * shape.cols * size_of(shape.weight) / 4);
+  const int64_t most_rows = shape.training ? std::max<int64_t>(most_held / (held * kFloat), 64) : 1024;
   const int64_t rows = even_block(align_up(shape.rows, 16), most_rows, 64, 16);
   blocks.rows = rows == 0 ? align_up(shape.rows, 16) : rows;
   return blocks;
@@ -156,9 +175,11 @@ int64_t head_loss_workspace_bytes(const HeadShape& shape, const Blocks& blocks, 
         scratch = std::max(scratch, mixed_workspace_bytes(product, {.rows = kHeadRowBlock}, threads));
       };
       constexpr DType kBf16 = DType::bf16;
-      ask({.m = rows, .n = cols, .k = inner, .transpose_b = true, .a = kBf16, .b = kBf16});
-      if (shape.training) ask({.m = rows, .n = inner, .k = cols, .b = kBf16});
-      if (trained) ask({.m = cols, .n = inner, .k = rows, .transpose_a = true, .b = kBf16});
+      for (const int64_t width : {cols, last(shape.vocabulary, cols)}) {
+        ask({.m = rows, .n = width, .k = inner, .transpose_b = true, .a = kBf16, .b = kBf16});
+        if (shape.training) ask({.m = rows, .n = inner, .k = width, .b = kBf16});
+        if (trained) ask({.m = width, .n = inner, .k = rows, .transpose_a = true, .b = kBf16});
+      }
       continue;
     }
     if (copied) panel = std::max(panel, packed_bytes(inner, cols));

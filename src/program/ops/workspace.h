@@ -29,8 +29,8 @@ struct Blocks {
   int64_t rows = 0, cols = 0, depth = 0;
 };
 
-// The arithmetic of a product of these types in a Program that allows `allowed`.
-Arithmetic product_arithmetic(DType a, DType b, Arithmetic allowed);
+// How this product is computed in a Program whose target multiplies bf16 as `allowed`.
+Arithmetic product_arithmetic(const ProductShape& shape, Arithmetic allowed);
 
 // ---- matmul in fp32: blocks, then bytes = [a block] [b block] [c block] [library scratchpad], each 64-aligned. a and b
 // blocks exist where an operand is not used in place (bf16, or a transposed), the c block where c is bf16 or its columns are
