@@ -22,6 +22,8 @@ struct Release {
   int64_t vocab_size, max_position;
   double rope_theta, rope_factor;  // factor 1: no scaling; otherwise llama3 with 1, 4, 8192
   DType dtype;
+  std::string_view family = "llama", architecture = "LlamaForCausalLM";
+  int64_t sliding_window = 0;
 };
 constexpr Release kLlama2 = {32000, 4096, 10000.0, 1.0, DType::f16};
 constexpr Release kLlama3 = {128256, 8192, 500000.0, 1.0, DType::bf16};
@@ -30,6 +32,9 @@ constexpr Release kLlama32 = {128256, 131072, 500000.0, 32.0, DType::bf16};
 constexpr Release kTinyLlama = {32000, 2048, 10000.0, 1.0, DType::bf16};
 constexpr Release kSmolLm2 = {49152, 8192, 100000.0, 1.0, DType::bf16};
 constexpr Release kSmolLm2Large = {49152, 8192, 130000.0, 1.0, DType::bf16};
+constexpr Release kMistral01 = {32000, 32768, 10000.0, 1.0, DType::bf16, "mistral", "MistralForCausalLM", 4096};
+constexpr Release kMistral02 = {32000, 32768, 1000000.0, 1.0, DType::bf16, "mistral", "MistralForCausalLM"};
+constexpr Release kMistral03 = {32768, 32768, 1000000.0, 1.0, DType::bf16, "mistral", "MistralForCausalLM"};
 
 // C, F, L, H, K; the head size is C/H in all of them.
 struct Shape {
@@ -38,7 +43,7 @@ struct Shape {
 };
 constexpr Shape k7B = {4096, 11008, 32, 32, 32, false};
 constexpr Shape k13B = {5120, 13824, 40, 40, 40, false};
-constexpr Shape k8B = {4096, 14336, 32, 32, 8, false};
+constexpr Shape k8B = {4096, 14336, 32, 32, 8, false};  // Mistral 7B too: it has a smaller vocabulary
 constexpr Shape k70B = {8192, 28672, 80, 64, 8, false};
 constexpr Shape k405B = {16384, 53248, 126, 128, 8, false};
 constexpr Shape k1B = {2048, 8192, 16, 32, 8, true};
@@ -84,6 +89,11 @@ constexpr auto kModels = std::to_array<Entry>({
     {"HuggingFaceTB/SmolLM2-360M-Instruct", kSmolLm2, k360M, 1, 2, 2},
     {"HuggingFaceTB/SmolLM2-1.7B", kSmolLm2Large, k1700M, 0, 0, -1},
     {"HuggingFaceTB/SmolLM2-1.7B-Instruct", kSmolLm2Large, k1700M, 1, 2, 2},
+    {"mistralai/Mistral-7B-v0.1", kMistral01, k8B, 1, 2, -1},
+    {"mistralai/Mistral-7B-Instruct-v0.1", kMistral01, k8B, 1, 2, -1},
+    {"mistralai/Mistral-7B-Instruct-v0.2", kMistral02, k8B, 1, 2, -1},
+    {"mistralai/Mistral-7B-v0.3", kMistral03, k8B, 1, 2, -1},
+    {"mistralai/Mistral-7B-Instruct-v0.3", kMistral03, k8B, 1, 2, -1},
 });
 
 // Other names under which the same checkpoint is published.
@@ -109,8 +119,8 @@ constexpr auto kOtherNames = std::to_array<OtherName>({
 ModelSpec spec_of(const Entry& entry) {
   ModelSpec spec;
   spec.name = entry.name;
-  spec.architecture = "LlamaForCausalLM";
-  spec.family = "llama";
+  spec.architecture = entry.release.architecture;
+  spec.family = entry.release.family;
   spec.hidden_size = entry.shape.hidden_size;
   spec.intermediate_size = entry.shape.intermediate_size;
   spec.vocab_size = entry.release.vocab_size;
@@ -119,6 +129,7 @@ ModelSpec spec_of(const Entry& entry) {
   spec.kv_heads = entry.shape.kv_heads;
   spec.head_size = entry.shape.hidden_size / entry.shape.heads;
   spec.max_position = entry.release.max_position;
+  spec.sliding_window = entry.release.sliding_window;
   spec.norm_eps = 1e-5;
   spec.rope.theta = entry.release.rope_theta;
   if (entry.release.rope_factor != 1.0) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <fstream>
 #include <limits>
 #include <optional>
@@ -23,6 +24,29 @@ namespace {
 constexpr int64_t kLargestDimension = std::numeric_limits<int32_t>::max();  // token ids and row indices are 32 bits
 constexpr int64_t kMostLayers = 100'000;
 constexpr int64_t kLargestConfigBytes = int64_t{16} << 20;
+
+// A family differs from Llama in its names and in what transformers assumes where a field is absent.
+struct Family {
+  std::string_view model_type, architecture;
+  int64_t max_position;
+  int64_t kv_heads;        // 0: as many as query heads
+  int64_t sliding_window;  // 0: the family has no such field
+};
+constexpr auto kFamilies = std::to_array<Family>({
+    {"llama", "LlamaForCausalLM", 2048, 0, 0},
+    {"mistral", "MistralForCausalLM", 131072, 8, 4096},
+});
+
+const Family* find_family(std::string_view Family::*name, std::string_view value) {
+  const auto found = std::find_if(kFamilies.begin(), kFamilies.end(), [&](const Family& f) { return f.*name == value; });
+  return found == kFamilies.end() ? nullptr : &*found;
+}
+
+std::string supported(std::string_view Family::*name) {
+  std::string list;
+  for (const Family& family : kFamilies) list += (list.empty() ? "supported: " : ", ") + std::string(family.*name);
+  return list;
+}
 
 // Fields that never change the arithmetic of a forward or backward pass.
 constexpr auto kHarmless = std::to_array<std::string_view>({
@@ -107,15 +131,19 @@ class ConfigReader {
 
   ModelSpec read() {
     ModelSpec spec;
-    read_family(spec);
-    refuse_unknown_fields();
+    const Family& family = read_family();
+    spec.family = family.model_type;
+    spec.architecture = family.architecture;
+    refuse_unknown_fields(family);
     spec.hidden_size = dimension("hidden_size");
     spec.intermediate_size = dimension("intermediate_size");
     spec.vocab_size = dimension("vocab_size");
     spec.layers = integer("num_hidden_layers", std::nullopt, 1, kMostLayers);
     spec.heads = dimension("num_attention_heads");
-    spec.kv_heads = dimension("num_key_value_heads", spec.heads);
-    spec.max_position = dimension("max_position_embeddings", 2048);
+    const bool few_kv_heads = family.kv_heads > 0 && !given("num_key_value_heads");
+    spec.kv_heads = dimension("num_key_value_heads", few_kv_heads ? family.kv_heads : spec.heads);
+    spec.max_position = dimension("max_position_embeddings", family.max_position);
+    spec.sliding_window = dimension("sliding_window", given("sliding_window") ? 0 : family.sliding_window);
     read_head_size(spec);
     spec.norm_eps = number("rms_norm_eps", 1e-6);
     if (spec.norm_eps <= 0.0 || spec.norm_eps >= 1.0) refuse("rms_norm_eps must lie between 0 and 1");
@@ -144,9 +172,12 @@ class ConfigReader {
     return value;
   }
 
+  // True if the field is there, be it null: only then do transformers' defaults not apply.
+  bool given(std::string_view name) const { return root_.at_key(name).error() == simdjson::SUCCESS; }
+
   int64_t integer(std::string_view name, std::optional<int64_t> fallback, int64_t low, int64_t high) const {
     if (const auto value = field(name)) return json_integer(name, *value, low, high, where_);
-    if (!fallback) refuse(fmt::format("{} is missing", name), "a Llama config.json always has it");
+    if (!fallback) refuse(fmt::format("{} is missing", name), "every config.json has it");
     return *fallback;
   }
   int64_t dimension(std::string_view name, std::optional<int64_t> fallback = std::nullopt) const {
@@ -169,27 +200,32 @@ class ConfigReader {
     return json_integer(name, *value, -1, vocab_size - 1, where_);
   }
 
-  void read_family(ModelSpec& spec) const {
-    const auto type = field("model_type");
-    const auto architectures = field("architectures");
-    if (type) spec.family = json_string("model_type", *type, where_);
-    if (type && spec.family != "llama") {
-      refuse(fmt::format("model_type '{}' is not supported yet", spec.family), "supported: llama");
+  // By model_type, or by architectures where that is all there is.
+  const Family& read_family() const {
+    const Family* family = nullptr;
+    if (const auto type = field("model_type")) {
+      const std::string name = json_string("model_type", *type, where_);
+      family = find_family(&Family::model_type, name);
+      if (family == nullptr)
+        refuse(fmt::format("model_type '{}' is not supported yet", name), supported(&Family::model_type));
     }
-    if (!type && !architectures)
-      refuse("neither model_type nor architectures is given", "is this a Hugging Face config.json?");
-    spec.family = "llama";
-    spec.architecture = "LlamaForCausalLM";
-    if (!architectures) return;
-    for (const dom::element entry : json_array("architectures", *architectures, where_)) {
-      const std::string name = json_string("architectures", entry, where_);
-      if (name != spec.architecture) {
-        refuse(fmt::format("architecture '{}' is not supported yet", name), "supported: LlamaForCausalLM");
+    if (const auto architectures = field("architectures")) {
+      for (const dom::element entry : json_array("architectures", *architectures, where_)) {
+        const std::string name = json_string("architectures", entry, where_);
+        const Family* named = find_family(&Family::architecture, name);
+        if (named == nullptr || (family != nullptr && named != family)) {
+          refuse(fmt::format("architecture '{}' is not supported yet", name),
+                 family ? fmt::format("supported with model_type {}: {}", family->model_type, family->architecture)
+                        : supported(&Family::architecture));
+        }
+        family = named;
       }
     }
+    if (family == nullptr) refuse("neither model_type nor architectures is given", "is this a Hugging Face config.json?");
+    return *family;
   }
 
-  void refuse_unknown_fields() const {
+  void refuse_unknown_fields(const Family& family) const {
     constexpr auto kRead = std::to_array<std::string_view>({
         "architectures",
         "bos_token_id",
@@ -218,6 +254,7 @@ class ConfigReader {
     });
     for (const auto [name, value] : root_) {
       if (value.is_null() || contains(kRead, name) || contains(kHarmless, name)) continue;
+      if (name == "sliding_window" && family.sliding_window > 0) continue;
       if (name == "quantization_config") {
         refuse("quantization_config: quantized weights are not supported yet", "use the unquantized checkpoint");
       }
@@ -341,15 +378,20 @@ class ConfigReader {
 std::string read_text(const std::filesystem::path& path) {
   std::error_code error;
   const auto status = std::filesystem::status(path, error);
+  if (!std::filesystem::status_known(status))
+    throw Error("the file cannot be examined: " + error.message(), path.string(), "check the disk and the permissions");
   if (!std::filesystem::exists(status)) throw Error("there is no such file", path.string());
   if (!std::filesystem::is_regular_file(status)) throw Error("this is not a file", path.string());
   std::ifstream stream(path, std::ios::binary);
+  while (!stream && errno == EINTR) stream = std::ifstream(path, std::ios::binary);
   if (!stream) throw Error("the file cannot be opened", path.string(), "check its permissions");
   const auto bytes = static_cast<int64_t>(std::filesystem::file_size(path, error));
-  if (error || bytes > kLargestConfigBytes) throw Error("the file is larger than 16 MiB", path.string());
+  if (error)
+    throw Error("the file cannot be examined: " + error.message(), path.string(), "check the disk and the permissions");
+  if (bytes > kLargestConfigBytes) throw Error("the file is larger than 16 MiB", path.string());
   std::string text(static_cast<size_t>(bytes), '\0');
   stream.read(text.data(), static_cast<std::streamsize>(text.size()));
-  if (stream.bad()) throw Error("the file cannot be read", path.string());
+  if (stream.bad()) throw Error("the file cannot be read", path.string(), "check the disk and the permissions");
   text.resize(static_cast<size_t>(stream.gcount()));
   return text;
 }
@@ -374,7 +416,7 @@ ModelSpec read_config(const std::filesystem::path& path) {
   std::error_code error;
   const bool directory = fs::is_directory(path, error);
   const fs::path file = directory ? path / "config.json" : path;
-  if (directory && !fs::exists(file, error)) {
+  if (directory && !fs::exists(file, error) && !error) {
     throw Error("there is no config.json in this directory", path.string(), "give a Hugging Face checkpoint directory");
   }
   ModelSpec spec = parse_config(read_text(file), file.string());

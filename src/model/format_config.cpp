@@ -10,6 +10,8 @@ namespace {
 
 std::string id_of(int64_t token) { return token < 0 ? "null" : std::to_string(token); }
 
+std::string window_of(int64_t tokens) { return tokens == 0 ? "null" : std::to_string(tokens); }
+
 std::string scaling_of(const Rope& rope) {
   if (rope.scaling == RopeScaling::none) return "null";
   if (rope.scaling == RopeScaling::linear) return fmt::format(R"({{"rope_type": "linear", "factor": {}}})", rope.factor);
@@ -42,6 +44,7 @@ std::string format_config(const ModelSpec& spec, DType dtype) {
   "rms_norm_eps": {},
   "rope_scaling": {},
   "rope_theta": {},
+  "sliding_window": {},
   "tie_word_embeddings": {},
   "torch_dtype": "{}",
   "vocab_size": {}
@@ -50,7 +53,7 @@ std::string format_config(const ModelSpec& spec, DType dtype) {
       spec.architecture, spec.attention_bias, id_of(spec.bos_token_id), id_of(spec.eos_token_id), spec.head_size,
       spec.hidden_size, spec.initializer_range, spec.intermediate_size, spec.max_position, spec.mlp_bias, spec.family,
       spec.heads, spec.layers, spec.kv_heads, id_of(spec.pad_token_id), spec.norm_eps, scaling_of(spec.rope),
-      spec.rope.theta, spec.tied_embeddings, name_of(dtype), spec.vocab_size);
+      spec.rope.theta, window_of(spec.sliding_window), spec.tied_embeddings, name_of(dtype), spec.vocab_size);
 }
 
 }  // namespace snug

@@ -35,6 +35,7 @@ struct ModelSpec {
   int64_t kv_heads = 0;           // K, divides H
   int64_t head_size = 0;          // D
   int64_t max_position = 0;       // tokens
+  int64_t sliding_window = 0;     // a token sees so many, itself the last of them; 0: all before it
 
   double norm_eps = 1e-6;
   Rope rope;

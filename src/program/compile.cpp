@@ -1,6 +1,7 @@
 #include "program/compile.h"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 
 #include "base/error.h"
@@ -35,10 +36,16 @@ std::vector<int64_t> recomputed_layers(const ModelSpec& spec, const Recipe& reci
 }  // namespace
 
 int64_t sequence_length(const ModelSpec& spec, const Recipe& recipe) {
-  if (recipe.seq_len == 0) return std::min<int64_t>(1024, spec.max_position > 0 ? spec.max_position : 1024);
+  const auto limit = [](int64_t tokens) { return tokens > 0 ? tokens : std::numeric_limits<int64_t>::max(); };
+  if (recipe.seq_len == 0) return std::min({int64_t{1024}, limit(spec.max_position), limit(spec.sliding_window)});
   if (spec.max_position > 0 && recipe.seq_len > spec.max_position)
     throw Error("max_length is " + std::to_string(recipe.seq_len), "recipe",
                 "the model's positions end at " + std::to_string(spec.max_position));
+  // Within the window attention is plain causal attention; beyond it the op would have to forget.
+  if (recipe.seq_len > limit(spec.sliding_window))
+    throw Error("sliding_window " + std::to_string(spec.sliding_window) + " is shorter than max_length " +
+                    std::to_string(recipe.seq_len) + ", which is not supported yet",
+                "model", "use --max-length " + std::to_string(spec.sliding_window) + " or less");
   return recipe.seq_len;
 }
 

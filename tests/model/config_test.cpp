@@ -131,8 +131,52 @@ TEST(Config, RopeThatIsNotUnderstoodIsRefused) {
   EXPECT_TRUE(says(refusal(with("rope_theta", "0")), "rope_theta"));
 }
 
+Fields mistral() {
+  Fields fields = with("model_type", "\"mistral\"");
+  fields["architectures"] = "[\"MistralForCausalLM\"]";
+  fields["sliding_window"] = "4096";
+  return fields;
+}
+
+TEST(Config, MistralIsReadWithItsSlidingWindow) {
+  Fields fields = mistral();
+  const ModelSpec spec = parse(fields);
+  EXPECT_EQ(spec.family, "mistral");
+  EXPECT_EQ(spec.architecture, "MistralForCausalLM");
+  EXPECT_EQ(spec.sliding_window, 4096);
+  EXPECT_EQ(parse_config(format_config(spec, DType::bf16), "config.json").sliding_window, 4096);
+  fields["sliding_window"] = "null";
+  EXPECT_EQ(parse(fields).sliding_window, 0);
+  EXPECT_EQ(parse_config(format_config(parse(fields), DType::bf16), "config.json").sliding_window, 0);
+  fields["sliding_window"] = "0";
+  EXPECT_TRUE(says(refusal(fields), "sliding_window"));
+}
+
+TEST(Config, AbsentFieldsOfMistralTakeTheDefaultsOfTransformers) {
+  Fields fields = mistral();
+  for (const char* name : {"model_type", "num_key_value_heads", "max_position_embeddings", "sliding_window"})
+    fields.erase(name);
+  const ModelSpec spec = parse(fields);
+  EXPECT_EQ(spec.family, "mistral");
+  EXPECT_EQ(spec.kv_heads, 8);
+  EXPECT_EQ(spec.max_position, 131072);
+  EXPECT_EQ(spec.sliding_window, 4096);
+  fields["num_key_value_heads"] = "null";
+  EXPECT_EQ(parse(fields).kv_heads, 32);
+}
+
+TEST(Config, AFamilysNameAndArchitectureMustAgree) {
+  EXPECT_TRUE(says(refusal(with("architectures", R"(["MistralForCausalLM"])")),
+                   "'MistralForCausalLM' is not supported yet (supported with model_type llama: LlamaForCausalLM)"));
+  EXPECT_TRUE(says(refusal(with("sliding_window", "4096")), "sliding_window"));
+  Fields fields = with("architectures", "[]");
+  fields.erase("model_type");
+  EXPECT_TRUE(says(refusal(fields), "neither model_type nor architectures"));
+}
+
 TEST(Config, OtherFamiliesAreRefusedByName) {
-  EXPECT_TRUE(says(refusal(with("model_type", "\"qwen2\"")), "model_type 'qwen2' is not supported yet"));
+  EXPECT_TRUE(
+      says(refusal(with("model_type", "\"qwen2\"")), "model_type 'qwen2' is not supported yet (supported: llama, mistral)"));
   EXPECT_TRUE(
       says(refusal(with("architectures", R"(["LlamaForSequenceClassification"])")), "LlamaForSequenceClassification"));
   EXPECT_TRUE(says(refusal("{}"), "neither model_type nor architectures"));

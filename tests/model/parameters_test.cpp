@@ -23,6 +23,8 @@ TEST(Parameters, TotalsAreThePublishedOnes) {
       {"meta-llama/Llama-3.1-405B", 405'853'388'800},
       {"meta-llama/Llama-3.2-1B", 1'235'814'400},
       {"meta-llama/Llama-3.2-3B", 3'212'749'824},
+      {"mistralai/Mistral-7B-v0.1", 7'241'732'096},
+      {"mistralai/Mistral-7B-v0.3", 7'248'023'552},
   };
   for (const auto& [name, total] : published) EXPECT_EQ(total_parameters(find_model(name).value()), total) << name;
 }
@@ -64,6 +66,13 @@ TEST(Catalogue, RowsAreSound) {
     EXPECT_EQ(spec.hidden_size, spec.heads * spec.head_size) << name;
     EXPECT_EQ(spec.heads % spec.kv_heads, 0) << name;
   }
+}
+
+TEST(Catalogue, OnlyTheFirstMistralHasASlidingWindow) {
+  EXPECT_EQ(find_model("Mistral-7B-v0.1")->sliding_window, 4096);
+  EXPECT_EQ(find_model("Mistral-7B-Instruct-v0.2")->sliding_window, 0);
+  EXPECT_EQ(find_model("Mistral-7B-v0.3")->architecture, "MistralForCausalLM");
+  EXPECT_EQ(find_model("Llama-3.1-8B")->family, "llama");
 }
 
 TEST(Catalogue, AnUnknownNameIsAnsweredWithTheNearest) {

@@ -1,4 +1,4 @@
-"""Cases with one forward and backward pass: untied, tied, rope_llama3, packed, window, bf16.
+"""Cases with one forward and backward pass: untied, tied, rope_llama3, packed, window, mistral, bf16.
 
 expected.safetensors: `logits` [B, T, V], `loss` [1] (= `loss_targets`), `loss_huggingface` [1], `grad.NAME` of every parameter
 (of `loss`; a tied model has one gradient, under model.embed_tokens.weight). expected.json: the same losses and both denominators.
@@ -9,6 +9,7 @@ import math
 import os
 
 import torch
+import transformers
 
 import oracle
 
@@ -118,6 +119,20 @@ def window():
         assert oracle.relative_error(tensors[name], gradient) < 1e-5, name
 
 
+def mistral():
+    """Sequences as long as the sliding window, which therefore hides nothing, though one token less of it would; a head size
+    that is not C / H."""
+    T = 13
+    config = oracle.tiny_config(C=24, L=2, H=2, K=1, F=40, V=53, family=transformers.MistralConfig, head_dim=16,
+                                sliding_window=T)
+    model, batch = plain("mistral", config, 7, [[T], [T]])
+    logits, distance = oracle.logits_of(model, batch), {}
+    for window in (None, T - 1):
+        model.config.sliding_window = window
+        distance[window] = oracle.relative_error(oracle.logits_of(model, batch), logits)
+    assert distance[None] == 0 and distance[T - 1] > 1e-3, distance
+
+
 def bf16():
     """bf16 weights. Truth: the weights widened to float32, arithmetic in float32. Beside it what transformers gives when all
     runs in bf16 (as float32 tensors `logits_transformers_bf16`, `loss_transformers_bf16`), with its distance from the truth."""
@@ -141,7 +156,7 @@ def bf16():
 
 def main():
     os.chdir(oracle.ROOT)
-    for case in (untied, tied, rope_llama3, packed, window, bf16):
+    for case in (untied, tied, rope_llama3, packed, window, mistral, bf16):
         case()
 
 

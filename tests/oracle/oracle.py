@@ -1,4 +1,4 @@
-"""Shared by every oracle script: tiny random Llama models, batches, the loss of transformers, and golden files.
+"""Shared by every oracle script: tiny random models, batches, the loss of transformers, and golden files.
 
 Words as in src/: B sequences, T tokens, C hidden size, F MLP width, V vocabulary, H query heads, K key/value heads, D head size,
 L layers. Two denominators of the loss are named everywhere:
@@ -44,12 +44,12 @@ torch.use_deterministic_algorithms(True)
 
 # ---- models -----------------------------------------------------------------------------------------------------------------
 
-def tiny_config(C, L, H, K, F, V, *, tied=False, rope=None, positions=64):
-    """A LlamaConfig whose weights are large (0.2), so that attention is far from uniform and the loss far from ln V."""
-    return transformers.LlamaConfig(
+def tiny_config(C, L, H, K, F, V, *, tied=False, rope=None, positions=64, family=transformers.LlamaConfig, **more):
+    """A configuration whose weights are large (0.2), so that attention is far from uniform and the loss far from ln V."""
+    return family(
         hidden_size=C, num_hidden_layers=L, num_attention_heads=H, num_key_value_heads=K, intermediate_size=F, vocab_size=V,
         max_position_embeddings=positions, tie_word_embeddings=tied, rms_norm_eps=1e-5, initializer_range=0.2,
-        rope_parameters=rope or {"rope_type": "default", "rope_theta": 10000.0})
+        rope_parameters=rope or {"rope_type": "default", "rope_theta": 10000.0}, **more)
 
 
 def write_model(case, config, seed, dtype=torch.float32):
@@ -57,7 +57,7 @@ def write_model(case, config, seed, dtype=torch.float32):
     directory = GOLDEN / case
     shutil.rmtree(directory, ignore_errors=True)
     torch.manual_seed(seed)
-    model = transformers.LlamaForCausalLM(config)
+    model = transformers.AutoModelForCausalLM.from_config(config)
     with torch.no_grad():  # norms are born as ones, which would hide a gain that is forgotten
         for name, parameter in model.named_parameters():
             if "norm" in name:

@@ -100,12 +100,10 @@ TEST_P(Forward, logits_loss_and_every_gradient_equal_transformers) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(golden, Forward,
-                         ::testing::Combine(::testing::Values("untied", "tied", "rope_llama3", "packed", "window"),
-                                            ::testing::Bool()),
-                         [](const auto& test) {
-                           return std::get<0>(test.param) + (std::get<1>(test.param) ? "_recomputed" : "_kept");
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    golden, Forward,
+    ::testing::Combine(::testing::Values("untied", "tied", "rope_llama3", "packed", "window", "mistral"), ::testing::Bool()),
+    [](const auto& test) { return std::get<0>(test.param) + (std::get<1>(test.param) ? "_recomputed" : "_kept"); });
 
 TEST(Bf16, the_loss_with_bf16_weights_and_activations_is_within_half_a_percent_of_fp32_arithmetic) {
   const auto directory = golden_directory("bf16");
