@@ -59,7 +59,9 @@ size_t InputFile::read_some(std::span<std::byte> bytes) {
 
 OutputFile::OutputFile(std::filesystem::path path) : path_(std::move(path)), draft_(path_) {
   draft_ += ".tmp-" + std::to_string(::getpid());
-  descriptor_ = ::open(draft_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  do {
+    descriptor_ = ::open(draft_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  } while (descriptor_ < 0 && errno == EINTR);
   if (descriptor_ < 0) fail("cannot be created");
   buffer_.reserve(kBuffer);
 }
@@ -94,6 +96,7 @@ void OutputFile::write_at(std::span<const std::byte> bytes, int64_t offset) {
   while (!bytes.empty()) {
     const ssize_t put = ::pwrite(descriptor_, bytes.data(), bytes.size(), offset);
     if (put < 0 && errno == EINTR) continue;
+    if (put == 0) errno = EIO;
     if (put <= 0) fail("cannot be written");
     bytes = bytes.subspan(static_cast<size_t>(put));
     offset += put;
@@ -107,13 +110,29 @@ void OutputFile::write_front(std::span<const std::byte> bytes) {
 
 void OutputFile::commit() {
   flush();
-  if (::fsync(descriptor_) != 0) fail("cannot be written");
-  if (::close(std::exchange(descriptor_, -1)) != 0 || ::rename(draft_.c_str(), path_.c_str()) != 0) {
-    const int error = errno;
-    ::unlink(draft_.c_str());
-    errno = error;
-    fail("cannot be written");
-  }
+  while (::fsync(descriptor_) != 0)
+    if (errno != EINTR) fail("cannot be written");
+  // Closing has nothing more to tell after fsync; until the name is taken the destructor removes the draft.
+  if (::rename(draft_.c_str(), path_.c_str()) != 0) fail("cannot be put in place");
+  ::close(std::exchange(descriptor_, -1));
+}
+
+bool file_exists(const std::filesystem::path& path) {
+  std::error_code error;
+  const bool found = std::filesystem::exists(path, error);
+  if (error) throw Error("cannot be examined: " + error.message(), path.string(), "check the disk and the permissions");
+  return found;
+}
+
+std::string read_text(const std::filesystem::path& path, int64_t most_bytes, size_t spare, const std::string& mend) {
+  const InputFile file(path, mend);
+  const int64_t bytes = file.size();
+  if (bytes > most_bytes) file.refuse("has " + std::to_string(bytes) + " bytes, more than any such file needs");
+  std::string text;
+  text.reserve(static_cast<size_t>(bytes) + spare);
+  text.resize(static_cast<size_t>(bytes));
+  file.read_at(std::as_writable_bytes(std::span(text)), 0);
+  return text;
 }
 
 }  // namespace snug

@@ -41,6 +41,12 @@ class InputFile {
   std::string mend_;
 };
 
+// False only if there is nothing of that name. Throws Error if that cannot be told.
+bool file_exists(const std::filesystem::path& path);
+
+// The whole of a regular file, with room for `spare` more bytes. Throws Error, also for more than `most_bytes`.
+std::string read_text(const std::filesystem::path& path, int64_t most_bytes, size_t spare, const std::string& mend);
+
 // A file that is written beside its name and takes it when `commit` is called; without that it leaves nothing behind.
 class OutputFile {
  public:

@@ -1,10 +1,10 @@
 #include "data/tokenizer.h"
 
-#include <fstream>
 #include <utility>
 
 #include "base/error.h"
 #include "data/byte_alphabet.h"
+#include "data/file.h"
 #include "data/tokenizer_parts.h"
 #include "data/utf8.h"
 
@@ -12,28 +12,13 @@ namespace snug {
 namespace {
 
 constexpr size_t kMaxText = size_t{1} << 30;
-constexpr std::uintmax_t kMaxFile = std::uintmax_t{1} << 30;
+constexpr int64_t kMaxFile = int64_t{1} << 30;
 constexpr size_t kSpare = 256;  // capacity that the JSON parser may ask for, so that it need not copy
 
-std::string read_file(const std::filesystem::path& path) {
-  std::error_code code;
-  const std::uintmax_t size = std::filesystem::file_size(path, code);
-  if (code) throw Error("cannot be read: " + code.message(), path.string(), "give the directory that holds tokenizer.json");
-  if (size > kMaxFile) throw Error("is larger than 1 GiB", path.string(), "give a tokenizer.json");
-  std::ifstream file(path, std::ios::binary);
-  std::string text;
-  text.reserve(size + kSpare);
-  text.resize(size);
-  if (!file.read(text.data(), static_cast<std::streamsize>(size))) {
-    throw Error("cannot be read to its end", path.string(), "check the file and its permissions");
-  }
-  return text;
-}
-
 std::filesystem::path find_file(const std::filesystem::path& given) {
-  if (!std::filesystem::is_directory(given)) return given;
+  if (file_exists(given) && !std::filesystem::is_directory(given)) return given;
   std::filesystem::path file = given / "tokenizer.json";
-  if (!std::filesystem::exists(file) && std::filesystem::exists(given / "tokenizer.model")) {
+  if (!file_exists(file) && file_exists(given / "tokenizer.model")) {
     throw Error("holds a SentencePiece tokenizer.model and no tokenizer.json", given.string(),
                 "snug reads byte-level BPE as tokenizer.json; SentencePiece is not supported");
   }
@@ -50,7 +35,8 @@ Tokenizer::~Tokenizer() = default;
 Tokenizer Tokenizer::load(const std::filesystem::path& directory_or_file) {
   const std::filesystem::path file = find_file(directory_or_file);
   auto parts = std::make_unique<TokenizerParts>();
-  read_tokenizer_json(read_file(file), file.string(), *parts);
+  read_tokenizer_json(read_text(file, kMaxFile, kSpare, "give the directory that holds tokenizer.json"), file.string(),
+                      *parts);
   read_special_tokens(file.parent_path(), *parts);
   return Tokenizer(std::move(parts));
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "data/file.h"
 #include "data/json_node.h"
 #include "data/tokenizer_components.h"
 #include "data/tokenizer_parts.h"
@@ -12,6 +13,7 @@ namespace {
 
 namespace dom = simdjson::dom;
 
+constexpr int64_t kMaxSpecialTokens = int64_t{64} << 20;  // bytes
 const std::string kDamaged = "the file is damaged; fetch it again";
 
 // The text is given up as soon as it is parsed: it is the largest single thing in memory here.
@@ -206,14 +208,10 @@ void read_tokenizer_json(std::string json, const std::string& where, TokenizerPa
 void read_special_tokens(const std::filesystem::path& directory, TokenizerParts& parts) {
   for (const char* name : {"tokenizer_config.json", "special_tokens_map.json"}) {
     const std::filesystem::path file = directory / name;
-    if (!std::filesystem::exists(file)) continue;
+    if (!file_exists(file)) continue;
     dom::parser parser;
-    dom::element element;
-    const auto error = parser.load(file.string()).get(element);
-    if (error != simdjson::SUCCESS) {
-      throw Error(std::string("is not valid JSON: ") + simdjson::error_message(error), file.string(), kDamaged);
-    }
-    const JsonNode root(element, file.string());
+    const std::string text = read_text(file, kMaxSpecialTokens, simdjson::SIMDJSON_PADDING, kDamaged);
+    const JsonNode root(parse_document(parser, text, file.string()), file.string());
     if (!parts.bos) parts.bos = special_token(root, "bos_token", parts.vocabulary);
     if (!parts.eos) parts.eos = special_token(root, "eos_token", parts.vocabulary);
   }

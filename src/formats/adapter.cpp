@@ -141,8 +141,7 @@ AdapterConfig parse_adapter_config(std::string_view text, const std::string& whe
 
 AdapterConfig read_adapter_config(const std::filesystem::path& directory) {
   const std::filesystem::path path = directory / "adapter_config.json";
-  std::error_code error;
-  if (!std::filesystem::exists(path, error))
+  if (!is_there(path))
     throw Error("there is no adapter_config.json here", directory.string(), "give a directory that PEFT or snug saved");
   return parse_adapter_config(read_text_file(path, int64_t{16} << 20), path.string());
 }

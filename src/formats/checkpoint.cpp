@@ -50,19 +50,21 @@ std::map<std::string, std::string> read_weight_map(const fs::path& index) {
 }  // namespace
 
 Checkpoint::Checkpoint(const fs::path& path) : path_(path) {
+  if (!is_there(path)) throw Error("there is no such file or directory", path.string());
   std::error_code error;
-  if (!fs::exists(path, error)) throw Error("there is no such file or directory", path.string());
-  if (!fs::is_directory(path, error)) {
+  const bool directory = fs::is_directory(path, error);
+  if (error) throw_errno("the file cannot be examined", path, error.value());
+  if (!directory) {
     if (path.string().ends_with(".index.json")) {
       open_index(path);
     } else {
       open_shard(path);
     }
-  } else if (fs::exists(path / "model.safetensors", error)) {
+  } else if (is_there(path / "model.safetensors")) {
     open_shard(path / "model.safetensors");
-  } else if (fs::exists(path / "model.safetensors.index.json", error)) {
+  } else if (is_there(path / "model.safetensors.index.json")) {
     open_index(path / "model.safetensors.index.json");
-  } else if (fs::exists(path / "pytorch_model.bin", error) || fs::exists(path / "pytorch_model.bin.index.json", error)) {
+  } else if (is_there(path / "pytorch_model.bin") || is_there(path / "pytorch_model.bin.index.json")) {
     throw Error("the checkpoint holds pickled weights, which are not read", path.string(),
                 "save it again with safe_serialization=True");
   } else {
@@ -111,8 +113,7 @@ void Checkpoint::open_index(const fs::path& index) {
   std::map<std::string_view, std::string_view> found;  // tensor → shard, from the headers
   for (const std::string& shard : shards) {
     const fs::path file = parent_of(index) / shard;
-    std::error_code error;
-    if (!fs::exists(file, error)) throw Error(fmt::format("shard '{}' is missing", shard), index.string(), "fetch it");
+    if (!is_there(file)) throw Error(fmt::format("shard '{}' is missing", shard), index.string(), "fetch it");
     open_shard(file);
   }
   for (const TensorEntry& entry : tensors_) {
@@ -163,9 +164,12 @@ void Checkpoint::read(const TensorEntry& entry, int64_t begin, std::span<std::by
 }
 
 void Checkpoint::drop_behind(const TensorEntry& entry, int64_t begin, int64_t bytes) const {
-  // Advice only: its failure changes nothing.
-  static_cast<void>(
-      ::posix_fadvise(fds_[static_cast<size_t>(entry.file)].get(), entry.offset + begin, bytes, POSIX_FADV_DONTNEED));
+  // The cache keeps bytes in blocks of up to 2 MiB and drops whole blocks only: the block that holds the first byte is
+  // included, since whoever reads forward is done with what precedes. Advice only: its failure changes nothing.
+  constexpr int64_t kLargestBlock = int64_t{2} << 20;
+  const int64_t start = (entry.offset + begin) / kLargestBlock * kLargestBlock;
+  const int64_t end = entry.offset + begin + bytes;
+  static_cast<void>(::posix_fadvise(fds_[static_cast<size_t>(entry.file)].get(), start, end - start, POSIX_FADV_DONTNEED));
 }
 
 int64_t Checkpoint::data_bytes() const {

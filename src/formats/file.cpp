@@ -30,9 +30,10 @@ void UniqueFd::reset() {
 
 void throw_errno(const std::string& what, const std::filesystem::path& path, int code) {
   std::string mend;
-  if (code == ENOSPC || code == EDQUOT) mend = "free some space, or choose another directory";
+  if (code == ENOSPC || code == EDQUOT || code == EFBIG) mend = "free some space, or choose another directory";
   if (code == EACCES || code == EPERM) mend = "check the permissions";
   if (code == EROFS) mend = "choose a directory that can be written";
+  if (code == EIO) mend = "the disk or the way to it is failing: see the kernel's log";
   throw Error(fmt::format("{}: {}", what, std::generic_category().message(code)), path.string(), mend);
 }
 
@@ -63,6 +64,29 @@ UniqueFd open_to_write(const std::filesystem::path& path) {
   return fd;
 }
 
+UniqueFd open_to_append(const std::filesystem::path& path) {
+  UniqueFd fd(open_retrying(path, O_WRONLY | O_CREAT | O_APPEND, 0666));
+  if (!fd) throw_errno("the file cannot be opened", path, errno);
+  return fd;
+}
+
+bool is_there(const std::filesystem::path& path) {
+  std::error_code error;
+  const bool found = std::filesystem::exists(path, error);
+  if (error) throw_errno("the file cannot be examined", path, error.value());
+  return found;
+}
+
+std::vector<std::filesystem::path> entries_of(const std::filesystem::path& directory) {
+  std::vector<std::filesystem::path> paths;
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(directory, error), end; !error && entry != end; entry.increment(error))
+    paths.push_back(entry->path());
+  if (error && error != std::errc::no_such_file_or_directory)
+    throw_errno("the directory cannot be read", directory, error.value());
+  return paths;
+}
+
 int64_t file_bytes(int fd, const std::filesystem::path& path) {
   struct stat info = {};
   if (::fstat(fd, &info) != 0) throw_errno("the file cannot be examined", path, errno);
@@ -86,7 +110,7 @@ void write_all(int fd, std::span<const std::byte> bytes, const std::filesystem::
   while (!bytes.empty()) {
     const ssize_t count = ::write(fd, bytes.data(), bytes.size());
     if (count < 0 && errno == EINTR) continue;
-    if (count < 0) throw_errno("writing failed", path, errno);
+    if (count <= 0) throw_errno("writing failed", path, count < 0 ? errno : EIO);
     bytes = bytes.subspan(static_cast<size_t>(count));
   }
 }
@@ -125,13 +149,17 @@ std::filesystem::path parent_of(const std::filesystem::path& path) {
   return parent.empty() ? std::filesystem::path(".") : parent;
 }
 
+void rename_path(const std::filesystem::path& from, const std::filesystem::path& to) {
+  if (::rename(from.c_str(), to.c_str()) != 0) throw_errno("what is finished cannot be put in place", to, errno);
+}
+
 void write_file_atomically(const std::filesystem::path& path, std::string_view bytes) {
   const std::filesystem::path temporary = temporary_name(path);
   try {
     const UniqueFd fd = open_to_write(temporary);
     write_all(fd.get(), std::as_bytes(std::span(bytes)), temporary);
     sync_file(fd.get(), temporary);
-    if (::rename(temporary.c_str(), path.c_str()) != 0) throw_errno("the finished file cannot be put in place", path, errno);
+    rename_path(temporary, path);
   } catch (const Error&) {
     ::unlink(temporary.c_str());
     throw;

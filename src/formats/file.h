@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace snug {
 
@@ -36,6 +37,9 @@ class UniqueFd {
 
 UniqueFd open_to_read(const std::filesystem::path& path);   // regular files only
 UniqueFd open_to_write(const std::filesystem::path& path);  // creates, or empties what is there
+UniqueFd open_to_append(const std::filesystem::path& path);
+bool is_there(const std::filesystem::path& path);                                       // an error is not an absence
+std::vector<std::filesystem::path> entries_of(const std::filesystem::path& directory);  // none if it is not there
 int64_t file_bytes(int fd, const std::filesystem::path& path);
 
 // Fills `out` from `offset`; a file that ends before is an error.
@@ -46,6 +50,8 @@ void sync_path(const std::filesystem::path& path);  // a file or a directory, by
 
 // The whole of a small text file; throws if it is larger than `most_bytes`.
 std::string read_text_file(const std::filesystem::path& path, int64_t most_bytes = int64_t{64} << 20);
+
+void rename_path(const std::filesystem::path& from, const std::filesystem::path& to);
 
 // Replaces `path` with `bytes`: readers see the old file or the new one, also after a power cut.
 void write_file_atomically(const std::filesystem::path& path, std::string_view bytes);

@@ -104,10 +104,8 @@ Manifest parse_manifest(std::string_view text, const std::string& where) {
 
 Manifest read_manifest(const std::filesystem::path& directory) {
   const std::filesystem::path path = directory / kManifestName;
-  std::error_code error;
-  if (!std::filesystem::exists(path, error)) {
+  if (!is_there(path))
     throw Error("there is no snug.json here", directory.string(), "give a checkpoint that snug train wrote");
-  }
   return parse_manifest(read_text_file(path), path.string());
 }
 
@@ -115,9 +113,7 @@ Manifest verify_manifest(const std::filesystem::path& directory) {
   Manifest manifest = read_manifest(directory);
   for (const auto& [name, expected] : manifest.files) {
     const std::filesystem::path path = directory / name;
-    std::error_code error;
-    if (!std::filesystem::exists(path, error))
-      throw Error("the file is missing from the checkpoint", path.string(), "resume from an older one");
+    if (!is_there(path)) throw Error("the file is missing from the checkpoint", path.string(), "resume from an older one");
     const FileSum found = checksum_file(path);
     if (found.bytes != expected.bytes) {
       throw Error(fmt::format("the file has {} bytes instead of {}", found.bytes, expected.bytes), path.string(),

@@ -1,13 +1,15 @@
 #include "train/metrics.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <fstream>
+#include <cstdlib>
 #include <string>
+#include <string_view>
+
+#include "base/error.h"
 
 namespace snug {
 
@@ -37,24 +39,73 @@ namespace snug {
 
 namespace {
 
-// Keeps lines that belong to steps up to `last_step`. The step is the first field of each line.
-std::string kept_lines(const std::filesystem::path& path, int64_t last_step) {
-  std::ifstream file(path);
-  std::string kept, line;
-  while (std::getline(file, line)) {
-    const size_t at = line.find("\"step\": ");
-    if (at == std::string::npos || file.eof()) continue;  // a summary, or a line cut short
-    if (std::strtoll(line.c_str() + at + 8, nullptr, 10) <= last_step) kept += line + "\n";
+// True for a line, without its end, of a step up to `last_step`: not for a summary. The step is its first field.
+bool belongs(std::string_view line, int64_t last_step) {
+  constexpr std::string_view kStep = "\"step\": ";
+  const size_t at = line.find(kStep);
+  return at != std::string_view::npos && std::atoll(std::string(line.substr(at + kStep.size(), 20)).c_str()) <= last_step;
+}
+
+// A metrics file may be long and the arena is already there: it is copied through a buffer.
+class LineFilter {
+ public:
+  LineFilter(const std::filesystem::path& source, const std::filesystem::path& target)
+      : source_(source), target_(target), in_(open_to_read(source)), out_(open_to_write(target)) {}
+
+  void keep_up_to(int64_t last_step) {
+    const int64_t bytes = file_bytes(in_.get(), source_);
+    for (int64_t offset = 0; offset < bytes;) {
+      const auto part = std::span(buffer_).first(static_cast<size_t>(std::min<int64_t>(bytes - offset, buffer_.size())));
+      read_at(in_.get(), offset, std::as_writable_bytes(part), source_);
+      const size_t whole = keep_lines({part.data(), part.size()}, last_step);
+      if (whole == 0) break;  // a line that was cut short, or none of ours
+      offset += static_cast<int64_t>(whole);
+    }
+    sync_file(out_.get(), target_);
   }
-  return kept;
+
+ private:
+  // Returns the bytes of all lines that end in `text`.
+  size_t keep_lines(std::string_view text, int64_t last_step) {
+    size_t begin = 0, kept = 0;  // of this line, and of the lines to keep before it
+    for (size_t end; (end = text.find('\n', begin)) != std::string_view::npos; begin = end + 1) {
+      if (belongs(text.substr(begin, end - begin), last_step)) continue;
+      write(text.substr(kept, begin - kept));
+      kept = end + 1;
+    }
+    write(text.substr(kept, begin - kept));
+    return begin;
+  }
+
+  void write(std::string_view lines) { write_all(out_.get(), std::as_bytes(std::span(lines)), target_); }
+
+  const std::filesystem::path &source_, &target_;
+  UniqueFd in_, out_;
+  std::array<char, 16384> buffer_;
+};
+
+void keep_lines_up_to(const std::filesystem::path& path, int64_t last_step) {
+  const std::filesystem::path kept = temporary_name(path);
+  try {
+    LineFilter(path, kept).keep_up_to(last_step);
+    rename_path(kept, path);
+  } catch (const Error&) {
+    std::error_code ignored;
+    std::filesystem::remove(kept, ignored);
+    throw;
+  }
+  sync_path(parent_of(path));
 }
 
 }  // namespace
 
 MetricsFile::MetricsFile(const std::filesystem::path& path, int64_t last_step) : path_(path) {
-  write_file_atomically(path, last_step > 0 ? kept_lines(path, last_step) : std::string());
-  fd_ = UniqueFd(open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC));
-  if (!fd_) throw_errno("cannot open", path, errno);
+  if (last_step > 0 && is_there(path)) {
+    keep_lines_up_to(path, last_step);
+  } else {
+    write_file_atomically(path, "");
+  }
+  fd_ = open_to_append(path);
 }
 
 void MetricsFile::line(const char* text, size_t length) {

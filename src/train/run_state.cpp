@@ -29,7 +29,7 @@ constexpr const char* kModelFiles[] = {"config.json",
 // A fully fine-tuned model stands on its own: its configuration and tokenizer come along.
 void copy_model_files(const fs::path& model, const fs::path& directory, std::map<std::string, FileSum>& sums) {
   for (const char* name : kModelFiles) {
-    if (!fs::exists(model / name)) continue;
+    if (!is_there(model / name)) continue;
     write_file_atomically(directory / name, read_text_file(model / name));
     sums[name] = checksum_file(directory / name);
   }
@@ -89,18 +89,28 @@ void save_result(const Executor& executor, const Plan& plan) {
   AtomicDirectory directory(output / "result");
   const std::map<std::string, FileSum> files = write_result(executor, plan, directory.path());
   for (const auto& [name, sum] : files) sync_path(directory.path() / name);
-  for (const auto& [name, sum] : files) fs::rename(directory.path() / name, output / name);
+  for (const auto& [name, sum] : files) rename_path(directory.path() / name, output / name);
   sync_path(output);
 }
 
 std::optional<fs::path> newest_checkpoint(const fs::path& output_dir) {
   std::vector<std::pair<int64_t, fs::path>> found;
-  std::error_code ignored;
-  for (const auto& entry : fs::directory_iterator(output_dir, ignored))
-    if (const auto step = step_of(entry.path()); step && fs::exists(entry.path() / kManifestName))
-      found.emplace_back(*step, entry.path());
+  // A directory that cannot be read is an error: a run that took it for an empty one would start anew.
+  for (const fs::path& path : entries_of(output_dir))
+    if (const auto step = step_of(path); step && is_there(path / kManifestName)) found.emplace_back(*step, path);
   if (found.empty()) return std::nullopt;
   return std::max_element(found.begin(), found.end())->second;
+}
+
+void remove_checkpoints(const fs::path& output_dir) {
+  while (const auto checkpoint = newest_checkpoint(output_dir)) {
+    // Killed on the way, it leaves something unfinished, not half of a checkpoint.
+    const fs::path condemned = temporary_name(*checkpoint);
+    rename_path(*checkpoint, condemned);
+    std::error_code error;
+    fs::remove_all(condemned, error);
+    if (error) throw_errno("cannot be removed", *checkpoint, error.value());
+  }
 }
 
 int64_t resume(Executor& executor, const Plan& plan, const DataIdentity& data, const fs::path& checkpoint,

@@ -25,6 +25,9 @@ void save_result(const Executor& executor, const Plan& plan);
 // The newest checkpoint of output_dir that has a manifest, so was written whole; resume() verifies it.
 std::optional<std::filesystem::path> newest_checkpoint(const std::filesystem::path& output_dir);
 
+// Removes every checkpoint of output_dir, the newest first; a run that is killed on the way leaves no half of one.
+void remove_checkpoints(const std::filesystem::path& output_dir);
+
 // Verifies every file, restores weights and state, returns the steps done. Throws Error if the checkpoint is of another
 // recipe.
 int64_t resume(Executor& executor, const Plan& plan, const DataIdentity& data, const std::filesystem::path& checkpoint,

@@ -1,8 +1,9 @@
 #include "train/trainer.h"
 
-#include <fcntl.h>
 #include <sys/file.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cmath>
 #include <optional>
@@ -25,19 +26,36 @@ namespace fs = std::filesystem;
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
+// Seconds that passed. A clock that jumps back stood still: rates and times left are never negative.
+class Stopwatch {
+ public:
+  double lap() {
+    const Clock::time_point now = Clock::now();
+    const double seconds = std::max(0.0, std::chrono::duration<double>(now - last_).count());
+    last_ = now;
+    total_ += seconds;
+    return seconds;
+  }
+  double total() const { return total_; }
 
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+ private:
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point last_ = Clock::now();
+  double total_ = 0;
+};
+
+double rate_of(int64_t count, double seconds) { return seconds > 0 ? static_cast<double>(count) / seconds : 0.0; }
 
 // One run at a time in an output directory.
 UniqueFd lock_directory(const fs::path& directory) {
-  fs::create_directories(directory);
+  std::error_code error;
+  fs::create_directories(directory, error);
+  if (error) throw_errno("the directory cannot be created", directory, error.value());
   const fs::path path = directory / ".lock";
-  UniqueFd fd(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
-  if (!fd) throw_errno("cannot write", directory, errno);
-  if (flock(fd.get(), LOCK_EX | LOCK_NB) != 0)
-    throw Error("another snug is training here", directory.string(), "wait for it, or give another --output-dir");
-  return fd;
+  UniqueFd fd = open_to_append(path);
+  if (flock(fd.get(), LOCK_EX | LOCK_NB) == 0) return fd;
+  if (errno != EWOULDBLOCK) throw_errno("the file cannot be locked", path, errno);
+  throw Error("another snug is training here", directory.string(), "wait for it, or give another --output-dir");
 }
 
 class Run final : public Host {
@@ -55,7 +73,7 @@ class Run final : public Host {
     if (checkpoint) {
       restore(*checkpoint);
     } else {
-      remove_checkpoints();  // not before the new run has shown that it can start
+      remove_checkpoints(output_);  // not before the new run has shown that it can start
     }
     metrics_.emplace(output_ / "metrics.jsonl", done_);
     first_step_ = saved_step_ = done_;
@@ -85,10 +103,6 @@ class Run final : public Host {
       throw Error("holds " + newest->filename().string() + " of an earlier run", output_.string(),
                   "add --resume-from-checkpoint to go on, or --overwrite-output-dir to start anew");
     return std::nullopt;
-  }
-
-  void remove_checkpoints() {
-    while (const auto checkpoint = newest_checkpoint(output_)) fs::remove_all(*checkpoint);
   }
 
   LoaderOptions loader_options(bool shuffle, int64_t accumulation) const {
@@ -171,10 +185,10 @@ class Run final : public Host {
   }
 
   void train_steps() {
-    start_ = Clock::now();
+    watch_ = Stopwatch();
     const Region& step = plan_.program.region("step");
     while (done_ < total_steps_ && stop_.load() == 0) {
-      const Clock::time_point begin = Clock::now();
+      watch_.lap();
       loader_ = &*data_;
       window_ = data_->window(done_);
       const double rate = learning_rate(recipe_, done_, total_steps_);
@@ -182,7 +196,7 @@ class Run final : public Host {
       const int64_t tokens_before = tokens_;
       executor_->run(step, *this, window_.micro_batches);
       ++done_;
-      report(rate, static_cast<double>(tokens_ - tokens_before) / seconds_since(begin));
+      report(rate, rate_of(tokens_ - tokens_before, watch_.lap()));
       if (eval_ && due(recipe_.eval_steps)) evaluate();  // before saving: a step that is saved is evaluated once
       if (due(recipe_.save_steps)) save();
     }
@@ -204,7 +218,7 @@ class Run final : public Host {
                       .planned_peak_bytes = plan_.peak_bytes,
                       .measured_peak_bytes = memory.peak_bytes};
     const auto passed = static_cast<double>(done_ - first_step_);
-    report.seconds_left = seconds_since(start_) / passed * static_cast<double>(total_steps_ - done_);
+    report.seconds_left = watch_.total() / passed * static_cast<double>(total_steps_ - done_);
     loss_sum_ += loss;
     if (recipe_.logging_steps > 0 && (done_ % recipe_.logging_steps == 0 || done_ == total_steps_))
       metrics_->write(report.metrics);
@@ -260,12 +274,13 @@ class Run final : public Host {
   }
 
   RunSummary summary() {
+    watch_.lap();
     const auto steps = static_cast<double>(std::max<int64_t>(1, done_ - first_step_));
     const RunSummary result{.planned_peak_bytes = plan_.peak_bytes,
                             .measured_peak_bytes = process_memory().peak_bytes,
                             .steps = done_,
                             .train_loss = loss_sum_ / steps,
-                            .tokens_per_second = static_cast<double>(tokens_) / std::max(1e-9, seconds_since(start_))};
+                            .tokens_per_second = rate_of(tokens_, watch_.total())};
     metrics_->write(result);
     return result;
   }
@@ -284,7 +299,7 @@ class Run final : public Host {
   std::span<std::byte> staging_;
   int64_t total_steps_ = 0, done_ = 0, first_step_ = 0, saved_step_ = 0, tokens_ = 0;
   double loss_sum_ = 0;
-  Clock::time_point start_;
+  Stopwatch watch_;
 };
 
 }  // namespace

@@ -55,6 +55,17 @@ void store_float(std::byte* bytes, DType dtype, size_t index, float value) {
   std::memcpy(bytes + index * 2, &rounded, 2);
 }
 
+// Reads end at multiples of this in the file. What was read is dropped from the page cache before the next read, so that
+// the cache takes the same few pages again: fresh ones cost more than the disk.
+constexpr int64_t kReadAtOnce = int64_t{4} << 20;
+
+// Elements of `entry` to read at once from element `begin` on; at least one.
+int64_t elements_at_once(const TensorEntry& entry, int64_t begin, int64_t most) {
+  const int64_t size = size_of(entry.dtype());
+  const int64_t to_boundary = kReadAtOnce - (entry.offset + begin * size) % kReadAtOnce;
+  return std::min({std::max<int64_t>(1, to_boundary / size), most, entry.elements() - begin});
+}
+
 // Reads one tensor into the arena, through staging where the dtype changes.
 void read_tensor(const Checkpoint& checkpoint, const TensorEntry& entry, const Tensor& tensor, std::span<std::byte> out,
                  std::span<std::byte> staging) {
@@ -67,21 +78,18 @@ void read_tensor(const Checkpoint& checkpoint, const TensorEntry& entry, const T
   if (from != DType::f32 && from != DType::bf16 && from != DType::f16)
     throw Error("tensor '" + entry.name + "' is " + std::string(name_of(from)), checkpoint.path().string(),
                 "weights must be F32, F16 or BF16");
-  if (from == tensor.dtype) {
-    checkpoint.read(entry, 0, out);
-    checkpoint.drop_behind(entry, 0, entry.bytes);
-    return;
-  }
-  const int64_t chunk = static_cast<int64_t>(staging.size()) / size_of(from);
-  for (int64_t begin = 0; begin < entry.elements(); begin += chunk) {
-    const int64_t count = std::min(chunk, entry.elements() - begin);
-    const auto bytes = staging.first(static_cast<size_t>(count * size_of(from)));
-    checkpoint.read(entry, begin * size_of(from), bytes);
-    std::byte* target = out.data() + begin * size_of(tensor.dtype);
+  const bool straight = from == tensor.dtype;
+  const int64_t most = straight ? kReadAtOnce : static_cast<int64_t>(staging.size()) / size_of(from);
+  for (int64_t begin = 0, count = 0; begin < entry.elements(); begin += count) {
+    count = elements_at_once(entry, begin, most);
+    std::byte* const target = out.data() + begin * size_of(tensor.dtype);
+    const auto bytes = static_cast<size_t>(count * size_of(from));
+    const std::span<std::byte> read = straight ? std::span(target, bytes) : staging.first(bytes);
+    checkpoint.read(entry, begin * size_of(from), read);
+    checkpoint.drop_behind(entry, begin * size_of(from), static_cast<int64_t>(bytes));
+    if (straight) continue;
     for (int64_t i = 0; i < count; ++i)
-      store_float(target, tensor.dtype, static_cast<size_t>(i),
-                  element_as_float(bytes.data(), from, static_cast<size_t>(i)));
-    checkpoint.drop_behind(entry, begin * size_of(from), static_cast<int64_t>(bytes.size()));
+      store_float(target, tensor.dtype, static_cast<size_t>(i), element_as_float(read.data(), from, static_cast<size_t>(i)));
   }
 }
 
@@ -165,6 +173,36 @@ FileSum write_pieces(const Executor& executor, const std::vector<Piece>& pieces,
   return writer.finish();
 }
 
+// What of a checkpoint goes where.
+struct Source {
+  const TensorEntry* entry;
+  TensorId tensor;
+  int64_t layer;
+};
+
+// Reads in the order of the files: jumping costs a disk, and the kernel's read-ahead, much of their speed.
+void read_forward(Executor& executor, const Checkpoint& base, std::vector<Source>& sources, std::span<std::byte> staging) {
+  std::sort(sources.begin(), sources.end(), [](const Source& a, const Source& b) {
+    return std::pair(a.entry->file, a.entry->offset) < std::pair(b.entry->file, b.entry->offset);
+  });
+  for (const Source& source : sources)
+    read_tensor(base, *source.entry, executor.program().tensor(source.tensor), executor.bytes(source.tensor, source.layer),
+                staging);
+}
+
+// The fp32 copies of bf16 weights start from what was just loaded or drawn.
+void fill_masters(Executor& executor) {
+  for (const Weight& weight : executor.program().weights) {
+    if (weight.master == kNone) continue;
+    const DType dtype = executor.program().tensor(weight.tensor).dtype;
+    for (int64_t layer = 0; layer < instances(executor, weight); ++layer) {
+      const std::span<std::byte> from = executor.bytes(weight.tensor, layer);
+      const auto master = executor.elements<float>(weight.master, layer);
+      for (size_t i = 0; i < master.size(); ++i) master[i] = element_as_float(from.data(), dtype, i);
+    }
+  }
+}
+
 bool is_adapter(const Executor& executor) {
   return std::any_of(executor.program().weights.begin(), executor.program().weights.end(),
                      [](const Weight& w) { return w.adapter; });
@@ -174,30 +212,28 @@ bool is_adapter(const Executor& executor) {
 
 void load_model(Executor& executor, const Checkpoint& base, uint64_t seed, std::span<std::byte> staging) {
   std::set<std::string> used;
+  std::vector<Source> sources;
   bool has_head = false;
   for (const Weight& weight : executor.program().weights) {
     has_head = has_head || (weight.parameter.kind == ParameterKind::head && !weight.adapter);
-    const Tensor& tensor = executor.program().tensor(weight.tensor);
     for (int64_t layer = 0; layer < instances(executor, weight); ++layer) {
-      const std::span<std::byte> out = executor.bytes(weight.tensor, layer);
       if (weight.origin == Origin::checkpoint) {
         Parameter source = weight.parameter;
         source.name = weight.source;
         const std::string name = source.instance(layer);
         used.insert(name);
-        read_tensor(base, base.at(name), tensor, out, staging);
+        sources.push_back({&base.at(name), weight.tensor, layer});
       } else if (weight.origin == Origin::lora_a) {
         draw_lora_a(executor.elements<float>(weight.tensor, layer), weight.parameter.shape[1], seed,
                     weight.parameter.instance(layer));
       } else {
+        const std::span<std::byte> out = executor.bytes(weight.tensor, layer);
         std::fill(out.begin(), out.end(), std::byte{0});
-      }
-      if (weight.master != kNone) {
-        const auto master = executor.elements<float>(weight.master, layer);
-        for (size_t i = 0; i < master.size(); ++i) master[i] = element_as_float(out.data(), tensor.dtype, i);
       }
     }
   }
+  read_forward(executor, base, sources, staging);
+  fill_masters(executor);
   refuse_unused(base, used, !has_head);
 }
 

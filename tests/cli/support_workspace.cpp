@@ -73,8 +73,8 @@ bool sanitized() {
 #endif
 }
 
-Workspace::Workspace(const Json& config) {
-  std::string pattern = (fs::temp_directory_path() / "snug-cli-XXXXXX").string();
+Workspace::Workspace(const Json& config, const fs::path& parent) {
+  std::string pattern = (parent / "snug-cli-XXXXXX").string();
   if (::mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("no temporary directory");
   path_ = pattern;
   fs::create_directory(outline());
@@ -115,7 +115,10 @@ std::string text_rows(int rows, unsigned seed) {
 std::string contents(const fs::path& file) {
   std::ifstream stream(file, std::ios::binary);
   if (!stream) throw std::runtime_error("no " + file.string());
-  return {std::istreambuf_iterator<char>(stream), {}};
+  std::string bytes(fs::file_size(file), '\0');
+  stream.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  bytes.resize(static_cast<size_t>(stream.gcount()));
+  return bytes;
 }
 
 void put(const fs::path& file, const std::string& bytes) { std::ofstream(file, std::ios::binary) << bytes; }

@@ -19,7 +19,8 @@ bool sanitized();
 class Workspace {
  public:
   // `config`: fields of config.json that differ from the tiny Llama's.
-  explicit Workspace(const Json& config = Json::object());
+  explicit Workspace(const Json& config = Json::object(),
+                     const std::filesystem::path& parent = std::filesystem::temp_directory_path());
   Workspace(const Workspace&) = delete;
   Workspace& operator=(const Workspace&) = delete;
   ~Workspace();

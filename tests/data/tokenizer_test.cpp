@@ -116,7 +116,7 @@ TEST(Tokenizer, ReadsEosAndBosBesideTheFile) {
 
 TEST(Tokenizer, SaysWhatIsMissingWhenThereIsNoTokenizer) {
   const test::TemporaryDirectory directory;
-  expect_mentions(refusal([&] { Tokenizer::load(directory.file(".")); }), {"tokenizer.json", "cannot be read"});
+  expect_mentions(refusal([&] { Tokenizer::load(directory.file(".")); }), {"tokenizer.json", "cannot be opened"});
   directory.write("tokenizer.model", "x");
   expect_mentions(refusal([&] { Tokenizer::load(directory.file(".")); }), {"SentencePiece"});
 }

@@ -1,0 +1,66 @@
+#include "cli/support_disturbed.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <stdexcept>
+
+namespace snug::cli_tests {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+bool same_file(const fs::path& a, const fs::path& b) { return fs::exists(a) && fs::exists(b) && contents(a) == contents(b); }
+
+// In memory where that is possible: hundreds of runs would each wait for the disk.
+fs::path quick_place() {
+  const char* memory = "/dev/shm";
+  return ::access(memory, W_OK | X_OK) == 0 ? memory : fs::temp_directory_path();
+}
+
+}  // namespace
+
+Disturbed::Disturbed(const std::string& method) : method_(method), work_(Json::object(), quick_place()) {
+  const ProcessResult whole = run_program(words(truth(), {}));
+  if (whole.exit_code != 0) throw std::runtime_error(whole.error);
+  const Injection last{.calls = "mkdir", .how = "kill", .at = 1, .below = before() / "checkpoint-6"};
+  const Injected killed = run_injected(words(before(), {}), last, work_.path());
+  if (killed.result.signal != SIGKILL) throw std::runtime_error("was not killed: " + killed.result.error);
+  restore();
+}
+
+void Disturbed::restore() const {
+  fs::remove_all(out());
+  fs::copy(before(), out(), fs::copy_options::recursive);
+}
+
+std::vector<std::string> Disturbed::words(const fs::path& output, const std::vector<std::string>& more) const {
+  return work_.train(output, joined({"--method", method_, "--seq", "64", "--batch", "2", "--max-steps", "6", "--save-steps",
+                                     "2", "--lr", "1e-3", "--eval-data", work_.data().string()},
+                                    more));
+}
+
+ProcessResult Disturbed::run(const std::vector<std::string>& more) const { return run_program(words(out(), more)); }
+
+Injected Disturbed::run(const std::vector<std::string>& more, const Injection& injection) const {
+  return run_injected(words(out(), more), injection, work_.path());
+}
+
+std::string Disturbed::difference() const {
+  if (const std::vector<std::string> drafts = unfinished(out()); !drafts.empty()) return drafts.front();
+  for (const auto& entry : fs::recursive_directory_iterator(truth())) {
+    const fs::path path = fs::relative(entry.path(), truth());
+    if (entry.is_regular_file() && path != "metrics.jsonl" && !same_file(entry.path(), out() / path)) return path.string();
+  }
+  return step_lines(out()) == step_lines(truth()) ? "" : "metrics.jsonl";
+}
+
+std::string Disturbed::damage() const {
+  for (const char* name : {"checkpoint-2", "checkpoint-4"})
+    for (const auto& entry : fs::directory_iterator(before() / name))
+      if (const fs::path file = out() / name / entry.path().filename(); !same_file(entry.path(), file)) return file.string();
+  return "";
+}
+
+}  // namespace snug::cli_tests
