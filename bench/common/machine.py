@@ -45,7 +45,7 @@ def description(snug: str) -> str:
     commit = version_of("git", "describe", "--always", "--dirty", "--abbrev=10")
     return "\n".join((
         f"- machine: {cpu_field('model name')}, {cores()} cores, {instructions() or 'no AVX2'}, {memory:.1f} GiB, "
-        f"Linux {os.uname().release}",
+        f"Linux {os.uname().release.partition('-')[0]}",
         f"- load average when the report was written: {os.getloadavg()[0]:.2f}",
         f"- {version_of(snug, '--version')}, commit {commit}, {version_of('c++', '--version')}",
     ))

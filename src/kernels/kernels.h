@@ -4,8 +4,8 @@
 // `kernels/cpu`, `kernels/cuda` and `kernels/none` answer to these declarations. This header compiles as CUDA too.
 //
 // Letters: B sequences, T tokens a sequence, M = B*T rows, C hidden, F MLP width, V vocabulary, H query heads, K key/value
-// heads, D head size, R LoRA rank. Everything is row-major and dense. Arithmetic is fp32 whatever the storage dtype; storing
-// bf16 rounds to nearest even.
+// heads, D head size, R LoRA rank. Everything is row-major and dense. Arithmetic is fp32 whatever the storage dtype, but for
+// products that their cut puts on bf16 tiles (base/arithmetic.h); storing bf16 rounds to nearest even.
 
 #include <cstdint>
 

@@ -236,7 +236,7 @@ std::vector<Key> make_key_table() {  // NOLINT(readability-function-size): a tab
           "lora_modules_to_save", {"modules_to_save", "additional_target"}, "Modules trained in full beside the adapter.",
           "embed_tokens,lm_head,…", [](auto& r) -> auto& { return r.lora.modules_to_save; }),
 
-      boolean("bf16", {}, "bf16 weights and saved activations, fp32 arithmetic.", &Recipe::bf16),
+      boolean("bf16", {}, "bf16 weights and saved activations, sums in fp32.", &Recipe::bf16),
       torch_dtype(),
       fp16(),
       master_weights(),

@@ -58,13 +58,14 @@ int64_t count_targets(const Json& batch) {
   return count;
 }
 
-GoldenRun::GoldenRun(const fs::path& model, Recipe recipe, const std::vector<Json>& first_window, int64_t red_zone) {
+GoldenRun::GoldenRun(const fs::path& model, Recipe recipe, const std::vector<Json>& first_window, int64_t red_zone,
+                     const Target& target) {
   recipe.model = model.string();
   recipe.batch = static_cast<int64_t>(first_window.at(0)["tokens"].size());
   recipe.seq_len = static_cast<int64_t>(first_window.at(0)["tokens"][0].size());
   recipe.accumulation = static_cast<int64_t>(first_window.size());
   settle_process(2);
-  plan_ = make_plan(read_config(model), recipe, this_cpu(2), red_zone);
+  plan_ = make_plan(read_config(model), recipe, target, red_zone);
   executor_ = std::make_unique<Executor>(plan_.program, plan_.layout);
 }
 

@@ -26,7 +26,7 @@ class GoldenRun : public Host {
  public:
   // `recipe`'s batch, length and accumulation are taken from the first window.
   GoldenRun(const std::filesystem::path& model, Recipe recipe, const std::vector<nlohmann::json>& first_window,
-            int64_t red_zone = 0);
+            int64_t red_zone = 0, const Target& target = this_cpu(2));
 
   Executor& executor() { return *executor_; }
   const Plan& plan() const { return plan_; }

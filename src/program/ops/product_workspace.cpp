@@ -115,7 +115,7 @@ int64_t matmul_workspace_bytes(const ProductShape& shape, int32_t threads) {
 
 // Panels: as wide as keeps a widened panel of weights within 2 MiB, so that it is still in the caches when it is used.
 //
-// Training, rows: the logits of a chunk are held for all panels, 64 MiB or a quarter of the weights at most, since every
+// Training, rows: the logits of a chunk are held for all panels, a quarter of the weights, 64 to 128 MiB, since every
 // chunk reads (and widens) all weights once more and pays for it with 2 * rows multiplications an element; 64 rows at least,
 // for large vocabularies. (Liger takes 2^ceil(log2(M / (V / C))) rows: about as many logits as hidden values; that is 32
 // rows for 2048 tokens of SmolLM2-135M and twice the time.) Evaluation holds one panel only.
@@ -135,7 +135,7 @@ Blocks head_loss_blocks(const HeadShape& shape, int32_t) {
   const int64_t panel = even_block(shape.vocabulary, most_cols, 256, 64);
   blocks.cols = panel == 0 ? shape.vocabulary : panel;
   const int64_t held = shape.training ? blocks_of(shape.vocabulary, blocks.cols) * blocks.cols : blocks.cols;
-  const int64_t most_held = std::max(64 * kMiB, shape.vocabulary * shape.cols * size_of(shape.weight) / 4);
+  const int64_t most_held = std::clamp(shape.vocabulary * shape.cols * size_of(shape.weight) / 4, 64 * kMiB, 128 * kMiB);
   const int64_t most_rows = shape.training ? std::max<int64_t>(most_held / (held * kFloat), 64) : 1024;
   const int64_t rows = even_block(align_up(shape.rows, 16), most_rows, 64, 16);
   blocks.rows = rows == 0 ? align_up(shape.rows, 16) : rows;
