@@ -64,8 +64,8 @@ class Parser {
       value = words_[next_++];
     } else if (takes_value || (key != nullptr && !stands_alone(*key))) {
       throw UsageError("--" + name + " needs a value");
-    } else if (key != nullptr) {
-      value = "true";
+    } else {
+      value = "true";  // other trainers' keys too: --load-in-4bit asks for something
     }
     if (takes_value) {
       result_.flags[name] = value;

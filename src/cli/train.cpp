@@ -56,6 +56,9 @@ class Screen final : public Reporter {
   void resumed(const std::filesystem::path& checkpoint, int64_t step) override {
     fmt::print(stderr, "going on from {} after step {}\n", checkpoint.string(), step);
   }
+  void nothing_to_resume(const std::filesystem::path& directory) override {
+    fmt::print(stderr, "{} holds no finished checkpoint: starting anew\n", directory.string());
+  }
   void stepped(const StepReport& r) override {
     const StepMetrics& m = r.metrics;
     const double used = static_cast<double>(r.measured_peak_bytes) / static_cast<double>(r.planned_peak_bytes);

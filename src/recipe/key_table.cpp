@@ -307,7 +307,7 @@ std::vector<Key> make_key_table() {  // NOLINT(readability-function-size): a tab
              {kLeastPositive, 1e9, "above 0"}, &Recipe::num_train_epochs),
       integer("save_steps", {"save_every"}, "Steps between checkpoints; 0 for one at the end.",
               {0, kMostSteps, "at least 0"}, &Recipe::save_steps),
-      integer("logging_steps", {}, "Steps between lines on the screen.", {1, kMostSteps, "at least 1"},
+      integer("logging_steps", {}, "Steps between lines of metrics.jsonl.", {1, kMostSteps, "at least 1"},
               &Recipe::logging_steps),
       integer("eval_steps", {}, "Steps between evaluations; 0 for the first and last.", {0, kMostSteps, "at least 0"},
               &Recipe::eval_steps),

@@ -98,6 +98,7 @@ class Run final : public Host {
     std::optional<fs::path> newest = newest_checkpoint(output_);
     const std::string& wish = recipe_.resume_from_checkpoint;
     if (!wish.empty() && wish != "true" && wish != "false") return wish;
+    if (wish == "true" && !newest) reporter_.nothing_to_resume(output_);
     if (wish == "true") return newest;
     if (newest && !recipe_.overwrite_output_dir)
       throw Error("holds " + newest->filename().string() + " of an earlier run", output_.string(),

@@ -25,6 +25,8 @@ class Reporter {
   virtual ~Reporter() = default;
   virtual void data_ready(const DatasetSummary& summary, const std::filesystem::path& file) = 0;
   virtual void resumed(const std::filesystem::path& checkpoint, int64_t step) = 0;
+  // Asked to go on, but `directory` holds no finished checkpoint.
+  virtual void nothing_to_resume(const std::filesystem::path& directory) = 0;
   virtual void stepped(const StepReport& report) = 0;
   virtual void evaluated(const EvaluationMetrics& metrics) = 0;
   virtual void saved(const std::filesystem::path& directory) = 0;

@@ -79,6 +79,22 @@ TEST(Calls, usage_mistakes_exit_2_and_name_what_is_near) {
   EXPECT_TRUE(refused(run_program({"init"}), 2, {"which model?"}));
 }
 
+TEST(Calls, another_trainers_flag_that_stands_alone_means_true) {
+  const Workspace work;
+  const std::string model = work.model().string();
+  EXPECT_TRUE(refused(run_program({"plan", model, "--load-in-4bit"}), 1, {"load_in_4bit", "not supported yet"}));
+  EXPECT_EQ(run_program({"plan", model, "--load-in-4bit", "false"}).exit_code, 0);
+  EXPECT_EQ(run_program({"plan", model, "--push-to-hub"}).exit_code, 0);
+}
+
+TEST(Calls, resuming_where_nothing_is_says_so_and_starts) {
+  const Workspace work;
+  const ProcessResult result =
+      run_program(work.train(work / "out", {"--seq", "64", "--max-steps", "1", "--resume-from-checkpoint"}));
+  EXPECT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_NE(result.error.find("holds no finished checkpoint: starting anew"), std::string::npos) << result.error;
+}
+
 TEST(Calls, flags_and_a_recipe_may_stand_in_any_order_and_flags_win) {
   const Workspace work;
   put(work / "recipe.yaml", "model: " + work.outline().string() + "\nmethod: full\nmax_length: 64\n");
