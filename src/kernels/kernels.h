@@ -18,9 +18,9 @@ namespace snug::kernels {
 // How an op is split. The same cut gives the same bits.
 struct Cut {
   int32_t threads = 1;
-  int64_t rows = 0;   // rows of the result (or of the chunk) handled at a time; 0: all
-  int64_t cols = 0;   // columns of the result handled at a time (panels); 0: all
-  int64_t depth = 0;  // length of the summed dimension handled at a time; 0: all
+  int64_t rows = 0;                          // rows of the result (or of the chunk) handled at a time; 0: all
+  int64_t cols = 0;                          // columns of the result handled at a time (panels); 0: all
+  int64_t depth = 0;                         // length of the summed dimension handled at a time; 0: all
   Arithmetic arithmetic = Arithmetic::fp32;  // of products
 };
 
@@ -50,8 +50,8 @@ using Scalars = double;  // pointer to kScalarCount of them
 
 // c[m, n] (+)= scale * op(a)[m, k] op(b)[k, n].
 // a is [m, k], or [k, m] if transpose_a; b is [k, n], or [n, k] if transpose_b. f32 or bf16 each.
-// cut.rows/cols/depth are block sizes. In fp32, operands in bf16 are widened block by block into the workspace; on bf16 tiles
-// (cut.arithmetic), which one operand must be bf16 for, fp32 ones are taken as two bf16 pieces.
+// cut.rows/cols/depth are block sizes. In fp32, operands in bf16 are widened block by block into the workspace; on bf16
+// tiles (cut.arithmetic), which one operand must be bf16 for, fp32 ones are taken as two bf16 pieces.
 struct Matmul {
   In a, b;
   Out c;

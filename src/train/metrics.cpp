@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cmath>
 #include <cstdlib>
 #include <string>
@@ -43,7 +44,10 @@ namespace {
 bool belongs(std::string_view line, int64_t last_step) {
   constexpr std::string_view kStep = "\"step\": ";
   const size_t at = line.find(kStep);
-  return at != std::string_view::npos && std::atoll(std::string(line.substr(at + kStep.size(), 20)).c_str()) <= last_step;
+  if (at == std::string_view::npos) return false;
+  line.remove_prefix(at + kStep.size());
+  int64_t step = 0;
+  return std::from_chars(line.begin(), line.end(), step).ec == std::errc() && step <= last_step;
 }
 
 // A metrics file may be long and the arena is already there: it is copied through a buffer.
