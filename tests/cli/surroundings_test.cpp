@@ -7,8 +7,8 @@
 
 #include <chrono>
 #include <cmath>
+#include <cstdio>
 #include <iostream>
-#include <regex>
 
 #include "cli/support_disturbed.h"
 
@@ -26,13 +26,16 @@ std::string strange_figure(const Disturbed& runs, const ProcessResult& run) {
     const Json& rate = figures["tokens_per_second"];
     if (!rate.is_number() || !(rate.get<double>() >= 0 && rate.get<double>() < 1e9)) return line.dump();
   }
-  const std::regex good("  [0-9]{1,9} tok/s  [0-9]+(:[0-9]{2}){1,2} left  ");
   size_t steps = 0;
   std::istringstream text(run.error);
   for (std::string line; std::getline(text, line);) {
     if (!line.starts_with("step ")) continue;
     ++steps;
-    if (!std::regex_search(line, good)) return line;
+    int number = 0, of = 0, hours_or_minutes = -1, next = -1;
+    double loss = 0, rate = -1;
+    const int read = std::sscanf(line.c_str(), "step %d/%d  loss %lf  %lf tok/s  %d:%d", &number, &of, &loss, &rate,
+                                 &hours_or_minutes, &next);
+    if (read != 6 || !(rate >= 0 && rate < 1e9) || hours_or_minutes < 0 || next < 0) return line;
   }
   return steps == 2 ? "" : fmt::format("{} steps", steps);
 }
