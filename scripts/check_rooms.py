@@ -13,9 +13,11 @@ MAY_USE = {
     "plan": {"base", "model", "recipe", "program"},
     "formats": {"base", "model", "recipe"},
     "kernels": {"base"},
-    "data": {"base", "recipe"},
-    "train": {"base", "model", "recipe", "program", "plan", "formats", "kernels", "data"},
-    "cli": {"base", "model", "recipe", "program", "plan", "formats", "data", "train"},
+    "tokenizer": {"base"},
+    "chat": {"base"},
+    "data": {"base", "recipe", "tokenizer", "chat"},
+    "train": {"base", "model", "recipe", "program", "plan", "formats", "kernels", "tokenizer", "chat", "data"},
+    "cli": {"base", "model", "recipe", "program", "plan", "formats", "tokenizer", "chat", "data", "train"},
 }
 
 source = pathlib.Path(__file__).resolve().parent.parent / "src"

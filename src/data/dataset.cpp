@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/file.h"
+#include "base/hash.h"
 #include "data/dataset_files.h"
-#include "data/file.h"
-#include "data/hash.h"
 #include "data/jsonl.h"
 #include "data/packing.h"
 

@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <optional>
 
-#include "data/tokenizer.h"
+#include "tokenizer/tokenizer.h"
 
 namespace snug {
 

@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "base/error.h"
-#include "data/quote.h"
+#include "base/quote.h"
 
 namespace snug {
 namespace {

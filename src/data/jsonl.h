@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "data/file.h"
+#include "base/file.h"
 
 namespace snug {
 

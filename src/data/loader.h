@@ -8,8 +8,8 @@
 #include <span>
 #include <vector>
 
+#include "base/file.h"
 #include "data/dataset.h"
-#include "data/file.h"
 #include "recipe/recipe.h"
 
 namespace snug {

@@ -2,9 +2,9 @@
 
 #include <cstring>
 
+#include "base/file.h"
 #include "data/dataset_files.h"
-#include "data/file.h"
-#include "support.h"
+#include "tokenizer/support.h"
 
 namespace snug {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "support.h"
+#include "tokenizer/support.h"
 
 namespace snug {
 namespace {

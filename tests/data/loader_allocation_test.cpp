@@ -6,7 +6,7 @@
 #include <new>
 
 #include "data/loader.h"
-#include "support.h"
+#include "tokenizer/support.h"
 
 namespace {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "support.h"
+#include "tokenizer/support.h"
 
 namespace snug {
 namespace {

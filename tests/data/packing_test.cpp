@@ -4,7 +4,7 @@
 #include <set>
 
 #include "base/philox.h"
-#include "support.h"
+#include "tokenizer/support.h"
 
 namespace snug {
 namespace {

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "base/error.h"
-#include "data/tokenizer.h"
+#include "tokenizer/tokenizer.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view input(reinterpret_cast<const char*>(data), size);

@@ -10,8 +10,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "data/hash.h"
-#include "data/regex.h"
+#include "base/hash.h"
+#include "tokenizer/regex.h"
 
 namespace snug {
 

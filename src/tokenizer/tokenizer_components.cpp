@@ -1,4 +1,4 @@
-#include "data/tokenizer_components.h"
+#include "tokenizer/tokenizer_components.h"
 
 #include <algorithm>
 #include <string_view>

@@ -1,4 +1,4 @@
-#include "data/utf8.h"
+#include "base/utf8.h"
 
 #include <simdjson.h>
 #include <utf8proc.h>

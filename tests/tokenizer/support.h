@@ -1,5 +1,5 @@
 #pragma once
-// What the tests of this room share: temporary directories, small tokenizers, prepared datasets, refusals.
+// What tests of tokenizers and data share: temporary directories, small tokenizers, refusals.
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -10,8 +10,7 @@
 #include <string>
 
 #include "base/error.h"
-#include "data/dataset.h"
-#include "data/tokenizer.h"
+#include "tokenizer/tokenizer.h"
 
 namespace snug::test {
 

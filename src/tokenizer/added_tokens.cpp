@@ -1,8 +1,8 @@
-#include "data/added_tokens.h"
+#include "tokenizer/added_tokens.h"
 
 #include <algorithm>
 
-#include "data/utf8.h"
+#include "base/utf8.h"
 
 namespace snug {
 namespace {

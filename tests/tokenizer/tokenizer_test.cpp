@@ -1,8 +1,8 @@
-#include "data/tokenizer.h"
+#include "tokenizer/tokenizer.h"
 
 #include <simdjson.h>
 
-#include "support.h"
+#include "tokenizer/support.h"
 
 namespace snug {
 namespace {

@@ -1,8 +1,8 @@
 #include <array>
 #include <utility>
 
-#include "data/byte_alphabet.h"
-#include "support.h"
+#include "tokenizer/byte_alphabet.h"
+#include "tokenizer/support.h"
 
 namespace snug::test {
 namespace {

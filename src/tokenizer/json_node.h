@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "data/quote.h"
+#include "base/quote.h"
 
 namespace snug {
 

@@ -1,5 +1,6 @@
 #pragma once
-// Files as this room needs them: exact reads at an offset without mapping, and files that appear whole or not at all.
+// Files as tokenizers and data need them: exact reads at an offset without mapping, and files that appear whole or not at
+// all.
 
 #include <cstdint>
 #include <filesystem>

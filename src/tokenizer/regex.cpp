@@ -1,4 +1,4 @@
-#include "data/regex.h"
+#include "tokenizer/regex.h"
 
 #include <array>
 

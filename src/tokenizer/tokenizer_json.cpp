@@ -2,11 +2,11 @@
 
 #include <algorithm>
 
-#include "data/file.h"
-#include "data/json_node.h"
-#include "data/tokenizer_components.h"
-#include "data/tokenizer_parts.h"
-#include "data/utf8.h"
+#include "base/file.h"
+#include "base/utf8.h"
+#include "tokenizer/json_node.h"
+#include "tokenizer/tokenizer_components.h"
+#include "tokenizer/tokenizer_parts.h"
 
 namespace snug {
 namespace {

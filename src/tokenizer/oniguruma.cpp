@@ -3,7 +3,7 @@
 #include <array>
 
 #include "base/error.h"
-#include "data/regex.h"
+#include "tokenizer/regex.h"
 
 namespace snug {
 namespace {

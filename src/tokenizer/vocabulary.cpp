@@ -1,10 +1,10 @@
-#include "data/vocabulary.h"
+#include "tokenizer/vocabulary.h"
 
 #include <algorithm>
 #include <bit>
 
 #include "base/error.h"
-#include "data/hash.h"
+#include "base/hash.h"
 
 namespace snug {
 

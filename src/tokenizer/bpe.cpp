@@ -1,11 +1,11 @@
-#include "data/bpe.h"
+#include "tokenizer/bpe.h"
 
 #include <algorithm>
 #include <bit>
 #include <cstring>
 
-#include "data/byte_alphabet.h"
-#include "data/hash.h"
+#include "base/hash.h"
+#include "tokenizer/byte_alphabet.h"
 
 namespace snug {
 namespace {

@@ -1,12 +1,12 @@
-#include "data/tokenizer.h"
+#include "tokenizer/tokenizer.h"
 
 #include <utility>
 
 #include "base/error.h"
-#include "data/byte_alphabet.h"
-#include "data/file.h"
-#include "data/tokenizer_parts.h"
-#include "data/utf8.h"
+#include "base/file.h"
+#include "base/utf8.h"
+#include "tokenizer/byte_alphabet.h"
+#include "tokenizer/tokenizer_parts.h"
 
 namespace snug {
 namespace {

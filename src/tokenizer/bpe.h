@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "data/vocabulary.h"
+#include "tokenizer/vocabulary.h"
 
 namespace snug {
 

@@ -1,8 +1,8 @@
-#include "data/pretokenizer.h"
+#include "tokenizer/pretokenizer.h"
 
 #include <algorithm>
 
-#include "data/utf8.h"
+#include "base/utf8.h"
 
 namespace snug {
 namespace {

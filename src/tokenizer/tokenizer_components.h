@@ -2,8 +2,8 @@
 // The components of tokenizer.json around the model: normalizer, pre-tokenizer, post-processor, decoder. For this room
 // alone.
 
-#include "data/json_node.h"
-#include "data/tokenizer_parts.h"
+#include "tokenizer/json_node.h"
+#include "tokenizer/tokenizer_parts.h"
 
 namespace snug {
 

@@ -9,10 +9,10 @@
 #include <unordered_set>
 #include <vector>
 
-#include "data/added_tokens.h"
-#include "data/bpe.h"
-#include "data/pretokenizer.h"
-#include "data/vocabulary.h"
+#include "tokenizer/added_tokens.h"
+#include "tokenizer/bpe.h"
+#include "tokenizer/pretokenizer.h"
+#include "tokenizer/vocabulary.h"
 
 namespace snug {
 

@@ -1,6 +1,6 @@
-#include "data/regex.h"
+#include "tokenizer/regex.h"
 
-#include "support.h"
+#include "tokenizer/support.h"
 
 namespace snug {
 namespace {
