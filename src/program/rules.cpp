@@ -8,6 +8,8 @@ namespace snug {
 extern const OpRule kLoadRule, kSaveRule, kBatchRule, kEmbeddingRule, kEmbeddingBackwardRule, kRmsNormRule,
     kRmsNormBackwardRule, kMatmulRule, kRopeTableRule, kRopeRule, kAttentionRule, kAttentionBackwardRule, kSiluGateRule,
     kSiluGateBackwardRule, kAddRule, kHeadLossRule, kZeroRule, kSquareSumRule, kClipFactorRule, kAdamWRule;
+extern const OpRule kRouteRule, kRouteBackwardRule, kGatherRowsRule, kGatherRowsBackwardRule, kExpertMatmulRule,
+    kCombineRule, kCombineBackwardRule;
 
 const OpRule& rule_of(OpKind kind) {
   static const OpRule* const kRules[kOpKindCount] = {&kLoadRule,
@@ -29,7 +31,14 @@ const OpRule& rule_of(OpKind kind) {
                                                      &kZeroRule,
                                                      &kSquareSumRule,
                                                      &kClipFactorRule,
-                                                     &kAdamWRule};
+                                                     &kAdamWRule,
+                                                     &kRouteRule,
+                                                     &kRouteBackwardRule,
+                                                     &kGatherRowsRule,
+                                                     &kGatherRowsBackwardRule,
+                                                     &kExpertMatmulRule,
+                                                     &kCombineRule,
+                                                     &kCombineBackwardRule};
   return *kRules[static_cast<int>(kind)];
 }
 
