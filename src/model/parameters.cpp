@@ -12,9 +12,13 @@ int64_t Parameter::elements() const {
   return count;
 }
 
-std::string Parameter::instance(int64_t layer) const {
+std::string Parameter::instance(int64_t layer, int64_t expert) const {
   std::string text = name;
-  if (const size_t place = text.find("{}"); place != std::string::npos) text.replace(place, 2, std::to_string(layer));
+  const auto fill = [&text](std::string_view place, int64_t number) {
+    if (const size_t at = text.find(place); at != std::string::npos) text.replace(at, place.size(), std::to_string(number));
+  };
+  fill("{}", layer);
+  if (experts > 0) fill("{e}", expert);
   return text;
 }
 

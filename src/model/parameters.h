@@ -18,9 +18,11 @@ struct Parameter {
   std::vector<int64_t> shape;  // [out, in] for linears, [C] for norms, [V, C] for embedding and head
   ParameterKind kind = ParameterKind::linear;
   bool per_layer = false;
+  int64_t experts = 0;  // stacked experts [E, …]: files hold each one's tensor apart, "{e}" in the name; 0: not stacked
 
-  int64_t elements() const;                   // of one instance
-  std::string instance(int64_t layer) const;  // the name with "{}" filled in
+  int64_t elements() const;  // of one instance
+  // The name with "{}" and, for stacked experts, "{e}" filled in.
+  std::string instance(int64_t layer, int64_t expert = 0) const;
 };
 
 // In the order of the forward pass: embedding, one block's parameters, final norm, head. A tied head is not listed.

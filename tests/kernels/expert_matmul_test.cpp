@@ -191,8 +191,8 @@ void try_all(const RoutingCase& c, Taste taste, const Sizes& sizes) {
           SCOPED_TRACE(c.name() + ", tile " + std::to_string(routing.tile) + ", form " +
                        std::to_string(static_cast<int>(form)) + ", " + std::to_string(sizes.n) + " x " +
                        std::to_string(sizes.k) + " " + std::string(name_of(types.rows)) + " " +
-                       std::string(name_of(types.weight)) +
-                       (arithmetic == Arithmetic::fp32 ? "" : " tiles") + (accumulate ? " adds" : ""));
+                       std::string(name_of(types.weight)) + (arithmetic == Arithmetic::fp32 ? "" : " tiles") +
+                       (accumulate ? " adds" : ""));
           Trial(form, sizes, types, routing, accumulate, arithmetic).expect_reference();
           if (::testing::Test::HasFatalFailure()) return;
         }

@@ -14,7 +14,7 @@ namespace {
 using tests::Routing;
 using tests::RoutingCase;
 
-constexpr RoutingCase kCases[] = {{1, 1, 1},  {5, 1, 1},   {7, 3, 2},   {64, 8, 2},  {33, 8, 8},
+constexpr RoutingCase kCases[] = {{1, 1, 1},  {5, 1, 1},    {7, 3, 2},   {64, 8, 2},  {33, 8, 8},
                                   {3, 60, 8}, {100, 60, 4}, {257, 8, 1}, {600, 5, 3}, {40, 128, 8}};
 
 Values token_logits(const RoutingCase& c, uint64_t stream) { return random_values(c.tokens * c.experts, stream, 2.0); }
@@ -43,8 +43,7 @@ struct RouteReference {
       for (int64_t e = 0; e < c.experts; ++e) all += std::exp(logits[m * c.experts + e]);
       for (int64_t j = 0; j < c.choices; ++j) some += std::exp(logits[m * c.experts + experts[m * c.choices + j]]);
       for (int64_t j = 0; j < c.choices; ++j)
-        result[m * c.choices + j] =
-            std::exp(logits[m * c.experts + experts[m * c.choices + j]]) / (normalize ? some : all);
+        result[m * c.choices + j] = std::exp(logits[m * c.experts + experts[m * c.choices + j]]) / (normalize ? some : all);
     }
     return result;
   }
@@ -207,8 +206,15 @@ TEST(GatherRows, CopiesTokensAndZeroesPadding) {
           RowsTrial t(c, 37);
           const Operand x(random_values(c.tokens * t.cols, 5), from);
           Operand out(t.routing.rows * t.cols, to);
-          gather_rows({x.in(), t.routing.expert_rows.data(), t.routing.row_tokens.data(), out.out(), c.tokens, t.cols,
-                       c.choices, t.routing.rows, {.threads = 2}});
+          gather_rows({x.in(),
+                       t.routing.expert_rows.data(),
+                       t.routing.row_tokens.data(),
+                       out.out(),
+                       c.tokens,
+                       t.cols,
+                       c.choices,
+                       t.routing.rows,
+                       {.threads = 2}});
           const Values values = out.values(), truth = x.values();
           for (int64_t row = 0; row < t.routing.rows; ++row) {
             const int32_t token = t.routing.row_tokens[row];
@@ -232,8 +238,14 @@ TEST(GatherRows, GradientsSumChoicesInTheirOrder) {
         const auto run = [&](int32_t threads) {
           Operand d_x(c.tokens * t.cols, DType::f32);
           if (accumulate) d_x.set(before);
-          gather_rows_backward({static_cast<const float*>(d_out.data()), t.routing.expert_rows.data(), d_x.f32(), c.tokens,
-                                t.cols, c.choices, accumulate, {.threads = threads}});
+          gather_rows_backward({static_cast<const float*>(d_out.data()),
+                                t.routing.expert_rows.data(),
+                                d_x.f32(),
+                                c.tokens,
+                                t.cols,
+                                c.choices,
+                                accumulate,
+                                {.threads = threads}});
           EXPECT_TRUE(d_x.intact());
           return d_x;
         };
@@ -263,7 +275,13 @@ TEST(Combine, SumsWeightedRows) {
           RowsTrial t(c, 37);
           const Operand rows(random_values(t.routing.rows * t.cols, 8), from);
           Operand out(c.tokens * t.cols, to);
-          combine({rows.in(), t.routing.weights.data(), t.routing.expert_rows.data(), out.out(), c.tokens, t.cols, c.choices,
+          combine({rows.in(),
+                   t.routing.weights.data(),
+                   t.routing.expert_rows.data(),
+                   out.out(),
+                   c.tokens,
+                   t.cols,
+                   c.choices,
                    {.threads = 2}});
           const Values weights(t.routing.weights.begin(), t.routing.weights.end());
           ASSERT_NO_FATAL_FAILURE(expect_close(out.values(), combine_reference(t, rows.values(), weights),
@@ -299,9 +317,8 @@ TEST(Combine, GradientsEqualCentralDifferencesAndAreZeroInPadding) {
                            .cut = {.threads = 2}};
         combine_backward(op);
         ASSERT_TRUE(d_rows.intact() && d_weights.intact());
-        ASSERT_NO_FATAL_FAILURE(
-            expect_gradient([&](const Values& v) { return dot(combine_reference(t, v, weights), d); }, rows.values(),
-                            d_rows.values(), target + " rows " + c.name()));
+        ASSERT_NO_FATAL_FAILURE(expect_gradient([&](const Values& v) { return dot(combine_reference(t, v, weights), d); },
+                                                rows.values(), d_rows.values(), target + " rows " + c.name()));
         ASSERT_NO_FATAL_FAILURE(
             expect_gradient([&](const Values& v) { return dot(combine_reference(t, rows.values(), v), d); }, weights,
                             d_weights.values(), target + " weights " + c.name()));
