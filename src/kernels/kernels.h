@@ -349,7 +349,8 @@ void gather_rows_backward(const GatherRowsBackward& op);
 //   transpose_b: c [P, N] (+)= a [P, K] W^T;  neither: c [P, K] (+)= a [P, N] W;  both zero where a tile is unused.
 //   transpose_a: c [E, N, K] += a [P, N]^T b [P, K], summed over each expert's rows.
 // Neighbouring tiles of one expert are multiplied together: on bf16 tiles up to `span` of them; in fp32 span, span/2 … 1 of
-// them, since those products are made before step 0. workspace and cut: as for `matmul` of each such product.
+// them, since those products are made before step 0. workspace and cut: as for `matmul` of each such product; if `apart`,
+// which is for bf16 tiles, also for one such product of one thread in each of cut.threads equal parts.
 struct ExpertMatmul {
   In a, b;
   Out c;
@@ -358,6 +359,7 @@ struct ExpertMatmul {
   int64_t n = 0, k = 0;  // of W
   bool transpose_a = false, transpose_b = false;
   bool accumulate = false;
+  bool apart = false;  // experts with few rows get one thread each
   Workspace workspace;
   Cut cut;
 };

@@ -51,16 +51,19 @@ struct Trial {
   Sizes sizes;
   const Routing& routing;
   int64_t experts;
+  int32_t threads;
   Program program;
   Op op{OpKind::expert_matmul};
   int64_t bytes;
   Values a, b, c;
 
-  Trial(Form of, const Sizes& weight, const Types& types, const Routing& by, bool accumulate, Arithmetic arithmetic)
+  Trial(Form of, const Sizes& weight, const Types& types, const Routing& by, bool accumulate, Arithmetic arithmetic,
+        int32_t cut_for = kThreads)
       : form(of),
         sizes(weight),
         routing(by),
         experts(by.c.experts),
+        threads(cut_for),
         bytes(plan(types, accumulate, arithmetic)),
         a(elements(Slot::a), dtype(Slot::a), 11),
         b(elements(Slot::b), dtype(Slot::b), 12),
@@ -93,8 +96,8 @@ struct Trial {
                                   : make(DType::f32, {experts, n, k}));
     const OpRule& rule = rule_of(OpKind::expert_matmul);
     rule.check(program, op);
-    op.cut = rule.cut(program, op, kThreads);
-    return rule.workspace(program, op, kThreads);
+    op.cut = rule.cut(program, op, threads);
+    return rule.workspace(program, op, threads);
   }
 
   void clear_padding(Values& rows) const {
@@ -116,13 +119,15 @@ struct Trial {
             .transpose_a = op.attributes.transpose_a,
             .transpose_b = op.attributes.transpose_b,
             .accumulate = op.attributes.accumulate,
+            .apart = experts_apart(program, op, op.cut.threads),
             .workspace = workspace.get(),
             .cut = {op.cut.threads, op.cut.rows, op.cut.cols, op.cut.depth, op.cut.arithmetic}};
   }
 
-  void run() {
+  void run(bool side_by_side = true) {
     GuardedWorkspace workspace(bytes);
-    const kernels::ExpertMatmul ready = call(workspace);
+    kernels::ExpertMatmul ready = call(workspace);
+    ready.apart = ready.apart && side_by_side;
     kernels::prepare(ready);
     kernels::expert_matmul(ready);
     EXPECT_TRUE(workspace.intact());
@@ -270,6 +275,28 @@ TEST(ExpertMatmul, TwoRunsGiveTheSameBits) {
       one.run();
       two.run();
       EXPECT_TRUE(one.c.same_bits(two.c));
+    }
+  }
+}
+
+// On bf16 tiles small experts get a thread each; a routing that changes which ones are small changes no bit of the others.
+TEST(ExpertMatmul, ExpertsSideBySideGiveTheBitsOfOneAfterTheOther) {
+  if (!multiplies_bf16_tiles()) GTEST_SKIP() << "no bf16 tiles here";
+  const RoutingCase c{700, 16, 2};
+  for (const Taste taste : {Taste::any, Taste::one}) {
+    const std::vector<float> logits = logits_of(c, taste);
+    const Routing routing(c, logits.data(), true);
+    for (Form form : kForms) {
+      Trial apart(form, {100, 90}, kTypes[1], routing, form == Form::weights, Arithmetic::bf16_pieces);
+      Trial together(form, {100, 90}, kTypes[1], routing, form == Form::weights, Arithmetic::bf16_pieces);
+      Trial more(form, {100, 90}, kTypes[1], routing, form == Form::weights, Arithmetic::bf16_pieces, 5);
+      ASSERT_TRUE(experts_apart(apart.program, apart.op, kThreads));
+      EXPECT_FALSE(experts_apart(apart.program, apart.op, 1));
+      apart.run();
+      together.run(false);
+      more.run();
+      EXPECT_TRUE(apart.c.same_bits(together.c));
+      EXPECT_TRUE(apart.c.same_bits(more.c));
     }
   }
 }

@@ -1,5 +1,5 @@
-// expert_matmul: one `matmul` for neighbouring tiles of one expert, all threads inside it. Which tiles go together follows
-// from the routing alone, so that the same cut gives the same bits.
+// expert_matmul: one `matmul` for neighbouring tiles of one expert. Which tiles go together follows from the routing alone,
+// and products on bf16 tiles sum alike on any number of threads, so that the same cut gives the same bits.
 
 #include <algorithm>
 #include <cstdint>
@@ -57,32 +57,65 @@ void clear_rows(const ExpertMatmul& op, int64_t row, int64_t rows) {
   });
 }
 
+// All tiles of one expert, or all that no expert has.
+struct Share {
+  int64_t first = 0, count = 0;
+  int32_t expert = -1;
+};
+
+Share share_at(const ExpertMatmul& op, int64_t tile) {
+  const int32_t* const end = op.tile_experts + op.routed_rows / op.tile;
+  const int32_t* const begin = op.tile_experts + tile;
+  const auto differs = [begin](int32_t expert) { return expert != *begin; };
+  return {tile, std::find_if(begin, end, differs) - begin, *begin};
+}
+
+void multiply(const ExpertMatmul& op, const Share& share) {
+  for (int64_t done = 0, count = 0; done < share.count; done += count) {
+    count = tiles_together(op, share.count - done);
+    matmul(product_of(op, (share.first + done) * op.tile, count, share.expert));
+  }
+}
+
+// The op as one of its threads runs it for a few experts, in its part of the workspace.
+ExpertMatmul for_worker(const ExpertMatmul& op, int32_t worker) {
+  ExpertMatmul own = op;
+  own.workspace.bytes = op.workspace.bytes / op.cut.threads / 64 * 64;
+  own.workspace.data = static_cast<char*>(op.workspace.data) + worker * own.workspace.bytes;
+  own.cut.threads = 1;
+  return own;
+}
+
 }  // namespace
 
 void prepare(const ExpertMatmul& op) {
-  if (on_bf16_tiles(op)) {
-    for (int64_t tiles = op.span; tiles > 0; --tiles) prepare(product_of(op, 0, tiles, 0));
-  } else {
-    for (int64_t tiles = op.span; tiles > 0; tiles /= 2) prepare(product_of(op, 0, tiles, 0));
+  for (int64_t tiles = op.span; tiles > 0; tiles = on_bf16_tiles(op) ? tiles - 1 : tiles / 2) {
+    prepare(product_of(op, 0, tiles, 0));
+    if (op.apart) prepare(product_of(for_worker(op, 0), 0, tiles, 0));
   }
 }
 
 void expert_matmul(const ExpertMatmul& op) {
   require_storage({op.a.dtype, op.b.dtype, op.c.dtype});
   const int64_t tiles = op.routed_rows / op.tile;
-  int64_t next = 0;
-  for (int64_t tile = 0; tile < tiles; tile = next) {
-    const int32_t expert = op.tile_experts[tile];
-    for (next = tile + 1; next < tiles && op.tile_experts[next] == expert;) ++next;
-    if (expert < 0) {
-      if (!op.transpose_a && !op.accumulate) clear_rows(op, tile * op.tile, (next - tile) * op.tile);
-      continue;
-    }
-    for (int64_t count = 0; tile < next; tile += count) {
-      count = tiles_together(op, next - tile);
-      matmul(product_of(op, tile * op.tile, count, expert));
+  const int64_t used = tiles - std::count(op.tile_experts, op.tile_experts + tiles, -1);
+  // A thread that is last with a share waits for no one longer than half of its own time.
+  const auto is_apart = [&](const Share& share) { return op.apart && 2 * share.count * op.cut.threads <= used; };
+  for (int64_t tile = 0; tile < tiles;) {
+    const Share share = share_at(op, tile);
+    tile += share.count;
+    if (share.expert >= 0) {
+      if (!is_apart(share)) multiply(op, share);
+    } else if (!op.transpose_a && !op.accumulate) {
+      clear_rows(op, share.first * op.tile, share.count * op.tile);
     }
   }
+  if (!op.apart) return;
+  for_units(op.cut.threads, tiles, [&](int32_t worker, int64_t tile) {
+    if (op.tile_experts[tile] < 0 || (tile > 0 && op.tile_experts[tile - 1] == op.tile_experts[tile])) return;
+    const Share share = share_at(op, tile);
+    if (is_apart(share)) multiply(for_worker(op, worker), share);
+  });
 }
 
 }  // namespace snug::kernels
