@@ -88,6 +88,7 @@ struct OpCut {
   int32_t threads = 1;
   int64_t rows = 0, cols = 0, depth = 0;
   Arithmetic arithmetic = Arithmetic::fp32;  // of products
+  bool apart = false;                        // small experts get a thread each
 };
 
 struct Op {

@@ -332,7 +332,7 @@ class Call {
             .transpose_a = attributes().transpose_a,
             .transpose_b = attributes().transpose_b,
             .accumulate = attributes().accumulate,
-            .apart = experts_apart(binding_.program, op_, op_.cut.threads),
+            .apart = op_.cut.apart,
             .workspace = workspace(),
             .cut = cut()};
   }

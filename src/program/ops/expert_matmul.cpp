@@ -53,19 +53,6 @@ std::vector<ProductShape> expert_products(const Program& program, const Op& op) 
 
 namespace {
 
-int64_t product_bytes(const Program& program, const Op& op, int32_t threads, int32_t used);
-
-}  // namespace
-
-// Measured on two cores: experts of about 256 rows side by side take 0.6 to 0.9 of the time of one after the other on both,
-// which is mostly waiting. Each thread then needs its own panel of the weight; where that is much, all share one.
-bool experts_apart(const Program& program, const Op& op, int32_t threads) {
-  if (threads == 1 || expert_products(program, op).front().arithmetic != Arithmetic::bf16_pieces) return false;
-  return threads * product_bytes(program, op, threads, 1) <= kMostApart;
-}
-
-namespace {
-
 void check(const Program& program, const Op& op) {
   const Tensor& a = program.tensor(op.find(Slot::a));
   const Tensor& b = program.tensor(op.find(Slot::b));
@@ -83,15 +70,7 @@ void check(const Program& program, const Op& op) {
   expect(op.attributes.needed_rows > 0 && op.attributes.needed_rows <= a.dim(0), op, "needed rows are known");
 }
 
-// Blocks of the largest product serve the smaller ones.
-OpCut cut(const Program& program, const Op& op, int32_t threads) {
-  const ProductShape shape = expert_products(program, op).front();
-  const Blocks blocks = matmul_blocks(shape, threads);
-  return {
-      .threads = threads, .rows = blocks.rows, .cols = blocks.cols, .depth = blocks.depth, .arithmetic = shape.arithmetic};
-}
-
-// Of all products that may run, with the op's cut for `threads`, by so many of them.
+// Of all products that may run, with the op's cut for `threads`, by `used` of them.
 int64_t product_bytes(const Program& program, const Op& op, int32_t threads, int32_t used) {
   const std::vector<ProductShape> shapes = expert_products(program, op);
   const Blocks blocks = matmul_blocks(shapes.front(), threads);
@@ -100,10 +79,28 @@ int64_t product_bytes(const Program& program, const Op& op, int32_t threads, int
   return align_up(most, kAlignment);
 }
 
+// Measured on two cores: experts of about 256 rows side by side take 0.6 to 0.9 of the time of one after the other on both,
+// which is mostly waiting. Each thread then needs its own panel of the weight; where that is much, all share one.
+int64_t apart_bytes(const Program& program, const Op& op, int32_t threads) {  // 0: not worth it
+  if (threads == 1 || expert_products(program, op).front().arithmetic != Arithmetic::bf16_pieces) return 0;
+  const int64_t bytes = threads * product_bytes(program, op, threads, 1);
+  return bytes <= kMostApart ? bytes : 0;
+}
+
+// Blocks of the largest product serve the smaller ones.
+OpCut cut(const Program& program, const Op& op, int32_t threads) {
+  const ProductShape shape = expert_products(program, op).front();
+  const Blocks blocks = matmul_blocks(shape, threads);
+  return {.threads = threads,
+          .rows = blocks.rows,
+          .cols = blocks.cols,
+          .depth = blocks.depth,
+          .arithmetic = shape.arithmetic,
+          .apart = apart_bytes(program, op, threads) > 0};
+}
+
 int64_t workspace(const Program& program, const Op& op, int32_t threads) {
-  const int64_t together = product_bytes(program, op, threads, threads);
-  if (!experts_apart(program, op, threads)) return together;
-  return std::max(together, threads * product_bytes(program, op, threads, 1));
+  return std::max(product_bytes(program, op, threads, threads), apart_bytes(program, op, threads));
 }
 
 Work work(const Program& program, const Op& op) {  // rows without padding; every expert's weight once

@@ -20,9 +20,6 @@ RoutedRows routed_rows(int64_t tokens, int64_t experts, int64_t choices);
 // Tiles of one expert that are multiplied together, at most.
 int64_t expert_span(int64_t tile, int64_t rows, Arithmetic arithmetic);
 
-// Whether each thread has workspace to multiply an expert of its own.
-bool experts_apart(const Program& program, const Op& op, int32_t threads);
-
 // Every product that an expert_matmul op may run, the largest first; how many tiles each takes is for the routing to say.
 std::vector<ProductShape> expert_products(const Program& program, const Op& op);
 
