@@ -39,11 +39,11 @@ void weigh(const Route& op, const float* logits, const int32_t* chosen, float* w
   for (int64_t j = 0; j < op.choices; ++j) weights[j] /= sum;
 }
 
-// `experts_chosen` [M, J] becomes the row of each choice; next_row: E int32.
-void give_rows(const Route& op, int32_t* experts_chosen, int32_t* next_row) {
+// expert_rows, which hold the chosen experts, become the row of each choice; next_row: E int32.
+void give_rows(const Route& op, int32_t* next_row) {
   const int64_t all = op.rows * op.choices;
   std::fill_n(next_row, op.experts, 0);
-  for (int64_t i = 0; i < all; ++i) ++next_row[experts_chosen[i]];
+  for (int64_t i = 0; i < all; ++i) ++next_row[op.expert_rows[i]];
   std::fill_n(op.tile_experts, op.routed_rows / op.tile, -1);
   std::fill_n(op.row_tokens, op.routed_rows, -1);
   int64_t tile = 0;
@@ -55,7 +55,7 @@ void give_rows(const Route& op, int32_t* experts_chosen, int32_t* next_row) {
     tile += tiles;
   }
   for (int64_t i = 0; i < all; ++i) {
-    const int32_t row = next_row[experts_chosen[i]]++;
+    const int32_t row = next_row[op.expert_rows[i]]++;
     op.row_tokens[row] = static_cast<int32_t>(i / op.choices);
     op.expert_rows[i] = row;
   }
@@ -97,7 +97,7 @@ void route(const Route& op) {
       weigh(op, logits, chosen, op.route_weights + token * op.choices);
     }
   });
-  give_rows(op, op.expert_rows, static_cast<int32_t*>(op.workspace.data));
+  give_rows(op, static_cast<int32_t*>(op.workspace.data));
 }
 
 void route_backward(const RouteBackward& op) {

@@ -41,7 +41,8 @@ void adjoint(Adjoint& adjoint, const Op& op) {
 Work work_of(const Program& program, const Op& op, Slot summed, double passes) {
   const Tensor& rows = program.tensor(op.find(Slot::rows));
   const Tensor& routed = program.tensor(op.find(Slot::expert_rows));
-  const auto elements = static_cast<double>(routed.elements() * (rows.elements() / rows.dim(0)));
+  const int64_t cols = rows.elements() / rows.dim(0);
+  const auto elements = static_cast<double>(routed.elements() * cols);
   const double gradient = passes > 1 ? elements * 4 : 0;
   return {.flops = passes * 2 * elements,
           .bytes = elements * static_cast<double>(size_of(rows.dtype)) + gradient +

@@ -20,7 +20,8 @@ void check(const Program& program, const Op& op) {
 double needed_bytes(const Program& program, const Op& op, Slot rows) {  // of routed rows without their padding
   const Tensor& tensor = program.tensor(op.find(rows));
   const Tensor& routed = program.tensor(op.find(Slot::expert_rows));
-  return static_cast<double>(routed.elements() * (tensor.elements() / tensor.dim(0)) * size_of(tensor.dtype));
+  const int64_t row_bytes = tensor.bytes() / tensor.dim(0);
+  return static_cast<double>(routed.elements() * row_bytes);
 }
 
 Work work(const Program& program, const Op& op) {
