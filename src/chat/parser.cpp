@@ -180,6 +180,7 @@ class Parser {
       } else if (!macro.parameters.empty() && macro.parameters.back().otherwise) {
         tokens_.refuse("a parameter without default follows one with a default");
       }
+      if (parameter.name == "caller" && !parameter.otherwise) tokens_.refuse("the parameter 'caller' needs a default");
       macro.parameters.push_back(std::move(parameter));
     }
     tokens_.expect_op(")");
