@@ -14,7 +14,8 @@ const Value* field_of(const Value& object, std::string_view name) {
 }
 
 const std::string& text_of(const Value* value, const std::string& where) {
-  if (value == nullptr || !value->is_string()) throw Error("a chat template must be text", where, "use the file as published");
+  if (value == nullptr || !value->is_string())
+    throw Error("a chat template must be text", where, "use the file as published");
   return value->text()->bytes();
 }
 
@@ -29,7 +30,8 @@ std::string with_real_numbers(std::string_view json) {
     if (json[i] == '"') quoted = !quoted;
     while (!quoted && is_digit(i) && is_digit(end)) ++end;
     out += json.substr(i, end - i);
-    const bool fraction = (i > 0 && json[i - 1] == '.') || (end < json.size() && (json[end] == '.' || (json[end] | 0x20) == 'e'));
+    const bool fraction =
+        (i > 0 && json[i - 1] == '.') || (end < json.size() && (json[end] == '.' || (json[end] | 0x20) == 'e'));
     if (end - i > 18 && !fraction) out += ".0";
     i = end;
   }

@@ -21,8 +21,8 @@ struct TemplateSource {
   std::string where;  // for errors: the file, and the template's name if it has one
 };
 
-// chat_template.jinja before chat_template.json before the field of tokenizer_config.json; of several named ones "tool_use" if
-// there are tools, else "default". None if there is none; throws Error for a broken file or for names without a default.
+// chat_template.jinja before chat_template.json before the field of tokenizer_config.json; of several named ones "tool_use"
+// if there are tools, else "default". None if there is none; throws Error for a broken file or for names without a default.
 std::optional<TemplateSource> choose_template(const CheckpointTexts& texts, const std::string& directory, bool with_tools);
 
 // bos_token, eos_token and the other special tokens by name.

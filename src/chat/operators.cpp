@@ -13,7 +13,8 @@ namespace {
 constexpr std::string_view kSigns[] = {"+", "-", "*", "/", "//", "%", "**"};
 
 [[noreturn]] void refuse_types(Operator op, const Value& a, const Value& b) {
-  throw Error(fmt::format("'{}' cannot be applied to '{}' and '{}'", kSigns[static_cast<size_t>(op)], type_name(a), type_name(b)));
+  throw Error(
+      fmt::format("'{}' cannot be applied to '{}' and '{}'", kSigns[static_cast<size_t>(op)], type_name(a), type_name(b)));
 }
 
 [[noreturn]] void overflow() { throw Error("a whole number does not fit in 63 bits"); }
@@ -76,7 +77,8 @@ Value integer_result(Operator op, int64_t a, int64_t b) {
 Value repeat(const Value& value, int64_t times) {
   if (value.is_string()) {
     const Text& text = *value.text();
-    if (text.size() > 0 && times > Meter::kMostBytes / text.size()) throw Error("the template makes more than 64 MiB of text");
+    if (text.size() > 0 && times > Meter::kMostBytes / text.size())
+      throw Error("the template makes more than 64 MiB of text");
     TextBuilder builder;
     if (text.runs().empty()) {
       std::string bytes;

@@ -283,7 +283,8 @@ class Parser {
 }  // namespace
 
 Syntax parse_template(std::string source, std::string where) {
-  if (source.size() > kMostSource) throw Error("the chat template is longer than 1 MiB", where, "use the template as published");
+  if (source.size() > kMostSource)
+    throw Error("the chat template is longer than 1 MiB", where, "use the template as published");
   if (!is_utf8(source)) throw Error("the chat template is not valid UTF-8", where);
   Syntax syntax;
   syntax.source = normalize_newlines(source);

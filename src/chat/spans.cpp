@@ -29,7 +29,8 @@ std::string_view without_end_space(std::string_view text) {
   return text;
 }
 
-// How much of `opening` the text begins with, cut back to the end of a token's text: "<|assistant|>" of "<|assistant|>\n<think>".
+// How much of `opening` the text begins with, cut back to the end of a token's text: "<|assistant|>" of
+// "<|assistant|>\n<think>".
 size_t common_opening(std::string_view opening, std::string_view text) {
   const auto parts = std::mismatch(opening.begin(), opening.end(), text.begin(), text.end());
   auto length = static_cast<size_t>(parts.first - opening.begin());
@@ -54,7 +55,8 @@ std::string text_before_answer(const Text& text) {
 
 }  // namespace
 
-SpanFinder::SpanFinder(const Syntax& syntax, std::function<std::tm()> clock, const Conversation& conversation, const Variables& special_tokens)
+SpanFinder::SpanFinder(const Syntax& syntax, std::function<std::tm()> clock, const Conversation& conversation,
+                       const Variables& special_tokens)
     : syntax_(syntax), clock_(std::move(clock)), conversation_(conversation), special_tokens_(special_tokens) {
   for (const auto& [name, text] : special_tokens)
     if (name == "eos_token") eos_token_ = text;
@@ -72,7 +74,8 @@ TextRef SpanFinder::run(const std::vector<Value>& messages, bool generation_prom
 std::optional<std::string> SpanFinder::prefix(size_t count, bool generation_prompt) const {
   const Meter meter;
   try {
-    return run({messages_.begin(), messages_.begin() + static_cast<std::ptrdiff_t>(count)}, generation_prompt, false)->bytes();
+    return run({messages_.begin(), messages_.begin() + static_cast<std::ptrdiff_t>(count)}, generation_prompt, false)
+        ->bytes();
   } catch (const Error&) {
     return std::nullopt;
   }
@@ -131,7 +134,8 @@ std::vector<AssistantSpan> SpanFinder::marked_spans() const {
     }
     begin = run.end;
   }
-  std::erase_if(spans, [&](const AssistantSpan& span) { return span.message >= 0 && !wants_loss(static_cast<size_t>(span.message)); });
+  std::erase_if(
+      spans, [&](const AssistantSpan& span) { return span.message >= 0 && !wants_loss(static_cast<size_t>(span.message)); });
   return spans;
 }
 
@@ -161,8 +165,8 @@ std::vector<SpanFinder::Region> SpanFinder::regions_of(int32_t message) const {
   return regions;
 }
 
-// What opens a plain answer: the generation prompt, or, if the template knows none, what it writes before the answer unless that
-// is only space. Empty if neither can be told.
+// What opens a plain answer: the generation prompt, or, if the template knows none, what it writes before the answer unless
+// that is only space. Empty if neither can be told.
 const std::string& SpanFinder::header() {
   if (header_) return *header_;
   header_ = "";
@@ -187,14 +191,16 @@ const std::string& SpanFinder::header() {
   return *header_;
 }
 
-// Refuses a message that has something to say of which nothing is in the text. (Reasoning may be dropped: several templates do.)
+// Refuses a message that has something to say of which nothing is in the text. (Reasoning may be dropped: several templates
+// do.)
 void SpanFinder::refuse_lost(int32_t message) const {
   const Dict& fields = *messages_[static_cast<size_t>(message)].dict();
-  const bool speaks = std::ranges::any_of(std::initializer_list<std::string_view>{"content", "tool_calls"}, [&](std::string_view name) {
-    const Value* said = fields.find(name);
-    if (said == nullptr) return false;
-    return said->is_string() ? !without_end_space(said->view()).empty() : truth(*said);
-  });
+  const bool speaks =
+      std::ranges::any_of(std::initializer_list<std::string_view>{"content", "tool_calls"}, [&](std::string_view name) {
+        const Value* said = fields.find(name);
+        if (said == nullptr) return false;
+        return said->is_string() ? !without_end_space(said->view()).empty() : truth(*said);
+      });
   if (!speaks || std::ranges::any_of(runs_, [&](const Run& run) { return run.tag.origin == message; })) return;
   throw Error(fmt::format("nothing of message {} (counted from 0) shows in the rendered text", message), syntax_.where,
               "use a template that writes it, or leave the row out");
@@ -203,7 +209,8 @@ void SpanFinder::refuse_lost(int32_t message) const {
 // `certain`: the region begins where a turn does, and only what `opening` says may still be cut from it.
 int64_t SpanFinder::begin_of(const Region& region, const std::string& opening, bool certain) const {
   const int64_t own = std::max(region.begin, region.own_begin < 0 ? region.end : region.own_begin);
-  const std::string_view before = std::string_view(text_).substr(static_cast<size_t>(region.begin), static_cast<size_t>(own - region.begin));
+  const std::string_view before =
+      std::string_view(text_).substr(static_cast<size_t>(region.begin), static_cast<size_t>(own - region.begin));
   if (opening.empty()) return region.begin;
   if (const size_t found = before.find(opening); found != std::string_view::npos) {
     return region.begin + static_cast<int64_t>(found + opening.size());

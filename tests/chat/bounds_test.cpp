@@ -1,6 +1,6 @@
 // Hostile templates and conversations end in one line, soon, and in bounded memory.
 
-#include <chrono>
+#include <ctime>
 
 #include "chat/support_golden.h"
 
@@ -22,7 +22,8 @@ std::string render(const std::string& source) {
 }
 
 TEST(Bounds, EndHostileTemplates) {
-  const std::string doubling = "{% set ns = namespace(x='ab') %}{% for i in range(99) %}{% set ns.x = ns.x ~ ns.x %}{% endfor %}";
+  const std::string doubling =
+      "{% set ns = namespace(x='ab') %}{% for i in range(99) %}{% set ns.x = ns.x ~ ns.x %}{% endfor %}";
   const std::string loop = "{% for i in range(100000) %}";
   const std::pair<std::string, const char*> cases[] = {
       {loop + loop + "x{% endfor %}{% endfor %}", "5 million steps"},
@@ -34,8 +35,10 @@ TEST(Bounds, EndHostileTemplates) {
       {"{% set ns = namespace(x=[0]) %}" + loop + "{% set ns.x = ns.x + ns.x %}{% endfor %}", ""},
       {"{% set ns = namespace(x=[]) %}" + loop + "{% set ns.x = [ns.x] %}{% endfor %}", "nest more than"},
       {"{% set ns = namespace(x={}) %}" + loop + "{% set ns.x = {'a': ns.x, 'b': ns.x} %}{% endfor %}{{ ns.x }}", ""},
-      {"{% set ns = namespace(x=[1]) %}{% for i in range(100) %}{% set ns.x = [ns.x, ns.x] %}{% endfor %}{{ ns.x }}", "5 million steps"},
-      {"{% set ns = namespace(x=[1]) %}{% for i in range(100) %}{% set ns.x = [ns.x, ns.x] %}{% endfor %}{{ ns.x|tojson }}", "5 million steps"},
+      {"{% set ns = namespace(x=[1]) %}{% for i in range(100) %}{% set ns.x = [ns.x, ns.x] %}{% endfor %}{{ ns.x }}",
+       "5 million steps"},
+      {"{% set ns = namespace(x=[1]) %}{% for i in range(100) %}{% set ns.x = [ns.x, ns.x] %}{% endfor %}{{ ns.x|tojson }}",
+       "5 million steps"},
       {"{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}", "calls itself too deeply"},
       {"{% macro f(n) %}{% for i in [1, 2] %}{{ f(n + 1) }}{% endfor %}{% endmacro %}{{ f(0) }}", "calls itself too deeply"},
       {"{% for x in [1] recursive %}{{ loop([1]) }}{% endfor %}", "calls itself too deeply"},
@@ -61,22 +64,26 @@ TEST(Bounds, EndHostileTemplates) {
       {"{{ 'a\xff' }}", "not valid UTF-8"},
       {"{% set ns = namespace() %}{% set ns.me = ns %}{{ ns }}", "holds itself"},
       {"{% set s = 'a' * 30000000 %}{% for i in range(1000) %}{{ s.find('b') }}{% endfor %}", "5 million steps"},
-      {"{% set s = 'a' * 10000000 %}{{ s.find('a' * 5000000 + 'b') }}{{ s.rfind('b' + 'a' * 5000000) }}{{ s.rsplit('b' + s[:999])|length }}{{ raise_exception('end') }}", "end"},
+      {"{% set s = 'a' * 10000000 %}{{ s.find('a' * 5000000 + 'b') }}{{ s.rfind('b' + 'a' * 5000000) }}{{ s.rsplit('b' + "
+       "s[:999])|length }}{{ raise_exception('end') }}",
+       "end"},
   };
   for (const auto& [source, message] : cases) {
-    const auto begin = std::chrono::steady_clock::now();
+    const std::clock_t begin = std::clock();  // of the processor: the machine may be busy
     const std::string said = refusal([&, text = source] { render(text); });
-    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
+    const double seconds = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
     EXPECT_FALSE(said.empty()) << source.substr(0, 100);
     EXPECT_NE(said.find(message), std::string::npos) << source.substr(0, 100) << "\n" << said;
     EXPECT_EQ(said.find('\n'), std::string::npos);
     EXPECT_LT(said.size(), 1200U);
-    EXPECT_LT(seconds.count(), 20.0) << source.substr(0, 100);  // about one; much more under a sanitizer
+    EXPECT_LT(seconds, 20.0) << source.substr(0, 100);  // about one; much more under a sanitizer
   }
 }
 
 TEST(Bounds, LetGoOfWhatHoldsItself) {  // seen by the leak sanitizer
-  EXPECT_EQ(render("{% set a = namespace() %}{% set a.b = namespace(a=a) %}{% macro f() %}{% endmacro %}{% set a.f = f %}ok"), "ok");
+  EXPECT_EQ(
+      render("{% set a = namespace() %}{% set a.b = namespace(a=a) %}{% macro f() %}{% endmacro %}{% set a.f = f %}ok"),
+      "ok");
   const std::string chain =
       "{% set ns = namespace(head=namespace()) %}{% set ns.tail = ns.head %}{% for i in range(50000) %}{% set t = ns.tail %}"
       "{% set t.next = namespace() %}{% set ns.tail = t.next %}{% endfor %}ok";

@@ -10,7 +10,8 @@ using test::refusal;
 TEST(CheckpointTemplate, TakesTheFileBesideBeforeTheField) {
   CheckpointTexts texts;
   EXPECT_FALSE(choose_template(texts, "m", false).has_value());
-  texts.tokenizer_config = R"({"model_max_length": 1000000000000000019884624838656, "a": "\"12345678901234567890", "chat_template": "field"})";
+  texts.tokenizer_config =
+      R"({"model_max_length": 1000000000000000019884624838656, "a": "\"12345678901234567890", "chat_template": "field"})";
   EXPECT_EQ(choose_template(texts, "m", false)->source, "field");
   EXPECT_EQ(choose_template(texts, "m", false)->where, "m/tokenizer_config.json: chat_template");
   texts.template_json = R"({"chat_template": "json"})";

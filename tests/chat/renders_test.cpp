@@ -1,4 +1,5 @@
-// Whole templates against transformers (tests/oracle/chat_renders.py): byte for byte by their sums, or an Error where it raises.
+// Whole templates against transformers (tests/oracle/chat_renders.py): byte for byte by their sums, or an Error where it
+// raises.
 
 #include "chat/support_golden.h"
 
@@ -46,7 +47,8 @@ std::string test_name(const testing::TestParamInfo<Value>& info) {
   return name;
 }
 
-INSTANTIATE_TEST_SUITE_P(Templates, Renders, testing::ValuesIn(items(field(golden_json("renders.json"), "templates"))), test_name);
+INSTANTIATE_TEST_SUITE_P(Templates, Renders, testing::ValuesIn(items(field(golden_json("renders.json"), "templates"))),
+                         test_name);
 
 }  // namespace
 }  // namespace snug::chat

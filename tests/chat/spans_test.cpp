@@ -9,7 +9,8 @@ namespace {
 
 using namespace snug::test;  // NOLINT(google-build-using-namespace): a test
 
-// The spans as the golden file writes them: "[0, 4]", "None" where the template refuses, "lost" where a message does not show.
+// The spans as the golden file writes them: "[0, 4]", "None" where the template refuses, "lost" where a message does not
+// show.
 std::string spans_of(const ChatTemplate& parsed, const Conversation& conversation, const Variables& special) {
   try {
     std::string shown;
@@ -41,7 +42,8 @@ TEST(Spans, AreTheTurnsOfTheAssistantInEveryFamilyOfTemplates) {
     absent += source ? 0 : 1;
     if (!source) continue;
     const ChatTemplate parsed = parse_with_clock(*source, name);
-    const auto row = std::ranges::find_if(items(renders), [&](const Value& entry) { return text_field(entry, "template") == name; });
+    const auto row =
+        std::ranges::find_if(items(renders), [&](const Value& entry) { return text_field(entry, "template") == name; });
     const Variables special = variables_of(field(*row, "special"));
     for (const Value& conversation : items(conversations)) {
       const Value golden = field(field(family, "spans"), text_field(conversation, "name"));
@@ -67,10 +69,13 @@ std::vector<std::string> spoken(const Rendered& rendered) {
   return texts;
 }
 
-const std::string kTurns = "{% for m in messages %}<{{ m.role }}>{{ m.content }}</s>\n{% endfor %}{% if add_generation_prompt %}<assistant>{% endif %}";
+const std::string kTurns =
+    "{% for m in messages %}<{{ m.role }}>{{ m.content }}</s>\n{% endfor %}{% if add_generation_prompt %}<assistant>{% "
+    "endif %}";
 
 TEST(Spans, LeaveOutMessagesThatTakeNoLoss) {
-  const Rendered rendered = render(kTurns, R"([{"role": "user", "content": "q"}, {"role": "assistant", "content": "a", "weight": 0},
+  const Rendered rendered =
+      render(kTurns, R"([{"role": "user", "content": "q"}, {"role": "assistant", "content": "a", "weight": 0},
       {"role": "assistant", "content": "b", "loss": false}, {"role": "assistant", "content": "c", "train": false},
       {"role": "assistant", "content": "d", "weight": 1}])");
   EXPECT_EQ(spoken(rendered), std::vector<std::string>{"d</s>"});
@@ -88,21 +93,28 @@ TEST(Spans, AreFoundTheSameWayInLongConversations) {  // where prefixes are not 
 TEST(Spans, FollowTheMessageThroughStringOperations) {
   const char* source =
       "{% for m in messages %}{% if m.role == 'assistant' %}{% set t = m.content.split('</think>')[-1]|trim|upper %}"
-      "{% if not loop.last %}{{ 'A: ' ~ t.replace('X', 'yy') ~ ' /A\n' }}{% else %}{{ 'A: <think>' + m.content + '\n' }}{% endif %}"
-      "{% else %}{{ m.role[0]|upper }}: {{ m.content }}\n{% endif %}{% endfor %}{% if add_generation_prompt %}A: {% endif %}";
-  const Rendered rendered = render(source, R"([{"role": "user", "content": "q"}, {"role": "assistant", "content": "no</think> xa x "},
+      "{% if not loop.last %}{{ 'A: ' ~ t.replace('X', 'yy') ~ ' /A\n' }}{% else %}{{ 'A: <think>' + m.content + '\n' }}{% "
+      "endif %}"
+      "{% else %}{{ m.role[0]|upper }}: {{ m.content }}\n{% endif %}{% endfor %}{% if add_generation_prompt %}A: {% endif "
+      "%}";
+  const Rendered rendered =
+      render(source, R"([{"role": "user", "content": "q"}, {"role": "assistant", "content": "no</think> xa x "},
       {"role": "user", "content": "A: r"}, {"role": "assistant", "content": "end"}])");
   EXPECT_EQ(spoken(rendered), (std::vector<std::string>{"yyA yy /A", "<think>end\n"}));
 }
 
 TEST(Spans, AreNotGuessedWhereAMessageDoesNotShow) {
-  const char* messages = R"([{"role": "user", "content": "q"}, {"role": "assistant", "content": [{"type": "text", "text": "a"}]}])";
+  const char* messages =
+      R"([{"role": "user", "content": "q"}, {"role": "assistant", "content": [{"type": "text", "text": "a"}]}])";
   const char* source = "{% for m in messages %}<{{ m.role }}>{{ m.content if m.content is string else '' }}</s>{% endfor %}";
-  EXPECT_NE(refusal([&] { render(source, messages); }).find("nothing of message 1 (counted from 0) shows"), std::string::npos);
+  EXPECT_NE(refusal([&] { render(source, messages); }).find("nothing of message 1 (counted from 0) shows"),
+            std::string::npos);
 }
 
 TEST(Spans, AreThoseThatTheTemplateMarks) {
-  const char* source = "{% for m in messages %}[{% if m.role == 'assistant' %}{% generation %}{{ m.content }}!{% endgeneration %}{% else %}{{ m.content }}{% endif %}]{% endfor %}";
+  const char* source =
+      "{% for m in messages %}[{% if m.role == 'assistant' %}{% generation %}{{ m.content }}!{% endgeneration %}{% else "
+      "%}{{ m.content }}{% endif %}]{% endfor %}";
   const Rendered rendered = render(source, R"([{"role": "user", "content": "q"}, {"role": "assistant", "content": "a"},
       {"role": "assistant", "content": "b"}])");
   EXPECT_EQ(rendered.text, "[q][a!][b!]");

@@ -23,8 +23,8 @@ chat::Value field(const chat::Value& object, std::string_view name);
 std::string text_field(const chat::Value& object, std::string_view name);
 const std::vector<chat::Value>& items(const chat::Value& list);
 
-// The source of a template by the name it has in golden files: ours below tests/golden/chat, published ones below shared/data; none
-// if shared/data is absent.
+// The source of a template by the name it has in golden files: ours below tests/golden/chat, published ones below
+// shared/data; none if shared/data is absent.
 std::optional<std::string> template_source(const std::string& name);
 // With the clock that the golden files were made by: 2024-07-26 12:34:56.
 chat::ChatTemplate parse_with_clock(const std::string& source, const std::string& where);

@@ -1,5 +1,5 @@
-// Fuzzes chat templates: the input is a template, a zero byte and a conversation as JSON (without it, a plain one). Nothing but
-// snug::Error may come out, and spans lie within the text.
+// Fuzzes chat templates: the input is a template, a zero byte and a conversation as JSON (without it, a plain one). Nothing
+// but snug::Error may come out, and spans lie within the text.
 
 #include <cstdint>
 #include <cstdlib>
@@ -23,7 +23,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       const auto* found = given.dict()->find(name);
       return found == nullptr ? snug::chat::Value() : *found;
     };
-    const auto rendered = parsed.render({field("messages"), field("tools"), field("extra"), false}, {{"bos_token", "<s>"}, {"eos_token", "</s>"}});
+    const auto rendered = parsed.render({field("messages"), field("tools"), field("extra"), false},
+                                        {{"bos_token", "<s>"}, {"eos_token", "</s>"}});
     int64_t last = 0;
     for (const auto& span : rendered.assistant) {
       if (span.begin < last || span.end <= span.begin || span.end > static_cast<int64_t>(rendered.text.size())) std::abort();
