@@ -74,7 +74,8 @@ ColumnReader::ColumnReader(const InputFile& file, std::string name, const Column
   if (chunk.type != leaf.type) damaged("column " + quote(name_) + " has two types");
   require_supported(chunk.codec);
   const int64_t size = file.size();
-  if (chunk.bytes > size || chunk.first_page > size - chunk.bytes) damaged("column " + quote(name_) + " lies behind its end");
+  if (chunk.bytes > size || chunk.first_page > size - chunk.bytes)
+    damaged("column " + quote(name_) + " lies behind its end");
   end_ = chunk.first_page + chunk.bytes;
   repetitions_.most = leaf.repetition_levels;
   definitions_.most = leaf.defined_at;
@@ -196,8 +197,8 @@ void ColumnReader::open_data_v2(const PageHeader& header) {
 
 void ColumnReader::open_values(const PageHeader& header, Bytes values) {
   if (header.values > values_left_) damaged("it has more values than it declares");
-  decoder_ = make_decoder(header.encoding, values, header.values, type_, type_length_,
-                          has_dictionary_ ? &dictionary_ : nullptr);
+  decoder_ =
+      make_decoder(header.encoding, values, header.values, type_, type_length_, has_dictionary_ ? &dictionary_ : nullptr);
   page_left_ = header.values;
 }
 

@@ -29,9 +29,9 @@ Enum choice(ThriftReader& in, ThriftType type, int64_t most, const char* what) {
 }
 
 void from_converted(SchemaElement& element, int64_t converted) {
-  constexpr std::array<const char*, 22> kNames = {
-      "",     "",        "",        "",        "",        "DECIMAL", "DATE",  "TIME",  "TIME",  "TIMESTAMP", "TIMESTAMP",
-      "",     "",        "",        "",        "",        "",        "",      "",      "",      "BSON",      "INTERVAL"};
+  constexpr std::array<const char*, 22> kNames = {"",     "",          "",          "", "",     "DECIMAL", "DATE", "TIME",
+                                                  "TIME", "TIMESTAMP", "TIMESTAMP", "", "",     "",        "",     "",
+                                                  "",     "",          "",          "", "BSON", "INTERVAL"};
   if (converted == 0 || converted == 4 || converted == 19) element.meaning = Meaning::string;  // UTF8, ENUM, JSON
   if (converted == 1 || converted == 2) element.meaning = Meaning::map;                        // MAP, MAP_KEY_VALUE
   if (converted == 3) element.meaning = Meaning::list;
@@ -45,9 +45,9 @@ void from_converted(SchemaElement& element, int64_t converted) {
 // The union LogicalType: the field that is there says which.
 void read_logical(ThriftReader& in, SchemaElement& element) {
   in.structure([&](int16_t id, ThriftType type) {
-    constexpr std::array<const char*, 19> kNames = {"",     "",     "",          "", "",        "DECIMAL", "DATE",
-                                                    "TIME", "TIMESTAMP", "",     "", "",        "",        "BSON",
-                                                    "UUID", "FLOAT16",   "VARIANT", "GEOMETRY", "GEOGRAPHY"};
+    constexpr std::array<const char*, 19> kNames = {
+        "", "", "", "",     "",     "DECIMAL", "DATE",    "TIME",     "TIMESTAMP", "",
+        "", "", "", "BSON", "UUID", "FLOAT16", "VARIANT", "GEOMETRY", "GEOGRAPHY"};
     if (id == 1 || id == 4 || id == 12) element.meaning = Meaning::string;  // STRING, ENUM, JSON
     if (id == 2) element.meaning = Meaning::map;
     if (id == 3) element.meaning = Meaning::list;

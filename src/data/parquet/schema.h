@@ -15,10 +15,10 @@ struct Node {
   enum class Kind : uint8_t { leaf, object, list, map };
   Kind kind = Kind::leaf;
   std::string name;
-  int defined_at = 0;            // definition level from which on it is not null
-  int filled_at = 0;             // of a list or map: from which on it has an element
-  int repeated_at = 0;           // of a list or map: the repetition level of its second element
-  std::vector<Node> children;    // fields; the element; key and value
+  int defined_at = 0;                  // definition level from which on it is not null
+  int filled_at = 0;                   // of a list or map: from which on it has an element
+  int repeated_at = 0;                 // of a list or map: the repetition level of its second element
+  std::vector<Node> children;          // fields; the element; key and value
   int64_t first_leaf = 0, leaves = 0;  // the leaves below
 
   // Of a leaf.

@@ -179,8 +179,9 @@ class StreamSplitDecoder final : public ValueDecoder {
 
 std::string name_of(Encoding encoding) {
   constexpr std::array<const char*, 10> kNames = {
-      "PLAIN",           "GROUP_VAR_INT", "PLAIN_DICTIONARY", "RLE", "BIT_PACKED", "DELTA_BINARY_PACKED", "DELTA_LENGTH_BYTE_ARRAY",
-      "DELTA_BYTE_ARRAY", "RLE_DICTIONARY", "BYTE_STREAM_SPLIT"};
+      "PLAIN",          "GROUP_VAR_INT",       "PLAIN_DICTIONARY",        "RLE",
+      "BIT_PACKED",     "DELTA_BINARY_PACKED", "DELTA_LENGTH_BYTE_ARRAY", "DELTA_BYTE_ARRAY",
+      "RLE_DICTIONARY", "BYTE_STREAM_SPLIT"};
   const auto i = static_cast<size_t>(encoding);
   return i < kNames.size() ? kNames[i] : "number " + std::to_string(i);
 }
