@@ -175,6 +175,14 @@ void read_data_header(ThriftReader& in, PageHeader& page) {
   });
 }
 
+void read_dictionary_header(ThriftReader& in, PageHeader& page) {
+  in.structure([&](int16_t id, ThriftType type) {
+    if (id == 1) page.values = bounded(in.integer(type), 0, INT32_MAX, "a dictionary's count of values");
+    if (id == 2) page.encoding = choice<Encoding>(in, type, 255, "a page's encoding");
+    return id == 1 || id == 2;
+  });
+}
+
 void read_data_header_v2(ThriftReader& in, PageHeader& page) {
   in.structure([&](int16_t id, ThriftType type) {
     switch (id) {
@@ -202,10 +210,7 @@ PageHeader read_page_header(Bytes bytes) {
     if (id == 4) page.crc = static_cast<uint32_t>(in.integer(type));
     if (id == 5 && details && page.kind == PageKind::data) return read_data_header(in, page), detailed = true;
     if (id == 8 && details && page.kind == PageKind::data_v2) return read_data_header_v2(in, page), detailed = true;
-    if (id == 7 && details && page.kind == PageKind::dictionary) {  // its first two fields are those of a data page
-      read_data_header(in, page);
-      return detailed = true;
-    }
+    if (id == 7 && details && page.kind == PageKind::dictionary) return read_dictionary_header(in, page), detailed = true;
     return id >= 1 && id <= 4;
   });
   if (!detailed && page.kind != PageKind::index) damaged("a page has no header of its kind");
