@@ -8,10 +8,10 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "data/bad_rows.h"
+#include "data/batch_encoder.h"
 #include "data/buckets.h"
 #include "data/dataset_files.h"
 #include "data/documents.h"
-#include "data/example_encoder.h"
 #include "data/permutation.h"
 #include "data/row_source.h"
 #include "data/row_writer.h"
@@ -27,7 +27,7 @@ class Reading {
   Reading(const DatasetRequest& request, const Tokenizer& tokenizer, const ChatRenderer& renderer, TokenWriter& writer,
           DatasetSummary& summary)
       : request_(request),
-        encoder_(request, tokenizer, renderer),
+        encoders_(request, tokenizer, renderer),
         interpreter_(request.columns),
         bad_(request.complain),
         writer_(writer),
@@ -35,6 +35,7 @@ class Reading {
 
   void read_all() {
     for (const fs::path& file : find_data_files(request_.data)) read(file);
+    flush();
     const std::string data = request_.data.string();
     if (!request_.skip_bad_rows) bad_.judge(summary_.source_rows + bad_.count(), data);
     summary_.bad_rows = bad_.count();
@@ -56,15 +57,11 @@ class Reading {
     if (interpreter_.format()) source->select(interpreter_.required(), interpreter_.optional());
     SourceRow row;
     while (source->next(row)) {
-      if (!row.problem.empty()) {
-        bad_.add(Error(row.problem, source->where(), row.mend));
-        continue;
-      }
-      if (!interpreter_.format()) {
+      if (row.problem.empty() && !interpreter_.format()) {
         settle(columns_of(row.fields), source->where());
         source->select(interpreter_.required(), interpreter_.optional());
       }
-      add(std::move(row.fields), *source);
+      add(row, *source);
     }
   }
 
@@ -84,31 +81,50 @@ class Reading {
     }
   }
 
-  void add(JsonValue fields, const RowSource& source) {
+  void add(SourceRow& row, const RowSource& source) {
+    RowBatch::Item& item = batch_.add(source.where());
     try {
-      encoder_.encode(interpreter_.interpret(std::move(fields)), encoded_);
+      if (!row.problem.empty()) throw Error(row.problem, {}, row.mend);
+      item.example = interpreter_.interpret(std::move(row.fields));
     } catch (const Error& error) {
-      const std::string problem = error.where().empty() ? error.problem() : error.where() + ": " + error.problem();
-      bad_.add(Error(problem, source.where(), error.mend()));
-      return;
+      item.problem = error;
     }
+    if (batch_.is_full()) flush();
+  }
+
+  // Encodes the rows that have been gathered and takes them over in their order.
+  void flush() {
+    encoders_.encode(batch_);
+    for (const RowBatch::Item& item : batch_.items()) {
+      if (item.problem) {
+        const Error& error = *item.problem;
+        const std::string problem = error.where().empty() ? error.problem() : error.where() + ": " + error.problem();
+        bad_.add(Error(problem, item.where, error.mend()));
+      } else {
+        take(item.encoded);
+      }
+    }
+    batch_.clear();
+  }
+
+  void take(const EncodedRow& row) {
     ++summary_.source_rows;
-    summary_.longest_document = std::max(summary_.longest_document, encoded_.length);
-    ++summary_.lengths[std::min<size_t>(static_cast<size_t>(std::bit_width(static_cast<uint64_t>(encoded_.length))) - 1,
-                                        summary_.lengths.size() - 1)];
-    summary_.cut += encoded_.cut ? 1 : 0;
-    summary_.truncated += encoded_.truncated ? 1 : 0;
-    summary_.dropped += encoded_.dropped ? 1 : 0;
-    if (!encoded_.dropped) writer_.add(encoded_, documents);
+    summary_.longest_document = std::max(summary_.longest_document, row.length);
+    const auto bucket = static_cast<size_t>(std::bit_width(static_cast<uint64_t>(row.length))) - 1;
+    ++summary_.lengths[std::min(bucket, summary_.lengths.size() - 1)];
+    summary_.cut += row.cut ? 1 : 0;
+    summary_.truncated += row.truncated ? 1 : 0;
+    summary_.dropped += row.dropped ? 1 : 0;
+    if (!row.dropped) writer_.add(row, documents);
   }
 
   const DatasetRequest& request_;
-  ExampleEncoder encoder_;
+  BatchEncoder encoders_;
   RowInterpreter interpreter_;
   BadRows bad_;
   TokenWriter& writer_;
   DatasetSummary& summary_;
-  EncodedRow encoded_;
+  RowBatch batch_;
 };
 
 void make_directory(const fs::path& directory) {

@@ -1,7 +1,8 @@
 #pragma once
 // A dataset made ready for training: rows of a file become token ids, documents and rows of seq_len, written to a directory
-// that `Loader` reads. Memory: at most 40 bytes a document (8 while reading, usually about 20 while packing), one row and
-// what reading a Parquet page takes; meant for a child process, so that the trainer itself holds none of it.
+// that `Loader` reads. Memory: at most 40 bytes a document (8 while reading, usually about 20 while packing), 256 rows or 4
+// MiB of them, and what reading a Parquet page takes; meant for a child process, so that the trainer itself holds none of
+// it.
 
 #include <array>
 #include <cstdint>
@@ -42,6 +43,7 @@ struct DatasetRequest {
   bool skip_bad_rows = false;       // leave bad rows out instead of refusing the file
   int64_t most_buckets = 1;         // without packing: rows are padded to at most so many lengths (up to kMostBuckets)
   HeldOut held_out;
+  int threads = 1;  // that tokenize; what is written does not depend on it
   // Told of the first 20 bad rows, a line each. May be empty.
   std::function<void(const std::string& line)> complain;
 };

@@ -5,7 +5,6 @@
 
 #include "base/error.h"
 #include "data/dataset_files.h"
-#include "data/token_spans.h"
 
 namespace snug {
 namespace {
@@ -42,7 +41,7 @@ void ExampleEncoder::end_with_eos(int64_t begin) {
 }
 
 void ExampleEncoder::text(const Example& example, EncodedRow& row) {
-  tokenizer_.encode_into(*example.text, true, ids_);
+  tokenizer_.encode(*example.text, true, ids_);
   end_with_eos(0);
   check_vocabulary();
   row.length = static_cast<int64_t>(ids_.size());
@@ -53,9 +52,9 @@ void ExampleEncoder::text(const Example& example, EncodedRow& row) {
 }
 
 void ExampleEncoder::pair(const Example& example, EncodedRow& row) {
-  tokenizer_.encode_into(example.prompt, true, ids_);
+  tokenizer_.encode(example.prompt, true, ids_);
   const auto prompt_tokens = static_cast<int64_t>(ids_.size());
-  tokenizer_.encode_into(example.completion, false, ids_);
+  tokenizer_.encode(example.completion, false, ids_);
   end_with_eos(prompt_tokens);
   check_vocabulary();
   row.length = static_cast<int64_t>(ids_.size());
@@ -70,7 +69,8 @@ void ExampleEncoder::chat(const Chat& chat, EncodedRow& row) {
     throw Error("the row is a conversation and the model has no chat template", {},
                 "name one: chat_template: chatml, or a file");
   const RenderedChat rendered = renderer_(chat);
-  encode_with_spans(tokenizer_, rendered.text, ids_, spans_);
+  spans_.clear();
+  tokenizer_.encode_with_spans(rendered.text, false, ids_, spans_);
   check_vocabulary();
   row.length = static_cast<int64_t>(ids_.size());
   mark_learned(chat, rendered);

@@ -1,12 +1,12 @@
 #pragma once
 // Tokens of one row: what its text, pair or conversation becomes, where it is cut, and which tokens are labels. The rules
-// are those of dataset.h. Knows nothing of files.
+// are those of dataset.h. One for each thread. Knows nothing of files.
 
 #include <cstdint>
 #include <vector>
 
 #include "data/dataset.h"
-#include "data/token_spans.h"
+#include "tokenizer/encoder.h"
 
 namespace snug {
 
@@ -37,11 +37,11 @@ class ExampleEncoder {
   void take_front(EncodedRow& row, const IsLabel& is_label) const;
 
   const DatasetRequest& request_;
-  const Tokenizer& tokenizer_;
+  Encoder tokenizer_;
   const ChatRenderer& renderer_;
   int32_t eos_;
   std::vector<int32_t> ids_;
-  std::vector<TokenSpan> spans_;  // of ids_, in a conversation
+  std::vector<TextSpan> spans_;  // of ids_, in a conversation
   std::vector<bool> learned_;
 };
 
