@@ -18,14 +18,19 @@ class JsonValue {
   using List = std::vector<JsonValue>;
   using Object = std::vector<JsonMember>;
 
-  JsonValue() = default;  // null
-  explicit JsonValue(bool value) : value_(value) {}
-  explicit JsonValue(int64_t value) : value_(value) {}
-  explicit JsonValue(double value) : value_(value) {}
-  explicit JsonValue(std::string value) : value_(std::move(value)) {}
-  explicit JsonValue(std::string_view value) : value_(std::string(value)) {}
-  explicit JsonValue(List value) : value_(std::move(value)) {}
+  JsonValue();  // null
+  explicit JsonValue(bool value);
+  explicit JsonValue(int64_t value);
+  explicit JsonValue(double value);
+  explicit JsonValue(std::string value);
+  explicit JsonValue(std::string_view value);
+  explicit JsonValue(List value);
   explicit JsonValue(Object value);
+  JsonValue(const JsonValue& other);
+  JsonValue(JsonValue&& other) noexcept;
+  JsonValue& operator=(const JsonValue& other);
+  JsonValue& operator=(JsonValue&& other) noexcept;
+  ~JsonValue();
 
   bool is_null() const { return std::holds_alternative<std::monostate>(value_); }
 
@@ -54,7 +59,20 @@ struct JsonMember {
   JsonValue value;
 };
 
+// A value can be made and destroyed only where a member is known whole.
+inline JsonValue::JsonValue() = default;
+inline JsonValue::JsonValue(bool value) : value_(value) {}
+inline JsonValue::JsonValue(int64_t value) : value_(value) {}
+inline JsonValue::JsonValue(double value) : value_(value) {}
+inline JsonValue::JsonValue(std::string value) : value_(std::move(value)) {}
+inline JsonValue::JsonValue(std::string_view value) : value_(std::string(value)) {}
+inline JsonValue::JsonValue(List value) : value_(std::move(value)) {}
 inline JsonValue::JsonValue(Object value) : value_(std::move(value)) {}
+inline JsonValue::JsonValue(const JsonValue& other) = default;
+inline JsonValue::JsonValue(JsonValue&& other) noexcept = default;
+inline JsonValue& JsonValue::operator=(const JsonValue& other) = default;
+inline JsonValue& JsonValue::operator=(JsonValue&& other) noexcept = default;
+inline JsonValue::~JsonValue() = default;
 
 inline const JsonValue* JsonValue::find(std::string_view name) const {
   const Object* members = object();

@@ -64,7 +64,6 @@ ColumnReader::ColumnReader(const InputFile& file, std::string name, const Column
       type_(leaf.type),
       type_length_(leaf.type_length),
       most_page_bytes_(most_page_bytes),
-      value_level_(leaf.defined_at),
       offset_(chunk.first_page),
       end_(0),
       values_left_(chunk.values) {

@@ -55,7 +55,6 @@ class ColumnReader {
   ColumnChunk chunk_;
   Physical type_;
   int64_t type_length_, most_page_bytes_;
-  int value_level_;
   int64_t offset_, end_;                 // of the next page, of all pages
   int64_t values_left_, page_left_ = 0;  // entries of the chunk and of the page that have not been read
   std::vector<std::byte> header_, compressed_, page_, dictionary_page_;
