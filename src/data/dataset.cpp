@@ -15,6 +15,7 @@
 #include "data/permutation.h"
 #include "data/row_source.h"
 #include "data/row_writer.h"
+#include "data/template_renderer.h"
 
 namespace snug {
 namespace {
@@ -27,7 +28,9 @@ class Reading {
   Reading(const DatasetRequest& request, const Tokenizer& tokenizer, const ChatRenderer& renderer, TokenWriter& writer,
           DatasetSummary& summary)
       : request_(request),
-        encoders_(request, tokenizer, renderer),
+        tokenizer_(tokenizer),
+        renderer_(renderer),
+        encoders_(request, tokenizer, renderer_),
         interpreter_(request.columns),
         bad_(request.complain),
         writer_(writer),
@@ -89,6 +92,8 @@ class Reading {
     } catch (const Error& error) {
       item.problem = error;
     }
+    // A template that is missing or not understood is no fault of the row.
+    if (!item.problem && item.example.chat && !renderer_) renderer_ = make_template_renderer(request_, tokenizer_);
     if (batch_.is_full()) flush();
   }
 
@@ -119,6 +124,8 @@ class Reading {
   }
 
   const DatasetRequest& request_;
+  const Tokenizer& tokenizer_;
+  ChatRenderer renderer_;  // made for the first conversation
   BatchEncoder encoders_;
   RowInterpreter interpreter_;
   BadRows bad_;

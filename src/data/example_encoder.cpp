@@ -16,6 +16,18 @@ int32_t eos_of(const DatasetRequest& request, const Tokenizer& tokenizer) {
   return *eos;
 }
 
+// Where the template does not tell of which message a span is, all of the assistant's must be learned.
+bool is_learned(const Chat& chat, int64_t message) {
+  if (message >= 0) return message < static_cast<int64_t>(chat.learned.size()) && chat.learned[static_cast<size_t>(message)];
+  for (size_t i = 0; i < chat.learned.size(); ++i) {
+    const JsonValue* role = (*chat.messages.list())[i].find("role");
+    if (chat.learned[i] || role == nullptr || role->string() == nullptr || *role->string() != "assistant") continue;
+    throw Error("some messages are not to be learned, and the chat template does not tell which is which", {},
+                "use another chat template, or leave those messages out");
+  }
+  return true;
+}
+
 }  // namespace
 
 ExampleEncoder::ExampleEncoder(const DatasetRequest& request, const Tokenizer& tokenizer, const ChatRenderer& renderer)
@@ -65,9 +77,6 @@ void ExampleEncoder::pair(const Example& example, EncodedRow& row) {
 }
 
 void ExampleEncoder::chat(const Chat& chat, EncodedRow& row) {
-  if (!renderer_)
-    throw Error("the row is a conversation and the model has no chat template", {},
-                "name one: chat_template: chatml, or a file");
   const RenderedChat rendered = renderer_(chat);
   spans_.clear();
   tokenizer_.encode_with_spans(rendered.text, false, ids_, spans_);
@@ -91,8 +100,7 @@ void ExampleEncoder::mark_learned(const Chat& chat, const RenderedChat& rendered
   learned_.assign(ids_.size(), !request_.assistant_only_loss);
   size_t from = 0;
   for (const RenderedChat::Span& span : rendered.assistant) {
-    const auto message = static_cast<size_t>(span.message);
-    if (span.begin >= span.end || message >= chat.learned.size() || !chat.learned[message]) continue;
+    if (span.begin >= span.end || !is_learned(chat, span.message)) continue;
     while (from < spans_.size() && spans_[from].end <= span.begin) ++from;
     for (size_t i = from; i < spans_.size() && spans_[i].begin < span.end; ++i)
       learned_[i] = learned_[i] || spans_[i].begin < spans_[i].end;
