@@ -28,7 +28,7 @@ std::string counted(int64_t number, const char* one, const char* many) {
 }
 
 std::string sequences(const DatasetSummary& s) {
-  if (s.buckets <= 1) return fmt::format("{} of {}", counted(s.rows, "sequence", "sequences"), grouped(s.seq_len));
+  if (s.buckets <= 1) return fmt::format("{} of {}", counted(s.rows, "sequence", "sequences"), grouped(s.bucket_length[0]));
   std::string text = counted(s.rows, "sequence", "sequences") + " padded to";
   for (size_t i = 0; i < static_cast<size_t>(s.buckets); ++i)
     text += fmt::format("{} {} ({})", i == 0 ? "" : ",", grouped(s.bucket_length[i]), grouped(s.bucket_rows[i]));

@@ -9,7 +9,7 @@
 namespace snug {
 namespace {
 
-constexpr size_t kChunk = size_t{256} << 10;
+constexpr size_t kChunk = size_t{64} << 10;
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
 bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; }
@@ -17,7 +17,7 @@ bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; 
 }  // namespace
 
 PieceReader::PieceReader(std::unique_ptr<ByteStream> stream, std::string file)
-    : file_(std::move(file)), stream_(std::move(stream)), buffer_(2 * kChunk) {
+    : file_(std::move(file)), stream_(std::move(stream)) {
   if (stream_->peek(kByteOrderMark.size()) == kByteOrderMark) {
     fill();
     drop(kByteOrderMark.size());

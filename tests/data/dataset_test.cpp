@@ -316,6 +316,22 @@ TEST(Dataset, LearnsWhatTheAssistantSays) {
   expect_mentions(refusal([&] { prepare_dataset(request, test::byte_tokenizer()); }), {"no chat template", "chatml"});
 }
 
+TEST(Dataset, ReadsGsm8kAsItIsPublished) {
+  const std::filesystem::path file = test::shared_tokenizers().parent_path() / "gsm8k" / "train.jsonl";
+  if (!std::filesystem::exists(file)) GTEST_SKIP() << file << " is not there";
+  const test::TemporaryDirectory directory;
+  DatasetRequest request = wanting(2048, false);
+  request.data = file;
+  request.directory = directory.file("out");
+  request.eos_id = 1;
+  request.most_buckets = 4;
+  const DatasetSummary summary = prepare_dataset(request, test::byte_tokenizer());
+  EXPECT_EQ(summary.source_rows, 7473);
+  EXPECT_EQ(summary.buckets, 4);
+  EXPECT_EQ(summary.truncated + summary.dropped, 0);
+  expect_mentions(describe(summary), {"7,473 rows, question/answer, ", " M tokens", "sequences padded to "});
+}
+
 TEST(Dataset, RemembersHowLongRowsWere) {
   const Prepared p("{\"text\":\"abcdefgh\"}\n{\"text\":\"a\"}\n{\"text\":\"ab\"}\n", wanting(4));  // 9, 2 and 3 tokens
   EXPECT_EQ(p.summary.lengths[1], 2);
