@@ -127,6 +127,7 @@ Value get_slice(const Value& object, const Value& begin, const Value& end, const
     picked.push_back(all->items[static_cast<size_t>(at)]);
     if (__builtin_add_overflow(at, stride, &at)) break;
   }
+  if (object.is(Flavor::range)) return Value::list(std::move(picked));
   if (!object.is_string()) return Value::sequence(object.is(Flavor::tuple) ? Flavor::tuple : Flavor::list, std::move(picked));
   TextBuilder builder;
   for (const Value& character : picked) builder.add(*character.text());

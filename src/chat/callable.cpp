@@ -37,7 +37,7 @@ int64_t Bound::integer(size_t i, int64_t otherwise) const {
   return *number;
 }
 
-const TextRef& Bound::text(size_t i) const {
+const TextRef& Bound::text(size_t i) const& {
   if (values_[i]->is_undefined()) refuse_undefined(*values_[i]);
   if (!values_[i]->is_string()) throw Error(fmt::format("an argument must be str, not {}", type_name(*values_[i])));
   return values_[i]->text();

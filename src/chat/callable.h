@@ -26,12 +26,14 @@ class Bound {
   bool has(size_t i) const { return values_[i].has_value(); }
   // True if the argument is there and not none.
   bool given(size_t i) const { return has(i) && !values_[i]->is(Kind::none); }
-  const Value& at(size_t i) const { return *values_[i]; }
+  const Value& at(size_t i) const& { return *values_[i]; }
+  const Value& at(size_t i) && = delete;
   Value value(size_t i, Value otherwise) const { return has(i) ? *values_[i] : std::move(otherwise); }
   bool flag(size_t i, bool otherwise) const { return has(i) ? truth(*values_[i]) : otherwise; }
   // Throw Error for another type.
   int64_t integer(size_t i, int64_t otherwise) const;
-  const TextRef& text(size_t i) const;
+  const TextRef& text(size_t i) const&;
+  const TextRef& text(size_t i) && = delete;
 
  private:
   std::vector<std::optional<Value>> values_;

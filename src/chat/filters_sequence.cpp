@@ -38,7 +38,6 @@ Value first(Interpreter&, const Value& input, CallArguments& arguments) {
 Value last(Interpreter&, const Value& input, CallArguments& arguments) {
   static_cast<void>(match_arguments(arguments, "last", ""));
   if (input.is(Flavor::generator)) throw Error("'generator' object is not reversible");
-  if (input.is_undefined()) refuse_undefined(input);
   const SequenceRef items = iterate(input);
   return items->items.empty() ? Value::undefined("there is no last item, the sequence was empty") : items->items.back();
 }

@@ -28,12 +28,7 @@ Value range(Interpreter&, CallArguments& arguments) {
   }
   spend(static_cast<int64_t>(numbers.size()));
   charge.release();
-  auto sequence = std::make_shared<Sequence>();
-  sequence->charge.add(static_cast<int64_t>(numbers.capacity() * sizeof(Value)));
-  sequence->flavor = Flavor::range;
-  sequence->items = std::move(numbers);
-  sequence->printed = step == 1 ? fmt::format("range({}, {})", start, stop) : fmt::format("range({}, {}, {})", start, stop, step);
-  return Value::sequence(SequenceRef(std::move(sequence)));
+  return Value::range(std::move(numbers), start, stop, step);
 }
 
 // dict(mapping or pairs, names=values)
@@ -137,7 +132,8 @@ Value raise_exception(Interpreter&, CallArguments& arguments) {
 
 // datetime.now().strftime(format), as Python hands it to the C library.
 Value strftime_now(Interpreter& interpreter, CallArguments& arguments) {
-  const TextRef& format = match_arguments(arguments, "strftime_now", "format").text(0);
+  const Bound bound = match_arguments(arguments, "strftime_now", "format");
+  const TextRef& format = bound.text(0);
   if (format->size() > 1000) throw Error("the format of a date is longer than 1000 bytes");
   std::string prepared;
   for (size_t i = 0; i < format->view().size(); ++i) {

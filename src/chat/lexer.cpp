@@ -130,6 +130,7 @@ class Lexer {
       const bool signed_close = at > inside && (source_[at - 1] == '-' || source_[at - 1] == '+');
       return close_at(closed(signed_close ? at - 1 : at, "#}", true));
     }
+    if (inside == source_.size()) return close_at(inside);  // as Jinja has it
     refuse("a comment is not closed");
   }
 

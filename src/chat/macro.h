@@ -19,7 +19,7 @@ class Macro final : public Callable, public Holder {
     if (name != "arguments") return std::nullopt;
     std::vector<Value> names;
     for (const Parameter& parameter : syntax_.parameters) names.push_back(Value::text(parameter.name));
-    return Value::list(std::move(names));
+    return Value::tuple(std::move(names));
   }
   Value call(Interpreter& interpreter, CallArguments& arguments) override {
     return interpreter.call_macro(syntax_, closure_, arguments);

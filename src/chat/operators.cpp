@@ -62,7 +62,9 @@ Value integer_result(Operator op, int64_t a, int64_t b) {
       if (b < 0) return real_result(op, static_cast<double>(a), static_cast<double>(b));
       result = integer_power(a, b);
       break;
-    case Operator::divide: return real_result(op, static_cast<double>(a), static_cast<double>(b));
+    case Operator::divide:
+      if (b == 0) throw Error("division by zero");
+      return Value::real(static_cast<double>(static_cast<long double>(a) / static_cast<long double>(b)));
     default:
       if (b == 0) throw Error("division by zero");
       result = op == Operator::modulo ? floor_modulo(a, b) : floor_divide(a, b);

@@ -99,7 +99,10 @@ class Parser {
     if (tag.text == "with") return with();
     if (tag.text == "print") return print();
     if (tag.text == "block") return block();
-    if (tag.text == "generation") return simple_block(Type::generation, "endgeneration");
+    if (tag.text == "generation") {
+      syntax_.has_generation = true;
+      return simple_block(Type::generation, "endgeneration");
+    }
     if (tag.text == "break" || tag.text == "continue") {
       Statement result = make(tag.text == "break" ? Type::stop : Type::next_item);
       if (loops_ == 0) tokens_.refuse(fmt::format("'{}' stands outside of a loop", tag.text));
@@ -180,6 +183,7 @@ class Parser {
       } else if (!macro.parameters.empty() && macro.parameters.back().otherwise) {
         tokens_.refuse("a parameter without default follows one with a default");
       }
+      if (parameter.name == "caller" && !parameter.otherwise) tokens_.refuse("the parameter 'caller' needs a default");
       macro.parameters.push_back(std::move(parameter));
     }
     tokens_.expect_op(")");

@@ -118,6 +118,7 @@ struct Syntax {
   std::string where;
   Body body;
   std::vector<std::string> symbols;  // names of variables, by number
+  bool has_generation = false;       // it says itself what the assistant generates
 };
 
 }  // namespace snug::chat

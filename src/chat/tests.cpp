@@ -46,7 +46,7 @@ bool is_sequence(const Value& value) {
   if (value.is(Kind::sequence)) {
     return value.is(Flavor::list) || value.is(Flavor::tuple) || value.is(Flavor::range);
   }
-  return value.is_string() || value.is(Kind::dict);
+  return value.is_string() || value.is(Kind::dict) || value.is_undefined();
 }
 bool is_callable(const Value& value) {
   return value.is_undefined() || (value.is(Kind::object) && dynamic_cast<Callable*>(value.object().get()) != nullptr);

@@ -43,6 +43,15 @@ Value Value::sequence(Flavor flavor, std::vector<Value> items) {
   return Value(Store(SequenceRef(std::move(sequence))));
 }
 
+Value Value::range(std::vector<Value> numbers, int64_t start, int64_t stop, int64_t step) {
+  auto sequence = std::make_shared<Sequence>();
+  sequence->charge.add(kContainerBytes + static_cast<int64_t>(numbers.capacity() * sizeof(Value)));
+  sequence->flavor = Flavor::range;
+  sequence->items = std::move(numbers);
+  sequence->printed = step == 1 ? fmt::format("range({}, {})", start, stop) : fmt::format("range({}, {}, {})", start, stop, step);
+  return Value(Store(SequenceRef(std::move(sequence))));
+}
+
 Value Value::dict(Dict entries) { return Value(Store(DictRef(std::make_shared<Dict>(std::move(entries))))); }
 
 bool Value::is(Flavor flavor) const { return is(Kind::sequence) && sequence()->flavor == flavor; }

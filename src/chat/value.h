@@ -62,6 +62,8 @@ class Value {
   static Value tuple(std::vector<Value> items) { return sequence(Flavor::tuple, std::move(items)); }
   static Value sequence(Flavor flavor, std::vector<Value> items);
   static Value sequence(SequenceRef sequence) { return Value(Store(std::move(sequence))); }
+  // What range() gives: `numbers` start at `start` and would go on until `stop`.
+  static Value range(std::vector<Value> numbers, int64_t start, int64_t stop, int64_t step);
   static Value dict(Dict entries);
   static Value dict(DictRef entries) { return Value(Store(std::move(entries))); }
   static Value object(ObjectRef object) { return Value(Store(std::move(object))); }
