@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/hash.h"
+
 namespace snug {
 
 struct Merge {
@@ -20,10 +22,11 @@ class MergeTable {
   // Adds the next merge: its rank is the number of merges before it. A pair given twice takes the later rank.
   void add(int32_t left, int32_t right, int32_t result);
 
-  // The merge of this pair, or null.
+  // The merge of this pair, or null. Most pairs are none, and nearly all of those a small filter knows.
   const Merge* find(int32_t left, int32_t right) const {
-    if (slots_.empty()) return nullptr;
-    const Merge& merge = slots_[slot_of(left, right)];
+    const uint64_t hash = hash_of(left, right);
+    if (slots_.empty() || (filter_[hash >> 38 & (filter_.size() - 1)] >> (hash >> 32 & 63U) & 1U) == 0) return nullptr;
+    const Merge& merge = slots_[slot_of(left, right, hash)];
     return merge.left < 0 ? nullptr : &merge;
   }
 
@@ -34,13 +37,25 @@ class MergeTable {
     }
   }
 
-  int64_t bytes() const { return static_cast<int64_t>(slots_.capacity() * sizeof(Merge)); }
+  int64_t bytes() const {
+    return static_cast<int64_t>(slots_.capacity() * sizeof(Merge) + filter_.capacity() * sizeof(uint64_t));
+  }
 
  private:
-  size_t slot_of(int32_t left, int32_t right) const;
+  static uint64_t hash_of(int32_t left, int32_t right) {
+    return hash_word(static_cast<uint64_t>(left) << 32 | static_cast<uint32_t>(right), 0);
+  }
+  size_t slot_of(int32_t left, int32_t right, uint64_t hash) const {
+    const size_t mask = slots_.size() - 1;
+    size_t slot = hash & mask;
+    while (slots_[slot].left >= 0 && (slots_[slot].left != left || slots_[slot].right != right)) slot = (slot + 1) & mask;
+    return slot;
+  }
+  void insert(const Merge& merge);
   void grow(size_t slots);
 
-  std::vector<Merge> slots_;  // open addressing, at most three quarters full; left -1 is empty
+  std::vector<Merge> slots_;      // open addressing, at most three quarters full; left -1 is empty
+  std::vector<uint64_t> filter_;  // eight bits a slot, of which each pair sets one
   size_t pairs_ = 0;
   int32_t next_rank_ = 0;
 };

@@ -152,9 +152,11 @@ class Translator {
     }
   }
 
-  static std::string word_members() {
+  std::string word_members() const {
     std::string members = "\\p{L}\\p{M}\\p{Nd}\\p{Nl}\\p{Pc}";
     for (const char* name : {"l", "m", "nd", "nl", "pc"}) members += younger(name);
+    // Oniguruma's quirk: alone, but not in a set, \w also takes the numbers of Latin-1.
+    if (!in_class_) members += "\\x{b2}\\x{b3}\\x{b9}\\x{bc}-\\x{be}";
     return members.append(kAlphabeticSigns);
   }
 
