@@ -39,7 +39,7 @@ std::string_view role_of_speaker(std::string_view speaker) {
 // {name, arguments} as the call of a function that chat templates take.
 JsonValue tool_call(JsonValue function) {
   if (function.find("name") == nullptr || function.find("arguments") == nullptr)
-    refuse("a function call lacks \"name\" or \"arguments\"", "give {\"name\": …, \"arguments\": {…}}");
+    refuse(R"(a function call lacks "name" or "arguments")", R"(give {"name": …, "arguments": {…}})");
   return JsonValue(JsonValue::Object{{"type", JsonValue(std::string_view("function"))}, {"function", std::move(function)}});
 }
 
@@ -78,7 +78,7 @@ std::optional<bool> take_learned(JsonValue::Object& message, const std::string& 
 void translate(JsonValue::Object& message, const std::string& name, JsonRowParser& parser) {
   JsonValue* from = find(message, "from");
   if (from == nullptr || find(message, "role") != nullptr) return;
-  if (from->string() == nullptr) refuse(name + " has a \"from\" that is not a string", "name the speaker");
+  if (from->string() == nullptr) refuse(name + R"( has a "from" that is not a string)", "name the speaker");
   const std::string speaker = *from->string();
   const std::string_view role = role_of_speaker(speaker);
   if (role.empty())
@@ -88,7 +88,7 @@ void translate(JsonValue::Object& message, const std::string& name, JsonRowParse
   JsonValue* value = find(message, "value");
   if (value == nullptr) return;
   if (speaker == "function_call") {
-    if (value->string() == nullptr) refuse(name + " has a \"value\" that is not a string", "give the call as JSON");
+    if (value->string() == nullptr) refuse(name + R"( has a "value" that is not a string)", "give the call as JSON");
     const JsonValue calls = tool_calls(*value->string(), parser);
     *value = JsonValue();
     message.push_back({"tool_calls", calls});
@@ -100,17 +100,17 @@ void check(const JsonValue::Object& message, const std::string& name) {
   const auto at = [&](std::string_view key) { return std::ranges::find(message, key, &JsonMember::name); };
   const auto role = at("role");
   if (role == message.end())
-    refuse(name + " has no \"role\"", "give \"role\" and \"content\" (or ShareGPT's \"from\" and \"value\")");
+    refuse(name + R"( has no "role")", R"(give "role" and "content" (or ShareGPT's "from" and "value"))");
   if (role->value.string() == nullptr)
-    refuse(name + " has a \"role\" that is not a string", "give user, assistant, system or tool");
+    refuse(name + R"( has a "role" that is not a string)", "give user, assistant, system or tool");
   const auto content = at("content");
   const bool calls = at("tool_calls") != message.end() && !at("tool_calls")->value.is_null();
   const bool there = content != message.end() && !content->value.is_null();
   // Other fields may stand for the content (a template's "thinking"), but a message of a role alone is a mistake.
   if (!there && !calls && message.size() <= (content == message.end() ? 1U : 2U))
-    refuse(name + " has no \"content\"", "fill it or remove the message");
+    refuse(name + R"( has no "content")", "fill it or remove the message");
   if (there && content->value.string() == nullptr && content->value.list() == nullptr)
-    refuse(name + " has a \"content\" that is " + std::string(content->value.type_name()), "give a string");
+    refuse(name + R"( has a "content" that is )" + std::string(content->value.type_name()), "give a string");
 }
 
 }  // namespace
@@ -140,7 +140,7 @@ JsonValue read_tools(JsonValue value, JsonRowParser& parser) {
   }
   if (value.is_null()) return {};
   if (value.list() == nullptr)
-    refuse("\"tools\" is " + std::string(value.type_name()) + ", not a list", "give a list of tools");
+    refuse(R"("tools" is )" + std::string(value.type_name()) + ", not a list", "give a list of tools");
   return value.list()->empty() ? JsonValue() : value;
 }
 

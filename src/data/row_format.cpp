@@ -211,7 +211,7 @@ struct RowInterpreter::State {
     const std::string asked = text_of(fields, "instruction", false);
     const JsonValue input = optional_of(fields, "input");
     if (!input.is_null() && input.string() == nullptr)
-      refuse("\"input\" is " + std::string(input.type_name()) + ", not a string", "give a string");
+      refuse(R"("input" is )" + std::string(input.type_name()) + ", not a string", "give a string");
     Example example;
     example.prompt = alpaca_prompt(asked, input.is_null() ? std::string_view() : *input.string());
     example.completion = text_of(fields, "output", false);

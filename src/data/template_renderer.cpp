@@ -54,7 +54,7 @@ std::optional<TemplateSource> from_config(const fs::path& file) {
       return TemplateSource{std::string(source), where};
     }
   }
-  throw Error("none of the templates is named \"default\"", where, kNone);
+  throw Error(R"(none of the templates is named "default")", where, kNone);
 }
 
 chat::Value value_of(const JsonValue& value) {

@@ -14,7 +14,7 @@ namespace snug::parquet {
 
 [[noreturn]] inline void unsupported(const std::string& what) {
   throw Error(what + " is not supported", {},
-              "write the file anew: import pandas; pandas.read_parquet(FILE).to_json(\"rows.jsonl\", orient=\"records\", "
+              R"(write the file anew: import pandas; pandas.read_parquet(FILE).to_json("rows.jsonl", orient="records", )"
               "lines=True)");
 }
 
