@@ -75,10 +75,17 @@ Value integer_result(Operator op, int64_t a, int64_t b) {
 
 Value repeat(const Value& value, int64_t times) {
   if (value.is_string()) {
+    const Text& text = *value.text();
+    if (text.size() > 0 && times > Meter::kMostBytes / text.size()) throw Error("the template makes more than 64 MiB of text");
     TextBuilder builder;
-    if (value.text()->size() > 0 && times > Meter::kMostBytes) throw Error("the template makes more than 64 MiB of text");
-    for (int64_t i = 0; i < times && value.text()->size() > 0; ++i) builder.add(*value.text());
-    return Value::text(builder.take(value.text()->markup()));
+    if (text.runs().empty()) {
+      std::string bytes;
+      for (int64_t i = 0; i < times && text.size() > 0; ++i) bytes += text.view();
+      builder.add(bytes);
+    } else {
+      for (int64_t i = 0; i < times; ++i) builder.add(text);
+    }
+    return Value::text(builder.take(text.markup()));
   }
   const auto& items = value.sequence()->items;
   std::vector<Value> repeated;

@@ -177,7 +177,7 @@ const std::string& SpanFinder::header() {
     if (std::ranges::find(syntax_.symbols, "add_generation_prompt") != syntax_.symbols.end()) {
       const std::string without = run({message("user", 0)}, false, false)->bytes();
       const std::string with = run({message("user", 0)}, true, false)->bytes();
-      if (with.starts_with(without)) header_ = with.substr(without.size());
+      header_ = with.substr(common_opening(with, without));  // without prompt some templates close the text instead
     } else {
       header_ = text_before_answer(*run({message("user", 0), message("assistant", 1)}, false, true));
     }
