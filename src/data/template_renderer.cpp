@@ -1,7 +1,5 @@
 #include "data/template_renderer.h"
 
-#include <simdjson.h>
-
 #include <array>
 #include <memory>
 
@@ -13,7 +11,6 @@ namespace snug {
 namespace {
 
 namespace fs = std::filesystem;
-namespace dom = simdjson::dom;
 
 constexpr int64_t kMostBytes = int64_t{16} << 20;
 constexpr const char* kNone = "name one: chat_template: chatml, or a file";
@@ -31,30 +28,9 @@ constexpr const char* kChatMl =
     "{%- endfor -%}\n"
     "{%- if add_generation_prompt -%}{{- '<|im_start|>assistant\\n' -}}{%- endif -%}\n";
 
-TemplateSource from_file(const fs::path& file) { return {read_text(file, kMostBytes, 0, kNone), file.string()}; }
-
-// `chat_template` of tokenizer_config.json: a string, or a list of {name, template} of which one is "default".
-std::optional<TemplateSource> from_config(const fs::path& file) {
+std::optional<std::string> text_of(const fs::path& file) {
   if (!file_exists(file)) return std::nullopt;
-  const std::string text = read_text(file, kMostBytes, simdjson::SIMDJSON_PADDING, kNone);
-  dom::parser parser;
-  dom::element root;
-  if (parser.parse(text).get(root) != simdjson::SUCCESS) throw Error("is not valid JSON", file.string(), "fetch it anew");
-  const std::string where = file.string() + ": chat_template";
-  dom::element found;
-  if (root["chat_template"].get(found) != simdjson::SUCCESS || found.is_null()) return std::nullopt;
-  std::string_view source;
-  if (found.get(source) == simdjson::SUCCESS) return TemplateSource{std::string(source), where};
-  dom::array named;
-  if (found.get(named) != simdjson::SUCCESS) throw Error("should be a string", where, kNone);
-  for (const dom::element entry : named) {
-    std::string_view name;
-    if (entry["name"].get(name) == simdjson::SUCCESS && name == "default" &&
-        entry["template"].get(source) == simdjson::SUCCESS) {
-      return TemplateSource{std::string(source), where};
-    }
-  }
-  throw Error(R"(none of the templates is named "default")", where, kNone);
+  return read_text(file, kMostBytes, 0, kNone);
 }
 
 chat::Value value_of(const JsonValue& value) {
@@ -84,33 +60,39 @@ chat::Variables special_tokens_of(const Tokenizer& tokenizer) {
   return variables;
 }
 
+chat::ChatTemplate parse(chat::TemplateSource source) {
+  return chat::ChatTemplate::parse(std::move(source.source), std::move(source.where));
+}
+
 }  // namespace
 
-TemplateSource find_chat_template(const DatasetRequest& request) {
+chat::TemplateSource find_chat_template(const DatasetRequest& request, bool with_tools) {
   if (request.chat_template == "chatml") return {kChatMl, "chatml"};
-  if (!request.chat_template.empty()) return from_file(request.chat_template);
+  if (!request.chat_template.empty()) return {read_text(request.chat_template, kMostBytes, 0, kNone), request.chat_template};
   if (!request.model.empty()) {
-    const fs::path file = request.model / "chat_template.jinja";
-    if (file_exists(file)) return from_file(file);
-    for (const char* name : {"chat_template.json", "tokenizer_config.json"})
-      if (auto found = from_config(request.model / name)) return *std::move(found);
+    const chat::CheckpointTexts texts = {.tokenizer_config = text_of(request.model / "tokenizer_config.json"),
+                                         .special_tokens_map = std::nullopt,
+                                         .template_jinja = text_of(request.model / "chat_template.jinja"),
+                                         .template_json = text_of(request.model / "chat_template.json")};
+    if (auto found = chat::choose_template(texts, request.model.string(), with_tools)) return *std::move(found);
   }
   throw Error("the rows are conversations and the model has no chat template", request.model.string(), kNone);
 }
 
 ChatRenderer make_template_renderer(const DatasetRequest& request, const Tokenizer& tokenizer) {
-  TemplateSource source = find_chat_template(request);
-  const auto parsed =
-      std::make_shared<const chat::ChatTemplate>(chat::ChatTemplate::parse(std::move(source.text), std::move(source.where)));
+  // A checkpoint may have a template of its own for conversations with tools.
+  const auto plain = std::make_shared<const chat::ChatTemplate>(parse(find_chat_template(request, false)));
+  const auto with_tools = std::make_shared<const chat::ChatTemplate>(parse(find_chat_template(request, true)));
   const bool spans = request.assistant_only_loss;
-  return [parsed, spans, tokens = special_tokens_of(tokenizer)](const Chat& chat) {
+  return [plain, with_tools, spans, tokens = special_tokens_of(tokenizer)](const Chat& chat) {
+    const chat::ChatTemplate& chosen = chat.tools.is_null() ? *plain : *with_tools;
     const chat::Conversation conversation{value_of(chat.messages), value_of(chat.tools), {}, false};
     RenderedChat result;
     if (!spans) {
-      result.text = parsed->render_text(conversation, tokens);
+      result.text = chosen.render_text(conversation, tokens);
       return result;
     }
-    chat::Rendered rendered = parsed->render(conversation, tokens);
+    chat::Rendered rendered = chosen.render(conversation, tokens);
     result.text = std::move(rendered.text);
     for (const chat::AssistantSpan& span : rendered.assistant)
       result.assistant.push_back({span.begin, span.end, span.message});

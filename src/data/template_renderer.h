@@ -2,6 +2,7 @@
 // The chat template of a dataset: the one that the request names, or the model's; where it is found, and how a row's
 // conversation is handed to it.
 
+#include "chat/checkpoint_template.h"
 #include "data/dataset.h"
 
 namespace snug {
@@ -10,10 +11,7 @@ namespace snug {
 // cannot be read.
 ChatRenderer make_template_renderer(const DatasetRequest& request, const Tokenizer& tokenizer);
 
-// The source of the template, and its name for errors. Throws Error as above.
-struct TemplateSource {
-  std::string text, where;
-};
-TemplateSource find_chat_template(const DatasetRequest& request);
+// The template for conversations with or without tools. Throws Error as above.
+chat::TemplateSource find_chat_template(const DatasetRequest& request, bool with_tools);
 
 }  // namespace snug

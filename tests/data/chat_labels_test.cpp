@@ -91,20 +91,22 @@ TEST(ChatTemplates, AreFoundWhereModelsKeepThem) {
   const test::TemporaryDirectory directory;
   DatasetRequest request;
   request.model = directory.file("");
-  test::expect_mentions(test::refusal([&] { find_chat_template(request); }), {"no chat template", "chat_template: chatml"});
+  test::expect_mentions(test::refusal([&] { find_chat_template(request, false); }),
+                        {"no chat template", "chat_template: chatml"});
   directory.write("tokenizer_config.json",
                   R"({"chat_template": [{"name": "tool_use", "template": "t"}, {"name": "default", "template": "d"}]})");
-  EXPECT_EQ(find_chat_template(request).text, "d");
+  EXPECT_EQ(find_chat_template(request, false).source, "d");
+  EXPECT_EQ(find_chat_template(request, true).source, "t");
   directory.write("tokenizer_config.json", R"({"chat_template": "c"})");
-  EXPECT_EQ(find_chat_template(request).text, "c");
+  EXPECT_EQ(find_chat_template(request, false).source, "c");
   directory.write("chat_template.jinja", "j");
-  EXPECT_EQ(find_chat_template(request).text, "j");
+  EXPECT_EQ(find_chat_template(request, false).source, "j");
   request.chat_template = directory.write("mine.jinja", "m").string();
-  EXPECT_EQ(find_chat_template(request).text, "m");
+  EXPECT_EQ(find_chat_template(request, false).source, "m");
   request.chat_template = "chatml";
-  EXPECT_NE(find_chat_template(request).text.find("<|im_start|>"), std::string::npos);
+  EXPECT_NE(find_chat_template(request, false).source.find("<|im_start|>"), std::string::npos);
   request.chat_template = "nowhere.jinja";
-  test::expect_mentions(test::refusal([&] { find_chat_template(request); }), {"nowhere.jinja", "cannot be opened"});
+  test::expect_mentions(test::refusal([&] { find_chat_template(request, false); }), {"nowhere.jinja", "cannot be opened"});
 }
 
 }  // namespace
