@@ -67,7 +67,9 @@ class Fields {
     const int64_t id = json_integer(name, *value, -1, kMost, where_);
     return id < 0 ? std::vector<int32_t>() : std::vector{static_cast<int32_t>(id)};
   }
-  [[noreturn]] void refuse(const std::string& what) const { throw Error(what, where_, "llama.cpp would compute something else"); }
+  [[noreturn]] void refuse(const std::string& what) const {
+    throw Error(what, where_, "llama.cpp would compute something else");
+  }
 
  private:
   dom::object object_;
@@ -99,7 +101,8 @@ std::vector<float> llama3_factors(const Fields& rope, double theta, int64_t head
   if (!(factor > 0 && low > 0 && high > low)) rope.refuse("the llama3 rope scaling makes no sense");
   std::vector<float> factors;
   for (int64_t i = 0; i < head_size; i += 2) {
-    const auto power = static_cast<float>(std::pow(theta, static_cast<double>(static_cast<float>(i) / static_cast<float>(head_size))));
+    const auto power =
+        static_cast<float>(std::pow(theta, static_cast<double>(static_cast<float>(i) / static_cast<float>(head_size))));
     const double wavelength = 2.0 * std::numbers::pi / static_cast<double>(1.0F / power);
     double by = 1.0;
     if (wavelength > original / low) {
@@ -136,15 +139,18 @@ class Reader {
 
   void find_family() {
     family_.model_type = fields_.text_or("model_type", "");
-    const auto known = std::find_if(kKnown.begin(), kKnown.end(), [&](const Known& k) { return k.model_type == family_.model_type; });
+    const auto known =
+        std::find_if(kKnown.begin(), kKnown.end(), [&](const Known& k) { return k.model_type == family_.model_type; });
     if (known == kKnown.end()) {
       std::string names;
       for (const Known& k : kKnown) names += (names.empty() ? "" : ", ") + std::string(k.model_type);
-      throw Error(fmt::format("model_type '{}' cannot be exported to GGUF", family_.model_type), "config.json", "supported: " + names);
+      throw Error(fmt::format("model_type '{}' cannot be exported to GGUF", family_.model_type), "config.json",
+                  "supported: " + names);
     }
     family_.architecture = known->architecture;
     const std::string activation = fields_.text_or(
-        "hidden_activation", fields_.text_or("hidden_act", fields_.text_or("activation_function", std::string(known->activation))));
+        "hidden_activation",
+        fields_.text_or("hidden_act", fields_.text_or("activation_function", std::string(known->activation))));
     if (activation != known->activation) fields_.refuse(fmt::format("the activation '{}' cannot be exported", activation));
     if (fields_.find("quantization_config")) fields_.refuse("a quantized model cannot be exported");
     family_.vocab_size = fields_.integer("vocab_size");
@@ -214,14 +220,16 @@ class Reader {
       if (gemma3 && fields_.find("attn_logit_softcapping")) fields_.refuse("attn_logit_softcapping is set");
       if (gemma2) real("attn_logit_softcapping", fields_.number_or("attn_logit_softcapping", 50.0));
       if (gemma2 && !fields_.find("final_logit_softcapping")) fields_.refuse("final_logit_softcapping is missing");
-      if (fields_.find("final_logit_softcapping")) real("final_logit_softcapping", fields_.number_or("final_logit_softcapping", 30.0));
+      if (fields_.find("final_logit_softcapping"))
+        real("final_logit_softcapping", fields_.number_or("final_logit_softcapping", 30.0));
       if (fields_.is_true("use_bidirectional_attention")) fields_.refuse("use_bidirectional_attention is set");
     } else if (family_.model_type == "phi3") {
       size("attention.sliding_window", window);
     } else if (family_.model_type.starts_with("qwen")) {
       if (fields_.is_true("use_sliding_window")) fields_.refuse("use_sliding_window is set");
     } else if (window > 0 && window < context_) {
-      family_.notes.push_back(fmt::format("the model sees {} tokens back, llama.cpp all of them: the two agree up to that length", window));
+      family_.notes.push_back(
+          fmt::format("the model sees {} tokens back, llama.cpp all of them: the two agree up to that length", window));
     }
   }
 
@@ -248,7 +256,8 @@ class Reader {
     const double part = rope ? rope->number_or("partial_rotary_factor", fields_.number_or("partial_rotary_factor", 1.0))
                              : fields_.number_or("partial_rotary_factor", 1.0);
     if (part != 1.0) fields_.refuse("partial_rotary_factor cannot be exported");
-    if (family_.model_type == "phi3") size("rope.scaling.original_context_length", fields_.integer_or("original_max_position_embeddings", context_));
+    if (family_.model_type == "phi3")
+      size("rope.scaling.original_context_length", fields_.integer_or("original_max_position_embeddings", context_));
     if (rope) scaling(*rope, theta);
   }
 
@@ -267,13 +276,14 @@ class Reader {
 
   void experts() {
     if (family_.model_type != "mixtral" && family_.model_type != "qwen3_moe") return;
-    family_.experts = fields_.integer(family_.model_type == "mixtral" ? "num_local_experts" : "num_experts");
+    family_.experts = fields_.integer(fields_.find("num_local_experts") ? "num_local_experts" : "num_experts");
     size("expert_count", family_.experts);
     size("expert_used_count", fields_.integer("num_experts_per_tok"));
     if (family_.model_type == "mixtral") return;
     size("expert_feed_forward_length", fields_.integer("moe_intermediate_size"));
     if (fields_.integer_or("decoder_sparse_step", 1) != 1) fields_.refuse("decoder_sparse_step is not 1");
-    if (const auto dense = fields_.find("mlp_only_layers"); dense && !json_is_off(*dense)) fields_.refuse("mlp_only_layers is not empty");
+    if (const auto dense = fields_.find("mlp_only_layers"); dense && !json_is_off(*dense))
+      fields_.refuse("mlp_only_layers is not empty");
     if (const auto norm = fields_.find("norm_topk_prob"); !norm || !json_boolean("norm_topk_prob", *norm, "config.json"))
       fields_.refuse("norm_topk_prob is not true");
   }
@@ -288,45 +298,45 @@ struct Name {
 };
 
 constexpr auto kTop = std::to_array<Name>({{"embed_tokens", "token_embd"},
-                                          {"wte", "token_embd"},
-                                          {"wpe", "position_embd"},
-                                          {"norm", "output_norm"},
-                                          {"ln_f", "output_norm"},
-                                          {"lm_head", "output"}});
+                                           {"wte", "token_embd"},
+                                           {"wpe", "position_embd"},
+                                           {"norm", "output_norm"},
+                                           {"ln_f", "output_norm"},
+                                           {"lm_head", "output"}});
 
 constexpr auto kBlock = std::to_array<Name>({{"self_attn.q_proj", "attn_q"},
-                                            {"self_attn.k_proj", "attn_k"},
-                                            {"self_attn.v_proj", "attn_v"},
-                                            {"self_attn.o_proj", "attn_output"},
-                                            {"self_attn.qkv_proj", "attn_qkv"},
-                                            {"self_attn.q_norm", "attn_q_norm"},
-                                            {"self_attn.k_norm", "attn_k_norm"},
-                                            {"mlp.gate_proj", "ffn_gate"},
-                                            {"mlp.up_proj", "ffn_up"},
-                                            {"mlp.down_proj", "ffn_down"},
-                                            {"mlp.gate_up_proj", "ffn_up"},
-                                            {"mlp.gate", "ffn_gate_inp"},
-                                            {"block_sparse_moe.gate", "ffn_gate_inp"},
-                                            {"input_layernorm", "attn_norm"},
-                                            {"post_attention_layernorm", "ffn_norm"},
-                                            {"ln_1", "attn_norm"},
-                                            {"ln_2", "ffn_norm"},
-                                            {"attn.c_attn", "attn_qkv"},
-                                            {"attn.c_proj", "attn_output"},
-                                            {"mlp.c_fc", "ffn_up"},
-                                            {"mlp.c_proj", "ffn_down"}});
+                                             {"self_attn.k_proj", "attn_k"},
+                                             {"self_attn.v_proj", "attn_v"},
+                                             {"self_attn.o_proj", "attn_output"},
+                                             {"self_attn.qkv_proj", "attn_qkv"},
+                                             {"self_attn.q_norm", "attn_q_norm"},
+                                             {"self_attn.k_norm", "attn_k_norm"},
+                                             {"mlp.gate_proj", "ffn_gate"},
+                                             {"mlp.up_proj", "ffn_up"},
+                                             {"mlp.down_proj", "ffn_down"},
+                                             {"mlp.gate_up_proj", "ffn_up"},
+                                             {"mlp.gate", "ffn_gate_inp"},
+                                             {"block_sparse_moe.gate", "ffn_gate_inp"},
+                                             {"input_layernorm", "attn_norm"},
+                                             {"post_attention_layernorm", "ffn_norm"},
+                                             {"ln_1", "attn_norm"},
+                                             {"ln_2", "ffn_norm"},
+                                             {"attn.c_attn", "attn_qkv"},
+                                             {"attn.c_proj", "attn_output"},
+                                             {"mlp.c_fc", "ffn_up"},
+                                             {"mlp.c_proj", "ffn_down"}});
 
 // Gemma has a norm before and one after each part.
 constexpr auto kGemma = std::to_array<Name>({{"post_attention_layernorm", "post_attention_norm"},
-                                            {"pre_feedforward_layernorm", "ffn_norm"},
-                                            {"post_feedforward_layernorm", "post_ffw_norm"}});
+                                             {"pre_feedforward_layernorm", "ffn_norm"},
+                                             {"post_feedforward_layernorm", "post_ffw_norm"}});
 
 constexpr auto kExpert = std::to_array<Name>({{"w1", "ffn_gate_exps"},
-                                             {"w2", "ffn_down_exps"},
-                                             {"w3", "ffn_up_exps"},
-                                             {"gate_proj", "ffn_gate_exps"},
-                                             {"down_proj", "ffn_down_exps"},
-                                             {"up_proj", "ffn_up_exps"}});
+                                              {"w2", "ffn_down_exps"},
+                                              {"w3", "ffn_up_exps"},
+                                              {"gate_proj", "ffn_gate_exps"},
+                                              {"down_proj", "ffn_down_exps"},
+                                              {"up_proj", "ffn_up_exps"}});
 
 template <size_t count>
 std::string_view find_name(const std::array<Name, count>& names, std::string_view module) {
@@ -354,7 +364,8 @@ bool is_norm(std::string_view gguf) { return gguf.ends_with("_norm"); }
 }  // namespace
 
 std::optional<GgufPlace> GgufFamily::place_of(std::string_view tensor) const {
-  if (tensor.ends_with(".rotary_emb.inv_freq") || tensor.ends_with(".attn.masked_bias") || (model_type == "gpt2" && tensor.ends_with(".attn.bias")))
+  if (tensor.ends_with(".rotary_emb.inv_freq") || tensor.ends_with(".attn.masked_bias") ||
+      (model_type == "gpt2" && tensor.ends_with(".attn.bias")))
     return std::nullopt;
   const auto unknown = [&] { return Error(fmt::format("tensor '{}' has no name in GGUF's '{}'", tensor, architecture)); };
   std::string_view rest = tensor;
@@ -386,7 +397,9 @@ std::optional<GgufPlace> GgufFamily::place_of(std::string_view tensor) const {
     name = find_name(kTop, module);
   }
   if (name.empty()) throw unknown();
-  if (name == "output" && architecture.starts_with("gemma")) throw Error("llama.cpp has no head of its own in Gemma", std::string(tensor), "this model's head was untied by its adapter");
+  if (name == "output" && architecture.starts_with("gemma"))
+    throw Error("llama.cpp has no head of its own in Gemma", std::string(tensor),
+                "this model's head was untied by its adapter");
   place.name = fmt::format("{}{}.{}", front, name, kind);
   place.always_f32 = kind == "bias" || is_norm(name) || name == "position_embd" || name == "ffn_gate_inp";
   if (architecture == "llama" && (name == "attn_q" || name == "attn_k")) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <type_traits>
 #include <unordered_map>
@@ -22,7 +23,7 @@ namespace dom = simdjson::dom;
 namespace {
 
 constexpr int64_t kLargestFile = int64_t{256} << 20;  // bytes
-constexpr std::string_view kSpace = "\xe2\x96\x81";    // "▁"
+constexpr std::string_view kSpace = "\xe2\x96\x81";   // "▁"
 
 // Of a token, as SentencePiece numbers them.
 enum TokenType : int32_t { kNormal = 1, kUnknown = 2, kControl = 3, kUserDefined = 4, kUnused = 5, kByte = 6 };
@@ -81,6 +82,21 @@ bool is_byte(std::string_view text) {
   return text.size() == 6 && text.starts_with("<0x") && text[5] == '>' && hex(text[3]) && hex(text[4]);
 }
 
+// The fields of tokenizer_config.json that are read here. Others hold whole numbers beyond 64 bits, which stop simdjson.
+std::string settings_of(const fs::path& path) {
+  using Json = nlohmann::ordered_json;
+  try {
+    const Json all = Json::parse(read_text_file(path, kLargestFile));
+    Json used = Json::object();
+    if (!all.is_object()) throw Error("is not a JSON object", path.string());
+    for (const auto& [key, value] : all.items())
+      if (key.ends_with("_token") || key == "chat_template") used[key] = value;
+    return used.dump();
+  } catch (const Json::exception&) {
+    throw Error("is not valid JSON", path.string());
+  }
+}
+
 struct Expression {
   std::string_view name, text;
 };
@@ -111,7 +127,7 @@ class TokenizerKeys {
       tokenizer_ = document->root_object();
     }
     if (is_there(directory_ / "tokenizer_config.json")) {
-      settings = read_text_file(directory_ / "tokenizer_config.json", kLargestFile);
+      settings = settings_of(directory_ / "tokenizer_config.json");
       config.emplace(*settings, (directory_ / "tokenizer_config.json").string());
       config_ = config->root_object();
     }
@@ -179,6 +195,13 @@ class TokenizerKeys {
     for (const auto [token, id] : dom::object(*vocabulary))
       put(json_integer("an id", id, 0, family_.vocab_size - 1, (directory_ / "tokenizer.json").string()), std::string(token),
           type_of(token), score);
+    for (size_t id = 0; id < tokens_.size(); ++id)
+      if (types_[id] != kUnused) ids_.emplace(tokens_[id], id);
+  }
+
+  void require_token(const std::string& token) const {
+    if (!ids_.contains(token))
+      refuse(fmt::format("a merge speaks of '{}', which is no token", token), "the file is damaged");
   }
 
   // A space within a token cannot stand in "left right"; byte-level vocabularies have none.
@@ -199,6 +222,11 @@ class TokenizerKeys {
       if (pair.size() != 2) refuse("a merge is not a pair");
       merges.emplace_back(pair[0], pair[1]);
     }
+    for (const auto& [left, right] : merges) {
+      require_token(left);
+      require_token(right);
+      require_token(left + right);
+    }
     return merges;
   }
 
@@ -206,7 +234,8 @@ class TokenizerKeys {
 
   void byte_level(const std::string& pretokenizer) {
     const dom::element model = bpe_model();
-    vocabulary(model, [](std::string_view) -> int32_t { return kNormal; }, 0.0F);
+    vocabulary(
+        model, [](std::string_view) -> int32_t { return kNormal; }, 0.0F);
     std::vector<std::string> merges;
     for (const auto& [left, right] : merges_of(model))
       merges.push_back(replace_all(left, " ", "\xc4\xa0") + " " + replace_all(right, " ", "\xc4\xa0"));
@@ -230,7 +259,8 @@ class TokenizerKeys {
       for (const Expression& known : kExpressions)
         if (text == known.text && text_of(parts[0], "behavior") == "Isolated") return std::string(known.name);
     }
-    refuse("llama.cpp may not know how this tokenizer splits text", "name its way with --pretokenizer, as tokenizer.ggml.pre has it");
+    refuse("llama.cpp may not know how this tokenizer splits text",
+           "name its way with --pretokenizer, as tokenizer.ggml.pre has it");
   }
 
   // ---- SentencePiece
@@ -240,16 +270,14 @@ class TokenizerKeys {
     vocabulary(
         model, [](std::string_view text) -> int32_t { return is_byte(text) ? kByte : kNormal; }, kNoMerge);
     // llama.cpp merges the pair whose token has the highest score: the earlier its first merge, the higher.
-    std::unordered_map<std::string, size_t> ids;
-    for (size_t id = 0; id < tokens_.size(); ++id) ids.emplace(tokens_[id], id);
     float rank = 0.0F;
     for (const auto& [left, right] : merges_of(model)) {
-      const auto id = ids.find(left + right);
-      if (id != ids.end() && scores_[id->second] == kNoMerge) scores_[id->second] = rank;
+      float& score = scores_[ids_.at(left + right)];
+      if (score == kNoMerge) score = rank;
       rank -= 1.0F;
     }
     const std::string unknown = text_of(model, "unk_token");
-    if (const auto id = ids.find(unknown); id != ids.end()) types_[id->second] = kUnknown;
+    if (const auto id = ids_.find(unknown); id != ids_.end()) types_[id->second] = kUnknown;
     sentencepiece_keys(adds_prefix());
   }
 
@@ -258,7 +286,8 @@ class TokenizerKeys {
       if (text_of(part, "type") == "Prepend") return true;
     for (const dom::element& part : parts_of(*tokenizer_, "pre_tokenizer", "pretokenizers"))
       if (text_of(part, "type") == "Metaspace")
-        return field(part, "prepend_scheme") ? text_of(part, "prepend_scheme") != "never" : flag_of(part, "add_prefix_space", true);
+        return field(part, "prepend_scheme") ? text_of(part, "prepend_scheme") != "never"
+                                             : flag_of(part, "add_prefix_space", true);
     return false;
   }
 
@@ -293,7 +322,11 @@ class TokenizerKeys {
       const bool byte = at >= 0 && at < family_.vocab_size && types_[static_cast<size_t>(at)] == kByte;
       if (byte) continue;
       // llama.cpp looks for these tokens in the text itself, where spaces are spaces.
-      put(at, control ? text : replace_all(text, kSpace, " "), unknown ? kUnknown : control ? kControl : kUserDefined, -1000.0F);
+      put(at, control ? text : replace_all(text, kSpace, " "),
+          unknown   ? kUnknown
+          : control ? kControl
+                    : kUserDefined,
+          -1000.0F);
       added_.emplace(text, static_cast<uint32_t>(at));
     }
   }
@@ -380,6 +413,7 @@ class TokenizerKeys {
   std::vector<std::string> tokens_;
   std::vector<int32_t> types_;
   std::vector<float> scores_;
+  std::unordered_map<std::string, size_t> ids_;  // of the vocabulary
   bool with_scores_ = false;
   std::map<std::string, uint32_t> added_;
 };
