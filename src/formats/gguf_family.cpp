@@ -411,15 +411,18 @@ std::optional<GgufPlace> GgufFamily::place_of(std::string_view tensor) const {
   return place;
 }
 
+GgufFamily parse_gguf_family(std::string_view json, const std::string& where) {
+  const JsonDocument document(json, where);
+  const Fields fields(document.root_object(), where);
+  GgufFamily family;
+  Reader(fields, family).read();
+  return family;
+}
+
 GgufFamily read_gguf_family(const std::filesystem::path& model) {
   const std::filesystem::path path = model / "config.json";
   if (!is_there(path)) throw Error("there is no config.json here", model.string(), "give a checkpoint directory");
-  const std::string text = read_text_file(path, int64_t{16} << 20);
-  const JsonDocument document(text, path.string());
-  GgufFamily family;
-  const Fields fields(document.root_object(), path.string());
-  Reader(fields, family).read();
-  return family;
+  return parse_gguf_family(read_text_file(path, int64_t{16} << 20), path.string());
 }
 
 }  // namespace snug

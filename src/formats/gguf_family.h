@@ -33,9 +33,9 @@ struct GgufFamily {
   std::string architecture;  // "llama"
   std::string model_type;    // "mistral"
   int64_t vocab_size = 0, layers = 0, heads = 0, kv_heads = 0, experts = 0;
-  GgufKeys keys;                    // all that llama.cpp needs to know but the tokenizer
-  std::vector<float> rope_factors;  // llama3: what frequencies are divided by; empty without
-  std::vector<std::string> notes;   // what a user should know
+  GgufKeys keys;                       // all that llama.cpp needs to know but the tokenizer
+  std::vector<float> rope_factors;     // llama3: what frequencies are divided by; empty without
+  std::vector<std::string> notes;      // what a user should know
   std::vector<int32_t> bos, eos, pad;  // token ids of config.json, none or one
 
   // Where a tensor goes; none for one that files carry and nobody needs. Throws Error for a name it does not know.
@@ -45,5 +45,6 @@ struct GgufFamily {
 // `model`: a checkpoint directory, of which config.json is read. Throws Error naming a family or field that cannot be
 // exported.
 GgufFamily read_gguf_family(const std::filesystem::path& model);
+GgufFamily parse_gguf_family(std::string_view json, const std::string& where);
 
 }  // namespace snug
