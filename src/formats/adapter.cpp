@@ -61,7 +61,7 @@ std::string plain_pattern(std::string_view key, const std::string& where) {
   for (size_t i = 0; i < key.size(); ++i) {
     if (i == 0 && key[i] == '^') continue;
     if (key[i] == '\\' && i + 1 < key.size() && key[i + 1] == '.') continue;
-    if (std::string_view("\\^$*+?()[]{}|").find(key[i]) != std::string_view::npos)
+    if (std::string_view(R"(\^$*+?()[]{}|)").find(key[i]) != std::string_view::npos)
       throw Error(fmt::format("alpha_pattern '{}' is a regular expression, which is not supported", key), where,
                   "name the end of a module's path");
     plain += key[i];

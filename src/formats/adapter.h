@@ -42,7 +42,7 @@ std::string format_adapter_config(const AdapterConfig& config);
 
 // Throws Error: not an adapter of PEFT, or one that uses what is not supported (for training: DoRA, rsLoRA, patterns, a
 // regular expression …; for merging: what changes more than weights).
-AdapterConfig parse_adapter_config(std::string_view json, const std::string& where, AdapterUse use = AdapterUse::train);
+AdapterConfig parse_adapter_config(std::string_view text, const std::string& where, AdapterUse use = AdapterUse::train);
 AdapterConfig read_adapter_config(const std::filesystem::path& directory, AdapterUse use = AdapterUse::train);
 
 // Names of tensors; `module_path`: "model.layers.0.self_attn.q_proj", "lm_head". The embedding has its own names and

@@ -33,7 +33,7 @@ void transpose(std::vector<float>& values, int64_t rows, int64_t columns) {
 }
 
 fs::path weights_of(const fs::path& directory, bool mlx) {
-  const fs::path file = directory / (mlx ? "adapters.safetensors" : "adapter_model.safetensors");
+  fs::path file = directory / (mlx ? "adapters.safetensors" : "adapter_model.safetensors");
   if (is_there(file)) return file;
   if (is_there(directory / "adapter_model.bin"))
     throw Error("holds adapter_model.bin, which is a pickle", directory.string(), "save it anew as safetensors");

@@ -89,9 +89,9 @@ void put_le(std::byte* out, uint64_t value, size_t bytes) {
 
 fs::path new_name(const fs::path& directory) {
   std::array<char, 256> host{};
-  if (::gethostname(host.data(), host.size() - 1) != 0) std::strcpy(host.data(), "localhost");
+  if (::gethostname(host.data(), host.size() - 1) != 0) host[0] = '?';
   for (int64_t i = 0;; ++i) {
-    const fs::path path =
+    fs::path path =
         directory / fmt::format("events.out.tfevents.{}.{}.{}.{}", static_cast<int64_t>(now()), host.data(), ::getpid(), i);
     if (!is_there(path)) return path;
   }

@@ -219,72 +219,93 @@ GgufSummary export_gguf(const GgufRequest& request) {
           std::get<std::string>(tokenizer.front().second) != "none", family.notes};
 }
 
-GgufSummary export_gguf_adapter(const fs::path& directory, const fs::path& model, const fs::path& path, GgufType type) {
-  const AdapterFile adapter(directory);
-  const GgufFamily family = read_gguf_family(model);
+namespace {
+
+// One adapted module on its way into a GGUF adapter.
+struct AdapterPiece {
+  std::string module;
+  GgufPlace place;
+  bool embedding = false;
+  int64_t rank = 0, in = 0, out = 0;
+  GgufTensor a, b;
+};
+
+AdapterPiece plan_piece(const AdapterFile& adapter, const std::string& module, const AdaptedModule& entries,
+                        const GgufFamily& family, GgufType type) {
+  const std::string where = adapter.path().string();
+  if (entries.magnitude != nullptr)
+    throw Error("an adapter with DoRA cannot be exported by itself", where, "export the merged model with --adapter");
+  const auto place = family.place_of(module + ".weight");
+  if (!place || place->expert >= 0) throw Error(fmt::format("the adapter of '{}' cannot be exported", module), where);
+  const bool mlx = adapter.is_mlx();
+  AdapterPiece piece{.module = module,
+                     .place = *place,
+                     .embedding = entries.embedding,
+                     .rank = entries.a->shape[mlx ? 1 : 0],
+                     .in = entries.a->shape[mlx ? 0 : 1],
+                     .out = entries.b->shape[mlx ? 1 : 0]};
+  if (place->change == GgufChange::interleave_heads && piece.out % (2 * place->heads) != 0)
+    throw Error(fmt::format("the adapter of '{}' is not made of {} heads", module, place->heads), where);
+  // Of an embedding's A whole rows of tokens are read.
+  const std::vector<int64_t> a = entries.embedding ? std::vector{piece.in, piece.rank} : std::vector{piece.rank, piece.in};
+  const std::vector<int64_t> b = {piece.out, piece.rank};
+  piece.a = {place->name + ".lora_a", type_of(a, {}, type), a};
+  piece.b = {place->name + ".lora_b", type_of(b, {}, type), b};
+  return piece;
+}
+
+void write_adapter_piece(GgufWriter& writer, const AdapterFile& adapter, const AdapterPiece& piece, float alpha) {
+  LowRankChange change = adapter.change_of(piece.module);
+  // left * right is the change in the layout of the weight's file: B * A, or its transpose.
+  std::vector<float> a = std::move(change.right), b = std::move(change.left);
+  if (piece.embedding || adapter.config().fan_in_fan_out) {
+    std::swap(a, b);
+    b = transposed(b, change.rank, piece.out);
+    if (!piece.embedding) a = transposed(a, piece.in, change.rank);
+  }
+  const float factor = change.scale * static_cast<float>(change.rank) / alpha;
+  if (factor != 1.0F)
+    for (float& value : b) value *= factor;
+  if (piece.place.change == GgufChange::interleave_heads) b = interleaved(b, piece.out / piece.place.heads, piece.rank);
+  write_values(writer, a, piece.a.type, piece.a.shape.back());
+  write_values(writer, b, piece.b.type, piece.b.shape.back());
+}
+
+void refuse_what_only_merging_can(const AdapterFile& adapter, const fs::path& model) {
+  constexpr const char* kMend = "export the merged model: snug export MODEL --adapter ADAPTER --gguf FILE";
   if (!adapter.replacements().empty())
-    throw Error(fmt::format("the adapter holds '{}' whole, which a GGUF adapter cannot", adapter.replacements().begin()->first),
-                directory.string(), "export the merged model: snug export MODEL --adapter ADAPTER --gguf FILE");
+    throw Error(
+        fmt::format("the adapter holds '{}' whole, which a GGUF adapter cannot", adapter.replacements().begin()->first),
+        adapter.path().string(), kMend);
+  if (adapter.modules().contains("lm_head") && has_tied_head(model, false))
+    throw Error("the adapter changes a head that is tied to the embedding, which llama.cpp cannot", adapter.path().string(),
+                kMend);
+}
+
+}  // namespace
+
+GgufSummary export_gguf_adapter(const fs::path& adapter_directory, const fs::path& model, const fs::path& target,
+                                GgufType type) {
+  const AdapterFile adapter(adapter_directory);
+  const GgufFamily family = read_gguf_family(model);
+  refuse_what_only_merging_can(adapter, model);
+  std::vector<AdapterPiece> pieces;
+  std::vector<GgufTensor> tensors;
+  for (const auto& [module, entries] : adapter.modules()) {
+    pieces.push_back(plan_piece(adapter, module, entries, family, type));
+    tensors.push_back(pieces.back().a);
+    tensors.push_back(pieces.back().b);
+  }
   // The file has one alpha for all; what a module's own scale differs by goes into its B.
   const float alpha = adapter.is_mlx() ? 1.0F : static_cast<float>(adapter.config().lora_alpha);
-  std::vector<GgufTensor> tensors;
-  struct Part {
-    std::string module;
-    GgufPlace place;
-    int64_t rank, in, out;
-  };
-  std::vector<Part> parts;
-  for (const auto& [module, entries] : adapter.modules()) {
-    if (entries.magnitude != nullptr)
-      throw Error("an adapter with DoRA cannot be exported by itself", directory.string(), "export the merged model with --adapter");
-    const auto place = family.place_of(module + ".weight");
-    if (!place || place->expert >= 0) throw Error(fmt::format("the adapter of '{}' cannot be exported", module), directory.string());
-    if (place->name == "output.weight" && has_tied_head(model, false))
-      throw Error("the adapter changes a head that is tied to the embedding, which llama.cpp cannot", directory.string(),
-                  "export the merged model: snug export MODEL --adapter ADAPTER --gguf FILE");
-    const bool mlx = adapter.is_mlx();
-    const int64_t rank = entries.a->shape[mlx ? 1 : 0];
-    const Part part{module, *place, rank, entries.a->shape[mlx ? 0 : 1], entries.b->shape[mlx ? 1 : 0]};
-    // Both are [rank, …] and […, rank]; an embedding's A is read by rows of tokens.
-    const std::vector<int64_t> a = entries.embedding ? std::vector{part.in, rank} : std::vector{rank, part.in};
-    const std::vector<int64_t> b = {part.out, rank};
-    if (place->change == GgufChange::interleave_heads && part.out % (2 * place->heads) != 0)
-      throw Error(fmt::format("the adapter of '{}' is not made of {} heads", module, place->heads), directory.string());
-    tensors.push_back({place->name + ".lora_a", type_of(a, {}, type), a});
-    tensors.push_back({place->name + ".lora_b", type_of(b, {}, type), b});
-    parts.push_back(part);
-  }
-  const GgufKeys keys = {{"general.architecture", family.architecture},
-                         {"general.type", std::string("adapter")},
-                         {"adapter.type", std::string("lora")},
-                         {"general.name", name_of_directory(directory)},
-                         {"general.file_type", file_type_of(type)},
-                         {"adapter.lora.alpha", alpha},
-                         {"general.quantization_version", uint32_t{2}}};
-  NewFile file(path);
+  const GgufKeys keys = {
+      {"general.architecture", family.architecture}, {"general.type", std::string("adapter")},
+      {"adapter.type", std::string("lora")},         {"general.name", name_of_directory(adapter_directory)},
+      {"general.file_type", file_type_of(type)},     {"adapter.lora.alpha", alpha},
+      {"general.quantization_version", uint32_t{2}}};
+  NewFile file(target);
   GgufWriter writer(file.path(), keys, tensors);
-  for (size_t i = 0; i < parts.size(); ++i) {
-    const Part& part = parts[i];
-    LowRankChange change = adapter.change_of(part.module);
-    const bool turned = change.rows != part.out || adapter.config().fan_in_fan_out;
-    const bool embedding = adapter.modules().find(part.module)->second.embedding;
-    // left * right is the change in the layout of the weight's file; where that is [in, out], A and B change places.
-    std::vector<float> a = std::move(change.right), b = std::move(change.left);
-    if (embedding) {
-      std::swap(a, b);                             // a: A transposed [V, R]
-      b = transposed(b, change.rank, part.out);    // B [C, R]
-    } else if (turned) {
-      std::swap(a, b);
-      a = transposed(a, part.in, change.rank);
-      b = transposed(b, change.rank, part.out);
-    }
-    const float factor = change.scale * static_cast<float>(change.rank) / alpha;
-    if (factor != 1.0F)
-      for (float& value : b) value *= factor;
-    if (part.place.change == GgufChange::interleave_heads) b = interleaved(b, part.out / part.place.heads, part.rank);
-    write_values(writer, a, tensors[2 * i].type, tensors[2 * i].shape.back());
-    write_values(writer, b, tensors[2 * i + 1].type, tensors[2 * i + 1].shape.back());
-  }
+  for (const AdapterPiece& piece : pieces) write_adapter_piece(writer, adapter, piece, alpha);
   writer.finish();
   file.commit();
   return {static_cast<int64_t>(tensors.size()), writer.file_bytes(), family.architecture, false, {}};

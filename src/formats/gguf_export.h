@@ -34,7 +34,7 @@ std::optional<GgufType> find_gguf_type(std::string_view name);
 GgufSummary export_gguf(const GgufRequest& request);
 
 // Writes an adapter by itself; of `model` only config.json is read. A checkpoint there also tells whether the head is tied.
-GgufSummary export_gguf_adapter(const std::filesystem::path& adapter, const std::filesystem::path& model,
-                                const std::filesystem::path& file, GgufType type);
+GgufSummary export_gguf_adapter(const std::filesystem::path& adapter_directory, const std::filesystem::path& model,
+                                const std::filesystem::path& target, GgufType type);
 
 }  // namespace snug
