@@ -132,7 +132,7 @@ std::string format_adapter_config(const AdapterConfig& config) {
   json["auto_mapping"] = nullptr;
   json["base_model_name_or_path"] = null_if_empty(config.base_model);
   json["bias"] = "none";
-  json["fan_in_fan_out"] = false;
+  json["fan_in_fan_out"] = config.fan_in_fan_out;
   json["inference_mode"] = true;
   json["init_lora_weights"] = true;
   json["layers_pattern"] = nullptr;
@@ -183,6 +183,8 @@ AdapterConfig parse_adapter_config(std::string_view text, const std::string& whe
     } else if (name == "bias") {
       if (!value.is_null() && json_string(name, value, where) != "none")
         throw Error(fmt::format("bias {} is not supported", json_excerpt(value)), where, "supported: none");
+    } else if (name == "fan_in_fan_out") {
+      config.fan_in_fan_out = !value.is_null() && json_boolean(name, value, where);
     } else if (name == "init_lora_weights") {
       read_init(value, where);
     } else if (name == "base_model_name_or_path") {

@@ -22,6 +22,7 @@ struct AdapterConfig {
   double lora_dropout = 0.0;                 // of its training; applying the adapter needs none
   std::vector<std::string> target_modules;   // module names or ends of paths
   std::vector<std::string> modules_to_save;  // saved in full beside the adapter
+  bool fan_in_fan_out = false;               // the adapted weights are [in, out] (GPT-2); A and B are as ever
 
   // Read for merging only.
   bool use_rslora = false, use_dora = false, fan_in_fan_out = false;

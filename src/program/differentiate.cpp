@@ -55,8 +55,8 @@ bool spread(const Region& region, Tensors& wanted) {
       for (const Operand& operand : op->operands)
         reached = reached || (operand.access != Access::write && wanted.contains(operand.tensor));
       for (const Operand& operand : op->operands)
-        if (reached && operand.access != Access::read && operand.slot != Slot::scalars && operand.slot != Slot::rstd &&
-            operand.slot != Slot::lse)
+        if (reached && operand.access != Access::read && operand.slot != Slot::scalars && operand.slot != Slot::mean &&
+            operand.slot != Slot::rstd && operand.slot != Slot::lse)
           wanted.insert(operand.tensor);
     }
     if (const Region* loop = item.region()) {

@@ -6,8 +6,9 @@
 namespace snug {
 
 extern const OpRule kLoadRule, kSaveRule, kBatchRule, kEmbeddingRule, kEmbeddingBackwardRule, kRmsNormRule,
-    kRmsNormBackwardRule, kMatmulRule, kRopeTableRule, kRopeRule, kAttentionRule, kAttentionBackwardRule, kSiluGateRule,
-    kSiluGateBackwardRule, kAddRule, kHeadLossRule, kZeroRule, kSquareSumRule, kClipFactorRule, kAdamWRule;
+    kRmsNormBackwardRule, kMatmulRule, kRopeTableRule, kRopeRule, kAttentionRule, kAttentionBackwardRule, kActivationRule,
+    kActivationBackwardRule, kLayerNormRule, kLayerNormBackwardRule, kAddBiasRule, kBiasBackwardRule, kSplitRule, kJoinRule,
+    kAddRule, kHeadLossRule, kZeroRule, kSquareSumRule, kClipFactorRule, kAdamWRule;
 
 const OpRule& rule_of(OpKind kind) {
   static const OpRule* const kRules[kOpKindCount] = {&kLoadRule,
@@ -22,8 +23,14 @@ const OpRule& rule_of(OpKind kind) {
                                                      &kRopeRule,
                                                      &kAttentionRule,
                                                      &kAttentionBackwardRule,
-                                                     &kSiluGateRule,
-                                                     &kSiluGateBackwardRule,
+                                                     &kActivationRule,
+                                                     &kActivationBackwardRule,
+                                                     &kLayerNormRule,
+                                                     &kLayerNormBackwardRule,
+                                                     &kAddBiasRule,
+                                                     &kBiasBackwardRule,
+                                                     &kSplitRule,
+                                                     &kJoinRule,
                                                      &kAddRule,
                                                      &kHeadLossRule,
                                                      &kZeroRule,

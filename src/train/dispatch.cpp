@@ -44,6 +44,10 @@ class Call {
     return {binding_.address(op_.find(Slot::workspace)), tensor(Slot::workspace).bytes()};
   }
   const Attributes& attributes() const { return op_.attributes; }
+  bool in_local_layer() const {
+    const auto layer = static_cast<size_t>(binding_.layer);
+    return layer < binding_.program.local_layers.size() && binding_.program.local_layers[layer];
+  }
   int64_t last_axis(Slot slot) const { return tensor(slot).shape.back().bound; }
 
   kernels::Matmul matmul() const {
@@ -80,6 +84,7 @@ class Call {
             .cols = weight.dim(1),
             .vocabulary = weight.dim(0),
             .rank = has(Slot::low_weight) ? last_axis(Slot::low_weight) : 0,
+            .softcap = static_cast<float>(attributes().softcap),
             .workspace = workspace(),
             .cut = cut()};
   }
@@ -92,6 +97,7 @@ class Call {
                         .rows = tensor(Slot::ids).elements(),
                         .cols = cols,
                         .vocabulary = tensor(Slot::weight).dim(0),
+                        .scale = static_cast<float>(attributes().scale),
                         .cut = cut()});
   }
 
@@ -103,6 +109,8 @@ class Call {
                                  .rows = tensor(Slot::ids).elements(),
                                  .cols = cols,
                                  .vocabulary = tensor(Slot::d_table).dim(0),
+                                 .scale = static_cast<float>(attributes().scale),
+                                 .untrained_row = attributes().untrained_row,
                                  .cut = cut()});
   }
 
@@ -115,6 +123,7 @@ class Call {
                        .rows = tensor(Slot::x).elements() / cols,
                        .cols = cols,
                        .eps = static_cast<float>(attributes().epsilon),
+                       .weight_offset = static_cast<float>(attributes().weight_offset),
                        .cut = cut()});
   }
 
@@ -129,8 +138,66 @@ class Call {
                                 .rows = tensor(Slot::x).elements() / cols,
                                 .cols = cols,
                                 .accumulate = attributes().accumulate,
+                                .weight_offset = static_cast<float>(attributes().weight_offset),
                                 .workspace = workspace(),
                                 .cut = cut()});
+  }
+
+  void layer_norm() const {
+    const int64_t cols = tensor(Slot::weight).elements();
+    kernels::layer_norm({.x = in(Slot::x),
+                         .weight = in(Slot::weight),
+                         .bias = in(Slot::bias),
+                         .out = out(Slot::out),
+                         .mean = floats(Slot::mean),
+                         .rstd = floats(Slot::rstd),
+                         .rows = tensor(Slot::x).elements() / cols,
+                         .cols = cols,
+                         .eps = static_cast<float>(attributes().epsilon),
+                         .cut = cut()});
+  }
+
+  void layer_norm_backward() const {
+    const int64_t cols = tensor(Slot::weight).elements();
+    kernels::layer_norm_backward({.d_out = floats(Slot::d_out),
+                                  .x = in(Slot::x),
+                                  .weight = in(Slot::weight),
+                                  .mean = floats(Slot::mean),
+                                  .rstd = floats(Slot::rstd),
+                                  .d_x = floats(Slot::d_x),
+                                  .d_weight = floats(Slot::d_weight),
+                                  .d_bias = floats(Slot::d_bias),
+                                  .rows = tensor(Slot::x).elements() / cols,
+                                  .cols = cols,
+                                  .accumulate = attributes().accumulate,
+                                  .workspace = workspace(),
+                                  .cut = cut()});
+  }
+
+  void add_bias() const {
+    const int64_t cols = tensor(Slot::bias).elements();
+    kernels::add_bias(
+        {.x = out(Slot::x), .bias = in(Slot::bias), .rows = tensor(Slot::x).elements() / cols, .cols = cols, .cut = cut()});
+  }
+
+  void bias_backward() const {
+    const int64_t cols = tensor(Slot::d_bias).elements();
+    kernels::bias_backward({.d_out = floats(Slot::d_out),
+                            .d_bias = floats(Slot::d_bias),
+                            .rows = tensor(Slot::d_out).elements() / cols,
+                            .cols = cols,
+                            .workspace = workspace(),
+                            .cut = cut()});
+  }
+
+  kernels::ColumnParts columns() const {
+    kernels::ColumnParts columns{.whole = pointer<void>(Slot::x), .dtype = tensor(Slot::x).dtype, .cut = cut()};
+    const int64_t width = last_axis(Slot::x);
+    columns.rows = tensor(Slot::x).elements() / width;
+    size_t next = 0;
+    for (Slot slot : {Slot::a, Slot::b, Slot::c})
+      if (has(slot)) columns.parts[next++] = {pointer<void>(slot), tensor(slot).elements() / columns.rows};
+    return columns;
   }
 
   void rope_table() const {
@@ -140,17 +207,20 @@ class Call {
                          .sine = floats(Slot::sine),
                          .rows = tensor(Slot::positions).elements(),
                          .half = tensor(Slot::inverse_frequency).elements(),
+                         .scale = static_cast<float>(attributes().scale),
                          .cut = cut()});
   }
 
   void rope() const {
     const Tensor& x = tensor(Slot::x);
+    const bool local = has(Slot::local_cosine) && in_local_layer();
     kernels::rope({.x = out(Slot::x),
-                   .cosine = floats(Slot::cosine),
-                   .sine = floats(Slot::sine),
+                   .cosine = floats(local ? Slot::local_cosine : Slot::cosine),
+                   .sine = floats(local ? Slot::local_sine : Slot::sine),
                    .rows = x.dim(0) * x.dim(1),
                    .heads = x.dim(2),
                    .head_size = x.dim(3),
+                   .half = last_axis(Slot::cosine),
                    .inverse = attributes().inverse,
                    .cut = cut()});
   }
@@ -169,6 +239,8 @@ class Call {
                         .kv_heads = tensor(Slot::k).dim(2),
                         .head_size = q.dim(3),
                         .scale = static_cast<float>(attributes().scale),
+                        .softcap = static_cast<float>(attributes().softcap),
+                        .window = in_local_layer() ? attributes().window : 0,
                         .workspace = workspace(),
                         .cut = cut()});
   }
@@ -191,28 +263,32 @@ class Call {
                                  .kv_heads = tensor(Slot::k).dim(2),
                                  .head_size = q.dim(3),
                                  .scale = static_cast<float>(attributes().scale),
+                                 .softcap = static_cast<float>(attributes().softcap),
+                                 .window = in_local_layer() ? attributes().window : 0,
                                  .workspace = workspace(),
                                  .cut = cut()});
   }
 
-  void silu_gate() const {
-    kernels::silu_gate({.gate = in(Slot::gate),
-                        .up = in(Slot::up),
-                        .out = out(Slot::out),
-                        .rows = tensor(Slot::gate).elements() / last_axis(Slot::gate),
-                        .cols = last_axis(Slot::gate),
-                        .cut = cut()});
+  void activation() const {
+    kernels::activation({.gate = in(Slot::gate),
+                         .up = in(Slot::up),
+                         .out = out(Slot::out),
+                         .rows = tensor(Slot::gate).elements() / last_axis(Slot::gate),
+                         .cols = last_axis(Slot::gate),
+                         .kind = attributes().activation,
+                         .cut = cut()});
   }
 
-  void silu_gate_backward() const {  // d_up takes d_out's place
-    kernels::silu_gate_backward({.d_out = floats(Slot::d_out),
-                                 .gate = in(Slot::gate),
-                                 .up = in(Slot::up),
-                                 .d_gate = floats(Slot::d_gate),
-                                 .d_up = floats(Slot::d_out),
-                                 .rows = tensor(Slot::gate).elements() / last_axis(Slot::gate),
-                                 .cols = last_axis(Slot::gate),
-                                 .cut = cut()});
+  void activation_backward() const {  // d_up takes d_out's place, or d_gate where there is no up
+    kernels::activation_backward({.d_out = floats(Slot::d_out),
+                                  .gate = in(Slot::gate),
+                                  .up = in(Slot::up),
+                                  .d_gate = floats(has(Slot::up) ? Slot::d_gate : Slot::d_out),
+                                  .d_up = has(Slot::up) ? floats(Slot::d_out) : nullptr,
+                                  .rows = tensor(Slot::gate).elements() / last_axis(Slot::gate),
+                                  .cols = last_axis(Slot::gate),
+                                  .kind = attributes().activation,
+                                  .cut = cut()});
   }
 
   void add() const {
@@ -271,8 +347,14 @@ void dispatch(const Op& op, const Binding& binding) {
     case OpKind::rope: return call.rope();
     case OpKind::attention: return call.attention();
     case OpKind::attention_backward: return call.attention_backward();
-    case OpKind::silu_gate: return call.silu_gate();
-    case OpKind::silu_gate_backward: return call.silu_gate_backward();
+    case OpKind::activation: return call.activation();
+    case OpKind::activation_backward: return call.activation_backward();
+    case OpKind::layer_norm: return call.layer_norm();
+    case OpKind::layer_norm_backward: return call.layer_norm_backward();
+    case OpKind::add_bias: return call.add_bias();
+    case OpKind::bias_backward: return call.bias_backward();
+    case OpKind::split: return kernels::split(call.columns());
+    case OpKind::join: return kernels::join(call.columns());
     case OpKind::add: return call.add();
     case OpKind::head_loss: return kernels::head_loss(call.head_loss());
     case OpKind::zero: return call.zero();

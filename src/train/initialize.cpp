@@ -28,11 +28,13 @@ struct Instance {
 void draw(const Instance& instance, const ModelSpec& spec, DType dtype, uint64_t seed, int64_t begin, int64_t count,
           std::byte* out) {
   const Philox random{seed, instance.stream};
-  const bool norm = instance.parameter->kind == ParameterKind::norm;
+  const ParameterKind kind = instance.parameter->kind;
+  const bool fixed = kind == ParameterKind::norm || kind == ParameterKind::bias;
+  const float start = kind == ParameterKind::norm && !spec.norms_from_zero ? 1.0F : 0.0F;
   const auto range = static_cast<float>(spec.initializer_range);
 #pragma omp parallel for schedule(static)
   for (int64_t i = 0; i < count; ++i) {
-    const float value = norm ? 1.0F : range * random.normal(static_cast<uint64_t>(begin + i));
+    const float value = fixed ? start : range * random.normal(static_cast<uint64_t>(begin + i));
     if (dtype == DType::f32) {
       std::memcpy(out + i * 4, &value, 4);
     } else {

@@ -163,8 +163,8 @@ class Run final : public Host {
     std::fill(scalars.begin(), scalars.end(), 0.0);
     for (size_t id = 0; id < plan_.program.storages.size(); ++id)
       if (plan_.program.storages[id].role == Role::optimizer) executor_->clear(static_cast<StorageId>(id));
-    inverse_frequencies(plan_.model.rope, executor_->elements<float>(plan_.program.interface.inverse_frequency));
-    load_model(*executor_, Checkpoint(recipe_.model), recipe_.seed, staging);
+    fill_inverse_frequencies(plan_.model, *executor_);
+    load_model(*executor_, plan_.model, Checkpoint(recipe_.model), recipe_.seed, staging);
     if (!recipe_.adapter.empty()) load_adapter(*executor_, recipe_.adapter, recipe_.lora, staging);
     staging_ = staging;
   }

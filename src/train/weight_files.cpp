@@ -106,9 +106,9 @@ void draw_lora_a(std::span<float> out, int64_t in_features, uint64_t seed, const
 }
 
 // A tensor that would change the result if it were used must not be passed over.
-void refuse_unused(const Checkpoint& base, const std::set<std::string>& used, bool tied) {
+void refuse_unused(const ModelSpec& model, const Checkpoint& base, const std::set<std::string>& used, bool tied) {
   for (const TensorEntry& entry : base.tensors()) {
-    const bool harmless = entry.name.ends_with(".rotary_emb.inv_freq") || (tied && entry.name == "lm_head.weight");
+    const bool harmless = is_beside_the_model(model, entry.name) || (tied && entry.name.ends_with("lm_head.weight"));
     if (!harmless && !used.contains(entry.name))
       throw Error("tensor '" + entry.name + "' has no place in this model", base.path().string(),
                   "check that config.json belongs to these weights");
@@ -173,6 +173,15 @@ FileSum write_pieces(const Executor& executor, const std::vector<Piece>& pieces,
   return writer.finish();
 }
 
+// The tensor of this name, or of a name that files of the family have for it. Throws Error.
+const TensorEntry& find_tensor(const ModelSpec& model, const Checkpoint& base, const std::string& name) {
+  if (const TensorEntry* entry = base.find(name)) return *entry;
+  for (const auto& [ours, theirs] : name_aliases(model))
+    if (name.starts_with(ours))
+      if (const TensorEntry* entry = base.find(theirs + name.substr(ours.size()))) return *entry;
+  return base.at(name);
+}
+
 // What of a checkpoint goes where.
 struct Source {
   const TensorEntry* entry;
@@ -210,7 +219,8 @@ bool is_adapter(const Executor& executor) {
 
 }  // namespace
 
-void load_model(Executor& executor, const Checkpoint& base, uint64_t seed, std::span<std::byte> staging) {
+void load_model(Executor& executor, const ModelSpec& model, const Checkpoint& base, uint64_t seed,
+                std::span<std::byte> staging) {
   std::set<std::string> used;
   std::vector<Source> sources;
   bool has_head = false;
@@ -220,9 +230,9 @@ void load_model(Executor& executor, const Checkpoint& base, uint64_t seed, std::
       if (weight.origin == Origin::checkpoint) {
         Parameter source = weight.parameter;
         source.name = weight.source;
-        const std::string name = source.instance(layer);
-        used.insert(name);
-        sources.push_back({&base.at(name), weight.tensor, layer});
+        const TensorEntry& entry = find_tensor(model, base, source.instance(layer));
+        used.insert(entry.name);
+        sources.push_back({&entry, weight.tensor, layer});
       } else if (weight.origin == Origin::lora_a) {
         draw_lora_a(executor.elements<float>(weight.tensor, layer), weight.parameter.shape[1], seed,
                     weight.parameter.instance(layer));
@@ -234,7 +244,7 @@ void load_model(Executor& executor, const Checkpoint& base, uint64_t seed, std::
   }
   read_forward(executor, base, sources, staging);
   fill_masters(executor);
-  refuse_unused(base, used, !has_head);
+  refuse_unused(model, base, used, !has_head);
 }
 
 void load_adapter(Executor& executor, const std::filesystem::path& directory, const Lora& lora,
@@ -282,6 +292,8 @@ std::map<std::string, FileSum> save_weights(const Executor& executor, const std:
     if (weight.adapter && weight.origin == Origin::lora_a) targets.insert(weight.parameter.module);
   config.target_modules.assign(targets.begin(), targets.end());
   config.modules_to_save = lora.modules_to_save;
+  config.fan_in_fan_out = std::any_of(executor.program().weights.begin(), executor.program().weights.end(),
+                                      [](const Weight& w) { return w.parameter.input_features_first; });
   write_file_atomically(directory / "adapter_config.json", format_adapter_config(config));
   sums["adapter_config.json"] = checksum_file(directory / "adapter_config.json");
   const char* name = "adapter_model.safetensors";

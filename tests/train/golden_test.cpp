@@ -39,7 +39,8 @@ class Logits : public Observer {
         double sum = 0;
         for (int64_t c = 0; c < C; ++c) sum += double(hidden[m * C + c]) * double(weight[v * C + c]);
         for (int64_t r = 0; r < R; ++r) sum += double(low[m * R + r]) * double(low_weight[v * R + r]);
-        values.push_back(static_cast<float>(sum));
+        const double cap = op.attributes.softcap;
+        values.push_back(static_cast<float>(cap > 0 ? cap * std::tanh(sum / cap) : sum));
       }
   }
   void after(const Op&, const Binding&) override {}
@@ -102,7 +103,10 @@ TEST_P(Forward, logits_loss_and_every_gradient_equal_transformers) {
 
 INSTANTIATE_TEST_SUITE_P(
     golden, Forward,
-    ::testing::Combine(::testing::Values("untied", "tied", "rope_llama3", "packed", "window", "mistral"), ::testing::Bool()),
+    ::testing::Combine(::testing::Values("untied", "tied", "rope_llama3", "packed", "window", "mistral", "mistral_window",
+                                         "qwen2", "qwen2_yarn", "qwen3", "qwen3_window", "gemma", "gemma2", "gemma3",
+                                         "gemma3_vision", "phi3", "phi3_longrope", "gpt2"),
+                       ::testing::Bool()),
     [](const auto& test) { return std::get<0>(test.param) + (std::get<1>(test.param) ? "_recomputed" : "_kept"); });
 
 TEST(Bf16, the_loss_with_bf16_weights_and_activations_is_within_half_a_percent_of_fp32_arithmetic) {
@@ -215,7 +219,8 @@ TEST_P(Training, twenty_adamw_steps_equal_pytorch) {
 }
 
 INSTANTIATE_TEST_SUITE_P(golden, Training,
-                         ::testing::Values("adamw_linear", "adamw_cosine", "lora", "lora_tied_head", "lora_save_head"),
+                         ::testing::Values("adamw_linear", "adamw_cosine", "lora", "lora_tied_head", "lora_save_head",
+                                           "lora_phi3", "lora_gpt2", "lora_gemma2"),
                          [](const auto& test) { return test.param; });
 
 }  // namespace

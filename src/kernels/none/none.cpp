@@ -18,8 +18,14 @@ void rms_norm(const RmsNorm&) { refuse(); }
 void rms_norm_backward(const RmsNormBackward&) { refuse(); }
 void rope_table(const RopeTable&) { refuse(); }
 void rope(const Rope&) { refuse(); }
-void silu_gate(const SiluGate&) { refuse(); }
-void silu_gate_backward(const SiluGateBackward&) { refuse(); }
+void layer_norm(const LayerNorm&) { refuse(); }
+void layer_norm_backward(const LayerNormBackward&) { refuse(); }
+void add_bias(const AddBias&) { refuse(); }
+void bias_backward(const BiasBackward&) { refuse(); }
+void split(const ColumnParts&) { refuse(); }
+void join(const ColumnParts&) { refuse(); }
+void activation(const ActivationGate&) { refuse(); }
+void activation_backward(const ActivationGateBackward&) { refuse(); }
 void add(const Add&) { refuse(); }
 void attention(const Attention&) { refuse(); }
 void attention_backward(const AttentionBackward&) { refuse(); }
