@@ -81,8 +81,6 @@ bool read_for_merging(AdapterConfig& config, std::string_view name, dom::element
     config.use_rslora = json_boolean(name, value, where);
   } else if (name == "use_dora") {
     config.use_dora = json_boolean(name, value, where);
-  } else if (name == "fan_in_fan_out") {
-    config.fan_in_fan_out = json_boolean(name, value, where);
   } else if (name == "alpha_pattern") {
     for (const auto [key, alpha] : json_object(name, value, where))
       config.alpha_pattern.emplace_back(plain_pattern(key, where), json_number(name, alpha, where));

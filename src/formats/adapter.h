@@ -25,7 +25,7 @@ struct AdapterConfig {
   bool fan_in_fan_out = false;               // the adapted weights are [in, out] (GPT-2); A and B are as ever
 
   // Read for merging only.
-  bool use_rslora = false, use_dora = false, fan_in_fan_out = false;
+  bool use_rslora = false, use_dora = false;
   std::vector<std::pair<std::string, double>> alpha_pattern;  // end of a module's path -> its lora_alpha
 
   double scale() const { return lora_alpha / static_cast<double>(r); }
