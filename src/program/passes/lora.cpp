@@ -72,7 +72,7 @@ class LoraPass {
     }
     if (tied) {
       save_tied("lm_head", "lm_head", ParameterKind::head, *forward().items.back().op());
-      const Parameter& embedding = program_.weights.front().parameter;
+      const Parameter embedding = program_.weights.front().parameter;  // a copy: weights grow below
       save_tied(embedding.module, module_path(embedding), ParameterKind::embedding, *forward().items.front().op());
     }
     for (const std::string& module : lora_.modules_to_save)
