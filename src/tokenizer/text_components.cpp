@@ -125,7 +125,7 @@ void read_step(const JsonNode& node, Pretokenizer& to, int depth) {
     split_at(is_space, SplitBehavior::removed);
   } else if (type == "Whitespace") {
     node.allow({"type"});
-    to.add(Pretokenizer::Split{Pattern(Regex("[\\w\\x{200c}\\x{200d}]+|[^\\w\\s\\x{200c}\\x{200d}]+", node.where())),
+    to.add(Pretokenizer::Split{Pattern(Regex(R"([\w\x{200c}\x{200d}]+|[^\w\s\x{200c}\x{200d}]+)", node.where())),
                                SplitBehavior::removed, true});
   } else if (type == "BertPreTokenizer") {
     node.allow({"type"});

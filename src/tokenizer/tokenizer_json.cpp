@@ -4,6 +4,7 @@
 #include <string>
 #include <unordered_set>
 #include <utility>
+#include <vector>
 
 #include "tokenizer/byte_alphabet.h"
 #include "tokenizer/json_document.h"
@@ -39,6 +40,7 @@ void read_vocabulary(const JsonNode& node, Vocabulary& vocabulary) {
   if (vocabulary.size() == 0) node.refuse("is empty", kDamaged);
 }
 
+// Reads merges some at a time: their lookups in tables larger than the caches overlap.
 class MergeReader {
  public:
   MergeReader(const JsonNode& node, const Vocabulary& vocabulary, MergeTable& merges)
@@ -49,25 +51,35 @@ class MergeReader {
     if (node_.element().get(list) != simdjson::SUCCESS) node_.refuse("should be a list");
     merges_.reserve(list.size());
     for (const dom::element item : list) {
-      std::string_view text;
-      dom::array pair;
-      if (item.get(text) == simdjson::SUCCESS) {
-        read_string(text);
-      } else if (item.get(pair) == simdjson::SUCCESS && pair.size() == 2) {
-        std::string_view right;
-        if (pair.at(0).get(text) != simdjson::SUCCESS || pair.at(1).get(right) != simdjson::SUCCESS)
-          refuse("is no pair of strings");
-        add(text, right);
-      } else {
-        refuse("is neither a pair nor a string");
-      }
+      read_item(item);
+      if (rows_.size() == kRows) add_rows();
       ++index_;
     }
+    add_rows();
   }
 
  private:
-  [[noreturn]] void refuse(const std::string& what) const {
-    node_.refuse("merge " + std::to_string(index_) + " " + what, kDamaged);
+  static constexpr size_t kRows = 64;
+  struct Row {
+    std::string_view left, right;
+    int64_t index;
+    size_t left_slot, right_slot;
+    int32_t left_id, right_id;
+  };
+
+  [[noreturn]] void refuse(int64_t index, const std::string& what) const {
+    node_.refuse("merge " + std::to_string(index) + " " + what, kDamaged);
+  }
+
+  void read_item(dom::element item) {
+    std::string_view text;
+    dom::array pair;
+    if (item.get(text) == simdjson::SUCCESS) return read_string(text);
+    if (item.get(pair) != simdjson::SUCCESS || pair.size() != 2) refuse(index_, "is neither a pair nor a string");
+    std::string_view right;
+    if (pair.at(0).get(text) != simdjson::SUCCESS || pair.at(1).get(right) != simdjson::SUCCESS)
+      refuse(index_, "is no pair of strings");
+    put(text, right);
   }
 
   // As "a b". Older files began with a line of merges.txt.
@@ -75,30 +87,51 @@ class MergeReader {
     if (text.starts_with("#version")) return;
     const size_t space = text.find(' ');
     if (space == std::string_view::npos || text.find(' ', space + 1) != std::string_view::npos) {
-      refuse("(" + quote(text) + ") cannot be split in two at one space");
+      refuse(index_, "(" + quote(text) + ") cannot be split in two at one space");
     }
-    add(text.substr(0, space), text.substr(space + 1));
+    put(text.substr(0, space), text.substr(space + 1));
   }
 
-  int32_t id_of(std::string_view token) const {
+  void put(std::string_view left, std::string_view right) {
+    rows_.push_back({left, right, index_, vocabulary_.prefetch(left), vocabulary_.prefetch(right), -1, -1});
+  }
+
+  int32_t id_of(std::string_view token, int64_t index) const {
     const int32_t id = vocabulary_.find(token);
-    if (id < 0) refuse("names " + quote(token) + ", which the vocabulary lacks");
+    if (id < 0) refuse(index, "names " + quote(token) + ", which the vocabulary lacks");
     return id;
   }
 
-  void add(std::string_view left, std::string_view right) {
-    joined_.assign(left).append(right);
-    const int32_t left_id = id_of(left);
-    const int32_t right_id = id_of(right);
-    // Most merges make the token that the last one made, or the next: a look at two neighbours saves a search.
+  void add_rows() {
+    for (Row& row : rows_) {
+      row.left_id = vocabulary_.prefetch_token(row.left_slot);
+      row.right_id = vocabulary_.prefetch_token(row.right_slot);
+    }
+    for (const Row& row : rows_) {
+      vocabulary_.prefetch_text(row.left_id);
+      vocabulary_.prefetch_text(row.right_id);
+    }
+    for (Row& row : rows_) {
+      row.left_id = id_of(row.left, row.index);
+      row.right_id = id_of(row.right, row.index);
+      merges_.prefetch(row.left_id, row.right_id);
+    }
+    for (const Row& row : rows_) merges_.add(row.left_id, row.right_id, result_of(row));
+    rows_.clear();
+  }
+
+  // Most merges make the token that the last one made, or the next: a look at two neighbours saves a search.
+  int32_t result_of(const Row& row) {
+    joined_.assign(row.left).append(row.right);
     const auto made = [&](int32_t id) { return vocabulary_.contains(id) && vocabulary_.token(id) == joined_; };
-    if (!made(result_) && !made(++result_)) result_ = id_of(joined_);
-    merges_.add(left_id, right_id, result_);
+    if (!made(result_) && !made(++result_)) result_ = id_of(joined_, row.index);
+    return result_;
   }
 
   const JsonNode& node_;
   const Vocabulary& vocabulary_;
   MergeTable& merges_;
+  std::vector<Row> rows_;
   std::string joined_;
   int32_t result_ = -1;
   int64_t index_ = 0;

@@ -55,6 +55,23 @@ int32_t Vocabulary::find(std::string_view token_string) const {
   return slots_[slot_of(token_string)].id();
 }
 
+size_t Vocabulary::prefetch(std::string_view token_string) const {
+  if (slots_.empty()) return 0;
+  const size_t slot = hash_bytes(token_string) & (slots_.size() - 1);
+  __builtin_prefetch(&slots_[slot]);
+  return slot;
+}
+
+int32_t Vocabulary::prefetch_token(size_t slot) const {
+  const int32_t id = slot < slots_.size() ? slots_[slot].id() : -1;
+  if (id >= 0) __builtin_prefetch(&places_[static_cast<size_t>(id)]);
+  return id;
+}
+
+void Vocabulary::prefetch_text(int32_t id) const {
+  if (id >= 0) __builtin_prefetch(pool_.data() + places_[static_cast<size_t>(id)].begin);
+}
+
 bool Vocabulary::contains(int32_t id) const {
   return id >= 0 && static_cast<size_t>(id) < places_.size() && places_[static_cast<size_t>(id)].length != kNone;
 }

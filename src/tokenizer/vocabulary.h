@@ -25,6 +25,12 @@ class Vocabulary {
   // The id of `token`, or -1.
   int32_t find(std::string_view token) const;
 
+  // Ask for the memory that `find(token)` will look at, so that a list of tokens is looked up without waiting for each: for
+  // all of them first `prefetch`, then `prefetch_token` with what it gave, then `prefetch_text`, then `find`.
+  size_t prefetch(std::string_view token) const;
+  int32_t prefetch_token(size_t slot) const;
+  void prefetch_text(int32_t id) const;
+
   // True if a token has this id; any number may be asked for.
   bool contains(int32_t id) const;
 
