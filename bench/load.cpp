@@ -27,12 +27,13 @@ double seconds_since(Clock::time_point start) { return std::chrono::duration<dou
 // Does the load op and times it: opening the files, reading their headers, filling every weight.
 class TimedLoad final : public Host {
  public:
-  TimedLoad(Executor& executor, const Recipe& recipe) : executor_(executor), recipe_(recipe) {}
+  TimedLoad(Executor& executor, const ModelSpec& model, const Recipe& recipe)
+      : executor_(executor), model_(model), recipe_(recipe) {}
   void run(const Op& op, int64_t /*repetition*/) override {
     if (op.kind != OpKind::load) return;
     const auto start = Clock::now();
     const Checkpoint checkpoint(recipe_.model);
-    load_model(executor_, checkpoint, recipe_.seed, executor_.bytes(op.find(Slot::staging)));
+    load_model(executor_, model_, checkpoint, recipe_.seed, executor_.bytes(op.find(Slot::staging)));
     seconds = seconds_since(start);
     bytes = checkpoint.data_bytes();
   }
@@ -41,6 +42,7 @@ class TimedLoad final : public Host {
 
  private:
   Executor& executor_;
+  const ModelSpec& model_;
   const Recipe& recipe_;
 };
 
@@ -52,7 +54,7 @@ int run(std::span<char* const> words) {
   const auto start = Clock::now();
   Executor executor(plan.program, plan.layout);
   const double commit = seconds_since(start);
-  TimedLoad load(executor, plan.recipe);
+  TimedLoad load(executor, plan.model, plan.recipe);
   executor.run(plan.program.region("load"), load);
   if (arguments.has("json")) {
     fmt::print("{{\"bytes\": {}, \"seconds\": {}, \"arena_bytes\": {}, \"arena_seconds\": {}}}\n", load.bytes, load.seconds,

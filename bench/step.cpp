@@ -347,7 +347,7 @@ int run(std::span<char* const> words) {
   for (size_t id = 0; id < plan.program.storages.size(); ++id)
     if (plan.program.storages[id].lifetime == Lifetime::run) executor.clear(static_cast<StorageId>(id));
   fill_weights(executor, plan.program);
-  inverse_frequencies(plan.model.rope, executor.elements<float>(plan.program.interface.inverse_frequency));
+  fill_inverse_frequencies(plan.model, executor);
   Profile profile(plan.program);
   const double flops = needed_flops(plan.program, plan.program.region("step"), 1) - unneeded_flops(plan.program);
   const Result result = measure(executor, plan, profile, flops, steps);

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 
+#include "base/activation.h"
 #include "base/arithmetic.h"
 #include "base/dtype.h"
 #include "base/scalars.h"
@@ -70,33 +71,37 @@ void prepare(const Matmul& op);
 // ---- Rows
 // -----------------------------------------------------------------------------------------------------------------
 
-// out[i, :] = table[ids[i], :].
+// out[i, :] = scale * table[ids[i], :].
 struct Embedding {
   In table;                      // [V, C]
   const int32_t* ids = nullptr;  // [M]
   Out out;                       // [M, C]
   int64_t rows = 0, cols = 0, vocabulary = 0;
+  float scale = 1.0F;
   Cut cut;
 };
 void embedding(const Embedding& op);
 
-// d_table[ids[i], :] += d_out[i, :], summed in the order of i.
+// d_table[ids[i], :] += scale * d_out[i, :], summed in the order of i; rows of `untrained_row` are passed over.
 struct EmbeddingBackward {
   const float* d_out = nullptr;  // [M, C]
   const int32_t* ids = nullptr;  // [M]
   float* d_table = nullptr;      // [V, C]
   int64_t rows = 0, cols = 0, vocabulary = 0;
+  float scale = 1.0F;
+  int64_t untrained_row = -1;  // none
   Cut cut;
 };
 void embedding_backward(const EmbeddingBackward& op);
 
-// out = x * rstd * weight, rstd = 1/sqrt(mean(x^2) + eps) (Zhang & Sennrich 2019).
+// out = x * rstd * (weight_offset + weight), rstd = 1/sqrt(mean(x^2) + eps) (Zhang & Sennrich 2019).
 struct RmsNorm {
   In x, weight;           // [M, C], [C]
   Out out;                // [M, C]
   float* rstd = nullptr;  // [M]
   int64_t rows = 0, cols = 0;
   float eps = 0;
+  float weight_offset = 0;  // 1 in Gemma, whose weights are gains less one
   Cut cut;
 };
 void rms_norm(const RmsNorm& op);
@@ -111,53 +116,117 @@ struct RmsNormBackward {
   float* d_weight = nullptr;     // [C]
   int64_t rows = 0, cols = 0;
   bool accumulate = false;  // into d_x
+  float weight_offset = 0;
   Workspace workspace;
   Cut cut;
 };
 void rms_norm_backward(const RmsNormBackward& op);
 
-// cosine, sine [M, D/2] of positions[i] * inverse_frequency[j].
+// out = (x - mean) * rstd * weight + bias, rstd = 1/sqrt(variance + eps) (Ba et al. 2016).
+struct LayerNorm {
+  In x, weight, bias;                      // [M, C], [C], [C]
+  Out out;                                 // [M, C]
+  float *mean = nullptr, *rstd = nullptr;  // [M]
+  int64_t rows = 0, cols = 0;
+  float eps = 0;
+  Cut cut;
+};
+void layer_norm(const LayerNorm& op);
+
+// d_x (+)= the gradient through x; d_weight and d_bias are added to (both null where frozen).
+// workspace: 2 * threads * C floats where they are wanted.
+struct LayerNormBackward {
+  const float* d_out = nullptr;                  // [M, C]
+  In x, weight;                                  // [M, C], [C]
+  const float *mean = nullptr, *rstd = nullptr;  // [M]
+  float* d_x = nullptr;                          // [M, C]
+  float *d_weight = nullptr, *d_bias = nullptr;  // [C]
+  int64_t rows = 0, cols = 0;
+  bool accumulate = false;  // into d_x
+  Workspace workspace;
+  Cut cut;
+};
+void layer_norm_backward(const LayerNormBackward& op);
+
+// x[i, :] += bias.
+struct AddBias {
+  Out x;    // [M, N]
+  In bias;  // [N]
+  int64_t rows = 0, cols = 0;
+  Cut cut;
+};
+void add_bias(const AddBias& op);
+
+// d_bias += sum over rows of d_out. workspace: threads * N floats.
+struct BiasBackward {
+  const float* d_out = nullptr;  // [M, N]
+  float* d_bias = nullptr;       // [N]
+  int64_t rows = 0, cols = 0;
+  Workspace workspace;
+  Cut cut;
+};
+void bias_backward(const BiasBackward& op);
+
+// whole = [M, N] and its column blocks, side by side; all of one dtype. split copies out of the whole, join into it.
+struct ColumnParts {
+  struct Part {
+    void* data = nullptr;  // [M, cols]
+    int64_t cols = 0;      // 0: none
+  };
+  void* whole = nullptr;
+  Part parts[3];
+  DType dtype = DType::f32;
+  int64_t rows = 0;
+  Cut cut;
+};
+void split(const ColumnParts& op);
+void join(const ColumnParts& op);
+
+// cosine, sine [M, half] of positions[i] * inverse_frequency[j], times scale (YaRN's attention factor).
 struct RopeTable {
   const int32_t* positions = nullptr;        // [M]
-  const float* inverse_frequency = nullptr;  // [D/2]
-  float* cosine = nullptr;                   // [M, D/2]
-  float* sine = nullptr;                     // [M, D/2]
+  const float* inverse_frequency = nullptr;  // [half]
+  float* cosine = nullptr;                   // [M, half]
+  float* sine = nullptr;                     // [M, half]
   int64_t rows = 0, half = 0;
+  float scale = 1.0F;
   Cut cut;
 };
 void rope_table(const RopeTable& op);
 
-// Rotates x in place, halves split ("rotate_half"): (x1, x2) -> (x1 cos - x2 sin, x2 cos + x1 sin); `inverse` turns it back
-// (which is also its gradient).
+// Rotates the first 2 * half numbers of each head in place, halves split ("rotate_half"): (x1, x2) -> (x1 cos - x2 sin, x2
+// cos + x1 sin); `inverse` turns it back (which is also its gradient).
 struct Rope {
   Out x;                          // [M, heads, D]
-  const float* cosine = nullptr;  // [M, D/2]
+  const float* cosine = nullptr;  // [M, half], half <= D/2
   const float* sine = nullptr;
-  int64_t rows = 0, heads = 0, head_size = 0;
+  int64_t rows = 0, heads = 0, head_size = 0, half = 0;
   bool inverse = false;
   Cut cut;
 };
 void rope(const Rope& op);
 
-// out = silu(gate) * up.
-struct SiluGate {
+// out = activation(gate) * up, or activation(gate) where up's data is null.
+struct ActivationGate {
   In gate, up;  // [M, F]
   Out out;      // [M, F]
   int64_t rows = 0, cols = 0;
+  Activation kind = Activation::silu;
   Cut cut;
 };
-void silu_gate(const SiluGate& op);
+void activation(const ActivationGate& op);
 
-// d_gate and d_up may each be the same memory as d_out.
-struct SiluGateBackward {
+// d_gate and d_up may each be the same memory as d_out; up and d_up are null together.
+struct ActivationGateBackward {
   const float* d_out = nullptr;  // [M, F]
   In gate, up;                   // [M, F]
   float* d_gate = nullptr;
   float* d_up = nullptr;
   int64_t rows = 0, cols = 0;
+  Activation kind = Activation::silu;
   Cut cut;
 };
-void silu_gate_backward(const SiluGateBackward& op);
+void activation_backward(const ActivationGateBackward& op);
 
 // out = a + b. out may be the same memory as a or b.
 struct Add {
@@ -171,7 +240,8 @@ void add(const Add& op);
 // ---- Attention
 // ------------------------------------------------------------------------------------------------------------
 
-// Causal attention within documents: token t sees tokens document_start[t]..t of its own sequence. Grouped queries: head h
+// Causal attention within documents: token t sees tokens document_start[t]..t of its own sequence, with a window the last
+// `window` of them alone. With a softcap a scaled score s becomes softcap * tanh(s / softcap). Grouped queries: head h
 // reads key/value head h / (H/K). Blocks of cut.rows queries by cut.cols keys with running softmax (Dao et al.,
 // FlashAttention, 2022); no T x T matrix. lse[b, h, t] = log sum exp of the scaled scores. workspace:
 // attention_workspace(...) as the op's rule states it, one part for each thread.
@@ -182,6 +252,8 @@ struct Attention {
   float* lse = nullptr;                     // [B, H, T]
   int64_t batch = 0, seq_len = 0, heads = 0, kv_heads = 0, head_size = 0;
   float scale = 1.0F;
+  float softcap = 0;   // 0: none
+  int64_t window = 0;  // tokens, 0: none
   Workspace workspace;
   Cut cut;
 };
@@ -198,6 +270,8 @@ struct AttentionBackward {
   float* d_v = nullptr;
   int64_t batch = 0, seq_len = 0, heads = 0, kv_heads = 0, head_size = 0;
   float scale = 1.0F;
+  float softcap = 0;
+  int64_t window = 0;
   Workspace workspace;
   Cut cut;
 };
@@ -225,6 +299,7 @@ struct HeadLoss {
   float* d_low_weight = nullptr;   // [V, R]
   int32_t* predictions = nullptr;  // [M]
   int64_t rows = 0, cols = 0, vocabulary = 0, rank = 0;
+  float softcap = 0;  // logits become softcap * tanh(logits / softcap); 0: they stay
   Workspace workspace;
   Cut cut;
 };
@@ -285,5 +360,111 @@ void start_threads(int32_t threads);
 int64_t prepared_products();
 // What this backend is: "cpu avx3_spr, oneDNN 2.6.3" or "none".
 const char* backend_name();
+
+// ---- Experts
+// --------------------------------------------------------------------------------------------------------------
+
+// A mixture of experts in routed rows: every choice of every token has a row, an expert's rows follow one another in the
+// order of tokens, and each expert's share ends with padding so that it fills whole tiles. Letters: E experts, J choices a
+// token, P routed rows, of which J*M are used at most. Rows of padding are zeros.
+
+// Chooses the J experts with the largest logits of each token, the lowest index first among equals (NaN counts as infinite),
+// weighs them by softmax over all E logits or, if `normalize`, over the J chosen ones, and gives every choice its row.
+// workspace: E int32. Indices are within their bounds whatever the logits are.
+struct Route {
+  const float* logits = nullptr;    // [M, E]
+  float* route_weights = nullptr;   // [M, J]
+  int32_t* expert_rows = nullptr;   // [M, J], the row of each choice
+  int32_t* row_tokens = nullptr;    // [P], the token of each row; -1: padding
+  int32_t* tile_experts = nullptr;  // [P / tile], the expert of each tile of rows; -1: unused
+  int64_t rows = 0, experts = 0, choices = 0, routed_rows = 0, tile = 0;
+  bool normalize = false;
+  Workspace workspace;
+  Cut cut;
+};
+void route(const Route& op);
+
+// d_logits = the gradient through the weights; which experts are chosen has none.
+struct RouteBackward {
+  const float* d_route_weights = nullptr;  // [M, J]
+  const float* route_weights = nullptr;    // [M, J]
+  const int32_t* expert_rows = nullptr;    // [M, J]
+  const int32_t* tile_experts = nullptr;   // [P / tile]
+  const float* logits = nullptr;           // [M, E]; not read if `normalize`
+  float* d_logits = nullptr;               // [M, E]
+  int64_t rows = 0, experts = 0, choices = 0, tile = 0;
+  bool normalize = false;
+  Cut cut;
+};
+void route_backward(const RouteBackward& op);
+
+// out[expert_rows[m, j], :] = x[m, :]; rows of padding are zeroed.
+struct GatherRows {
+  In x;                                  // [M, C]
+  const int32_t* expert_rows = nullptr;  // [M, J]
+  const int32_t* row_tokens = nullptr;   // [P]
+  Out out;                               // [P, C]
+  int64_t rows = 0, cols = 0, choices = 0, routed_rows = 0;
+  Cut cut;
+};
+void gather_rows(const GatherRows& op);
+
+// d_x[m, :] (+)= the sum of d_out[expert_rows[m, j], :] in the order of j.
+struct GatherRowsBackward {
+  const float* d_out = nullptr;          // [P, C]
+  const int32_t* expert_rows = nullptr;  // [M, J]
+  float* d_x = nullptr;                  // [M, C]
+  int64_t rows = 0, cols = 0, choices = 0;
+  bool accumulate = false;
+  Cut cut;
+};
+void gather_rows_backward(const GatherRowsBackward& op);
+
+// Products of every tile of rows with the weight of its expert, W [E, N, K]:
+//   transpose_b: c [P, N] (+)= a [P, K] W^T;  neither: c [P, K] (+)= a [P, N] W;  both zero where a tile is unused.
+//   transpose_a: c [E, N, K] += a [P, N]^T b [P, K], summed over each expert's rows.
+// Neighbouring tiles of one expert are multiplied together: on bf16 tiles up to `span` of them; in fp32 span, span/2 … 1 of
+// them, since those products are made before step 0. workspace and cut: as for `matmul` of each such product; if `apart`,
+// which is for bf16 tiles, also for one such product of one thread in each of cut.threads equal parts.
+struct ExpertMatmul {
+  In a, b;
+  Out c;
+  const int32_t* tile_experts = nullptr;  // [P / tile], -1: unused
+  int64_t routed_rows = 0, tile = 0, span = 1;
+  int64_t n = 0, k = 0;  // of W
+  bool transpose_a = false, transpose_b = false;
+  bool accumulate = false;
+  bool apart = false;  // experts with few rows get one thread each
+  Workspace workspace;
+  Cut cut;
+};
+void expert_matmul(const ExpertMatmul& op);
+void prepare(const ExpertMatmul& op);
+
+// out[m, :] = the sum over j of route_weights[m, j] * x[expert_rows[m, j], :].
+struct Combine {
+  In x;                                  // [P, C]
+  const float* route_weights = nullptr;  // [M, J]
+  const int32_t* expert_rows = nullptr;  // [M, J]
+  Out out;                               // [M, C]
+  int64_t rows = 0, cols = 0, choices = 0;
+  Cut cut;
+};
+void combine(const Combine& op);
+
+// d_x[expert_rows[m, j], :] = route_weights[m, j] * d_out[m, :], zero in padding; d_route_weights[m, j] = the product of
+// d_out[m, :] and x[expert_rows[m, j], :]. Either may be null.
+struct CombineBackward {
+  const float* d_out = nullptr;          // [M, C]
+  In x;                                  // [P, C]
+  const float* route_weights = nullptr;  // [M, J]
+  const int32_t* expert_rows = nullptr;  // [M, J]
+  const int32_t* row_tokens = nullptr;   // [P]
+  float* d_x = nullptr;                  // [P, C]
+  float* d_route_weights = nullptr;      // [M, J]
+  int64_t rows = 0, cols = 0, choices = 0, routed_rows = 0;
+  Cut cut;
+};
+void combine_backward(const CombineBackward& op);
 
 }  // namespace snug::kernels

@@ -132,6 +132,7 @@ ModelSpec spec_of(const Entry& entry) {
   spec.sliding_window = entry.release.sliding_window;
   spec.norm_eps = 1e-5;
   spec.rope.theta = entry.release.rope_theta;
+  if (spec.sliding_window > 0) spec.local_layers.assign(static_cast<size_t>(spec.layers), true);
   if (entry.release.rope_factor != 1.0) {
     spec.rope.scaling = RopeScaling::llama3;
     spec.rope.factor = entry.release.rope_factor;

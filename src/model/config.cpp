@@ -5,15 +5,17 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cmath>
 #include <fstream>
-#include <limits>
 #include <optional>
 #include <system_error>
 
 #include "base/checked.h"
 #include "base/error.h"
-#include "model/json.h"
+#include "model/config_fields.h"
+#include "model/families.h"
 #include "model/parameters.h"
+#include "model/rope_config.h"
 
 namespace snug {
 
@@ -21,32 +23,9 @@ namespace dom = simdjson::dom;
 
 namespace {
 
-constexpr int64_t kLargestDimension = std::numeric_limits<int32_t>::max();  // token ids and row indices are 32 bits
 constexpr int64_t kMostLayers = 100'000;
+constexpr int64_t kMostExperts = 65'536;
 constexpr int64_t kLargestConfigBytes = int64_t{16} << 20;
-
-// A family differs from Llama in its names and in what transformers assumes where a field is absent.
-struct Family {
-  std::string_view model_type, architecture;
-  int64_t max_position;
-  int64_t kv_heads;        // 0: as many as query heads
-  int64_t sliding_window;  // 0: the family has no such field
-};
-constexpr auto kFamilies = std::to_array<Family>({
-    {"llama", "LlamaForCausalLM", 2048, 0, 0},
-    {"mistral", "MistralForCausalLM", 131072, 8, 4096},
-});
-
-const Family* find_family(std::string_view Family::*name, std::string_view value) {
-  const auto found = std::find_if(kFamilies.begin(), kFamilies.end(), [&](const Family& f) { return f.*name == value; });
-  return found == kFamilies.end() ? nullptr : &*found;
-}
-
-std::string supported(std::string_view Family::*name) {
-  std::string list;
-  for (const Family& family : kFamilies) list += (list.empty() ? "supported: " : ", ") + std::string(family.*name);
-  return list;
-}
 
 // Fields that never change the arithmetic of a forward or backward pass.
 constexpr auto kHarmless = std::to_array<std::string_view>({
@@ -55,6 +34,10 @@ constexpr auto kHarmless = std::to_array<std::string_view>({
     "_attn_implementation_autoset",
     "_flash_attn_2_enabled",
     "attn_implementation",
+    "boi_token_index",
+    "eoi_token_index",
+    "image_token_index",
+    "mm_tokens_per_image",
     "cache_implementation",
     "chunk_size_feed_forward",
     "finetuning_task",
@@ -89,6 +72,7 @@ constexpr auto kHarmless = std::to_array<std::string_view>({
     "output_hidden_states",
     "output_scores",
     "prefix",
+    "router_aux_loss_coef",
     "problem_type",
     "return_dict",
     "return_dict_in_generate",
@@ -107,17 +91,20 @@ constexpr auto kHarmless = std::to_array<std::string_view>({
     "use_cache",
 });
 
-// Features that Llama checkpoints switch off explicitly. Any other value would change the mathematics.
+// Features that checkpoints switch off explicitly. Any other value would change the mathematics.
 constexpr auto kMustBeOff = std::to_array<std::string_view>({
     "add_cross_attention",
-    "attention_bias",
     "attention_dropout",
     "cross_attention_hidden_size",
     "is_decoder",
     "is_encoder_decoder",
-    "mlp_bias",
+    "output_router_logits",
     "pruned_heads",
+    "reorder_and_upcast_attn",
     "rope_interleaved",
+    "router_jitter_noise",
+    "scale_attn_by_inverse_layer_idx",
+    "use_bidirectional_attention",
 });
 
 template <size_t N>
@@ -125,34 +112,66 @@ bool contains(const std::array<std::string_view, N>& names, std::string_view nam
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
+// Fields read for every family.
+constexpr auto kCommon = std::to_array<std::string_view>({
+    "architectures",
+    "attention_bias",
+    "bos_token_id",
+    "dtype",
+    "eos_token_id",
+    "head_dim",
+    "hidden_act",
+    "hidden_size",
+    "initializer_range",
+    "intermediate_size",
+    "max_position_embeddings",
+    "mlp_bias",
+    "model_type",
+    "num_attention_heads",
+    "num_hidden_layers",
+    "num_key_value_heads",
+    "pad_token_id",
+    "partial_rotary_factor",
+    "pretraining_tp",
+    "rms_norm_eps",
+    "rope_parameters",
+    "rope_scaling",
+    "rope_theta",
+    "tie_word_embeddings",
+    "torch_dtype",
+    "vocab_size",
+});
+
+Activation activation_of(const ConfigFields& config, std::string_view field, const std::string& name) {
+  if (name == "silu" || name == "swish") return Activation::silu;
+  for (const std::string_view tanh : {"gelu_pytorch_tanh", "gelu_new", "gelu_fast"})
+    if (name == tanh) return Activation::gelu_tanh;
+  config.refuse(fmt::format("{} \"{}\" is not supported yet", config.label(field), name),
+                "supported: silu, gelu_pytorch_tanh, gelu_new");
+}
+
 class ConfigReader {
  public:
-  explicit ConfigReader(const JsonDocument& document) : where_(document.where()), root_(document.root_object()) {}
+  // `inherited`: fields that an outer object gives, or null.
+  ConfigReader(ConfigFields config, const ConfigFields* inherited) : config_(std::move(config)), inherited_(inherited) {}
 
   ModelSpec read() {
     ModelSpec spec;
     const Family& family = read_family();
     spec.family = family.model_type;
     spec.architecture = family.architecture;
+    family.fix(spec);
     refuse_unknown_fields(family);
-    spec.hidden_size = dimension("hidden_size");
-    spec.intermediate_size = dimension("intermediate_size");
-    spec.vocab_size = dimension("vocab_size");
-    spec.layers = integer("num_hidden_layers", std::nullopt, 1, kMostLayers);
-    spec.heads = dimension("num_attention_heads");
-    const bool few_kv_heads = family.kv_heads > 0 && !given("num_key_value_heads");
-    spec.kv_heads = dimension("num_key_value_heads", few_kv_heads ? family.kv_heads : spec.heads);
-    spec.max_position = dimension("max_position_embeddings", family.max_position);
-    spec.sliding_window = dimension("sliding_window", given("sliding_window") ? 0 : family.sliding_window);
-    read_head_size(spec);
-    spec.norm_eps = number("rms_norm_eps", 1e-6);
-    if (spec.norm_eps <= 0.0 || spec.norm_eps >= 1.0) refuse("rms_norm_eps must lie between 0 and 1");
-    spec.initializer_range = number("initializer_range", 0.02);
-    if (spec.initializer_range < 0.0) refuse("initializer_range must not be negative");
-    if (const auto value = field("tie_word_embeddings")) {
-      spec.tied_embeddings = json_boolean("tie_word_embeddings", *value, where_);
+    if (spec.naming == TensorNaming::gpt2) {
+      read_gpt2_sizes(spec);
+    } else {
+      read_sizes(spec, family);
     }
-    read_rope(spec);
+    read_heads(spec, family);
+    read_windows(spec, family);
+    read_switches(spec, family);
+    read_experts(spec);
+    if (!spec.learned_positions) read_rope(config_, family.rope_theta, spec);
     read_dtype(spec);
     spec.bos_token_id = token("bos_token_id", spec.vocab_size);
     spec.eos_token_id = token("eos_token_id", spec.vocab_size);
@@ -162,61 +181,29 @@ class ConfigReader {
   }
 
  private:
-  [[noreturn]] void refuse(const std::string& what, const std::string& mend = {}) const { throw Error(what, where_, mend); }
+  [[noreturn]] void refuse(const std::string& what, const std::string& mend = {}) const { config_.refuse(what, mend); }
 
-  // The field's value; none where it is absent or null.
-  std::optional<dom::element> field(std::string_view name) const { return field(root_, name); }
-  static std::optional<dom::element> field(const dom::object& object, std::string_view name) {
-    dom::element value;
-    if (object.at_key(name).get(value) != simdjson::SUCCESS || value.is_null()) return std::nullopt;
-    return value;
-  }
-
-  // True if the field is there, be it null: only then do transformers' defaults not apply.
-  bool given(std::string_view name) const { return root_.at_key(name).error() == simdjson::SUCCESS; }
-
-  int64_t integer(std::string_view name, std::optional<int64_t> fallback, int64_t low, int64_t high) const {
-    if (const auto value = field(name)) return json_integer(name, *value, low, high, where_);
-    if (!fallback) refuse(fmt::format("{} is missing", name), "every config.json has it");
-    return *fallback;
-  }
-  int64_t dimension(std::string_view name, std::optional<int64_t> fallback = std::nullopt) const {
-    return integer(name, fallback, 1, kLargestDimension);
-  }
-  double number(std::string_view name, double fallback) const {
-    const auto value = field(name);
-    return value ? json_number(name, *value, where_) : fallback;
-  }
-
-  // A token id or a list of them, of which the first counts; -1 where absent.
   int64_t token(std::string_view name, int64_t vocab_size) const {
-    auto value = field(name);
-    if (!value) return -1;
-    if (value->is_array()) {
-      const dom::array ids = json_array(name, *value, where_);
-      if (ids.begin() == ids.end()) return -1;
-      value = *ids.begin();
-    }
-    return json_integer(name, *value, -1, vocab_size - 1, where_);
+    const int64_t own = config_.token(name, vocab_size);
+    return own < 0 && inherited_ != nullptr ? inherited_->token(name, vocab_size) : own;
   }
 
   // By model_type, or by architectures where that is all there is.
   const Family& read_family() const {
     const Family* family = nullptr;
-    if (const auto type = field("model_type")) {
-      const std::string name = json_string("model_type", *type, where_);
+    if (const std::string name = config_.string("model_type", ""); !name.empty()) {
       family = find_family(&Family::model_type, name);
       if (family == nullptr)
-        refuse(fmt::format("model_type '{}' is not supported yet", name), supported(&Family::model_type));
+        refuse(fmt::format("model_type '{}' is not supported yet", name), supported_families(&Family::model_type));
     }
-    if (const auto architectures = field("architectures")) {
-      for (const dom::element entry : json_array("architectures", *architectures, where_)) {
-        const std::string name = json_string("architectures", entry, where_);
+    if (const auto architectures = config_.field("architectures")) {
+      for (const dom::element entry : json_array("architectures", *architectures, config_.where())) {
+        const std::string name = json_string("architectures", entry, config_.where());
         const Family* named = find_family(&Family::architecture, name);
         if (named == nullptr || (family != nullptr && named != family)) {
           refuse(fmt::format("architecture '{}' is not supported yet", name),
                  family ? fmt::format("supported with model_type {}: {}", family->model_type, family->architecture)
-                        : supported(&Family::architecture));
+                        : supported_families(&Family::architecture));
         }
         family = named;
       }
@@ -226,58 +213,59 @@ class ConfigReader {
   }
 
   void refuse_unknown_fields(const Family& family) const {
-    constexpr auto kRead = std::to_array<std::string_view>({
-        "architectures",
-        "bos_token_id",
-        "dtype",
-        "eos_token_id",
-        "head_dim",
-        "hidden_act",
-        "hidden_size",
-        "initializer_range",
-        "intermediate_size",
-        "max_position_embeddings",
-        "model_type",
-        "num_attention_heads",
-        "num_hidden_layers",
-        "num_key_value_heads",
-        "pad_token_id",
-        "partial_rotary_factor",
-        "pretraining_tp",
-        "rms_norm_eps",
-        "rope_parameters",
-        "rope_scaling",
-        "rope_theta",
-        "tie_word_embeddings",
-        "torch_dtype",
-        "vocab_size",
-    });
-    for (const auto [name, value] : root_) {
-      if (value.is_null() || contains(kRead, name) || contains(kHarmless, name)) continue;
-      if (name == "sliding_window" && family.sliding_window > 0) continue;
+    for (const auto [name, value] : config_.object()) {
+      if (value.is_null() || contains(kCommon, name) || contains(kHarmless, name)) continue;
+      if (std::find(family.fields.begin(), family.fields.end(), name) != family.fields.end()) continue;
       if (name == "quantization_config") {
         refuse("quantization_config: quantized weights are not supported yet", "use the unquantized checkpoint");
       }
-      if (!contains(kMustBeOff, name)) {
-        refuse(fmt::format("field '{}' is not understood and could change the mathematics", name),
+      // Phi-3 names its dropouts like GPT-2, but trains without.
+      const bool must_be_off = contains(kMustBeOff, name) || name == "resid_pdrop" || name == "embd_pdrop";
+      if (!must_be_off) {
+        refuse(fmt::format("field '{}' is not understood and could change the mathematics", config_.label(name)),
                "remove it if it has no effect on this model");
       }
-      if (!json_is_off(value)) refuse(fmt::format("{} = {} is not supported yet", name, json_excerpt(value)));
+      if (!json_is_off(value)) refuse(fmt::format("{} = {} is not supported yet", config_.label(name), json_excerpt(value)));
     }
-    if (const auto act = field("hidden_act"); act && json_string("hidden_act", *act, where_) != "silu") {
-      refuse(fmt::format("hidden_act {} is not supported yet", json_excerpt(*act)), "supported: silu");
-    }
-    if (const auto tp = field("pretraining_tp"); tp && json_number("pretraining_tp", *tp, where_) != 1.0) {
+    if (config_.number("pretraining_tp", 1.0) != 1.0)
       refuse("pretraining_tp other than 1 is not supported", "set it to 1: the weights are the same");
-    }
-    if (number("partial_rotary_factor", 1.0) != 1.0) refuse("partial_rotary_factor other than 1 is not supported yet");
   }
 
-  void read_head_size(ModelSpec& spec) const {
-    if (!field("head_dim") && spec.hidden_size % spec.heads != 0) {
+  void read_sizes(ModelSpec& spec, const Family& family) const {
+    spec.hidden_size = config_.dimension("hidden_size");
+    spec.intermediate_size = config_.dimension("intermediate_size");
+    spec.vocab_size = config_.dimension("vocab_size");
+    spec.layers = config_.integer("num_hidden_layers", std::nullopt, 1, kMostLayers);
+    spec.heads = config_.dimension("num_attention_heads");
+    const bool few_kv_heads = family.kv_heads > 0 && !config_.given("num_key_value_heads");
+    spec.kv_heads = config_.dimension("num_key_value_heads", few_kv_heads ? family.kv_heads : spec.heads);
+    spec.max_position = config_.dimension("max_position_embeddings", family.max_position);
+    spec.norm_eps = config_.number("rms_norm_eps", family.norm_eps);
+    if (spec.norm_eps <= 0.0 || spec.norm_eps >= 1.0) refuse("rms_norm_eps must lie between 0 and 1");
+  }
+
+  // GPT-2 has words of its own, and sizes where they are silent.
+  void read_gpt2_sizes(ModelSpec& spec) const {
+    spec.hidden_size = config_.dimension("n_embd", 768);
+    spec.intermediate_size = config_.dimension("n_inner", checked_mul(spec.hidden_size, 4));
+    spec.vocab_size = config_.dimension("vocab_size", 50257);
+    spec.layers = config_.integer("n_layer", 12, 1, kMostLayers);
+    spec.heads = spec.kv_heads = config_.dimension("n_head", 12);
+    spec.max_position = config_.dimension("n_positions", 1024);
+    spec.norm_eps = config_.number("layer_norm_epsilon", 1e-5);
+    if (spec.norm_eps <= 0.0 || spec.norm_eps >= 1.0) refuse("layer_norm_epsilon must lie between 0 and 1");
+    if (!config_.boolean("scale_attn_weights", true)) refuse("scale_attn_weights = false is not supported");
+    for (const std::string_view name : {"attn_pdrop", "embd_pdrop", "resid_pdrop"})
+      spec.dropout = std::max(spec.dropout, config_.number(name, 0.1));
+  }
+
+  void read_heads(ModelSpec& spec, const Family& family) const {
+    const bool divided = !config_.field("head_dim") && (family.head_size == 0 || config_.given("head_dim"));
+    if (divided && spec.hidden_size % spec.heads != 0) {
       refuse(fmt::format("hidden_size {} is not a multiple of num_attention_heads {}", spec.hidden_size, spec.heads));
     }
-    spec.head_size = dimension("head_dim", std::max<int64_t>(spec.hidden_size / spec.heads, 1));
+    const int64_t share = std::max<int64_t>(spec.hidden_size / spec.heads, 1);
+    spec.head_size = config_.dimension("head_dim", divided ? share : family.head_size);
     if (spec.head_size % 2 != 0) {
       refuse(fmt::format("head size {} is odd", spec.head_size), "rotary embeddings turn pairs of elements");
     }
@@ -286,81 +274,87 @@ class ConfigReader {
     }
   }
 
-  // `rope_theta` and `rope_scaling` (transformers 4) or `rope_parameters` (transformers 5).
-  void read_rope(ModelSpec& spec) const {
-    const auto scaling = field("rope_scaling");
-    const auto parameters = field("rope_parameters");
-    if (scaling && parameters) refuse("rope_scaling and rope_parameters are both given", "keep one");
-    const auto theta = field("rope_theta");
-    if (theta) spec.rope.theta = json_number("rope_theta", *theta, where_);
-    const auto nested = scaling ? scaling : parameters;
-    if (nested) {
-      const std::string_view name = scaling ? "rope_scaling" : "rope_parameters";
-      read_rope_object(spec, json_object(name, *nested, where_), name, theta.has_value());
-    }
-    if (spec.rope.theta < 1.0) refuse(fmt::format("rope_theta is {}", spec.rope.theta), "it must be at least 1");
-  }
-
-  void read_rope_object(ModelSpec& spec, const dom::object& object, std::string_view outer, bool has_theta) const {
-    Rope& rope = spec.rope;
-    const auto label = [&](std::string_view name) { return fmt::format("{}.{}", outer, name); };
-    std::string type;
-    for (const std::string_view name : {"rope_type", "type"}) {
-      const auto value = field(object, name);
-      if (!value) continue;
-      const std::string text = json_string(label(name), *value, where_);
-      if (!type.empty() && type != text) refuse(fmt::format("{} and {} differ", label("rope_type"), label("type")));
-      type = text;
-    }
-    if (type.empty()) refuse(fmt::format("{} is missing", label("rope_type")));
-    if (type == "linear") {
-      rope.scaling = RopeScaling::linear;
-    } else if (type == "llama3") {
-      rope.scaling = RopeScaling::llama3;
-    } else if (type != "default") {
-      refuse(fmt::format("rope type '{}' is not supported yet", type), "supported: default, linear, llama3");
-    }
-    const bool llama3 = rope.scaling == RopeScaling::llama3;
-    for (const auto [name, value] : object) {
-      if (value.is_null() || name == "rope_type" || name == "type") continue;
-      const double given = json_number(label(name), value, where_);
-      if (name == "rope_theta") {
-        if (has_theta && given != rope.theta) refuse(fmt::format("rope_theta and {} differ", label(name)));
-        rope.theta = given;
-      } else if (name == "partial_rotary_factor") {
-        if (given != 1.0) refuse(fmt::format("{} other than 1 is not supported yet", label(name)));
-      } else if (name == "factor" && rope.scaling != RopeScaling::none) {
-        rope.factor = given;
-      } else if (name == "low_freq_factor" && llama3) {
-        rope.low_freq_factor = given;
-      } else if (name == "high_freq_factor" && llama3) {
-        rope.high_freq_factor = given;
-      } else if (name == "original_max_position_embeddings" && llama3) {
-        rope.original_max_position = json_integer(label(name), value, 1, kLargestDimension, where_);
-      } else {
-        refuse(fmt::format("{} is not understood with rope type '{}'", label(name), type));
+  // Which layers see a window only: all (Mistral, Phi-3), those that layer_types names, every other one (Gemma 2), all but
+  // each sixth (Gemma 3), those from max_window_layers on (Qwen).
+  void read_windows(ModelSpec& spec, const Family& family) const {
+    const bool known = family.sliding_window > 0 ||
+                       std::find(family.fields.begin(), family.fields.end(), "sliding_window") != family.fields.end();
+    if (!known) return;
+    const int64_t assumed = config_.given("sliding_window") ? 0 : family.sliding_window;
+    const bool qwen = std::find(family.fields.begin(), family.fields.end(), "use_sliding_window") != family.fields.end();
+    const bool used = !qwen || config_.boolean("use_sliding_window", false);
+    spec.sliding_window = used ? config_.dimension("sliding_window", assumed) : 0;
+    const auto layers = static_cast<size_t>(spec.layers);
+    if (const auto types = config_.field("layer_types")) {
+      for (const dom::element entry : json_array(config_.label("layer_types"), *types, config_.where())) {
+        const std::string type = json_string(config_.label("layer_types"), entry, config_.where());
+        if (type != "sliding_attention" && type != "full_attention")
+          refuse(fmt::format("layer type '{}' is not supported yet", type), "supported: full_attention, sliding_attention");
+        spec.local_layers.push_back(type == "sliding_attention");
+      }
+      if (spec.local_layers.size() != layers)
+        refuse(
+            fmt::format("{} has {} entries for {} layers", config_.label("layer_types"), spec.local_layers.size(), layers));
+    } else if (spec.sliding_window > 0) {
+      const int64_t pattern = config_.dimension("sliding_window_pattern", config_.dimension("_sliding_window_pattern", 6));
+      const int64_t from = qwen ? config_.integer("max_window_layers", 28, 0, kMostLayers) : 0;
+      for (int64_t i = 0; i < spec.layers; ++i) {
+        bool local = i >= from;
+        if (spec.post_norms) local = spec.query_key_norms ? (i + 1) % pattern != 0 : i % 2 == 0;
+        spec.local_layers.push_back(local);
       }
     }
-    const auto require = [&](std::string_view name) {
-      if (!field(object, name)) refuse(fmt::format("{} is missing", label(name)));
-    };
-    if (rope.scaling != RopeScaling::none) {
-      require("factor");
-      if (rope.factor < 1.0) refuse(fmt::format("{} is {}", label("factor"), rope.factor), "it must be at least 1");
+    const bool any = std::find(spec.local_layers.begin(), spec.local_layers.end(), true) != spec.local_layers.end();
+    if (any && spec.sliding_window == 0) refuse("layer_types names sliding attention, but sliding_window is not given");
+    if (!any) spec.local_layers.clear(), spec.sliding_window = 0;
+  }
+
+  void read_switches(ModelSpec& spec, const Family& family) const {
+    std::string field = spec.naming == TensorNaming::gpt2 ? "activation_function" : "hidden_act";
+    if (config_.field("hidden_activation")) field = "hidden_activation";
+    spec.activation = activation_of(config_, field, config_.string(field, family.activation));
+    if (config_.boolean("attention_bias", false)) {
+      if (spec.fused_projections) refuse("attention_bias = true is not supported in this family");
+      spec.query_key_value_bias = spec.output_bias = true;
     }
-    if (!llama3) return;
-    for (const std::string_view name : {"low_freq_factor", "high_freq_factor", "original_max_position_embeddings"})
-      require(name);
-    if (rope.low_freq_factor <= 0.0 || rope.high_freq_factor <= rope.low_freq_factor) {
-      refuse(fmt::format("{} must be positive and less than high_freq_factor", label("low_freq_factor")));
-    }
+    spec.mlp_bias = config_.boolean("mlp_bias", spec.mlp_bias);
+    spec.initializer_range = config_.number("initializer_range", 0.02);
+    if (spec.initializer_range < 0.0) refuse("initializer_range must not be negative");
+    const bool outer = inherited_ != nullptr && inherited_->boolean("tie_word_embeddings", family.tied);
+    spec.tied_embeddings = config_.boolean("tie_word_embeddings", inherited_ != nullptr ? outer : family.tied);
+    if (spec.norms_from_zero) spec.embedding_scale = std::sqrt(static_cast<double>(spec.hidden_size));
+    if (!spec.post_norms) return;
+    spec.attention_scale = 1.0 / std::sqrt(config_.positive("query_pre_attn_scalar", 256.0));
+    const bool capped = !spec.query_key_norms;  // Gemma 2's defaults
+    spec.attention_softcap = cap("attn_logit_softcapping", capped ? 50.0 : 0.0);
+    spec.logit_softcap = cap("final_logit_softcapping", capped ? 30.0 : 0.0);
+  }
+
+  double cap(std::string_view name, double assumed) const {
+    if (!config_.given(name)) return assumed;
+    return config_.field(name) ? config_.positive(name, 1.0) : 0.0;
+  }
+
+  void read_experts(ModelSpec& spec) const {
+    const bool qwen = spec.naming == TensorNaming::qwen_moe;
+    if (!qwen && spec.naming != TensorNaming::mixtral) return;
+    const std::string_view count = config_.field("num_experts") ? "num_experts" : "num_local_experts";
+    spec.experts.count = config_.integer(count, qwen ? 128 : 8, 1, kMostExperts);
+    spec.experts.per_token = config_.integer("num_experts_per_tok", qwen ? 8 : 2, 1, spec.experts.count);
+    spec.experts.intermediate_size = qwen ? config_.dimension("moe_intermediate_size", 768) : spec.intermediate_size;
+    spec.experts.normalize = !qwen || config_.boolean("norm_topk_prob", false);
+    if (config_.integer("decoder_sparse_step", 1, 1, kMostLayers) != 1)
+      refuse("decoder_sparse_step other than 1 is not supported yet", "every layer must have experts");
+    if (const auto plain = config_.field("mlp_only_layers"); plain && !json_is_off(*plain))
+      refuse("mlp_only_layers is not supported yet", "every layer must have experts");
+    if (const auto shared = config_.field("shared_expert_intermediate_size"); shared && !json_is_off(*shared))
+      refuse("shared experts are not supported yet");
   }
 
   void read_dtype(ModelSpec& spec) const {
-    const auto newer = field("dtype");
-    const auto older = field("torch_dtype");
-    if (!newer && !older) return;
-    std::string name = json_string("dtype", newer ? *newer : *older, where_);
+    std::string name = config_.string("dtype", config_.string("torch_dtype", ""));
+    if (name.empty() && inherited_ != nullptr) name = inherited_->string("dtype", inherited_->string("torch_dtype", ""));
+    if (name.empty()) return;
     if (name.starts_with("torch.")) name.erase(0, 6);
     if (name == "float32") {
       spec.dtype = DType::f32;
@@ -371,9 +365,48 @@ class ConfigReader {
     }
   }
 
-  const std::string& where_;
-  dom::object root_;
+  ConfigFields config_;
+  const ConfigFields* inherited_;
 };
+
+// Parameters of a SigLIP tower and of Gemma 3's projector (transformers' modeling_siglip, modeling_gemma3): patches and
+// positions, blocks with biases, a final norm; the projector's matrix and norm.
+int64_t vision_parameters(const ConfigFields& vision, int64_t hidden_size) {
+  const int64_t C = vision.dimension("hidden_size", 768);
+  const int64_t F = vision.dimension("intermediate_size", 3072);
+  const int64_t layers = vision.integer("num_hidden_layers", 12, 1, kMostLayers);
+  const int64_t patch = vision.dimension("patch_size", 16);
+  const int64_t side = vision.dimension("image_size", 224) / patch;
+  const int64_t channels = vision.dimension("num_channels", 3);
+  const int64_t patches = checked_mul(checked_mul(patch, patch), checked_mul(channels, C)) + C;
+  const int64_t positions = checked_mul(checked_mul(side, side), C);
+  const int64_t attention = checked_mul(4, checked_mul(C, C) + C);
+  const int64_t mlp = checked_mul(2, checked_mul(C, F)) + F + C;
+  const int64_t block = checked_add(checked_add(attention, mlp), checked_mul(4, C));
+  const int64_t tower = checked_add(checked_add(patches, positions), checked_add(checked_mul(layers, block), 2 * C));
+  return checked_add(tower, checked_add(checked_mul(C, hidden_size), C));
+}
+
+// Gemma3ForConditionalGeneration: the text model is an object inside.
+ModelSpec read_gemma3(const ConfigFields& outer) {
+  for (const auto [name, value] : outer.object()) {
+    const bool known = contains(kHarmless, name) || contains(kCommon, name) || name == "text_config" ||
+                       name == "vision_config" || name.ends_with("_token_id");
+    if (!known && !value.is_null() && !(contains(kMustBeOff, name) && json_is_off(value)))
+      outer.refuse(fmt::format("field '{}' is not understood and could change the mathematics", name),
+                   "remove it if it has no effect on this model");
+  }
+  const auto text = outer.field("text_config");
+  if (!text) outer.refuse("text_config is missing", "a Gemma 3 with a vision tower has it");
+  ModelSpec spec =
+      ConfigReader({json_object("text_config", *text, outer.where()), outer.where(), "text_config."}, &outer).read();
+  spec.family = "gemma3";
+  spec.architecture = "Gemma3ForConditionalGeneration";
+  if (const auto vision = outer.field("vision_config"))
+    spec.vision_parameters = vision_parameters(
+        {json_object("vision_config", *vision, outer.where()), outer.where(), "vision_config."}, spec.hidden_size);
+  return spec;
+}
 
 std::string read_text(const std::filesystem::path& path) {
   std::error_code error;
@@ -402,7 +435,9 @@ ModelSpec parse_config(std::string_view json, const std::string& where) {
   const JsonDocument document(json, where);
   ModelSpec spec;
   try {
-    spec = ConfigReader(document).read();
+    const ConfigFields config(document.root_object(), document.where());
+    const bool nested = config.string("model_type", "") == "gemma3";
+    spec = nested ? read_gemma3(config) : ConfigReader(config, nullptr).read();
   } catch (const Error& error) {
     if (!error.where().empty()) throw;
     throw Error(error.problem(), where, "the sizes in this config are not those of a model");  // from checked arithmetic

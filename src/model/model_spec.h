@@ -1,31 +1,57 @@
 #pragma once
 // ModelSpec: what `config.json` says, as one description that covers every decoder family by its fields. It knows nothing of
 // recipes, programs or files. Letters: C hidden, F MLP width, V vocabulary, H query heads, K key/value heads, D head size, L
-// layers.
+// layers, E experts.
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
+#include "base/activation.h"
 #include "base/dtype.h"
 
 namespace snug {
 
-enum class RopeScaling : uint8_t { none, linear, llama3 };
+enum class RopeScaling : uint8_t { none, linear, llama3, yarn, longrope };
 
 // Rotary position embedding, half-split layout ("rotate_half").
 struct Rope {
   double theta = 10000.0;
   RopeScaling scaling = RopeScaling::none;
-  double factor = 1.0;                   // linear, llama3
+  double factor = 1.0;                   // linear, llama3, yarn
   double low_freq_factor = 1.0;          // llama3
   double high_freq_factor = 4.0;         // llama3
-  int64_t original_max_position = 8192;  // llama3, tokens
+  double beta_fast = 32.0;               // yarn
+  double beta_slow = 1.0;                // yarn
+  bool truncate = true;                  // yarn: its limits are whole dimensions
+  double attention_factor = 1.0;         // yarn, longrope: cosines and sines are multiplied by it
+  int64_t original_max_position = 8192;  // llama3, yarn, longrope: tokens
+  std::vector<double> short_factors;     // longrope, up to original_max_position: each frequency's divisor
+  std::vector<double> long_factors;      // longrope, beyond
+
+  bool operator==(const Rope&) const = default;
+};
+
+enum class NormKind : uint8_t { rms, layer };
+
+// What checkpoints call their tensors; the table is model/parameters.cpp.
+enum class TensorNaming : uint8_t { llama, gemma, phi3, gpt2, mixtral, qwen_moe };
+
+// A mixture of experts in place of the MLP (Shazeer et al., 2017), without capacity limits.
+struct Experts {
+  int64_t count = 0;              // E; 0: a plain MLP
+  int64_t per_token = 0;          // chosen for each token
+  int64_t intermediate_size = 0;  // of one expert
+  bool normalize = true;          // the chosen ones' weights sum to 1
+
+  bool operator==(const Experts&) const = default;
 };
 
 struct ModelSpec {
   std::string name;          // directory or catalogue name, for messages only
   std::string architecture;  // "LlamaForCausalLM"
   std::string family;        // model_type: "llama"
+  TensorNaming naming = TensorNaming::llama;
 
   int64_t hidden_size = 0;        // C
   int64_t intermediate_size = 0;  // F
@@ -35,20 +61,49 @@ struct ModelSpec {
   int64_t kv_heads = 0;           // K, divides H
   int64_t head_size = 0;          // D
   int64_t max_position = 0;       // tokens
-  int64_t sliding_window = 0;     // a token sees so many, itself the last of them; 0: all before it
 
+  NormKind norm = NormKind::rms;
   double norm_eps = 1e-6;
+  bool norms_from_zero = false;  // a norm multiplies by 1 + weight
+  bool post_norms = false;       // norms also after attention and MLP, before the residual sum
+  bool query_key_norms = false;  // over each head, before positions
+
+  bool fused_projections = false;     // one matrix for queries, keys and values, one for gate and up
+  bool input_features_first = false;  // linear weights are [in, out] (GPT-2's Conv1D)
+  bool query_key_value_bias = false;
+  bool output_bias = false;
+  bool mlp_bias = false;
+
+  double attention_scale = 0.0;    // of scores; 0: 1 / sqrt(D)
+  double attention_softcap = 0.0;  // scores become cap * tanh(score / cap); 0: none
+  double logit_softcap = 0.0;
+  int64_t sliding_window = 0;      // in local layers a token sees so many, itself the last of them; 0: there are none
+  std::vector<bool> local_layers;  // [L]; empty: none
+
+  bool learned_positions = false;  // a table of positions in place of rotations
+  int64_t rotary_size = 0;         // the first so many numbers of a head turn; 0: all
   Rope rope;
+  double local_rope_theta = 0.0;  // local layers turn by this, unscaled; 0: as the others
+
+  bool gated_mlp = true;
+  Activation activation = Activation::silu;
+  Experts experts;
+
+  double embedding_scale = 1.0;
+  bool pad_row_is_fixed = true;  // the embedding of pad_token_id gets no gradient (torch's padding_idx)
   bool tied_embeddings = false;  // lm_head is a view of embed_tokens
-  bool attention_bias = false;   // refused where it is true, until a family needs it
-  bool mlp_bias = false;         // likewise
   double initializer_range = 0.02;
+  double dropout = 0.0;           // what transformers would train with; not applied here
+  int64_t vision_parameters = 0;  // of a vision tower and its projector, which stay as they are
 
   DType dtype = DType::bf16;  // torch_dtype of the checkpoint
 
   int64_t bos_token_id = -1;  // -1: none
   int64_t eos_token_id = -1;
   int64_t pad_token_id = -1;
+
+  int64_t rotated() const { return rotary_size > 0 ? rotary_size : head_size; }
+  bool operator==(const ModelSpec&) const = default;
 };
 
 }  // namespace snug

@@ -1,9 +1,14 @@
 #include "program/builder.h"
 
+#include <fmt/format.h>
+
+#include <array>
 #include <cmath>
 #include <map>
 
+#include "base/bfloat16.h"
 #include "base/scalars.h"
+#include "program/ops/experts.h"
 
 namespace snug {
 
@@ -17,6 +22,10 @@ class Builder {
 
   Program build() {
     program_.layers = spec_.layers;
+    program_.local_layers = spec_.local_layers;
+    if (spec_.dropout > 0)
+      program_.notes.push_back("transformers trains this model with dropout " + fmt::format("{}", spec_.dropout) +
+                               "; here it is trained without");
     program_.batch = shape_.batch;
     program_.seq_len = shape_.seq_len;
     program_.micro_batches = shape_.micro_batches;
@@ -39,13 +48,12 @@ class Builder {
       Tensor tensor{.name = parameter.name, .dtype = precision_.weights};
       for (int64_t size : parameter.shape) tensor.shape.emplace_back(size);
       Weight weight{.parameter = parameter, .source = parameter.name, .tensor = program_.add_tensor(std::move(tensor))};
-      weight.decays = parameter.kind != ParameterKind::norm;
-      by_module_[parameter.module] = weight.tensor;
-      if (parameter.kind == ParameterKind::embedding) embedding_ = weight.tensor;
-      if (parameter.kind == ParameterKind::head) head_ = weight.tensor;
+      weight.decays = parameter.kind != ParameterKind::norm && parameter.kind != ParameterKind::bias;
+      by_part_[parameter.part] = weight.tensor;
       program_.weights.push_back(std::move(weight));
     }
-    if (spec_.tied_embeddings) head_ = embedding_;
+    embedding_ = by_part_.at("embedding");
+    head_ = spec_.tied_embeddings ? embedding_ : by_part_.at("head");
   }
 
   TensorId batch_tensor(const char* name, std::vector<Extent> shape) {
@@ -62,7 +70,12 @@ class Builder {
     io.target_rows = batch_tensor("target_rows", {targets});
     io.target_tokens = batch_tensor("target_tokens", {targets});
     io.scalars = program_.make("scalars", DType::f64, {kScalarCount}, Role::batch, Lifetime::run);
-    io.inverse_frequency = program_.make("inverse_frequency", DType::f32, {spec_.head_size / 2}, Role::batch, Lifetime::run);
+    if (spec_.learned_positions) return;
+    const auto frequencies = [&](const char* name) {
+      return program_.make(name, DType::f32, {spec_.rotated() / 2}, Role::batch, Lifetime::run);
+    };
+    io.inverse_frequency = frequencies("inverse_frequency");
+    if (spec_.local_rope_theta > 0) io.local_inverse_frequency = frequencies("local_inverse_frequency");
   }
 
   Region batch_region() {
@@ -85,30 +98,37 @@ class Builder {
     return program_.make(std::move(name), DType::f32, std::move(shape), Role::temporary);
   }
 
-  TensorId norm(Region& region, const char* name, TensorId x, TensorId weight) {
-    const int64_t rows = shape_.batch * shape_.seq_len;
-    const TensorId out = activation(name, {rows, spec_.hidden_size});
-    Op op{OpKind::rms_norm};
+  // Rows of the weight's length: [M, C], or heads [B, T, H, D].
+  TensorId norm(Region& region, const std::string& part, TensorId x) {
+    const TensorId weight = by_part_.at(part);
+    const std::vector<Extent> shape = program_.tensor(x).shape;
+    const int64_t rows = program_.tensor(x).elements() / program_.tensor(weight).elements();
+    const TensorId out = activation(part, shape);
+    const bool layer_norm = spec_.norm == NormKind::layer;
+    Op op{layer_norm ? OpKind::layer_norm : OpKind::rms_norm};
     op.attributes.epsilon = spec_.norm_eps;
+    op.attributes.weight_offset = spec_.norms_from_zero ? 1.0 : 0.0;
     op.reads(Slot::x, x).reads(Slot::weight, weight);
-    op.writes(Slot::out, out).writes(Slot::rstd, statistics(std::string(name) + ".rstd", {rows}));
+    if (layer_norm) op.reads(Slot::bias, by_part_.at(part + "_bias"));
+    op.writes(Slot::out, out);
+    if (layer_norm) op.writes(Slot::mean, statistics(part + ".mean", {rows}));
+    op.writes(Slot::rstd, statistics(part + ".rstd", {rows}));
     region.add(std::move(op));
     return out;
   }
 
-  TensorId linear(Region& region, const char* module, TensorId x, std::vector<Extent> shape) {
-    const TensorId out = activation(module, std::move(shape));
+  TensorId linear(Region& region, const std::string& part, TensorId x, std::vector<Extent> shape) {
+    const TensorId out = activation(part, std::move(shape));
     Op op{OpKind::matmul};
-    op.attributes.transpose_b = true;
-    op.reads(Slot::a, x).reads(Slot::b, by_module_.at(module)).writes(Slot::c, out);
+    op.attributes.transpose_b = !spec_.input_features_first;
+    op.reads(Slot::a, x).reads(Slot::b, by_part_.at(part)).writes(Slot::c, out);
     region.add(std::move(op));
+    if (const auto bias = by_part_.find(part + "_bias"); bias != by_part_.end()) {
+      Op add{OpKind::add_bias};
+      add.updates(Slot::x, out).reads(Slot::bias, bias->second);
+      region.add(std::move(add));
+    }
     return out;
-  }
-
-  void rotate(Region& region, TensorId x) {
-    Op op{OpKind::rope};
-    op.updates(Slot::x, x).reads(Slot::cosine, cosine_).reads(Slot::sine, sine_);
-    region.add(std::move(op));
   }
 
   TensorId sum(Region& region, TensorId a, TensorId b, TensorId out) {
@@ -118,38 +138,194 @@ class Builder {
     return out;
   }
 
-  // One pre-norm block: x -> x + attention(norm(x)) -> + mlp(norm(.)).
-  Region block(TensorId x_in, TensorId x_out) {
-    const int64_t B = shape_.batch, T = shape_.seq_len, M = B * T;
-    const int64_t C = spec_.hidden_size, F = spec_.intermediate_size, D = spec_.head_size;
-    Region body{.name = "blocks", .stage = Stage::forward, .axis = Axis::layer, .count = spec_.layers};
+  // Queries, keys and values, by one product or three.
+  std::array<TensorId, 3> project(Region& body, TensorId x) {
+    const int64_t B = shape_.batch, T = shape_.seq_len, D = spec_.head_size;
+    const std::vector<Extent> queries = {B, T, spec_.heads, D}, keys = {B, T, spec_.kv_heads, D};
+    if (!spec_.fused_projections)
+      return {linear(body, "query", x, queries), linear(body, "key", x, keys), linear(body, "value", x, keys)};
+    const TensorId fused = linear(body, "query_key_value", x, {B * T, (spec_.heads + 2 * spec_.kv_heads) * D});
+    const std::array<TensorId, 3> parts = {activation("query", queries), activation("key", keys), activation("value", keys)};
+    Op split{OpKind::split};
+    split.reads(Slot::x, fused).writes(Slot::a, parts[0]).writes(Slot::b, parts[1]).writes(Slot::c, parts[2]);
+    body.add(std::move(split));
+    return parts;
+  }
 
-    const TensorId normed = norm(body, "attention_norm", x_in, by_module_.at("input_layernorm"));
-    const TensorId q = linear(body, "q_proj", normed, {B, T, spec_.heads, D});
-    const TensorId k = linear(body, "k_proj", normed, {B, T, spec_.kv_heads, D});
-    const TensorId v = linear(body, "v_proj", normed, {B, T, spec_.kv_heads, D});
+  void rotate(Region& region, TensorId x) {
+    if (spec_.learned_positions) return;
+    Op op{OpKind::rope};
+    op.updates(Slot::x, x).reads(Slot::cosine, rotation_.cosine).reads(Slot::sine, rotation_.sine);
+    if (local_rotation_.cosine != kNone)
+      op.reads(Slot::local_cosine, local_rotation_.cosine).reads(Slot::local_sine, local_rotation_.sine);
+    region.add(std::move(op));
+  }
+
+  struct Routing {
+    TensorId weights, expert_rows, row_tokens, tile_experts;
+    int64_t rows, needed;  // with padding; tokens times their experts
+  };
+
+  // x [M, C] -> attention(x) [M, C], without norms around it.
+  TensorId attend(Region& body, TensorId x) {
+    const int64_t B = shape_.batch, T = shape_.seq_len, D = spec_.head_size;
+    auto [q, k, v] = project(body, x);
+    if (spec_.query_key_norms) {
+      q = norm(body, "query_norm", q);
+      k = norm(body, "key_norm", k);
+    }
     rotate(body, q);
     rotate(body, k);
     const TensorId attended = activation("attended", {B, T, spec_.heads, D});
     Op attention{OpKind::attention};
-    attention.attributes.scale = 1.0 / std::sqrt(static_cast<double>(D));
+    attention.attributes.scale = spec_.attention_scale > 0 ? spec_.attention_scale : 1.0 / std::sqrt(static_cast<double>(D));
+    attention.attributes.softcap = spec_.attention_softcap;
+    attention.attributes.window = spec_.sliding_window;
     attention.reads(Slot::q, q).reads(Slot::k, k).reads(Slot::v, v);
     attention.reads(Slot::document_start, program_.interface.document_start);
     attention.writes(Slot::out, attended).writes(Slot::lse, statistics("lse", {B, spec_.heads, T}));
     body.add(std::move(attention));
-    const TensorId projected = linear(body, "o_proj", attended, {M, C});
-    const TensorId x_mid = sum(body, x_in, projected, activation("x_mid", {M, C}));
+    return linear(body, "output", attended, {B * T, spec_.hidden_size});
+  }
 
-    const TensorId normed_mid = norm(body, "mlp_norm", x_mid, by_module_.at("post_attention_layernorm"));
-    const TensorId gate = linear(body, "gate_proj", normed_mid, {M, F});
-    const TensorId up = linear(body, "up_proj", normed_mid, {M, F});
+  TensorId expert_product(Region& body, const std::string& part, TensorId rows, const Routing& routing) {
+    const TensorId weight = by_part_.at(part);
+    const TensorId out = activation(part, {program_.tensor(rows).dim(0), program_.tensor(weight).dim(1)});
+    Op op{OpKind::expert_matmul};
+    op.attributes.transpose_b = true;
+    op.attributes.needed_rows = routing.needed;
+    op.reads(Slot::a, rows).reads(Slot::b, weight).reads(Slot::tile_experts, routing.tile_experts).writes(Slot::c, out);
+    body.add(std::move(op));
+    return out;
+  }
+
+  // Which experts each token goes to, and the rows in which experts find their tokens.
+  Routing route(Region& body, TensorId x) {
+    const int64_t M = shape_.batch * shape_.seq_len, J = spec_.experts.per_token;
+    const RoutedRows routed = routed_rows(M, spec_.experts.count, J);
+    const TensorId logits = statistics("router_logits", {M, spec_.experts.count});
+    Op router{OpKind::matmul};
+    router.attributes.transpose_b = true;
+    body.add(std::move(router.reads(Slot::a, x).reads(Slot::b, by_part_.at("router")).writes(Slot::c, logits)));
+    const auto indices = [&](const char* name, std::vector<Extent> shape) {
+      return program_.make(name, DType::i32, std::move(shape), Role::temporary);
+    };
+    const Routing routing = {.weights = statistics("route_weights", {M, J}),
+                             .expert_rows = indices("expert_rows", {M, J}),
+                             .row_tokens = indices("row_tokens", {routed.rows}),
+                             .tile_experts = indices("tile_experts", {routed.rows / routed.tile}),
+                             .rows = routed.rows,
+                             .needed = M * J};
+    Op route{OpKind::route};
+    route.attributes.normalize_weights = spec_.experts.normalize;
+    route.reads(Slot::logits, logits).writes(Slot::route_weights, routing.weights);
+    route.writes(Slot::expert_rows, routing.expert_rows).writes(Slot::row_tokens, routing.row_tokens);
+    body.add(std::move(route.writes(Slot::tile_experts, routing.tile_experts)));
+    return routing;
+  }
+
+  // A mixture of experts in the MLP's place.
+  TensorId sparse_mlp(Region& body, TensorId x) {
+    const int64_t M = shape_.batch * shape_.seq_len, F = spec_.experts.intermediate_size;
+    const Routing routing = route(body, x);
+    const TensorId rows = activation("routed", {routing.rows, spec_.hidden_size});
+    Op gather{OpKind::gather_rows};
+    gather.reads(Slot::x, x).reads(Slot::expert_rows, routing.expert_rows).reads(Slot::row_tokens, routing.row_tokens);
+    body.add(std::move(gather.writes(Slot::out, rows)));
+    const TensorId gate = expert_product(body, "expert_gate", rows, routing);
+    const TensorId up = expert_product(body, "expert_up", rows, routing);
+    const TensorId gated = activation("gated", {routing.rows, F});
+    Op op{OpKind::activation};
+    op.attributes.activation = spec_.activation;
+    body.add(std::move(op.reads(Slot::gate, gate).reads(Slot::up, up).writes(Slot::out, gated)));
+    const TensorId down = expert_product(body, "expert_down", gated, routing);
+    const TensorId out = activation("combined", {M, spec_.hidden_size});
+    Op combine{OpKind::combine};
+    combine.reads(Slot::rows, down).reads(Slot::route_weights, routing.weights);
+    combine.reads(Slot::expert_rows, routing.expert_rows).reads(Slot::row_tokens, routing.row_tokens);
+    body.add(std::move(combine.writes(Slot::out, out)));
+    return out;
+  }
+
+  // x [M, C] -> mlp(x) [M, C].
+  TensorId mlp(Region& body, TensorId x) {
+    if (spec_.experts.count > 0) return sparse_mlp(body, x);
+    const int64_t M = shape_.batch * shape_.seq_len, F = spec_.intermediate_size;
+    Op op{OpKind::activation};
+    op.attributes.activation = spec_.activation;
+    if (!spec_.gated_mlp) {
+      op.reads(Slot::gate, linear(body, "up", x, {M, F}));
+    } else if (spec_.fused_projections) {
+      const TensorId fused = linear(body, "gate_up", x, {M, 2 * F});
+      const TensorId gate = activation("gate", {M, F}), up = activation("up", {M, F});
+      Op split{OpKind::split};
+      split.reads(Slot::x, fused).writes(Slot::a, gate).writes(Slot::b, up);
+      body.add(std::move(split));
+      op.reads(Slot::gate, gate).reads(Slot::up, up);
+    } else {
+      const TensorId gate = linear(body, "gate", x, {M, F});
+      op.reads(Slot::gate, gate).reads(Slot::up, linear(body, "up", x, {M, F}));
+    }
     const TensorId gated = activation("gated", {M, F});
-    Op silu{OpKind::silu_gate};
-    silu.reads(Slot::gate, gate).reads(Slot::up, up).writes(Slot::out, gated);
-    body.add(std::move(silu));
-    const TensorId down = linear(body, "down_proj", gated, {M, C});
+    op.writes(Slot::out, gated);
+    body.add(std::move(op));
+    return linear(body, "down", gated, {M, spec_.hidden_size});
+  }
+
+  // x -> x + attention(norm(x)) -> + mlp(norm(.)), each with a second norm before the sum where the family has one.
+  Region block(TensorId x_in, TensorId x_out) {
+    const int64_t M = shape_.batch * shape_.seq_len;
+    Region body{.name = "blocks", .stage = Stage::forward, .axis = Axis::layer, .count = spec_.layers};
+    TensorId attended = attend(body, norm(body, "attention_norm", x_in));
+    if (spec_.post_norms) attended = norm(body, "attention_post_norm", attended);
+    const TensorId x_mid = sum(body, x_in, attended, activation("x_mid", {M, spec_.hidden_size}));
+    TensorId down = mlp(body, norm(body, "mlp_norm", x_mid));
+    if (spec_.post_norms) down = norm(body, "mlp_post_norm", down);
     sum(body, x_mid, down, x_out);
     return body;
+  }
+
+  struct Rotation {
+    TensorId cosine = kNone, sine = kNone;
+  };
+
+  Rotation rotation_table(Region& region, const char* name, TensorId frequencies, double scale) {
+    const int64_t M = shape_.batch * shape_.seq_len, half = spec_.rotated() / 2;
+    const Rotation table = {statistics(std::string(name) + "cosine", {M, half}),
+                            statistics(std::string(name) + "sine", {M, half})};
+    Op op{OpKind::rope_table};
+    op.attributes.scale = scale;
+    op.reads(Slot::positions, program_.interface.positions).reads(Slot::inverse_frequency, frequencies);
+    op.writes(Slot::cosine, table.cosine).writes(Slot::sine, table.sine);
+    region.add(std::move(op));
+    return table;
+  }
+
+  TensorId embed(Region& region, TensorId table, TensorId ids, TensorId out, double scale) {
+    Op embedding{OpKind::embedding};
+    embedding.attributes.scale = scale;
+    if (spec_.pad_row_is_fixed && ids == program_.interface.tokens) embedding.attributes.untrained_row = spec_.pad_token_id;
+    embedding.reads(Slot::weight, table).reads(Slot::ids, ids).writes(Slot::out, out);
+    region.add(std::move(embedding));
+    return out;
+  }
+
+  // Tokens, and where they stand: learned rows are added, rotations are tabulated for the blocks.
+  void begin(Region& region, TensorId x_first) {
+    const Interface& io = program_.interface;
+    double scale = spec_.embedding_scale;  // transformers rounds it to the weights' dtype
+    if (precision_.weights == DType::bf16) scale = bf16_to_f32(f32_to_bf16(static_cast<float>(scale)));
+    if (spec_.learned_positions) {
+      const std::vector<Extent> shape = program_.tensor(x_first).shape;
+      const TensorId tokens = embed(region, embedding_, io.tokens, activation("token_rows", shape), scale);
+      const TensorId rows = embed(region, by_part_.at("positions"), io.positions, activation("position_rows", shape), 1.0);
+      sum(region, tokens, rows, x_first);
+      return;
+    }
+    embed(region, embedding_, io.tokens, x_first, scale);
+    rotation_ = rotation_table(region, "", io.inverse_frequency, spec_.rope.attention_factor);
+    if (io.local_inverse_frequency != kNone)
+      local_rotation_ = rotation_table(region, "local_", io.local_inverse_frequency, 1.0);
   }
 
   Region forward_region() {
@@ -171,23 +347,14 @@ class Builder {
     const TensorId x_out = instance("x_out", 1, true);
     const TensorId x_last = instance("x_last", spec_.layers, false);
 
-    Op embedding{OpKind::embedding};
-    embedding.reads(Slot::weight, embedding_).reads(Slot::ids, io.tokens).writes(Slot::out, x_first);
-    region.add(std::move(embedding));
-    const int64_t half = spec_.head_size / 2;
-    cosine_ = statistics("cosine", {M, half});
-    sine_ = statistics("sine", {M, half});
-    Op table{OpKind::rope_table};
-    table.reads(Slot::positions, io.positions).reads(Slot::inverse_frequency, io.inverse_frequency);
-    table.writes(Slot::cosine, cosine_).writes(Slot::sine, sine_);
-    region.add(std::move(table));
-
+    begin(region, x_first);
     Region blocks = block(x_in, x_out);
     blocks.carries.push_back({.before = x_first, .in = x_in, .out = x_out, .after = x_last});
     region.add(std::move(blocks));
 
-    const TensorId hidden = norm(region, "final_norm", x_last, by_module_.at("norm"));
+    const TensorId hidden = norm(region, "final_norm", x_last);
     Op loss{OpKind::head_loss};
+    loss.attributes.softcap = spec_.logit_softcap;
     loss.reads(Slot::hidden, hidden).reads(Slot::weight, head_);
     loss.reads(Slot::target_rows, io.target_rows).reads(Slot::target_tokens, io.target_tokens);
     loss.updates(Slot::scalars, io.scalars);
@@ -199,8 +366,9 @@ class Builder {
   const Precision& precision_;
   const BatchShape& shape_;
   Program program_;
-  std::map<std::string, TensorId> by_module_;
-  TensorId embedding_ = kNone, head_ = kNone, cosine_ = kNone, sine_ = kNone;
+  std::map<std::string, TensorId> by_part_;  // Parameter::part
+  TensorId embedding_ = kNone, head_ = kNone;
+  Rotation rotation_, local_rotation_;
 };
 
 }  // namespace

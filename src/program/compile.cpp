@@ -1,7 +1,6 @@
 #include "program/compile.h"
 
 #include <algorithm>
-#include <limits>
 #include <numeric>
 
 #include "base/error.h"
@@ -36,16 +35,11 @@ std::vector<int64_t> recomputed_layers(const ModelSpec& spec, const Recipe& reci
 }  // namespace
 
 int64_t sequence_length(const ModelSpec& spec, const Recipe& recipe) {
-  const auto limit = [](int64_t tokens) { return tokens > 0 ? tokens : std::numeric_limits<int64_t>::max(); };
-  if (recipe.seq_len == 0) return std::min({int64_t{1024}, limit(spec.max_position), limit(spec.sliding_window)});
+  constexpr int64_t kUsual = 1024;
+  if (recipe.seq_len == 0) return spec.max_position > 0 ? std::min(kUsual, spec.max_position) : kUsual;
   if (spec.max_position > 0 && recipe.seq_len > spec.max_position)
     throw Error("max_length is " + std::to_string(recipe.seq_len), "recipe",
                 "the model's positions end at " + std::to_string(spec.max_position));
-  // Within the window attention is plain causal attention; beyond it the op would have to forget.
-  if (recipe.seq_len > limit(spec.sliding_window))
-    throw Error("sliding_window " + std::to_string(spec.sliding_window) + " is shorter than max_length " +
-                    std::to_string(recipe.seq_len) + ", which is not supported yet",
-                "model", "use --max-length " + std::to_string(spec.sliding_window) + " or less");
   return recipe.seq_len;
 }
 
@@ -62,7 +56,7 @@ Program compile(const ModelSpec& spec, const Recipe& recipe) {
   } else {
     for (Weight& weight : program.weights) weight.trainable = true;
   }
-  if (!recipe.eval_data.empty()) add_evaluation(program);
+  if (evaluates(recipe)) add_evaluation(program);
   differentiate(program);
   recompute_blocks(program, recomputed_layers(spec, recipe));
   place_weights(program, precision);

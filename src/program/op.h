@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/activation.h"
 #include "base/arithmetic.h"
 #include "program/tensor.h"
 
@@ -24,26 +25,41 @@ enum class OpKind : uint8_t {
   rope,
   attention,
   attention_backward,
-  silu_gate,
-  silu_gate_backward,
+  activation,
+  activation_backward,
+  layer_norm,
+  layer_norm_backward,
+  add_bias,
+  bias_backward,
+  split,
+  join,
   add,
   head_loss,
   zero,
   square_sum,
   clip_factor,
   adamw,
+  // Mixture of experts
+  route,
+  route_backward,
+  gather_rows,
+  gather_rows_backward,
+  expert_matmul,
+  combine,
+  combine_backward,
 };
-constexpr int kOpKindCount = 20;
+constexpr int kOpKindCount = 33;
 
 // Names of operands, shared by all kinds.
 // clang-format off
 enum class Slot : uint8_t {
-  a, b, c, x, weight, out, rstd, ids, positions, inverse_frequency, cosine, sine,
+  a, b, c, x, weight, bias, out, mean, rstd, ids, positions, inverse_frequency, cosine, sine, local_cosine, local_sine,
   q, k, v, lse, document_start, gate, up,
   hidden, low, low_weight, target_rows, target_tokens, predictions, scalars,
-  d_out, d_x, d_weight, d_table, d_q, d_k, d_v, d_gate, d_up, d_hidden, d_low, d_low_weight,
+  d_out, d_x, d_weight, d_bias, d_table, d_q, d_k, d_v, d_gate, d_up, d_hidden, d_low, d_low_weight,
   parameter, master, gradient, first_moment, second_moment,
   workspace, staging,
+  logits, route_weights, expert_rows, row_tokens, tile_experts, rows, d_rows, d_route_weights, d_logits,
 };
 // clang-format on
 
@@ -65,11 +81,18 @@ struct Attributes {
   bool accumulate = false;
   bool inverse = false;
   double scale = 1.0;
+  double weight_offset = 0.0;  // norms: added to the weight
+  double softcap = 0.0;        // attention, head_loss; 0: none
+  int64_t window = 0;          // attention in the Program's local layers, tokens; 0: none
+  Activation activation = Activation::silu;
+  int64_t untrained_row = -1;  // embedding: this row's gradient is left out; -1: none's
   double epsilon = 0.0;
   double beta1 = 0.0;
   double beta2 = 0.0;
   double weight_decay = 0.0;
   double max_norm = 0.0;
+  bool normalize_weights = false;  // of a token's chosen experts, so that they sum to 1
+  int64_t needed_rows = 0;         // of routed rows: tokens times choices; the others are padding
 };
 
 // How the op is split; the same cut gives the same bits. Zero: all at once.
@@ -77,6 +100,7 @@ struct OpCut {
   int32_t threads = 1;
   int64_t rows = 0, cols = 0, depth = 0;
   Arithmetic arithmetic = Arithmetic::fp32;  // of products
+  bool apart = false;                        // small experts get a thread each
 };
 
 struct Op {

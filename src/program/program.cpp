@@ -91,22 +91,53 @@ const char* name_of(Stage stage) {
 }
 
 const char* name_of(OpKind kind) {
-  constexpr const char* kNames[kOpKindCount] = {
-      "load",   "save",       "batch", "embedding",  "embedding_backward", "rms_norm",  "rms_norm_backward",
-      "matmul", "rope_table", "rope",  "attention",  "attention_backward", "silu_gate", "silu_gate_backward",
-      "add",    "head_loss",  "zero",  "square_sum", "clip_factor",        "adamw"};
+  constexpr const char* kNames[kOpKindCount] = {"load",
+                                                "save",
+                                                "batch",
+                                                "embedding",
+                                                "embedding_backward",
+                                                "rms_norm",
+                                                "rms_norm_backward",
+                                                "matmul",
+                                                "rope_table",
+                                                "rope",
+                                                "attention",
+                                                "attention_backward",
+                                                "activation",
+                                                "activation_backward",
+                                                "layer_norm",
+                                                "layer_norm_backward",
+                                                "add_bias",
+                                                "bias_backward",
+                                                "split",
+                                                "join",
+                                                "add",
+                                                "head_loss",
+                                                "zero",
+                                                "square_sum",
+                                                "clip_factor",
+                                                "adamw",
+                                                "route",
+                                                "route_backward",
+                                                "gather_rows",
+                                                "gather_rows_backward",
+                                                "expert_matmul",
+                                                "combine",
+                                                "combine_backward"};
   return kNames[static_cast<int>(kind)];
 }
 
 const char* name_of(Slot slot) {
   // clang-format off
   constexpr const char* kNames[] = {
-      "a", "b", "c", "x", "weight", "out", "rstd", "ids", "positions", "inverse_frequency", "cosine", "sine",
+      "a", "b", "c", "x", "weight", "bias", "out", "mean", "rstd", "ids", "positions", "inverse_frequency", "cosine", "sine",
+      "local_cosine", "local_sine",
       "q", "k", "v", "lse", "document_start", "gate", "up",
       "hidden", "low", "low_weight", "target_rows", "target_tokens", "predictions", "scalars",
-      "d_out", "d_x", "d_weight", "d_table", "d_q", "d_k", "d_v", "d_gate", "d_up", "d_hidden", "d_low", "d_low_weight",
+      "d_out", "d_x", "d_weight", "d_bias", "d_table", "d_q", "d_k", "d_v", "d_gate", "d_up", "d_hidden", "d_low", "d_low_weight",
       "parameter", "master", "gradient", "first_moment", "second_moment",
-      "workspace", "staging"};
+      "workspace", "staging",
+      "logits", "route_weights", "expert_rows", "row_tokens", "tile_experts", "rows", "d_rows", "d_route_weights", "d_logits"};
   // clang-format on
   return kNames[static_cast<int>(slot)];
 }

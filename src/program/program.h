@@ -77,7 +77,7 @@ struct Weight {
 struct Interface {
   TensorId tokens = kNone, positions = kNone, document_start = kNone, target_rows = kNone, target_tokens = kNone;
   TensorId predictions = kNone;  // evaluation
-  TensorId scalars = kNone, inverse_frequency = kNone;
+  TensorId scalars = kNone, inverse_frequency = kNone, local_inverse_frequency = kNone;
 };
 
 struct Program {
@@ -88,6 +88,7 @@ struct Program {
   Interface evaluation;  // of evaluation batches
   Region root;
   int64_t layers = 0;
+  std::vector<bool> local_layers;  // [L]: attention is windowed and rotates by the local table; empty: in none
   int64_t batch = 0, seq_len = 0, micro_batches = 0;
   Arithmetic arithmetic = Arithmetic::fp32;  // of products with a bf16 operand; the target's, set with the cuts
   std::vector<std::string> notes;            // decisions a user should be told: what PEFT does with a tied head …

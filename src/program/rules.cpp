@@ -6,8 +6,11 @@
 namespace snug {
 
 extern const OpRule kLoadRule, kSaveRule, kBatchRule, kEmbeddingRule, kEmbeddingBackwardRule, kRmsNormRule,
-    kRmsNormBackwardRule, kMatmulRule, kRopeTableRule, kRopeRule, kAttentionRule, kAttentionBackwardRule, kSiluGateRule,
-    kSiluGateBackwardRule, kAddRule, kHeadLossRule, kZeroRule, kSquareSumRule, kClipFactorRule, kAdamWRule;
+    kRmsNormBackwardRule, kMatmulRule, kRopeTableRule, kRopeRule, kAttentionRule, kAttentionBackwardRule, kActivationRule,
+    kActivationBackwardRule, kLayerNormRule, kLayerNormBackwardRule, kAddBiasRule, kBiasBackwardRule, kSplitRule, kJoinRule,
+    kAddRule, kHeadLossRule, kZeroRule, kSquareSumRule, kClipFactorRule, kAdamWRule;
+extern const OpRule kRouteRule, kRouteBackwardRule, kGatherRowsRule, kGatherRowsBackwardRule, kExpertMatmulRule,
+    kCombineRule, kCombineBackwardRule;
 
 const OpRule& rule_of(OpKind kind) {
   static const OpRule* const kRules[kOpKindCount] = {&kLoadRule,
@@ -22,14 +25,27 @@ const OpRule& rule_of(OpKind kind) {
                                                      &kRopeRule,
                                                      &kAttentionRule,
                                                      &kAttentionBackwardRule,
-                                                     &kSiluGateRule,
-                                                     &kSiluGateBackwardRule,
+                                                     &kActivationRule,
+                                                     &kActivationBackwardRule,
+                                                     &kLayerNormRule,
+                                                     &kLayerNormBackwardRule,
+                                                     &kAddBiasRule,
+                                                     &kBiasBackwardRule,
+                                                     &kSplitRule,
+                                                     &kJoinRule,
                                                      &kAddRule,
                                                      &kHeadLossRule,
                                                      &kZeroRule,
                                                      &kSquareSumRule,
                                                      &kClipFactorRule,
-                                                     &kAdamWRule};
+                                                     &kAdamWRule,
+                                                     &kRouteRule,
+                                                     &kRouteBackwardRule,
+                                                     &kGatherRowsRule,
+                                                     &kGatherRowsBackwardRule,
+                                                     &kExpertMatmulRule,
+                                                     &kCombineRule,
+                                                     &kCombineBackwardRule};
   return *kRules[static_cast<int>(kind)];
 }
 

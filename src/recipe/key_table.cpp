@@ -1,5 +1,6 @@
 #include "recipe/key_table.h"
 
+#include <algorithm>
 #include <limits>
 
 #include "recipe/bytes.h"
@@ -130,6 +131,52 @@ Key resume_from_checkpoint() {
   return key;
 }
 
+Key save_total_limit() {
+  return {"save_total_limit",
+          {},
+          KeyType::integer,
+          "Newest checkpoints that are kept, older ones are removed; none keeps all.",
+          "none or at least 1",
+          [](Recipe& recipe, KeyValues values) {
+            const std::string& word = single_value("save_total_limit", values);
+            const bool all = word == "none" || word == "None" || word == "null";
+            recipe.save_total_limit = all ? 0 : parse_integer("save_total_limit", word, 0, kMostSteps);
+          },
+          [](const Recipe& recipe) {
+            return recipe.save_total_limit == 0 ? std::string("none") : fmt::format("{}", recipe.save_total_limit);
+          }};
+}
+
+// Services that Hugging Face's Trainer reports to and snug does not: such a recipe runs, and says so.
+bool is_other_service(const std::string& word) {
+  constexpr std::string_view kServices[] = {"wandb",   "mlflow",  "comet_ml",   "swanlab", "trackio", "clearml",
+                                            "dagshub", "neptune", "codecarbon", "dvclive", "flyte",   "azure_ml"};
+  return std::find(std::begin(kServices), std::end(kServices), word) != std::end(kServices);
+}
+
+Key report_to() {
+  return {"report_to",
+          {},
+          KeyType::list,
+          "Where metrics go beside metrics.jsonl: event files for TensorBoard.",
+          "none|tensorboard",
+          [](Recipe& recipe, KeyValues values) {
+            recipe.tensorboard = false;
+            for (const std::string& word : parse_list("report_to", values)) {
+              if (word == "tensorboard" || word == "all") {
+                recipe.tensorboard = true;
+              } else if (word != "none" && !is_other_service(word)) {
+                throw Error(fmt::format("report_to '{}' is not known", word), "", "choose none or tensorboard");
+              }
+            }
+          },
+          [](const Recipe& recipe) { return std::string(recipe.tensorboard ? "tensorboard" : "none"); },
+          [](KeyValues values) {
+            const std::vector<std::string> words = parse_list("report_to", values);
+            return std::any_of(words.begin(), words.end(), is_other_service);
+          }};
+}
+
 Key seed() {
   return {"seed",
           {},
@@ -210,9 +257,25 @@ std::vector<Key> make_key_table() {  // NOLINT(readability-function-size): a tab
   return {
       text("model_name_or_path", {"model", "base_model"}, "Checkpoint directory, config.json or catalogue name.",
            "PATH or NAME", &Recipe::model),
-      text("data", {"train_file", "train_data"}, "Training rows, one JSON object a line.", "FILE", &Recipe::data),
+      text("data", {"train_file", "train_data"},
+           "Training rows: a JSONL, JSON or Parquet file, a directory of them, or a pattern.", "PATH", &Recipe::data),
       text("eval_data", {"validation_file", "eval_file"}, "Rows for evaluation; empty for none.", "FILE",
            &Recipe::eval_data),
+      number("val_size", {"val_set_size", "test_size", "split_dataset_ratio"},
+             "Rows of data held out for evaluation: a number of rows, or below 1 a share of them.",
+             {0.0, 1e15, "at least 0"}, &Recipe::val_size),
+      text("dataset_format", {}, "What the rows are, where their columns do not tell.",
+           "text|prompt/completion|messages|conversations|instruction|question/answer", &Recipe::dataset_format),
+      text("dataset_text_field", {"text_column"}, "The column of text rows.", "NAME", &Recipe::text_column),
+      text("prompt_column", {"field_instruction"}, "The column of prompts.", "NAME", &Recipe::prompt_column),
+      text("completion_column", {"response_column", "field_output"}, "The column of completions.", "NAME",
+           &Recipe::completion_column),
+      text("messages_column", {"field_messages"}, "The column of conversations.", "NAME", &Recipe::messages_column),
+      text("chat_template", {"chat_template_path"}, "Template for conversations: a file, or chatml; empty for the model's.",
+           "FILE", &Recipe::chat_template),
+      boolean("assistant_only_loss", {}, "For conversations: loss on what the assistant says alone.",
+              &Recipe::assistant_only_loss),
+      boolean("skip_bad_rows", {}, "Leave bad rows out instead of refusing the file.", &Recipe::skip_bad_rows),
       text("adapter_name_or_path", {"adapter_path"}, "PEFT adapter to start from; empty for a fresh one.", "DIRECTORY",
            &Recipe::adapter),
       text("output_dir", {"output"}, "Directory for checkpoints, metrics and the result.", "DIRECTORY", &Recipe::output_dir),
@@ -307,8 +370,12 @@ std::vector<Key> make_key_table() {  // NOLINT(readability-function-size): a tab
              {kLeastPositive, 1e9, "above 0"}, &Recipe::num_train_epochs),
       integer("save_steps", {"save_every"}, "Steps between checkpoints; 0 for one at the end.",
               {0, kMostSteps, "at least 0"}, &Recipe::save_steps),
+      save_total_limit(),
       integer("logging_steps", {}, "Steps between lines of metrics.jsonl.", {1, kMostSteps, "at least 1"},
               &Recipe::logging_steps),
+      report_to(),
+      text("logging_dir", {}, "Directory of TensorBoard's event files; empty for runs in output_dir.", "DIRECTORY",
+           &Recipe::logging_dir),
       integer("eval_steps", {}, "Steps between evaluations; 0 for the first and last.", {0, kMostSteps, "at least 0"},
               &Recipe::eval_steps),
       resume_from_checkpoint(),

@@ -3,6 +3,7 @@
 #include <stdexcept>
 
 #include "kernels/kernels.h"
+#include "program/ops/experts.h"
 #include "program/ops/workspace.h"
 
 namespace snug {
@@ -44,6 +45,10 @@ class Call {
     return {binding_.address(op_.find(Slot::workspace)), tensor(Slot::workspace).bytes()};
   }
   const Attributes& attributes() const { return op_.attributes; }
+  bool in_local_layer() const {
+    const auto layer = static_cast<size_t>(binding_.layer);
+    return layer < binding_.program.local_layers.size() && binding_.program.local_layers[layer];
+  }
   int64_t last_axis(Slot slot) const { return tensor(slot).shape.back().bound; }
 
   kernels::Matmul matmul() const {
@@ -80,6 +85,7 @@ class Call {
             .cols = weight.dim(1),
             .vocabulary = weight.dim(0),
             .rank = has(Slot::low_weight) ? last_axis(Slot::low_weight) : 0,
+            .softcap = static_cast<float>(attributes().softcap),
             .workspace = workspace(),
             .cut = cut()};
   }
@@ -92,6 +98,7 @@ class Call {
                         .rows = tensor(Slot::ids).elements(),
                         .cols = cols,
                         .vocabulary = tensor(Slot::weight).dim(0),
+                        .scale = static_cast<float>(attributes().scale),
                         .cut = cut()});
   }
 
@@ -103,6 +110,8 @@ class Call {
                                  .rows = tensor(Slot::ids).elements(),
                                  .cols = cols,
                                  .vocabulary = tensor(Slot::d_table).dim(0),
+                                 .scale = static_cast<float>(attributes().scale),
+                                 .untrained_row = attributes().untrained_row,
                                  .cut = cut()});
   }
 
@@ -115,6 +124,7 @@ class Call {
                        .rows = tensor(Slot::x).elements() / cols,
                        .cols = cols,
                        .eps = static_cast<float>(attributes().epsilon),
+                       .weight_offset = static_cast<float>(attributes().weight_offset),
                        .cut = cut()});
   }
 
@@ -129,8 +139,66 @@ class Call {
                                 .rows = tensor(Slot::x).elements() / cols,
                                 .cols = cols,
                                 .accumulate = attributes().accumulate,
+                                .weight_offset = static_cast<float>(attributes().weight_offset),
                                 .workspace = workspace(),
                                 .cut = cut()});
+  }
+
+  void layer_norm() const {
+    const int64_t cols = tensor(Slot::weight).elements();
+    kernels::layer_norm({.x = in(Slot::x),
+                         .weight = in(Slot::weight),
+                         .bias = in(Slot::bias),
+                         .out = out(Slot::out),
+                         .mean = floats(Slot::mean),
+                         .rstd = floats(Slot::rstd),
+                         .rows = tensor(Slot::x).elements() / cols,
+                         .cols = cols,
+                         .eps = static_cast<float>(attributes().epsilon),
+                         .cut = cut()});
+  }
+
+  void layer_norm_backward() const {
+    const int64_t cols = tensor(Slot::weight).elements();
+    kernels::layer_norm_backward({.d_out = floats(Slot::d_out),
+                                  .x = in(Slot::x),
+                                  .weight = in(Slot::weight),
+                                  .mean = floats(Slot::mean),
+                                  .rstd = floats(Slot::rstd),
+                                  .d_x = floats(Slot::d_x),
+                                  .d_weight = floats(Slot::d_weight),
+                                  .d_bias = floats(Slot::d_bias),
+                                  .rows = tensor(Slot::x).elements() / cols,
+                                  .cols = cols,
+                                  .accumulate = attributes().accumulate,
+                                  .workspace = workspace(),
+                                  .cut = cut()});
+  }
+
+  void add_bias() const {
+    const int64_t cols = tensor(Slot::bias).elements();
+    kernels::add_bias(
+        {.x = out(Slot::x), .bias = in(Slot::bias), .rows = tensor(Slot::x).elements() / cols, .cols = cols, .cut = cut()});
+  }
+
+  void bias_backward() const {
+    const int64_t cols = tensor(Slot::d_bias).elements();
+    kernels::bias_backward({.d_out = floats(Slot::d_out),
+                            .d_bias = floats(Slot::d_bias),
+                            .rows = tensor(Slot::d_out).elements() / cols,
+                            .cols = cols,
+                            .workspace = workspace(),
+                            .cut = cut()});
+  }
+
+  kernels::ColumnParts columns() const {
+    kernels::ColumnParts columns{.whole = pointer<void>(Slot::x), .dtype = tensor(Slot::x).dtype, .cut = cut()};
+    const int64_t width = last_axis(Slot::x);
+    columns.rows = tensor(Slot::x).elements() / width;
+    size_t next = 0;
+    for (Slot slot : {Slot::a, Slot::b, Slot::c})
+      if (has(slot)) columns.parts[next++] = {pointer<void>(slot), tensor(slot).elements() / columns.rows};
+    return columns;
   }
 
   void rope_table() const {
@@ -140,17 +208,20 @@ class Call {
                          .sine = floats(Slot::sine),
                          .rows = tensor(Slot::positions).elements(),
                          .half = tensor(Slot::inverse_frequency).elements(),
+                         .scale = static_cast<float>(attributes().scale),
                          .cut = cut()});
   }
 
   void rope() const {
     const Tensor& x = tensor(Slot::x);
+    const bool local = has(Slot::local_cosine) && in_local_layer();
     kernels::rope({.x = out(Slot::x),
-                   .cosine = floats(Slot::cosine),
-                   .sine = floats(Slot::sine),
+                   .cosine = floats(local ? Slot::local_cosine : Slot::cosine),
+                   .sine = floats(local ? Slot::local_sine : Slot::sine),
                    .rows = x.dim(0) * x.dim(1),
                    .heads = x.dim(2),
                    .head_size = x.dim(3),
+                   .half = last_axis(Slot::cosine),
                    .inverse = attributes().inverse,
                    .cut = cut()});
   }
@@ -169,6 +240,8 @@ class Call {
                         .kv_heads = tensor(Slot::k).dim(2),
                         .head_size = q.dim(3),
                         .scale = static_cast<float>(attributes().scale),
+                        .softcap = static_cast<float>(attributes().softcap),
+                        .window = in_local_layer() ? attributes().window : 0,
                         .workspace = workspace(),
                         .cut = cut()});
   }
@@ -191,28 +264,32 @@ class Call {
                                  .kv_heads = tensor(Slot::k).dim(2),
                                  .head_size = q.dim(3),
                                  .scale = static_cast<float>(attributes().scale),
+                                 .softcap = static_cast<float>(attributes().softcap),
+                                 .window = in_local_layer() ? attributes().window : 0,
                                  .workspace = workspace(),
                                  .cut = cut()});
   }
 
-  void silu_gate() const {
-    kernels::silu_gate({.gate = in(Slot::gate),
-                        .up = in(Slot::up),
-                        .out = out(Slot::out),
-                        .rows = tensor(Slot::gate).elements() / last_axis(Slot::gate),
-                        .cols = last_axis(Slot::gate),
-                        .cut = cut()});
+  void activation() const {
+    kernels::activation({.gate = in(Slot::gate),
+                         .up = in(Slot::up),
+                         .out = out(Slot::out),
+                         .rows = tensor(Slot::gate).elements() / last_axis(Slot::gate),
+                         .cols = last_axis(Slot::gate),
+                         .kind = attributes().activation,
+                         .cut = cut()});
   }
 
-  void silu_gate_backward() const {  // d_up takes d_out's place
-    kernels::silu_gate_backward({.d_out = floats(Slot::d_out),
-                                 .gate = in(Slot::gate),
-                                 .up = in(Slot::up),
-                                 .d_gate = floats(Slot::d_gate),
-                                 .d_up = floats(Slot::d_out),
-                                 .rows = tensor(Slot::gate).elements() / last_axis(Slot::gate),
-                                 .cols = last_axis(Slot::gate),
-                                 .cut = cut()});
+  void activation_backward() const {  // d_up takes d_out's place, or d_gate where there is no up
+    kernels::activation_backward({.d_out = floats(Slot::d_out),
+                                  .gate = in(Slot::gate),
+                                  .up = in(Slot::up),
+                                  .d_gate = floats(has(Slot::up) ? Slot::d_gate : Slot::d_out),
+                                  .d_up = has(Slot::up) ? floats(Slot::d_out) : nullptr,
+                                  .rows = tensor(Slot::gate).elements() / last_axis(Slot::gate),
+                                  .cols = last_axis(Slot::gate),
+                                  .kind = attributes().activation,
+                                  .cut = cut()});
   }
 
   void add() const {
@@ -252,6 +329,118 @@ class Call {
                     .cut = cut()});
   }
 
+  // ---- Experts
+  int64_t routed_rows() const { return tensor(Slot::row_tokens).elements(); }
+  int64_t choices() const { return tensor(Slot::expert_rows).dim(1); }
+
+  void route() const {
+    const Tensor& logits = tensor(Slot::logits);
+    kernels::route({.logits = floats(Slot::logits),
+                    .route_weights = floats(Slot::route_weights),
+                    .expert_rows = pointer<int32_t>(Slot::expert_rows),
+                    .row_tokens = pointer<int32_t>(Slot::row_tokens),
+                    .tile_experts = pointer<int32_t>(Slot::tile_experts),
+                    .rows = logits.dim(0),
+                    .experts = logits.dim(1),
+                    .choices = choices(),
+                    .routed_rows = routed_rows(),
+                    .tile = routed_rows() / tensor(Slot::tile_experts).elements(),
+                    .normalize = attributes().normalize_weights,
+                    .workspace = workspace(),
+                    .cut = cut()});
+  }
+
+  void route_backward() const {
+    const Tensor& d_logits = tensor(Slot::d_logits);
+    const int64_t tile = snug::routed_rows(d_logits.dim(0), d_logits.dim(1), choices()).tile;
+    kernels::route_backward({.d_route_weights = floats(Slot::d_route_weights),
+                             .route_weights = floats(Slot::route_weights),
+                             .expert_rows = ints(Slot::expert_rows),
+                             .tile_experts = ints(Slot::tile_experts),
+                             .logits = floats(Slot::logits),
+                             .d_logits = floats(Slot::d_logits),
+                             .rows = d_logits.dim(0),
+                             .experts = d_logits.dim(1),
+                             .choices = choices(),
+                             .tile = tile,
+                             .normalize = attributes().normalize_weights,
+                             .cut = cut()});
+  }
+
+  void gather_rows() const {
+    const int64_t rows = tensor(Slot::expert_rows).dim(0);
+    kernels::gather_rows({.x = in(Slot::x),
+                          .expert_rows = ints(Slot::expert_rows),
+                          .row_tokens = ints(Slot::row_tokens),
+                          .out = out(Slot::out),
+                          .rows = rows,
+                          .cols = tensor(Slot::x).elements() / rows,
+                          .choices = choices(),
+                          .routed_rows = routed_rows(),
+                          .cut = cut()});
+  }
+
+  void gather_rows_backward() const {
+    const int64_t rows = tensor(Slot::expert_rows).dim(0);
+    kernels::gather_rows_backward({.d_out = floats(Slot::d_out),
+                                   .expert_rows = ints(Slot::expert_rows),
+                                   .d_x = floats(Slot::d_x),
+                                   .rows = rows,
+                                   .cols = tensor(Slot::d_x).elements() / rows,
+                                   .choices = choices(),
+                                   .accumulate = attributes().accumulate,
+                                   .cut = cut()});
+  }
+
+  kernels::ExpertMatmul expert_matmul() const {
+    const Tensor& weight = tensor(attributes().transpose_a ? Slot::c : Slot::b);
+    const int64_t rows = tensor(Slot::a).dim(0);
+    const int64_t tile = rows / tensor(Slot::tile_experts).elements();
+    return {.a = in(Slot::a),
+            .b = in(Slot::b),
+            .c = out(Slot::c),
+            .tile_experts = ints(Slot::tile_experts),
+            .routed_rows = rows,
+            .tile = tile,
+            .span = expert_span(tile, rows, op_.cut.arithmetic),
+            .n = weight.dim(1),
+            .k = weight.dim(2),
+            .transpose_a = attributes().transpose_a,
+            .transpose_b = attributes().transpose_b,
+            .accumulate = attributes().accumulate,
+            .apart = op_.cut.apart,
+            .workspace = workspace(),
+            .cut = cut()};
+  }
+
+  void combine() const {
+    const int64_t rows = tensor(Slot::expert_rows).dim(0);
+    kernels::combine({.x = in(Slot::rows),
+                      .route_weights = floats(Slot::route_weights),
+                      .expert_rows = ints(Slot::expert_rows),
+                      .out = out(Slot::out),
+                      .rows = rows,
+                      .cols = tensor(Slot::out).elements() / rows,
+                      .choices = choices(),
+                      .cut = cut()});
+  }
+
+  void combine_backward() const {
+    const int64_t rows = tensor(Slot::expert_rows).dim(0);
+    kernels::combine_backward({.d_out = floats(Slot::d_out),
+                               .x = in(Slot::rows),
+                               .route_weights = floats(Slot::route_weights),
+                               .expert_rows = ints(Slot::expert_rows),
+                               .row_tokens = ints(Slot::row_tokens),
+                               .d_x = floats(Slot::d_rows),
+                               .d_route_weights = floats(Slot::d_route_weights),
+                               .rows = rows,
+                               .cols = tensor(Slot::d_out).elements() / rows,
+                               .choices = choices(),
+                               .routed_rows = routed_rows(),
+                               .cut = cut()});
+  }
+
  private:
   const Op& op_;
   const Binding& binding_;
@@ -271,14 +460,27 @@ void dispatch(const Op& op, const Binding& binding) {
     case OpKind::rope: return call.rope();
     case OpKind::attention: return call.attention();
     case OpKind::attention_backward: return call.attention_backward();
-    case OpKind::silu_gate: return call.silu_gate();
-    case OpKind::silu_gate_backward: return call.silu_gate_backward();
+    case OpKind::activation: return call.activation();
+    case OpKind::activation_backward: return call.activation_backward();
+    case OpKind::layer_norm: return call.layer_norm();
+    case OpKind::layer_norm_backward: return call.layer_norm_backward();
+    case OpKind::add_bias: return call.add_bias();
+    case OpKind::bias_backward: return call.bias_backward();
+    case OpKind::split: return kernels::split(call.columns());
+    case OpKind::join: return kernels::join(call.columns());
     case OpKind::add: return call.add();
     case OpKind::head_loss: return kernels::head_loss(call.head_loss());
     case OpKind::zero: return call.zero();
     case OpKind::square_sum: return call.square_sum();
     case OpKind::clip_factor: return call.clip_factor();
     case OpKind::adamw: return call.adamw();
+    case OpKind::route: return call.route();
+    case OpKind::route_backward: return call.route_backward();
+    case OpKind::gather_rows: return call.gather_rows();
+    case OpKind::gather_rows_backward: return call.gather_rows_backward();
+    case OpKind::expert_matmul: return kernels::expert_matmul(call.expert_matmul());
+    case OpKind::combine: return call.combine();
+    case OpKind::combine_backward: return call.combine_backward();
     case OpKind::load:
     case OpKind::save:
     case OpKind::batch: break;  // the host's
@@ -290,6 +492,7 @@ void prepare(const Op& op, const Binding& binding) {
   const Call call(op, binding);
   if (op.kind == OpKind::matmul) kernels::prepare(call.matmul());
   if (op.kind == OpKind::head_loss) kernels::prepare(call.head_loss());
+  if (op.kind == OpKind::expert_matmul) kernels::prepare(call.expert_matmul());
 }
 
 }  // namespace snug

@@ -1,5 +1,6 @@
 #include "train/initialize.h"
 
+#include <algorithm>
 #include <cstring>
 #include <map>
 #include <vector>
@@ -28,11 +29,13 @@ struct Instance {
 void draw(const Instance& instance, const ModelSpec& spec, DType dtype, uint64_t seed, int64_t begin, int64_t count,
           std::byte* out) {
   const Philox random{seed, instance.stream};
-  const bool norm = instance.parameter->kind == ParameterKind::norm;
+  const ParameterKind kind = instance.parameter->kind;
+  const bool fixed = kind == ParameterKind::norm || kind == ParameterKind::bias;
+  const float start = kind == ParameterKind::norm && !spec.norms_from_zero ? 1.0F : 0.0F;
   const auto range = static_cast<float>(spec.initializer_range);
 #pragma omp parallel for schedule(static)
   for (int64_t i = 0; i < count; ++i) {
-    const float value = norm ? 1.0F : range * random.normal(static_cast<uint64_t>(begin + i));
+    const float value = fixed ? start : range * random.normal(static_cast<uint64_t>(begin + i));
     if (dtype == DType::f32) {
       std::memcpy(out + i * 4, &value, 4);
     } else {
@@ -55,9 +58,12 @@ void initialize_checkpoint(const ModelSpec& spec, DType dtype, uint64_t seed, co
   std::vector<TensorToWrite> list;
   for (const Parameter& parameter : parameters)
     for (int64_t layer = 0; layer < (parameter.per_layer ? spec.layers : 1); ++layer) {
-      const std::string name = parameter.instance(layer);
-      instances[name] = {&parameter, instances.size()};
-      list.push_back({name, dtype, parameter.shape});
+      for (int64_t expert = 0; expert < std::max<int64_t>(1, parameter.experts); ++expert) {
+        const std::string name = parameter.instance(layer, expert);
+        instances[name] = {&parameter, instances.size()};
+        const auto stacked = static_cast<int64_t>(parameter.experts > 0);
+        list.push_back({name, dtype, {parameter.shape.begin() + stacked, parameter.shape.end()}});
+      }
     }
   const fs::path temporary = temporary_name(directory / "model.safetensors");
   SafetensorsWriter writer(temporary, list);

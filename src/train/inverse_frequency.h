@@ -1,13 +1,17 @@
 #pragma once
-// Frequencies of rotary position embedding, with the scalings of Llama 3 and of linear interpolation.
+// Frequencies of rotary position embedding and their scalings: linear, Llama 3, YaRN, LongRoPE.
 
 #include <span>
 
 #include "model/model_spec.h"
+#include "train/executor.h"
 
 namespace snug {
 
-// out [D/2]: theta^(-2i/D), scaled as transformers' modeling_rope_utils does.
-void inverse_frequencies(const Rope& rope, std::span<float> out);
+// out [half]: theta^(-i/half), scaled as transformers' modeling_rope_utils does for sequences of `seq_len` tokens.
+void inverse_frequencies(const Rope& rope, int64_t seq_len, std::span<float> out);
+
+// Fills the Program's tables of frequencies, as many as the model has.
+void fill_inverse_frequencies(const ModelSpec& model, Executor& executor);
 
 }  // namespace snug

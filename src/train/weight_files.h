@@ -20,7 +20,8 @@ enum class Naming : uint8_t { model, adapter, state };
 
 // Fills every weight: from the base checkpoint, or by its origin (LoRA's A from U(-1/sqrt(in), 1/sqrt(in)) as PEFT draws it,
 // B zero). Throws Error naming a tensor that is missing, has another shape, or that the model would not use.
-void load_model(Executor& executor, const Checkpoint& base, uint64_t seed, std::span<std::byte> staging);
+void load_model(Executor& executor, const ModelSpec& model, const Checkpoint& base, uint64_t seed,
+                std::span<std::byte> staging);
 
 // Replaces the adapter's weights by those of a PEFT adapter directory. Throws Error if it was made for other targets or
 // ranks.

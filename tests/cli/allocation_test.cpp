@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "cli/support_workspace.h"
+#include "families.h"
 
 namespace snug::cli_tests {
 
@@ -68,12 +69,29 @@ INSTANTIATE_TEST_SUITE_P(
     of, Steps,
     ::testing::Values(Case{"full", {"--method", "full"}}, Case{"lora", {"--method", "lora"}},
                       Case{"lora_all_linear", {"--method", "lora", "--lora-target-modules", "all-linear"}},
+                      Case{"lora_reported", {"--method", "lora", "--report-to", "tensorboard"}},
                       Case{"full_bf16", {"--method", "full", "--bf16"}}, Case{"lora_bf16", {"--method", "lora", "--bf16"}},
                       Case{"full_recomputed", {"--method", "full", "--gradient-checkpointing"}},
                       Case{"lora_bf16_some_recomputed",
                            {"--method", "lora", "--bf16", "--gradient-checkpointing", "--checkpoint-layers", "1"}},
                       Case{"full_on_one_thread", {"--method", "full", "--threads", "1"}}),
     [](const auto& test) { return test.param.name; });
+
+TEST(StepsOfEveryFamily, nothing_large_is_allocated_between_the_first_and_the_last) {
+  if (sanitized()) GTEST_SKIP() << "a sanitizer has an allocator of its own";
+  for (const auto& [name, config] : test::families(20011)) {
+    const Workspace work(config);
+    for (const char* method : {"full", "lora"}) {
+      std::vector<std::string> keys = {"--method", method, "--seq", "128", "--batch", "2", "--max-steps", "4"};
+      if (*method == 'l') keys = joined(keys, {"--lora-target-modules", "all-linear", "--bf16"});
+      const ProcessResult run = run_program(work.train(work / method, keys), preloaded(work / "count", kLarge));
+      ASSERT_EQ(run.exit_code, 0) << name << run.error;
+      const Counted counted = read_count(work / "count");
+      EXPECT_GE(counted.lines, 4);
+      EXPECT_EQ(counted.requests, 0) << name << " " << method << ": " << counted.largest << " bytes\n" << counted.kinds;
+    }
+  }
+}
 
 TEST(StepsEvaluated, nothing_large_is_allocated_by_evaluations_during_training) {
   if (sanitized()) GTEST_SKIP() << "a sanitizer has an allocator of its own";

@@ -1,5 +1,5 @@
-// The plan is the run: over 48 recipes the operating system's own count (VmHWM) stays within the planned peak and close
-// below it, and the run finishes with its data segment limited to the plan and 16 MiB.
+// The plan is the run: over 48 recipes, and for every family of models, the operating system's own count (VmHWM) stays
+// within the planned peak and close below it, and the run finishes with its data segment limited to the plan and 16 MiB.
 
 #include <gtest/gtest.h>
 
@@ -7,6 +7,7 @@
 #include <random>
 
 #include "cli/support_workspace.h"
+#include "families.h"
 
 namespace snug::cli_tests {
 
@@ -106,6 +107,25 @@ TEST(PlanIsRun, small_models_stay_within_16_mebibytes_below_their_plan_and_under
                             {"vocab_size", 9000}});
   compare(tied, 20, 1, 256);
   compare(wide, 20, 2, 256);
+}
+
+TEST(PlanIsRun, every_family_stays_within_16_mebibytes_below_its_plan_in_full_and_by_lora) {
+  if (sanitized()) GTEST_SKIP() << "a sanitizer's own memory is not planned";
+  for (const auto& [name, config] : test::families(5000)) {
+    const Workspace workspace(config);
+    for (const char* method : {"full", "lora"})
+      for (const bool recompute : {false, true}) {
+        std::vector<std::string> recipe = {"--max-steps", "2", "--batch",   "2", "--seq",    "128",
+                                           "--accum",     "2", "--threads", "2", "--method", method};
+        if (std::string(method) == "lora") recipe.insert(recipe.end(), {"--lora-target-modules", "all-linear"});
+        if (recompute) recipe.insert(recipe.end(), {"--gradient-checkpointing", "--bf16"});
+        const Figures figures = plan_and_run(workspace, recipe, "run", recompute);
+        expect_plan_is_run(figures, name + " " + method);
+        std::printf("%-12s %-4s %s: %.2f MiB planned, %.2f measured\n", name.c_str(), method, recompute ? "bf16" : "fp32",
+                    static_cast<double>(figures.planned) / static_cast<double>(kMiB),
+                    static_cast<double>(figures.measured) / static_cast<double>(kMiB));
+      }
+  }
 }
 
 TEST(PlanIsRun, plans_of_half_a_gigabyte_and_more_are_met_to_3_percent) {

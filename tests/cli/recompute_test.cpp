@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "cli/support_workspace.h"
+#include "families.h"
 
 namespace snug::cli_tests {
 
@@ -40,6 +41,26 @@ INSTANTIATE_TEST_SUITE_P(of, Recompute, ::testing::Combine(::testing::Values("fu
                          [](const auto& test) {
                            return std::get<0>(test.param) + (std::get<1>(test.param) ? "_bf16" : "_fp32");
                          });
+
+TEST(RecomputeOfEveryFamily, gives_the_same_bits) {
+  for (const auto& [name, config] : test::families(300)) {
+    const Workspace work(config);
+    for (const char* method : {"full", "lora"}) {
+      std::vector<std::string> keys = {"--method", method,        "--seq", "64",   "--batch",
+                                       "2",        "--max-steps", "3",     "--lr", "2e-3"};
+      if (*method == 'l') keys = joined(keys, {"--lora-target-modules", "all-linear", "--bf16"});
+      const ProcessResult kept = run_program(work.train(work / "kept", joined(keys, {"--overwrite-output-dir"})));
+      ASSERT_EQ(kept.exit_code, 0) << name << kept.error;
+      const ProcessResult again = run_program(
+          work.train(work / "again",
+                     joined(keys, {"--overwrite-output-dir", "--gradient-checkpointing", "--checkpoint-layers", "0,2,3"})));
+      ASSERT_EQ(again.exit_code, 0) << name << again.error;
+      const std::string weights = *method == 'l' ? "adapter_model.safetensors" : "model.safetensors";
+      EXPECT_EQ(step_lines(work / "kept"), step_lines(work / "again")) << name << " " << method;
+      EXPECT_TRUE(contents(work / "kept" / weights) == contents(work / "again" / weights)) << name << " " << method;
+    }
+  }
+}
 
 }  // namespace
 

@@ -41,7 +41,13 @@ Json tokenizer_json() {
           {"model", {{"type", "BPE"}, {"vocab", vocabulary}, {"merges", Json::array()}}}};
 }
 
+// A small Llama with `changes`; or, where they name a model_type, these alone.
 Json config_json(const Json& changes) {
+  if (changes.contains("model_type")) {
+    Json config = changes;
+    config.update({{"eos_token_id", kEndOfText}, {"bos_token_id", kEndOfText}, {"pad_token_id", nullptr}});
+    return config;
+  }
   Json config = {{"architectures", {"LlamaForCausalLM"}},
                  {"model_type", "llama"},
                  {"hidden_size", 32},

@@ -81,7 +81,7 @@ TEST(Adapter, WhatWouldComputeSomethingElseIsRefusedByName) {
   EXPECT_TRUE(says(refusal_with("rank_pattern", {{"q_proj", 4}}), "rank_pattern"));
   EXPECT_TRUE(says(refusal_with("alpha_pattern", {{"q_proj", 4}}), "alpha_pattern"));
   EXPECT_TRUE(says(refusal_with("bias", "all"), "bias"));
-  EXPECT_TRUE(says(refusal_with("fan_in_fan_out", true), "fan_in_fan_out"));
+  EXPECT_TRUE(says(refusal_with("fan_in_fan_out", "yes"), "fan_in_fan_out"));
   EXPECT_TRUE(says(refusal_with("layers_to_transform", {0, 1}), "layers_to_transform"));
   EXPECT_TRUE(says(refusal_with("init_lora_weights", "pissa"), "init_lora_weights"));
   EXPECT_TRUE(says(refusal_with("peft_type", "IA3"), "peft_type 'IA3'"));

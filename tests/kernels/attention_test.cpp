@@ -15,6 +15,8 @@ struct Case {
   int64_t rows = 0, cols = 0;      // 0: what the rule says
   int32_t threads = 1;
   DType storage = DType::f32, out = DType::f32;
+  int64_t window = 0;
+  float softcap = 0;
 };
 
 // Twice the usual, so that the running maximum moves.
@@ -27,7 +29,7 @@ std::string name_of(const Case& c, const std::string& target) {
 }
 
 AttentionReference reference_of(const Case& c) {
-  AttentionReference reference{c.batch, c.seq_len, c.heads, c.kv_heads, c.head_size, scale_of(c), {}};
+  AttentionReference reference{c.batch, c.seq_len, c.heads, c.kv_heads, c.head_size, scale_of(c), {}, c.window, c.softcap};
   for (int64_t b = 0; b < c.batch; ++b) {
     std::vector<int32_t> starts;
     for (int64_t length : c.documents)
@@ -94,6 +96,8 @@ struct Passes {
                .kv_heads = c.kv_heads,
                .head_size = c.head_size,
                .scale = scale_of(c),
+               .softcap = c.softcap,
+               .window = c.window,
                .workspace = as_workspace(forward, plan.forward_bytes),
                .cut = plan.cut});
     attention_backward({.d_out = d_out.f32(),
@@ -112,6 +116,8 @@ struct Passes {
                         .kv_heads = c.kv_heads,
                         .head_size = c.head_size,
                         .scale = scale_of(c),
+                        .softcap = c.softcap,
+                        .window = c.window,
                         .workspace = as_workspace(backward, plan.backward_bytes),
                         .cut = plan.cut});
   }
@@ -179,6 +185,26 @@ TEST(Attention, ReadsBf16) {
     c.out = DType::bf16;  // rounding out shifts delta
     ASSERT_NO_FATAL_FAILURE(expect_right(c, "bf16 out", 1e-2));
   }
+}
+
+// A window of two tokens, of a few, of more than a block, of all but one; within documents; with a softcap, and that alone.
+TEST(Attention, ForgetsWhatLiesBeforeItsWindowAndCapsItsScores) {
+  for (int64_t window : {0, 2, 5, 64, 100, 132})
+    for (float softcap : {0.0F, 1.5F})
+      for (int32_t threads : {1, 3}) {
+        Case c{2, 133, 4, 2, 16, {5, 1, 60}, 0, 0, threads};
+        c.window = window;
+        c.softcap = softcap;
+        ASSERT_NO_FATAL_FAILURE(expect_right(c, "window " + std::to_string(window), 1e-3));
+        c.rows = 32, c.cols = 7;
+        ASSERT_NO_FATAL_FAILURE(expect_right(c, "window " + std::to_string(window), 1e-3));
+      }
+  on_every_target([](const std::string& target) {
+    Case c{1, 77, 2, 1, 24, {}};
+    c.window = 9;
+    c.softcap = 2.0F;
+    ASSERT_NO_FATAL_FAILURE(expect_right(c, target, 1e-3));
+  });
 }
 
 // Threads that divide the units, that do not, and more than there are: teams.

@@ -6,8 +6,9 @@ namespace {
 
 struct Case {
   int64_t rows, cols, vocabulary;
+  float scale = 1.0F;
 };
-constexpr Case kCases[] = {{1, 1, 1}, {7, 5, 3}, {33, 48, 10}, {64, 130, 100}};
+constexpr Case kCases[] = {{1, 1, 1}, {7, 5, 3}, {33, 48, 10}, {64, 130, 100}, {9, 20, 7, 4.0F}};
 
 std::vector<int32_t> ids_of(const Case& c) {
   std::vector<int32_t> ids;
@@ -20,10 +21,11 @@ std::vector<int32_t> ids_of(const Case& c) {
 Values reference(const Case& c, const Values& table) {
   Values out;
   for (int32_t id : ids_of(c)) out.insert(out.end(), table.begin() + id * c.cols, table.begin() + (id + 1) * c.cols);
+  for (double& value : out) value *= static_cast<double>(c.scale);
   return out;
 }
 
-TEST(Embedding, CopiesRows) {
+TEST(Embedding, CopiesRowsTimesTheScale) {
   on_every_target([](const std::string& target) {
     for (const Case& c : kCases) {
       for (DType table_type : kStorages) {
@@ -31,7 +33,7 @@ TEST(Embedding, CopiesRows) {
           const auto ids = ids_of(c);
           const Operand table(random_values(c.vocabulary * c.cols, 1), table_type);
           Operand out(c.rows * c.cols, out_type);
-          embedding({table.in(), ids.data(), out.out(), c.rows, c.cols, c.vocabulary, {.threads = 2}});
+          embedding({table.in(), ids.data(), out.out(), c.rows, c.cols, c.vocabulary, c.scale, {.threads = 2}});
           ASSERT_EQ(out.values(), reference(c, table.values())) << target;  // the values are exact in both
           ASSERT_TRUE(out.intact());
         }
@@ -48,7 +50,8 @@ TEST(Embedding, GradientsEqualCentralDifferencesForAnyNumberOfThreads) {
       const Values d = random_values(c.rows * c.cols, 3);
       const auto run = [&](int32_t threads) {
         Operand d_out(d, DType::f32), d_table(before, DType::f32);
-        embedding_backward({d_out.f32(), ids.data(), d_table.f32(), c.rows, c.cols, c.vocabulary, {.threads = threads}});
+        embedding_backward(
+            {d_out.f32(), ids.data(), d_table.f32(), c.rows, c.cols, c.vocabulary, c.scale, -1, {.threads = threads}});
         EXPECT_TRUE(d_table.intact());
         return d_table;
       };
@@ -64,8 +67,27 @@ TEST(Embedding, GradientsEqualCentralDifferencesForAnyNumberOfThreads) {
 TEST(Embedding, RefusesTokensOutsideOfTheVocabulary) {
   Operand table(8, DType::f32), out(4, DType::f32);
   for (int32_t id : {-1, 2}) {
-    EXPECT_THROW(embedding({table.in(), &id, out.out(), 1, 4, 2, {}}), Error);
-    EXPECT_THROW(embedding_backward({out.f32(), &id, table.f32(), 1, 4, 2, {}}), Error);
+    EXPECT_THROW(embedding({table.in(), &id, out.out(), 1, 4, 2, 1.0F, {}}), Error);
+    EXPECT_THROW(embedding_backward({out.f32(), &id, table.f32(), 1, 4, 2, 1.0F, -1, {}}), Error);
+  }
+}
+
+TEST(Embedding, LeavesTheUntrainedRowsGradientAlone) {
+  const std::vector<int32_t> ids = {1, 0, 1, 2};
+  const Values d = random_values(4 * 20, 3);
+  Operand d_out(d, DType::f32), d_table(Values(3 * 20, 0.0), DType::f32);
+  embedding_backward({.d_out = d_out.f32(),
+                      .ids = ids.data(),
+                      .d_table = d_table.f32(),
+                      .rows = 4,
+                      .cols = 20,
+                      .vocabulary = 3,
+                      .untrained_row = 1});
+  const Values sums = d_table.values();
+  for (size_t j = 0; j < 20; ++j) {
+    EXPECT_EQ(sums[j], d[20 + j]);
+    EXPECT_EQ(sums[20 + j], 0.0);
+    EXPECT_EQ(sums[40 + j], d[60 + j]);
   }
 }
 

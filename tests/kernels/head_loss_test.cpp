@@ -22,12 +22,14 @@ struct Setting {
   HeadShape shape;
   int64_t targets;
   std::optional<Blocks> blocks;
+  float softcap = 0;
 };
 
 // One loss with all that it touches.
 struct Trial {
   HeadShape shape;
   Blocks blocks;
+  float softcap;
   Values hidden, weight, low, low_weight, d_hidden, d_weight, d_low, d_low_weight;
   std::vector<int32_t> target_rows, target_tokens, predictions;
   std::vector<double> scalars = std::vector<double>(static_cast<size_t>(kScalarCount));
@@ -37,6 +39,7 @@ struct Trial {
   explicit Trial(const Setting& of)
       : shape(of.shape),
         blocks(of.blocks ? *of.blocks : head_loss_blocks(of.shape, kThreads)),
+        softcap(of.softcap),
         hidden(shape.rows * shape.cols, shape.hidden, 1),
         weight(shape.vocabulary * shape.cols, shape.weight, 2, 0.3F),
         low(shape.rows * shape.rank, shape.low, 3),
@@ -56,7 +59,7 @@ struct Trial {
     scalars[static_cast<size_t>(Scalar::inverse_labels)] = inverse;
     scalars[static_cast<size_t>(Scalar::target_count)] = static_cast<double>(of.targets);
     scalars[static_cast<size_t>(Scalar::loss_sum)] = 0.25;
-    reference = {shape.cols, shape.vocabulary, shape.rank, inverse, target_rows, target_tokens};
+    reference = {shape.cols, shape.vocabulary, shape.rank, inverse, softcap, target_rows, target_tokens};
   }
   kernels::HeadLoss op(GuardedWorkspace& workspace) {
     kernels::HeadLoss op{
@@ -71,6 +74,7 @@ struct Trial {
         .cols = shape.cols,
         .vocabulary = shape.vocabulary,
         .rank = shape.rank,
+        .softcap = softcap,
         .workspace = workspace.get(),
         .cut = {.threads = kThreads, .rows = blocks.rows, .cols = blocks.cols, .arithmetic = shape.arithmetic}};
     if (shape.rank > 0) op.low = low.in();
@@ -169,6 +173,9 @@ std::vector<Setting> settings(DType hidden, DType weight, DType lows, Arithmetic
       {shape(96, 64, 100, 0, true, true, false), 51, Blocks{96, 64, 0}},
       {shape(96, 64, 128, 0, true, true, false), 96, Blocks{64, 64, 0}},
       {shape(96, 64, 130, 0, false, false, false), 95, Blocks{96, 128, 0}},
+      {shape(40, 33, 127, 5, true, true, true), 33, Blocks{16, 64, 0}, 3.0F},
+      {shape(70, 48, 700, 0, true, true, false), 60, std::nullopt, 2.0F},
+      {shape(70, 48, 700, 0, false, false, false), 60, std::nullopt, 2.0F},
   };
 }
 

@@ -117,6 +117,7 @@ struct ProductReference {
 struct HeadReference {
   int64_t cols, vocabulary, rank;
   double inverse_labels;
+  double softcap;
   std::vector<int32_t> rows, tokens;  // of the targets
 
   Doubles logits(const Doubles& hidden, const Doubles& weight, const Doubles& low, const Doubles& low_weight,
@@ -129,7 +130,7 @@ struct HeadReference {
         sum += hidden[static_cast<size_t>(row * cols + c)] * weight[static_cast<size_t>(v * cols + c)];
       for (int64_t r = 0; r < rank; ++r)
         sum += low[static_cast<size_t>(row * rank + r)] * low_weight[static_cast<size_t>(v * rank + r)];
-      result[static_cast<size_t>(v)] = sum;
+      result[static_cast<size_t>(v)] = softcap > 0 ? softcap * std::tanh(sum / softcap) : sum;
     }
     return result;
   }

@@ -164,30 +164,52 @@ inline double tolerance_of(DType dtype) { return dtype == DType::bf16 ? 0x1p-8 :
 struct NormReference {
   int64_t rows, cols;
   double eps;
+  double offset = 0;
   Values operator()(const Values& x, const Values& weight) const {
     Values out(x.size());
     for (int64_t i = 0; i < rows; ++i) {
       double squares = 0;
       for (int64_t j = 0; j < cols; ++j) squares += x[i * cols + j] * x[i * cols + j];
       const double rstd = 1.0 / std::sqrt(squares / static_cast<double>(cols) + eps);
-      for (int64_t j = 0; j < cols; ++j) out[i * cols + j] = x[i * cols + j] * rstd * weight[j];
+      for (int64_t j = 0; j < cols; ++j) out[i * cols + j] = x[i * cols + j] * rstd * (offset + weight[j]);
     }
     return out;
   }
 };
 
-inline Values silu_gate_reference(const Values& gate, const Values& up) {
+// As the papers write them; `up` may be empty.
+inline Values activation_reference(Activation kind, const Values& gate, const Values& up) {
   Values out(gate.size());
-  for (size_t i = 0; i < out.size(); ++i) out[i] = gate[i] / (1.0 + std::exp(-gate[i])) * up[i];
+  for (size_t i = 0; i < out.size(); ++i) {
+    const double x = gate[i];
+    const double inner = 0.7978845608028654 * (x + 0.044715 * x * x * x);  // sqrt(2/pi)
+    out[i] = kind == Activation::silu ? x / (1.0 + std::exp(-x)) : 0.5 * x * (1.0 + std::tanh(inner));
+    if (!up.empty()) out[i] *= up[i];
+  }
   return out;
 }
 
+struct LayerNormReference {
+  int64_t rows, cols;
+  double eps;
+  Values operator()(const Values& x, const Values& weight, const Values& bias) const {
+    Values out(x.size());
+    for (int64_t i = 0; i < rows; ++i) {
+      double mean = 0, squares = 0;
+      for (int64_t j = 0; j < cols; ++j) mean += x[i * cols + j] / static_cast<double>(cols);
+      for (int64_t j = 0; j < cols; ++j) squares += (x[i * cols + j] - mean) * (x[i * cols + j] - mean);
+      const double rstd = 1.0 / std::sqrt(squares / static_cast<double>(cols) + eps);
+      for (int64_t j = 0; j < cols; ++j) out[i * cols + j] = (x[i * cols + j] - mean) * rstd * weight[j] + bias[j];
+    }
+    return out;
+  }
+};
+
 struct RopeReference {
-  int64_t rows, heads, head_size;
+  int64_t rows, heads, head_size, half;
   bool inverse;
   Values operator()(const Values& x, const Values& cosine, const Values& sine) const {
-    Values out(x.size());
-    const int64_t half = head_size / 2;
+    Values out = x;
     for (int64_t row = 0; row < rows * heads; ++row) {
       for (int64_t j = 0; j < half; ++j) {
         const double c = cosine[row / heads * half + j], s = sine[row / heads * half + j] * (inverse ? -1 : 1);
@@ -204,6 +226,13 @@ struct AttentionReference {
   int64_t batch, seq_len, heads, kv_heads, head_size;
   double scale;
   std::vector<int32_t> document_start;  // [B, T]
+  int64_t window = 0;
+  double softcap = 0;
+
+  int64_t first_key(int64_t b, int64_t t) const {
+    const int64_t start = document_start[static_cast<size_t>(b * seq_len + t)];
+    return window == 0 ? start : std::max(start, t - window + 1);
+  }
 
   Values operator()(const Values& q, const Values& k, const Values& v, Values* lse = nullptr) const {
     Values out(q.size(), 0.0), share(static_cast<size_t>(seq_len));
@@ -214,15 +243,16 @@ struct AttentionReference {
           const double* query = &q[((b * seq_len + t) * heads + h) * head_size];
           const auto key_at = [&](int64_t s) { return ((b * seq_len + s) * kv_heads + h / (heads / kv_heads)) * head_size; };
           double highest = -INFINITY, total = 0;
-          for (int64_t s = document_start[b * seq_len + t]; s <= t; ++s) {
+          for (int64_t s = first_key(b, t); s <= t; ++s) {
             double score = 0;
             for (int64_t d = 0; d < head_size; ++d) score += query[d] * k[key_at(s) + d];
             share[s] = score * scale;
+            if (softcap > 0) share[s] = softcap * std::tanh(share[s] / softcap);
             highest = std::max(highest, share[s]);
           }
-          for (int64_t s = document_start[b * seq_len + t]; s <= t; ++s) total += share[s] = std::exp(share[s] - highest);
+          for (int64_t s = first_key(b, t); s <= t; ++s) total += share[s] = std::exp(share[s] - highest);
           if (lse != nullptr) (*lse)[(b * heads + h) * seq_len + t] = highest + std::log(total);
-          for (int64_t s = document_start[b * seq_len + t]; s <= t; ++s)
+          for (int64_t s = first_key(b, t); s <= t; ++s)
             for (int64_t d = 0; d < head_size; ++d)
               out[((b * seq_len + t) * heads + h) * head_size + d] += share[s] / total * v[key_at(s) + d];
         }

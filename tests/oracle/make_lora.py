@@ -1,4 +1,5 @@
-"""PEFT LoRA, r 4, alpha 8, on q, k, v, o, gate, up, down: lora (untied), lora_tied_head, lora_save_head (both tied).
+"""PEFT LoRA, r 4, alpha 8, on q, k, v, o, gate, up, down: lora (untied), lora_tied_head, lora_save_head (both tied); on fused
+projections: lora_phi3, lora_gpt2 (whose weights are [in, out]); lora_gemma2.
 
 Each: adapter/ (as PEFT saves it, lora_B random and not zero, so that lora_A has a gradient), one forward and backward pass on the
 first step's batch, 20 steps of AdamW (rate 1e-2 constant, no decay, clip 1), adapter_final/.
@@ -81,8 +82,9 @@ def tie_facts(model, base, directory, saved, logits_final, batch):
     return facts
 
 
-def make(case, tied, seed, **lora):
-    config = oracle.tiny_config(C=32, L=2, H=4, K=2, F=48, V=61 if tied else 67, tied=tied)
+def make(case, tied, seed, config=None, **lora):
+    family = config is not None
+    config = config or oracle.tiny_config(C=32, L=2, H=4, K=2, F=48, V=61 if tied else 67, tied=tied)
     directory = oracle.write_model(case, config, seed)
     base = safetensors.torch.load_file(directory / "model.safetensors")
     generator = torch.Generator().manual_seed(seed)
@@ -112,7 +114,7 @@ def make(case, tied, seed, **lora):
     tensors["logits_final"] = oracle.logits_of(model, batch)
 
     facts = {"trained": list(trained), "saved": sorted(saved)}
-    if tied:
+    if tied and not family:
         facts |= tie_facts(model, base, directory, saved, tensors["logits_final"], batch)
     reloaded = read_adapter(directory, directory / "adapter_final")
     facts["reloaded_distance"] = oracle.relative_error(oracle.logits_of(reloaded, batch), tensors["logits_final"])
@@ -121,7 +123,8 @@ def make(case, tied, seed, **lora):
     tensors["logits_merged"] = oracle.logits_of(merged, batch)
     facts["merged_distance"] = oracle.relative_error(tensors["logits_merged"], tensors["logits_final"])
     facts["merged_tie_word_embeddings"] = merged.config.tie_word_embeddings
-    facts["merged_embedding_unchanged"] = torch.equal(merged.model.embed_tokens.weight, base["model.embed_tokens.weight"])
+    if not family:
+        facts["merged_embedding_unchanged"] = torch.equal(merged.model.embed_tokens.weight, base["model.embed_tokens.weight"])
     facts["warnings"] = {"wrap": warned, "save": warned_again, "merge": warned_at_merge}
 
     oracle.write_golden(case, {"steps": steps}, tensors,
@@ -138,6 +141,15 @@ def main():
     make("lora", tied=False, seed=8, target_modules=TARGETS)
     make("lora_tied_head", tied=True, seed=9, target_modules=TARGETS + ["lm_head"])
     make("lora_save_head", tied=True, seed=10, target_modules=TARGETS, modules_to_save=["lm_head"])
+    sizes = {"C": 24, "L": 2, "H": 2, "K": 1, "F": 40, "V": 53}
+    make("lora_phi3", tied=False, seed=33, target_modules=["qkv_proj", "o_proj", "gate_up_proj", "down_proj"],
+         config=oracle.tiny_config(**sizes, family=transformers.Phi3Config, pad_token_id=0, eos_token_id=1, bos_token_id=2))
+    make("lora_gpt2", tied=True, seed=34, target_modules=["c_attn", "c_proj", "c_fc"], fan_in_fan_out=True,
+         config=transformers.GPT2Config(n_embd=24, n_layer=2, n_head=2, n_inner=40, vocab_size=53, n_positions=32,
+                                        initializer_range=0.2, bos_token_id=0, eos_token_id=0))
+    make("lora_gemma2", tied=True, seed=35, target_modules=TARGETS,
+         config=oracle.tiny_config(**sizes, family=transformers.Gemma2Config, head_dim=16, tied=True, sliding_window=6,
+                                   query_pre_attn_scalar=24, attn_logit_softcapping=2.0, final_logit_softcapping=3.0))
 
 
 if __name__ == "__main__":

@@ -58,9 +58,9 @@ def write_model(case, config, seed, dtype=torch.float32):
     shutil.rmtree(directory, ignore_errors=True)
     torch.manual_seed(seed)
     model = transformers.AutoModelForCausalLM.from_config(config)
-    with torch.no_grad():  # norms are born as ones, which would hide a gain that is forgotten
+    with torch.no_grad():  # norms are born as ones and biases as zeros, which would hide one that is forgotten
         for name, parameter in model.named_parameters():
-            if "norm" in name:
+            if "norm" in name or ".ln_" in name or name.endswith(".bias"):
                 parameter += 0.3 * torch.randn_like(parameter)
     model.to(dtype).save_pretrained(directory)
     return directory

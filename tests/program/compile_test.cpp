@@ -29,24 +29,14 @@ std::string refusal(const ModelSpec& spec, const Recipe& recipe) {
 TEST(SequenceLength, AutoIs1024OrTheModelsLimit) {
   ModelSpec spec = *find_model("Mistral-7B-v0.1");
   EXPECT_EQ(sequence_length(spec, of_length(0)), 1024);
-  spec.sliding_window = 512;
-  EXPECT_EQ(sequence_length(spec, of_length(0)), 512);
   spec.max_position = 256;
   EXPECT_EQ(sequence_length(spec, of_length(0)), 256);
 }
 
-TEST(SequenceLength, AsLongAsTheSlidingWindowIsLikeNoWindow) {
+TEST(SequenceLength, MayBeLongerThanTheSlidingWindow) {
   const ModelSpec spec = *find_model("Mistral-7B-v0.1");
-  EXPECT_EQ(sequence_length(spec, of_length(4096)), 4096);
-  EXPECT_EQ(refusal(spec, of_length(4096)), "accepted");
-  EXPECT_EQ(refusal(*find_model("Mistral-7B-v0.3"), of_length(8192)), "accepted");
-}
-
-TEST(SequenceLength, LongerThanTheSlidingWindowIsRefusedWithTheKeyTheValueAndTheFix) {
-  EXPECT_EQ(
-      refusal(*find_model("Mistral-7B-v0.1"), of_length(4097)),
-      "model: sliding_window 4096 is shorter than max_length 4097, which is not supported yet (use --max-length 4096 or "
-      "less)");
+  EXPECT_EQ(sequence_length(spec, of_length(8192)), 8192);
+  EXPECT_EQ(refusal(spec, of_length(8192)), "accepted");
 }
 
 TEST(SequenceLength, BeyondTheModelsPositionsIsRefused) {

@@ -123,7 +123,7 @@ TEST(Recompute, a_recomputed_block_repeats_its_forward_but_not_what_only_hands_o
   const Program program = compile(tiny(true), recipe);
   const auto backward = kinds_of(program.region("backward"));
   EXPECT_EQ(backward.at(OpKind::attention), 1);
-  EXPECT_EQ(backward.at(OpKind::silu_gate), 1);
+  EXPECT_EQ(backward.at(OpKind::activation), 1);
   EXPECT_EQ(backward.at(OpKind::add), 1);  // not the block's last, whose result the next block has
 }
 

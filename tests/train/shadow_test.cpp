@@ -6,6 +6,8 @@
 
 #include <cstring>
 
+#include "families.h"
+#include "model/config.h"
 #include "train/initialize.h"
 #include "train/support_golden.h"
 #include "train/support_shadow.h"
@@ -17,8 +19,9 @@ namespace {
 using Json = nlohmann::json;
 
 struct Case {
-  const char* name;
+  std::string name;
   Recipe recipe;
+  std::string family = {};  // empty: small_model()
 };
 
 std::vector<Case> cases() {
@@ -41,6 +44,11 @@ std::vector<Case> cases() {
             "lora_f32", "lora_f32_checkpointed", "lora_f32_mixed", "lora_bf16", "lora_bf16_checkpointed", "lora_bf16_mixed"};
         list.push_back({kNames[list.size()], recipe});
       }
+  for (const auto& [family, config] : test::families(1031))
+    for (bool lora : {false, true}) {
+      Recipe recipe = list[lora ? 10 : 0].recipe;  // LoRA in bf16, recomputed; full in fp32
+      list.push_back({family + (lora ? "_lora" : "_full"), recipe, family});
+    }
   return list;
 }
 
@@ -59,13 +67,17 @@ ModelSpec small_model() {
   return spec;
 }
 
-std::filesystem::path model_directory() {
-  static const std::filesystem::path directory = [] {
-    const auto path = std::filesystem::temp_directory_path() / ("snug-shadow-" + std::to_string(getpid()));
-    initialize_checkpoint(small_model(), DType::f32, 1, path, {});
-    return path;
-  }();
-  return directory;
+ModelSpec model_of(const std::string& family) {
+  for (const auto& [name, config] : test::families(1031))
+    if (name == family) return parse_config(config.dump(), name);
+  return small_model();
+}
+
+// A checkpoint of the family, made once.
+std::filesystem::path model_directory(const std::string& family = {}) {
+  const auto path = std::filesystem::temp_directory_path() / ("snug-shadow-" + std::to_string(getpid()) + "-" + family);
+  if (!std::filesystem::exists(path)) initialize_checkpoint(model_of(family), DType::f32, 1, path, {});
+  return path;
 }
 
 // Two micro-batches of packed documents, partly masked.
@@ -110,12 +122,12 @@ std::vector<std::byte> trained_bytes(GoldenRun& run) {
 class ShadowRun : public ::testing::TestWithParam<Case> {};
 
 TEST_P(ShadowRun, gives_the_same_bits_touches_no_red_zone_and_writes_99_percent_of_the_plan) {
-  GoldenRun plain(model_directory(), GetParam().recipe, window());
+  GoldenRun plain(model_directory(GetParam().family), GetParam().recipe, window());
   plain.load();
   const std::vector<double> losses = train(plain);
 
   constexpr int64_t kRedZone = 256;
-  GoldenRun zoned(model_directory(), GetParam().recipe, window(), kRedZone);
+  GoldenRun zoned(model_directory(GetParam().family), GetParam().recipe, window(), kRedZone);
   Shadow guard(zoned.executor(), kRedZone);
   zoned.executor().observe(&guard);
   zoned.load();
@@ -125,7 +137,7 @@ TEST_P(ShadowRun, gives_the_same_bits_touches_no_red_zone_and_writes_99_percent_
   EXPECT_GT(guard.zones_checked(), 300);
   EXPECT_EQ(guard.zones_touched(), 0);
 
-  GoldenRun tight(model_directory(), GetParam().recipe, window());
+  GoldenRun tight(model_directory(GetParam().family), GetParam().recipe, window());
   Shadow counter(tight.executor(), 0);
   tight.executor().observe(&counter);
   tight.load();
@@ -133,8 +145,7 @@ TEST_P(ShadowRun, gives_the_same_bits_touches_no_red_zone_and_writes_99_percent_
   EXPECT_GE(counter.written_share(), 0.99);
 }
 
-INSTANTIATE_TEST_SUITE_P(recipes, ShadowRun, ::testing::ValuesIn(cases()),
-                         [](const auto& test) { return std::string(test.param.name); });
+INSTANTIATE_TEST_SUITE_P(recipes, ShadowRun, ::testing::ValuesIn(cases()), [](const auto& test) { return test.param.name; });
 
 TEST(ShadowRun, a_write_behind_a_storage_is_seen) {
   GoldenRun run(model_directory(), cases().front().recipe, window(), 256);

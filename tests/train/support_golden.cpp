@@ -97,9 +97,9 @@ void GoldenRun::run(const Op& op, int64_t repetition) {
   std::fill(scalars.begin(), scalars.end(), 0.0);
   for (size_t id = 0; id < plan_.program.storages.size(); ++id)
     if (plan_.program.storages[id].role == Role::optimizer) executor_->clear(static_cast<StorageId>(id));
-  inverse_frequencies(plan_.model.rope, executor_->elements<float>(plan_.program.interface.inverse_frequency));
+  fill_inverse_frequencies(plan_.model, *executor_);
   const auto staging = executor_->bytes(op.find(Slot::staging));
-  load_model(*executor_, Checkpoint(plan_.recipe.model), plan_.recipe.seed, staging);
+  load_model(*executor_, plan_.model, Checkpoint(plan_.recipe.model), plan_.recipe.seed, staging);
   if (!plan_.recipe.adapter.empty()) load_adapter(*executor_, plan_.recipe.adapter, plan_.recipe.lora, staging);
 }
 

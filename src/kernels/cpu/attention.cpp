@@ -100,7 +100,8 @@ void attention_block(const Attention& op, float* workspace, int64_t b, int64_t h
   std::fill_n(out, padded_rows * head_size, 0.0F);
   std::fill_n(highest, padded_rows, -1e30F);
   std::fill_n(total, padded_rows, 0.0F);
-  const int32_t first_key = read_starts(op.document_start + b * op.seq_len + first_query, rows, padded_rows, start);
+  const int32_t first_key =
+      read_starts(op.document_start + b * op.seq_len + first_query, first_query, op.window, rows, padded_rows, start);
 
   const int64_t kv_step = op.kv_heads * head_size;
   for (int64_t key = first_key / op.cut.cols * op.cut.cols; key < first_query + rows; key += op.cut.cols) {
@@ -115,6 +116,7 @@ void attention_block(const Attention& op, float* workspace, int64_t b, int64_t h
       const TileC to_out = {out + p * head_size, kTileCols};
       product({keys, head_size, 1}, {queries + p * head_size, kTileCols}, {scores, kTileCols}, seen, kTileCols, head_size,
               false);
+      if (op.softcap > 0) cap_scores(scores, kTileCols, seen, op.softcap);
       if (visible.all(seen)) {
         fold_softmax<false>(visible, seen, scores, highest + p, total + p, to_out.data, head_size);
       } else {

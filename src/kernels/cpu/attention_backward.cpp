@@ -41,11 +41,11 @@ HWY_INLINE void row_products(const float* d_out, int64_t d_step, const T* out, i
   }
 }
 
-// scores -> p = exp(score - lse), d_scores (d_out . v) -> p * (d_scores - delta), for `keys` keys of a panel; hidden ones
-// are 0.
+// scores -> p = exp(score - lse), d_scores (d_out . v) -> p * (d_scores - delta) * (1 - (score * inverse_cap)^2), for `keys`
+// keys of a panel; hidden ones are 0. inverse_cap is 0 where scores are not capped.
 template <bool MASKED>
 HWY_INLINE void softmax_gradient(const Visible& visible, int64_t keys, float* scores, float* d_scores, int64_t step,
-                                 const float* lse, const float* delta) {
+                                 const float* lse, const float* delta, float inverse_cap) {
   using Lanes = HighwayLanes;
   constexpr int kVectors = kTileCols / Lanes::kWidth;
   constexpr float kLog2E = 1.44269504F;
@@ -58,10 +58,13 @@ HWY_INLINE void softmax_gradient(const Visible& visible, int64_t keys, float* sc
     SNUG_UNROLL for (int v = 0; v < kVectors; ++v) {
       float* at = scores + key * step + v * Lanes::kWidth;
       float* d_at = d_scores + key * step + v * Lanes::kWidth;
-      auto share = Lanes::exp2(hn::MulSub(Lanes::whole(at), Lanes::set(kLog2E), offset[v]));
+      const auto score = Lanes::whole(at);
+      const auto height = Lanes::mul(score, Lanes::set(inverse_cap));
+      auto share = Lanes::exp2(hn::MulSub(score, Lanes::set(kLog2E), offset[v]));
       if constexpr (MASKED) share = hn::IfThenElseZero(visible.mask(key, v), share);
       Lanes::store_whole(share, at);
-      Lanes::store_whole(Lanes::mul(share, Lanes::sub(Lanes::whole(d_at), shift[v])), d_at);
+      const auto d_capped = Lanes::mul(share, Lanes::sub(Lanes::whole(d_at), shift[v]));
+      Lanes::store_whole(hn::NegMulAdd(Lanes::mul(height, height), d_capped, d_capped), d_at);
     }
   }
 }
@@ -106,7 +109,8 @@ void attention_backward_block(const AttentionBackward& op, const BackwardParts& 
   std::copy_n(op.lse + (b * op.heads + h) * op.seq_len + first_query, rows, lse);
   std::fill_n(lse + rows, padded_rows - rows, 0.0F);
   std::fill_n(d_queries, padded_rows * head_size, 0.0F);
-  const int32_t first_key = read_starts(op.document_start + b * op.seq_len + first_query, rows, padded_rows, start);
+  const int32_t first_key =
+      read_starts(op.document_start + b * op.seq_len + first_query, first_query, op.window, rows, padded_rows, start);
 
   const int64_t kv_step = op.kv_heads * head_size;
   const int64_t last_block = (first_query + rows - 1) / op.cut.cols;
@@ -128,10 +132,12 @@ void attention_backward_block(const AttentionBackward& op, const BackwardParts& 
       const TileB from_queries = {queries + p * head_size, kTileCols}, from_d_out = {d_out + p * head_size, kTileCols};
       product({keys, head_size, 1}, from_queries, to_scores, seen, kTileCols, head_size, false);
       product({values, head_size, 1}, from_d_out, to_d_scores, seen, kTileCols, head_size, false);
+      if (op.softcap > 0) cap_scores(to_scores.data, step, seen, op.softcap);
+      const float inverse_cap = op.softcap > 0 ? 1.0F / op.softcap : 0.0F;
       if (visible.all(seen)) {
-        softmax_gradient<false>(visible, seen, to_scores.data, to_d_scores.data, step, lse + p, delta + p);
+        softmax_gradient<false>(visible, seen, to_scores.data, to_d_scores.data, step, lse + p, delta + p, inverse_cap);
       } else {
-        softmax_gradient<true>(visible, seen, to_scores.data, to_d_scores.data, step, lse + p, delta + p);
+        softmax_gradient<true>(visible, seen, to_scores.data, to_d_scores.data, step, lse + p, delta + p, inverse_cap);
       }
       for (int64_t hidden = seen; hidden < cols; ++hidden) {
         std::fill_n(to_scores.data + hidden * step, kTileCols, 0.0F);

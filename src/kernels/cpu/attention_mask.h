@@ -15,9 +15,13 @@
 HWY_BEFORE_NAMESPACE();
 namespace snug::kernels::HWY_NAMESPACE {
 
-// Copies the first visible key of `rows` queries, repeats the last up to `padded_rows`; returns the lowest.
-inline int32_t read_starts(const int32_t* document_start, int64_t rows, int64_t padded_rows, int32_t* start) {
-  std::copy_n(document_start, rows, start);
+// The first visible key of `rows` queries from `first_query` on (where its document or, if there is one, its window begins),
+// the last repeated up to `padded_rows`; returns the lowest. `document_start` is that of the first query.
+inline int32_t read_starts(const int32_t* document_start, int64_t first_query, int64_t window, int64_t rows,
+                           int64_t padded_rows, int32_t* start) {
+  for (int64_t q = 0; q < rows; ++q)
+    start[q] = window == 0 ? document_start[q]
+                           : static_cast<int32_t>(std::max<int64_t>(document_start[q], first_query + q - window + 1));
   std::fill(start + rows, start + padded_rows, start[rows - 1]);
   return *std::min_element(start, start + rows);
 }

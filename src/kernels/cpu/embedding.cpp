@@ -22,14 +22,22 @@ namespace snug::kernels::HWY_NAMESPACE {
 
 void embedding_rows(const Embedding& op, int64_t begin, int64_t end) {
   with_types(op.table, op.out, [&](auto* table, auto* out) HWY_ATTR {
-    for (int64_t i = begin; i < end; ++i) copy_row(HighwayLanes(), table + op.ids[i] * op.cols, out + i * op.cols, op.cols);
+    for (int64_t i = begin; i < end; ++i) {
+      const auto* row = table + op.ids[i] * op.cols;
+      if (op.scale == 1.0F) {
+        copy_row(HighwayLanes(), row, out + i * op.cols, op.cols);
+      } else {
+        scale_row(HighwayLanes(), row, op.scale, out + i * op.cols, op.cols);
+      }
+    }
   });
 }
 
 void embedding_backward_cols(const EmbeddingBackward& op, int64_t begin, int64_t end) {
   for (int64_t i = 0; i < op.rows; ++i) {
+    if (op.ids[i] == op.untrained_row) continue;
     float* const row = op.d_table + op.ids[i] * op.cols + begin;
-    add_row(HighwayLanes(), row, op.d_out + i * op.cols + begin, row, end - begin);
+    add_scaled_row(HighwayLanes(), op.d_out + i * op.cols + begin, op.scale, row, end - begin);
   }
 }
 

@@ -219,6 +219,9 @@ class Chunk {
         run(*factor.logits[is_last(v)], part(factor.chunk_at), weights(factor, v, true), logits(v), part(plan_.scratch_at));
       }
     }
+    if (op_.softcap <= 0) return;
+#pragma omp parallel for num_threads(plan_.threads) schedule(static)
+    for (int64_t r = 0; r < plan_.rows; ++r) cap_in_place(logits(v) + r * width(v), width(v), op_.softcap);
   }
 
   void add_d_rows(const Factor& factor, int64_t v) const {
@@ -312,7 +315,7 @@ class Chunk {
     if (token >= 0 && token < width(v)) row.target = x[token];
   }
 
-  // logits = (softmax - onehot) * inverse_labels, 0 in rows that fill up the chunk.
+  // logits = (softmax - onehot) * inverse_labels, times the softcap's slope, 0 in rows that fill up the chunk.
   void differentiate(int64_t v, double inverse_labels) const {
 #pragma omp parallel for num_threads(plan_.threads) schedule(static)
     for (int64_t r = 0; r < plan_.rows; ++r) {
@@ -322,9 +325,11 @@ class Chunk {
         continue;
       }
       const RowStatistics& row = statistics()[r];
-      exp_in_place(x, width(v), row.maximum, static_cast<float>(inverse_labels / row.sum));
+      const float inverse_cap = op_.softcap > 0 ? 1.0F / op_.softcap : 0.0F;
+      exp_in_place(x, width(v), row.maximum, static_cast<float>(inverse_labels / row.sum), inverse_cap);
       const int64_t token = op_.target_tokens[first_ + r] - v;
-      if (token >= 0 && token < width(v)) x[token] -= static_cast<float>(inverse_labels);
+      const float height = row.target * inverse_cap;
+      if (token >= 0 && token < width(v)) x[token] -= static_cast<float>(inverse_labels) * (1.0F - height * height);
     }
   }
 

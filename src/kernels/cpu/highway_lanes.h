@@ -77,6 +77,10 @@ class HighwayLanes {
   }
 
   static HWY_INLINE Vec set(float x) { return hn::Set(Tag(), x); }
+  static HWY_INLINE Vec inside(int64_t i, int64_t n) {
+    if (i + kWidth <= n) return set(1.0F);
+    return hn::IfThenElseZero(hn::FirstN(Tag(), static_cast<size_t>(n - i)), set(1.0F));
+  }
   static HWY_INLINE Vec add(Vec a, Vec b) { return hn::Add(a, b); }
   static HWY_INLINE Vec sub(Vec a, Vec b) { return hn::Sub(a, b); }
   static HWY_INLINE Vec mul(Vec a, Vec b) { return hn::Mul(a, b); }
@@ -101,6 +105,19 @@ class HighwayLanes {
     const Vec n = sub(shifted, set(kMagic));
     const Vec r = fma(x, set(1.92596299e-8F), hn::MulSub(x, set(1.44269502F), n));
     return power(shifted, r, hn::Lt(x, set(-87.0F)));
+  }
+
+  // tanh(x), exact to 2e-7 of its value: an odd series near 0, 1 - 2 / (e^2x + 1) beyond.
+  static HWY_INLINE Vec tanh(Vec x) {
+    const Vec square = mul(x, x);
+    Vec series = set(62.0F / 2835.0F);
+    series = fma(series, square, set(-17.0F / 315.0F));
+    series = fma(series, square, set(2.0F / 15.0F));
+    series = fma(series, square, set(-1.0F / 3.0F));
+    series = fma(mul(series, square), x, x);
+    const Vec size = hn::Abs(x);
+    const Vec far = sub(set(1.0F), div(set(2.0F), add(exp(add(size, size)), set(1.0F))));
+    return hn::IfThenElse(hn::Lt(size, set(0.3F)), series, hn::CopySign(far, x));
   }
 
  private:

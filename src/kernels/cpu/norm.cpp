@@ -25,7 +25,8 @@ namespace snug::kernels::HWY_NAMESPACE {
 void rms_norm_rows(const RmsNorm& op, int64_t begin, int64_t end) {
   with_types(op.x, op.weight, op.out, [&](auto* x, auto* weight, auto* out) HWY_ATTR {
     for (int64_t i = begin; i < end; ++i)
-      op.rstd[i] = rms_norm_row(HighwayLanes(), x + i * op.cols, weight, out + i * op.cols, op.cols, op.eps);
+      op.rstd[i] =
+          rms_norm_row(HighwayLanes(), x + i * op.cols, weight, out + i * op.cols, op.cols, op.eps, op.weight_offset);
   });
 }
 
@@ -35,11 +36,11 @@ void rms_norm_backward_rows(const RmsNormBackward& op, float* d_weight, int64_t 
     for (int64_t i = begin; i < end; ++i) {
       const int64_t at = i * op.cols;
       if (op.accumulate) {
-        rms_norm_backward_row<true>(HighwayLanes(), op.d_out + at, x + at, weight, op.rstd[i], op.d_x + at, d_weight,
-                                    op.cols);
+        rms_norm_backward_row<true>(HighwayLanes(), op.d_out + at, x + at, weight, op.rstd[i], op.weight_offset, op.d_x + at,
+                                    d_weight, op.cols);
       } else {
-        rms_norm_backward_row<false>(HighwayLanes(), op.d_out + at, x + at, weight, op.rstd[i], op.d_x + at, d_weight,
-                                     op.cols);
+        rms_norm_backward_row<false>(HighwayLanes(), op.d_out + at, x + at, weight, op.rstd[i], op.weight_offset,
+                                     op.d_x + at, d_weight, op.cols);
       }
     }
   });

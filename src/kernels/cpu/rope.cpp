@@ -22,7 +22,7 @@ namespace snug::kernels::HWY_NAMESPACE {
 #include "kernels/rows/rope.h"
 
 void rope_rows(const Rope& op, int64_t begin, int64_t end) {
-  const int64_t half = op.head_size / 2;
+  const int64_t half = op.half;
   with_type(op.x, [&](auto* x) HWY_ATTR {
     for (int64_t i = begin; i < end; ++i)
       for (int64_t h = 0; h < op.heads; ++h)
@@ -44,8 +44,8 @@ void rope_table(const RopeTable& op) {
     for (int64_t i = begin; i < end; ++i) {
       for (int64_t j = 0; j < op.half; ++j) {
         const float angle = static_cast<float>(op.positions[i]) * op.inverse_frequency[j];
-        op.cosine[i * op.half + j] = std::cos(angle);
-        op.sine[i * op.half + j] = std::sin(angle);
+        op.cosine[i * op.half + j] = op.scale * std::cos(angle);
+        op.sine[i * op.half + j] = op.scale * std::sin(angle);
       }
     }
   });

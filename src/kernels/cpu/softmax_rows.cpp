@@ -10,6 +10,7 @@
 
 #include "hwy/contrib/math/math-inl.h"
 #include "hwy/highway.h"
+#include "kernels/cpu/highway_lanes.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace snug::kernels::HWY_NAMESPACE {
@@ -53,17 +54,34 @@ float sum_exp(const float* x, int64_t n, float shift) {
   return hn::GetLane(hn::SumOfLanes(kD, hn::Add(sum0, sum1)));
 }
 
-void exp_scaled(float* x, int64_t n, float shift, float factor) {
+// x[i] = map(x[i]); `filler` stands in where the row ends.
+template <class Map>
+HWY_INLINE void map_in_place(float* x, int64_t n, float filler, const Map& map) {
   const auto lanes = static_cast<int64_t>(hn::Lanes(kD));
-  const auto by = hn::Set(kD, shift);
-  const auto times = hn::Set(kD, factor);
   int64_t i = 0;
-  for (; i + lanes <= n; i += lanes) hn::StoreU(hn::Mul(hn::Exp(kD, hn::Sub(hn::LoadU(kD, x + i), by)), times), kD, x + i);
+  for (; i + lanes <= n; i += lanes) hn::StoreU(map(hn::LoadU(kD, x + i)), kD, x + i);
   if (i < n) {
     HWY_ALIGN float values[hn::MaxLanes(kD)];
-    hn::Store(hn::Mul(hn::Exp(kD, hn::Sub(load_end(x, i, n, shift), by)), times), kD, values);
+    hn::Store(map(load_end(x, i, n, filler)), kD, values);
     for (int64_t lane = 0; i < n; ++i, ++lane) x[i] = values[lane];
   }
+}
+
+void exp_scaled(float* x, int64_t n, float shift, float factor, float inverse_cap) {
+  const auto by = hn::Set(kD, shift);
+  const auto times = hn::Set(kD, factor);
+  const auto inverse = hn::Set(kD, inverse_cap);
+  map_in_place(x, n, shift, [&](auto v) HWY_ATTR {
+    const auto height = hn::Mul(v, inverse);
+    const auto share = hn::Mul(hn::Exp(kD, hn::Sub(v, by)), times);
+    return hn::NegMulAdd(hn::Mul(height, height), share, share);
+  });
+}
+
+void cap(float* x, int64_t n, float limit) {
+  const auto times = hn::Set(kD, limit);
+  const auto inverse = hn::Set(kD, 1.0F / limit);
+  map_in_place(x, n, 0.0F, [&](auto v) HWY_ATTR { return hn::Mul(times, HighwayLanes::tanh(hn::Mul(v, inverse))); });
 }
 
 }  // namespace
@@ -76,10 +94,14 @@ namespace snug::kernels {
 HWY_EXPORT(max_over);
 HWY_EXPORT(sum_exp);
 HWY_EXPORT(exp_scaled);
+HWY_EXPORT(cap);
 
 float max_of(const float* x, int64_t n) { return HWY_DYNAMIC_DISPATCH(max_over)(x, n); }
 float sum_of_exp(const float* x, int64_t n, float shift) { return HWY_DYNAMIC_DISPATCH(sum_exp)(x, n, shift); }
-void exp_in_place(float* x, int64_t n, float shift, float factor) { HWY_DYNAMIC_DISPATCH(exp_scaled)(x, n, shift, factor); }
+void exp_in_place(float* x, int64_t n, float shift, float factor, float inverse_cap) {
+  HWY_DYNAMIC_DISPATCH(exp_scaled)(x, n, shift, factor, inverse_cap);
+}
+void cap_in_place(float* x, int64_t n, float limit) { HWY_DYNAMIC_DISPATCH(cap)(x, n, limit); }
 
 }  // namespace snug::kernels
 #endif

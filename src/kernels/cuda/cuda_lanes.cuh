@@ -29,6 +29,7 @@ class WarpLanes {
   }
 
   __device__ static float set(float x) { return x; }
+  __device__ static float inside(int64_t i, int64_t n) { return i + lane() < n ? 1.0F : 0.0F; }
   __device__ static float add(float a, float b) { return a + b; }
   __device__ static float sub(float a, float b) { return a - b; }
   __device__ static float mul(float a, float b) { return a * b; }

@@ -14,19 +14,20 @@ namespace {
 constexpr int kWarps = 4;  // rows of one block
 
 template <class X, class Weight, class Y>
-__global__ void rms_norm_rows(const X* x, const Weight* weight, Y* out, float* rstd, int64_t rows, int64_t cols, float eps) {
+__global__ void rms_norm_rows(const X* x, const Weight* weight, Y* out, float* rstd, int64_t rows, int64_t cols, float eps,
+                              float offset) {
   const int64_t row = static_cast<int64_t>(blockIdx.x) * kWarps + threadIdx.x / WarpLanes::kWidth;
   if (row >= rows) return;  // a whole warp at once
-  const float scale = rms_norm_row(WarpLanes(), x + row * cols, weight, out + row * cols, cols, eps);
+  const float scale = rms_norm_row(WarpLanes(), x + row * cols, weight, out + row * cols, cols, eps, offset);
   if (WarpLanes::first()) rstd[row] = scale;
 }
 
 template <class X, class Weight, class Y>
 void launch(const RmsNorm& op) {
   const auto blocks = static_cast<unsigned>((op.rows + kWarps - 1) / kWarps);
-  rms_norm_rows<<<blocks, kWarps * WarpLanes::kWidth>>>(static_cast<const X*>(op.x.data),
-                                                        static_cast<const Weight*>(op.weight.data),
-                                                        static_cast<Y*>(op.out.data), op.rstd, op.rows, op.cols, op.eps);
+  rms_norm_rows<<<blocks, kWarps * WarpLanes::kWidth>>>(
+      static_cast<const X*>(op.x.data), static_cast<const Weight*>(op.weight.data), static_cast<Y*>(op.out.data), op.rstd,
+      op.rows, op.cols, op.eps, op.weight_offset);
 }
 
 template <class X, class Weight>

@@ -18,8 +18,14 @@ void rms_norm(const RmsNorm&) { refuse(); }
 void rms_norm_backward(const RmsNormBackward&) { refuse(); }
 void rope_table(const RopeTable&) { refuse(); }
 void rope(const Rope&) { refuse(); }
-void silu_gate(const SiluGate&) { refuse(); }
-void silu_gate_backward(const SiluGateBackward&) { refuse(); }
+void layer_norm(const LayerNorm&) { refuse(); }
+void layer_norm_backward(const LayerNormBackward&) { refuse(); }
+void add_bias(const AddBias&) { refuse(); }
+void bias_backward(const BiasBackward&) { refuse(); }
+void split(const ColumnParts&) { refuse(); }
+void join(const ColumnParts&) { refuse(); }
+void activation(const ActivationGate&) { refuse(); }
+void activation_backward(const ActivationGateBackward&) { refuse(); }
 void add(const Add&) { refuse(); }
 void attention(const Attention&) { refuse(); }
 void attention_backward(const AttentionBackward&) { refuse(); }
@@ -32,5 +38,13 @@ void adamw(const AdamW&) { refuse(); }
 void start_threads(int32_t) { refuse(); }
 int64_t prepared_products() { refuse(); }
 const char* backend_name() { return "none"; }
+void route(const Route&) { refuse(); }
+void route_backward(const RouteBackward&) { refuse(); }
+void gather_rows(const GatherRows&) { refuse(); }
+void gather_rows_backward(const GatherRowsBackward&) { refuse(); }
+void expert_matmul(const ExpertMatmul&) { refuse(); }
+void prepare(const ExpertMatmul&) { refuse(); }
+void combine(const Combine&) { refuse(); }
+void combine_backward(const CombineBackward&) { refuse(); }
 
 }  // namespace snug::kernels

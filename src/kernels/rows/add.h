@@ -1,4 +1,4 @@
-// out = a + b; out may be a's or b's memory. Also the copy of a row (widened or narrowed) and the sum into one.
+// out = a + b; out may be a's or b's memory.
 template <class Lanes, class A, class B, class Y>
 SNUG_ROW void add_row(Lanes lanes, const A* a, const B* b, Y* out, int64_t cols) {
   for (int64_t i = 0; i < cols; i += lanes.width())
@@ -8,4 +8,19 @@ SNUG_ROW void add_row(Lanes lanes, const A* a, const B* b, Y* out, int64_t cols)
 template <class Lanes, class X, class Y>
 SNUG_ROW void copy_row(Lanes lanes, const X* x, Y* out, int64_t cols) {
   for (int64_t i = 0; i < cols; i += lanes.width()) lanes.store(lanes.load(x, i, cols), out, i, cols);
+}
+
+// out = scale * x.
+template <class Lanes, class X, class Y>
+SNUG_ROW void scale_row(Lanes lanes, const X* x, float scale, Y* out, int64_t cols) {
+  const auto factor = lanes.set(scale);
+  for (int64_t i = 0; i < cols; i += lanes.width()) lanes.store(lanes.mul(factor, lanes.load(x, i, cols)), out, i, cols);
+}
+
+// sum += scale * x.
+template <class Lanes, class X>
+SNUG_ROW void add_scaled_row(Lanes lanes, const X* x, float scale, float* sum, int64_t cols) {
+  const auto factor = lanes.set(scale);
+  for (int64_t i = 0; i < cols; i += lanes.width())
+    lanes.store(lanes.fma(factor, lanes.load(x, i, cols), lanes.load(sum, i, cols)), sum, i, cols);
 }

@@ -12,6 +12,7 @@
 //   lanes.load(p, i, n)         p[i], p[i+1], … of a row of n numbers; 0 past its end. p: const float* or const Bf16*
 //   lanes.store(v, p, i, n)     the opposite; bf16 is rounded to nearest even; nothing is written past the end
 //   lanes.set(x)                x in every lane
+//   lanes.inside(i, n)          1 where a row of n numbers has one at the lane's place, else 0
 //   add, sub, mul, div, max(a, b), sqrt(a), fma(a, b, c) = a*b + c
 //   lanes.exp(a)                0 below -87, at most e^88; NaN stays NaN
 //   lanes.sum(v), lanes.highest(v)   over all lanes, known to every lane

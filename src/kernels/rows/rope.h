@@ -1,5 +1,5 @@
-// Rotates one head of D = 2 * half numbers in place: (x1, x2) -> (x1 cos - x2 sin, x2 cos + x1 sin), halves split. `sign` is
-// 1, or -1 to turn back.
+// Rotates the first 2 * half numbers of a head in place: (x1, x2) -> (x1 cos - x2 sin, x2 cos + x1 sin), halves split.
+// `sign` is 1, or -1 to turn back.
 template <class Lanes, class X>
 SNUG_ROW void rope_head(Lanes lanes, X* x, const float* cosine, const float* sine, float sign, int64_t half) {
   const auto direction = lanes.set(sign);

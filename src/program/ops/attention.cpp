@@ -1,5 +1,8 @@
-// attention: causal within documents, grouped queries, blockwise with a running softmax (Dao et al., FlashAttention, 2022).
-// q [B, T, H, D], k and v [B, T, K, D], out like q, lse [B, H, T]. No T x T matrix, forward or backward.
+// attention: causal within documents, windowed in local layers, grouped queries, blockwise with a running softmax (Dao et
+// al., FlashAttention, 2022). q [B, T, H, D], k and v [B, T, K, D], out like q, lse [B, H, T]. No T x T matrix, forward or
+// backward.
+
+#include <algorithm>
 
 #include "program/adjoint.h"
 #include "program/ops/workspace.h"
@@ -36,11 +39,21 @@ int64_t workspace_backward(const Program& program, const Op& op, int32_t threads
   return attention_backward_workspace_bytes(q.dim(0), q.dim(1), q.dim(2), kv_heads, q.dim(3), threads);
 }
 
+// Twice the keys that a query sees on the average, over all layers: T without windows.
+double twice_visible_keys(const Program& program, const Op& op, double seq_len) {
+  const auto window = static_cast<double>(op.attributes.window);
+  if (window == 0 || window >= seq_len) return seq_len;
+  const auto local = static_cast<double>(std::count(program.local_layers.begin(), program.local_layers.end(), true));
+  const double in_window = 2.0 * window - window * window / seq_len;
+  return seq_len + (in_window - seq_len) * local / static_cast<double>(program.layers);
+}
+
 // The causal half of two products (q k^T, p v), and of five backward.
 Work causal_work(const Program& program, const Op& op, double products) {
   const Tensor& q = program.tensor(op.find(Slot::q));
   const auto elements = static_cast<double>(q.elements());
-  return {.flops = products * elements * static_cast<double>(q.dim(1)), .bytes = memory_work(program, op).bytes};
+  return {.flops = products * elements * twice_visible_keys(program, op, static_cast<double>(q.dim(1))),
+          .bytes = memory_work(program, op).bytes};
 }
 
 Work work(const Program& program, const Op& op) { return causal_work(program, op, 2); }

@@ -1,4 +1,5 @@
-// embedding: out [M, C] = table [V, C] at ids [M].  Adjoint: d_table[ids] += d_out, summed in the order of rows.
+// embedding: out [M, C] = scale * table [V, C] at ids [M].  Adjoint: d_table[ids] += scale * d_out, summed in the order of
+// rows.
 
 #include "program/adjoint.h"
 #include "program/rules.h"
@@ -18,6 +19,7 @@ void adjoint(Adjoint& adjoint, const Op& op) {
   if (d_out == kNone || !adjoint.wanted(op.find(Slot::weight))) return;
   const auto d_table = adjoint.destination(op.find(Slot::weight));
   Op back{OpKind::embedding_backward};
+  back.attributes = op.attributes;
   back.reads(Slot::d_out, d_out).reads(Slot::ids, op.find(Slot::ids)).updates(Slot::d_table, d_table.tensor);
   adjoint.emit(std::move(back));
 }

@@ -1,5 +1,6 @@
-// matmul: c [m, n] (+)= scale * op(a) op(b).  As a linear layer: a [M, in], b [out, in] transposed, c [M, out].
-// Adjoint of that form: d_a += scale * d_c b,  d_b += scale * d_c^T a.
+// matmul: c [m, n] (+)= scale * op(a) op(b).  As a linear layer: a [M, in], b [out, in] transposed or [in, out], c [M, out].
+// Adjoint of the first form: d_a += scale * d_c b,  d_b += scale * d_c^T a; of the second: d_a += scale * d_c b^T,  d_b +=
+// scale * a^T d_c.
 
 #include "program/adjoint.h"
 #include "program/ops/workspace.h"
@@ -19,7 +20,7 @@ ProductShape product_shape(const Program& program, const Op& op) {
                      .b = b.dtype,
                      .c = c.dtype,
                      .scaled = op.attributes.scale != 1.0};
-  if (shape.transpose_a) {  // the gradient of a weight: c [out, in]
+  if (shape.transpose_a) {  // the gradient of a weight: c has its shape
     shape.m = c.dim(0);
     shape.n = c.elements() / shape.m;
     shape.k = a.elements() / shape.m;
@@ -63,11 +64,12 @@ void adjoint(Adjoint& adjoint, const Op& op) {
   const TensorId b = op.find(Slot::b);
   const TensorId d_c = adjoint.gradient(op.find(Slot::c));
   if (d_c == kNone) return;
-  expect(!op.attributes.transpose_a && op.attributes.transpose_b, op, "only the linear form has an adjoint");
+  expect(!op.attributes.transpose_a, op, "only linear forms have an adjoint");
+  const bool output_first = op.attributes.transpose_b;  // b is [out, in]
   if (adjoint.wanted(a)) {
     const auto d_a = adjoint.destination(a);
     Op back{OpKind::matmul};
-    back.attributes = {.accumulate = d_a.accumulate, .scale = op.attributes.scale};
+    back.attributes = {.transpose_b = !output_first, .accumulate = d_a.accumulate, .scale = op.attributes.scale};
     back.reads(Slot::a, d_c).reads(Slot::b, b).with(Slot::c, d_a.access(), d_a.tensor);
     adjoint.emit(std::move(back));
   }
@@ -75,7 +77,8 @@ void adjoint(Adjoint& adjoint, const Op& op) {
     const auto d_b = adjoint.destination(b);
     Op back{OpKind::matmul};
     back.attributes = {.transpose_a = true, .accumulate = d_b.accumulate, .scale = op.attributes.scale};
-    back.reads(Slot::a, d_c).reads(Slot::b, a).with(Slot::c, d_b.access(), d_b.tensor);
+    back.reads(Slot::a, output_first ? d_c : a).reads(Slot::b, output_first ? a : d_c);
+    back.with(Slot::c, d_b.access(), d_b.tensor);
     adjoint.emit(std::move(back));
   }
 }

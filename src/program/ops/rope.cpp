@@ -1,6 +1,6 @@
-// rope_table: cosine, sine [M, D/2] of positions x inverse frequencies, once a micro-batch.
-// rope: rotates x [M, heads, D] in place, halves split (Su et al., RoFormer, 2021; Hugging Face's "rotate_half").
-// Adjoint: the same rotation backwards, in place on the gradient.
+// rope_table: cosine, sine [M, half] of positions x inverse frequencies, once a micro-batch.
+// rope: rotates the first 2 half numbers of each head of x [M, heads, D] in place, halves split (Su et al., RoFormer, 2021;
+// Hugging Face's "rotate_half"). Adjoint: the same rotation backwards, in place on the gradient.
 
 #include "program/adjoint.h"
 #include "program/rules.h"
@@ -19,7 +19,8 @@ void check_table(const Program& program, const Op& op) {
 void check(const Program& program, const Op& op) {
   const Tensor& x = program.tensor(op.find(Slot::x));
   const Tensor& cosine = program.tensor(op.find(Slot::cosine));
-  expect(x.dim(x.shape.size() - 1) == 2 * cosine.dim(1), op, "D is twice the table's width");
+  expect(x.dim(x.shape.size() - 1) >= 2 * cosine.dim(1), op, "D is at least twice the table's width");
+  expect((op.find(Slot::local_cosine) == kNone) == (op.find(Slot::local_sine) == kNone), op, "the local table comes whole");
 }
 
 void adjoint(Adjoint& adjoint, const Op& op) {
@@ -27,7 +28,9 @@ void adjoint(Adjoint& adjoint, const Op& op) {
   if (d_x == kNone) return;
   Op back{OpKind::rope};
   back.attributes.inverse = !op.attributes.inverse;
-  back.updates(Slot::x, d_x).reads(Slot::cosine, op.find(Slot::cosine)).reads(Slot::sine, op.find(Slot::sine));
+  back.updates(Slot::x, d_x);
+  for (Slot slot : {Slot::cosine, Slot::sine, Slot::local_cosine, Slot::local_sine})
+    if (op.find(slot) != kNone) back.reads(slot, op.find(slot));
   adjoint.emit(std::move(back));
 }
 

@@ -72,7 +72,8 @@ class LoraPass {
     }
     if (tied) {
       save_tied("lm_head", "lm_head", ParameterKind::head, *forward().items.back().op());
-      save_tied("embed_tokens", "model.embed_tokens", ParameterKind::embedding, *forward().items.front().op());
+      const Parameter embedding = program_.weights.front().parameter;  // a copy: weights grow below
+      save_tied(embedding.module, module_path(embedding), ParameterKind::embedding, *forward().items.front().op());
     }
     for (const std::string& module : lora_.modules_to_save)
       if (!contains(saved_, module))
@@ -86,11 +87,11 @@ class LoraPass {
     bool found = false;
     for (size_t i = 0; i < model_weights; ++i) {
       const Parameter parameter = program_.weights[i].parameter;
-      if (parameter.module != target) continue;
+      if (parameter.module != target || parameter.kind == ParameterKind::bias) continue;
       found = true;
       if (parameter.kind == ParameterKind::linear) adapt_linear(parameter, program_.weights[i].tensor);
       if (parameter.kind == ParameterKind::head) adapt_head(parameter);
-      if (parameter.kind == ParameterKind::embedding || parameter.kind == ParameterKind::norm)
+      if (parameter.kind != ParameterKind::linear && parameter.kind != ParameterKind::head)
         throw Error("LoRA on '" + target + "' is not supported", "recipe", "name linear modules, or use modules_to_save");
     }
     if (target == "lm_head" && !found && head_is_tied()) {
@@ -121,7 +122,7 @@ class LoraPass {
   Op low_product(const Parameter& base, TensorId x, TensorId low) {
     Op op{OpKind::matmul};
     op.attributes = {.transpose_b = true, .scale = lora_.alpha / static_cast<double>(lora_.r)};
-    op.reads(Slot::a, x).reads(Slot::b, add_adapter(base, "lora_A", {lora_.r, base.shape[1]}, Origin::lora_a));
+    op.reads(Slot::a, x).reads(Slot::b, add_adapter(base, "lora_A", {lora_.r, base.input_features()}, Origin::lora_a));
     op.writes(Slot::c, low);
     return op;
   }
@@ -140,7 +141,7 @@ class LoraPass {
       Op down = low_product(base, product->find(Slot::a), low);
       Op up{OpKind::matmul};
       up.attributes = {.transpose_b = true, .accumulate = true};
-      up.reads(Slot::a, low).reads(Slot::b, add_adapter(base, "lora_B", {base.shape[0], lora_.r}, Origin::zeros));
+      up.reads(Slot::a, low).reads(Slot::b, add_adapter(base, "lora_B", {base.output_features(), lora_.r}, Origin::zeros));
       up.updates(Slot::c, product->find(Slot::c));
       const auto after = body.items.begin() + static_cast<int64_t>(i) + 1;
       body.items.insert(after, {Item{std::move(down)}, Item{std::move(up)}});
@@ -152,7 +153,7 @@ class LoraPass {
     Region& region = forward();
     const TensorId low = make_low(base);
     Op down = low_product(base, region.items.back().op()->find(Slot::hidden), low);
-    const TensorId low_weight = add_adapter(base, "lora_B", {base.shape[0], lora_.r}, Origin::zeros);
+    const TensorId low_weight = add_adapter(base, "lora_B", {base.output_features(), lora_.r}, Origin::zeros);
     region.items.back().op()->reads(Slot::low, low).reads(Slot::low_weight, low_weight);
     region.items.insert(region.items.end() - 1, Item{std::move(down)});
   }
@@ -165,11 +166,16 @@ class LoraPass {
 }  // namespace
 
 std::vector<std::string> lora_targets(const Program& program, const Lora& lora) {
-  if (lora.target_modules.empty()) return {"q_proj", "v_proj"};
+  if (lora.target_modules.empty()) {  // as PEFT, which adapts a fused projection whole
+    for (const Weight& weight : program.weights)
+      if (weight.parameter.part == "query_key_value") return {weight.parameter.module};
+    return {"q_proj", "v_proj"};
+  }
   if (lora.target_modules != std::vector<std::string>{"all-linear"}) return lora.target_modules;
   std::vector<std::string> targets;
   for (const Weight& weight : program.weights)
-    if (weight.parameter.kind == ParameterKind::linear && !weight.adapter) targets.push_back(weight.parameter.module);
+    if (weight.parameter.kind == ParameterKind::linear && !weight.adapter && !contains(targets, weight.parameter.module))
+      targets.push_back(weight.parameter.module);
   return targets;
 }
 

@@ -31,7 +31,9 @@ void add_transfers(Program& program) {
   Region load{.name = "load", .stage = Stage::load};
   Op read{OpKind::load};
   read.writes(Slot::staging, staging(program));
-  read.writes(Slot::scalars, program.interface.scalars).writes(Slot::inverse_frequency, program.interface.inverse_frequency);
+  read.writes(Slot::scalars, program.interface.scalars);
+  for (TensorId table : {program.interface.inverse_frequency, program.interface.local_inverse_frequency})
+    if (table != kNone) read.writes(Slot::inverse_frequency, table);
   operands(program, read, Access::write);
   load.add(std::move(read));
   Region save{.name = "save", .stage = Stage::save};

@@ -1,0 +1,33 @@
+#pragma once
+// The families of decoders: their names, what transformers assumes where their config.json is silent, which fields they have
+// beyond the common ones, and what they fix without saying so.
+
+#include <array>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "model/model_spec.h"
+
+namespace snug {
+
+struct Family {
+  std::string_view model_type, architecture;
+  void (*fix)(ModelSpec& spec);  // what every model of the family has
+  int64_t max_position;
+  int64_t kv_heads = 0;        // 0: as many as query heads
+  int64_t head_size = 0;       // 0: C / H
+  int64_t sliding_window = 0;  // 0: none
+  double norm_eps = 1e-6;
+  double rope_theta = 10000.0;
+  bool tied = false;
+  std::string_view activation = "silu";
+  std::span<const std::string_view> fields = {};  // beyond the common ones
+};
+
+std::span<const Family> families();
+
+const Family* find_family(std::string_view Family::*name, std::string_view value);  // null: none
+std::string supported_families(std::string_view Family::*name);                     // "supported: llama, …"
+
+}  // namespace snug
