@@ -58,12 +58,11 @@ void Bpe::read_characters() {
     }
     ids_[(static_cast<size_t>(page) - 1) * 256 + character % 256] = id;
   }
-  std::vector<bool> seen(static_cast<size_t>(vocabulary_->size()));
-  merges_.for_each([&](const Merge& merge) {
-    if (seen[static_cast<size_t>(merge.result)]) return;
-    seen[static_cast<size_t>(merge.result)] = true;
-    cuts_.add_token(vocabulary_->token(merge.result));
-  });
+  std::vector<bool> made(static_cast<size_t>(vocabulary_->size()));
+  merges_.for_each([&](const Merge& merge) { made[static_cast<size_t>(merge.result)] = true; });
+  for (int32_t id = 0; id < vocabulary_->size(); ++id) {  // in the order of memory
+    if (made[static_cast<size_t>(id)]) cuts_.add_token(vocabulary_->token(id));
+  }
 }
 
 void Bpe::encode(std::string_view word, Scratch& scratch, std::vector<int32_t>& ids, std::vector<Part>* parts) const {
