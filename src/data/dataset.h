@@ -13,11 +13,10 @@
 
 #include "data/chat_renderer.h"
 #include "data/row_format.h"
+#include "recipe/recipe.h"
 #include "tokenizer/tokenizer.h"
 
 namespace snug {
-
-inline constexpr int64_t kMostBuckets = 4;
 
 // Rows of the training file that are kept for evaluation. Row i of the n good rows in file order is held out if a keyed
 // permutation of 0 … n-1 (permutation.h) puts it below the number wanted: exactly so many, the same for the same seed and n.

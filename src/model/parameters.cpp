@@ -228,11 +228,13 @@ std::vector<std::pair<std::string, std::string>> name_aliases(const ModelSpec& s
 bool is_beside_the_model(const ModelSpec& spec, std::string_view name) {
   if (name.ends_with(".rotary_emb.inv_freq")) return true;
   if (spec.naming == TensorNaming::gpt2) return name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias");
+  return is_in_tower(spec, name);
+}
+
+bool is_in_tower(const ModelSpec& spec, std::string_view name) {
   if (spec.family != "gemma3") return false;
-  for (const std::string_view part :
-       {"vision_tower.", "multi_modal_projector.", "model.vision_tower.", "model.multi_modal_projector."})
-    if (name.starts_with(part)) return true;
-  return false;
+  if (name.starts_with("model.")) name.remove_prefix(6);
+  return name.starts_with("vision_tower.") || name.starts_with("multi_modal_projector.");
 }
 
 }  // namespace snug

@@ -45,4 +45,7 @@ std::vector<std::pair<std::string, std::string>> name_aliases(const ModelSpec& s
 // masks, vision towers.
 bool is_beside_the_model(const ModelSpec& spec, std::string_view name);
 
+// A tensor of a vision tower or its projector: it stays as it is and goes along where the model is written.
+bool is_in_tower(const ModelSpec& spec, std::string_view name);
+
 }  // namespace snug

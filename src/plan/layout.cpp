@@ -137,21 +137,9 @@ class Packing {
   uint64_t random_ = 1;
 };
 
-}  // namespace
-
-int64_t Layout::offset_of(StorageId storage, int64_t instance) const {
-  const Placed& placed = storages[static_cast<size_t>(storage)];
-  if (placed.runs.empty()) return placed.offset;
-  const auto after = std::upper_bound(placed.runs.begin(), placed.runs.end(), instance,
-                                      [](int64_t value, const auto& entry) { return value < entry.first; });
-  if (after == placed.runs.begin()) throw std::logic_error("an instance that no op uses has no place");
-  const auto run = after - 1;
-  return run->second + (instance - run->first) * stride[static_cast<size_t>(storage)];
-}
-
-Layout lay_out(const Program& program, int64_t red_zone) {
+// Storages that live throughout the run: one after the other from the arena's start.
+Layout place_run_storages(const Program& program, int64_t red_zone) {
   Layout layout;
-  layout.timeline = live_ranges(program);
   const size_t count = program.storages.size();
   layout.storages.resize(count);
   layout.stride.resize(count);
@@ -162,7 +150,12 @@ Layout lay_out(const Program& program, int64_t red_zone) {
     layout.storages[i].offset = layout.run_bytes;
     layout.run_bytes = checked_add(layout.run_bytes, layout.stride[i]);
   }
+  return layout;
+}
 
+// Computed storages, above those of the run.
+void place_computed(const Program& program, int64_t red_zone, Layout& layout) {
+  layout.timeline = live_ranges(program);
   const std::vector<Life>& lives = layout.timeline.lives;
   std::vector<Block> blocks;
   blocks.reserve(lives.size());
@@ -193,6 +186,35 @@ Layout lay_out(const Program& program, int64_t red_zone) {
                                                                              layout.run_bytes + packing.offsets()[i]);
   for (Placed& placed : layout.storages) std::sort(placed.runs.begin(), placed.runs.end());
   layout.arena_bytes = checked_add(layout.run_bytes, layout.dynamic_bytes);
+}
+
+}  // namespace
+
+int64_t Layout::offset_of(StorageId storage, int64_t instance) const {
+  const Placed& placed = storages[static_cast<size_t>(storage)];
+  if (placed.runs.empty()) return placed.offset;
+  const auto after = std::upper_bound(placed.runs.begin(), placed.runs.end(), instance,
+                                      [](int64_t value, const auto& entry) { return value < entry.first; });
+  if (after == placed.runs.begin()) throw std::logic_error("an instance that no op uses has no place");
+  const auto run = after - 1;
+  return run->second + (instance - run->first) * stride[static_cast<size_t>(storage)];
+}
+
+Layout lay_out(const Program& program, int64_t red_zone) {
+  Layout layout = place_run_storages(program, red_zone);
+  place_computed(program, red_zone, layout);
+  return layout;
+}
+
+Layout lay_out_within(const Program& program, const Layout& shared) {
+  Layout layout = place_run_storages(program, 0);
+  for (size_t i = 0; i < program.storages.size(); ++i) {
+    if (program.storages[i].lifetime != Lifetime::run) continue;
+    layout.storages[i] = shared.storages[i];
+    layout.stride[i] = shared.stride[i];
+  }
+  layout.run_bytes = shared.run_bytes;
+  place_computed(program, 0, layout);
   return layout;
 }
 

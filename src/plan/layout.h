@@ -33,4 +33,7 @@ struct Layout {
 // `red_zone`: bytes left free after every instance (for shadow runs).
 Layout lay_out(const Program& program, int64_t red_zone = 0);
 
+// The same, but storages that live throughout the run lie where `shared` has them; the two Programs number them alike.
+Layout lay_out_within(const Program& program, const Layout& shared);
+
 }  // namespace snug

@@ -52,8 +52,9 @@ Plan make_plan(const ModelSpec& model, const Recipe& recipe, const Target& targe
   plan.program = compile(model, recipe);
   fit_to_target(plan.program, target);
   plan.layout = lay_out(plan.program, red_zone);
+  const int64_t lengths = recipe.packing ? 1 : kMostBuckets;  // each prepares products of its own
   plan.runtime_bytes = target.runtime_bytes + target.threads * target.runtime_bytes_per_thread +
-                       distinct_products(plan.program) * target.runtime_bytes_per_product;
+                       lengths * distinct_products(plan.program) * target.runtime_bytes_per_product;
   plan.budget_bytes = recipe.memory_bytes > 0 ? recipe.memory_bytes : target.memory_bytes;
   plan.peak_bytes = checked_add(plan.runtime_bytes, align_up(plan.layout.arena_bytes, target.page_bytes));
   plan.step_flops = flops_of(plan.program, plan.program.region("step"));

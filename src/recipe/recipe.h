@@ -38,6 +38,9 @@ struct Lora {
   std::vector<std::string> modules_to_save;  // trained in full beside the adapter
 };
 
+// Without packing, rows are padded to at most so many lengths, chosen from the data; each runs a Program of its own.
+inline constexpr int64_t kMostBuckets = 4;
+
 struct Recipe {
   std::string model;           // directory, config.json or catalogue name
   std::string data;            // file, directory or pattern; empty for a plan without data
@@ -60,7 +63,7 @@ struct Recipe {
   int64_t batch = 1;         // per_device_train_batch_size, sequences
   int64_t accumulation = 1;  // gradient_accumulation_steps
   int64_t seq_len = 0;       // max_length, tokens; 0: min(1024, the model's)
-  bool packing = true;
+  bool packing = true;       // false: rows of their own, padded to at most kMostBuckets lengths
   bool shuffle = true;
   bool completion_only_loss = true;  // prompt/completion rows: loss on the completion alone
   bool gradient_checkpointing = false;

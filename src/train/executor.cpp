@@ -1,6 +1,7 @@
 #include "train/executor.h"
 
 #include <cstring>
+#include <stdexcept>
 
 namespace snug {
 
@@ -11,16 +12,30 @@ bool is_host_op(const Op& op) { return op.kind == OpKind::load || op.kind == OpK
 }  // namespace
 
 Executor::Executor(const Program& program, const Layout& layout)
-    : program_(program), layout_(layout), arena_(layout.arena_bytes) {
-  for_each_op(program.root, [&](const Op& op, const Region& region) {
-    prepare(op, {program, layout, arena_.data(), region.axis == Axis::layer ? region.first : 0});
+    : program_(program),
+      layout_(layout),
+      own_arena_(std::in_place, layout.arena_bytes),
+      arena_(own_arena_->data()),
+      arena_bytes_(own_arena_->bytes()) {
+  prepare_ops();
+}
+
+Executor::Executor(const Program& program, const Layout& layout, const Executor& owner)
+    : program_(program), layout_(layout), arena_(owner.arena_), arena_bytes_(owner.arena_bytes_) {
+  if (layout.arena_bytes > arena_bytes_) throw std::logic_error("the layout does not fit in the arena");
+  prepare_ops();
+}
+
+void Executor::prepare_ops() {
+  for_each_op(program_.root, [&](const Op& op, const Region& region) {
+    prepare(op, {program_, layout_, arena_, region.axis == Axis::layer ? region.first : 0});
   });
 }
 
 double& Executor::scalar(Scalar scalar) { return elements<double>(program_.interface.scalars)[static_cast<size_t>(scalar)]; }
 
 void Executor::clear(StorageId storage) {
-  std::memset(arena_.data() + layout_.offset_of(storage, 0), 0, static_cast<size_t>(program_.storage(storage).bytes));
+  std::memset(arena_ + layout_.offset_of(storage, 0), 0, static_cast<size_t>(program_.storage(storage).bytes));
 }
 
 bool Executor::skipped(const Region& region) { return region.skip && scalar(static_cast<Scalar>(*region.skip)) != 0.0; }
@@ -45,7 +60,7 @@ void Executor::run_body(const Region& region, Host& host, int64_t repetitions) {
 }
 
 void Executor::run_op(const Op& op, Host& host) {
-  const Binding binding{program_, layout_, arena_.data(), layer_};
+  const Binding binding{program_, layout_, arena_, layer_};
   if (observer_ != nullptr) observer_->before(op, binding);
   if (is_host_op(op)) {
     host.run(op, repetition_);

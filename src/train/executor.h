@@ -2,6 +2,7 @@
 // The executor: walks a Program's regions in order and runs their ops in the arena. Host ops (load, batch, save) go to
 // whoever drives it. It owns no policy: the loop decides which region runs when.
 
+#include <optional>
 #include <span>
 
 #include "base/scalars.h"
@@ -31,24 +32,27 @@ class Executor {
   // Commits the arena, then prepares every op's kernel.
   Executor(const Program& program, const Layout& layout);
 
+  // Works in the arena of `owner`, which must outlive it and hold the layout.
+  Executor(const Program& program, const Layout& layout, const Executor& owner);
+
   // Runs a region. `repetitions`: how often a micro-batch region inside repeats (0: as often as the Program says).
   void run(const Region& region, Host& host, int64_t repetitions = 0);
 
   void observe(Observer* observer) { observer_ = observer; }
 
-  std::byte* arena() const { return arena_.data(); }
-  int64_t arena_bytes() const { return arena_.bytes(); }
+  std::byte* arena() const { return arena_; }
+  int64_t arena_bytes() const { return arena_bytes_; }
 
   double& scalar(Scalar scalar);
   // The elements of a tensor, in one layer's view.
   template <class T>
   std::span<T> elements(TensorId tensor, int64_t layer = 0) const {
-    const Binding binding{program_, layout_, arena_.data(), layer};
+    const Binding binding{program_, layout_, arena_, layer};
     return {static_cast<T*>(binding.address(tensor)), static_cast<size_t>(program_.tensor(tensor).elements())};
   }
   // The bytes of a tensor, in one layer's view.
   std::span<std::byte> bytes(TensorId tensor, int64_t layer = 0) const {
-    const Binding binding{program_, layout_, arena_.data(), layer};
+    const Binding binding{program_, layout_, arena_, layer};
     return {static_cast<std::byte*>(binding.address(tensor)), static_cast<size_t>(program_.tensor(tensor).bytes())};
   }
 
@@ -59,13 +63,16 @@ class Executor {
   const Layout& layout() const { return layout_; }
 
  private:
+  void prepare_ops();
   void run_body(const Region& region, Host& host, int64_t repetitions);
   void run_op(const Op& op, Host& host);
   bool skipped(const Region& region);
 
   const Program& program_;
   const Layout& layout_;
-  Arena arena_;
+  std::optional<Arena> own_arena_;
+  std::byte* arena_ = nullptr;
+  int64_t arena_bytes_ = 0;
   Observer* observer_ = nullptr;
   int64_t layer_ = 0, repetition_ = 0;
 };

@@ -36,7 +36,7 @@ void copy_model_files(const fs::path& model, const fs::path& directory, std::map
 }
 
 std::map<std::string, FileSum> write_result(const Executor& executor, const Plan& plan, const fs::path& directory) {
-  std::map<std::string, FileSum> sums = save_weights(executor, directory, plan.recipe.lora, plan.recipe.model);
+  std::map<std::string, FileSum> sums = save_weights(executor, plan.model, directory, plan.recipe.lora, plan.recipe.model);
   if (plan.recipe.method == Method::full) copy_model_files(plan.recipe.model, directory, sums);
   return sums;
 }
@@ -146,7 +146,7 @@ int64_t resume(Executor& executor, const Plan& plan, const DataIdentity& data, c
       throw Error(key + " was " + before + " and is now " + text_of(value), checkpoint.string(),
                   "resume with the same recipe and data, or start in another --output-dir");
   }
-  load_state(executor, checkpoint, plan.recipe.lora, staging);
+  load_state(executor, plan.model, checkpoint, plan.recipe.lora, staging);
   return manifest.step;
 }
 

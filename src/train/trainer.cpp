@@ -13,9 +13,9 @@
 #include "formats/atomic_directory.h"
 #include "formats/model_card.h"
 #include "recipe/keys.h"
+#include "train/bucket_executors.h"
 #include "train/evaluator.h"
 #include "train/event_log.h"
-#include "train/executor.h"
 #include "train/inverse_frequency.h"
 #include "train/prepare_data.h"
 #include "train/process_memory.h"
@@ -79,7 +79,8 @@ class Run final : public Host {
     const std::optional<fs::path> checkpoint = choose_start();
     prepare_data();
     settle_process(plan_.target.threads);
-    executor_.emplace(plan_.program, plan_.layout);
+    executors_.emplace(plan_, std::span(data_summary_.bucket_length).first(static_cast<size_t>(data_summary_.buckets)));
+    executor_ = &executors_->of_plan();
     executor_->run(plan_.program.region("load"), *this);
     if (checkpoint) {
       restore(*checkpoint);
@@ -144,6 +145,7 @@ class Run final : public Host {
                                        .messages = recipe_.messages_column},
                            .chat_template = recipe_.chat_template,
                            .skip_bad_rows = recipe_.skip_bad_rows,
+                           .most_buckets = recipe_.packing ? 1 : kMostBuckets,
                            .threads = static_cast<int>(plan_.target.threads)};
     request.complain = [this](const std::string& line) { reporter_.bad_row(line); };
     if (plan_.model.eos_token_id >= 0) request.eos_id = static_cast<int32_t>(plan_.model.eos_token_id);
@@ -201,12 +203,12 @@ class Run final : public Host {
   // ---- Steps
 
   void fill_batch(const Op& op, int64_t micro_batch) {
-    const BatchBuffers buffers{.seq_len = plan_.program.seq_len,
-                               .tokens = executor_->elements<int32_t>(op.find(Slot::ids)),
-                               .positions = executor_->elements<int32_t>(op.find(Slot::positions)),
-                               .document_start = executor_->elements<int32_t>(op.find(Slot::document_start)),
-                               .target_rows = executor_->elements<int32_t>(op.find(Slot::target_rows)),
-                               .target_tokens = executor_->elements<int32_t>(op.find(Slot::target_tokens))};
+    const BatchBuffers buffers{.seq_len = running_->program().seq_len,
+                               .tokens = running_->elements<int32_t>(op.find(Slot::ids)),
+                               .positions = running_->elements<int32_t>(op.find(Slot::positions)),
+                               .document_start = running_->elements<int32_t>(op.find(Slot::document_start)),
+                               .target_rows = running_->elements<int32_t>(op.find(Slot::target_rows)),
+                               .target_tokens = running_->elements<int32_t>(op.find(Slot::target_tokens))};
     const MicroBatchCounts counts = loader_->fill(window_, micro_batch, buffers);
     executor_->scalar(Scalar::target_count) = static_cast<double>(counts.targets);
     executor_->scalar(Scalar::first_micro_batch) = micro_batch == 0 ? 1.0 : 0.0;
@@ -225,7 +227,6 @@ class Run final : public Host {
 
   void train_steps() {
     watch_ = Stopwatch();
-    const Region& step = plan_.program.region("step");
     while (done_ < total_steps_ && stop_.load() == 0) {
       watch_.lap();
       loader_ = &*data_;
@@ -233,13 +234,19 @@ class Run final : public Host {
       const double rate = learning_rate(recipe_, done_, total_steps_);
       set_scalars(rate);
       const int64_t tokens_before = tokens_;
-      executor_->run(step, *this, window_.micro_batches);
+      run_window("step", window_.micro_batches);
       ++done_;
       report(rate, rate_of(tokens_ - tokens_before, watch_.lap()));
       if (eval_ && due(recipe_.eval_steps)) evaluate();  // before saving: a step that is saved is evaluated once
       if (due(recipe_.save_steps)) save();
     }
     if (done_ < total_steps_ && done_ > saved_step_) save();  // stopped
+  }
+
+  // The region in the Program of the shortest rows that hold the window's.
+  void run_window(const char* region, int64_t micro_batches) {
+    running_ = &executors_->holding(window_.longest_row);
+    running_->run(running_->program().region(region), *this, micro_batches);
   }
 
   bool due(int64_t every) const { return every > 0 && done_ % every == 0 && done_ < total_steps_; }
@@ -281,16 +288,11 @@ class Run final : public Host {
     executor_->scalar(Scalar::loss_sum) = 0.0;
     executor_->scalar(Scalar::inverse_labels) = targets > 0 ? 1.0 / static_cast<double>(targets) : 0.0;
     EvaluationCounts counts;
-    const Interface& io = plan_.program.evaluation;
     const int64_t tokens = tokens_;
     for (int64_t i = 0; i < windows; ++i) {
       window_ = eval_->window(i);
-      executor_->run(plan_.program.region("evaluate"), *this);
-      const auto n = static_cast<size_t>(executor_->scalar(Scalar::target_count));
-      counts.add(executor_->elements<int32_t>(io.predictions).first(n),
-                 executor_->elements<int32_t>(io.target_rows).first(n),
-                 executor_->elements<int32_t>(io.target_tokens).first(n), executor_->elements<int32_t>(io.document_start),
-                 plan_.program.seq_len);
+      run_window("evaluate", 0);
+      count_right(counts);
     }
     tokens_ = tokens;  // evaluation is not training speed
     const EvaluationMetrics metrics{.step = done_,
@@ -303,6 +305,14 @@ class Run final : public Host {
     if (evaluations_.size() < 2) evaluations_.emplace_back();
     evaluations_.back() = metrics;  // the first and the last are kept
     reporter_.evaluated(metrics);
+  }
+
+  void count_right(EvaluationCounts& counts) {
+    const Interface& io = running_->program().evaluation;
+    const auto n = static_cast<size_t>(running_->scalar(Scalar::target_count));
+    counts.add(running_->elements<int32_t>(io.predictions).first(n), running_->elements<int32_t>(io.target_rows).first(n),
+               running_->elements<int32_t>(io.target_tokens).first(n), running_->elements<int32_t>(io.document_start),
+               running_->program().seq_len);
   }
 
   void save() {
@@ -365,7 +375,9 @@ class Run final : public Host {
   std::optional<Loader> data_, eval_;
   Loader* loader_ = nullptr;
   Window window_;
-  std::optional<Executor> executor_;
+  std::optional<BucketExecutors> executors_;
+  Executor* executor_ = nullptr;  // the plan's: what lives throughout the run is seen through it
+  Executor* running_ = nullptr;   // of the window at hand
   std::optional<MetricsFile> metrics_;
   std::optional<EventLog> events_;
   DatasetSummary data_summary_;

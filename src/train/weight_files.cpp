@@ -1,6 +1,7 @@
 #include "train/weight_files.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <set>
@@ -174,17 +175,48 @@ std::vector<Piece> state_pieces(const Executor& executor) {
   return pieces;
 }
 
-void read_pieces(Executor& executor, const std::vector<Piece>& pieces, const Checkpoint& file,
-                 std::span<std::byte> staging) {
-  if (pieces.size() != file.tensors().size())
-    throw Error(
-        "holds " + std::to_string(file.tensors().size()) + " tensors where this recipe has " + std::to_string(pieces.size()),
-        file.path().string(), "use the recipe that made it");
-  for (const auto& [name, part] : pieces)
-    read_tensor(file, file.at(name), tensor_of(executor, part), bytes_of(executor, part), staging);
+// The tensor of this name, or of a name that files of the family have for it. Throws Error.
+const TensorEntry& find_tensor(const ModelSpec& model, const Checkpoint& base, const std::string& name) {
+  if (const TensorEntry* entry = base.find(name)) return *entry;
+  for (const auto& [ours, theirs] : name_aliases(model))
+    if (name.starts_with(ours))
+      if (const TensorEntry* entry = base.find(theirs + name.substr(ours.size()))) return *entry;
+  return base.at(name);
 }
 
-FileSum write_pieces(const Executor& executor, const std::vector<Piece>& pieces, const std::filesystem::path& path) {
+void read_pieces(Executor& executor, const ModelSpec& model, const std::vector<Piece>& pieces, const Checkpoint& file,
+                 std::span<std::byte> staging) {
+  const auto towers = std::count_if(file.tensors().begin(), file.tensors().end(),
+                                    [&](const TensorEntry& entry) { return is_in_tower(model, entry.name); });
+  const size_t trained = file.tensors().size() - static_cast<size_t>(towers);
+  if (pieces.size() != trained)
+    throw Error("holds " + std::to_string(trained) + " tensors where this recipe has " + std::to_string(pieces.size()),
+                file.path().string(), "use the recipe that made it");
+  for (const auto& [name, part] : pieces)
+    read_tensor(file, find_tensor(model, file, name), tensor_of(executor, part), bytes_of(executor, part), staging);
+}
+
+std::vector<const TensorEntry*> tower_of(const ModelSpec& model, const Checkpoint& base) {
+  std::vector<const TensorEntry*> list;
+  for (const TensorEntry& entry : base.tensors())
+    if (is_in_tower(model, entry.name)) list.push_back(&entry);
+  return list;
+}
+
+void copy_tensor(const Checkpoint& base, const TensorEntry& entry, SafetensorsWriter& writer) {
+  std::array<std::byte, 32768> chunk;
+  const int64_t bytes = entry.elements() * size_of(entry.dtype());
+  for (int64_t begin = 0; begin < bytes; begin += static_cast<int64_t>(chunk.size())) {
+    const std::span<std::byte> part =
+        std::span(chunk).first(static_cast<size_t>(std::min<int64_t>(chunk.size(), bytes - begin)));
+    base.read(entry, begin, part);
+    base.drop_behind(entry, begin, static_cast<int64_t>(part.size()));
+    writer.write(part);
+  }
+}
+
+FileSum write_pieces(const Executor& executor, const std::vector<Piece>& pieces, const std::filesystem::path& path,
+                     const Checkpoint* base = nullptr, const std::vector<const TensorEntry*>& tower = {}) {
   std::map<std::string, const Piece*> by_name;
   std::vector<TensorToWrite> list;
   for (const Piece& piece : pieces) {
@@ -194,21 +226,20 @@ FileSum write_pieces(const Executor& executor, const std::vector<Piece>& pieces,
     by_name[piece.name] = &piece;
     list.push_back(std::move(entry));
   }
+  std::map<std::string, const TensorEntry*> copied;
+  for (const TensorEntry* entry : tower) {
+    copied[entry->name] = entry;
+    list.push_back({entry->name, entry->dtype(), entry->shape});
+  }
   SafetensorsWriter writer(path, list);
   for (const TensorEntry& entry : writer.order()) {
-    const Piece& piece = *by_name.at(entry.name);
-    writer.write(bytes_of(executor, piece.part));
+    if (const auto found = copied.find(entry.name); found != copied.end()) {
+      copy_tensor(*base, *found->second, writer);
+    } else {
+      writer.write(bytes_of(executor, by_name.at(entry.name)->part));
+    }
   }
   return writer.finish();
-}
-
-// The tensor of this name, or of a name that files of the family have for it. Throws Error.
-const TensorEntry& find_tensor(const ModelSpec& model, const Checkpoint& base, const std::string& name) {
-  if (const TensorEntry* entry = base.find(name)) return *entry;
-  for (const auto& [ours, theirs] : name_aliases(model))
-    if (name.starts_with(ours))
-      if (const TensorEntry* entry = base.find(theirs + name.substr(ours.size()))) return *entry;
-  return base.at(name);
 }
 
 // What of a checkpoint goes where.
@@ -295,28 +326,55 @@ void load_adapter(Executor& executor, const std::filesystem::path& directory, co
   }
 }
 
-void load_state(Executor& executor, const std::filesystem::path& directory, const Lora& lora, std::span<std::byte> staging) {
+void load_state(Executor& executor, const ModelSpec& model, const std::filesystem::path& directory, const Lora& lora,
+                std::span<std::byte> staging) {
   if (is_adapter(executor)) {
     load_adapter(executor, directory, lora, staging);
   } else {
-    read_pieces(executor, trained_pieces(executor, Naming::model), Checkpoint(directory / "model.safetensors"), staging);
+    read_pieces(executor, model, trained_pieces(executor, Naming::model), Checkpoint(directory / "model.safetensors"),
+                staging);
   }
-  read_pieces(executor, state_pieces(executor), Checkpoint(directory / "optimizer.safetensors"), staging);
+  read_pieces(executor, model, state_pieces(executor), Checkpoint(directory / "optimizer.safetensors"), staging);
 }
 
-std::map<std::string, FileSum> save_weights(const Executor& executor, const std::filesystem::path& directory,
-                                            const Lora& lora, const std::string& base_model) {
+namespace {
+
+FileSum save_model(const Executor& executor, const ModelSpec& model, const std::filesystem::path& path,
+                   const std::string& base_model) {
+  std::vector<Piece> pieces = trained_pieces(executor, Naming::model);
+  if (model.vision_parameters == 0) return write_pieces(executor, pieces, path);
+  const Checkpoint base(base_model);
+  for (Piece& piece : pieces) piece.name = find_tensor(model, base, piece.name).name;
+  return write_pieces(executor, pieces, path, &base, tower_of(model, base));
+}
+
+// As PEFT compares them: by the end of a module's name, which a vision tower's modules would share.
+std::vector<std::string> target_modules(const Executor& executor, const ModelSpec& model) {
+  constexpr std::string_view kEnd = ".lora_A.weight";
+  std::set<std::string> targets;
+  for (const Weight& weight : executor.program().weights) {
+    if (!weight.adapter || weight.origin != Origin::lora_a) continue;
+    if (model.vision_parameters == 0) targets.insert(weight.parameter.module);
+    for (int64_t layer = 0; model.vision_parameters > 0 && layer < instances(executor, weight); ++layer) {
+      const std::string name = weight.parameter.instance(layer);
+      targets.insert(name.substr(0, name.size() - kEnd.size()));
+    }
+  }
+  return {targets.begin(), targets.end()};
+}
+
+}  // namespace
+
+std::map<std::string, FileSum> save_weights(const Executor& executor, const ModelSpec& model,
+                                            const std::filesystem::path& directory, const Lora& lora,
+                                            const std::string& base_model) {
   std::map<std::string, FileSum> sums;
   if (!is_adapter(executor)) {
-    sums["model.safetensors"] =
-        write_pieces(executor, trained_pieces(executor, Naming::model), directory / "model.safetensors");
+    sums["model.safetensors"] = save_model(executor, model, directory / "model.safetensors", base_model);
     return sums;
   }
   AdapterConfig config{.base_model = base_model, .r = lora.r, .lora_alpha = lora.alpha};
-  std::set<std::string> targets;
-  for (const Weight& weight : executor.program().weights)
-    if (weight.adapter && weight.origin == Origin::lora_a) targets.insert(weight.parameter.module);
-  config.target_modules.assign(targets.begin(), targets.end());
+  config.target_modules = target_modules(executor, model);
   config.modules_to_save = lora.modules_to_save;
   config.fan_in_fan_out = std::any_of(executor.program().weights.begin(), executor.program().weights.end(),
                                       [](const Weight& w) { return w.parameter.input_features_first; });

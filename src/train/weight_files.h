@@ -29,11 +29,14 @@ void load_adapter(Executor& executor, const std::filesystem::path& directory, co
                   std::span<std::byte> staging);
 
 // Trained weights of a checkpoint directory (adapter or full), its moments and masters.
-void load_state(Executor& executor, const std::filesystem::path& directory, const Lora& lora, std::span<std::byte> staging);
+void load_state(Executor& executor, const ModelSpec& model, const std::filesystem::path& directory, const Lora& lora,
+                std::span<std::byte> staging);
 
-// Writes the weights that users take away: `model.safetensors` (full), or PEFT's two files (LoRA). Returns the files' sums.
-std::map<std::string, FileSum> save_weights(const Executor& executor, const std::filesystem::path& directory,
-                                            const Lora& lora, const std::string& base_model);
+// Writes the weights that users take away: `model.safetensors` (full, with the base model's vision tower), or PEFT's two
+// files (LoRA). Returns the files' sums.
+std::map<std::string, FileSum> save_weights(const Executor& executor, const ModelSpec& model,
+                                            const std::filesystem::path& directory, const Lora& lora,
+                                            const std::string& base_model);
 // Writes `optimizer.safetensors`: moments and masters.
 std::map<std::string, FileSum> save_state(const Executor& executor, const std::filesystem::path& directory);
 

@@ -74,7 +74,8 @@ INSTANTIATE_TEST_SUITE_P(
                       Case{"full_recomputed", {"--method", "full", "--gradient-checkpointing"}},
                       Case{"lora_bf16_some_recomputed",
                            {"--method", "lora", "--bf16", "--gradient-checkpointing", "--checkpoint-layers", "1"}},
-                      Case{"full_on_one_thread", {"--method", "full", "--threads", "1"}}),
+                      Case{"full_on_one_thread", {"--method", "full", "--threads", "1"}},
+                      Case{"lora_padded", {"--method", "lora", "--packing", "false"}}),
     [](const auto& test) { return test.param.name; });
 
 TEST(StepsOfEveryFamily, nothing_large_is_allocated_between_the_first_and_the_last) {

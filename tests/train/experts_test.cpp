@@ -232,7 +232,7 @@ TEST_F(ExpertFiles, weights_are_written_as_transformers_wrote_them_and_states_co
     const ExpertSizes sizes = sizes_of(read_json(golden / "batch.json"));
     ExpertRun run(build_expert_blocks(sizes, names_of(name), {}), cpu_in_fp32());
     load(run, golden);
-    save_weights(*run.executor, directory_, {}, "");
+    save_weights(*run.executor, {}, directory_, {}, "");
     const Checkpoint truth(golden), written(directory_);
     ASSERT_EQ(written.tensors().size(), truth.tensors().size());
     for (const TensorEntry& entry : truth.tensors()) {
@@ -250,7 +250,7 @@ TEST_F(ExpertFiles, weights_are_written_as_transformers_wrote_them_and_states_co
     EXPECT_EQ(Checkpoint(directory_ / "optimizer.safetensors").tensors().size(), 2 * truth.tensors().size());
     ExpertRun again(build_expert_blocks(sizes, names_of(name), {}), cpu_in_fp32());
     std::vector<std::byte> staging(4096);
-    load_state(*again.executor, directory_, {}, staging);
+    load_state(*again.executor, {}, directory_, {}, staging);
     for (const Weight& weight : run.program.weights)
       for (TensorId tensor : {weight.tensor, weight.first_moment, weight.second_moment}) {
         const auto one = run.executor->bytes(tensor, sizes.layers - 1),

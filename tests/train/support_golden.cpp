@@ -66,49 +66,60 @@ GoldenRun::GoldenRun(const fs::path& model, Recipe recipe, const std::vector<Jso
   recipe.accumulation = static_cast<int64_t>(first_window.size());
   settle_process(2);
   plan_ = make_plan(read_config(model), recipe, target, red_zone);
-  executor_ = std::make_unique<Executor>(plan_.program, plan_.layout);
+  executors_ = std::make_unique<BucketExecutors>(plan_, std::span<const int64_t>());
+  running_ = &executors_->of_plan();
 }
 
-void GoldenRun::load() { executor_->run(plan_.program.region("load"), *this); }
+void GoldenRun::run_in_a_bucket() {
+  const int64_t length = plan_.program.seq_len;
+  Recipe recipe = plan_.recipe;
+  recipe.seq_len = std::min(2 * length, plan_.model.max_position);
+  executors_.reset();
+  plan_ = make_plan(plan_.model, recipe, plan_.target);
+  executors_ = std::make_unique<BucketExecutors>(plan_, std::span(&length, 1));
+  running_ = &executors_->holding(length);
+}
+
+void GoldenRun::load() { running_->run(program().region("load"), *this); }
 
 double GoldenRun::forward_backward(const std::vector<Json>& window, double denominator) {
   window_ = &window;
   int64_t targets = 0;
   for (const Json& batch : window) targets += count_targets(batch);
-  executor_->scalar(Scalar::inverse_labels) = 1.0 / (denominator > 0 ? denominator : static_cast<double>(targets));
-  executor_->scalar(Scalar::loss_sum) = 0;
-  executor_->scalar(Scalar::square_sum) = 0;
-  executor_->run(plan_.program.region("clear"), *this);
-  executor_->run(plan_.program.region("micro_batch"), *this, static_cast<int64_t>(window.size()));
-  return executor_->scalar(Scalar::loss_sum);
+  running_->scalar(Scalar::inverse_labels) = 1.0 / (denominator > 0 ? denominator : static_cast<double>(targets));
+  running_->scalar(Scalar::loss_sum) = 0;
+  running_->scalar(Scalar::square_sum) = 0;
+  running_->run(program().region("clear"), *this);
+  running_->run(program().region("micro_batch"), *this, static_cast<int64_t>(window.size()));
+  return running_->scalar(Scalar::loss_sum);
 }
 
 void GoldenRun::update(double learning_rate, int64_t step) {
-  executor_->scalar(Scalar::learning_rate) = learning_rate;
-  executor_->scalar(Scalar::step) = static_cast<double>(step);
-  executor_->run(plan_.program.region("norm"), *this);
-  executor_->run(plan_.program.region("optimizer"), *this);
+  running_->scalar(Scalar::learning_rate) = learning_rate;
+  running_->scalar(Scalar::step) = static_cast<double>(step);
+  running_->run(program().region("norm"), *this);
+  running_->run(program().region("optimizer"), *this);
 }
 
 void GoldenRun::run(const Op& op, int64_t repetition) {
   if (op.kind == OpKind::batch) fill(op, window_->at(static_cast<size_t>(repetition)));
   if (op.kind != OpKind::load) return;
-  const auto scalars = executor_->elements<double>(plan_.program.interface.scalars);
+  const auto scalars = running_->elements<double>(program().interface.scalars);
   std::fill(scalars.begin(), scalars.end(), 0.0);
-  for (size_t id = 0; id < plan_.program.storages.size(); ++id)
-    if (plan_.program.storages[id].role == Role::optimizer) executor_->clear(static_cast<StorageId>(id));
-  fill_inverse_frequencies(plan_.model, *executor_);
-  const auto staging = executor_->bytes(op.find(Slot::staging));
-  load_model(*executor_, plan_.model, Checkpoint(plan_.recipe.model), plan_.recipe.seed, staging);
-  if (!plan_.recipe.adapter.empty()) load_adapter(*executor_, plan_.recipe.adapter, plan_.recipe.lora, staging);
+  for (size_t id = 0; id < program().storages.size(); ++id)
+    if (program().storages[id].role == Role::optimizer) running_->clear(static_cast<StorageId>(id));
+  fill_inverse_frequencies(plan_.model, *running_);
+  const auto staging = running_->bytes(op.find(Slot::staging));
+  load_model(*running_, plan_.model, Checkpoint(plan_.recipe.model), plan_.recipe.seed, staging);
+  if (!plan_.recipe.adapter.empty()) load_adapter(*running_, plan_.recipe.adapter, plan_.recipe.lora, staging);
 }
 
 void GoldenRun::fill(const Op& op, const Json& batch) {
-  const auto tokens = executor_->elements<int32_t>(op.find(Slot::ids));
-  const auto positions = executor_->elements<int32_t>(op.find(Slot::positions));
-  const auto starts = executor_->elements<int32_t>(op.find(Slot::document_start));
-  const auto rows = executor_->elements<int32_t>(op.find(Slot::target_rows));
-  const auto targets = executor_->elements<int32_t>(op.find(Slot::target_tokens));
+  const auto tokens = running_->elements<int32_t>(op.find(Slot::ids));
+  const auto positions = running_->elements<int32_t>(op.find(Slot::positions));
+  const auto starts = running_->elements<int32_t>(op.find(Slot::document_start));
+  const auto rows = running_->elements<int32_t>(op.find(Slot::target_rows));
+  const auto targets = running_->elements<int32_t>(op.find(Slot::target_tokens));
   const size_t T = batch["tokens"][0].size();
   size_t count = 0;
   for (size_t b = 0; b < batch["tokens"].size(); ++b) {
@@ -127,7 +138,7 @@ void GoldenRun::fill(const Op& op, const Json& batch) {
     }
   }
   for (size_t i = count; i < rows.size(); ++i) rows[i] = targets[i] = 0;
-  executor_->scalar(Scalar::target_count) = static_cast<double>(count);
+  running_->scalar(Scalar::target_count) = static_cast<double>(count);
 }
 
 }  // namespace snug::testing

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "plan/plan.h"
-#include "train/executor.h"
+#include "train/bucket_executors.h"
 
 namespace snug::testing {
 
@@ -28,7 +28,11 @@ class GoldenRun : public Host {
   GoldenRun(const std::filesystem::path& model, Recipe recipe, const std::vector<nlohmann::json>& first_window,
             int64_t red_zone = 0, const Target& target = this_cpu(2));
 
-  Executor& executor() { return *executor_; }
+  // From here on windows run in the arena of a plan for sequences of up to twice the length, as a bucket of it.
+  void run_in_a_bucket();
+
+  Executor& executor() { return *running_; }
+  const Program& program() const { return running_->program(); }
   const Plan& plan() const { return plan_; }
 
   void load();  // weights from the model's directory, adapter from recipe.adapter
@@ -43,7 +47,8 @@ class GoldenRun : public Host {
   void fill(const Op& op, const nlohmann::json& batch);
 
   Plan plan_;
-  std::unique_ptr<Executor> executor_;
+  std::unique_ptr<BucketExecutors> executors_;
+  Executor* running_ = nullptr;
   const std::vector<nlohmann::json>* window_ = nullptr;
 };
 

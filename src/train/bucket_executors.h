@@ -1,0 +1,33 @@
+#pragma once
+// The executors of a run: the plan's, and one for each shorter bucket length that its data are padded to, all in one arena.
+
+#include <list>
+#include <span>
+
+#include "plan/bucket.h"
+#include "train/executor.h"
+
+namespace snug {
+
+class BucketExecutors {
+ public:
+  // Commits the plan's arena and prepares a Program for each of `lengths`, ascending, that is shorter than the plan's. A
+  // length whose layout would not fit is left out: its rows run in the next longer one.
+  BucketExecutors(const Plan& plan, std::span<const int64_t> lengths);
+
+  Executor& of_plan() { return whole_; }
+  // The executor with the shortest rows that hold `tokens`.
+  Executor& holding(int64_t tokens);
+
+ private:
+  struct Bucket {
+    Bucket(BucketProgram made, const Executor& owner);
+    BucketProgram made;
+    Executor executor;
+  };
+
+  Executor whole_;
+  std::list<Bucket> buckets_;  // ascending; an Executor stays where it is
+};
+
+}  // namespace snug
