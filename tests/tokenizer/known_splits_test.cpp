@@ -55,12 +55,13 @@ TEST(KnownSplits, AreWhatPcre2FindsAroundEveryCharacter) {
     if (empty && c % 0x10000 == 0x100) c |= 0xFF00U;
     std::string character;
     append_utf8(character, c);
-    for (const char* before : {"a", "B", " ", "\n", "7", "'", "'l", "\u0301", "\u02B0Z", "?", "\t "})
+    text.append("B").append(character).append("a ").append(character).append("B").append(character).append("'s");
+    if (c >= 0x3400 && c % 16 != 0) continue;  // large blocks of the same kind
+    for (const char* before : {"a", " ", "\n", "7", "'", "'l", "\u0301", "\u02B0Z", "?", "\t "})
       text.append(before).append(character);
-    for (const char* after : {"a", "B", "'S", "  ", "\n ", "7", "'", "e", "\u0301", "/"})
-      text.append(character).append(after);
+    for (const char* after : {"a", "'S", "  ", "\n ", "7", "'", "e", "\u0301", "/"}) text.append(character).append(after);
     text.append(character).append(character).append(" ");
-    if (c % 64 != 63) continue;
+    if (c < 0x3400 && c % 64 != 63) continue;
     ASSERT_NO_FATAL_FAILURE(both.expect_same(text)) << std::hex << c;
     text.clear();
   }
