@@ -58,24 +58,21 @@ void Bpe::read_characters() {
     }
     ids_[(static_cast<size_t>(page) - 1) * 256 + character % 256] = id;
   }
-  std::vector<bool> seen(static_cast<size_t>(vocabulary_->size()));
-  merges_.for_each([&](const Merge& merge) {
-    if (seen[static_cast<size_t>(merge.result)]) return;
-    seen[static_cast<size_t>(merge.result)] = true;
-    cuts_.add_token(vocabulary_->token(merge.result));
-  });
+  std::vector<bool> made(static_cast<size_t>(vocabulary_->size()));
+  merges_.for_each([&](const Merge& merge) { made[static_cast<size_t>(merge.result)] = true; });
+  for (int32_t id = 0; id < vocabulary_->size(); ++id) {  // in the order of memory
+    if (made[static_cast<size_t>(id)]) cuts_.add_token(vocabulary_->token(id));
+  }
 }
 
 void Bpe::encode(std::string_view word, Scratch& scratch, std::vector<int32_t>& ids, std::vector<Part>* parts) const {
   if (word.empty()) return;
-  if (options_.ignore_merges) {
-    if (const int32_t id = whole_word(word, scratch); id >= 0) {
-      ids.push_back(id);
-      if (parts != nullptr) parts->push_back({0, static_cast<uint32_t>(word.size())});
-      return;
-    }
-  }
   if (options_.bytes) return encode_piece(word, 0, scratch, ids, parts);
+  if (const int32_t id = options_.ignore_merges ? vocabulary_->find(word) : -1; id >= 0) {
+    ids.push_back(id);
+    if (parts != nullptr) parts->push_back({0, static_cast<uint32_t>(word.size())});
+    return;
+  }
   for (size_t begin = 0; begin < word.size();) {
     const size_t end = next_cut(word, begin);
     encode_piece(word.substr(begin, end - begin), static_cast<uint32_t>(begin), scratch, ids, parts);
@@ -83,11 +80,13 @@ void Bpe::encode(std::string_view word, Scratch& scratch, std::vector<int32_t>& 
   }
 }
 
-int32_t Bpe::whole_word(std::string_view word, Scratch& scratch) const {
-  if (!options_.bytes) return vocabulary_->find(word);
+// True if the bytes of a word are one token, which then is its only symbol.
+bool Bpe::start_whole(std::string_view word, Scratch& scratch) const {
   scratch.alphabet_word.clear();
   for (const char c : word) kByteAlphabet.append(scratch.alphabet_word, static_cast<unsigned char>(c));
-  return vocabulary_->find(scratch.alphabet_word);
+  const int32_t id = vocabulary_->find(scratch.alphabet_word);
+  scratch.symbols.assign(1, Symbol{id, {0, static_cast<uint32_t>(word.size())}});
+  return id >= 0;
 }
 
 // The first place after `begin` where the word may be cut: between known characters (unknown ones may be fused, and their
@@ -111,11 +110,9 @@ void Bpe::encode_piece(std::string_view piece, uint32_t at, Scratch& scratch, st
   const bool short_enough = piece.size() <= Scratch::Remembered::kMaxBytes;
   const uint64_t hash = short_enough ? hash_bytes(piece) : 0;
   if (short_enough && recall(piece, at, hash, scratch, ids, parts)) return;
-  start(piece, scratch);
-  if (scratch.symbols.size() <= kShortWord) {
-    merge_short(scratch);
-  } else {
-    merge_long(scratch);
+  if (!options_.bytes || !options_.ignore_merges || !start_whole(piece, scratch)) {
+    start(piece, scratch);
+    scratch.symbols.size() <= kShortWord ? merge_short(scratch) : merge_long(scratch);
   }
   for (const Symbol& symbol : scratch.symbols) {
     ids.push_back(symbol.id);
@@ -203,27 +200,28 @@ void Bpe::start_characters(std::string_view piece, Scratch& scratch) const {
   release();
 }
 
+// Looks for the merge of a symbol with the next.
+void Bpe::join(std::vector<Symbol>& symbols, size_t at) const {
+  Symbol& symbol = symbols[at];
+  const Merge* merge = at + 1 < symbols.size() ? merges_.find(symbol.id, symbols[at + 1].id) : nullptr;
+  symbol.rank = merge != nullptr ? merge->rank : Scratch::kNoMerge;
+  symbol.result = merge != nullptr ? merge->result : -1;
+}
+
 void Bpe::merge_short(Scratch& scratch) const {
   std::vector<Symbol>& symbols = scratch.symbols;
-  std::vector<const Merge*>& merges = scratch.merges;
-  merges.clear();
-  for (size_t i = 0; i + 1 < symbols.size(); ++i) merges.push_back(merges_.find(symbols[i].id, symbols[i + 1].id));
-  while (!merges.empty()) {
-    const Merge* best = nullptr;
+  for (size_t i = 0; i < symbols.size(); ++i) join(symbols, i);
+  while (symbols.size() > 1) {
     size_t at = 0;
-    for (size_t i = 0; i < merges.size(); ++i) {
-      const Merge* merge = merges[i];
-      if (merge != nullptr && (best == nullptr || merge->rank < best->rank)) {
-        best = merge;
-        at = i;
-      }
+    for (size_t i = 1; i < symbols.size(); ++i) {
+      if (symbols[i].rank < symbols[at].rank) at = i;
     }
-    if (best == nullptr) break;
-    symbols[at] = {best->result, {symbols[at].part.begin, symbols[at + 1].part.end}};
+    if (symbols[at].result < 0) break;
+    symbols[at].id = symbols[at].result;
+    symbols[at].part.end = symbols[at + 1].part.end;
     symbols.erase(symbols.begin() + static_cast<std::ptrdiff_t>(at) + 1);
-    merges.erase(merges.begin() + static_cast<std::ptrdiff_t>(at));
-    if (at > 0) merges[at - 1] = merges_.find(symbols[at - 1].id, symbols[at].id);
-    if (at < merges.size()) merges[at] = merges_.find(symbols[at].id, symbols[at + 1].id);
+    join(symbols, at);
+    if (at > 0) join(symbols, at - 1);
   }
 }
 

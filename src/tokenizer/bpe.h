@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -45,10 +46,12 @@ class Bpe {
       std::array<int32_t, kMaxIds> ids{};
     };
     static constexpr size_t kRememberedWords = size_t{1} << 15;
+    static constexpr int32_t kNoMerge = std::numeric_limits<int32_t>::max();
 
     struct Symbol {
       int32_t id;
       Part part;
+      int32_t rank = kNoMerge, result = -1;  // of the merge with the next symbol
     };
     struct Link {
       int32_t previous, next;  // places; -1 is none
@@ -58,7 +61,6 @@ class Bpe {
     };
 
     std::vector<Symbol> symbols;
-    std::vector<const Merge*> merges;  // of neighbours
     std::vector<Link> links;
     std::vector<Candidate> heap;
     std::string alphabet_word;
@@ -88,7 +90,7 @@ class Bpe {
                                                     : -1;
   }
   void read_characters();
-  int32_t whole_word(std::string_view word, Scratch& scratch) const;
+  bool start_whole(std::string_view word, Scratch& scratch) const;
   size_t next_cut(std::string_view word, size_t begin) const;
   void encode_piece(std::string_view piece, uint32_t at, Scratch& scratch, std::vector<int32_t>& ids,
                     std::vector<Part>* parts) const;
@@ -97,6 +99,7 @@ class Bpe {
   void remember(std::string_view piece, uint64_t hash, Scratch& scratch) const;
   void start(std::string_view piece, Scratch& scratch) const;
   void start_characters(std::string_view piece, Scratch& scratch) const;
+  void join(std::vector<Symbol>& symbols, size_t at) const;
   void merge_short(Scratch& scratch) const;
   void merge_long(Scratch& scratch) const;
 

@@ -22,6 +22,11 @@ class MergeTable {
   // Adds the next merge: its rank is the number of merges before it. A pair given twice takes the later rank.
   void add(int32_t left, int32_t right, int32_t result);
 
+  // Asks for the memory that `add` of this pair will look at.
+  void prefetch(int32_t left, int32_t right) const {
+    if (!slots_.empty()) __builtin_prefetch(&slots_[hash_of(left, right) & (slots_.size() - 1)]);
+  }
+
   // The merge of this pair, or null. Most pairs are none, and nearly all of those a small filter knows.
   const Merge* find(int32_t left, int32_t right) const {
     const uint64_t hash = hash_of(left, right);

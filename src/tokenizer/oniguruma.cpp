@@ -12,10 +12,10 @@ namespace {
 
 // Unicode's White_Space; PCRE2's \s also has U+180E.
 constexpr std::string_view kSpaces =
-    "\\x{9}-\\x{d}\\x{20}\\x{85}\\x{a0}\\x{1680}\\x{2000}-\\x{200a}\\x{2028}\\x{2029}\\x{202f}\\x{205f}\\x{3000}";
+    R"(\x{9}-\x{d}\x{20}\x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000})";
 // Unicode's Alphabetic beside letters, marks and numbers.
 constexpr std::string_view kAlphabeticSigns =
-    "\\x{24b6}-\\x{24e9}\\x{1f130}-\\x{1f149}\\x{1f150}-\\x{1f169}\\x{1f170}-\\x{1f189}";
+    R"(\x{24b6}-\x{24e9}\x{1f130}-\x{1f149}\x{1f150}-\x{1f169}\x{1f170}-\x{1f189})";
 constexpr std::array<std::array<std::string_view, 2>, 6> kLongNames = {
     {{"letter", "L"}, {"mark", "M"}, {"number", "N"}, {"punctuation", "P"}, {"symbol", "S"}, {"separator", "Z"}}};
 // Groups that both dialects read alike.
@@ -153,10 +153,10 @@ class Translator {
   }
 
   std::string word_members() const {
-    std::string members = "\\p{L}\\p{M}\\p{Nd}\\p{Nl}\\p{Pc}";
+    std::string members = R"(\p{L}\p{M}\p{Nd}\p{Nl}\p{Pc})";
     for (const char* name : {"l", "m", "nd", "nl", "pc"}) members += younger(name);
     // Oniguruma's quirk: alone, but not in a set, \w also takes the numbers of Latin-1.
-    if (!in_class_) members += "\\x{b2}\\x{b3}\\x{b9}\\x{bc}-\\x{be}";
+    if (!in_class_) members += R"(\x{b2}\x{b3}\x{b9}\x{bc}-\x{be})";
     return members.append(kAlphabeticSigns);
   }
 

@@ -2,6 +2,11 @@
 
 namespace snug {
 
+Pattern Pattern::of_expression(std::string_view expression, const std::string& where) {
+  if (const KnownSplit known = find_known_split(expression)) return Pattern(known);
+  return Pattern(Regex(expression, where));
+}
+
 Regex::Match Pattern::find(std::string_view text, size_t from) const {
   if (regex_) return regex_->find(text, from);
   if (kind_ == nullptr) {

@@ -1,5 +1,5 @@
 #pragma once
-// What a step looks for in a text: a regular expression, a string, or one character of a kind.
+// What a step looks for in a text: a regular expression (a well-known one by hand), a string, or one character of a kind.
 
 #include <cstdint>
 #include <optional>
@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/utf8.h"
+#include "tokenizer/known_splits.h"
 #include "tokenizer/regex.h"
 
 namespace snug {
@@ -17,9 +18,13 @@ class Pattern {
   using Kind = bool (*)(uint32_t character);
 
   explicit Pattern(Regex regex) : regex_(std::move(regex)) {}
+  explicit Pattern(KnownSplit known) : known_(known) {}
   explicit Pattern(Kind kind) : kind_(kind) {}
   // `text` may not be empty.
   explicit Pattern(std::string text) : text_(std::move(text)) {}
+
+  // The regular expression as a Regex or, if it is well known, by hand. Throws Error as Regex does.
+  static Pattern of_expression(std::string_view expression, const std::string& where);
 
   struct Span {
     size_t begin, end;  // bytes
@@ -35,12 +40,21 @@ class Pattern {
   Regex::Match find(std::string_view text, size_t from) const;
 
   std::optional<Regex> regex_;
+  KnownSplit known_ = nullptr;
   std::string text_;
   Kind kind_ = nullptr;
 };
 
 template <typename F>
 void Pattern::find_spans(std::string_view text, const F& span) const {
+  if (known_ != nullptr) {
+    for (size_t begin = 0; begin < text.size();) {
+      const size_t end = known_(text, begin);
+      span(Span{begin, end, true});
+      begin = end;
+    }
+    return;
+  }
   size_t done = 0;
   size_t from = 0;
   size_t last_end = std::string_view::npos;

@@ -143,8 +143,9 @@ bool Pretokenizer::asks_for_origins(bool moved) const {
 void Pretokenizer::step(size_t index, const Piece& piece, bool tracked, const Sink& word) const {
   if (index == steps_.size()) return word(piece);
   if (piece.text.empty()) return;
-  const Sink next = [&](const Piece& part) { step(index + 1, part, tracked, word); };
-  std::visit(Stepper(piece, tracked, next), steps_[index]);
+  const auto next = [&](const Piece& part) { step(index + 1, part, tracked, word); };
+  const Sink sink = std::cref(next);  // by reference it needs no memory
+  std::visit(Stepper(piece, tracked, sink), steps_[index]);
 }
 
 }  // namespace snug

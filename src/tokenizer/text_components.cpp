@@ -70,7 +70,7 @@ void read_byte_level(const JsonNode& node, Pretokenizer& to) {
   node.allow({"type", "add_prefix_space", "trim_offsets", "use_regex"});
   if (node.boolean_or("add_prefix_space", true)) to.add(Pretokenizer::PrefixSpace{});
   if (node.boolean_or("use_regex", true)) {
-    to.add(Pretokenizer::Split{Pattern(Regex(kByteLevelWords, node.where())), SplitBehavior::isolated});
+    to.add(Pretokenizer::Split{Pattern::of_expression(kByteLevelWords, node.where()), SplitBehavior::isolated});
   }
   to.add(Pretokenizer::SpellBytes{});
 }
@@ -125,7 +125,7 @@ void read_step(const JsonNode& node, Pretokenizer& to, int depth) {
     split_at(is_space, SplitBehavior::removed);
   } else if (type == "Whitespace") {
     node.allow({"type"});
-    to.add(Pretokenizer::Split{Pattern(Regex("[\\w\\x{200c}\\x{200d}]+|[^\\w\\s\\x{200c}\\x{200d}]+", node.where())),
+    to.add(Pretokenizer::Split{Pattern(Regex(R"([\w\x{200c}\x{200d}]+|[^\w\s\x{200c}\x{200d}]+)", node.where())),
                                SplitBehavior::removed, true});
   } else if (type == "BertPreTokenizer") {
     node.allow({"type"});
@@ -152,7 +152,7 @@ void read_step(const JsonNode& node, Pretokenizer& to, int depth) {
 
 Pattern read_pattern(const JsonNode& node) {
   node.allow({"Regex", "String"});
-  if (const auto expression = node.find("Regex")) return Pattern(Regex(expression->string(), expression->where()));
+  if (const auto expression = node.find("Regex")) return Pattern::of_expression(expression->string(), expression->where());
   const JsonNode text = node.at("String");
   if (text.string().empty()) text.refuse("is empty", "remove this step");
   return Pattern(std::string(text.string()));

@@ -1,5 +1,5 @@
 #pragma once
-// The components of tokenizer.json beside the model, each read from its field; every type and field that is not known is
+// The components of tokenizer.json, each read from its field; every type and field that is not known is
 // refused by name. For this room alone.
 
 #include <cstdint>
@@ -8,10 +8,15 @@
 
 #include "tokenizer/decoder.h"
 #include "tokenizer/json_node.h"
+#include "tokenizer/merge_table.h"
 #include "tokenizer/normalizer.h"
 #include "tokenizer/pretokenizer.h"
+#include "tokenizer/vocabulary.h"
 
 namespace snug {
+
+// The model's tables. What else it holds is for the caller, but fields that are not known are refused here.
+void read_model(const JsonNode& model, Vocabulary& vocabulary, MergeTable& merges);
 
 void read_normalizer(const JsonNode& node, Normalizer& normalizer);
 void read_pretokenizer(const JsonNode& node, Pretokenizer& pretokenizer);

@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/hash.h"
+
 namespace snug {
 
 class Vocabulary {
@@ -19,11 +21,26 @@ class Vocabulary {
   // Prepares for `tokens` tokens of `bytes` characters in all; a hint.
   void reserve(size_t tokens, size_t bytes);
 
+  // What the tables know a token by. Whoever has many tokens at hand makes the hashes of all and then calls, for all of
+  // them, `prefetch`, then `prefetch_token` and `prefetch_text` if they are to be found: so nobody waits for memory token by
+  // token.
+  static uint64_t hash_of(std::string_view token) { return hash_bytes(token); }
+
   // Adds a token with its id (0 ≤ id < kMaxIds). Nothing changes unless the outcome is `added`.
-  Outcome add(std::string_view token, int32_t id);
+  Outcome add(std::string_view token, int32_t id, uint64_t hash);
+  Outcome add(std::string_view token, int32_t id) { return add(token, id, hash_of(token)); }
 
   // The id of `token`, or -1.
-  int32_t find(std::string_view token) const;
+  int32_t find(std::string_view token, uint64_t hash) const {
+    return slots_.empty() ? -1 : slots_[slot_of(token, hash)].id();
+  }
+  int32_t find(std::string_view token) const { return find(token, hash_of(token)); }
+
+  // Ask for the memory that finding the token of this hash looks at first, and next: then an id (mostly that of the token)
+  // is known, whose text is looked at last.
+  void prefetch(uint64_t hash) const;
+  int32_t prefetch_token(uint64_t hash) const;
+  void prefetch_text(int32_t id) const;
 
   // True if a token has this id; any number may be asked for.
   bool contains(int32_t id) const;
@@ -51,8 +68,8 @@ class Vocabulary {
   static constexpr uint32_t kNone = 0xFFFFFFFF;
 
   static uint32_t tag_of(uint64_t hash) { return static_cast<uint32_t>(hash >> 32); }
-  static Slot slot_for(std::string_view token_string, int32_t id);
-  size_t slot_of(std::string_view token) const;
+  std::string_view text_of(Place place) const { return {pool_.data() + place.begin, place.length}; }
+  size_t slot_of(std::string_view token, uint64_t hash) const;
   void grow(size_t slots);
 
   std::string pool_;
