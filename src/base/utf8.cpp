@@ -1,13 +1,6 @@
 #include "base/utf8.h"
 
 #include <simdjson.h>
-#include <utf8proc.h>
-
-#include <algorithm>
-#include <cstdlib>
-#include <memory>
-
-#include "base/error.h"
 
 namespace snug {
 namespace {
@@ -38,37 +31,27 @@ Sequence next_sequence(std::string_view text) {
   return {length, true};
 }
 
-struct Free {
-  void operator()(utf8proc_uint8_t* memory) const { std::free(memory); }  // NOLINT(cppcoreguidelines-*): malloc is its own
-};
-
 }  // namespace
 
 bool is_utf8(std::string_view text) { return simdjson::validate_utf8(text.data(), text.size()); }
 
 std::string utf8_lossy(std::string_view text) {
+  std::vector<uint32_t> ignored;
+  return utf8_lossy(text, ignored);
+}
+
+std::string utf8_lossy(std::string_view text, std::vector<uint32_t>& starts) {
   std::string result;
   result.reserve(text.size());
-  while (!text.empty()) {
-    const Sequence sequence = next_sequence(text);
-    result += sequence.valid ? text.substr(0, sequence.bytes) : std::string_view("\xEF\xBF\xBD");
-    text.remove_prefix(sequence.bytes);
+  starts.clear();
+  for (size_t at = 0; at < text.size();) {
+    const Sequence sequence = next_sequence(text.substr(at));
+    result += sequence.valid ? text.substr(at, sequence.bytes) : std::string_view("\xEF\xBF\xBD");
+    starts.resize(result.size(), static_cast<uint32_t>(at));
+    at += sequence.bytes;
   }
+  starts.push_back(static_cast<uint32_t>(text.size()));
   return result;
-}
-
-bool is_plainly_nfc(std::string_view text) {
-  return std::ranges::all_of(text, [](char c) { return static_cast<unsigned char>(c) < 0xCC; });
-}
-
-std::string nfc(std::string_view text) {
-  utf8proc_uint8_t* mapped = nullptr;
-  const auto options = static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE);
-  const utf8proc_ssize_t length = utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(text.data()),
-                                               static_cast<utf8proc_ssize_t>(text.size()), &mapped, options);
-  const std::unique_ptr<utf8proc_uint8_t, Free> owner(mapped);
-  if (length < 0) throw Error(std::string("NFC normalization failed: ") + utf8proc_errmsg(length));
-  return {reinterpret_cast<const char*>(mapped), static_cast<size_t>(length)};
 }
 
 }  // namespace snug

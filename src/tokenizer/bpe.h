@@ -1,7 +1,7 @@
 #pragma once
-// Byte-pair encoding of one pre-token (Sennrich et al., "Neural machine translation of rare words with subword units",
-// 2016): the pair of neighbours with the lowest rank is merged until none is left. Words met often are remembered in a table
-// of fixed size. It knows ids and bytes, not files.
+// Byte-pair encoding of one word (Sennrich et al., "Neural machine translation of rare words with subword units", 2016): the
+// pair of neighbours with the lowest rank is merged until none is left. It begins with the bytes of the word (byte-level, as
+// GPT-2) or with its characters (as SentencePiece). It knows ids and text, not files.
 
 #include <array>
 #include <cstdint>
@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "tokenizer/merge_table.h"
+#include "tokenizer/safe_cuts.h"
 #include "tokenizer/vocabulary.h"
 
 namespace snug {
@@ -16,66 +18,95 @@ namespace snug {
 class Bpe {
  public:
   struct Options {
-    bool ignore_merges = false;  // a pre-token that is in the vocabulary is one id, whatever the merges say
-    bool fuse_unknown = false;   // a run of unknown bytes is one unknown token
-    int32_t unknown = -1;        // id for bytes that the vocabulary lacks; -1: such bytes are dropped, as `tokenizers` does
+    bool bytes = true;           // words are raw bytes that stand for characters of the byte alphabet
+    bool ignore_merges = false;  // a word that is in the vocabulary is one id, whatever the merges say
+    bool fuse_unknown = false;   // a run of unknown characters is one unknown token
+    bool byte_fallback = false;  // an unknown character becomes its bytes, "<0xE2>" …, if the vocabulary has them all
+    int32_t unknown = -1;        // id for what the vocabulary lacks; -1: that is dropped, as `tokenizers` does
   };
 
-  // Prepares for `merges` merges; a hint.
-  void reserve(size_t merges);
+  // What an id stands for: bytes [begin, end) of the word.
+  struct Part {
+    uint32_t begin, end;
+  };
 
-  // Adds the next merge: its rank is the number of merges before it. A pair given twice takes the later rank.
-  void add_merge(int32_t left, int32_t right, int32_t result);
+  // What one thread needs to encode: space to work in, and the words it met often. Good for one Bpe only.
+  class Scratch {
+   public:
+    Scratch();
 
-  // To be called once, after the merges: reads the ids of the 256 bytes from `vocabulary`.
+   private:
+    friend class Bpe;
+    struct Remembered {  // one cache line
+      static constexpr size_t kMaxBytes = 30, kMaxIds = 6;
+      uint64_t hash = 0;
+      uint8_t length = 0, count = 0;  // length 0 is empty
+      std::array<char, kMaxBytes> bytes{};
+      std::array<int32_t, kMaxIds> ids{};
+    };
+    static constexpr size_t kRememberedWords = size_t{1} << 15;
+
+    struct Symbol {
+      int32_t id;
+      Part part;
+    };
+    struct Link {
+      int32_t previous, next;  // places; -1 is none
+    };
+    struct Candidate {
+      int32_t rank, place, result;
+    };
+
+    std::vector<Symbol> symbols;
+    std::vector<const Merge*> merges;  // of neighbours
+    std::vector<Link> links;
+    std::vector<Candidate> heap;
+    std::string alphabet_word;
+    std::vector<Remembered> remembered;
+  };
+
+  MergeTable& merges() { return merges_; }
+
+  // To be called once, after the merges: reads the ids of characters and bytes from `vocabulary`, which must stay and in
+  // which ids from now on are not looked for. Throws Error if bytes are wanted that cannot be spelled.
   void finish(const Vocabulary& vocabulary, const Options& options);
 
-  // Appends the ids of the pre-token `word` (raw bytes). `vocabulary` is the one given to `finish`. Not for two threads at
-  // once: scratch space and the word table change.
-  void encode(std::string_view word, const Vocabulary& vocabulary, std::vector<int32_t>& ids) const;
+  // Appends the ids of `word` (in bytes, or else valid UTF-8); if `parts` is given, also what each stands for.
+  void encode(std::string_view word, Scratch& scratch, std::vector<int32_t>& ids, std::vector<Part>* parts) const;
+
+  // True if every text has ids other than that of unknown characters.
+  bool covers_all() const { return covers_all_; }
 
   int64_t bytes() const;
 
  private:
-  struct Merge {
-    int32_t left = -1, right = -1;
-    int32_t rank = 0, result = 0;
-  };
-  struct Symbol {
-    int32_t id, previous, next;  // positions; -1 is none; a merged-away symbol has id -1
-  };
-  struct Candidate {
-    int32_t rank, position, result;
-  };
-  struct Remembered {  // one cache line
-    static constexpr size_t kMaxBytes = 30, kMaxIds = 6;
-    uint64_t hash = 0;
-    uint8_t length = 0, count = 0;  // length 0 is empty
-    std::array<char, kMaxBytes> bytes{};
-    std::array<int32_t, kMaxIds> ids{};
-  };
-  static constexpr size_t kRememberedWords = size_t{1} << 14;
+  using Symbol = Scratch::Symbol;
 
-  const Merge* find(int32_t left, int32_t right) const;
-  size_t slot_of(int32_t left, int32_t right) const;
-  void grow(size_t slots);
-  void encode_unremembered(std::string_view word, const Vocabulary& vocabulary, std::vector<int32_t>& ids) const;
-  void start(std::string_view word) const;
-  void merge_short(std::vector<int32_t>& ids) const;
-  void merge_long(std::vector<int32_t>& ids) const;
+  int32_t id_of(uint32_t character) const {
+    const size_t page = character / 256;
+    return page < pages_.size() && pages_[page] > 0 ? ids_[(static_cast<size_t>(pages_[page]) - 1) * 256 + character % 256]
+                                                    : -1;
+  }
+  void read_characters();
+  int32_t whole_word(std::string_view word, Scratch& scratch) const;
+  size_t next_cut(std::string_view word, size_t begin) const;
+  void encode_piece(std::string_view piece, uint32_t at, Scratch& scratch, std::vector<int32_t>& ids,
+                    std::vector<Part>* parts) const;
+  bool recall(std::string_view piece, uint32_t at, uint64_t hash, const Scratch& scratch, std::vector<int32_t>& ids,
+              std::vector<Part>* parts) const;
+  void remember(std::string_view piece, uint64_t hash, Scratch& scratch) const;
+  void start(std::string_view piece, Scratch& scratch) const;
+  void start_characters(std::string_view piece, Scratch& scratch) const;
+  void merge_short(Scratch& scratch) const;
+  void merge_long(Scratch& scratch) const;
 
   Options options_;
-  std::array<int32_t, 256> id_of_byte_{};
-  std::vector<Merge> slots_;  // open addressing, at most three quarters full; left -1 is empty
-  size_t pairs_ = 0;
-  int32_t next_rank_ = 0;
-
-  mutable std::vector<int32_t> symbols_;
-  mutable std::vector<const Merge*> pair_merges_;
-  mutable std::vector<Symbol> chain_;
-  mutable std::vector<Candidate> heap_;
-  mutable std::string alphabet_word_;
-  mutable std::vector<Remembered> remembered_;
+  const Vocabulary* vocabulary_ = nullptr;
+  MergeTable merges_;
+  SafeCuts cuts_;
+  bool covers_all_ = false;
+  std::array<int32_t, 256> id_of_byte_{};  // of "Ġ" …, or of "<0x20>" …
+  std::vector<int32_t> pages_, ids_;       // ids of characters in pages of 256; page 0 is none
 };
 
 }  // namespace snug

@@ -1,37 +1,15 @@
 #include "tokenizer/pretokenizer.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/utf8.h"
+#include "tokenizer/normalizer.h"
 
 namespace snug {
 namespace {
 
-struct Span {
-  size_t begin, end;
-  bool match;
-};
-
-// Calls `span` for matches and for what lies between them, in order and without gaps. After a match that is empty the search
-// goes on one character later; an empty match where the last one ended does not count.
-template <typename F>
-void find_spans(const Regex& regex, std::string_view text, const F& span) {
-  size_t done = 0;
-  size_t from = 0;
-  size_t last_end = std::string_view::npos;
-  while (from <= text.size()) {
-    const Regex::Match match = regex.find(text, from);
-    if (!match.found) break;
-    const bool empty = match.begin == match.end;
-    const size_t step = match.end < text.size() ? utf8_length(text[match.end]) : 1;
-    from = empty ? match.end + step : match.end;
-    if (empty && match.end == last_end) continue;
-    if (done < match.begin) span(Span{done, match.begin, false});
-    span(Span{match.begin, match.end, true});
-    done = last_end = match.end;
-  }
-  if (done < text.size()) span(Span{done, text.size(), false});
-}
+using Span = Pattern::Span;
 
 // The spans joined as `behavior` says (the folds of `tokenizers`' NormalizedString::split).
 std::vector<Span> join(std::vector<Span> spans, SplitBehavior behavior) {
@@ -62,38 +40,111 @@ std::vector<Span> join(std::vector<Span> spans, SplitBehavior behavior) {
   return joined;
 }
 
-}  // namespace
-
-void Pretokenizer::add_split(Regex regex, SplitBehavior behavior, bool invert) {
-  Step& added = steps_.emplace_back();
-  added.regex.push_back(std::move(regex));
-  added.behavior = behavior;
-  added.invert = invert;
-}
-
-void Pretokenizer::add_prefix_space() { steps_.emplace_back(); }
-
-void Pretokenizer::step(size_t index, std::string_view piece, const Sink& word) const {
-  if (piece.empty()) return;
-  if (index == steps_.size()) return word(piece);
-  const Step& current = steps_[index];
-  if (current.regex.empty()) {
-    if (piece.starts_with(' ')) return step(index + 1, piece, word);
-    std::string prefixed = " ";
-    prefixed += piece;
-    return step(index + 1, prefixed, word);
-  }
-  const Regex& regex = current.regex.front();
-  const auto next = [&](const Span& span) { step(index + 1, piece.substr(span.begin, span.end - span.begin), word); };
-  if (current.behavior == SplitBehavior::isolated) return find_spans(regex, piece, next);
-  if (current.behavior == SplitBehavior::removed) {
-    return find_spans(regex, piece, [&](const Span& span) {
-      if (span.match == current.invert) next(span);
+template <typename F>
+void split(const Pretokenizer::Split& step, std::string_view text, const F& next) {
+  if (step.behavior == SplitBehavior::isolated) return step.pattern.find_spans(text, next);
+  if (step.behavior == SplitBehavior::removed) {
+    return step.pattern.find_spans(text, [&](const Span& span) {
+      if (span.match == step.inverted) next(span);
     });
   }
   std::vector<Span> spans;
-  find_spans(regex, piece, [&](const Span& span) { spans.push_back({span.begin, span.end, span.match != current.invert}); });
-  for (const Span& span : join(std::move(spans), current.behavior)) next(span);
+  step.pattern.find_spans(text, [&](const Span& span) {
+    spans.push_back({span.begin, span.end, span.match != step.inverted});
+  });
+  for (const Span& span : join(std::move(spans), step.behavior)) next(span);
+}
+
+// Pieces that end before each `mark` but those at their start: MergedWithNext, of which a mark alone is never merged on.
+template <typename F>
+void split_before(std::string_view text, std::string_view mark, const F& next) {
+  size_t begin = 0;
+  while (begin < text.size()) {
+    size_t end = text.find(mark, text.substr(begin).starts_with(mark) ? begin + mark.size() : begin);
+    end = std::min(end, text.size());
+    next(Span{begin, end, false});
+    begin = end;
+  }
+}
+
+template <typename F>
+void split_by_length(std::string_view text, int64_t characters, const F& next) {
+  size_t begin = 0;
+  int64_t count = 0;
+  for (size_t at = 0; at < text.size();) {
+    at += utf8_length(text[at]);
+    if (++count < characters && at < text.size()) continue;
+    next(Span{begin, at, false});
+    begin = at;
+    count = 0;
+  }
+}
+
+// Hands the parts of a piece on.
+struct Parts {
+  void operator()(const Span& span) const {
+    if (span.begin < span.end) next(piece.part(span.begin, span.end));
+  }
+  const Piece& piece;
+  const std::function<void(const Piece&)>& next;
+};
+
+class Stepper {
+ public:
+  using Next = std::function<void(const Piece&)>;
+  Stepper(const Piece& piece, bool tracked, const Next& next) : piece_(piece), next_(next) { made_.tracked = tracked; }
+
+  void operator()(const Pretokenizer::Split& step) { split(step, piece_.text, Parts{piece_, next_}); }
+  void operator()(const Pretokenizer::PrefixSpace& /*step*/) {
+    if (piece_.text.starts_with(' ')) return next_(piece_);
+    prepend(piece_, " ", made_);
+    next_(made_.piece(piece_.shift));
+  }
+  void operator()(const Pretokenizer::SpellBytes& /*step*/) {
+    spell_bytes(piece_, made_);
+    next_(made_.piece(piece_.shift));
+  }
+  void operator()(const Pretokenizer::Metaspace& step) {
+    replace_spaces(piece_, step.replacement, made_);
+    Piece marked = made_.piece(piece_.shift);
+    AlignedText longer;
+    longer.tracked = made_.tracked;
+    const bool wanted = step.scheme == PrependScheme::always || (step.scheme == PrependScheme::first && piece_.shift == 0);
+    if (wanted && !marked.text.starts_with(step.replacement)) {
+      prepend(marked, step.replacement, longer);
+      marked = longer.piece(piece_.shift);
+    }
+    if (!step.split) return next_(marked);
+    split_before(marked.text, step.replacement, Parts{marked, next_});
+  }
+  void operator()(const Pretokenizer::FixedLength& step) {
+    split_by_length(piece_.text, step.characters, Parts{piece_, next_});
+  }
+
+ private:
+  const Piece& piece_;
+  const Next& next_;
+  AlignedText made_;
+};
+
+}  // namespace
+
+void Pretokenizer::add(Step&& step) { steps_.push_back(std::move(step)); }
+
+bool Pretokenizer::asks_for_origins(bool moved) const {
+  for (const Step& step : steps_) {
+    const auto* metaspace = std::get_if<Metaspace>(&step);
+    if (moved && metaspace != nullptr && metaspace->scheme == PrependScheme::first) return true;
+    moved = moved || !std::holds_alternative<Split>(step);
+  }
+  return false;
+}
+
+void Pretokenizer::step(size_t index, const Piece& piece, bool tracked, const Sink& word) const {
+  if (index == steps_.size()) return word(piece);
+  if (piece.text.empty()) return;
+  const Sink next = [&](const Piece& part) { step(index + 1, part, tracked, word); };
+  std::visit(Stepper(piece, tracked, next), steps_[index]);
 }
 
 }  // namespace snug

@@ -20,6 +20,16 @@ std::string message_of(int code) {
   return reinterpret_cast<const char*>(text.data());
 }
 
+// PCRE2's notes of one match, one for each thread.
+pcre2_match_data* match_data() {
+  struct Free {
+    void operator()(pcre2_match_data* data) const { pcre2_match_data_free(data); }
+  };
+  thread_local const std::unique_ptr<pcre2_match_data, Free> data(pcre2_match_data_create(1, nullptr));
+  if (data == nullptr) throw Error("out of memory");
+  return data.get();
+}
+
 }  // namespace
 
 struct Regex::Compiled {
@@ -28,54 +38,48 @@ struct Regex::Compiled {
   Compiled& operator=(const Compiled&) = delete;
   ~Compiled() {
     pcre2_match_context_free(context);
-    pcre2_match_data_free(match);
     pcre2_code_free(code);
   }
 
   pcre2_code* code = nullptr;
-  pcre2_match_data* match = nullptr;
   pcre2_match_context* context = nullptr;
+  bool jit = false;
 };
 
 void Regex::Deleter::operator()(Compiled* compiled) const { std::default_delete<Compiled>()(compiled); }
 
-Regex::Regex(std::string_view pattern, const std::string& where) {
-  compile(translate_oniguruma(pattern, where), PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C, where);
-}
-
-Regex Regex::literal(std::string_view text, const std::string& where) {
-  Regex regex;
-  regex.compile(text, PCRE2_UTF | PCRE2_LITERAL, where);
-  return regex;
-}
-
-void Regex::compile(std::string_view pattern, unsigned options, const std::string& where) {
-  where_ = where;
+Regex::Regex(std::string_view pattern, const std::string& where) : where_(where) {
   if (pattern.empty()) throw Error("the pattern is empty", where, "remove this step");
   if (pattern.size() > kMaxPattern)
     throw Error("the pattern is longer than 32 KiB", where, "use the tokenizer as published");
+  const std::string translated = translate_oniguruma(pattern, where);
   compiled_.reset(std::make_unique<Compiled>().release());
   int code = 0;
   PCRE2_SIZE offset = 0;
   compiled_->code =
-      pcre2_compile(reinterpret_cast<PCRE2_SPTR>(pattern.data()), pattern.size(), options, &code, &offset, nullptr);
+      pcre2_compile(reinterpret_cast<PCRE2_SPTR>(translated.data()), translated.size(),
+                    PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C, &code, &offset, nullptr);
   if (compiled_->code == nullptr) {
     throw Error("the regular expression is refused at byte " + std::to_string(offset) + ": " + message_of(code), where,
                 "use the tokenizer as published, or report the model");
   }
-  pcre2_jit_compile(compiled_->code, PCRE2_JIT_COMPLETE);  // where it is not allowed, matching is slower and equal
-  compiled_->match = pcre2_match_data_create(1, nullptr);
+  // Where it is not allowed, matching is slower and equal.
+  compiled_->jit = pcre2_jit_compile(compiled_->code, PCRE2_JIT_COMPLETE) == 0;
   compiled_->context = pcre2_match_context_create(nullptr);
-  if (compiled_->match == nullptr || compiled_->context == nullptr) throw Error("out of memory", where);
+  if (compiled_->context == nullptr) throw Error("out of memory", where);
   pcre2_set_match_limit(compiled_->context, kMatchLimit);
 }
 
 Regex::Match Regex::find(std::string_view text, size_t from) const {
-  const int result = pcre2_match(compiled_->code, reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(), from,
-                                 PCRE2_NO_UTF_CHECK, compiled_->match, compiled_->context);
+  pcre2_match_data* const data = match_data();
+  const auto subject = reinterpret_cast<PCRE2_SPTR>(text.data());
+  const int result =
+      compiled_->jit
+          ? pcre2_jit_match(compiled_->code, subject, text.size(), from, 0, data, compiled_->context)
+          : pcre2_match(compiled_->code, subject, text.size(), from, PCRE2_NO_UTF_CHECK, data, compiled_->context);
   if (result == PCRE2_ERROR_NOMATCH) return {};
   if (result < 0) throw Error("the regular expression fails on a text: " + message_of(result), where_, "shorten the text");
-  const PCRE2_SIZE* ends = pcre2_get_ovector_pointer(compiled_->match);
+  const PCRE2_SIZE* ends = pcre2_get_ovector_pointer(data);
   return {ends[0], ends[1], true};
 }
 

@@ -1,17 +1,16 @@
 #include "tokenizer/tokenizer.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/error.h"
 #include "base/file.h"
-#include "base/utf8.h"
-#include "tokenizer/byte_alphabet.h"
+#include "tokenizer/encoder.h"
 #include "tokenizer/tokenizer_parts.h"
 
 namespace snug {
 namespace {
 
-constexpr size_t kMaxText = size_t{1} << 30;
 constexpr int64_t kMaxFile = int64_t{1} << 30;
 constexpr size_t kSpare = 256;  // capacity that the JSON parser may ask for, so that it need not copy
 
@@ -20,14 +19,15 @@ std::filesystem::path find_file(const std::filesystem::path& given) {
   std::filesystem::path file = given / "tokenizer.json";
   if (!file_exists(file) && file_exists(given / "tokenizer.model")) {
     throw Error("holds a SentencePiece tokenizer.model and no tokenizer.json", given.string(),
-                "snug reads byte-level BPE as tokenizer.json; SentencePiece is not supported");
+                "snug reads tokenizer.json; transformers' save_pretrained writes it");
   }
   return file;
 }
 
 }  // namespace
 
-Tokenizer::Tokenizer(std::unique_ptr<TokenizerParts> parts) : parts_(std::move(parts)) {}
+Tokenizer::Tokenizer(std::unique_ptr<TokenizerParts> parts)
+    : parts_(std::move(parts)), encoder_(std::make_unique<Encoder>(*parts_)) {}
 Tokenizer::Tokenizer(Tokenizer&&) noexcept = default;
 Tokenizer& Tokenizer::operator=(Tokenizer&&) noexcept = default;
 Tokenizer::~Tokenizer() = default;
@@ -54,54 +54,57 @@ std::vector<int32_t> Tokenizer::encode(std::string_view text, bool add_special_t
 }
 
 void Tokenizer::encode_into(std::string_view text, bool add_special_tokens, std::vector<int32_t>& ids) const {
-  if (text.size() > kMaxText) throw Error("a text is larger than 1 GiB", {}, "split it");
-  const TokenizerParts& parts = *parts_;
-  std::string repaired;
-  if (!is_utf8(text)) text = repaired = utf8_lossy(text);
+  encoder_->encode(text, add_special_tokens, ids);
+}
 
-  const auto word = [&](std::string_view bytes) { parts.bpe.encode(bytes, parts.vocabulary, ids); };
-  const auto normalized_part = [&](const AddedTokenMatcher::Part& part) {
-    if (part.id >= 0) {
-      ids.push_back(part.id);
-    } else {
-      parts.pretokenizer.cut(part.text, word);
-    }
-  };
-  const auto raw_part = [&](const AddedTokenMatcher::Part& part) {
-    if (part.id >= 0) {
-      ids.push_back(part.id);
-    } else if (parts.nfc && !is_plainly_nfc(part.text)) {
-      parts.normalized_tokens.split(nfc(part.text), normalized_part);
-    } else {
-      parts.normalized_tokens.split(part.text, normalized_part);
-    }
-  };
-  if (add_special_tokens) ids.insert(ids.end(), parts.prefix.begin(), parts.prefix.end());
-  parts.raw_tokens.split(text, raw_part);
-  if (add_special_tokens) ids.insert(ids.end(), parts.suffix.begin(), parts.suffix.end());
+void Tokenizer::encode_with_spans(std::string_view text, bool add_special_tokens, std::vector<int32_t>& ids,
+                                  std::vector<TextSpan>& spans) const {
+  encoder_->encode_with_spans(text, add_special_tokens, ids, spans);
 }
 
 std::string Tokenizer::decode(std::span<const int32_t> ids, bool skip_special_tokens) const {
-  std::string bytes;
+  std::vector<std::string> tokens;
+  tokens.reserve(ids.size());
   for (const int32_t id : ids) {
     if (skip_special_tokens && parts_->special.contains(id)) continue;
-    const std::string_view token = parts_->vocabulary.token(id);
-    // Added tokens may hold characters outside the byte alphabet; they stand for themselves.
-    if (!kByteAlphabet.append_bytes(bytes, token)) bytes += token;
+    if (!parts_->added.contains(id) && !parts_->model.contains(id)) continue;
+    const auto other = parts_->decoded_as.find(id);
+    tokens.emplace_back(other == parts_->decoded_as.end() ? parts_->token(id) : other->second);
   }
-  return is_utf8(bytes) ? bytes : utf8_lossy(bytes);
+  return parts_->decoder.decode(std::move(tokens));
 }
 
-int64_t Tokenizer::vocab_size() const { return parts_->vocabulary.size(); }
+int64_t Tokenizer::vocab_size() const { return std::max(parts_->model.size(), parts_->added.size()); }
 
 std::optional<int32_t> Tokenizer::id_of(std::string_view token) const {
-  const int32_t id = parts_->vocabulary.find(token);
+  const int32_t id = parts_->find(token);
   return id < 0 ? std::nullopt : std::optional(id);
 }
 
-std::string_view Tokenizer::token_of(int32_t id) const { return parts_->vocabulary.token(id); }
-std::optional<int32_t> Tokenizer::bos_id() const { return parts_->bos; }
-std::optional<int32_t> Tokenizer::eos_id() const { return parts_->eos; }
-int64_t Tokenizer::memory_bytes() const { return parts_->vocabulary.bytes() + parts_->bpe.bytes(); }
+std::string_view Tokenizer::token_of(int32_t id) const { return parts_->token(id); }
+
+std::optional<std::string_view> Tokenizer::special_token(std::string_view name) const {
+  const auto found = parts_->special_tokens.find(name);
+  return found == parts_->special_tokens.end() ? std::nullopt : std::optional<std::string_view>(found->second);
+}
+
+namespace {
+
+std::optional<int32_t> special_id(const TokenizerParts& parts, std::string_view name) {
+  const auto found = parts.special_ids.find(name);
+  return found == parts.special_ids.end() ? std::nullopt : std::optional(found->second);
+}
+
+}  // namespace
+
+std::optional<int32_t> Tokenizer::bos_id() const { return special_id(*parts_, "bos_token"); }
+std::optional<int32_t> Tokenizer::eos_id() const { return special_id(*parts_, "eos_token"); }
+std::optional<int32_t> Tokenizer::pad_id() const { return special_id(*parts_, "pad_token"); }
+std::optional<int32_t> Tokenizer::unk_id() const { return special_id(*parts_, "unk_token"); }
+
+int64_t Tokenizer::memory_bytes() const {
+  const TokenizerParts& p = *parts_;
+  return p.model.bytes() + p.added.bytes() + p.bpe.bytes() + p.raw_tokens.bytes() + p.normalized_tokens.bytes();
+}
 
 }  // namespace snug

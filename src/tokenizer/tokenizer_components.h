@@ -1,13 +1,29 @@
 #pragma once
-// The components of tokenizer.json around the model: normalizer, pre-tokenizer, post-processor, decoder. For this room
-// alone.
+// The components of tokenizer.json beside the model, each read from its field; every type and field that is not known is
+// refused by name. For this room alone.
 
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "tokenizer/decoder.h"
 #include "tokenizer/json_node.h"
-#include "tokenizer/tokenizer_parts.h"
+#include "tokenizer/normalizer.h"
+#include "tokenizer/pretokenizer.h"
 
 namespace snug {
 
-// Reads the four components below `root` into `parts`; refuses by name what is not supported.
-void read_components(const JsonNode& root, TokenizerParts& parts);
+void read_normalizer(const JsonNode& node, Normalizer& normalizer);
+void read_pretokenizer(const JsonNode& node, Pretokenizer& pretokenizer);
+void read_decoder(const JsonNode& node, Decoder& decoder);
+
+// The ids that go before and after a text.
+void read_post_processor(const JsonNode& node, std::vector<int32_t>& prefix, std::vector<int32_t>& suffix);
+
+// {"String": …} or {"Regex": …}.
+Pattern read_pattern(const JsonNode& node);
+
+// The field `key` as one character.
+std::string_view read_character(const JsonNode& node, std::string_view key);
 
 }  // namespace snug

@@ -1,9 +1,12 @@
-// tokenizer.json: model, vocabulary, merges and added tokens; bos and eos from the files beside it.
+// tokenizer.json: model, vocabulary, merges and added tokens.
 
-#include <algorithm>
+#include <map>
+#include <string>
+#include <unordered_set>
+#include <utility>
 
-#include "base/file.h"
-#include "base/utf8.h"
+#include "tokenizer/byte_alphabet.h"
+#include "tokenizer/json_document.h"
 #include "tokenizer/json_node.h"
 #include "tokenizer/tokenizer_components.h"
 #include "tokenizer/tokenizer_parts.h"
@@ -13,19 +16,7 @@ namespace {
 
 namespace dom = simdjson::dom;
 
-constexpr int64_t kMaxSpecialTokens = int64_t{64} << 20;  // bytes
-const std::string kDamaged = "the file is damaged; fetch it again";
-
-// The text is given up as soon as it is parsed: it is the largest single thing in memory here.
-dom::element parse_document(dom::parser& parser, std::string json, const std::string& where) {
-  json.reserve(json.size() + simdjson::SIMDJSON_PADDING);  // simdjson reads beyond the end
-  dom::element root;
-  const auto error = parser.parse(json.data(), json.size(), false).get(root);
-  if (error != simdjson::SUCCESS) {
-    throw Error(std::string("is not valid JSON: ") + simdjson::error_message(error), where, kDamaged);
-  }
-  return root;
-}
+constexpr size_t kMaxAddedToken = 1024;  // bytes; published ones have some dozens
 
 void read_vocabulary(const JsonNode& node, Vocabulary& vocabulary) {
   dom::object object;
@@ -50,13 +41,13 @@ void read_vocabulary(const JsonNode& node, Vocabulary& vocabulary) {
 
 class MergeReader {
  public:
-  MergeReader(const JsonNode& node, const Vocabulary& vocabulary, Bpe& bpe)
-      : node_(node), vocabulary_(vocabulary), bpe_(bpe) {}
+  MergeReader(const JsonNode& node, const Vocabulary& vocabulary, MergeTable& merges)
+      : node_(node), vocabulary_(vocabulary), merges_(merges) {}
 
   void read() {
     dom::array list;
     if (node_.element().get(list) != simdjson::SUCCESS) node_.refuse("should be a list");
-    bpe_.reserve(list.size());
+    merges_.reserve(list.size());
     for (const dom::element item : list) {
       std::string_view text;
       dom::array pair;
@@ -79,7 +70,9 @@ class MergeReader {
     node_.refuse("merge " + std::to_string(index_) + " " + what, kDamaged);
   }
 
+  // As "a b". Older files began with a line of merges.txt.
   void read_string(std::string_view text) {
+    if (text.starts_with("#version")) return;
     const size_t space = text.find(' ');
     if (space == std::string_view::npos || text.find(' ', space + 1) != std::string_view::npos) {
       refuse("(" + quote(text) + ") cannot be split in two at one space");
@@ -97,36 +90,30 @@ class MergeReader {
     joined_.assign(left).append(right);
     const int32_t left_id = id_of(left);
     const int32_t right_id = id_of(right);
-    bpe_.add_merge(left_id, right_id, id_of(joined_));
+    merges_.add(left_id, right_id, id_of(joined_));
   }
 
   const JsonNode& node_;
   const Vocabulary& vocabulary_;
-  Bpe& bpe_;
+  MergeTable& merges_;
   std::string joined_;
   int64_t index_ = 0;
 };
 
 void require_empty_string(const JsonNode& model, std::string_view key) {
   const auto node = model.find(key);
-  if (node && !node->string().empty())
-    node->refuse("word prefixes and suffixes are not supported", "snug knows byte-level BPE");
+  if (node && !node->string().empty()) node->refuse("word prefixes and suffixes are not supported", "use another model");
 }
 
 void read_model(const JsonNode& model, TokenizerParts& parts) {
   if (const auto type = model.find("type"); type && type->string() != "BPE") {
-    model.refuse_type("BPE (GPT-2, SmolLM2, Llama-3, Qwen)");
+    model.refuse_type("BPE; Unigram, WordPiece and WordLevel are not supported");
   }
   model.allow({"type", "dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix", "fuse_unk",
                "byte_fallback", "ignore_merges", "vocab", "merges"});
-  read_vocabulary(model.at("vocab"), parts.vocabulary);
+  read_vocabulary(model.at("vocab"), parts.model);
   const JsonNode merges = model.at("merges");
-  MergeReader(merges, parts.vocabulary, parts.bpe).read();
-  if (model.boolean_or("byte_fallback", false)) {
-    model.at("byte_fallback")
-        .refuse("SentencePiece-style tokenizers (Llama-2, Mistral, TinyLlama, Gemma) are not supported",
-                "choose a model with byte-level BPE: GPT-2, SmolLM2, Llama-3, Qwen");
-  }
+  MergeReader(merges, parts.model, parts.bpe.merges()).read();
   if (const auto dropout = model.find("dropout")) {
     double rate = -1.0;
     if (dropout->element().get(rate) != simdjson::SUCCESS || rate != 0.0)
@@ -134,14 +121,32 @@ void read_model(const JsonNode& model, TokenizerParts& parts) {
   }
   require_empty_string(model, "continuing_subword_prefix");
   require_empty_string(model, "end_of_word_suffix");
+}
+
+// True if the vocabulary spells every byte in the byte alphabet.
+bool spells_bytes(const Vocabulary& vocabulary) {
+  for (int byte = 0; byte < 256; ++byte) {
+    std::string character;
+    kByteAlphabet.append(character, static_cast<unsigned char>(byte));
+    if (vocabulary.find(character) < 0) return false;
+  }
+  return true;
+}
+
+// Model and pre-tokenizer together: whether words come as bytes or as characters.
+void finish_model(const JsonNode& model, TokenizerParts& parts) {
   Bpe::Options options;
   options.ignore_merges = model.boolean_or("ignore_merges", false);
   options.fuse_unknown = model.boolean_or("fuse_unk", false);
-  if (const auto unknown = model.find("unk_token")) {
-    options.unknown = parts.vocabulary.find(unknown->string());
-    if (options.unknown < 0) unknown->refuse(quote(unknown->string()) + " is not in the vocabulary", kDamaged);
+  options.byte_fallback = model.boolean_or("byte_fallback", false);
+  options.bytes = parts.pretokenizer.ends_in_bytes() && (!options.byte_fallback || spells_bytes(parts.model));
+  if (options.bytes) parts.pretokenizer.keep_raw_bytes();
+  const auto unknown = model.find("unk_token");
+  if (unknown) options.unknown = parts.model.find(unknown->string());
+  parts.bpe.finish(parts.model, options);
+  if (unknown && options.unknown < 0 && !parts.bpe.covers_all()) {
+    unknown->refuse(quote(unknown->string()) + " is not in the vocabulary", kDamaged);
   }
-  parts.bpe.finish(parts.vocabulary, options);
 }
 
 AddedToken read_added_token(const JsonNode& node) {
@@ -151,7 +156,7 @@ AddedToken read_added_token(const JsonNode& node) {
   if (id < 0 || id >= Vocabulary::kMaxIds) node.at("id").refuse("is out of range: " + std::to_string(id), kDamaged);
   token.id = static_cast<int32_t>(id);
   token.content = node.at("content").string();
-  if (token.content.empty()) node.at("content").refuse("is empty", kDamaged);
+  if (token.content.size() > kMaxAddedToken) node.at("content").refuse("is longer than 1 KiB", kDamaged);
   token.single_word = node.boolean_or("single_word", false);
   token.lstrip = node.boolean_or("lstrip", false);
   token.rstrip = node.boolean_or("rstrip", false);
@@ -160,61 +165,78 @@ AddedToken read_added_token(const JsonNode& node) {
   return token;
 }
 
-void read_added_tokens(const JsonNode& list, TokenizerParts& parts) {
-  for (const JsonNode& node : list.array()) {
-    const AddedToken token = read_added_token(node);
-    const auto outcome = parts.vocabulary.add(token.content, token.id);
-    if (outcome == Vocabulary::Outcome::token_taken && parts.vocabulary.find(token.content) != token.id) {
-      node.refuse(quote(token.content) + " has id " + std::to_string(token.id) + " here and " +
-                      std::to_string(parts.vocabulary.find(token.content)) + " before",
-                  kDamaged);
+// Tokens that the model lacks get the ids after the model's, in their order, whatever the file says: so does `tokenizers`.
+class AddedTokenReader {
+ public:
+  explicit AddedTokenReader(TokenizerParts& parts) : parts_(parts), next_id_(static_cast<int32_t>(parts.model.count())) {}
+
+  void read(const JsonNode& list) {
+    for (const JsonNode& node : list.array()) {
+      AddedToken token = read_added_token(node);
+      if (token.content.empty()) continue;
+      place(node, token);
+      tokens_.insert_or_assign(token.id, token);
     }
-    if (outcome == Vocabulary::Outcome::id_taken)
-      node.refuse("id " + std::to_string(token.id) + " stands for two tokens", kDamaged);
-    if (token.special) parts.special.insert(token.id);
-    if (!token.normalized) {
-      parts.raw_tokens.add(token.content, token);
-    } else {
-      parts.normalized_tokens.add(parts.nfc ? nfc(token.content) : token.content, token);
+    for (const auto& [id, token] : tokens_) prepare(token);
+    for (const auto& [id, token] : tokens_) {
+      const auto other = parts_.decoded_as.find(id);
+      if (special_.contains(other == parts_.decoded_as.end() ? token.content : other->second)) parts_.special.insert(id);
     }
   }
-}
 
-std::string_view content_of(const JsonNode& token) {
-  return token.element().is_object() ? token.at("content").string() : token.string();
-}
+ private:
+  void place(const JsonNode& node, AddedToken& token) {
+    const int32_t known = parts_.find(token.content);
+    if (known >= 0 && known != token.id) {
+      node.refuse(
+          quote(token.content) + " has id " + std::to_string(token.id) + " here and " + std::to_string(known) + " before",
+          kDamaged);
+    }
+    if (known >= 0) return;
+    if (parts_.model.contains(token.id) || parts_.added.contains(token.id) || parts_.model.contains(next_id_))
+      node.refuse("id " + std::to_string(token.id) + " stands for two tokens", kDamaged);
+    token.id = next_id_++;
+    parts_.added.add(token.content, token.id);
+  }
 
-std::optional<int32_t> special_token(const JsonNode& root, std::string_view key, const Vocabulary& vocabulary) {
-  const auto node = root.find(key);
-  if (!node) return std::nullopt;
-  const int32_t id = vocabulary.find(content_of(*node));
-  if (id < 0) node->refuse(quote(content_of(*node)) + " is not in the vocabulary", "name a token of tokenizer.json");
-  return id;
-}
+  void prepare(const AddedToken& token) {
+    if (token.special) special_.insert(token.content);
+    if (!token.normalized) return parts_.raw_tokens.add(token.content, token);
+    Piece piece;
+    piece.text = token.content;
+    const std::string normalized(parts_.normalizer.apply(piece, false, scratch_).text);
+    parts_.normalized_tokens.add(normalized, token);
+    if (normalized != token.content) parts_.decoded_as.emplace(token.id, normalized);
+  }
+
+  TokenizerParts& parts_;
+  int32_t next_id_;
+  std::map<int32_t, AddedToken> tokens_;
+  std::unordered_set<std::string> special_;
+  Normalizer::Scratch scratch_;
+};
 
 }  // namespace
 
 void read_tokenizer_json(std::string json, const std::string& where, TokenizerParts& parts) {
-  dom::parser parser;
-  const JsonNode root(parse_document(parser, std::move(json), where), where);
+  simdjson::dom::parser parser;
+  const JsonNode root(parse_json(parser, std::move(json), where), where);
   // How to cut and pad is the recipe's business, so `truncation` and `padding` are not read.
   root.allow({"version", "truncation", "padding", "added_tokens", "normalizer", "pre_tokenizer", "post_processor", "decoder",
               "model"});
-  read_model(root.at("model"), parts);
-  read_components(root, parts);
-  if (const auto added = root.find("added_tokens")) read_added_tokens(*added, parts);
-}
-
-void read_special_tokens(const std::filesystem::path& directory, TokenizerParts& parts) {
-  for (const char* name : {"tokenizer_config.json", "special_tokens_map.json"}) {
-    const std::filesystem::path file = directory / name;
-    if (!file_exists(file)) continue;
-    dom::parser parser;
-    const std::string text = read_text(file, kMaxSpecialTokens, simdjson::SIMDJSON_PADDING, kDamaged);
-    const JsonNode root(parse_document(parser, text, file.string()), file.string());
-    if (!parts.bos) parts.bos = special_token(root, "bos_token", parts.vocabulary);
-    if (!parts.eos) parts.eos = special_token(root, "eos_token", parts.vocabulary);
+  const JsonNode model = root.at("model");
+  read_model(model, parts);
+  if (const auto normalizer = root.find("normalizer")) read_normalizer(*normalizer, parts.normalizer);
+  if (const auto pretokenizer = root.find("pre_tokenizer")) read_pretokenizer(*pretokenizer, parts.pretokenizer);
+  if (const auto processor = root.find("post_processor")) read_post_processor(*processor, parts.prefix, parts.suffix);
+  if (const auto decoder = root.find("decoder")) {
+    read_decoder(*decoder, parts.decoder);
+  } else {
+    parts.decoder.add(Decoder::Join{});
   }
+  parts.needs_origins = parts.pretokenizer.asks_for_origins(!parts.normalizer.empty());
+  finish_model(model, parts);
+  if (const auto added = root.find("added_tokens")) AddedTokenReader(parts).read(*added);
 }
 
 }  // namespace snug

@@ -35,6 +35,9 @@ class Vocabulary {
   int64_t size() const { return static_cast<int64_t>(places_.size()); }
   int64_t bytes() const;
 
+  // How many tokens there are.
+  int64_t count() const { return static_cast<int64_t>(count_); }
+
  private:
   struct Place {
     uint32_t begin = 0;
