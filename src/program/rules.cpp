@@ -6,7 +6,7 @@
 namespace snug {
 
 extern const OpRule kLoadRule, kSaveRule, kBatchRule, kEmbeddingRule, kEmbeddingBackwardRule, kRmsNormRule,
-    kRmsNormBackwardRule, kMatmulRule, kRopeTableRule, kRopeRule, kAttentionRule, kAttentionBackwardRule, kActivationRule,
+    kRmsNormBackwardRule, kMatmulRule, kRopeTableRule, kRopeRule, kAttentionRule, kAttentionBackwardRule, kCachedAttentionRule, kActivationRule,
     kActivationBackwardRule, kLayerNormRule, kLayerNormBackwardRule, kAddBiasRule, kBiasBackwardRule, kSplitRule, kJoinRule,
     kAddRule, kHeadLossRule, kZeroRule, kSquareSumRule, kClipFactorRule, kAdamWRule;
 
@@ -23,6 +23,7 @@ const OpRule& rule_of(OpKind kind) {
                                                      &kRopeRule,
                                                      &kAttentionRule,
                                                      &kAttentionBackwardRule,
+                                                     &kCachedAttentionRule,
                                                      &kActivationRule,
                                                      &kActivationBackwardRule,
                                                      &kLayerNormRule,
