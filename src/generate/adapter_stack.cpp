@@ -1,0 +1,102 @@
+#include "generate/adapter_stack.h"
+
+#include <algorithm>
+#include <set>
+
+#include "base/error.h"
+#include "train/weight_files.h"
+
+namespace snug {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::string_view kBaseLayer = ".base_layer.weight";  // the frozen matrix that PEFT may store below an adapted head
+constexpr std::string_view kA = ".lora_A.weight", kB = ".lora_B.weight";
+
+std::string module_of(const std::string& path) { return path.substr(path.rfind('.') + 1); }
+
+}  // namespace
+
+AdapterStack::AdapterStack(const std::vector<fs::path>& directories) {
+  std::set<std::string> saved;
+  for (const fs::path& directory : directories) {
+    AdapterConfig config = read_adapter_config(directory);
+    for (const std::string& module : config.modules_to_save)
+      if (!saved.insert(module).second)
+        throw Error("two adapters save the module '" + module + "' in full", directory.string(), "give one of them");
+    Adapter adapter{std::move(config), Checkpoint(directory / "adapter_model.safetensors"), ranks_};
+    for (const TensorEntry& entry : adapter.file.tensors()) {
+      const auto tensor = parse_adapter_tensor_name(entry.name);
+      if (tensor && (tensor->part == AdapterPart::embedding_a || tensor->part == AdapterPart::embedding_b))
+        throw Error("LoRA on embeddings is not supported here ('" + entry.name + "')", adapter.file.path().string(),
+                    "merge the adapter into the model first");
+    }
+    ranks_ += adapter.config.r;
+    adapters_.push_back(std::move(adapter));
+  }
+}
+
+Lora AdapterStack::lora() const {
+  std::set<std::string> targets, saved;
+  for (const Adapter& adapter : adapters_) {
+    saved.insert(adapter.config.modules_to_save.begin(), adapter.config.modules_to_save.end());
+    for (const TensorEntry& entry : adapter.file.tensors())
+      if (const auto tensor = parse_adapter_tensor_name(entry.name); tensor && tensor->part == AdapterPart::lora_a)
+        targets.insert(module_of(tensor->module_path));
+  }
+  Lora lora{.r = ranks_, .alpha = static_cast<double>(ranks_)};
+  lora.target_modules.assign(targets.begin(), targets.end());
+  lora.modules_to_save.assign(saved.begin(), saved.end());
+  return lora;
+}
+
+// One layer's instance of a weight of the stack; false if the adapter has nothing for it.
+bool AdapterStack::load_tensor(Executor& executor, const Adapter& adapter, const Weight& weight, int64_t layer,
+                               const std::string& name, std::span<std::byte> staging) const {
+  const TensorEntry* entry = adapter.file.find(name);
+  if (entry == nullptr) return false;
+  const auto out = executor.elements<float>(weight.tensor, layer);
+  const int64_t r = adapter.config.r, rows = weight.parameter.shape[0], cols = weight.parameter.shape[1];
+  if (name.ends_with(kA)) {
+    read_numbers(adapter.file, *entry, {r, cols}, staging,
+                 [&](int64_t i, float value) { out[static_cast<size_t>(adapter.first * cols + i)] = value; });
+  } else if (name.ends_with(kB)) {
+    const auto scale = static_cast<float>(adapter.config.scale());
+    read_numbers(adapter.file, *entry, {rows, r}, staging, [&](int64_t i, float value) {
+      out[static_cast<size_t>(i / r * cols + adapter.first + i % r)] = scale * value;
+    });
+  } else {
+    read_numbers(adapter.file, *entry, weight.parameter.shape, staging,
+                 [&](int64_t i, float value) { out[static_cast<size_t>(i)] = value; });
+  }
+  return true;
+}
+
+void AdapterStack::load(Executor& executor, std::span<std::byte> staging) const {
+  const Program& program = executor.program();
+  for (const Adapter& adapter : adapters_) {
+    std::set<std::string> used;
+    for (const Weight& weight : program.weights) {
+      if (!weight.adapter) continue;
+      for (int64_t layer = 0; layer < (weight.parameter.per_layer ? program.layers : 1); ++layer) {
+        const std::string name = "base_model.model." + weight.parameter.instance(layer);
+        if (load_tensor(executor, adapter, weight, layer, name, staging)) used.insert(name);
+      }
+    }
+    const std::string where = adapter.file.path().string();
+    for (const std::string& name : used) {
+      const std::string half = name.substr(0, name.size() - kA.size());
+      if ((name.ends_with(kA) && !used.contains(half + std::string(kB))) ||
+          (name.ends_with(kB) && !used.contains(half + std::string(kA))))
+        throw Error("'" + name + "' lacks its other half", where, "the adapter's file is not complete");
+    }
+    for (const TensorEntry& entry : adapter.file.tensors())
+      if (!used.contains(entry.name) && !entry.name.ends_with(kBaseLayer))
+        throw Error("tensor '" + entry.name + "' has no place in this model", where, "give the model that it was made for");
+    if (used.empty()) throw Error("the adapter has no tensors", where);
+  }
+}
+
+}  // namespace snug
