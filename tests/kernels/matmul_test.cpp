@@ -1,6 +1,7 @@
 // matmul over shapes x dtypes x forms x cuts: values, gradients, same bits, workspace and allocations.
 
 #include "base/cpu_features.h"
+#include "base/error.h"
 #include "kernels/cpu/product.h"
 #include "kernels/op_reference.h"
 #include "kernels/support_allocations.h"
