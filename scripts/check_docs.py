@@ -153,7 +153,7 @@ def stale_diffs(document):
 
 def main():
     snug = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ROOT / "build" / "snug").resolve()
-    environment = dict(os.environ, OMP_WAIT_POLICY="passive", PATH=f"{snug.parent}{os.pathsep}{os.environ['PATH']}")
+    environment = dict(os.environ, OMP_WAIT_POLICY="passive", LC_ALL="C.UTF-8", PATH=f"{snug.parent}{os.pathsep}{os.environ['PATH']}")
     tour, wrong = pages()
     ran = 0
     for documents in ([ROOT / "README.md"], [ROOT / "CONTRIBUTING.md"], tour):

@@ -27,6 +27,10 @@ inline std::vector<std::pair<std::string, Json>> families(int64_t vocab_size) {
           family("gemma2", "Gemma2ForCausalLM", gemma),
           family("gemma3_text", "Gemma3ForCausalLM", gemma),
           family("phi3", "Phi3ForCausalLM", {{"tie_word_embeddings", false}}),
+          family("mixtral", "MixtralForCausalLM",
+                 {{"num_local_experts", 6}, {"num_experts_per_tok", 2}, {"intermediate_size", 160}}),
+          family("qwen3_moe", "Qwen3MoeForCausalLM",
+                 {{"head_dim", 48}, {"num_experts", 10}, {"num_experts_per_tok", 3}, {"moe_intermediate_size", 96}}),
           family("gpt2", "GPT2LMHeadModel",
                  {{"n_embd", 128}, {"n_inner", 384}, {"n_layer", 4}, {"n_head", 4}, {"n_positions", 512}})};
 }

@@ -18,8 +18,8 @@ bool is_one_of(std::string_view name, const std::array<std::string_view, N>& nam
 
 // Methods that change their object.
 bool changes(const Value& object, std::string_view name) {
-  static constexpr std::array<std::string_view, 8> kList = {"append", "clear",  "pop",    "reverse",
-                                                            "insert", "sort",   "extend", "remove"};
+  static constexpr std::array<std::string_view, 8> kList = {"append", "clear", "pop",    "reverse",
+                                                            "insert", "sort",  "extend", "remove"};
   static constexpr std::array<std::string_view, 5> kDict = {"clear", "pop", "popitem", "setdefault", "update"};
   return (object.is(Flavor::list) && is_one_of(name, kList)) || (object.is(Kind::dict) && is_one_of(name, kDict));
 }
@@ -52,8 +52,9 @@ std::optional<Value> attribute_of(const Value& object, const std::string& name) 
   }
   const Method method = find_method(object, name);
   if (method == nullptr) return std::nullopt;
-  return make_function(
-      [object, method](Interpreter& interpreter, CallArguments& arguments) { return method(interpreter, object, arguments); });
+  return make_function([object, method](Interpreter& interpreter, CallArguments& arguments) {
+    return method(interpreter, object, arguments);
+  });
 }
 
 std::optional<Value> at_index(const Value& object, int64_t index) {
@@ -128,7 +129,8 @@ Value get_slice(const Value& object, const Value& begin, const Value& end, const
     if (__builtin_add_overflow(at, stride, &at)) break;
   }
   if (object.is(Flavor::range)) return Value::list(std::move(picked));
-  if (!object.is_string()) return Value::sequence(object.is(Flavor::tuple) ? Flavor::tuple : Flavor::list, std::move(picked));
+  if (!object.is_string())
+    return Value::sequence(object.is(Flavor::tuple) ? Flavor::tuple : Flavor::list, std::move(picked));
   TextBuilder builder;
   for (const Value& character : picked) builder.add(*character.text());
   return Value::text(builder.take(object.text()->markup()));

@@ -1,6 +1,6 @@
 #pragma once
-// What stands behind "a.b", "a['b']" and "a[1:2]": entries of dicts, items of sequences, methods of Python's types. After the
-// immutable sandbox of jinja2: what would change a list or a dict is refused, and so is what begins with an underscore.
+// What stands behind "a.b", "a['b']" and "a[1:2]": entries of dicts, items of sequences, methods of Python's types. After
+// the immutable sandbox of jinja2: what would change a list or a dict is refused, and so is what begins with an underscore.
 
 #include <string>
 #include <string_view>

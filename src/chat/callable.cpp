@@ -54,7 +54,8 @@ Bound match_arguments(const CallArguments& arguments, std::string_view function,
   for (size_t i = 0; i < arguments.positional.size(); ++i) values[i] = arguments.positional[i];
   for (const auto& [name, value] : arguments.named) {
     const auto found = std::ranges::find(list, std::string_view(name), &Parameter::name);
-    if (found == list.end() || by_position) throw Error(fmt::format("{}() takes no argument named {}", function, quote(name)));
+    if (found == list.end() || by_position)
+      throw Error(fmt::format("{}() takes no argument named {}", function, quote(name)));
     auto& slot = values[static_cast<size_t>(found - list.begin())];
     if (slot) throw Error(fmt::format("{}() is given {} twice", function, quote(name)));
     slot = value;

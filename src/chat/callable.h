@@ -39,7 +39,8 @@ class Bound {
   std::vector<std::optional<Value>> values_;
 };
 
-// `parameters`: "old new ?count": those with "?" may be missing; "/" in front: not by name. Throws Error that names `function`.
+// `parameters`: "old new ?count": those with "?" may be missing; "/" in front: not by name. Throws Error that names
+// `function`.
 Bound match_arguments(const CallArguments& arguments, std::string_view function, std::string_view parameters);
 
 class Callable : public Object {

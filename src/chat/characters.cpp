@@ -90,7 +90,8 @@ void append_cased(std::string& out, char32_t character, Case wanted) {
   if (character < 0x80) {
     const bool lower = character >= 'a' && character <= 'z';
     const bool upper = character >= 'A' && character <= 'Z';
-    out += static_cast<char>(wanted == Case::lower ? (upper ? character + 32 : character) : (lower ? character - 32 : character));
+    out += static_cast<char>(wanted == Case::lower ? (upper ? character + 32 : character)
+                                                   : (lower ? character - 32 : character));
     return;
   }
   const auto code = static_cast<utf8proc_int32_t>(character);

@@ -32,7 +32,8 @@ struct AssistantSpan {
 
 struct Rendered {
   std::string text;
-  std::vector<AssistantSpan> assistant;  // in order, disjoint; messages with weight 0, loss false or train false are left out
+  std::vector<AssistantSpan>
+      assistant;  // in order, disjoint; messages with weight 0, loss false or train false are left out
 };
 
 struct Conversation {
@@ -50,8 +51,8 @@ class ChatTemplate {
   // `where` names the source in errors. Throws Error with file and line for what is not known.
   static ChatTemplate parse(std::string source, std::string where);
 
-  // The text and the spans of every assistant message. Throws Error where the template refuses the conversation, and where the
-  // spans cannot be told: nothing is ever trained on by default.
+  // The text and the spans of every assistant message. Throws Error where the template refuses the conversation, and where
+  // the spans cannot be told: nothing is ever trained on by default.
   Rendered render(const Conversation& conversation, const Variables& special_tokens) const;
 
   // The text alone.

@@ -47,13 +47,15 @@ Value normalize_message(const Dict& message, int32_t number, bool tagged) {
 }  // namespace
 
 std::vector<Value> normalize_messages(const Value& messages, bool tagged) {
-  if (!messages.is(Kind::sequence)) throw Error("the messages of a conversation must be a list", {}, "give messages: [{role, content}, …]");
+  if (!messages.is(Kind::sequence))
+    throw Error("the messages of a conversation must be a list", {}, "give messages: [{role, content}, …]");
   const auto& items = messages.sequence()->items;
   if (items.empty()) throw Error("the conversation has no messages", {}, "leave the row out");
   std::vector<Value> result;
   for (const Value& message : items) {
     if (!message.is(Kind::dict)) {
-      throw Error(fmt::format("message {} must be an object with role and content, not {}", result.size(), type_name(message)));
+      throw Error(
+          fmt::format("message {} must be an object with role and content, not {}", result.size(), type_name(message)));
     }
     result.push_back(normalize_message(*message.dict(), static_cast<int32_t>(result.size()), tagged));
   }

@@ -8,8 +8,8 @@
 namespace snug::chat {
 
 // Messages with the fields that are none left out, and with `reasoning_content`, `thinking` and `reasoning` standing for one
-// another. With `tagged`, the texts of message i carry the tag i, its role and name excepted. Throws Error for what is no list of
-// dicts, and for an empty one.
+// another. With `tagged`, the texts of message i carry the tag i, its role and name excepted. Throws Error for what is no
+// list of dicts, and for an empty one.
 std::vector<Value> normalize_messages(const Value& messages, bool tagged);
 
 // All variables of a rendering.

@@ -10,13 +10,41 @@
 
 namespace snug::chat {
 
+constexpr int kDeepestExpression = 200;  // of a tree, and of brackets in brackets
+
+// Counts brackets in brackets while it lives.
+class Nesting {
+ public:
+  Nesting(int& depth, const TokenStream& tokens) : depth_(depth) {
+    if (++depth_ > kDeepestExpression) {
+      --depth_;
+      tokens.refuse("the template nests too deeply");
+    }
+  }
+  Nesting(const Nesting&) = delete;
+  Nesting& operator=(const Nesting&) = delete;
+  ~Nesting() { --depth_; }
+
+ private:
+  int& depth_;
+};
+
+// The operands of a node.
+template <class... Parts>
+std::vector<ExpressionPtr> parts_of(Parts... parts) {
+  std::vector<ExpressionPtr> list;
+  (list.push_back(std::move(parts)), ...);
+  return list;
+}
+
 class ExpressionParser {
  public:
   ExpressionParser(TokenStream& tokens, std::vector<std::string>& symbols) : tokens_(tokens), symbols_(symbols) {}
 
   ExpressionPtr expression(bool with_condition = true);
   // An expression, or several with commas between them: a tuple. It ends before one of `ends` too.
-  ExpressionPtr tuple(bool with_condition = true, std::initializer_list<std::string_view> ends = {}, bool parentheses = false);
+  ExpressionPtr tuple(bool with_condition = true, std::initializer_list<std::string_view> ends = {},
+                      bool parentheses = false);
   // What can be assigned to: names and tuples of them; attributes of namespaces if `with_namespace`.
   ExpressionPtr target(bool with_namespace, std::initializer_list<std::string_view> ends = {});
   // "|filter|filter" over `value`, which is null in blocks; `inside`: the first "|" is already gone.

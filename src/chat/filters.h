@@ -1,6 +1,6 @@
 #pragma once
-// Filters ("value|name(arguments)") and tests ("value is name(arguments)") by their names, with the meaning that jinja2 3.1 and
-// transformers give them.
+// Filters ("value|name(arguments)") and tests ("value is name(arguments)") by their names, with the meaning that jinja2 3.1
+// and transformers give them.
 
 #include <string>
 #include <string_view>

@@ -17,8 +17,8 @@
 namespace snug::chat {
 namespace {
 
-// Digits of a number as int() and float() take them: without outer space, single underscores between digits gone. None if the
-// underscores are wrong.
+// Digits of a number as int() and float() take them: without outer space, single underscores between digits gone. None if
+// the underscores are wrong.
 std::optional<std::string> plain_digits(const TextRef& text) {
   const std::string_view all = strip(text, nullptr, true, true)->view();
   std::string digits;
@@ -27,12 +27,13 @@ std::optional<std::string> plain_digits(const TextRef& text) {
       digits += all[i];
       continue;
     }
-    const auto is_digit = [&](size_t at) { return at < all.size() && std::isalnum(static_cast<unsigned char>(all[at])) != 0; };
+    const auto is_digit = [&](size_t at) {
+      return at < all.size() && std::isalnum(static_cast<unsigned char>(all[at])) != 0;
+    };
     if (i == 0 || !is_digit(i - 1) || !is_digit(i + 1)) return std::nullopt;
   }
   return digits;
 }
-
 
 int digit_of(char c) {
   if (c >= '0' && c <= '9') return c - '0';
@@ -74,7 +75,8 @@ std::optional<double> parse_real(const TextRef& text) {
   const auto plain = plain_digits(text);
   if (!plain || plain->empty()) return std::nullopt;
   std::string lowered = *plain;
-  std::ranges::transform(lowered, lowered.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
+  std::ranges::transform(lowered, lowered.begin(),
+                         [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
   const std::string bare = lowered.substr(lowered[0] == '-' || lowered[0] == '+' ? 1 : 0);
   const bool word = bare == "inf" || bare == "infinity" || bare == "nan";
   if (!word && (lowered.find_first_not_of("0123456789+-.e") != std::string::npos)) return std::nullopt;
@@ -193,7 +195,8 @@ Value filesizeformat(Interpreter&, const Value& input, CallArguments& arguments)
 }
 
 constexpr std::pair<std::string_view, Filter> kFilters[] = {
-    {"int", to_int}, {"float", to_float}, {"abs", absolute}, {"round", round}, {"sum", sum}, {"filesizeformat", filesizeformat},
+    {"int", to_int},  {"float", to_float}, {"abs", absolute},
+    {"round", round}, {"sum", sum},        {"filesizeformat", filesizeformat},
 };
 
 }  // namespace

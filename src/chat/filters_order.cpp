@@ -8,7 +8,9 @@
 namespace snug::chat {
 namespace {
 
-std::optional<Value> optional_at(const Bound& bound, size_t i) { return bound.given(i) ? std::optional(bound.at(i)) : std::nullopt; }
+std::optional<Value> optional_at(const Bound& bound, size_t i) {
+  return bound.given(i) ? std::optional(bound.at(i)) : std::nullopt;
+}
 
 struct Keyed {
   Value key;
@@ -17,7 +19,9 @@ struct Keyed {
 
 // Stable, also in reverse; merges by hand, for an order that throws or contradicts itself must not harm.
 void sort_by_key(std::vector<Keyed>& items, bool reverse) {
-  const auto before = [reverse](const Keyed& a, const Keyed& b) { return reverse ? less(b.key, a.key) : less(a.key, b.key); };
+  const auto before = [reverse](const Keyed& a, const Keyed& b) {
+    return reverse ? less(b.key, a.key) : less(a.key, b.key);
+  };
   std::vector<Keyed> merged(items.size());
   for (size_t width = 1; width < items.size(); width *= 2) {
     for (size_t begin = 0; begin < items.size(); begin += 2 * width) {
@@ -70,7 +74,8 @@ Value dictsort(Interpreter&, const Value& input, CallArguments& arguments) {
   if (!input.is(Kind::dict)) throw Error("dictsort needs a mapping");
   std::vector<Value> pairs;
   for (const auto& [key, value] : input.dict()->entries()) pairs.push_back(Value::tuple({key, value}));
-  std::vector<Keyed> items = keyed(Value::list(std::move(pairs)).sequence(), {Lookup(Value::integer(position), !bound.flag(0, false))});
+  std::vector<Keyed> items =
+      keyed(Value::list(std::move(pairs)).sequence(), {Lookup(Value::integer(position), !bound.flag(0, false))});
   sort_by_key(items, bound.flag(2, false));
   return Value::list(without_keys(std::move(items)));
 }
@@ -126,7 +131,7 @@ Value groupby(Interpreter&, const Value& input, CallArguments& arguments) {
 }
 
 constexpr std::pair<std::string_view, Filter> kFilters[] = {
-    {"sort", sort},           {"dictsort", dictsort}, {"unique", unique},
+    {"sort", sort},          {"dictsort", dictsort}, {"unique", unique},
     {"min", extreme<false>}, {"max", extreme<true>}, {"groupby", groupby},
 };
 

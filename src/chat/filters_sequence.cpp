@@ -13,7 +13,9 @@
 namespace snug::chat {
 namespace {
 
-std::optional<Value> optional_at(const Bound& bound, size_t i) { return bound.has(i) ? std::optional(bound.at(i)) : std::nullopt; }
+std::optional<Value> optional_at(const Bound& bound, size_t i) {
+  return bound.has(i) ? std::optional(bound.at(i)) : std::nullopt;
+}
 
 Value generator(std::vector<Value> items) { return Value::sequence(Flavor::generator, std::move(items)); }
 

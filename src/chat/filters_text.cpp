@@ -118,8 +118,10 @@ Value wordcount(Interpreter&, const Value& input, CallArguments& arguments) {
 }
 
 Value format(Interpreter&, const Value& input, CallArguments& arguments) {
-  if (!arguments.named.empty() && !arguments.positional.empty()) throw Error("format takes values by position or by name, not both");
-  if (arguments.named.empty()) return Value::text(format_percent(to_str(input), Value::tuple(std::move(arguments.positional))));
+  if (!arguments.named.empty() && !arguments.positional.empty())
+    throw Error("format takes values by position or by name, not both");
+  if (arguments.named.empty())
+    return Value::text(format_percent(to_str(input), Value::tuple(std::move(arguments.positional))));
   Dict names;
   for (auto& [name, value] : arguments.named) names.set(name, std::move(value));
   return Value::text(format_percent(to_str(input), Value::dict(std::move(names))));
@@ -210,11 +212,24 @@ Value forceescape(Interpreter&, const Value& input, CallArguments& arguments) {
 }
 
 constexpr std::pair<std::string_view, Filter> kFilters[] = {
-    {"trim", trim},       {"tojson", tojson},       {"string", string},       {"safe", safe},
-    {"upper", as_method<kUpper>}, {"lower", as_method<kLower>}, {"capitalize", as_method<kCapitalize>}, {"title", title},
-    {"replace", replace}, {"indent", indent},       {"center", center},       {"truncate", truncate},
-    {"format", format},   {"wordcount", wordcount}, {"urlencode", urlencode}, {"escape", escape},
-    {"e", escape},        {"forceescape", forceescape},
+    {"trim", trim},
+    {"tojson", tojson},
+    {"string", string},
+    {"safe", safe},
+    {"upper", as_method<kUpper>},
+    {"lower", as_method<kLower>},
+    {"capitalize", as_method<kCapitalize>},
+    {"title", title},
+    {"replace", replace},
+    {"indent", indent},
+    {"center", center},
+    {"truncate", truncate},
+    {"format", format},
+    {"wordcount", wordcount},
+    {"urlencode", urlencode},
+    {"escape", escape},
+    {"e", escape},
+    {"forceescape", forceescape},
 };
 
 }  // namespace

@@ -16,10 +16,10 @@ TextRef format_braces(const TextRef& format, const CallArguments& arguments);
 // How a number is laid out in text: what stands after ":" in braces, or between "%" and its letter.
 struct NumberStyle {
   std::string fill = " ";
-  char align = '\0';   // < > ^ =, none: by type
-  char sign = '-';     // + - or a space
+  char align = '\0';  // < > ^ =, none: by type
+  char sign = '-';    // + - or a space
   bool alternate = false;
-  int64_t width = 0;   // characters
+  int64_t width = 0;  // characters
   char grouping = '\0';
   int64_t precision = -1;
   char type = '\0';

@@ -107,7 +107,9 @@ TextRef lay_out(const TextRef& text, const NumberStyle& style, char align) {
     before = missing;
     const std::string_view all = text->view();
     if (all.starts_with('-') || all.starts_with('+') || all.starts_with(' ')) kept = 1;
-    if (style.alternate && all.substr(static_cast<size_t>(kept)).starts_with('0') && all.size() > static_cast<size_t>(kept) + 1) kept += 2;
+    if (style.alternate && all.substr(static_cast<size_t>(kept)).starts_with('0') &&
+        all.size() > static_cast<size_t>(kept) + 1)
+      kept += 2;
   }
   TextBuilder builder;
   builder.add(*text, 0, kept);

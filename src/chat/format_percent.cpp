@@ -114,7 +114,8 @@ class PercentFormat {
 
   void convert(const Value& value, NumberStyle style, bool left) {
     const std::string_view types = "sradiuoxXeEfFgGc";
-    if (types.find(style.type) == std::string_view::npos) throw Error(fmt::format("unsupported format character '{}'", style.type));
+    if (types.find(style.type) == std::string_view::npos)
+      throw Error(fmt::format("unsupported format character '{}'", style.type));
     if (std::string_view("sra").find(style.type) != std::string_view::npos) return text(value, style, left);
     if (value.is_undefined()) refuse_undefined(value);
     if (style.type == 'c' && value.is_string() && value.text()->length() == 1) {
@@ -125,7 +126,8 @@ class PercentFormat {
     const bool whole = std::string_view("diuoxXc").find(style.type) != std::string_view::npos;
     if (!value.as_real()) throw Error(fmt::format("%{} format: a number is required, not {}", style.type, type_name(value)));
     if (whole && value.is(Kind::real)) {
-      if (std::string_view("oxXc").find(style.type) != std::string_view::npos) throw Error("an integer is required, not float");
+      if (std::string_view("oxXc").find(style.type) != std::string_view::npos)
+        throw Error("an integer is required, not float");
       if (!(std::abs(value.real()) < 9.2e18)) throw Error("a whole number does not fit in 63 bits");
       number = Value::integer(static_cast<int64_t>(value.real()));
     }
@@ -142,7 +144,8 @@ class PercentFormat {
     TextRef shown = style.type == 's' ? to_str(value) : to_repr(value);
     if (style.type == 'a') throw Error("%a is not supported in chat templates");
     if (format_.markup()) shown = escape_markup(shown);
-    if (style.precision >= 0 && style.precision < shown->length()) shown = shown->piece(0, shown->offset_of(style.precision));
+    if (style.precision >= 0 && style.precision < shown->length())
+      shown = shown->piece(0, shown->offset_of(style.precision));
     style.fill = " ";
     out_.add(*lay_out(shown, style, left ? '<' : '>'));
   }

@@ -140,7 +140,7 @@ Value strftime_now(Interpreter& interpreter, CallArguments& arguments) {
     const char c = format->view()[i];
     const char next = c == '%' && i + 1 < format->view().size() ? format->view()[i + 1] : '\0';
     if (next == 'f') {
-      prepared += "000000";  // microseconds
+      prepared += "000000";                   // microseconds
     } else if (next != 'z' && next != 'Z') {  // Python's clock has no zone
       prepared += c;
       if (next != '\0') prepared += next;

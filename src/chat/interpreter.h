@@ -1,6 +1,6 @@
 #pragma once
-// Executes a template: one pass over its statements, values as Python has them, scopes as Jinja has them (what is set within a
-// loop, a macro or a block ends with it; namespaces do not). Every byte that it writes says which turn of a loop over the
+// Executes a template: one pass over its statements, values as Python has them, scopes as Jinja has them (what is set within
+// a loop, a macro or a block ends with it; namespaces do not). Every byte that it writes says which turn of a loop over the
 // messages wrote it, if that is asked for. Bounded in steps, memory and depth (meter.h).
 
 #include <ctime>
@@ -42,9 +42,10 @@ class Holder {
 
 struct Rendering {
   const Syntax& syntax;
-  const Dict& variables;                                        // what the template is given
-  std::function<std::tm()> clock;                               // for strftime_now
-  const std::unordered_map<const Dict*, int32_t>* messages = nullptr;  // if turns are to be told: each message and its number
+  const Dict& variables;           // what the template is given
+  std::function<std::tm()> clock;  // for strftime_now
+  const std::unordered_map<const Dict*, int32_t>* messages =
+      nullptr;  // if turns are to be told: each message and its number
 };
 
 class Interpreter {

@@ -20,7 +20,8 @@ Value from_element(dom::element element) {
     case dom::element_type::NULL_VALUE: return Value::none();
     case dom::element_type::BOOL: return Value::boolean(bool(element));
     case dom::element_type::INT64: return Value::integer(int64_t(element));
-    case dom::element_type::UINT64: throw Error(fmt::format("the whole number {} does not fit in 63 bits", uint64_t(element)));
+    case dom::element_type::UINT64:
+      throw Error(fmt::format("the whole number {} does not fit in 63 bits", uint64_t(element)));
     case dom::element_type::DOUBLE: return Value::real(double(element));
     case dom::element_type::STRING: return Value::text(std::string(std::string_view(element)));
     case dom::element_type::ARRAY: {

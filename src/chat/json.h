@@ -8,8 +8,8 @@
 
 namespace snug::chat {
 
-// The value of a JSON text; objects keep the order of their keys, of a key that stands twice the last value. `where` names the
-// text in errors. Throws Error for what is no JSON, for whole numbers beyond 63 bits and for nesting deeper than 200.
+// The value of a JSON text; objects keep the order of their keys, of a key that stands twice the last value. `where` names
+// the text in errors. Throws Error for what is no JSON, for whole numbers beyond 63 bits and for nesting deeper than 200.
 Value parse_json(std::string_view text, const std::string& where);
 
 struct JsonStyle {

@@ -46,7 +46,9 @@ class Lexer {
     return token;
   }
 
-  bool next_is(std::string_view text, size_t at) const { return source_.substr(std::min(at, source_.size())).starts_with(text); }
+  bool next_is(std::string_view text, size_t at) const {
+    return source_.substr(std::min(at, source_.size())).starts_with(text);
+  }
   char peek(size_t at) const { return at < source_.size() ? source_[at] : '\0'; }
 
   size_t skip_space(size_t at) const {

@@ -1,6 +1,6 @@
 #pragma once
-// From a template's source to tokens, with Jinja's rules of whitespace: trim_blocks, lstrip_blocks, the signs "-" and "+", raw
-// blocks and comments. After jinja2/lexer.py 3.1.
+// From a template's source to tokens, with Jinja's rules of whitespace: trim_blocks, lstrip_blocks, the signs "-" and "+",
+// raw blocks and comments. After jinja2/lexer.py 3.1.
 
 #include <cstdint>
 #include <string>

@@ -12,7 +12,8 @@ namespace {
 Value part_of_path(std::string_view part) {
   int64_t index = 0;
   const bool digits = !part.empty() && std::ranges::all_of(part, [](char c) { return c >= '0' && c <= '9'; });
-  if (digits && std::from_chars(part.data(), part.data() + part.size(), index).ec == std::errc{}) return Value::integer(index);
+  if (digits && std::from_chars(part.data(), part.data() + part.size(), index).ec == std::errc{})
+    return Value::integer(index);
   return Value::text(std::string(part));
 }
 

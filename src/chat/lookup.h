@@ -11,7 +11,8 @@ namespace snug::chat {
 
 class Lookup {
  public:
-  // `attribute` none: the item itself. With `fold` strings are compared without case; `otherwise` stands for what is undefined.
+  // `attribute` none: the item itself. With `fold` strings are compared without case; `otherwise` stands for what is
+  // undefined.
   explicit Lookup(const std::optional<Value>& attribute, bool fold = false, std::optional<Value> otherwise = std::nullopt);
   Value operator()(const Value& item) const;
 

@@ -9,7 +9,10 @@ class Loop final : public Callable, public Holder, public std::enable_shared_fro
  public:
   // `recursive`: the statement, if the loop may be called with other items; it runs in `scope` then.
   Loop(SequenceRef items, int64_t depth, const Statement* recursive, ScopeRef scope)
-      : items_(std::move(items)), depth_(depth), recursive_(recursive), scope_(recursive == nullptr ? nullptr : std::move(scope)) {}
+      : items_(std::move(items)),
+        depth_(depth),
+        recursive_(recursive),
+        scope_(recursive == nullptr ? nullptr : std::move(scope)) {}
 
   void advance() { ++index_; }
   std::string_view type_name() const override { return "LoopContext"; }

@@ -25,10 +25,12 @@ class Meter {
 
   void spend(int64_t steps) {
     steps_ += steps;
-    if (steps_ > kMostSteps) throw Error("the template takes more than 5 million steps", {}, "it is broken or hostile: use another");
+    if (steps_ > kMostSteps)
+      throw Error("the template takes more than 5 million steps", {}, "it is broken or hostile: use another");
   }
   void take(int64_t bytes) {
-    if (bytes > kMostBytes - live_) throw Error("the template makes more than 64 MiB of text", {}, "it is broken or hostile: use another");
+    if (bytes > kMostBytes - live_)
+      throw Error("the template makes more than 64 MiB of text", {}, "it is broken or hostile: use another");
     live_ += bytes;
   }
   void give_back(int64_t bytes) { live_ -= bytes; }

@@ -17,7 +17,8 @@ std::optional<std::string> Namespace::printed() const {
 }
 
 void Namespace::set(const std::string& name, const Value& value) {
-  if (name.starts_with('_')) throw Error(fmt::format("{} cannot be set on a namespace", quote(name)), {}, "names begin with a letter");
+  if (name.starts_with('_'))
+    throw Error(fmt::format("{} cannot be set on a namespace", quote(name)), {}, "names begin with a letter");
   attributes_.set(name, value);
 }
 

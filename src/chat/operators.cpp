@@ -13,7 +13,8 @@ namespace {
 constexpr std::string_view kSigns[] = {"+", "-", "*", "/", "//", "%", "**"};
 
 [[noreturn]] void refuse_types(Operator op, const Value& a, const Value& b) {
-  throw Error(fmt::format("'{}' cannot be applied to '{}' and '{}'", kSigns[static_cast<size_t>(op)], type_name(a), type_name(b)));
+  throw Error(
+      fmt::format("'{}' cannot be applied to '{}' and '{}'", kSigns[static_cast<size_t>(op)], type_name(a), type_name(b)));
 }
 
 [[noreturn]] void overflow() { throw Error("a whole number does not fit in 63 bits"); }
@@ -62,7 +63,9 @@ Value integer_result(Operator op, int64_t a, int64_t b) {
       if (b < 0) return real_result(op, static_cast<double>(a), static_cast<double>(b));
       result = integer_power(a, b);
       break;
-    case Operator::divide: return real_result(op, static_cast<double>(a), static_cast<double>(b));
+    case Operator::divide:
+      if (b == 0) throw Error("division by zero");
+      return Value::real(static_cast<double>(static_cast<long double>(a) / static_cast<long double>(b)));
     default:
       if (b == 0) throw Error("division by zero");
       result = op == Operator::modulo ? floor_modulo(a, b) : floor_divide(a, b);
@@ -73,10 +76,18 @@ Value integer_result(Operator op, int64_t a, int64_t b) {
 
 Value repeat(const Value& value, int64_t times) {
   if (value.is_string()) {
+    const Text& text = *value.text();
+    if (text.size() > 0 && times > Meter::kMostBytes / text.size())
+      throw Error("the template makes more than 64 MiB of text");
     TextBuilder builder;
-    if (value.text()->size() > 0 && times > Meter::kMostBytes) throw Error("the template makes more than 64 MiB of text");
-    for (int64_t i = 0; i < times && value.text()->size() > 0; ++i) builder.add(*value.text());
-    return Value::text(builder.take(value.text()->markup()));
+    if (text.runs().empty()) {
+      std::string bytes;
+      for (int64_t i = 0; i < times && text.size() > 0; ++i) bytes += text.view();
+      builder.add(bytes);
+    } else {
+      for (int64_t i = 0; i < times; ++i) builder.add(text);
+    }
+    return Value::text(builder.take(text.markup()));
   }
   const auto& items = value.sequence()->items;
   std::vector<Value> repeated;

@@ -1,5 +1,6 @@
 #pragma once
-// Arithmetic and comparison with Python's meaning. Whole numbers have 63 bits: what does not fit is an error, not a wrong value.
+// Arithmetic and comparison with Python's meaning. Whole numbers have 63 bits: what does not fit is an error, not a wrong
+// value.
 
 #include "chat/syntax.h"
 

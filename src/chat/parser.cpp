@@ -99,7 +99,10 @@ class Parser {
     if (tag.text == "with") return with();
     if (tag.text == "print") return print();
     if (tag.text == "block") return block();
-    if (tag.text == "generation") return simple_block(Type::generation, "endgeneration");
+    if (tag.text == "generation") {
+      syntax_.has_generation = true;
+      return simple_block(Type::generation, "endgeneration");
+    }
     if (tag.text == "break" || tag.text == "continue") {
       Statement result = make(tag.text == "break" ? Type::stop : Type::next_item);
       if (loops_ == 0) tokens_.refuse(fmt::format("'{}' stands outside of a loop", tag.text));
@@ -280,7 +283,8 @@ class Parser {
 }  // namespace
 
 Syntax parse_template(std::string source, std::string where) {
-  if (source.size() > kMostSource) throw Error("the chat template is longer than 1 MiB", where, "use the template as published");
+  if (source.size() > kMostSource)
+    throw Error("the chat template is longer than 1 MiB", where, "use the template as published");
   if (!is_utf8(source)) throw Error("the chat template is not valid UTF-8", where);
   Syntax syntax;
   syntax.source = normalize_newlines(source);

@@ -68,7 +68,8 @@ void repr_of_sequence(TextBuilder& out, const Sequence& sequence) {
     case Flavor::dict_items: return repr_of_items(out, items, "dict_items([", "])");
     case Flavor::generator: break;
   }
-  throw Error("a generator is printed, which shows an address in memory", {}, "the template should use the filter list or join");
+  throw Error("a generator is printed, which shows an address in memory", {},
+              "the template should use the filter list or join");
 }
 
 void repr_of_dict(TextBuilder& out, const Dict& dict) {

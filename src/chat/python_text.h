@@ -7,8 +7,8 @@
 
 namespace snug::chat {
 
-// Appends str(value); what the tags of strings leave open is taken from `fill`. Throws Error for what Python would print as an
-// address in memory.
+// Appends str(value); what the tags of strings leave open is taken from `fill`. Throws Error for what Python would print as
+// an address in memory.
 void write_str(TextBuilder& out, const Value& value, const Tag& fill = {});
 void write_repr(TextBuilder& out, const Value& value);
 TextRef to_str(const Value& value);

@@ -58,7 +58,9 @@ class Unescaper {
   // Jinja escapes what is not ASCII before it resolves escapes: the backslash eats that escape's own.
   void keep_escaped() {
     const auto code = static_cast<uint32_t>(decode(rest_));
-    out_ += code < 0x100 ? fmt::format("x{:02x}", code) : code < 0x10000 ? fmt::format("u{:04x}", code) : fmt::format("U{:08x}", code);
+    out_ += code < 0x100     ? fmt::format("x{:02x}", code)
+            : code < 0x10000 ? fmt::format("u{:04x}", code)
+                             : fmt::format("U{:08x}", code);
     rest_.remove_prefix(utf8_length(rest_[0]));
   }
 
@@ -69,7 +71,8 @@ class Unescaper {
       code = code * static_cast<uint64_t>(base) + static_cast<uint64_t>(digit_of(rest_[count++]));
     }
     if (count < least) throw Error("an escape in a string is cut short", where_);
-    if (code > 0x10FFFF || (code >= 0xD800 && code < 0xE000)) throw Error("an escape in a string names no character", where_);
+    if (code > 0x10FFFF || (code >= 0xD800 && code < 0xE000))
+      throw Error("an escape in a string names no character", where_);
     append_utf8(out_, static_cast<char32_t>(code));
     rest_.remove_prefix(count);
   }

@@ -26,7 +26,23 @@ struct Arguments {
   ExpressionPtr star, star_star;
 };
 
-enum class Operator : uint8_t { add, subtract, multiply, divide, floor_divide, modulo, power, equal, unequal, less, less_equal, greater, greater_equal, in, not_in };
+enum class Operator : uint8_t {
+  add,
+  subtract,
+  multiply,
+  divide,
+  floor_divide,
+  modulo,
+  power,
+  equal,
+  unequal,
+  less,
+  less_equal,
+  greater,
+  greater_equal,
+  in,
+  not_in
+};
 
 struct Expression {
   enum class Type : uint8_t {
@@ -49,7 +65,7 @@ struct Expression {
     logical_and,
     logical_or,
     logical_not,
-    condition,  // parts[1] if parts[0] else parts[2]; parts[2] may be null
+    condition,            // parts[1] if parts[0] else parts[2]; parts[2] may be null
     namespace_attribute,  // as a target of set: symbol.name
   };
   Type type = Type::constant;
@@ -118,6 +134,7 @@ struct Syntax {
   std::string where;
   Body body;
   std::vector<std::string> symbols;  // names of variables, by number
+  bool has_generation = false;       // it says itself what the assistant generates
 };
 
 }  // namespace snug::chat

@@ -28,7 +28,9 @@ bool all_cased(const Value& value, bool (*wanted)(char32_t), bool (*other)(char3
   return found;
 }
 
-bool divides(const Value& value, const Value& by) { return equal(apply_binary(Operator::modulo, value, by), Value::integer(0)); }
+bool divides(const Value& value, const Value& by) {
+  return equal(apply_binary(Operator::modulo, value, by), Value::integer(0));
+}
 
 struct Test {
   std::string_view name;
@@ -54,7 +56,10 @@ bool is_callable(const Value& value) {
 bool is_loop(const Value& value) { return value.is(Kind::object) && type_name(value) == "LoopContext"; }
 
 constexpr Test kTests[] = {
-    {"odd", "", [](const Value& v, const Bound&) { return equal(apply_binary(Operator::modulo, v, Value::integer(2)), Value::integer(1)); }},
+    {"odd", "",
+     [](const Value& v, const Bound&) {
+       return equal(apply_binary(Operator::modulo, v, Value::integer(2)), Value::integer(1));
+     }},
     {"even", "", [](const Value& v, const Bound&) { return divides(v, Value::integer(2)); }},
     {"divisibleby", "num", [](const Value& v, const Bound& a) { return divides(v, a.at(0)); }},
     {"defined", "", [](const Value& v, const Bound&) { return !v.is_undefined(); }},

@@ -47,10 +47,13 @@ Value partition(Interpreter&, const Value& self, CallArguments& arguments) {
   const TextRef& text = self.text();
   const TextRef& separator = bound.text(0);
   if (separator->size() == 0) throw Error("empty separator");
-  const int64_t at = last ? find_last_bytes(text->view(), separator->view()) : find_bytes(text->view(), separator->view(), 0);
+  const int64_t at =
+      last ? find_last_bytes(text->view(), separator->view()) : find_bytes(text->view(), separator->view(), 0);
   const Value nothing = Value::text(std::string());
-  if (at < 0) return Value::tuple(last ? std::vector<Value>{nothing, nothing, self} : std::vector<Value>{self, nothing, nothing});
-  return Value::tuple({Value::text(text->piece(0, at)), bound.at(0), Value::text(text->piece(at + separator->size(), text->size()))});
+  if (at < 0)
+    return Value::tuple(last ? std::vector<Value>{nothing, nothing, self} : std::vector<Value>{self, nothing, nothing});
+  return Value::tuple(
+      {Value::text(text->piece(0, at)), bound.at(0), Value::text(text->piece(at + separator->size(), text->size()))});
 }
 
 // The part of the text that optional arguments `from` and `from + 1` choose, in bytes.
@@ -72,7 +75,8 @@ Value has_affix(Interpreter&, const Value& self, CallArguments& arguments) {
   if (begin < 0) return Value::boolean(false);
   const std::string_view text = self.view().substr(static_cast<size_t>(begin), static_cast<size_t>(end - begin));
   const auto matches = [&text](const Value& affix) {
-    if (!affix.is_string()) throw Error(fmt::format("startswith and endswith need str or a tuple of str, not {}", type_name(affix)));
+    if (!affix.is_string())
+      throw Error(fmt::format("startswith and endswith need str or a tuple of str, not {}", type_name(affix)));
     return at_end ? text.ends_with(affix.view()) : text.starts_with(affix.view());
   };
   if (bound.at(0).is_undefined()) refuse_undefined(bound.at(0));
@@ -101,7 +105,8 @@ Value count(Interpreter&, const Value& self, CallArguments& arguments) {
   const Bound bound = match_arguments(arguments, "count", "/sub ?start ?end");
   const auto [begin, end] = chosen(*self.text(), bound, 1);
   if (begin < 0) return Value::integer(0);
-  return Value::integer(count_of(self.view().substr(static_cast<size_t>(begin), static_cast<size_t>(end - begin)), bound.text(0)->view()));
+  return Value::integer(
+      count_of(self.view().substr(static_cast<size_t>(begin), static_cast<size_t>(end - begin)), bound.text(0)->view()));
 }
 
 Value replace(Interpreter&, const Value& self, CallArguments& arguments) {
@@ -138,9 +143,8 @@ Value title(Interpreter&, const Value& self, CallArguments& arguments) {
 
 Value swapcase(Interpreter&, const Value& self, CallArguments& arguments) {
   static_cast<void>(match_arguments(arguments, "swapcase", ""));
-  return Value::text(map_characters(self.text(), [](std::string& out, char32_t c) {
-    append_cased(out, c, is_lower(c) ? Case::upper : Case::lower);
-  }));
+  return Value::text(map_characters(
+      self.text(), [](std::string& out, char32_t c) { append_cased(out, c, is_lower(c) ? Case::upper : Case::lower); }));
 }
 
 template <bool at_end>

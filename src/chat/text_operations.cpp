@@ -40,7 +40,8 @@ TextRef strip(const TextRef& text, const TextRef& characters, bool left, bool ri
   };
   int64_t begin = 0;
   int64_t end = text->size();
-  while (left && begin < end && goes(character_at(all, begin))) begin += static_cast<int64_t>(utf8_length(all[static_cast<size_t>(begin)]));
+  while (left && begin < end && goes(character_at(all, begin)))
+    begin += static_cast<int64_t>(utf8_length(all[static_cast<size_t>(begin)]));
   while (right && end > begin && goes(character_at(all, character_before(all, end)))) end = character_before(all, end);
   return begin == 0 && end == text->size() ? text : text->piece(begin, end);
 }
@@ -174,6 +175,7 @@ TextRef pad(const TextRef& text, int64_t width, std::string_view fill, Align ali
 
 TextRef map_characters(const TextRef& text, const std::function<void(std::string&, char32_t)>& map) {
   TextBuilder builder;
+  spend(text->size() / 16);
   int64_t at = 0;
   const auto write = [&](int64_t end, const Tag& tag) {
     std::string part;
@@ -203,7 +205,9 @@ TextRef lower(const TextRef& text) {
 
 int64_t count_of(std::string_view text, std::string_view wanted) {
   spend_bytes(static_cast<int64_t>(text.size()));
-  if (wanted.empty()) return std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }) + 1;
+  if (wanted.empty())
+    return std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }) +
+           1;
   int64_t count = 0;
   for (int64_t at = 0; (at = seek_bytes(text, wanted, at)) >= 0; at += static_cast<int64_t>(wanted.size())) ++count;
   return count;

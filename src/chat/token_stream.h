@@ -64,7 +64,9 @@ class TokenStream {
   Place place() const { return {current().line, current().begin, current().end}; }
   uint32_t last_end() const { return at_ == 0 ? 0 : tokens_[at_ - 1].end; }
 
-  [[noreturn]] void refuse(const std::string& what, const std::string& mend = {}) const { refuse_at(current().line, what, mend); }
+  [[noreturn]] void refuse(const std::string& what, const std::string& mend = {}) const {
+    refuse_at(current().line, what, mend);
+  }
   [[noreturn]] void refuse_at(uint32_t line, const std::string& what, const std::string& mend = {}) const {
     throw Error(what, fmt::format("{}:{}", where_, line), mend);
   }

@@ -29,7 +29,7 @@ bool can_be_key(const Value& key) {
 std::optional<Value> Object::attribute(std::string_view) { return std::nullopt; }
 
 Value Value::undefined(std::string reason) {
-  return Value(Store(Undefined{std::make_shared<const std::string>(std::move(reason))}));
+  return Value(std::in_place_index<0>, Undefined{std::make_shared<const std::string>(std::move(reason))});
 }
 
 Value Value::sequence(Flavor flavor, std::vector<Value> items) {
@@ -40,7 +40,7 @@ Value Value::sequence(Flavor flavor, std::vector<Value> items) {
   sequence->depth = deeper(depth);
   sequence->flavor = flavor;
   sequence->items = std::move(items);
-  return Value(Store(SequenceRef(std::move(sequence))));
+  return Value(std::in_place_index<6>, std::move(sequence));
 }
 
 Value Value::range(std::vector<Value> numbers, int64_t start, int64_t stop, int64_t step) {
@@ -48,11 +48,12 @@ Value Value::range(std::vector<Value> numbers, int64_t start, int64_t stop, int6
   sequence->charge.add(kContainerBytes + static_cast<int64_t>(numbers.capacity() * sizeof(Value)));
   sequence->flavor = Flavor::range;
   sequence->items = std::move(numbers);
-  sequence->printed = step == 1 ? fmt::format("range({}, {})", start, stop) : fmt::format("range({}, {}, {})", start, stop, step);
-  return Value(Store(SequenceRef(std::move(sequence))));
+  sequence->printed =
+      step == 1 ? fmt::format("range({}, {})", start, stop) : fmt::format("range({}, {}, {})", start, stop, step);
+  return Value(std::in_place_index<6>, std::move(sequence));
 }
 
-Value Value::dict(Dict entries) { return Value(Store(DictRef(std::make_shared<Dict>(std::move(entries))))); }
+Value Value::dict(Dict entries) { return Value(std::in_place_index<7>, std::make_shared<Dict>(std::move(entries))); }
 
 bool Value::is(Flavor flavor) const { return is(Kind::sequence) && sequence()->flavor == flavor; }
 

@@ -52,21 +52,21 @@ class Value {
 
   Value() = default;  // undefined
   static Value undefined(std::string reason);
-  static Value none() { return Value(Store(std::in_place_index<1>)); }
-  static Value boolean(bool truth) { return Value(Store(std::in_place_type<bool>, truth)); }
-  static Value integer(int64_t number) { return Value(Store(std::in_place_type<int64_t>, number)); }
-  static Value real(double number) { return Value(Store(std::in_place_type<double>, number)); }
+  static Value none() { return Value(std::in_place_index<1>); }
+  static Value boolean(bool truth) { return Value(std::in_place_index<2>, truth); }
+  static Value integer(int64_t number) { return Value(std::in_place_index<3>, number); }
+  static Value real(double number) { return Value(std::in_place_index<4>, number); }
   static Value text(std::string bytes) { return text(make_text(std::move(bytes))); }
-  static Value text(TextRef text) { return Value(Store(std::move(text))); }
+  static Value text(TextRef text) { return Value(std::in_place_index<5>, std::move(text)); }
   static Value list(std::vector<Value> items) { return sequence(Flavor::list, std::move(items)); }
   static Value tuple(std::vector<Value> items) { return sequence(Flavor::tuple, std::move(items)); }
   static Value sequence(Flavor flavor, std::vector<Value> items);
-  static Value sequence(SequenceRef sequence) { return Value(Store(std::move(sequence))); }
+  static Value sequence(SequenceRef sequence) { return Value(std::in_place_index<6>, std::move(sequence)); }
   // What range() gives: `numbers` start at `start` and would go on until `stop`.
   static Value range(std::vector<Value> numbers, int64_t start, int64_t stop, int64_t step);
   static Value dict(Dict entries);
-  static Value dict(DictRef entries) { return Value(Store(std::move(entries))); }
-  static Value object(ObjectRef object) { return Value(Store(std::move(object))); }
+  static Value dict(DictRef entries) { return Value(std::in_place_index<7>, std::move(entries)); }
+  static Value object(ObjectRef object) { return Value(std::in_place_index<8>, std::move(object)); }
 
   Kind kind() const { return static_cast<Kind>(store_.index()); }
   bool is(Kind kind) const { return this->kind() == kind; }
@@ -92,7 +92,9 @@ class Value {
 
  private:
   using Store = std::variant<Undefined, std::monostate, bool, int64_t, double, TextRef, SequenceRef, DictRef, ObjectRef>;
-  explicit Value(Store store) : store_(std::move(store)) {}
+  // Built in place, not moved in: GCC 12 takes a moved variant for one that may be uninitialized.
+  template <size_t kind, class... Parts>
+  explicit Value(std::in_place_index_t<kind> place, Parts&&... parts) : store_(place, std::forward<Parts>(parts)...) {}
   Store store_;
 };
 
@@ -100,9 +102,9 @@ struct Sequence {
   Flavor flavor = Flavor::list;
   std::vector<Value> items;
   int depth = 1;
-  std::string printed;        // of a range
-  bool group = false;         // a pair of the filter groupby: has .grouper and .list
-  mutable size_t taken = 0;   // of a generator: so many items are gone
+  std::string printed;       // of a range
+  bool group = false;        // a pair of the filter groupby: has .grouper and .list
+  mutable size_t taken = 0;  // of a generator: so many items are gone
   Charge charge;
 };
 

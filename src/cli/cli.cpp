@@ -18,10 +18,8 @@ struct Command {
   int (*run)(std::span<char* const>);
 };
 
-constexpr Command kCommands[] = {{"plan", plan_command},
-                                 {"train", train_command},
-                                 {"generate", generate_command},
-                                 {"init", init_command},
+constexpr Command kCommands[] = {{"plan", plan_command},   {"train", train_command},   {"generate", generate_command},
+                                 {"merge", merge_command}, {"export", export_command}, {"init", init_command},
                                  {"models", models_command},
                                  {"help", help_command}};
 
@@ -43,7 +41,8 @@ int dispatch(std::span<char* const> arguments) {
       if (std::string_view(word) == "--help" || std::string_view(word) == "-h") return help_command(arguments.first(1));
     return command.run(rest);
   }
-  throw UsageError(fmt::format("there is no command '{}'; try plan, train, generate, init, models or help", name));
+  throw UsageError(
+      fmt::format("there is no command '{}'; try plan, train, generate, merge, export, init, models or help", name));
 }
 
 }  // namespace

@@ -18,6 +18,8 @@ constexpr std::string_view kOverview = R"(snug fine-tunes language models in the
   snug plan MODEL [keys]            will it fit? the exact peak, before anything is loaded
   snug train RECIPE.yaml | MODEL    do it, in exactly that memory
   snug generate MODEL               let it answer: a prompt, a chat, a file of prompts
+  snug merge ADAPTER --output-dir DIR   an adapter into its base model: a checkpoint of its own
+  snug export MODEL --gguf FILE     a model or an adapter as a GGUF file, for llama.cpp
   snug init MODEL --output-dir DIR  a random-weight checkpoint, for benchmarks and pretraining
   snug models                       models that plan knows by name
   snug help keys                    every key, with its default
@@ -74,6 +76,25 @@ snug generate MODEL                                  a chat, on a terminal
 The answer goes to stdout as it comes, all else to stderr. Memory is planned before weights are read, as in training.
 )";
 
+constexpr std::string_view kMerge = R"(snug merge ADAPTER… --output-dir DIRECTORY [--model DIRECTORY]
+
+Adds adapters of PEFT, snug or mlx-lm to the weights of their base model and writes a checkpoint that needs no adapter:
+weights in float32 arithmetic, rounded once to the base's own dtype; configuration and tokenizer come along. Several adapters,
+as words, with commas or as --adapter, are added in that order.
+  --model DIRECTORY       the base (default: the one that the adapter names, if it is a directory)
+  --max-shard-size SIZE   of one file of weights (default: 5GB)
+  --overwrite-output-dir  replace a model that stands there
+)";
+
+constexpr std::string_view kExport = R"(snug export MODEL --gguf FILE [--adapter ADAPTER…]
+snug export ADAPTER --gguf FILE [--model DIRECTORY]
+
+Writes a GGUF file, which llama.cpp and what is built on it read: a model, with adapters merged on the way, or a LoRA adapter
+by itself. Families: llama, mistral, mixtral, qwen2, qwen3, qwen3_moe, gemma2, gemma3_text, phi3, gpt2.
+  --outtype f32|f16|bf16|q8_0   of the matrices (default: the model's own; an adapter's: f32)
+  --pretokenizer NAME           tokenizer.ggml.pre, for a tokenizer that is not recognized
+)";
+
 void print_keys() {
   for (const Key& key : recipe_keys()) {
     std::string aliases;
@@ -96,6 +117,8 @@ int help_command(std::span<char* const> words) {
   if (topic == "plan") text = kPlan;
   if (topic == "train") text = kTrain;
   if (topic == "generate") text = kGenerate;
+  if (topic == "merge") text = kMerge;
+  if (topic == "export") text = kExport;
   if (topic == "init") text = kInit;
   fmt::print("{}", text);
   return 0;

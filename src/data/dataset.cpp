@@ -1,230 +1,230 @@
 #include "data/dataset.h"
 
 #include <algorithm>
-#include <limits>
-#include <string>
+#include <bit>
+#include <cmath>
 #include <vector>
 
 #include "base/error.h"
 #include "base/file.h"
-#include "base/hash.h"
+#include "data/bad_rows.h"
+#include "data/batch_encoder.h"
+#include "data/buckets.h"
 #include "data/dataset_files.h"
-#include "data/jsonl.h"
-#include "data/packing.h"
+#include "data/documents.h"
+#include "data/permutation.h"
+#include "data/row_source.h"
+#include "data/row_writer.h"
+#include "data/template_renderer.h"
 
 namespace snug {
 namespace {
 
-struct Document {
-  int32_t tokens = 0, labels = 0, targets = 0;
-};
+namespace fs = std::filesystem;
 
-// Writes documents to the token file and remembers their sizes.
-class DocumentWriter {
+// Reads all rows of all files into documents.
+class Reading {
  public:
-  DocumentWriter(const DatasetRequest& request, const std::string& tokenizer_mend)
-      : request_(request), mend_(tokenizer_mend), file_(token_file(request.directory)) {
-    file_.write(bytes_of(header_));
+  Reading(const DatasetRequest& request, const Tokenizer& tokenizer, const ChatRenderer& renderer, TokenWriter& writer,
+          DatasetSummary& summary)
+      : request_(request),
+        tokenizer_(tokenizer),
+        renderer_(renderer),
+        encoders_(request, tokenizer, renderer_),
+        interpreter_(request.columns),
+        bad_(request.complain),
+        writer_(writer),
+        summary_(summary) {}
+
+  void read_all() {
+    for (const fs::path& file : find_data_files(request_.data)) read(file);
+    flush();
+    const std::string data = request_.data.string();
+    if (!request_.skip_bad_rows) bad_.judge(summary_.source_rows + bad_.count(), data);
+    summary_.bad_rows = bad_.count();
+    if (summary_.source_rows == 0 && bad_.count() > 0) throw Error("all rows are bad", data, "mend them");
+    if (summary_.source_rows == 0) throw Error("holds no rows", data, "write one JSON object on each line");
+    if (documents.count() == 0) {
+      throw Error("every prompt fills seq_len, so no completion is left", data,
+                  "raise max_length above " + std::to_string(request_.seq_len));
+    }
+    summary_.format = static_cast<int64_t>(*interpreter_.format());
   }
 
-  // A document whose tokens from `first_label` on are labels. `where` names the row in errors.
-  void add(std::span<const int32_t> ids, int64_t first_label, const std::string& where) {
-    encoded_.clear();
-    for (size_t i = 0; i < ids.size(); ++i) {
-      if (request_.vocab_size > 0 && ids[i] >= request_.vocab_size) {
-        throw Error("token id " + std::to_string(ids[i]) + " is beyond the model's vocabulary of " +
-                        std::to_string(request_.vocab_size),
-                    where, mend_);
+  Documents documents;
+
+ private:
+  void read(const fs::path& file) {
+    const auto source = open_row_source(file);
+    if (const auto columns = source->columns()) settle(*columns, file.string());
+    if (interpreter_.format()) source->select(interpreter_.required(), interpreter_.optional());
+    SourceRow row;
+    while (source->next(row)) {
+      if (row.problem.empty() && !interpreter_.format()) {
+        settle(columns_of(row.fields), source->where());
+        source->select(interpreter_.required(), interpreter_.optional());
       }
-      header_.highest_token = std::max(header_.highest_token, ids[i]);
-      const bool label = static_cast<int64_t>(i) >= first_label;
-      encoded_.push_back(static_cast<uint32_t>(ids[i]) | (label ? kLabelBit : 0U));
-      header_.stamp = hash_word(header_.stamp + 1, encoded_.back());
-    }
-    file_.write(std::as_bytes(std::span(encoded_)));
-    const auto tokens = static_cast<int32_t>(ids.size());
-    const auto labels = static_cast<int32_t>(std::max<int64_t>(0, tokens - first_label));
-    documents_.push_back({tokens, labels, labels - (first_label == 0 ? 1 : 0)});
-    header_.tokens += tokens;
-  }
-
-  // Puts the finished file in place.
-  const TokenHeader& commit() {
-    file_.write_front(bytes_of(header_));
-    file_.commit();
-    return header_;
-  }
-
-  const TokenHeader& header() const { return header_; }
-  const std::vector<Document>& documents() const { return documents_; }
-
- private:
-  const DatasetRequest& request_;
-  std::string mend_;
-  OutputFile file_;
-  TokenHeader header_;
-  std::vector<uint32_t> encoded_;
-  std::vector<Document> documents_;
-};
-
-// Turns rows into documents by the rules of the header.
-class RowCutter {
- public:
-  RowCutter(const DatasetRequest& request, const Tokenizer& tokenizer, int32_t eos, DocumentWriter& writer,
-            DatasetSummary& summary)
-      : request_(request), tokenizer_(tokenizer), eos_(eos), writer_(writer), summary_(summary) {}
-
-  void text(std::string_view text, const std::string& where) {
-    ids_.clear();
-    tokenizer_.encode_into(text, true, ids_);
-    end_with_eos(0);
-    const auto seq_len = static_cast<size_t>(request_.seq_len);
-    if (ids_.size() > seq_len) ++summary_.cut;
-    for (std::span<const int32_t> rest(ids_); !rest.empty();) {
-      const size_t count = std::min(seq_len, rest.size());
-      writer_.add(rest.first(count), 0, where);
-      rest = rest.subspan(count);
+      add(row, *source);
     }
   }
 
-  void prompt_completion(std::string_view prompt, std::string_view completion, const std::string& where) {
-    ids_.clear();
-    tokenizer_.encode_into(prompt, true, ids_);
-    const auto prompt_tokens = static_cast<int64_t>(ids_.size());
-    tokenizer_.encode_into(completion, false, ids_);
-    end_with_eos(prompt_tokens);
-    if (prompt_tokens >= request_.seq_len) {
-      ++summary_.dropped;
-      return;
-    }
-    if (static_cast<int64_t>(ids_.size()) > request_.seq_len) {
-      ++summary_.truncated;
-      ids_.resize(static_cast<size_t>(request_.seq_len));
-    }
-    writer_.add(ids_, request_.completion_only_loss ? prompt_tokens : 0, where);
+  static std::vector<std::string> columns_of(const JsonValue& fields) {
+    std::vector<std::string> names;
+    for (const JsonMember& member : *fields.object())
+      if (!member.value.is_null()) names.push_back(member.name);
+    return names;
   }
 
- private:
-  // Adds eos unless what starts at token `begin` already ends with it.
-  void end_with_eos(int64_t begin) {
-    if (static_cast<int64_t>(ids_.size()) == begin || ids_.back() != eos_) ids_.push_back(eos_);
-    summary_.longest_document = std::max(summary_.longest_document, static_cast<int64_t>(ids_.size()));
+  void settle(const std::vector<std::string>& columns, const std::string& where) {
+    if (interpreter_.format()) return;
+    try {
+      interpreter_.settle(columns);
+    } catch (const Error& error) {
+      throw Error(error.problem(), where, error.mend());
+    }
+  }
+
+  void add(SourceRow& row, const RowSource& source) {
+    RowBatch::Item& item = batch_.add(source.where());
+    try {
+      if (!row.problem.empty()) throw Error(row.problem, {}, row.mend);
+      item.example = interpreter_.interpret(std::move(row.fields));
+    } catch (const Error& error) {
+      item.problem = error;
+    }
+    // A template that is missing or not understood is no fault of the row.
+    if (!item.problem && item.example.chat && !renderer_) renderer_ = make_template_renderer(request_, tokenizer_);
+    if (batch_.is_full()) flush();
+  }
+
+  // Encodes the rows that have been gathered and takes them over in their order.
+  void flush() {
+    encoders_.encode(batch_);
+    for (const RowBatch::Item& item : batch_.items()) {
+      if (item.problem) {
+        const Error& error = *item.problem;
+        const std::string problem = error.where().empty() ? error.problem() : error.where() + ": " + error.problem();
+        bad_.add(Error(problem, item.where, error.mend()));
+      } else {
+        take(item.encoded);
+      }
+    }
+    batch_.clear();
+  }
+
+  void take(const EncodedRow& row) {
+    ++summary_.source_rows;
+    summary_.longest_document = std::max(summary_.longest_document, row.length);
+    const auto bucket = static_cast<size_t>(std::bit_width(static_cast<uint64_t>(row.length))) - 1;
+    ++summary_.lengths[std::min(bucket, summary_.lengths.size() - 1)];
+    summary_.cut += row.cut ? 1 : 0;
+    summary_.truncated += row.truncated ? 1 : 0;
+    summary_.dropped += row.dropped ? 1 : 0;
+    if (!row.dropped) writer_.add(row, documents);
   }
 
   const DatasetRequest& request_;
   const Tokenizer& tokenizer_;
-  int32_t eos_;
-  DocumentWriter& writer_;
+  ChatRenderer renderer_;  // made for the first conversation
+  BatchEncoder encoders_;
+  RowInterpreter interpreter_;
+  BadRows bad_;
+  TokenWriter& writer_;
   DatasetSummary& summary_;
-  std::vector<int32_t> ids_;
+  RowBatch batch_;
 };
 
-int32_t eos_of(const DatasetRequest& request, const Tokenizer& tokenizer) {
-  const auto eos = request.eos_id ? request.eos_id : tokenizer.eos_id();
-  if (!eos) throw Error("the end-of-text token is not known", {}, "name eos_token in tokenizer_config.json");
-  if (*eos < 0) throw Error("the end-of-text token is " + std::to_string(*eos), {}, "give a token id");
-  return *eos;
+void make_directory(const fs::path& directory) {
+  std::error_code code;
+  fs::create_directories(directory, code);
+  if (code) throw Error("cannot be made: " + code.message(), directory.string(), "give a directory that can be written");
 }
 
-void tokenize(const DatasetRequest& request, const Tokenizer& tokenizer, DocumentWriter& writer, DatasetSummary& summary) {
-  RowCutter cutter(request, tokenizer, eos_of(request, tokenizer), writer, summary);
-  LineReader lines(request.data);
-  RowParser parser(request.data.string());
-  while (const auto line = lines.next()) {
-    const auto row = parser.parse(*line, lines.line_number());
-    if (!row) continue;
-    ++summary.source_rows;
-    const std::string where = request.data.string() + ":" + std::to_string(lines.line_number());
-    if (*parser.format() == RowFormat::text) {
-      cutter.text(row->text, where);
-    } else {
-      cutter.prompt_completion(row->prompt, row->completion, where);
-    }
+// Documents that stay and those that are held out, by the rule of HeldOut; rows without a document do not count.
+struct Split {
+  std::vector<int32_t> train, held_out;
+  int64_t held_out_rows = 0;
+};
+
+Split split(const HeldOut& wanted, const Documents& documents, const std::string& data) {
+  int64_t rows = 0;
+  for (int64_t i = 0; i < documents.count(); ++i) rows += documents.begins_row(i) ? 1 : 0;
+  const int64_t count =
+      wanted.rows > 0 ? wanted.rows : static_cast<int64_t>(std::ceil(wanted.share * static_cast<double>(rows)));
+  if (count < 1 || count >= rows) {
+    throw Error("holding out " + std::to_string(count) + " of " + std::to_string(rows) + " rows leaves nothing", data,
+                "hold out at least 1 and fewer than all");
   }
-  if (summary.source_rows == 0) throw Error("holds no rows", request.data.string(), "write one JSON object on each line");
-  if (writer.documents().empty()) {
-    throw Error("every prompt fills seq_len, so no completion is left", request.data.string(),
-                "raise max_length above " + std::to_string(request.seq_len));
+  constexpr uint64_t kSplitEpoch = 0xFFFFFFFF;  // none that training reaches
+  const Permutation permutation(static_cast<uint64_t>(rows), wanted.seed, kSplitEpoch);
+  Split parts;
+  parts.held_out_rows = count;
+  int64_t row = -1;
+  bool out = false;
+  for (int64_t i = 0; i < documents.count(); ++i) {
+    if (documents.begins_row(i)) out = permutation(static_cast<uint64_t>(++row)) < static_cast<uint64_t>(count);
+    (out ? parts.held_out : parts.train).push_back(static_cast<int32_t>(i));
   }
+  return parts;
 }
 
-// Writes the row file: records of rows, then of documents in the order of the rows.
-void write_rows(const DatasetRequest& request, const std::vector<Document>& documents, const PackedRows& packed,
-                RowHeader header) {
-  std::vector<int64_t> first_token(documents.size());
-  int64_t token = 0;
-  for (size_t i = 0; i < documents.size(); ++i) {
-    first_token[i] = token;
-    token += documents[i].tokens;
-  }
-  OutputFile file(row_file(request.directory));
-  file.write(bytes_of(header));
-  for (int64_t r = 0; r < packed.rows(); ++r) {
-    const int64_t begin = packed.first[static_cast<size_t>(r)];
-    const int64_t end = packed.first[static_cast<size_t>(r) + 1];
-    RowRecord row;
-    row.first_document = begin;
-    row.documents = static_cast<int32_t>(end - begin);
-    for (int64_t i = begin; i < end; ++i) {
-      const Document& document = documents[static_cast<size_t>(packed.documents[static_cast<size_t>(i)])];
-      row.tokens += document.tokens;
-      row.targets += document.targets;
-      // TRL masks the first token of every document of a packed row.
-      row.labels += request.packing ? document.targets : document.labels;
-    }
-    header.most_documents = std::max(header.most_documents, row.documents);
-    file.write(bytes_of(row));
-  }
-  for (const int32_t document : packed.documents) {
-    const DocumentRecord record{first_token[static_cast<size_t>(document)], documents[static_cast<size_t>(document)].tokens};
-    file.write(bytes_of(record));
-  }
-  file.write_front(bytes_of(header));
-  file.commit();
+// The same token file under another directory: a second name, or a copy where the file system has no such thing.
+void share_tokens(const fs::path& from, const fs::path& to) {
+  std::error_code code;
+  fs::remove(token_file(to), code);
+  fs::create_hard_link(token_file(from), token_file(to), code);
+  if (code) fs::copy_file(token_file(from), token_file(to), fs::copy_options::overwrite_existing, code);
+  if (code) throw Error("cannot be written: " + code.message(), token_file(to).string(), "check the free space");
 }
 
-PackedRows arrange(const DatasetRequest& request, const std::vector<Document>& documents) {
-  if (!request.packing) return one_each(static_cast<int64_t>(documents.size()));
-  std::vector<int32_t> lengths;
-  lengths.reserve(documents.size());
-  for (const Document& document : documents) lengths.push_back(document.tokens);
-  return pack(lengths, request.seq_len);
-}
-
-}  // namespace
-
-DatasetSummary prepare_dataset(const DatasetRequest& request, const Tokenizer& tokenizer) {
+void check(const DatasetRequest& request) {
   if (request.seq_len < 2 || request.seq_len > kMaxSeqLen) {
     throw Error("max_length is " + std::to_string(request.seq_len), {},
                 "give 2 to " + std::to_string(kMaxSeqLen) + " tokens");
   }
-  std::error_code code;
-  std::filesystem::create_directories(request.directory, code);
-  if (code)
-    throw Error("cannot be made: " + code.message(), request.directory.string(), "give a directory that can be written");
+  if (request.most_buckets < 1 || request.most_buckets > kMostBuckets)
+    throw Error("the number of bucket lengths is " + std::to_string(request.most_buckets), {}, "give 1 to 4");
+}
 
-  RowHeader header;
-  DatasetSummary& summary = header.summary;
-  summary.seq_len = request.seq_len;
-  summary.packing = request.packing ? 1 : 0;
-  DocumentWriter writer(request, "use the tokenizer that belongs to the model");
-  tokenize(request, tokenizer, writer, summary);
-  const PackedRows packed = arrange(request, writer.documents());
-  summary.documents = static_cast<int64_t>(writer.documents().size());
-  summary.tokens = writer.header().tokens;
-  for (const Document& document : writer.documents()) {
-    summary.label_tokens += document.labels;
-    summary.target_tokens += document.targets;
-  }
-  summary.rows = packed.rows();
-  summary.padding_share =
-      1.0 - static_cast<double>(summary.tokens) / (static_cast<double>(summary.rows) * static_cast<double>(summary.seq_len));
-  header.stamp = writer.commit().stamp;
-  write_rows(request, writer.documents(), packed, header);
+// Counts that write_rows fills in for each part by itself.
+DatasetSummary without_rows(DatasetSummary summary) {
+  summary.documents = summary.tokens = summary.label_tokens = summary.target_tokens = summary.rows = 0;
+  summary.bucket_rows = {};
   return summary;
 }
 
-DatasetSummary read_dataset_summary(const std::filesystem::path& directory) {
+}  // namespace
+
+DatasetSummary prepare_dataset(const DatasetRequest& request, const Tokenizer& tokenizer, const ChatRenderer& renderer) {
+  check(request);
+  make_directory(request.directory);
+  DatasetSummary summary;
+  summary.seq_len = request.seq_len;
+  summary.packing = request.packing ? 1 : 0;
+  TokenWriter writer(request.directory);
+  Reading reading(request, tokenizer, renderer, writer, summary);
+  reading.read_all();
+  const Documents& documents = reading.documents;
+  const std::vector<int64_t> buckets =
+      choose_buckets(documents.lengths(), request.seq_len, request.packing ? 1 : request.most_buckets);
+  summary.buckets = static_cast<int64_t>(buckets.size());
+  std::ranges::copy(buckets, summary.bucket_length.begin());
+  const bool split_off = !request.held_out.directory.empty();
+  const Split parts = split_off ? split(request.held_out, documents, request.data.string()) : Split();
+  const TokenHeader tokens = writer.commit();
+  if (split_off) {
+    make_directory(request.held_out.directory);
+    share_tokens(request.directory, request.held_out.directory);
+    DatasetSummary held_out = without_rows(summary);
+    held_out.source_rows = parts.held_out_rows;
+    write_rows(request.held_out.directory, tokens, documents, &parts.held_out, held_out);
+    summary.held_out = parts.held_out_rows;
+  }
+  write_rows(request.directory, tokens, documents, split_off ? &parts.train : nullptr, summary);
+  return summary;
+}
+
+DatasetSummary read_dataset_summary(const fs::path& directory) {
   const InputFile file(row_file(directory), "prepare the data again");
   RowHeader header;
   file.read_at(writable_bytes_of(header), 0);

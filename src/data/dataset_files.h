@@ -1,7 +1,8 @@
 #pragma once
 // The two files of a prepared dataset, little-endian as the machine writes them:
 //   tokens.bin  TokenHeader, then one int32 a token in the order of the documents; kLabelBit is set if the token is a label
-//   rows.bin    RowHeader, RowRecord [rows], DocumentRecord [documents] in the order of the rows
+//   rows.bin    RowHeader, RowRecord [rows] in the order of their buckets, DocumentRecord [documents] in the order of the
+//   rows
 // Both carry the same stamp, so that files of two runs are never read as one. For this room alone.
 
 #include <array>
@@ -17,7 +18,7 @@ namespace snug {
 static_assert(std::endian::native == std::endian::little);
 
 inline constexpr uint32_t kLabelBit = 0x80000000U;
-inline constexpr int32_t kDatasetVersion = 1;
+inline constexpr int32_t kDatasetVersion = 2;
 inline constexpr int64_t kMaxSeqLen = int64_t{1} << 24;
 inline constexpr std::array<char, 8> kTokenMagic = {'s', 'n', 'u', 'g', 't', 'o', 'k', 's'};
 inline constexpr std::array<char, 8> kRowMagic = {'s', 'n', 'u', 'g', 'r', 'o', 'w', 's'};
@@ -36,6 +37,7 @@ struct RowHeader {
   int32_t version = kDatasetVersion;
   int32_t most_documents = 0;  // in one row
   uint64_t stamp = 0;
+  int64_t file_tokens = 0;  // of the token file, which a held-out part may share
   DatasetSummary summary;
 };
 

@@ -14,6 +14,20 @@ const std::string kPrepareAgain = "remove it and prepare the data again";
 
 int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
+// Buckets ascend, and their rows are all there are.
+bool buckets_agree(const DatasetSummary& summary) {
+  if (summary.buckets < 1 || summary.buckets > kMostBuckets) return false;
+  int64_t rows = 0;
+  int64_t length = 0;
+  for (size_t i = 0; i < static_cast<size_t>(summary.buckets); ++i) {
+    if (summary.bucket_length[i] <= length || summary.bucket_rows[i] < 0 || summary.bucket_rows[i] > summary.rows - rows)
+      return false;
+    length = summary.bucket_length[i];
+    rows += summary.bucket_rows[i];
+  }
+  return rows == summary.rows && length <= summary.seq_len;
+}
+
 }  // namespace
 
 // Where a row goes in the buffers.
@@ -35,11 +49,11 @@ Loader::Loader(const std::filesystem::path& directory, const LoaderOptions& opti
   summary_ = header.summary;
   highest_token_ = tokens.highest_token;
   all_tokens_ = tokens.tokens;
-  if (tokens.stamp != header.stamp || tokens.tokens != summary_.tokens)
+  if (tokens.stamp != header.stamp || tokens.tokens != header.file_tokens)
     row_file_.refuse("does not belong to the token file beside it");
   if (summary_.rows < 1 || summary_.documents < summary_.rows || summary_.tokens < summary_.documents ||
-      summary_.seq_len < 1 || summary_.seq_len > kMaxSeqLen || header.most_documents < 1 ||
-      header.most_documents > std::min(summary_.seq_len, summary_.documents)) {
+      summary_.tokens > all_tokens_ || !buckets_agree(summary_) || summary_.seq_len < 1 || summary_.seq_len > kMaxSeqLen ||
+      header.most_documents < 1 || header.most_documents > std::min(summary_.seq_len, summary_.documents)) {
     row_file_.refuse("is damaged: its counts contradict each other");
   }
   if (options_.seq_len != 0 && options_.seq_len != summary_.seq_len) {
@@ -47,7 +61,7 @@ Loader::Loader(const std::filesystem::path& directory, const LoaderOptions& opti
                      std::to_string(options_.seq_len));
   }
   // Sizes are products of counts from the file; a wrong one must not wrap.
-  const int64_t token_bytes = checked_add(sizeof(TokenHeader), checked_mul(summary_.tokens, sizeof(uint32_t)));
+  const int64_t token_bytes = checked_add(sizeof(TokenHeader), checked_mul(all_tokens_, sizeof(uint32_t)));
   const int64_t row_bytes = checked_add(
       sizeof(RowHeader),
       checked_add(checked_mul(summary_.rows, sizeof(RowRecord)), checked_mul(summary_.documents, sizeof(DocumentRecord))));
@@ -63,20 +77,55 @@ Loader::Loader(Loader&&) noexcept = default;
 Loader& Loader::operator=(Loader&&) noexcept = default;
 Loader::~Loader() = default;
 
-int64_t Loader::steps_per_epoch() const { return divide_up(divide_up(rows(), options_.batch), options_.accumulation); }
+int64_t Loader::steps_of(int64_t bucket) const {
+  return divide_up(divide_up(summary_.bucket_rows[static_cast<size_t>(bucket)], options_.batch), options_.accumulation);
+}
 
-RowRecord Loader::row_at(int64_t epoch, int64_t place) const {
+int64_t Loader::steps_per_epoch() const {
+  int64_t steps = 0;
+  for (int64_t bucket = 0; bucket < summary_.buckets; ++bucket) steps += steps_of(bucket);
+  return steps;
+}
+
+// Steps have places, those of the longest bucket first. A shuffle gives each step of the epoch a place; in the first epoch
+// the first step changes with the one that has place 0.
+void Loader::place_window(Window& window) const {
+  constexpr uint64_t kStepStream = uint64_t{kMostBuckets} << 32;
+  const int64_t steps = steps_per_epoch();
+  window.epoch = window.step / steps;
+  int64_t place = window.step % steps;
+  if (options_.shuffle && summary_.buckets > 1) {
+    const Permutation shuffled(static_cast<uint64_t>(steps), options_.seed,
+                               kStepStream ^ static_cast<uint64_t>(window.epoch));
+    const auto drawn = static_cast<int64_t>(shuffled(static_cast<uint64_t>(place)));
+    if (window.epoch > 0 || (drawn != 0 && place != 0)) {
+      place = drawn;
+    } else if (place != 0) {
+      place = static_cast<int64_t>(shuffled(0));
+    }
+  }
+  window.bucket = summary_.buckets - 1;
+  while (place >= steps_of(window.bucket)) place -= steps_of(window.bucket--);
+  window.seq_len = summary_.bucket_length[static_cast<size_t>(window.bucket)];
+  window.first_row = place * checked_mul(options_.batch, options_.accumulation);
+}
+
+RowRecord Loader::row_at(const Window& window, int64_t place) const {
+  const auto bucket = static_cast<size_t>(window.bucket);
   int64_t index = place;
   if (options_.shuffle) {
-    const Permutation permutation(static_cast<uint64_t>(rows()), options_.seed, static_cast<uint64_t>(epoch));
+    const Permutation permutation(static_cast<uint64_t>(summary_.bucket_rows[bucket]), options_.seed,
+                                  static_cast<uint64_t>(window.epoch) ^ static_cast<uint64_t>(bucket) << 32);
     index = static_cast<int64_t>(permutation(static_cast<uint64_t>(place)));
   }
+  for (size_t i = 0; i < bucket; ++i) index += summary_.bucket_rows[i];
   RowRecord record;
   row_file_.read_at(writable_bytes_of(record),
                     static_cast<int64_t>(sizeof(RowHeader) + static_cast<size_t>(index) * sizeof(RowRecord)));
   if (record.documents < 1 || record.documents > static_cast<int64_t>(documents_.size()) || record.first_document < 0 ||
       record.first_document > summary_.documents - record.documents || record.tokens < record.documents ||
-      record.tokens > seq_len() || record.targets < 0 || record.targets >= record.tokens || record.labels < record.targets) {
+      record.tokens > window.seq_len || record.targets < 0 || record.targets >= record.tokens ||
+      record.labels < record.targets) {
     row_file_.refuse("is damaged at row " + std::to_string(index));
   }
   return record;
@@ -86,14 +135,13 @@ Window Loader::window(int64_t step) {
   if (step < 0) throw Error("step " + std::to_string(step) + " is negative");
   Window window;
   window.step = step;
-  window.epoch = step / steps_per_epoch();
+  place_window(window);
   const int64_t window_rows = checked_mul(options_.batch, options_.accumulation);
-  window.first_row = step % steps_per_epoch() * window_rows;
-  window.rows = std::min(window_rows, rows() - window.first_row);
+  window.rows = std::min(window_rows, summary_.bucket_rows[static_cast<size_t>(window.bucket)] - window.first_row);
   window.micro_batches = divide_up(window.rows, options_.batch);
   const bool targets = options_.normalization == LossNormalization::targets;
   for (int64_t i = 0; i < window.rows; ++i) {
-    const RowRecord row = row_at(window.epoch, window.first_row + i);
+    const RowRecord row = row_at(window, window.first_row + i);
     window.label_count += targets ? row.targets : row.labels;
     window.target_count += row.targets;
     window.longest_row = std::max<int64_t>(window.longest_row, row.tokens);
@@ -110,7 +158,7 @@ void Loader::check(const BatchBuffers& buffers, int64_t seq_len) const {
 }
 
 MicroBatchCounts Loader::fill(const Window& window, int64_t micro_batch, const BatchBuffers& buffers) {
-  const int64_t length = buffers.seq_len == 0 ? seq_len() : buffers.seq_len;
+  const int64_t length = buffers.seq_len == 0 ? window.seq_len : buffers.seq_len;
   if (micro_batch < 0 || micro_batch >= window.micro_batches)
     throw Error("the window has no micro-batch " + std::to_string(micro_batch));
   check(buffers, length);
@@ -120,7 +168,7 @@ MicroBatchCounts Loader::fill(const Window& window, int64_t micro_batch, const B
     const int64_t place = micro_batch * options_.batch + b;
     int64_t used = 0;
     if (place < window.rows) {
-      const RowRecord row = row_at(window.epoch, window.first_row + place);
+      const RowRecord row = row_at(window, window.first_row + place);
       if (row.tokens > length) throw Error("a row of " + std::to_string(row.tokens) + " tokens is longer than the batch");
       used = fill_row(row, line, counts, buffers);
       ++counts.rows;

@@ -1,7 +1,9 @@
 #pragma once
 // Loader: micro-batches from a prepared dataset. Which rows a step sees is a pure function of the step, the seed and the
-// files, so resuming needs nothing. Files are read with pread; all buffers are made by the constructor and nothing is
-// allocated after it, unless an Error is thrown. It does not know models.
+// files, so resuming needs nothing. Where rows are padded to several bucket lengths, a step has rows of one bucket, steps
+// come in shuffled order, and the very first one is of the longest bucket, so that trouble shows at once. Files are read
+// with pread; all buffers are made by the constructor and nothing is allocated after it, unless an Error is thrown. It does
+// not know models.
 
 #include <cstdint>
 #include <filesystem>
@@ -21,17 +23,19 @@ struct LoaderOptions {
   int64_t batch = 1;         // B: rows in a micro-batch
   int64_t accumulation = 1;  // k: micro-batches in a step
   int64_t seq_len = 0;       // T that the files must have been prepared for; 0: whatever they have
-  bool shuffle = true;       // false: file order; packed rows in the order of their first documents
+  bool shuffle = true;       // false: file order, longest bucket first; packed rows in the order of their first documents
   uint64_t seed = 42;
   LossNormalization normalization = LossNormalization::targets;
   int32_t pad_token = 0;
 };
 
-// What one optimizer step reads. The last window of an epoch may have fewer micro-batches and rows.
+// What one optimizer step reads. The last window of a bucket may have fewer micro-batches and rows.
 struct Window {
   int64_t step = 0;
   int64_t epoch = 0;
-  int64_t first_row = 0;      // place in the epoch's order
+  int64_t bucket = 0;         // index into DatasetSummary::bucket_length
+  int64_t seq_len = 0;        // that bucket's length in tokens: T of this step
+  int64_t first_row = 0;      // place in the epoch's order of that bucket
   int64_t rows = 0;           // real ones, ≤ B · k
   int64_t micro_batches = 0;  // ≤ k
   int64_t label_count = 0;    // what the summed loss is divided by; 0 if the window has no label
@@ -39,8 +43,8 @@ struct Window {
   int64_t longest_row = 0;    // tokens: a batch may be cut to this length
 };
 
-// Spans of the caller, row-major, all written by Loader::fill. T here is `seq_len`, or the files' if 0; at least the longest
-// row's tokens.
+// Spans of the caller, row-major, all written by Loader::fill. T here is `seq_len`, or the window's if 0; at least the
+// longest row's tokens.
 struct BatchBuffers {
   int64_t seq_len = 0;
   std::span<int32_t> tokens;          // [B, T]; padding is pad_token
@@ -71,7 +75,7 @@ class Loader {
   // The highest token id in the files; must be below the model's vocabulary.
   int32_t highest_token() const { return highest_token_; }
 
-  // ceil(ceil(rows / B) / k); at least 1.
+  // The sum of ceil(ceil(rows / B) / k) over the buckets; at least 1.
   int64_t steps_per_epoch() const;
 
   // What step `step` (from 0, through all epochs) reads. Reads the sizes of its rows, no token.
@@ -84,7 +88,9 @@ class Loader {
  private:
   struct Line;
 
-  RowRecord row_at(int64_t epoch, int64_t place) const;
+  int64_t steps_of(int64_t bucket) const;
+  void place_window(Window& window) const;
+  RowRecord row_at(const Window& window, int64_t place) const;
   int64_t fill_row(const RowRecord& row, const Line& line, MicroBatchCounts& counts, const BatchBuffers& buffers);
   void check(const BatchBuffers& buffers, int64_t seq_len) const;
 

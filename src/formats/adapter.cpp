@@ -42,6 +42,54 @@ std::vector<std::string> string_list(std::string_view name, dom::element value, 
   return items;
 }
 
+// Which modules were adapted is seen from the tensors; merging need not know how they were chosen.
+constexpr auto kHarmlessToMerge = std::to_array<std::string_view>({
+    "target_modules",
+    "exclude_modules",
+    "layers_to_transform",
+    "layers_pattern",
+    "rank_pattern",  // a rank is seen from its tensor
+    "megatron_config",
+    "loftq_config",
+    "eva_config",
+    "corda_config",
+});
+
+// A key of alpha_pattern is a regular expression that a path must end with. Those without any operator are read.
+std::string plain_pattern(std::string_view key, const std::string& where) {
+  std::string plain;
+  for (size_t i = 0; i < key.size(); ++i) {
+    if (i == 0 && key[i] == '^') continue;
+    if (key[i] == '\\' && i + 1 < key.size() && key[i + 1] == '.') continue;
+    if (std::string_view(R"(\^$*+?()[]{}|)").find(key[i]) != std::string_view::npos)
+      throw Error(fmt::format("alpha_pattern '{}' is a regular expression, which is not supported", key), where,
+                  "name the end of a module's path");
+    plain += key[i];
+  }
+  return plain;
+}
+
+bool path_ends_with(std::string_view path, std::string_view end) {
+  return path == end || (path.size() > end.size() && path.ends_with(end) && path[path.size() - end.size() - 1] == '.');
+}
+
+// Reads what only merging understands; false if it is something else.
+bool read_for_merging(AdapterConfig& config, std::string_view name, dom::element value, const std::string& where) {
+  if (std::find(kHarmlessToMerge.begin(), kHarmlessToMerge.end(), name) != kHarmlessToMerge.end()) return true;
+  if (value.is_null()) return true;
+  if (name == "use_rslora") {
+    config.use_rslora = json_boolean(name, value, where);
+  } else if (name == "use_dora") {
+    config.use_dora = json_boolean(name, value, where);
+  } else if (name == "alpha_pattern") {
+    for (const auto [key, alpha] : json_object(name, value, where))
+      config.alpha_pattern.emplace_back(plain_pattern(key, where), json_number(name, alpha, where));
+  } else {
+    return false;
+  }
+  return true;
+}
+
 void read_target_modules(AdapterConfig& config, dom::element value, const std::string& where) {
   if (value.is_string()) {
     throw Error("target_modules is a regular expression, which is not supported", where,
@@ -59,10 +107,16 @@ void read_init(dom::element value, const std::string& where) {
 }  // namespace
 
 bool AdapterConfig::targets(std::string_view module_path) const {
-  return std::any_of(target_modules.begin(), target_modules.end(), [&](const std::string& target) {
-    return module_path == target || (module_path.size() > target.size() && module_path.ends_with(target) &&
-                                     module_path[module_path.size() - target.size() - 1] == '.');
-  });
+  return std::any_of(target_modules.begin(), target_modules.end(),
+                     [&](const std::string& target) { return path_ends_with(module_path, target); });
+}
+
+double AdapterConfig::scale_of(std::string_view module_path, int64_t rank) const {
+  const auto found = std::find_if(alpha_pattern.begin(), alpha_pattern.end(),
+                                  [&](const auto& pattern) { return path_ends_with(module_path, pattern.first); });
+  const double alpha = found == alpha_pattern.end() ? lora_alpha : found->second;
+  const auto by = static_cast<double>(rank);
+  return alpha / (use_rslora ? std::sqrt(by) : by);
 }
 
 std::string format_adapter_config(const AdapterConfig& config) {
@@ -95,7 +149,7 @@ std::string format_adapter_config(const AdapterConfig& config) {
   return json.dump(2) + "\n";
 }
 
-AdapterConfig parse_adapter_config(std::string_view text, const std::string& where) {
+AdapterConfig parse_adapter_config(std::string_view text, const std::string& where, AdapterUse use) {
   const JsonDocument document(text, where);
   const dom::object root = document.root_object();
   const auto has = [&](std::string_view name) { return root.at_key(name).error() == simdjson::SUCCESS; };
@@ -107,6 +161,7 @@ AdapterConfig parse_adapter_config(std::string_view text, const std::string& whe
   }
   AdapterConfig config;
   for (const auto [name, value] : root) {
+    if (use == AdapterUse::merge && read_for_merging(config, name, value, where)) continue;
     if (name == "peft_type") {
       if (const std::string type = json_string(name, value, where); type != "LORA")
         throw Error(fmt::format("peft_type '{}' is not supported", type), where, "supported: LORA");
@@ -137,15 +192,16 @@ AdapterConfig parse_adapter_config(std::string_view text, const std::string& whe
                   "the adapter would not compute what it was trained for");
     }
   }
-  if (config.target_modules.empty() && config.modules_to_save.empty()) throw Error("target_modules is empty", where);
+  if (use == AdapterUse::train && config.target_modules.empty() && config.modules_to_save.empty())
+    throw Error("target_modules is empty", where);
   return config;
 }
 
-AdapterConfig read_adapter_config(const std::filesystem::path& directory) {
+AdapterConfig read_adapter_config(const std::filesystem::path& directory, AdapterUse use) {
   const std::filesystem::path path = directory / "adapter_config.json";
   if (!is_there(path))
     throw Error("there is no adapter_config.json here", directory.string(), "give a directory that PEFT or snug saved");
-  return parse_adapter_config(read_text_file(path, int64_t{16} << 20), path.string());
+  return parse_adapter_config(read_text_file(path, int64_t{16} << 20), path.string(), use);
 }
 
 std::string lora_a_name(std::string_view module_path) { return fmt::format("{}{}.lora_A.weight", kPrefix, module_path); }

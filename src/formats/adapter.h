@@ -7,9 +7,13 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace snug {
+
+// What an adapter is read for. Training needs to go on computing as it did; merging needs to compute it once.
+enum class AdapterUse : uint8_t { train, merge };
 
 struct AdapterConfig {
   std::string base_model;  // base_model_name_or_path, may be empty
@@ -20,7 +24,14 @@ struct AdapterConfig {
   std::vector<std::string> modules_to_save;  // saved in full beside the adapter
   bool fan_in_fan_out = false;               // the adapted weights are [in, out] (GPT-2); A and B are as ever
 
+  // Read for merging only.
+  bool use_rslora = false, use_dora = false;
+  std::vector<std::pair<std::string, double>> alpha_pattern;  // end of a module's path -> its lora_alpha
+
   double scale() const { return lora_alpha / static_cast<double>(r); }
+
+  // What B·A of a module of this rank is multiplied by: alpha / rank, or alpha / sqrt(rank) with rsLoRA.
+  double scale_of(std::string_view module_path, int64_t rank) const;
 
   // True if PEFT would put an adapter on the module: its path is a target or ends with "." and a target.
   bool targets(std::string_view module_path) const;
@@ -30,10 +41,10 @@ struct AdapterConfig {
 // warnings.
 std::string format_adapter_config(const AdapterConfig& config);
 
-// Throws Error: not an adapter of PEFT, or one that uses what is not supported (DoRA, rsLoRA, patterns, a regular expression
-// …).
-AdapterConfig parse_adapter_config(std::string_view json, const std::string& where);
-AdapterConfig read_adapter_config(const std::filesystem::path& directory);
+// Throws Error: not an adapter of PEFT, or one that uses what is not supported (for training: DoRA, rsLoRA, patterns, a
+// regular expression …; for merging: what changes more than weights).
+AdapterConfig parse_adapter_config(std::string_view text, const std::string& where, AdapterUse use = AdapterUse::train);
+AdapterConfig read_adapter_config(const std::filesystem::path& directory, AdapterUse use = AdapterUse::train);
 
 // Names of tensors; `module_path`: "model.layers.0.self_attn.q_proj", "lm_head". The embedding has its own names and
 // transposed shapes.

@@ -22,18 +22,22 @@ std::string module_of(const std::string& path) { return path.substr(path.rfind('
 AdapterStack::AdapterStack(const std::vector<fs::path>& directories) {
   std::set<std::string> saved;
   for (const fs::path& directory : directories) {
-    AdapterConfig config = read_adapter_config(directory);
+    AdapterConfig config = read_adapter_config(directory, AdapterUse::merge);
+    if (config.use_dora)
+      throw Error("DoRA is not supported here", directory.string(), "merge the adapter into the model first: snug merge");
     for (const std::string& module : config.modules_to_save)
       if (!saved.insert(module).second)
         throw Error("two adapters save the module '" + module + "' in full", directory.string(), "give one of them");
-    Adapter adapter{std::move(config), Checkpoint(directory / "adapter_model.safetensors"), ranks_};
+    Adapter adapter{std::move(config), Checkpoint(directory / "adapter_model.safetensors"), ranks_, 0};
     for (const TensorEntry& entry : adapter.file.tensors()) {
       const auto tensor = parse_adapter_tensor_name(entry.name);
       if (tensor && (tensor->part == AdapterPart::embedding_a || tensor->part == AdapterPart::embedding_b))
         throw Error("LoRA on embeddings is not supported here ('" + entry.name + "')", adapter.file.path().string(),
-                    "merge the adapter into the model first");
+                    "merge the adapter into the model first: snug merge");
+      if (tensor && tensor->part == AdapterPart::lora_a && entry.shape.size() == 2)
+        adapter.ranks = std::max(adapter.ranks, entry.shape[0]);
     }
-    ranks_ += adapter.config.r;
+    ranks_ += adapter.ranks;
     adapters_.push_back(std::move(adapter));
   }
 }
@@ -46,7 +50,8 @@ Lora AdapterStack::lora() const {
       if (const auto tensor = parse_adapter_tensor_name(entry.name); tensor && tensor->part == AdapterPart::lora_a)
         targets.insert(module_of(tensor->module_path));
   }
-  Lora lora{.r = ranks_, .alpha = static_cast<double>(ranks_)};
+  Lora lora{.r = std::max<int64_t>(1, ranks_)};  // without any: modules that are saved whole
+  lora.alpha = static_cast<double>(lora.r);
   lora.target_modules.assign(targets.begin(), targets.end());
   lora.modules_to_save.assign(saved.begin(), saved.end());
   return lora;
@@ -56,19 +61,21 @@ Lora AdapterStack::lora() const {
 bool AdapterStack::load_tensor(Executor& executor, const Adapter& adapter, const Weight& weight, int64_t layer,
                                const std::string& name, std::span<std::byte> staging) const {
   const TensorEntry* entry = adapter.file.find(name);
-  if (entry == nullptr) return false;
+  if (entry == nullptr || entry->shape.empty()) return false;
   const auto out = executor.elements<float>(weight.tensor, layer);
-  const int64_t r = adapter.config.r, rows = weight.parameter.shape[0], cols = weight.parameter.shape[1];
+  const std::vector<int64_t>& shape = weight.parameter.shape;
   if (name.ends_with(kA)) {
+    const int64_t cols = shape[1], r = std::min(entry->shape.front(), adapter.ranks);
     read_numbers(adapter.file, *entry, {r, cols}, staging,
                  [&](int64_t i, float value) { out[static_cast<size_t>(adapter.first * cols + i)] = value; });
   } else if (name.ends_with(kB)) {
-    const auto scale = static_cast<float>(adapter.config.scale());
-    read_numbers(adapter.file, *entry, {rows, r}, staging, [&](int64_t i, float value) {
+    const int64_t cols = shape[1], r = std::min(entry->shape.back(), adapter.ranks);
+    const auto scale = static_cast<float>(adapter.config.scale_of(parse_adapter_tensor_name(name)->module_path, r));
+    read_numbers(adapter.file, *entry, {shape[0], r}, staging, [&](int64_t i, float value) {
       out[static_cast<size_t>(i / r * cols + adapter.first + i % r)] = scale * value;
     });
   } else {
-    read_numbers(adapter.file, *entry, weight.parameter.shape, staging,
+    read_numbers(adapter.file, *entry, shape, staging,
                  [&](int64_t i, float value) { out[static_cast<size_t>(i)] = value; });
   }
   return true;

@@ -15,7 +15,7 @@ namespace snug {
 class AdapterStack {
  public:
   // Reads the configurations and headers of PEFT directories. Throws Error for what cannot be applied: LoRA on embeddings,
-  // a module that two adapters save in full, what formats/adapter.h refuses.
+  // DoRA, a module that two adapters save in full, what formats/adapter.h refuses.
   explicit AdapterStack(const std::vector<std::filesystem::path>& directories);
 
   // What to compile: alpha = r, so that the pass itself scales by one.
@@ -29,6 +29,7 @@ class AdapterStack {
     AdapterConfig config;
     Checkpoint file;
     int64_t first = 0;  // its first rank in the stack
+    int64_t ranks = 0;  // of its widest module
   };
   bool load_tensor(Executor& executor, const Adapter& adapter, const Weight& weight, int64_t layer, const std::string& name,
                    std::span<std::byte> staging) const;

@@ -1,47 +1,32 @@
 #include "generate/text_side.h"
 
 #include "base/error.h"
+#include "chat/checkpoint_template.h"
 #include "formats/file.h"
-#include "model/json.h"
 
 namespace snug {
 
 namespace fs = std::filesystem;
-namespace dom = simdjson::dom;
 
 namespace {
 
 constexpr int64_t kMostBytes = int64_t{16} << 20;
 
-std::optional<std::string> from_json(const fs::path& file) {
-  const JsonDocument document(read_text_file(file, kMostBytes), file.string());
-  dom::element found;
-  if (document.root_object()["chat_template"].get(found) != simdjson::SUCCESS || found.is_null()) return std::nullopt;
-  if (!found.is_array()) return json_string("chat_template", found, file.string());
-  for (const dom::element one : json_array("chat_template", found, file.string())) {
-    const dom::object entry = json_object("chat_template", one, file.string());
-    dom::element name, source;
-    if (entry["name"].get(name) == simdjson::SUCCESS && entry["template"].get(source) == simdjson::SUCCESS &&
-        json_string("name", name, file.string()) == "default")
-      return json_string("template", source, file.string());
-  }
-  return std::nullopt;
+std::optional<std::string> text_of(const fs::path& file) {
+  if (!is_there(file)) return std::nullopt;
+  return read_text_file(file, kMostBytes);
 }
 
 }  // namespace
 
-std::optional<std::string> chat_template_of(const fs::path& model) {
-  if (is_there(model / "chat_template.jinja")) return read_text_file(model / "chat_template.jinja", kMostBytes);
-  for (const char* name : {"chat_template.json", "tokenizer_config.json"})
-    if (is_there(model / name))
-      if (auto source = from_json(model / name)) return source;
-  return std::nullopt;
-}
-
 TextSide TextSide::load(const fs::path& model) {
   TextSide side(Tokenizer::load(model), model);
-  if (auto source = chat_template_of(model))
-    side.template_ = chat::ChatTemplate::parse(*std::move(source), (model / "chat_template").string());
+  const chat::CheckpointTexts texts = {.tokenizer_config = text_of(model / "tokenizer_config.json"),
+                                       .special_tokens_map = {},
+                                       .template_jinja = text_of(model / "chat_template.jinja"),
+                                       .template_json = text_of(model / "chat_template.json")};
+  if (auto found = chat::choose_template(texts, model.string(), false))
+    side.template_ = chat::ChatTemplate::parse(std::move(found->source), std::move(found->where));
   for (const char* name : {"bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"})
     if (const auto token = side.tokenizer_.special_token(name)) side.variables_.emplace_back(name, *token);
   return side;

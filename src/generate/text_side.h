@@ -13,8 +13,8 @@ namespace snug {
 
 class TextSide {
  public:
-  // Throws Error naming the file. The template may be absent: chat_template.jinja, or `chat_template` of chat_template.json
-  // or tokenizer_config.json (a text, or a list of which "default" is taken).
+  // Throws Error naming the file. The template may be absent: it is looked for as
+  // chat/checkpoint_template.h says.
   static TextSide load(const std::filesystem::path& model);
 
   const Tokenizer& tokenizer() const { return tokenizer_; }
@@ -33,9 +33,6 @@ class TextSide {
   std::optional<chat::ChatTemplate> template_;
   chat::Variables variables_;
 };
-
-// The source of a checkpoint's chat template, as above; none if it has none.
-std::optional<std::string> chat_template_of(const std::filesystem::path& model);
 
 // [{"role": "user", "content": text}]
 chat::Value user_message(const std::string& text);

@@ -380,4 +380,110 @@ int64_t prepared_products();
 // What this backend is: "cpu avx3_spr, oneDNN 2.6.3" or "none".
 const char* backend_name();
 
+// ---- Experts
+// --------------------------------------------------------------------------------------------------------------
+
+// A mixture of experts in routed rows: every choice of every token has a row, an expert's rows follow one another in the
+// order of tokens, and each expert's share ends with padding so that it fills whole tiles. Letters: E experts, J choices a
+// token, P routed rows, of which J*M are used at most. Rows of padding are zeros.
+
+// Chooses the J experts with the largest logits of each token, the lowest index first among equals (NaN counts as infinite),
+// weighs them by softmax over all E logits or, if `normalize`, over the J chosen ones, and gives every choice its row.
+// workspace: E int32. Indices are within their bounds whatever the logits are.
+struct Route {
+  const float* logits = nullptr;    // [M, E]
+  float* route_weights = nullptr;   // [M, J]
+  int32_t* expert_rows = nullptr;   // [M, J], the row of each choice
+  int32_t* row_tokens = nullptr;    // [P], the token of each row; -1: padding
+  int32_t* tile_experts = nullptr;  // [P / tile], the expert of each tile of rows; -1: unused
+  int64_t rows = 0, experts = 0, choices = 0, routed_rows = 0, tile = 0;
+  bool normalize = false;
+  Workspace workspace;
+  Cut cut;
+};
+void route(const Route& op);
+
+// d_logits = the gradient through the weights; which experts are chosen has none.
+struct RouteBackward {
+  const float* d_route_weights = nullptr;  // [M, J]
+  const float* route_weights = nullptr;    // [M, J]
+  const int32_t* expert_rows = nullptr;    // [M, J]
+  const int32_t* tile_experts = nullptr;   // [P / tile]
+  const float* logits = nullptr;           // [M, E]; not read if `normalize`
+  float* d_logits = nullptr;               // [M, E]
+  int64_t rows = 0, experts = 0, choices = 0, tile = 0;
+  bool normalize = false;
+  Cut cut;
+};
+void route_backward(const RouteBackward& op);
+
+// out[expert_rows[m, j], :] = x[m, :]; rows of padding are zeroed.
+struct GatherRows {
+  In x;                                  // [M, C]
+  const int32_t* expert_rows = nullptr;  // [M, J]
+  const int32_t* row_tokens = nullptr;   // [P]
+  Out out;                               // [P, C]
+  int64_t rows = 0, cols = 0, choices = 0, routed_rows = 0;
+  Cut cut;
+};
+void gather_rows(const GatherRows& op);
+
+// d_x[m, :] (+)= the sum of d_out[expert_rows[m, j], :] in the order of j.
+struct GatherRowsBackward {
+  const float* d_out = nullptr;          // [P, C]
+  const int32_t* expert_rows = nullptr;  // [M, J]
+  float* d_x = nullptr;                  // [M, C]
+  int64_t rows = 0, cols = 0, choices = 0;
+  bool accumulate = false;
+  Cut cut;
+};
+void gather_rows_backward(const GatherRowsBackward& op);
+
+// Products of every tile of rows with the weight of its expert, W [E, N, K]:
+//   transpose_b: c [P, N] (+)= a [P, K] W^T;  neither: c [P, K] (+)= a [P, N] W;  both zero where a tile is unused.
+//   transpose_a: c [E, N, K] += a [P, N]^T b [P, K], summed over each expert's rows.
+// Neighbouring tiles of one expert are multiplied together: on bf16 tiles up to `span` of them; in fp32 span, span/2 … 1 of
+// them, since those products are made before step 0. workspace and cut: as for `matmul` of each such product; if `apart`,
+// which is for bf16 tiles, also for one such product of one thread in each of cut.threads equal parts.
+struct ExpertMatmul {
+  In a, b;
+  Out c;
+  const int32_t* tile_experts = nullptr;  // [P / tile], -1: unused
+  int64_t routed_rows = 0, tile = 0, span = 1;
+  int64_t n = 0, k = 0;  // of W
+  bool transpose_a = false, transpose_b = false;
+  bool accumulate = false;
+  bool apart = false;  // experts with few rows get one thread each
+  Workspace workspace;
+  Cut cut;
+};
+void expert_matmul(const ExpertMatmul& op);
+void prepare(const ExpertMatmul& op);
+
+// out[m, :] = the sum over j of route_weights[m, j] * x[expert_rows[m, j], :].
+struct Combine {
+  In x;                                  // [P, C]
+  const float* route_weights = nullptr;  // [M, J]
+  const int32_t* expert_rows = nullptr;  // [M, J]
+  Out out;                               // [M, C]
+  int64_t rows = 0, cols = 0, choices = 0;
+  Cut cut;
+};
+void combine(const Combine& op);
+
+// d_x[expert_rows[m, j], :] = route_weights[m, j] * d_out[m, :], zero in padding; d_route_weights[m, j] = the product of
+// d_out[m, :] and x[expert_rows[m, j], :]. Either may be null.
+struct CombineBackward {
+  const float* d_out = nullptr;          // [M, C]
+  In x;                                  // [P, C]
+  const float* route_weights = nullptr;  // [M, J]
+  const int32_t* expert_rows = nullptr;  // [M, J]
+  const int32_t* row_tokens = nullptr;   // [P]
+  float* d_x = nullptr;                  // [P, C]
+  float* d_route_weights = nullptr;      // [M, J]
+  int64_t rows = 0, cols = 0, choices = 0, routed_rows = 0;
+  Cut cut;
+};
+void combine_backward(const CombineBackward& op);
+
 }  // namespace snug::kernels

@@ -45,21 +45,43 @@ void gpt2(ModelSpec& spec) {
 }
 
 constexpr std::array<std::string_view, 1> kWindow = {"sliding_window"};
-constexpr std::array<std::string_view, 4> kQwen = {"sliding_window", "use_sliding_window", "max_window_layers", "layer_types"};
-constexpr std::array<std::string_view, 12> kQwenMoe = {
-    "sliding_window",      "use_sliding_window", "max_window_layers", "num_experts",         "num_local_experts", "layer_types",
-    "num_experts_per_tok", "norm_topk_prob",     "mlp_only_layers",   "decoder_sparse_step", "shared_expert_intermediate_size",
-    "moe_intermediate_size"};
+constexpr std::array<std::string_view, 4> kQwen = {"sliding_window", "use_sliding_window", "max_window_layers",
+                                                   "layer_types"};
+constexpr std::array<std::string_view, 12> kQwenMoe = {"sliding_window",
+                                                       "use_sliding_window",
+                                                       "max_window_layers",
+                                                       "num_experts",
+                                                       "num_local_experts",
+                                                       "layer_types",
+                                                       "num_experts_per_tok",
+                                                       "norm_topk_prob",
+                                                       "mlp_only_layers",
+                                                       "decoder_sparse_step",
+                                                       "shared_expert_intermediate_size",
+                                                       "moe_intermediate_size"};
 constexpr std::array<std::string_view, 3> kMixtral = {"sliding_window", "num_local_experts", "num_experts_per_tok"};
 constexpr std::array<std::string_view, 1> kGemma = {"hidden_activation"};
 constexpr std::array<std::string_view, 9> kGemma23 = {
-    "hidden_activation",      "query_pre_attn_scalar", "sliding_window",       "layer_types", "attn_logit_softcapping",
-    "final_logit_softcapping", "rope_local_base_freq", "sliding_window_pattern", "_sliding_window_pattern"};
+    "hidden_activation",    "query_pre_attn_scalar",  "sliding_window",
+    "layer_types",          "attn_logit_softcapping", "final_logit_softcapping",
+    "rope_local_base_freq", "sliding_window_pattern", "_sliding_window_pattern"};
 constexpr std::array<std::string_view, 2> kPhi3 = {"sliding_window", "original_max_position_embeddings"};
-constexpr std::array<std::string_view, 16> kGpt2 = {
-    "n_positions", "n_ctx",      "n_embd",     "n_layer",     "n_head",           "n_inner",          "activation_function",
-    "attn_pdrop",  "embd_pdrop", "resid_pdrop", "summary_type", "layer_norm_epsilon", "scale_attn_weights", "summary_use_proj",
-    "summary_proj_to_labels", "summary_first_dropout"};
+constexpr std::array<std::string_view, 16> kGpt2 = {"n_positions",
+                                                    "n_ctx",
+                                                    "n_embd",
+                                                    "n_layer",
+                                                    "n_head",
+                                                    "n_inner",
+                                                    "activation_function",
+                                                    "attn_pdrop",
+                                                    "embd_pdrop",
+                                                    "resid_pdrop",
+                                                    "summary_type",
+                                                    "layer_norm_epsilon",
+                                                    "scale_attn_weights",
+                                                    "summary_use_proj",
+                                                    "summary_proj_to_labels",
+                                                    "summary_first_dropout"};
 
 constexpr auto kFamilies = std::to_array<Family>({
     {.model_type = "llama", .architecture = "LlamaForCausalLM", .fix = plain, .max_position = 2048},
@@ -70,7 +92,12 @@ constexpr auto kFamilies = std::to_array<Family>({
      .kv_heads = 8,
      .sliding_window = 4096,
      .fields = kWindow},
-    {.model_type = "qwen2", .architecture = "Qwen2ForCausalLM", .fix = qwen2, .max_position = 32768, .kv_heads = 32, .fields = kQwen},
+    {.model_type = "qwen2",
+     .architecture = "Qwen2ForCausalLM",
+     .fix = qwen2,
+     .max_position = 32768,
+     .kv_heads = 32,
+     .fields = kQwen},
     {.model_type = "qwen3",
      .architecture = "Qwen3ForCausalLM",
      .fix = qwen3,

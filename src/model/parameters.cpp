@@ -12,9 +12,13 @@ int64_t Parameter::elements() const {
   return count;
 }
 
-std::string Parameter::instance(int64_t layer) const {
+std::string Parameter::instance(int64_t layer, int64_t expert) const {
   std::string text = name;
-  if (const size_t place = text.find("{}"); place != std::string::npos) text.replace(place, 2, std::to_string(layer));
+  const auto fill = [&text](std::string_view place, int64_t number) {
+    if (const size_t at = text.find(place); at != std::string::npos) text.replace(at, place.size(), std::to_string(number));
+  };
+  fill("{}", layer);
+  if (experts > 0) fill("{e}", expert);
   return text;
 }
 
@@ -169,6 +173,7 @@ class Table {
   void add_mlp() {
     const int64_t C = spec_.hidden_size, F = spec_.intermediate_size;
     norm(names_.mlp_norm, C, "mlp_norm");
+    if (spec_.experts.count > 0) return add_experts();
     if (!spec_.gated_mlp) {
       linear(names_.up, F, C, spec_.mlp_bias, "up");
     } else if (spec_.fused_projections) {
@@ -179,6 +184,21 @@ class Table {
     }
     linear(names_.down, C, F, spec_.mlp_bias, "down");
     if (spec_.post_norms) norm(names_.mlp_post_norm, C, "mlp_post_norm");
+  }
+
+  // Files hold each expert's matrices apart, the Program stacks them.
+  void add_experts() {
+    const int64_t C = spec_.hidden_size, E = spec_.experts.count, F = spec_.experts.intermediate_size;
+    const bool mixtral = spec_.naming == TensorNaming::mixtral;
+    const std::string root = mixtral ? "block_sparse_moe." : "mlp.";
+    add(in_layer(root + "gate"), {E, C}, ParameterKind::router, true, "router");
+    const auto expert = [&](const char* module, int64_t out, int64_t in, const char* part) {
+      add(in_layer(root + "experts.{e}." + module), {E, out, in}, ParameterKind::expert, true, part);
+      table_.back().experts = E;
+    };
+    expert(mixtral ? "w1" : "gate_proj", F, C, "expert_gate");
+    expert(mixtral ? "w3" : "up_proj", F, C, "expert_up");
+    expert(mixtral ? "w2" : "down_proj", C, F, "expert_down");
   }
 
   const ModelSpec& spec_;

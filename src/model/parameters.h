@@ -11,19 +11,22 @@
 namespace snug {
 
 // What a parameter is, so that passes select parameters without comparing names.
-enum class ParameterKind : uint8_t { embedding, norm, linear, bias, head };
+enum class ParameterKind : uint8_t { embedding, norm, linear, bias, router, expert, head };
 
 struct Parameter {
   std::string name;            // "model.layers.{}.self_attn.q_proj.weight", as transformers names it
   std::string module;          // last part of the module's name, as in LoRA targets: "q_proj", "lm_head", "embed_tokens"
-  std::vector<int64_t> shape;  // [out, in] for linears, [N] for norms and biases, [V, C] for embedding and head
+  std::vector<int64_t> shape;  // [out, in] for linears and the router, [N] for norms and biases, [V, C] for embedding and
+                               // head, [E, out, in] for experts
   ParameterKind kind = ParameterKind::linear;
   bool per_layer = false;
   std::string part = {};              // where the forward pass reads it, whatever its family calls it: "query", "mlp_norm"
   bool input_features_first = false;  // a linear's shape is [in, out]
+  int64_t experts = 0;  // stacked experts [E, …]: files hold each one's tensor apart, "{e}" in the name; 0: not stacked
 
-  int64_t elements() const;                                                        // of one instance
-  std::string instance(int64_t layer) const;                                       // the name with "{}" filled in
+  int64_t elements() const;  // of one instance
+  // The name with "{}" and, for stacked experts, "{e}" filled in.
+  std::string instance(int64_t layer, int64_t expert = 0) const;
   int64_t input_features() const { return shape[input_features_first ? 0 : 1]; }   // of a linear or head
   int64_t output_features() const { return shape[input_features_first ? 1 : 0]; }  // likewise
 };

@@ -57,7 +57,8 @@ void require(const ConfigFields& fields, std::initializer_list<std::string_view>
 void read_factor(const ConfigFields& fields, Rope& rope) {
   require(fields, {"factor"});
   rope.factor = fields.number("factor", 1.0);
-  if (rope.factor < 1.0) fields.refuse(fmt::format("{} is {}", fields.label("factor"), rope.factor), "it must be at least 1");
+  if (rope.factor < 1.0)
+    fields.refuse(fmt::format("{} is {}", fields.label("factor"), rope.factor), "it must be at least 1");
 }
 
 void read_llama3(const ConfigFields& fields, Rope& rope) {
@@ -78,14 +79,14 @@ void read_yarn(const ConfigFields& fields, const ModelSpec& spec, Rope& rope) {
   rope.truncate = fields.boolean("truncate", true);
   const double mscale = fields.number("mscale", 0.0);
   const double all = fields.number("mscale_all_dim", 0.0);
-  rope.attention_factor = fields.positive("attention_factor", mscale != 0 && all != 0 ? scale(mscale) / scale(all) : scale(1.0));
+  rope.attention_factor =
+      fields.positive("attention_factor", mscale != 0 && all != 0 ? scale(mscale) / scale(all) : scale(1.0));
 }
 
 // Ding et al., "LongRoPE", 2024.
 void read_longrope(const ConfigFields& outer, const ConfigFields& fields, const ModelSpec& spec, Rope& rope) {
-  rope.original_max_position =
-      fields.dimension("original_max_position_embeddings",
-                       outer.dimension("original_max_position_embeddings", spec.max_position));
+  rope.original_max_position = fields.dimension("original_max_position_embeddings",
+                                                outer.dimension("original_max_position_embeddings", spec.max_position));
   rope.short_factors = fields.numbers("short_factor");
   rope.long_factors = fields.numbers("long_factor");
   for (const auto* factors : {&rope.short_factors, &rope.long_factors}) {
@@ -93,7 +94,8 @@ void read_longrope(const ConfigFields& outer, const ConfigFields& fields, const 
       fields.refuse(fmt::format("{} and {} must have {} numbers each", fields.label("short_factor"),
                                 fields.label("long_factor"), spec.rotated() / 2));
     for (double factor : *factors)
-      if (!(factor > 0.0)) fields.refuse(fmt::format("{} holds {}", fields.label("short_factor"), factor), "give positive ones");
+      if (!(factor > 0.0))
+        fields.refuse(fmt::format("{} holds {}", fields.label("short_factor"), factor), "give positive ones");
   }
   const double ratio = static_cast<double>(spec.max_position) / static_cast<double>(rope.original_max_position);
   const double factor = fields.number("factor", ratio);

@@ -3,6 +3,7 @@
 #include <set>
 #include <tuple>
 
+#include "program/ops/experts.h"
 #include "program/ops/workspace.h"
 #include "program/rules.h"
 
@@ -25,9 +26,9 @@ int64_t distinct_products(const Program& program) {
   int64_t in_loss = 0;
   for_each_op(program.root, [&](const Op& op, const Region&) {
     if (op.kind == OpKind::head_loss && (op.cut.arithmetic == Arithmetic::fp32 || op.find(Slot::low) != kNone)) in_loss += 2;
-    if (op.kind != OpKind::matmul) return;
-    const ProductShape s = product_shape(program, op);
-    if (s.arithmetic != Arithmetic::fp32) return;  // no primitive of oneDNN
+    std::vector<ProductShape> products;
+    if (op.kind == OpKind::matmul) products.push_back(product_shape(program, op));
+    if (op.kind == OpKind::expert_matmul) products = expert_products(program, op);
     const auto parts = [](int64_t size, int64_t block) {
       std::set<int64_t> sizes;
       if (block == 0 || block >= size) return std::set<int64_t>{size};
@@ -35,10 +36,13 @@ int64_t distinct_products(const Program& program) {
       if (size % block != 0) sizes.insert(size % block);
       return sizes;
     };
-    for (int64_t m : parts(s.m, op.cut.rows))
-      for (int64_t n : parts(s.n, op.cut.cols))
-        for (int64_t k : parts(s.k, op.cut.depth))
-          shapes.emplace(m, n, k, s.transpose_a, s.transpose_b, s.accumulate, op.attributes.scale);
+    for (const ProductShape& s : products) {
+      if (s.arithmetic != Arithmetic::fp32) continue;  // no primitive of oneDNN
+      for (int64_t m : parts(s.m, op.cut.rows))
+        for (int64_t n : parts(s.n, op.cut.cols))
+          for (int64_t k : parts(s.k, op.cut.depth))
+            shapes.emplace(m, n, k, s.transpose_a, s.transpose_b, s.accumulate, op.attributes.scale);
+    }
   });
   return static_cast<int64_t>(shapes.size()) + in_loss;
 }

@@ -8,6 +8,7 @@
 
 #include "base/bfloat16.h"
 #include "base/scalars.h"
+#include "program/ops/experts.h"
 
 namespace snug {
 
@@ -179,6 +180,11 @@ class Builder {
     region.add(std::move(op));
   }
 
+  struct Routing {
+    TensorId weights, expert_rows, row_tokens, tile_experts;
+    int64_t rows, needed;  // with padding; tokens times their experts
+  };
+
   // x [M, C] -> attention(x) [M, C], without norms around it.
   TensorId attend(Region& body, TensorId x) {
     const int64_t B = shape_.batch, T = shape_.seq_len, D = spec_.head_size;
@@ -208,8 +214,68 @@ class Builder {
     return linear(body, "output", attended, {B * T, spec_.hidden_size});
   }
 
+  TensorId expert_product(Region& body, const std::string& part, TensorId rows, const Routing& routing) {
+    const TensorId weight = by_part_.at(part);
+    const TensorId out = activation(part, {program_.tensor(rows).dim(0), program_.tensor(weight).dim(1)});
+    Op op{OpKind::expert_matmul};
+    op.attributes.transpose_b = true;
+    op.attributes.needed_rows = routing.needed;
+    op.reads(Slot::a, rows).reads(Slot::b, weight).reads(Slot::tile_experts, routing.tile_experts).writes(Slot::c, out);
+    body.add(std::move(op));
+    return out;
+  }
+
+  // Which experts each token goes to, and the rows in which experts find their tokens.
+  Routing route(Region& body, TensorId x) {
+    const int64_t M = shape_.batch * shape_.seq_len, J = spec_.experts.per_token;
+    const RoutedRows routed = routed_rows(M, spec_.experts.count, J);
+    const TensorId logits = statistics("router_logits", {M, spec_.experts.count});
+    Op router{OpKind::matmul};
+    router.attributes.transpose_b = true;
+    body.add(std::move(router.reads(Slot::a, x).reads(Slot::b, by_part_.at("router")).writes(Slot::c, logits)));
+    const auto indices = [&](const char* name, std::vector<Extent> shape) {
+      return program_.make(name, DType::i32, std::move(shape), Role::temporary);
+    };
+    const Routing routing = {.weights = statistics("route_weights", {M, J}),
+                             .expert_rows = indices("expert_rows", {M, J}),
+                             .row_tokens = indices("row_tokens", {routed.rows}),
+                             .tile_experts = indices("tile_experts", {routed.rows / routed.tile}),
+                             .rows = routed.rows,
+                             .needed = M * J};
+    Op route{OpKind::route};
+    route.attributes.normalize_weights = spec_.experts.normalize;
+    route.reads(Slot::logits, logits).writes(Slot::route_weights, routing.weights);
+    route.writes(Slot::expert_rows, routing.expert_rows).writes(Slot::row_tokens, routing.row_tokens);
+    body.add(std::move(route.writes(Slot::tile_experts, routing.tile_experts)));
+    return routing;
+  }
+
+  // A mixture of experts in the MLP's place.
+  TensorId sparse_mlp(Region& body, TensorId x) {
+    const int64_t M = shape_.batch * shape_.seq_len, F = spec_.experts.intermediate_size;
+    const Routing routing = route(body, x);
+    const TensorId rows = activation("routed", {routing.rows, spec_.hidden_size});
+    Op gather{OpKind::gather_rows};
+    gather.reads(Slot::x, x).reads(Slot::expert_rows, routing.expert_rows).reads(Slot::row_tokens, routing.row_tokens);
+    body.add(std::move(gather.writes(Slot::out, rows)));
+    const TensorId gate = expert_product(body, "expert_gate", rows, routing);
+    const TensorId up = expert_product(body, "expert_up", rows, routing);
+    const TensorId gated = activation("gated", {routing.rows, F});
+    Op op{OpKind::activation};
+    op.attributes.activation = spec_.activation;
+    body.add(std::move(op.reads(Slot::gate, gate).reads(Slot::up, up).writes(Slot::out, gated)));
+    const TensorId down = expert_product(body, "expert_down", gated, routing);
+    const TensorId out = activation("combined", {M, spec_.hidden_size});
+    Op combine{OpKind::combine};
+    combine.reads(Slot::rows, down).reads(Slot::route_weights, routing.weights);
+    combine.reads(Slot::expert_rows, routing.expert_rows).reads(Slot::row_tokens, routing.row_tokens);
+    body.add(std::move(combine.writes(Slot::out, out)));
+    return out;
+  }
+
   // x [M, C] -> mlp(x) [M, C].
   TensorId mlp(Region& body, TensorId x) {
+    if (spec_.experts.count > 0) return sparse_mlp(body, x);
     const int64_t M = shape_.batch * shape_.seq_len, F = spec_.intermediate_size;
     Op op{OpKind::activation};
     op.attributes.activation = spec_.activation;

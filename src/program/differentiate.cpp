@@ -46,6 +46,13 @@ namespace {
 
 using Tensors = std::set<TensorId>;
 
+// Statistics, indices and sums of the host take no gradient.
+bool carries_gradient(Slot slot) {
+  constexpr Slot kNever[] = {Slot::scalars,     Slot::mean,       Slot::rstd,        Slot::lse,
+                             Slot::expert_rows, Slot::row_tokens, Slot::tile_experts};
+  return std::find(std::begin(kNever), std::end(kNever), slot) == std::end(kNever);
+}
+
 // Adds to `wanted` every tensor that depends on a wanted one; true if something was added.
 bool spread(const Region& region, Tensors& wanted) {
   const size_t before = wanted.size();
@@ -55,9 +62,7 @@ bool spread(const Region& region, Tensors& wanted) {
       for (const Operand& operand : op->operands)
         reached = reached || (operand.access != Access::write && wanted.contains(operand.tensor));
       for (const Operand& operand : op->operands)
-        if (reached && operand.access != Access::read && operand.slot != Slot::scalars && operand.slot != Slot::mean &&
-            operand.slot != Slot::rstd && operand.slot != Slot::lse)
-          wanted.insert(operand.tensor);
+        if (reached && operand.access != Access::read && carries_gradient(operand.slot)) wanted.insert(operand.tensor);
     }
     if (const Region* loop = item.region()) {
       for (const Carry& carry : loop->carries)

@@ -40,8 +40,16 @@ enum class OpKind : uint8_t {
   square_sum,
   clip_factor,
   adamw,
+  // Mixture of experts
+  route,
+  route_backward,
+  gather_rows,
+  gather_rows_backward,
+  expert_matmul,
+  combine,
+  combine_backward,
 };
-constexpr int kOpKindCount = 27;
+constexpr int kOpKindCount = 34;
 
 // Names of operands, shared by all kinds.
 // clang-format off
@@ -52,6 +60,7 @@ enum class Slot : uint8_t {
   d_out, d_x, d_weight, d_bias, d_table, d_q, d_k, d_v, d_gate, d_up, d_hidden, d_low, d_low_weight,
   parameter, master, gradient, first_moment, second_moment,
   workspace, staging,
+  logits, route_weights, expert_rows, row_tokens, tile_experts, rows, d_rows, d_route_weights, d_logits,
 };
 // clang-format on
 
@@ -83,6 +92,8 @@ struct Attributes {
   double beta2 = 0.0;
   double weight_decay = 0.0;
   double max_norm = 0.0;
+  bool normalize_weights = false;  // of a token's chosen experts, so that they sum to 1
+  int64_t needed_rows = 0;         // of routed rows: tokens times choices; the others are padding
 };
 
 // How the op is split; the same cut gives the same bits. Zero: all at once.
@@ -90,6 +101,7 @@ struct OpCut {
   int32_t threads = 1;
   int64_t rows = 0, cols = 0, depth = 0;
   Arithmetic arithmetic = Arithmetic::fp32;  // of products
+  bool apart = false;                        // small experts get a thread each
 };
 
 struct Op {

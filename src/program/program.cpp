@@ -117,7 +117,14 @@ const char* name_of(OpKind kind) {
                                                 "zero",
                                                 "square_sum",
                                                 "clip_factor",
-                                                "adamw"};
+                                                "adamw",
+                                                "route",
+                                                "route_backward",
+                                                "gather_rows",
+                                                "gather_rows_backward",
+                                                "expert_matmul",
+                                                "combine",
+                                                "combine_backward"};
   return kNames[static_cast<int>(kind)];
 }
 
@@ -130,7 +137,8 @@ const char* name_of(Slot slot) {
       "hidden", "low", "low_weight", "target_rows", "target_tokens", "predictions", "scalars",
       "d_out", "d_x", "d_weight", "d_bias", "d_table", "d_q", "d_k", "d_v", "d_gate", "d_up", "d_hidden", "d_low", "d_low_weight",
       "parameter", "master", "gradient", "first_moment", "second_moment",
-      "workspace", "staging"};
+      "workspace", "staging",
+      "logits", "route_weights", "expert_rows", "row_tokens", "tile_experts", "rows", "d_rows", "d_route_weights", "d_logits"};
   // clang-format on
   return kNames[static_cast<int>(slot)];
 }

@@ -9,6 +9,8 @@ extern const OpRule kLoadRule, kSaveRule, kBatchRule, kEmbeddingRule, kEmbedding
     kRmsNormBackwardRule, kMatmulRule, kRopeTableRule, kRopeRule, kAttentionRule, kAttentionBackwardRule, kCachedAttentionRule, kActivationRule,
     kActivationBackwardRule, kLayerNormRule, kLayerNormBackwardRule, kAddBiasRule, kBiasBackwardRule, kSplitRule, kJoinRule,
     kAddRule, kHeadLossRule, kZeroRule, kSquareSumRule, kClipFactorRule, kAdamWRule;
+extern const OpRule kRouteRule, kRouteBackwardRule, kGatherRowsRule, kGatherRowsBackwardRule, kExpertMatmulRule,
+    kCombineRule, kCombineBackwardRule;
 
 const OpRule& rule_of(OpKind kind) {
   static const OpRule* const kRules[kOpKindCount] = {&kLoadRule,
@@ -37,7 +39,14 @@ const OpRule& rule_of(OpKind kind) {
                                                      &kZeroRule,
                                                      &kSquareSumRule,
                                                      &kClipFactorRule,
-                                                     &kAdamWRule};
+                                                     &kAdamWRule,
+                                                     &kRouteRule,
+                                                     &kRouteBackwardRule,
+                                                     &kGatherRowsRule,
+                                                     &kGatherRowsBackwardRule,
+                                                     &kExpertMatmulRule,
+                                                     &kCombineRule,
+                                                     &kCombineBackwardRule};
   return *kRules[static_cast<int>(kind)];
 }
 

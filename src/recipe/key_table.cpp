@@ -1,5 +1,6 @@
 #include "recipe/key_table.h"
 
+#include <algorithm>
 #include <limits>
 
 #include "recipe/bytes.h"
@@ -128,6 +129,52 @@ Key resume_from_checkpoint() {
     if (recipe.resume_from_checkpoint == "false") recipe.resume_from_checkpoint.clear();
   };
   return key;
+}
+
+Key save_total_limit() {
+  return {"save_total_limit",
+          {},
+          KeyType::integer,
+          "Newest checkpoints that are kept, older ones are removed; none keeps all.",
+          "none or at least 1",
+          [](Recipe& recipe, KeyValues values) {
+            const std::string& word = single_value("save_total_limit", values);
+            const bool all = word == "none" || word == "None" || word == "null";
+            recipe.save_total_limit = all ? 0 : parse_integer("save_total_limit", word, 0, kMostSteps);
+          },
+          [](const Recipe& recipe) {
+            return recipe.save_total_limit == 0 ? std::string("none") : fmt::format("{}", recipe.save_total_limit);
+          }};
+}
+
+// Services that Hugging Face's Trainer reports to and snug does not: such a recipe runs, and says so.
+bool is_other_service(const std::string& word) {
+  constexpr std::string_view kServices[] = {"wandb",   "mlflow",  "comet_ml",   "swanlab", "trackio", "clearml",
+                                            "dagshub", "neptune", "codecarbon", "dvclive", "flyte",   "azure_ml"};
+  return std::find(std::begin(kServices), std::end(kServices), word) != std::end(kServices);
+}
+
+Key report_to() {
+  return {"report_to",
+          {},
+          KeyType::list,
+          "Where metrics go beside metrics.jsonl: event files for TensorBoard.",
+          "none|tensorboard",
+          [](Recipe& recipe, KeyValues values) {
+            recipe.tensorboard = false;
+            for (const std::string& word : parse_list("report_to", values)) {
+              if (word == "tensorboard" || word == "all") {
+                recipe.tensorboard = true;
+              } else if (word != "none" && !is_other_service(word)) {
+                throw Error(fmt::format("report_to '{}' is not known", word), "", "choose none or tensorboard");
+              }
+            }
+          },
+          [](const Recipe& recipe) { return std::string(recipe.tensorboard ? "tensorboard" : "none"); },
+          [](KeyValues values) {
+            const std::vector<std::string> words = parse_list("report_to", values);
+            return std::any_of(words.begin(), words.end(), is_other_service);
+          }};
 }
 
 Key seed() {
@@ -307,8 +354,12 @@ std::vector<Key> make_key_table() {  // NOLINT(readability-function-size): a tab
              {kLeastPositive, 1e9, "above 0"}, &Recipe::num_train_epochs),
       integer("save_steps", {"save_every"}, "Steps between checkpoints; 0 for one at the end.",
               {0, kMostSteps, "at least 0"}, &Recipe::save_steps),
+      save_total_limit(),
       integer("logging_steps", {}, "Steps between lines of metrics.jsonl.", {1, kMostSteps, "at least 1"},
               &Recipe::logging_steps),
+      report_to(),
+      text("logging_dir", {}, "Directory of TensorBoard's event files; empty for runs in output_dir.", "DIRECTORY",
+           &Recipe::logging_dir),
       integer("eval_steps", {}, "Steps between evaluations; 0 for the first and last.", {0, kMostSteps, "at least 0"},
               &Recipe::eval_steps),
       resume_from_checkpoint(),

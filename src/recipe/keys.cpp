@@ -24,7 +24,7 @@ Applied apply_values(Recipe& recipe, std::string_view name, KeyValues values, co
   try {
     if (const Key* key = find_key(name)) {
       key->set(recipe, values);
-      return Applied::set;
+      return key->foreign && key->foreign(values) ? Applied::passed_over : Applied::set;
     }
     if (pass_over_foreign_key(with_underscores(name), values)) return Applied::passed_over;
   } catch (const Error& error) {

@@ -74,8 +74,11 @@ struct Recipe {
 
   int64_t max_steps = -1;  // -1: num_train_epochs decides
   double num_train_epochs = 3.0;
-  int64_t save_steps = 500;  // 0: only at the end
+  int64_t save_steps = 500;      // 0: only at the end
+  int64_t save_total_limit = 0;  // newest checkpoints that are kept; 0: all
   int64_t logging_steps = 1;
+  bool tensorboard = false;            // report_to: tensorboard
+  std::string logging_dir;             // of its event files; empty: output_dir/runs
   int64_t eval_steps = 0;              // 0: before the first step and after the last
   std::string resume_from_checkpoint;  // "", "true" or a checkpoint directory
   bool overwrite_output_dir = false;

@@ -47,7 +47,8 @@ class Tokenizer {
 
   // As encode_into; for each id the bytes of `text` that it came from are appended to `spans`: whole characters, the white
   // space that belongs to a token included (as `tokenizers` with trim_offsets false). A character that takes several ids is
-  // in the span of each; ids that the post-processor adds have the span {0, 0}.
+  // in the span of each; ids that the post-processor adds have the span {0, 0}. What a normalizer composes into the
+  // character before (NFC: an accent), or a tokenizer drops, is in no span: it belongs to the token before.
   void encode_with_spans(std::string_view text, bool add_special_tokens, std::vector<int32_t>& ids,
                          std::vector<TextSpan>& spans) const;
 

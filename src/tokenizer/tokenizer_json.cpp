@@ -90,13 +90,16 @@ class MergeReader {
     joined_.assign(left).append(right);
     const int32_t left_id = id_of(left);
     const int32_t right_id = id_of(right);
-    merges_.add(left_id, right_id, id_of(joined_));
+    // Most merges make the token that the last one made, or the next: a look at two neighbours saves a search.
+    if (vocabulary_.token(result_) != joined_ && vocabulary_.token(++result_) != joined_) result_ = id_of(joined_);
+    merges_.add(left_id, right_id, result_);
   }
 
   const JsonNode& node_;
   const Vocabulary& vocabulary_;
   MergeTable& merges_;
   std::string joined_;
+  int32_t result_ = -1;
   int64_t index_ = 0;
 };
 

@@ -15,38 +15,44 @@ void Vocabulary::reserve(size_t tokens, size_t bytes) {
   grow(std::bit_ceil(std::max<size_t>(tokens, 8)) * 2);
 }
 
+Vocabulary::Slot Vocabulary::slot_for(std::string_view token_string, int32_t id) {
+  return {static_cast<uint32_t>(id) + 1, tag_of(hash_bytes(token_string))};
+}
+
 size_t Vocabulary::slot_of(std::string_view token_string) const {
   const size_t mask = slots_.size() - 1;
-  size_t slot = hash_bytes(token_string) & mask;
-  while (slots_[slot] != 0 && token(static_cast<int32_t>(slots_[slot] - 1)) != token_string) slot = (slot + 1) & mask;
+  const uint64_t hash = hash_bytes(token_string);
+  size_t slot = hash & mask;
+  while (slots_[slot].next_id != 0 && !(slots_[slot].tag == tag_of(hash) && token(slots_[slot].id()) == token_string))
+    slot = (slot + 1) & mask;
   return slot;
 }
 
 void Vocabulary::grow(size_t slots) {
   if (slots <= slots_.size()) return;
-  slots_.assign(slots, 0);
+  slots_.assign(slots, Slot{});
   for (int32_t id = 0; id < static_cast<int32_t>(places_.size()); ++id) {
-    if (contains(id)) slots_[slot_of(token(id))] = static_cast<uint32_t>(id) + 1;
+    if (contains(id)) slots_[slot_of(token(id))] = slot_for(token(id), id);
   }
 }
 
 Vocabulary::Outcome Vocabulary::add(std::string_view token_string, int32_t id) {
   if (2 * (count_ + 1) > slots_.size()) grow(std::max<size_t>(16, slots_.size() * 2));
   const size_t slot = slot_of(token_string);
-  if (slots_[slot] != 0) return Outcome::token_taken;
+  if (slots_[slot].next_id != 0) return Outcome::token_taken;
   if (contains(id)) return Outcome::id_taken;
   if (pool_.size() + token_string.size() >= kNone) throw Error("the vocabulary's strings exceed 4 GiB");
   if (static_cast<size_t>(id) >= places_.size()) places_.resize(static_cast<size_t>(id) + 1);
   places_[static_cast<size_t>(id)] = {static_cast<uint32_t>(pool_.size()), static_cast<uint32_t>(token_string.size())};
   pool_ += token_string;
-  slots_[slot] = static_cast<uint32_t>(id) + 1;
+  slots_[slot] = slot_for(token_string, id);
   ++count_;
   return Outcome::added;
 }
 
 int32_t Vocabulary::find(std::string_view token_string) const {
   if (slots_.empty()) return -1;
-  return static_cast<int32_t>(slots_[slot_of(token_string)]) - 1;
+  return slots_[slot_of(token_string)].id();
 }
 
 bool Vocabulary::contains(int32_t id) const {
@@ -60,7 +66,7 @@ std::string_view Vocabulary::token(int32_t id) const {
 }
 
 int64_t Vocabulary::bytes() const {
-  return static_cast<int64_t>(pool_.capacity() + places_.capacity() * sizeof(Place) + slots_.capacity() * sizeof(uint32_t));
+  return static_cast<int64_t>(pool_.capacity() + places_.capacity() * sizeof(Place) + slots_.capacity() * sizeof(Slot));
 }
 
 }  // namespace snug

@@ -43,14 +43,21 @@ class Vocabulary {
     uint32_t begin = 0;
     uint32_t length = kNone;
   };
+  struct Slot {
+    uint32_t next_id = 0;  // id + 1; 0 is empty
+    uint32_t tag = 0;      // of the hash: what differs there need not be compared
+    int32_t id() const { return static_cast<int32_t>(next_id) - 1; }
+  };
   static constexpr uint32_t kNone = 0xFFFFFFFF;
 
+  static uint32_t tag_of(uint64_t hash) { return static_cast<uint32_t>(hash >> 32); }
+  static Slot slot_for(std::string_view token_string, int32_t id);
   size_t slot_of(std::string_view token) const;
   void grow(size_t slots);
 
   std::string pool_;
-  std::vector<Place> places_;    // by id
-  std::vector<uint32_t> slots_;  // id + 1; 0 is empty; open addressing, at most half full
+  std::vector<Place> places_;  // by id
+  std::vector<Slot> slots_;    // open addressing, at most half full
   size_t count_ = 0;
 };
 

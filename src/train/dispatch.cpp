@@ -3,6 +3,7 @@
 #include <stdexcept>
 
 #include "kernels/kernels.h"
+#include "program/ops/experts.h"
 #include "program/ops/workspace.h"
 
 namespace snug {
@@ -349,6 +350,118 @@ class Call {
                     .cut = cut()});
   }
 
+  // ---- Experts
+  int64_t routed_rows() const { return tensor(Slot::row_tokens).elements(); }
+  int64_t choices() const { return tensor(Slot::expert_rows).dim(1); }
+
+  void route() const {
+    const Tensor& logits = tensor(Slot::logits);
+    kernels::route({.logits = floats(Slot::logits),
+                    .route_weights = floats(Slot::route_weights),
+                    .expert_rows = pointer<int32_t>(Slot::expert_rows),
+                    .row_tokens = pointer<int32_t>(Slot::row_tokens),
+                    .tile_experts = pointer<int32_t>(Slot::tile_experts),
+                    .rows = logits.dim(0),
+                    .experts = logits.dim(1),
+                    .choices = choices(),
+                    .routed_rows = routed_rows(),
+                    .tile = routed_rows() / tensor(Slot::tile_experts).elements(),
+                    .normalize = attributes().normalize_weights,
+                    .workspace = workspace(),
+                    .cut = cut()});
+  }
+
+  void route_backward() const {
+    const Tensor& d_logits = tensor(Slot::d_logits);
+    const int64_t tile = snug::routed_rows(d_logits.dim(0), d_logits.dim(1), choices()).tile;
+    kernels::route_backward({.d_route_weights = floats(Slot::d_route_weights),
+                             .route_weights = floats(Slot::route_weights),
+                             .expert_rows = ints(Slot::expert_rows),
+                             .tile_experts = ints(Slot::tile_experts),
+                             .logits = floats(Slot::logits),
+                             .d_logits = floats(Slot::d_logits),
+                             .rows = d_logits.dim(0),
+                             .experts = d_logits.dim(1),
+                             .choices = choices(),
+                             .tile = tile,
+                             .normalize = attributes().normalize_weights,
+                             .cut = cut()});
+  }
+
+  void gather_rows() const {
+    const int64_t rows = tensor(Slot::expert_rows).dim(0);
+    kernels::gather_rows({.x = in(Slot::x),
+                          .expert_rows = ints(Slot::expert_rows),
+                          .row_tokens = ints(Slot::row_tokens),
+                          .out = out(Slot::out),
+                          .rows = rows,
+                          .cols = tensor(Slot::x).elements() / rows,
+                          .choices = choices(),
+                          .routed_rows = routed_rows(),
+                          .cut = cut()});
+  }
+
+  void gather_rows_backward() const {
+    const int64_t rows = tensor(Slot::expert_rows).dim(0);
+    kernels::gather_rows_backward({.d_out = floats(Slot::d_out),
+                                   .expert_rows = ints(Slot::expert_rows),
+                                   .d_x = floats(Slot::d_x),
+                                   .rows = rows,
+                                   .cols = tensor(Slot::d_x).elements() / rows,
+                                   .choices = choices(),
+                                   .accumulate = attributes().accumulate,
+                                   .cut = cut()});
+  }
+
+  kernels::ExpertMatmul expert_matmul() const {
+    const Tensor& weight = tensor(attributes().transpose_a ? Slot::c : Slot::b);
+    const int64_t rows = tensor(Slot::a).dim(0);
+    const int64_t tile = rows / tensor(Slot::tile_experts).elements();
+    return {.a = in(Slot::a),
+            .b = in(Slot::b),
+            .c = out(Slot::c),
+            .tile_experts = ints(Slot::tile_experts),
+            .routed_rows = rows,
+            .tile = tile,
+            .span = expert_span(tile, rows, op_.cut.arithmetic),
+            .n = weight.dim(1),
+            .k = weight.dim(2),
+            .transpose_a = attributes().transpose_a,
+            .transpose_b = attributes().transpose_b,
+            .accumulate = attributes().accumulate,
+            .apart = op_.cut.apart,
+            .workspace = workspace(),
+            .cut = cut()};
+  }
+
+  void combine() const {
+    const int64_t rows = tensor(Slot::expert_rows).dim(0);
+    kernels::combine({.x = in(Slot::rows),
+                      .route_weights = floats(Slot::route_weights),
+                      .expert_rows = ints(Slot::expert_rows),
+                      .out = out(Slot::out),
+                      .rows = rows,
+                      .cols = tensor(Slot::out).elements() / rows,
+                      .choices = choices(),
+                      .cut = cut()});
+  }
+
+  void combine_backward() const {
+    const int64_t rows = tensor(Slot::expert_rows).dim(0);
+    kernels::combine_backward({.d_out = floats(Slot::d_out),
+                               .x = in(Slot::rows),
+                               .route_weights = floats(Slot::route_weights),
+                               .expert_rows = ints(Slot::expert_rows),
+                               .row_tokens = ints(Slot::row_tokens),
+                               .d_x = floats(Slot::d_rows),
+                               .d_route_weights = floats(Slot::d_route_weights),
+                               .rows = rows,
+                               .cols = tensor(Slot::d_out).elements() / rows,
+                               .choices = choices(),
+                               .routed_rows = routed_rows(),
+                               .cut = cut()});
+  }
+
  private:
   const Op& op_;
   const Binding& binding_;
@@ -383,6 +496,13 @@ void dispatch(const Op& op, const Binding& binding) {
     case OpKind::square_sum: return call.square_sum();
     case OpKind::clip_factor: return call.clip_factor();
     case OpKind::adamw: return call.adamw();
+    case OpKind::route: return call.route();
+    case OpKind::route_backward: return call.route_backward();
+    case OpKind::gather_rows: return call.gather_rows();
+    case OpKind::gather_rows_backward: return call.gather_rows_backward();
+    case OpKind::expert_matmul: return kernels::expert_matmul(call.expert_matmul());
+    case OpKind::combine: return call.combine();
+    case OpKind::combine_backward: return call.combine_backward();
     case OpKind::load:
     case OpKind::save:
     case OpKind::batch: break;  // the host's
@@ -394,6 +514,7 @@ void prepare(const Op& op, const Binding& binding) {
   const Call call(op, binding);
   if (op.kind == OpKind::matmul) kernels::prepare(call.matmul());
   if (op.kind == OpKind::head_loss) kernels::prepare(call.head_loss());
+  if (op.kind == OpKind::expert_matmul) kernels::prepare(call.expert_matmul());
 }
 
 }  // namespace snug

@@ -1,5 +1,6 @@
 #include "train/initialize.h"
 
+#include <algorithm>
 #include <cstring>
 #include <map>
 #include <vector>
@@ -57,9 +58,12 @@ void initialize_checkpoint(const ModelSpec& spec, DType dtype, uint64_t seed, co
   std::vector<TensorToWrite> list;
   for (const Parameter& parameter : parameters)
     for (int64_t layer = 0; layer < (parameter.per_layer ? spec.layers : 1); ++layer) {
-      const std::string name = parameter.instance(layer);
-      instances[name] = {&parameter, instances.size()};
-      list.push_back({name, dtype, parameter.shape});
+      for (int64_t expert = 0; expert < std::max<int64_t>(1, parameter.experts); ++expert) {
+        const std::string name = parameter.instance(layer, expert);
+        instances[name] = {&parameter, instances.size()};
+        const auto stacked = static_cast<int64_t>(parameter.experts > 0);
+        list.push_back({name, dtype, {parameter.shape.begin() + stacked, parameter.shape.end()}});
+      }
     }
   const fs::path temporary = temporary_name(directory / "model.safetensors");
   SafetensorsWriter writer(temporary, list);

@@ -8,7 +8,9 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <functional>
 #include <string>
+#include <vector>
 
 #include "base/error.h"
 #include "formats/file.h"
@@ -17,8 +19,19 @@ namespace snug {
 
 namespace {
 
-// Parts of an Error, apart, so that the parent throws what the child met.
-std::string message_of(const Error& error) { return error.problem() + '\0' + error.where() + '\0' + error.mend(); }
+// What the child has to say: lines about bad rows as they come, and at the end the Error, in parts so that the parent throws
+// what the child met. Each message begins with its kind and ends with a zero byte.
+constexpr char kComplaint = 'c';
+constexpr char kPart = 'p';
+
+std::string message(char kind, std::string text) {
+  std::erase(text, '\0');
+  return kind + text + '\0';
+}
+
+std::string message_of(const Error& error) {
+  return message(kPart, error.problem()) + message(kPart, error.where()) + message(kPart, error.mend());
+}
 
 void write_quietly(int fd, const std::string& text) {
   for (size_t done = 0; done < text.size();) {
@@ -38,8 +51,10 @@ void live_and_die_with(pid_t parent, int fd) {
   close_range(static_cast<unsigned>(fd) + 1, ~0U, 0);
 }
 
-[[noreturn]] void run_child(const DatasetRequest& request, const std::filesystem::path& tokenizer, int fd) {
+[[noreturn]] void run_child(DatasetRequest request, const std::filesystem::path& tokenizer, int fd) {
   int code = 0;
+  if (request.model.empty()) request.model = tokenizer;
+  request.complain = [fd](const std::string& line) { write_quietly(fd, message(kComplaint, line)); };
   try {
     prepare_dataset(request, Tokenizer::load(tokenizer));
   } catch (const Error& error) {
@@ -52,14 +67,21 @@ void live_and_die_with(pid_t parent, int fd) {
   _exit(code);  // no destructors of the parent's
 }
 
-std::string read_all(int fd) {
+// Reads until the child is done; passes its complaints on and returns the parts of its Error, none if all went well.
+std::vector<std::string> listen(int fd, const std::function<void(const std::string&)>& complain) {
+  std::vector<std::string> parts;
   std::string text;
   std::array<char, 1024> buffer{};
   while (true) {
     const ssize_t n = read(fd, buffer.data(), buffer.size());
     if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return text;
+    if (n <= 0) return parts;
     text.append(buffer.data(), static_cast<size_t>(n));
+    for (size_t end = text.find('\0'); end != std::string::npos; end = text.find('\0')) {
+      if (text.front() == kPart) parts.push_back(text.substr(1, end - 1));
+      if (text.front() == kComplaint && complain) complain(text.substr(1, end - 1));
+      text.erase(0, end + 1);
+    }
   }
 }
 
@@ -75,15 +97,11 @@ DatasetSummary prepare_in_child(const DatasetRequest& request, const std::filesy
   if (child == 0) live_and_die_with(parent, writer.get());
   if (child == 0) run_child(request, tokenizer, writer.get());
   writer.reset();
-  const std::string message = read_all(reader.get());
+  const std::vector<std::string> parts = listen(reader.get(), request.complain);
   int status = 0;
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
-  if (!message.empty()) {
-    const size_t where = message.find('\0');
-    const size_t mend = message.find('\0', where + 1);
-    throw Error(message.substr(0, where), message.substr(where + 1, mend - where - 1), message.substr(mend + 1));
-  }
+  if (parts.size() == 3) throw Error(parts[0], parts[1], parts[2]);
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
     throw Error("the tokenizing process died", request.data.string(), "it may have run out of memory; see the kernel's log");
   return read_dataset_summary(request.directory);

@@ -6,7 +6,8 @@
 
 namespace snug {
 
-// `tokenizer`: the model's directory. Throws Error with the child's message.
+// `tokenizer`: the model's directory, also for its chat template unless the request names another. Throws Error with the
+// child's message; the lines about bad rows come through request.complain before.
 DatasetSummary prepare_in_child(const DatasetRequest& request, const std::filesystem::path& tokenizer);
 
 }  // namespace snug

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "formats/atomic_directory.h"
 #include "formats/manifest.h"
+#include "formats/model_card.h"
 #include "train/weight_files.h"
 
 namespace snug {
@@ -15,7 +16,6 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr const char* kVersion = "0.1.0";
 constexpr const char* kModelFiles[] = {"config.json",
                                        "generation_config.json",
                                        "tokenizer.json",
@@ -72,11 +72,30 @@ std::optional<int64_t> step_of(const fs::path& directory) {
   return step;
 }
 
+// Oldest first. Those that have a manifest were written whole.
+std::vector<std::pair<int64_t, fs::path>> finished_checkpoints(const fs::path& output_dir) {
+  std::vector<std::pair<int64_t, fs::path>> found;
+  // A directory that cannot be read is an error: a run that took it for an empty one would start anew.
+  for (const fs::path& path : entries_of(output_dir))
+    if (const auto step = step_of(path); step && is_there(path / kManifestName)) found.emplace_back(*step, path);
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+void remove_checkpoint(const fs::path& checkpoint) {
+  // Killed on the way, it leaves something unfinished, not half of a checkpoint.
+  const fs::path condemned = temporary_name(checkpoint);
+  rename_path(checkpoint, condemned);
+  std::error_code error;
+  fs::remove_all(condemned, error);
+  if (error) throw_errno("cannot be removed", checkpoint, error.value());
+}
+
 }  // namespace
 
 void save_checkpoint(const Executor& executor, const Plan& plan, const DataIdentity& data, int64_t step) {
   AtomicDirectory directory(fs::path(plan.recipe.output_dir) / ("checkpoint-" + std::to_string(step)));
-  Manifest manifest{.version = kVersion, .step = step};
+  Manifest manifest{.version = kSnugVersion, .step = step};
   manifest.files = write_result(executor, plan, directory.path());
   manifest.files.merge(save_state(executor, directory.path()));
   manifest.state = identity_of(plan, data);
@@ -84,32 +103,36 @@ void save_checkpoint(const Executor& executor, const Plan& plan, const DataIdent
   directory.commit();
 }
 
-void save_result(const Executor& executor, const Plan& plan) {
+void save_result(const Executor& executor, const Plan& plan, const std::string& card) {
   const fs::path output = plan.recipe.output_dir;
   AtomicDirectory directory(output / "result");
-  const std::map<std::string, FileSum> files = write_result(executor, plan, directory.path());
+  std::map<std::string, FileSum> files = write_result(executor, plan, directory.path());
+  const fs::path readme = output / "README.md";
+  if (!is_there(readme) || is_own_card(read_text_file(readme))) {
+    write_file_atomically(directory.path() / "README.md", card);
+    files["README.md"] = {};
+  }
   for (const auto& [name, sum] : files) sync_path(directory.path() / name);
   for (const auto& [name, sum] : files) rename_path(directory.path() / name, output / name);
   sync_path(output);
 }
 
 std::optional<fs::path> newest_checkpoint(const fs::path& output_dir) {
-  std::vector<std::pair<int64_t, fs::path>> found;
-  // A directory that cannot be read is an error: a run that took it for an empty one would start anew.
-  for (const fs::path& path : entries_of(output_dir))
-    if (const auto step = step_of(path); step && is_there(path / kManifestName)) found.emplace_back(*step, path);
-  if (found.empty()) return std::nullopt;
-  return std::max_element(found.begin(), found.end())->second;
+  const auto found = finished_checkpoints(output_dir);
+  return found.empty() ? std::nullopt : std::optional(found.back().second);
 }
 
 void remove_checkpoints(const fs::path& output_dir) {
-  while (const auto checkpoint = newest_checkpoint(output_dir)) {
-    // Killed on the way, it leaves something unfinished, not half of a checkpoint.
-    const fs::path condemned = temporary_name(*checkpoint);
-    rename_path(*checkpoint, condemned);
-    std::error_code error;
-    fs::remove_all(condemned, error);
-    if (error) throw_errno("cannot be removed", *checkpoint, error.value());
+  while (const auto checkpoint = newest_checkpoint(output_dir)) remove_checkpoint(*checkpoint);
+}
+
+void remove_old_checkpoints(const fs::path& output_dir, int64_t keep, int64_t newest) {
+  const auto found = finished_checkpoints(output_dir);
+  auto surplus = static_cast<int64_t>(found.size()) - std::max<int64_t>(1, keep);
+  for (const auto& [step, path] : found) {
+    if (step == newest || surplus <= 0) continue;
+    remove_checkpoint(path);
+    --surplus;
   }
 }
 

@@ -4,11 +4,14 @@
 
 #include <filesystem>
 #include <optional>
+#include <string>
 
 #include "plan/plan.h"
 #include "train/executor.h"
 
 namespace snug {
+
+inline constexpr const char* kSnugVersion = "0.1.0";
 
 // What must be the same for a resumed run to see the same data in the same order.
 struct DataIdentity {
@@ -19,14 +22,19 @@ struct DataIdentity {
 // model's directory, so that it loads in Hugging Face's libraries.
 void save_checkpoint(const Executor& executor, const Plan& plan, const DataIdentity& data, int64_t step);
 
-// Writes the result of the run (adapter or model) into output_dir itself.
-void save_result(const Executor& executor, const Plan& plan);
+// Writes the result of the run (adapter or model) into output_dir itself, and `card` as its README.md; one that somebody
+// wrote or changed stays.
+void save_result(const Executor& executor, const Plan& plan, const std::string& card);
 
 // The newest checkpoint of output_dir that has a manifest, so was written whole; resume() verifies it.
 std::optional<std::filesystem::path> newest_checkpoint(const std::filesystem::path& output_dir);
 
 // Removes every checkpoint of output_dir, the newest first; a run that is killed on the way leaves no half of one.
 void remove_checkpoints(const std::filesystem::path& output_dir);
+
+// Removes the oldest finished checkpoints until `keep` are left, never checkpoint-NEWEST, which was just written. Killed on
+// the way it leaves something unfinished, which the next run removes.
+void remove_old_checkpoints(const std::filesystem::path& output_dir, int64_t keep, int64_t newest);
 
 // Verifies every file, restores weights and state, returns the steps done. Throws Error if the checkpoint is of another
 // recipe.

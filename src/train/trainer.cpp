@@ -11,7 +11,10 @@
 #include "base/error.h"
 #include "data/loader.h"
 #include "formats/atomic_directory.h"
+#include "formats/model_card.h"
+#include "recipe/keys.h"
 #include "train/evaluator.h"
+#include "train/event_log.h"
 #include "train/executor.h"
 #include "train/inverse_frequency.h"
 #include "train/prepare_data.h"
@@ -46,6 +49,14 @@ class Stopwatch {
 
 double rate_of(int64_t count, double seconds) { return seconds > 0 ? static_cast<double>(count) / seconds : 0.0; }
 
+// Where things lie and how a run was started says nothing of its result.
+bool is_of_this_machine(std::string_view key) {
+  constexpr std::string_view kKeys[] = {
+      "model_name_or_path",  "data", "eval_data", "output_dir", "logging_dir", "threads", "resume_from_checkpoint",
+      "overwrite_output_dir"};
+  return std::find(std::begin(kKeys), std::end(kKeys), key) != std::end(kKeys);
+}
+
 // One run at a time in an output directory.
 UniqueFd lock_directory(const fs::path& directory) {
   std::error_code error;
@@ -76,6 +87,8 @@ class Run final : public Host {
       remove_checkpoints(output_);  // not before the new run has shown that it can start
     }
     metrics_.emplace(output_ / "metrics.jsonl", done_);
+    if (recipe_.tensorboard)
+      events_.emplace(recipe_.logging_dir.empty() ? output_ / "runs" : fs::path(recipe_.logging_dir), done_);
     first_step_ = saved_step_ = done_;
     if (eval_ && done_ == 0) evaluate();
     train_steps();
@@ -132,6 +145,7 @@ class Run final : public Host {
 
   void prepare_data() {
     const DatasetSummary summary = prepare(recipe_.data, "train");
+    data_summary_ = summary;
     identity_ = {summary.rows, summary.tokens};
     data_.emplace(output_ / "dataset" / "train", loader_options(recipe_.shuffle, recipe_.accumulation));
     const int64_t an_epoch = data_->steps_per_epoch();
@@ -221,12 +235,16 @@ class Run final : public Host {
     const auto passed = static_cast<double>(done_ - first_step_);
     report.seconds_left = watch_.total() / passed * static_cast<double>(total_steps_ - done_);
     loss_sum_ += loss;
-    if (recipe_.logging_steps > 0 && (done_ % recipe_.logging_steps == 0 || done_ == total_steps_))
-      metrics_->write(report.metrics);
+    if (recipe_.logging_steps > 0 && (done_ % recipe_.logging_steps == 0 || done_ == total_steps_)) log(report.metrics);
     reporter_.stepped(report);
     if (!std::isfinite(loss) || executor_->scalar(Scalar::skip) != 0.0)
       throw Error("the loss is not a number in step " + std::to_string(done_), output_.string(),
                   "lower learning_rate; checkpoints written before this step are good");
+  }
+
+  void log(const StepMetrics& metrics) {
+    metrics_->write(metrics);
+    if (events_) events_->write(metrics, static_cast<double>(metrics.step) / static_cast<double>(data_->steps_per_epoch()));
   }
 
   // ---- Evaluation and saving
@@ -257,12 +275,16 @@ class Run final : public Host {
                                     .exact = counts.exact(),
                                     .documents = counts.documents()};
     metrics_->write(metrics);
+    if (events_) events_->write(metrics);
+    if (evaluations_.size() < 2) evaluations_.emplace_back();
+    evaluations_.back() = metrics;  // the first and the last are kept
     reporter_.evaluated(metrics);
   }
 
   void save() {
     executor_->run(plan_.program.region("save"), *this);
     saved_step_ = done_;
+    if (recipe_.save_total_limit > 0) remove_old_checkpoints(output_, recipe_.save_total_limit, done_);
     reporter_.saved(output_ / ("checkpoint-" + std::to_string(done_)));
   }
 
@@ -270,8 +292,31 @@ class Run final : public Host {
     if (done_ < total_steps_) return;  // stopped on the way: its checkpoint is saved
     if (eval_ && done_ > first_step_) evaluate();
     if (done_ > saved_step_) save();
-    save_result(*executor_, plan_);
+    save_result(*executor_, plan_, training_model_card(card()));
     reporter_.saved(output_);
+  }
+
+  TrainingCard card() const {
+    TrainingCard card{.version = kSnugVersion,
+                      .base_model = recipe_.model,
+                      .adapter = recipe_.method == Method::lora,
+                      .directory = recipe_.output_dir,
+                      .data = fs::path(recipe_.data).filename().string(),
+                      .rows = data_summary_.source_rows,
+                      .tokens = data_summary_.tokens,
+                      .sequences = data_summary_.rows,
+                      .seq_len = data_summary_.seq_len,
+                      .trainable_parameters = plan_.program.trainable_parameters(),
+                      .total_parameters = total_parameters(plan_.model),
+                      .steps = done_,
+                      .train_loss = loss_sum_ / static_cast<double>(std::max<int64_t>(1, done_ - first_step_)),
+                      .planned_peak_bytes = plan_.peak_bytes,
+                      .measured_peak_bytes = process_memory().peak_bytes};
+    for (const EvaluationMetrics& e : evaluations_) card.evaluations.push_back({e.step, e.loss, e.token_accuracy, e.exact});
+    for (const Key& key : recipe_keys())
+      if (key.get && !is_of_this_machine(key.name) && key.get(recipe_) != key.default_text())
+        card.recipe.emplace_back(key.name, key.get(recipe_));
+    return card;
   }
 
   RunSummary summary() {
@@ -283,6 +328,7 @@ class Run final : public Host {
                             .train_loss = loss_sum_ / steps,
                             .tokens_per_second = rate_of(tokens_, watch_.total())};
     metrics_->write(result);
+    if (events_) events_->write(result);
     return result;
   }
 
@@ -297,6 +343,9 @@ class Run final : public Host {
   Window window_;
   std::optional<Executor> executor_;
   std::optional<MetricsFile> metrics_;
+  std::optional<EventLog> events_;
+  DatasetSummary data_summary_;
+  std::vector<EvaluationMetrics> evaluations_;
   std::span<std::byte> staging_;
   int64_t total_steps_ = 0, done_ = 0, first_step_ = 0, saved_step_ = 0, tokens_ = 0;
   double loss_sum_ = 0;

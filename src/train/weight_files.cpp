@@ -15,15 +15,44 @@ namespace snug {
 
 namespace {
 
-// One layer's instance of a tensor, and what files call it.
+constexpr int64_t kAll = -1;  // of a weight's experts, or of a weight that has none
+
+// One layer's instance of a tensor, or one expert's part of it.
+struct Part {
+  TensorId tensor;
+  int64_t layer, expert;
+};
+
+// A part, and what files call it.
 struct Piece {
   std::string name;
-  TensorId tensor;
-  int64_t layer;
+  Part part;
 };
+
+Tensor tensor_of(const Executor& executor, const Part& part) {
+  Tensor tensor = executor.program().tensor(part.tensor);
+  if (part.expert != kAll) tensor.shape.erase(tensor.shape.begin());
+  return tensor;
+}
+
+std::span<std::byte> bytes_of(const Executor& executor, const Part& part) {
+  const std::span<std::byte> all = executor.bytes(part.tensor, part.layer);
+  if (part.expert == kAll) return all;
+  const auto bytes = static_cast<size_t>(tensor_of(executor, part).bytes());
+  return all.subspan(static_cast<size_t>(part.expert) * bytes, bytes);
+}
 
 int64_t instances(const Executor& executor, const Weight& weight) {
   return weight.parameter.per_layer ? executor.program().layers : 1;
+}
+
+// visit(layer, expert) for every tensor that files hold of this weight.
+template <class Visit>
+void for_each_part(const Executor& executor, const Weight& weight, const Visit& visit) {
+  for (int64_t layer = 0; layer < instances(executor, weight); ++layer) {
+    if (weight.parameter.experts == 0) visit(layer, kAll);
+    for (int64_t expert = 0; expert < weight.parameter.experts; ++expert) visit(layer, expert);
+  }
 }
 
 float half_to_float(uint16_t half) {
@@ -121,8 +150,8 @@ void refuse_unused(const ModelSpec& model, const Checkpoint& base, const std::se
   }
 }
 
-std::string file_name_of(const Weight& weight, int64_t layer, Naming naming) {
-  const std::string name = weight.parameter.instance(layer);
+std::string file_name_of(const Weight& weight, int64_t layer, int64_t expert, Naming naming) {
+  const std::string name = weight.parameter.instance(layer, expert);
   return naming == Naming::adapter ? "base_model.model." + name : name;
 }
 
@@ -130,8 +159,9 @@ std::vector<Piece> trained_pieces(const Executor& executor, Naming naming) {
   std::vector<Piece> pieces;
   for (const Weight& weight : executor.program().weights) {
     if (!weight.trainable) continue;
-    for (int64_t layer = 0; layer < instances(executor, weight); ++layer)
-      pieces.push_back({file_name_of(weight, layer, naming), weight.tensor, layer});
+    for_each_part(executor, weight, [&](int64_t layer, int64_t expert) {
+      pieces.push_back({file_name_of(weight, layer, expert, naming), {weight.tensor, layer, expert}});
+    });
   }
   return pieces;
 }
@@ -140,12 +170,12 @@ std::vector<Piece> state_pieces(const Executor& executor) {
   std::vector<Piece> pieces;
   for (const Weight& weight : executor.program().weights) {
     if (!weight.trainable) continue;
-    for (int64_t layer = 0; layer < instances(executor, weight); ++layer) {
-      const std::string name = weight.parameter.instance(layer);
-      pieces.push_back({name + ".first_moment", weight.first_moment, layer});
-      pieces.push_back({name + ".second_moment", weight.second_moment, layer});
-      if (weight.master != kNone) pieces.push_back({name + ".master", weight.master, layer});
-    }
+    for_each_part(executor, weight, [&](int64_t layer, int64_t expert) {
+      const std::string name = weight.parameter.instance(layer, expert);
+      pieces.push_back({name + ".first_moment", {weight.first_moment, layer, expert}});
+      pieces.push_back({name + ".second_moment", {weight.second_moment, layer, expert}});
+      if (weight.master != kNone) pieces.push_back({name + ".master", {weight.master, layer, expert}});
+    });
   }
   return pieces;
 }
@@ -156,16 +186,15 @@ void read_pieces(Executor& executor, const std::vector<Piece>& pieces, const Che
     throw Error(
         "holds " + std::to_string(file.tensors().size()) + " tensors where this recipe has " + std::to_string(pieces.size()),
         file.path().string(), "use the recipe that made it");
-  for (const Piece& piece : pieces)
-    read_tensor(file, file.at(piece.name), executor.program().tensor(piece.tensor),
-                executor.bytes(piece.tensor, piece.layer), staging);
+  for (const auto& [name, part] : pieces)
+    read_tensor(file, file.at(name), tensor_of(executor, part), bytes_of(executor, part), staging);
 }
 
 FileSum write_pieces(const Executor& executor, const std::vector<Piece>& pieces, const std::filesystem::path& path) {
   std::map<std::string, const Piece*> by_name;
   std::vector<TensorToWrite> list;
   for (const Piece& piece : pieces) {
-    const Tensor& tensor = executor.program().tensor(piece.tensor);
+    const Tensor tensor = tensor_of(executor, piece.part);
     TensorToWrite entry{piece.name, tensor.dtype, {}};
     for (const Extent& extent : tensor.shape) entry.shape.push_back(extent.bound);
     by_name[piece.name] = &piece;
@@ -174,7 +203,7 @@ FileSum write_pieces(const Executor& executor, const std::vector<Piece>& pieces,
   SafetensorsWriter writer(path, list);
   for (const TensorEntry& entry : writer.order()) {
     const Piece& piece = *by_name.at(entry.name);
-    writer.write(executor.bytes(piece.tensor, piece.layer));
+    writer.write(bytes_of(executor, piece.part));
   }
   return writer.finish();
 }
@@ -191,8 +220,7 @@ const TensorEntry& find_tensor(const ModelSpec& model, const Checkpoint& base, c
 // What of a checkpoint goes where.
 struct Source {
   const TensorEntry* entry;
-  TensorId tensor;
-  int64_t layer;
+  Part part;
 };
 
 // Reads in the order of the files: jumping costs a disk, and the kernel's read-ahead, much of their speed.
@@ -200,9 +228,8 @@ void read_forward(Executor& executor, const Checkpoint& base, std::vector<Source
   std::sort(sources.begin(), sources.end(), [](const Source& a, const Source& b) {
     return std::pair(a.entry->file, a.entry->offset) < std::pair(b.entry->file, b.entry->offset);
   });
-  for (const Source& source : sources)
-    read_tensor(base, *source.entry, executor.program().tensor(source.tensor), executor.bytes(source.tensor, source.layer),
-                staging);
+  for (const auto& [entry, part] : sources)
+    read_tensor(base, *entry, tensor_of(executor, part), bytes_of(executor, part), staging);
 }
 
 // The fp32 copies of bf16 weights start from what was just loaded or drawn.
@@ -244,13 +271,13 @@ void load_model(Executor& executor, const ModelSpec& model, const Checkpoint& ba
   bool has_head = false;
   for (const Weight& weight : executor.program().weights) {
     has_head = has_head || (weight.parameter.kind == ParameterKind::head && !weight.adapter);
-    for (int64_t layer = 0; layer < instances(executor, weight); ++layer) {
+    Parameter source = weight.parameter;
+    source.name = weight.source;
+    for_each_part(executor, weight, [&](int64_t layer, int64_t expert) {
       if (weight.origin == Origin::checkpoint) {
-        Parameter source = weight.parameter;
-        source.name = weight.source;
-        const TensorEntry& entry = find_tensor(model, base, source.instance(layer));
+        const TensorEntry& entry = find_tensor(model, base, source.instance(layer, expert));
         used.insert(entry.name);
-        sources.push_back({&entry, weight.tensor, layer});
+        sources.push_back({&entry, {weight.tensor, layer, expert}});
       } else if (weight.origin == Origin::lora_a) {
         draw_lora_a(executor.elements<float>(weight.tensor, layer), weight.parameter.shape[1], seed,
                     weight.parameter.instance(layer));
@@ -258,7 +285,7 @@ void load_model(Executor& executor, const ModelSpec& model, const Checkpoint& ba
         const std::span<std::byte> out = executor.bytes(weight.tensor, layer);
         std::fill(out.begin(), out.end(), std::byte{0});
       }
-    }
+    });
   }
   read_forward(executor, base, sources, staging);
   fill_masters(executor);
@@ -274,9 +301,8 @@ void load_adapter(Executor& executor, const std::filesystem::path& directory, co
   const Checkpoint file(directory / "adapter_model.safetensors");
   std::vector<Piece> pieces = trained_pieces(executor, Naming::adapter);
   // PEFT may store the frozen matrix below an adapted, tied head as well; it is the base model's and not needed.
-  for (const Piece& piece : pieces)
-    read_tensor(file, file.at(piece.name), executor.program().tensor(piece.tensor),
-                executor.bytes(piece.tensor, piece.layer), staging);
+  for (const auto& [name, part] : pieces)
+    read_tensor(file, file.at(name), tensor_of(executor, part), bytes_of(executor, part), staging);
   for (const TensorEntry& entry : file.tensors()) {
     const bool known =
         entry.name.ends_with(".base_layer.weight") ||

@@ -69,6 +69,7 @@ INSTANTIATE_TEST_SUITE_P(
     of, Steps,
     ::testing::Values(Case{"full", {"--method", "full"}}, Case{"lora", {"--method", "lora"}},
                       Case{"lora_all_linear", {"--method", "lora", "--lora-target-modules", "all-linear"}},
+                      Case{"lora_reported", {"--method", "lora", "--report-to", "tensorboard"}},
                       Case{"full_bf16", {"--method", "full", "--bf16"}}, Case{"lora_bf16", {"--method", "lora", "--bf16"}},
                       Case{"full_recomputed", {"--method", "full", "--gradient-checkpointing"}},
                       Case{"lora_bf16_some_recomputed",

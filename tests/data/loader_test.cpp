@@ -1,6 +1,7 @@
 #include "data/loader.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 
 #include "tokenizer/support.h"
@@ -275,6 +276,60 @@ TEST(Loader, NeverReadsOutOfBoundsWhateverTheFilesHold) {
       });
     }
     std::ofstream(path, std::ios::binary) << good;
+  }
+}
+
+// Rows of up to 300 tokens, padded to four lengths.
+struct BucketFixture {
+  explicit BucketFixture(int64_t rows, int64_t most = 4) {
+    std::string jsonl;
+    for (int64_t i = 0; i < rows; ++i) {
+      const int64_t size = i % 7 == 0 ? i * 131 % 290 : i * 13 % 50;
+      jsonl += "{\"text\":\"" + std::to_string(i) + std::string(static_cast<size_t>(size), 'z') + "\"}\n";
+    }
+    DatasetRequest request;
+    request.data = directory.write("d.jsonl", jsonl);
+    request.directory = directory.file("out");
+    request.seq_len = 512;
+    request.packing = false;
+    request.most_buckets = most;
+    request.eos_id = 1;
+    summary = prepare_dataset(request, test::byte_tokenizer());
+  }
+  test::TemporaryDirectory directory;
+  DatasetSummary summary;
+};
+
+TEST(Loader, GivesEachStepOneBucketAndTheLongestFirst) {
+  const BucketFixture fixture(150);
+  ASSERT_GT(fixture.summary.buckets, 2);
+  EXPECT_LT(fixture.summary.padding_share, BucketFixture(150, 1).summary.padding_share / 1.5);
+  for (const uint64_t seed : {1U, 2U, 3U, 4U, 5U}) {
+    for (const bool shuffle : {true, false}) {
+      LoaderOptions wanted = options(3, 2, shuffle);
+      wanted.seed = seed;
+      Loader loader(fixture.directory.file("out"), wanted);
+      const int64_t steps = loader.steps_per_epoch();
+      std::vector<int64_t> buckets_met;
+      for (int64_t epoch = 0; epoch < 2; ++epoch) {
+        std::map<std::string, int> seen;
+        for (int64_t s = 0; s < steps; ++s) {
+          const Window window = loader.window(epoch * steps + s);
+          const auto longest = fixture.summary.bucket_length[static_cast<size_t>(fixture.summary.buckets - 1)];
+          EXPECT_TRUE(epoch + s > 0 || window.seq_len == longest);
+          EXPECT_LE(window.longest_row, window.seq_len);
+          buckets_met.push_back(window.bucket);
+          for (int64_t i = 0; i < window.micro_batches; ++i) {
+            Batch batch(3, window.seq_len);
+            const MicroBatchCounts counts = loader.fill(window, i, batch.buffers());
+            for (int64_t b = 0; b < counts.rows; ++b) ++seen[batch.documents(b, real_tokens(batch, b)).front()];
+          }
+        }
+        EXPECT_EQ(seen.size(), 150U);
+        for (const auto& [document, times] : seen) EXPECT_EQ(times, 1) << document;
+      }
+      EXPECT_EQ(std::ranges::is_sorted(buckets_met.begin(), buckets_met.begin() + steps, std::greater<>()), !shuffle);
+    }
   }
 }
 

@@ -71,6 +71,17 @@ const Published kPublished[] = {
          "num_attention_heads": 32, "num_key_value_heads": 32, "vocab_size": 32064, "sliding_window": 2047,
          "original_max_position_embeddings": 4096, "resid_pdrop": 0.0, "embd_pdrop": 0.0, "attention_bias": false})",
      3821079552},
+    {"Mixtral-8x7B",
+     R"({"model_type": "mixtral", "hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 32,
+         "num_attention_heads": 32, "num_key_value_heads": 8, "vocab_size": 32000, "num_local_experts": 8,
+         "num_experts_per_tok": 2, "router_aux_loss_coef": 0.02, "output_router_logits": false})",
+     46702792704},
+    {"Qwen3-30B-A3B",
+     R"({"model_type": "qwen3_moe", "hidden_size": 2048, "intermediate_size": 6144, "num_hidden_layers": 48,
+         "head_dim": 128, "num_attention_heads": 32, "num_key_value_heads": 4, "vocab_size": 151936, "num_experts": 128,
+         "num_experts_per_tok": 8, "moe_intermediate_size": 768, "norm_topk_prob": true, "decoder_sparse_step": 1,
+         "mlp_only_layers": [], "max_window_layers": 48, "rope_theta": 1000000.0})",
+     30532122624},
     {"gpt2", R"({"model_type": "gpt2", "n_ctx": 1024, "n_embd": 768, "n_head": 12, "n_layer": 12, "n_positions": 1024,
                  "summary_type": "cls_index", "vocab_size": 50257, "task_specific_params": {"text-generation": {}}})",
      124439808},
@@ -120,10 +131,14 @@ TEST(Families, LayersSeeWindowsWhereTheyShould) {
   EXPECT_EQ(pattern(R"({"model_type": "gemma3_text", "sliding_window_pattern": 3, )" + sizes + "}"), "wwfwwfw");
   EXPECT_EQ(pattern(R"({"model_type": "qwen2", "sliding_window": 32, "max_window_layers": 4, )" + sizes + "}"), "");
   EXPECT_EQ(pattern(R"({"model_type": "qwen2", "use_sliding_window": true, "sliding_window": 32,
-                        "max_window_layers": 4, )" + sizes + "}"), "ffffwww");
+                        "max_window_layers": 4, )" +
+                    sizes + "}"),
+            "ffffwww");
   EXPECT_EQ(pattern(R"({"model_type": "qwen3", "use_sliding_window": true, "sliding_window": 32, "layer_types":
                         ["full_attention", "sliding_attention", "full_attention", "full_attention", "full_attention",
-                         "full_attention", "full_attention"], )" + sizes + "}"), "fwfffff");
+                         "full_attention", "full_attention"], )" +
+                    sizes + "}"),
+            "fwfffff");
 }
 
 TEST(Families, WhatAFamilyCannotHaveIsRefusedByName) {

@@ -41,6 +41,11 @@ TOOLS = [
                                          "o": {"type": "object", "properties": {"x": {"type": "boolean"}}}}, "required": []},
         "return": {"type": "number", "description": "sum"}}},
 ]
+# What the templates of Command-R, Hermes and Firefunction ask of tools; and what the last calls its variables.
+PLAIN_TOOLS = [{"type": "function", "function": {"name": "look_up", "description": "Looks up", "parameters": {
+    "type": "object", "properties": {"word": {"type": "string", "description": "A word"}, "times": {"type": "integer", "description": "How often"}},
+    "required": ["word"], "additionalProperties": False}, "return": {"type": "string", "description": "What it says"}}}]
+PLAIN = {"tools": PLAIN_TOOLS, "extra": {"functions": "[]", "datetime": "2024-07-26"}}
 U, A, S = (lambda c, **m: text("user", c, **m)), (lambda c, **m: text("assistant", c, **m)), (lambda c: text("system", c))
 SYSTEM = S("You are kind.\nBe brief.")
 TOOL_TURN = [U("Weather in Rome?"), {"role": "assistant", "content": "", "tool_calls": [call("get_weather", {"city": "Rome", "days": 2, "x": 1.50})]},
@@ -99,6 +104,10 @@ def conversations():
     yield "long", [m for i in range(12) for m in (U(f"Question {i}?"), A(f"Answer {i}."))]
     yield "developer", [text("developer", "Rules."), U("Hi"), A("Yo")]
     yield "no content", [U("a"), {"role": "assistant"}]
+    yield "plain tools", [SYSTEM, U("Hi"), A("Hello")], PLAIN
+    yield "plain tools called", [U("tea?"), {"role": "assistant", "content": "", "tool_calls": [call("look_up", {"word": "tea", "times": 2})]},
+                                 {"role": "tool", "tool_call_id": "call00000", "name": "look_up", "content": "a drink"}, A("A drink.")], PLAIN
+    yield "plain tools twice", [SYSTEM, U("a"), A("b"), U("c"), A("d")], PLAIN
     yield "tool results role", [U("a"), text("tool_results", "r", tool_call_id="call00000"), A("b")]
 
 

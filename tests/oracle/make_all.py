@@ -1,10 +1,11 @@
 """Writes every case of tests/golden/ that these scripts own anew; other directories there are left alone."""
 
 import make_adamw
+import make_experts
 import make_families
 import make_forward
 import make_lora
 
 if __name__ == "__main__":
-    for script in (make_forward, make_families, make_adamw, make_lora):
+    for script in (make_forward, make_families, make_adamw, make_lora, make_experts):
         script.main()

@@ -1,11 +1,12 @@
 """One forward and backward pass of a tiny model of every family beyond Llama, as in make_forward.py: qwen2, qwen2_yarn, qwen3,
-gemma, gemma2, gemma3, gemma3_vision, phi3, phi3_longrope, gpt2, mistral_window, qwen3_window.
+gemma, gemma2, gemma3, gemma3_vision, phi3, phi3_longrope, gpt2, mistral_window, qwen3_window, mixtral, qwen3_moe.
 
 Each case asserts, where a feature could go unnoticed, that without it the logits would be others.
 """
 
 import os
 
+import safetensors.torch
 import torch
 import transformers
 
@@ -158,10 +159,43 @@ def gpt2():
     check("gpt2", config, 32, [[13, 6], [19]], [zero("wpe"), zero("c_fc.bias"), zero("c_attn.bias")])
 
 
+def sparse(case, config, seed, names):
+    """With packed documents. transformers stacks experts and fuses gate and up; gradients are written as files name them."""
+    check(case, config, seed, [[13, 9], [22]])
+    file = oracle.GOLDEN / case / "expected.safetensors"
+    tensors = {}
+    for name, tensor in safetensors.torch.load_file(file).items():
+        if name.endswith(".experts.gate_up_proj"):
+            root, parts = name.removesuffix("gate_up_proj"), dict(zip(names, tensor.chunk(2, dim=1)))
+        elif name.endswith(".experts.down_proj"):
+            root, parts = name.removesuffix("down_proj"), {names[2]: tensor}
+        else:
+            tensors[name.replace(".mlp.gate.", names[3])] = tensor
+            continue
+        for part, stacked in parts.items():
+            for expert, one in enumerate(stacked):
+                tensors[f"{root}{expert}.{part}.weight".replace(".mlp.", names[3].removesuffix("gate."))] = one.clone()
+    safetensors.torch.save_file(tensors, file, metadata={"format": "pt"})
+    file.chmod(0o644)
+
+
+def mixtral():
+    sparse("mixtral", oracle.tiny_config(C=24, L=2, H=2, K=1, F=20, V=53, family=transformers.MixtralConfig,
+                                         num_local_experts=5, num_experts_per_tok=2), 41, ("w1", "w3", "w2", ".block_sparse_moe.gate."))
+
+
+def qwen3_moe():
+    """Weights of the chosen experts as they come, and not renormalised."""
+    sparse("qwen3_moe", oracle.tiny_config(C=24, L=2, H=2, K=1, F=40, V=53, family=transformers.Qwen3MoeConfig, head_dim=16,
+                                           num_experts=7, num_experts_per_tok=3, moe_intermediate_size=12,
+                                           norm_topk_prob=False), 42,
+           ("gate_proj", "up_proj", "down_proj", ".mlp.gate."))
+
+
 def main():
     os.chdir(oracle.ROOT)
     for case in (qwen2, qwen2_yarn, qwen3, qwen3_window, mistral_window, gemma, gemma2, gemma3, gemma3_vision, phi3,
-                 phi3_longrope, gpt2):
+                 phi3_longrope, mixtral, qwen3_moe, gpt2):
         case()
 
 

@@ -2,7 +2,7 @@
 """Holds snug's tokenizer against Hugging Face's `tokenizers`, token for token: ids, spans and the way back.
 
     pip install tokenizers==0.23.3
-    tests/oracle/tokenizer_compare.py build/bench/tokenizer SHARED [--megabytes 1] [--seed 1] [--only NAME]
+    tests/oracle/tokenizer_compare.py build/bench/tokenizer SHARED [--megabytes 1] [--seed 1] [--only NAME] [--begin NAME]
 
 Every published tokenizer below SHARED/data and a small trained one of each style (tokenizer_styles.py) gets the mixed text of
 tokenizer_mixture.py in rows of about 2 KB, one in eight of them with bytes that are no UTF-8. Spans are compared with trim_offsets off.
@@ -106,7 +106,8 @@ def main():
     parser.add_argument("shared", type=pathlib.Path)
     parser.add_argument("--megabytes", type=float, default=1)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--only")
+    parser.add_argument("--only", help="names that contain this")
+    parser.add_argument("--begin", default="", help="from the first name that contains this")
     arguments = parser.parse_args()
     wrong = 0
     with tempfile.TemporaryDirectory() as folder:
@@ -116,7 +117,8 @@ def main():
             path = pathlib.Path(folder) / f"{number}.json"
             path.write_text(text)
             cases.append((name, path))
-        for name, path in cases:
+        first = next(i for i, (name, _) in enumerate(cases) if arguments.begin in name)
+        for name, path in cases[first:]:
             if arguments.only and arguments.only not in name:
                 continue
             path = path / "tokenizer.json" if path.is_dir() else path

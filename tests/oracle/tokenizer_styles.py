@@ -163,7 +163,7 @@ def byte_level_styles(size):
 
 
 def sentencepiece_styles(size):
-    model = trained(normalizers.Replace(" ", UNDERLINE), pre_tokenizers.Sequence([pre_tokenizers.Metaspace(prepend_scheme="never"), pre_tokenizers.Split("\n", "isolated")]), size, limit_alphabet=700)
+    model = trained(normalizers.Replace(" ", UNDERLINE), pre_tokenizers.Sequence([pre_tokenizers.Metaspace(prepend_scheme="never"), pre_tokenizers.Split("\n", "isolated")]), size, limit_alphabet=size // 4)
     model["merges"] += [[UNDERLINE * n, UNDERLINE * n] for n in (1, 2, 4)]
     for n in (2, 4, 8):
         model["vocab"].setdefault(UNDERLINE * n, len(model["vocab"]))

@@ -73,7 +73,7 @@ TEST(RecipeYaml, ErrorsNameFileAndLine) {
 TEST(RecipeYaml, DuplicateKeysAreRefusedAlsoUnderAliases) {
   says(refusal("bf16: true\nbf16: false\n"), "r.yaml:2: 'bf16' is given twice");
   says(refusal("lr: 1\nlearning_rate: 2\n"), "r.yaml:2: 'lr' and 'learning_rate' are the same key");
-  says(refusal("report_to: a\nreport_to: b\n"), "twice");
+  says(refusal("wandb_name: a\nwandb_name: b\n"), "twice");
 }
 
 TEST(RecipeYaml, StructuresOtherThanFlatAreRefused) {

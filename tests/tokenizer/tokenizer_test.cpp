@@ -72,8 +72,6 @@ TEST(Tokenizer, RefusesPublishedFilesThatItCannotReadByName) {
     GTEST_SKIP() << "no published tokenizers at " << test::shared_tokenizers();
   const auto load = [](const char* name) { return refusal([&] { Tokenizer::load(test::shared_tokenizers() / name); }); };
   expect_mentions(load("llama2-DAMAGED-nbsp-ort"), {"tokenizer.json: model.merges", "merge 18917", "damaged"});
-  for (const char* name : {"tinyllama", "mistral-v0.1"})
-    expect_mentions(load(name), {"byte_fallback", "SentencePiece", "byte-level BPE"});
 }
 
 TEST(Tokenizer, ReadsInvalidUtf8AsReplacementCharacters) {
@@ -114,6 +112,53 @@ TEST(Tokenizer, ReadsEosAndBosBesideTheFile) {
                   {"tokenizer_config.json: eos_token", "<eos>"});
 }
 
+TEST(Tokenizer, ReadsSpecialTokensInTheirManySpellings) {
+  const test::TemporaryDirectory directory;
+  directory.write("tokenizer.json", byte_tokenizer_json());
+  directory.write(
+      "tokenizer_config.json",
+      R"({"bos_token":null,"eos_token":{"__type":"AddedToken","content":"</s>"},"pad_token":"a","unk_token":"<gone>",)"
+      R"("model_max_length":1000000000000000019884624838656,"scale":1.5e30,"note":"12345678901234567890123"})");
+  directory.write("special_tokens_map.json", R"({"bos_token":"<s>","eos_token":"<s>","mask_token":{"content":"b"}})");
+  const Tokenizer tokenizer = Tokenizer::load(directory.file("."));
+  EXPECT_EQ(tokenizer.bos_id(), 0);  // null, so the other file says
+  EXPECT_EQ(tokenizer.eos_id(), 1);
+  EXPECT_EQ(tokenizer.pad_id(), 'a' + 2);
+  EXPECT_EQ(tokenizer.unk_id(), std::nullopt);
+  EXPECT_EQ(tokenizer.special_token("eos_token"), "</s>");
+  EXPECT_EQ(tokenizer.special_token("unk_token"), "<gone>");
+  EXPECT_EQ(tokenizer.special_token("mask_token"), "b");
+  EXPECT_EQ(tokenizer.special_token("cls_token"), std::nullopt);
+  directory.write("special_tokens_map.json", R"({"sep_token":17})");
+  expect_mentions(refusal([&] { Tokenizer::load(directory.file(".")); }), {"special_tokens_map.json: sep_token", "string"});
+}
+
+TEST(Tokenizer, NamesThePlaceOfHalfACharacter) {
+  for (const char* half : {R"(\ud800)", R"(\udc00)", R"(\ud83d\u0041)"}) {
+    const std::string json = byte_tokenizer_json("version", std::string("\"\\ud83d\\ude00 ") + half + "\"");
+    const std::string message = refusal([&] { Tokenizer::parse(json, "t"); });
+    expect_mentions(message, {"t: is not valid JSON", "half a character", "at byte"});
+  }
+}
+
+TEST(Tokenizer, RefusesDeepNestingAndLongAddedTokens) {
+  std::string nested = R"({"type":"NFC"})";
+  for (int i = 0; i < 100; ++i) nested = R"({"type":"Sequence","normalizers":[)" + nested + "]}";
+  expect_mentions(refusal([&] { Tokenizer::parse(byte_tokenizer_json("normalizer", nested), "t"); }),
+                  {"t: normalizer", "deep"});
+  const std::string token = R"([{"id":258,"content":")" + std::string(2000, 'a') + R"("}])";
+  expect_mentions(refusal([&] { Tokenizer::parse(byte_tokenizer_json("added_tokens", token), "t"); }),
+                  {"added_tokens[0].content", "1 KiB"});
+}
+
+TEST(Tokenizer, GivesNewAddedTokensTheIdsAfterTheModelsAsTheirLibraryDoes) {
+  const Tokenizer tokenizer = Tokenizer::parse(
+      byte_tokenizer_json("added_tokens", R"([{"id":300,"content":"[A]"},{"id":301,"content":"[B]"}])"), "t");
+  EXPECT_EQ(tokenizer.id_of("[A]"), 258);
+  EXPECT_EQ(tokenizer.id_of("[B]"), 259);
+  EXPECT_EQ(tokenizer.vocab_size(), 260);
+}
+
 TEST(Tokenizer, SaysWhatIsMissingWhenThereIsNoTokenizer) {
   const test::TemporaryDirectory directory;
   expect_mentions(refusal([&] { Tokenizer::load(directory.file(".")); }), {"tokenizer.json", "cannot be opened"});
@@ -126,32 +171,34 @@ TEST(Tokenizer, RefusesUnknownComponentsAndFieldsByName) {
     const char *component, *value, *where, *what;
   };
   const Case cases[] = {
-      {"normalizer", R"({"type":"Lowercase"})", "normalizer.type", "Lowercase"},
-      {"normalizer", R"({"type":"Sequence","normalizers":[{"type":"NFC"},{"type":"NFKC"}]})",
-       "normalizer.normalizers[1].type", "NFKC"},
-      {"normalizer", R"({"type":"Prepend","prepend":"x"})", "normalizer.type", "SentencePiece"},
+      {"normalizer", R"({"type":"Precompiled","precompiled_charsmap":"AA=="})", "normalizer.type", "Precompiled"},
+      {"normalizer", R"({"type":"Sequence","normalizers":[{"type":"NFC"},{"type":"BertNormalizer"}]})",
+       "normalizer.normalizers[1].type", "BertNormalizer"},
+      {"normalizer", R"({"type":"Prepend","prefix":"x"})", "normalizer", "prefix"},
+      {"normalizer", R"({"type":"Replace","pattern":{"String":""},"content":"x"})", "normalizer.pattern.String", "empty"},
+      {"normalizer", R"({"type":"Strip","strip_left":1,"strip_right":true})", "normalizer.strip_left", "true or false"},
       {"normalizer", R"({"type":"NFC","strict":true})", "normalizer", "strict"},
-      {"pre_tokenizer", R"({"type":"Metaspace"})", "pre_tokenizer.type", "SentencePiece"},
-      {"pre_tokenizer", R"({"type":"Whitespace"})", "pre_tokenizer.type", "Whitespace"},
-      {"pre_tokenizer", R"({"type":"Digits","individual_digits":true})", "pre_tokenizer", "ByteLevel"},
-      {"pre_tokenizer", R"({"type":"Sequence","pretokenizers":[{"type":"ByteLevel"},{"type":"Digits"}]})",
-       "pretokenizers[1]", "after ByteLevel"},
+      {"pre_tokenizer", R"({"type":"Metaspace","replacement":"ab"})", "pre_tokenizer.replacement", "one character"},
+      {"pre_tokenizer", R"({"type":"Metaspace","replacement":"_","prepend_scheme":"last"})", "prepend_scheme", "last"},
+      {"pre_tokenizer", R"({"type":"Metaspace","replacement":"_","add_prefix_space":false})", "pre_tokenizer", "never"},
+      {"pre_tokenizer", R"({"type":"UnicodeScripts"})", "pre_tokenizer.type", "UnicodeScripts"},
+      {"pre_tokenizer", R"({"type":"FixedLength","length":0})", "pre_tokenizer.length", "at least 1"},
       {"pre_tokenizer", R"({"type":"Split","pattern":{"Regex":"a"},"behavior":"Sideways"})", "behavior", "Sideways"},
       {"pre_tokenizer", R"({"type":"Split","pattern":{"Regex":"("},"behavior":"Isolated"})", "pattern.Regex",
        "regular expression"},
-      {"pre_tokenizer", R"({"type":"Split","pattern":{"Regex":"\\h"},"behavior":"Isolated"})", "pattern.Regex", "\\h"},
+      {"pre_tokenizer", R"({"type":"Split","pattern":{"Regex":"\\X"},"behavior":"Isolated"})", "pattern.Regex", "\\X"},
       {"pre_tokenizer", R"({"type":"Split","pattern":{"String":""},"behavior":"Isolated"})", "pattern.String", "empty"},
       {"pre_tokenizer", R"({"type":"ByteLevel","shape":1})", "pre_tokenizer", "shape"},
       {"pre_tokenizer", R"({"type":"ByteLevel","use_regex":"yes"})", "pre_tokenizer.use_regex", "true or false"},
       {"pre_tokenizer", R"([])", "pre_tokenizer", "object"},
-      {"pre_tokenizer", "null", "bytes", "pre_tokenizer"},
-      {"post_processor", R"({"type":"BertProcessing"})", "post_processor.type", "BertProcessing"},
+      {"post_processor", R"({"type":"OtherProcessing"})", "post_processor.type", "OtherProcessing"},
+      {"post_processor", R"({"type":"RobertaProcessing","cls":["a",-1],"sep":["b",1]})", "post_processor.cls[1]", "-1"},
       {"post_processor", R"({"type":"TemplateProcessing","single":[],"special_tokens":{}})", "post_processor.single",
        "Sequence A"},
       {"post_processor", R"({"type":"TemplateProcessing","single":[{"SpecialToken":{"id":"x"}}],"special_tokens":{}})",
        "SpecialToken.id", "special_tokens"},
-      {"decoder", R"({"type":"Metaspace"})", "decoder.type", "Metaspace"},
-      {"decoder", "null", "bytes", "decoder"},
+      {"decoder", R"({"type":"WordPiece","prefix":"##"})", "decoder.type", "WordPiece"},
+      {"decoder", R"({"type":"Strip","content":" ","start":-1,"stop":0})", "decoder.start", "negative"},
       {"added_tokens", R"([{"id":99999999999,"content":"a"}])", "added_tokens[0].id", "99999999999"},
       {"added_tokens", R"([{"id":1e400,"content":"a"}])", "bytes", "JSON"},
       {"added_tokens", R"([{"id":-1,"content":"new"}])", "added_tokens[0].id", "-1"},

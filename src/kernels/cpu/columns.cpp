@@ -24,8 +24,7 @@ namespace snug::kernels::HWY_NAMESPACE {
 
 void add_bias_rows(const AddBias& op, int64_t begin, int64_t end) {
   with_types(op.x, op.bias, [&](auto* x, auto* bias) HWY_ATTR {
-    for (int64_t i = begin; i < end; ++i)
-      add_row(HighwayLanes(), x + i * op.cols, bias, x + i * op.cols, op.cols);
+    for (int64_t i = begin; i < end; ++i) add_row(HighwayLanes(), x + i * op.cols, bias, x + i * op.cols, op.cols);
   });
 }
 

@@ -39,5 +39,13 @@ void adamw(const AdamW&) { refuse(); }
 void start_threads(int32_t) { refuse(); }
 int64_t prepared_products() { refuse(); }
 const char* backend_name() { return "none"; }
+void route(const Route&) { refuse(); }
+void route_backward(const RouteBackward&) { refuse(); }
+void gather_rows(const GatherRows&) { refuse(); }
+void gather_rows_backward(const GatherRowsBackward&) { refuse(); }
+void expert_matmul(const ExpertMatmul&) { refuse(); }
+void prepare(const ExpertMatmul&) { refuse(); }
+void combine(const Combine&) { refuse(); }
+void combine_backward(const CombineBackward&) { refuse(); }
 
 }  // namespace snug::kernels

@@ -36,7 +36,7 @@ extern const OpRule kAddBiasRule, kBiasBackwardRule;
 const OpRule kAddBiasRule = {OpKind::add_bias, check,   cut_by_rows,      no_workspace,
                              memory_work,      adjoint, Recompute::cheap, {.sequence = true, .tensor = true}};
 const OpRule kBiasBackwardRule = {
-    OpKind::bias_backward,             check_backward, cut_by_rows, workspace_backward, memory_work, nullptr,
-    Recompute::never,                  {.sequence = true, .tensor = true}};
+    OpKind::bias_backward, check_backward, cut_by_rows,      workspace_backward,
+    memory_work,           nullptr,        Recompute::never, {.sequence = true, .tensor = true}};
 
 }  // namespace snug

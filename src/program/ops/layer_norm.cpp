@@ -53,8 +53,8 @@ int64_t workspace_backward(const Program& program, const Op& op, int32_t threads
 extern const OpRule kLayerNormRule, kLayerNormBackwardRule;
 const OpRule kLayerNormRule = {OpKind::layer_norm, check,   cut_by_rows,      no_workspace,
                                memory_work,        adjoint, Recompute::cheap, {.sequence = true}};
-const OpRule kLayerNormBackwardRule = {OpKind::layer_norm_backward, check_backward,    cut_by_rows,
-                                       workspace_backward,          memory_work,       nullptr,
-                                       Recompute::never,            {.sequence = true}};
+const OpRule kLayerNormBackwardRule = {
+    OpKind::layer_norm_backward, check_backward, cut_by_rows, workspace_backward, memory_work, nullptr, Recompute::never,
+    {.sequence = true}};
 
 }  // namespace snug

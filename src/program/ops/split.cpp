@@ -1,5 +1,5 @@
-// split: the columns of x [M, N] become a, b and, if there, c, side by side in this order (a fused q/k/v or gate/up product).
-// Adjoint: join, the opposite copy of their gradients.
+// split: the columns of x [M, N] become a, b and, if there, c, side by side in this order (a fused q/k/v or gate/up
+// product). Adjoint: join, the opposite copy of their gradients.
 
 #include "program/adjoint.h"
 #include "program/rules.h"

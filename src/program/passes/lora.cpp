@@ -124,7 +124,7 @@ class LoraPass {
       found = true;
       if (parameter.kind == ParameterKind::linear) adapt_linear(parameter, program_.weights[i].tensor);
       if (parameter.kind == ParameterKind::head) adapt_head(parameter);
-      if (parameter.kind == ParameterKind::embedding || parameter.kind == ParameterKind::norm)
+      if (parameter.kind != ParameterKind::linear && parameter.kind != ParameterKind::head)
         throw Error("LoRA on '" + target + "' is not supported", "recipe", "name linear modules, or use modules_to_save");
     }
     if (target == "lm_head" && !found && head_is_tied()) {

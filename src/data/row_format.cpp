@@ -1,0 +1,254 @@
+#include "data/row_format.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/error.h"
+#include "base/quote.h"
+#include "data/conversation.h"
+
+namespace snug {
+namespace {
+
+using Names = std::vector<std::string>;
+
+constexpr const char* kKnown =
+    "snug knows text; prompt and completion; messages; conversations; instruction and output; question and answer; or name "
+    "yours: dataset_text_field, prompt_column and completion_column, or messages_column";
+
+struct Known {
+  RowFormat format;
+  std::string_view key;   // of ColumnNames::format
+  std::string_view name;  // for people
+  std::array<std::string_view, 2> required;
+  std::string_view optional;
+};
+
+constexpr std::array<Known, 6> kFormats = {{
+    {RowFormat::text, "text", "text", {"text"}, {}},
+    {RowFormat::prompt_completion, "prompt_completion", "prompt/completion", {"prompt", "completion"}, "tools"},
+    {RowFormat::messages, "messages", "messages", {"messages"}, "tools"},
+    {RowFormat::conversations, "conversations", "conversations", {"conversations"}, "tools"},
+    {RowFormat::instruction, "instruction", "instruction/output", {"instruction", "output"}, "input"},
+    {RowFormat::question_answer, "question_answer", "question/answer", {"question", "answer"}, {}},
+}};
+
+const Known& known(RowFormat format) { return kFormats[static_cast<size_t>(format)]; }
+
+bool contains(const Names& names, std::string_view name) { return std::ranges::find(names, name) != names.end(); }
+
+// "the columns "a", "b"", of which at most ten are named.
+std::string columns_seen(const Names& columns) {
+  constexpr size_t kMost = 10;
+  if (columns.empty()) return "the row has no columns";
+  std::string text = columns.size() == 1 ? "the column " : "the columns ";
+  for (size_t i = 0; i < std::min(columns.size(), kMost); ++i) text += (i == 0 ? "" : ", ") + quote(columns[i]);
+  if (columns.size() > kMost) text += " and " + std::to_string(columns.size() - kMost) + " more";
+  return text;
+}
+
+[[noreturn]] void refuse(const std::string& what, const std::string& mend) { throw Error(what, {}, mend); }
+
+// The prompts of Stanford Alpaca, tatsu-lab/stanford_alpaca, train.py, PROMPT_DICT, word for word; the output follows
+// directly.
+std::string alpaca_prompt(std::string_view instruction, std::string_view input) {
+  std::string text;
+  if (input.empty()) {
+    text =
+        "Below is an instruction that describes a task. Write a response that appropriately completes the request.\n\n"
+        "### Instruction:\n";
+    return text.append(instruction).append("\n\n### Response:");
+  }
+  text =
+      "Below is an instruction that describes a task, paired with an input that provides further context. Write a response "
+      "that appropriately completes the request.\n\n### Instruction:\n";
+  return text.append(instruction).append("\n\n### Input:\n").append(input).append("\n\n### Response:");
+}
+
+}  // namespace
+
+std::string_view name_of(RowFormat format) { return known(format).name; }
+
+struct RowInterpreter::State {
+  ColumnNames names;
+  std::optional<RowFormat> format;
+  Names required, optional;
+  std::optional<bool> chat_pairs;  // prompt and completion are lists of messages
+  JsonRowParser parser;
+
+  void take(RowFormat found, Names columns) {
+    format = found;
+    required = std::move(columns);
+    optional.clear();
+    if (!known(found).optional.empty()) optional.emplace_back(known(found).optional);
+  }
+
+  void take(const Known& found, const Names& columns) {
+    Names wanted;
+    for (const std::string_view name : found.required)
+      if (!name.empty()) wanted.emplace_back(name);
+    for (const std::string& name : wanted)
+      if (!contains(columns, name))
+        refuse(columns_seen(columns) + " lack " + quote(name), "every " + std::string(found.name) + " row needs it");
+    take(found.format, std::move(wanted));
+  }
+
+  // Columns that the user has named. False if there are none.
+  bool take_named(const Names& columns) {
+    // TRL's default says nothing where another format is meant.
+    const bool text = !names.text.empty() && (names.text != "text" || contains(columns, "text"));
+    const bool pair = !names.prompt.empty() || !names.completion.empty();
+    const bool chat = !names.messages.empty();
+    if (static_cast<int>(text) + static_cast<int>(pair) + static_cast<int>(chat) > 1)
+      refuse("columns of several formats are named",
+             "keep one of dataset_text_field, prompt_column and completion_column, messages_column");
+    if (text) take(RowFormat::text, {names.text});
+    if (pair)
+      take(RowFormat::prompt_completion,
+           {names.prompt.empty() ? "prompt" : names.prompt, names.completion.empty() ? "completion" : names.completion});
+    if (chat) take(RowFormat::messages, {names.messages});
+    if (!text && !pair && !chat) return false;
+    for (const std::string& name : required)
+      if (!contains(columns, name))
+        refuse("there is no column " + quote(name) + " among " + columns_seen(columns), "name one of them");
+    return true;
+  }
+
+  bool take_format(const Names& columns) {
+    if (names.format.empty()) return false;
+    const auto found = std::ranges::find(kFormats, names.format, &Known::key);
+    if (found == kFormats.end())
+      refuse("the format " + quote(names.format) + " is not known",
+             "give text, prompt_completion, messages, conversations, instruction or question_answer");
+    take(*found, columns);
+    return true;
+  }
+
+  void take_fitting(const Names& columns) {
+    std::vector<const Known*> fitting;
+    for (const Known& candidate : kFormats) {
+      const bool fits = std::ranges::all_of(candidate.required,
+                                            [&](std::string_view name) { return name.empty() || contains(columns, name); });
+      if (fits) fitting.push_back(&candidate);
+    }
+    if (fitting.empty()) refuse(columns_seen(columns) + " fit no format", kKnown);
+    if (fitting.size() > 1) {
+      refuse(columns_seen(columns) + " fit both " + std::string(fitting[0]->name) + " and " + std::string(fitting[1]->name),
+             "say which: dataset_format: " + std::string(fitting[0]->key) + " or " + std::string(fitting[1]->key));
+    }
+    take(*fitting.front(), columns);
+  }
+
+  // The field `name`, taken out of the row.
+  static JsonValue require(JsonValue::Object& fields, const std::string& name) {
+    const auto found = std::ranges::find(fields, name, &JsonMember::name);
+    if (found == fields.end()) refuse(quote(name) + " is missing", "every row needs the columns of the first one");
+    return std::move(found->value);
+  }
+
+  static std::string text_of(JsonValue::Object& fields, const std::string& name, bool may_be_empty) {
+    const JsonValue value = require(fields, name);
+    const std::string* text = value.string();
+    if (text == nullptr) refuse(quote(name) + " is " + std::string(value.type_name()) + ", not a string", "give a string");
+    if (text->empty() && !may_be_empty) refuse(quote(name) + " is empty", "fill it or remove the row");
+    return *text;
+  }
+
+  static JsonValue optional_of(JsonValue::Object& fields, std::string_view name) {
+    const auto found = std::ranges::find(fields, name, &JsonMember::name);
+    return found == fields.end() ? JsonValue() : std::move(found->value);
+  }
+
+  Example pair(JsonValue::Object& fields) {
+    JsonValue prompt = require(fields, required[0]);
+    JsonValue completion = require(fields, required[1]);
+    const bool lists = prompt.list() != nullptr && completion.list() != nullptr;
+    const bool strings = prompt.string() != nullptr && completion.string() != nullptr;
+    if (!lists && !strings) {
+      const bool first = prompt.string() == nullptr;
+      refuse(quote(required[first ? 0 : 1]) + " is " + std::string((first ? prompt : completion).type_name()) +
+                 ", not a string",
+             "give two strings, or two lists of messages");
+    }
+    if (chat_pairs.value_or(lists) != lists)
+      refuse("the row differs in type from the first one", "give strings or messages throughout");
+    chat_pairs = lists;
+    Example example;
+    if (strings) {
+      example.prompt = *prompt.string();
+      example.completion = *completion.string();
+      if (example.completion.empty()) refuse(quote(required[1]) + " is empty", "fill it or remove the row");
+      return example;
+    }
+    Chat chat;
+    add_messages(prompt, required[0], false, parser, chat);
+    add_messages(completion, required[1], true, parser, chat);
+    return conversation(std::move(chat), fields);
+  }
+
+  Example conversation(Chat chat, JsonValue::Object& fields) {
+    if (chat.learned.empty()) refuse("the conversation is empty", "fill it or remove the row");
+    bool learns = false;
+    for (size_t i = 0; i < chat.learned.size(); ++i) {
+      const std::string* role = (*chat.messages.list())[i].find("role")->string();
+      learns = learns || (chat.learned[i] && *role == "assistant");
+    }
+    if (!learns) refuse("the conversation has no assistant message to learn", "add one or remove the row");
+    chat.tools = read_tools(optional_of(fields, "tools"), parser);
+    Example example;
+    example.chat = std::move(chat);
+    return example;
+  }
+
+  Example chat(JsonValue::Object& fields) {
+    JsonValue list = require(fields, required[0]);
+    Chat chat;
+    add_messages(list, required[0], true, parser, chat);
+    return conversation(std::move(chat), fields);
+  }
+
+  static Example instruction(JsonValue::Object& fields) {
+    const std::string asked = text_of(fields, "instruction", false);
+    const JsonValue input = optional_of(fields, "input");
+    if (!input.is_null() && input.string() == nullptr)
+      refuse(R"("input" is )" + std::string(input.type_name()) + ", not a string", "give a string");
+    Example example;
+    example.prompt = alpaca_prompt(asked, input.is_null() ? std::string_view() : *input.string());
+    example.completion = text_of(fields, "output", false);
+    return example;
+  }
+};
+
+RowInterpreter::RowInterpreter(ColumnNames names) : state_(std::make_unique<State>()) { state_->names = std::move(names); }
+RowInterpreter::RowInterpreter(RowInterpreter&&) noexcept = default;
+RowInterpreter::~RowInterpreter() = default;
+
+void RowInterpreter::settle(const std::vector<std::string>& columns) {
+  if (state_->take_named(columns)) return;
+  if (state_->take_format(columns)) return;
+  state_->take_fitting(columns);
+}
+
+std::optional<RowFormat> RowInterpreter::format() const { return state_->format; }
+const Names& RowInterpreter::required() const { return state_->required; }
+const Names& RowInterpreter::optional() const { return state_->optional; }
+
+Example RowInterpreter::interpret(JsonValue fields) {
+  State& state = *state_;
+  JsonValue::Object& row = *fields.object();
+  Example example;
+  switch (*state.format) {
+    case RowFormat::text: example.text = State::text_of(row, state.required[0], false); return example;
+    case RowFormat::prompt_completion: return state.pair(row);
+    case RowFormat::messages:
+    case RowFormat::conversations: return state.chat(row);
+    case RowFormat::instruction: return State::instruction(row);
+    case RowFormat::question_answer:
+      example.prompt = State::text_of(row, "question", true) + "\n";
+      example.completion = State::text_of(row, "answer", false);
+      return example;
+  }
+  return example;
+}
+
+}  // namespace snug

@@ -1,0 +1,87 @@
+// route: logits [M, E] -> the J largest of each token: their weights [M, J], their rows [M, J], and what every routed row
+// and tile of rows holds.  Adjoint: d_logits from d_route_weights; which experts are chosen has no gradient.
+
+#include <algorithm>
+#include <limits>
+
+#include "program/adjoint.h"
+#include "program/ops/experts.h"
+#include "program/rules.h"
+
+namespace snug {
+
+// An expert with n tokens takes ceil(n / tile) tiles, at most n + tile - 1 rows; an expert without takes none. At most
+// min(E, M*J) experts have tokens, so that all take at most M*J + min(E, M*J) * (tile - 1) rows, and whole tiles.
+//
+// Tiles are as tall as keeps padding to a quarter of the rows, 64 at most (products of several tiles cost less anyway) and
+// 8 at least.
+RoutedRows routed_rows(int64_t tokens, int64_t experts, int64_t choices) {
+  const int64_t needed = checked_mul(tokens, choices);
+  const int64_t used_experts = std::min(experts, needed);
+  int64_t tile = 8;
+  while (tile < 64 && 2 * tile * used_experts * 4 <= needed) tile *= 2;
+  return {checked_add(needed, checked_mul(used_experts, tile - 1)) / tile * tile, tile};
+}
+
+namespace {
+
+struct Sizes {
+  int64_t tokens, experts, choices, rows, tile;
+};
+
+Sizes sizes_of(const Program& program, const Op& op, Slot logits) {
+  const Tensor& routed = program.tensor(op.find(Slot::expert_rows));
+  const Tensor& scores = program.tensor(op.find(logits));
+  return {.tokens = scores.dim(0), .experts = scores.dim(1), .choices = routed.dim(1)};
+}
+
+void check(const Program& program, const Op& op) {
+  const Tensor& logits = program.tensor(op.find(Slot::logits));
+  expect(logits.dtype == DType::f32 && logits.shape.size() == 2, op, "logits are M x E in fp32");
+  const Sizes sizes = sizes_of(program, op, Slot::logits);
+  expect(sizes.choices >= 1 && sizes.choices <= sizes.experts, op, "1 <= J <= E");
+  for (Slot slot : {Slot::route_weights, Slot::expert_rows})
+    expect(program.tensor(op.find(slot)).elements() == sizes.tokens * sizes.choices, op, "one row and weight a choice");
+  const RoutedRows routed = routed_rows(sizes.tokens, sizes.experts, sizes.choices);
+  expect(routed.rows <= std::numeric_limits<int32_t>::max(), op, "rows are counted in int32");
+  expect(program.tensor(op.find(Slot::row_tokens)).elements() == routed.rows, op, "row_tokens is P");
+  expect(program.tensor(op.find(Slot::tile_experts)).elements() == routed.rows / routed.tile, op, "tile_experts is P/tile");
+}
+
+int64_t workspace(const Program& program, const Op& op, int32_t) {
+  return program.tensor(op.find(Slot::logits)).dim(1) * size_of(DType::i32);
+}
+
+void adjoint(Adjoint& adjoint, const Op& op) {
+  const TensorId logits = op.find(Slot::logits);
+  const TensorId d_weights = adjoint.gradient(op.find(Slot::route_weights));
+  if (d_weights == kNone || !adjoint.wanted(logits)) return;
+  const auto d_logits = adjoint.destination(logits);
+  expect(!d_logits.accumulate, op, "logits are used once");
+  Op back{OpKind::route_backward};
+  back.attributes = op.attributes;
+  back.reads(Slot::d_route_weights, d_weights);
+  for (Slot slot : {Slot::route_weights, Slot::expert_rows, Slot::tile_experts}) back.reads(slot, op.find(slot));
+  if (!op.attributes.normalize_weights) back.reads(Slot::logits, logits);
+  back.writes(Slot::d_logits, d_logits.tensor);
+  adjoint.emit(std::move(back));
+}
+
+void check_backward(const Program& program, const Op& op) {
+  const Sizes sizes = sizes_of(program, op, Slot::d_logits);
+  expect(program.tensor(op.find(Slot::d_logits)).dtype == DType::f32, op, "gradients are fp32");
+  expect(program.tensor(op.find(Slot::d_route_weights)).elements() == sizes.tokens * sizes.choices, op,
+         "one gradient a choice");
+  expect((op.find(Slot::logits) == kNone) == op.attributes.normalize_weights, op,
+         "logits are read where all of them make the weights");
+}
+
+}  // namespace
+
+// Made again, routing is the same to the bit.
+extern const OpRule kRouteRule, kRouteBackwardRule;
+const OpRule kRouteRule = {OpKind::route, check, cut_by_rows, workspace, memory_work, adjoint, Recompute::cheap, {}};
+const OpRule kRouteBackwardRule = {
+    OpKind::route_backward, check_backward, cut_by_rows, no_workspace, memory_work, nullptr, Recompute::never, {}};
+
+}  // namespace snug
