@@ -108,7 +108,7 @@ TEST_P(EveryFamily, greedy_continuations_are_those_of_transformers) {
 
 INSTANTIATE_TEST_SUITE_P(golden, EveryFamily,
                          ::testing::Values("untied", "tied", "rope_llama3", "mistral_window", "qwen2", "qwen2_yarn", "qwen3",
-                                           "qwen3_window", "gemma", "gemma2", "gemma3", "phi3", "phi3_longrope", "gpt2"),
+                                           "qwen3_window", "gemma", "gemma2", "gemma3", "phi3", "phi3_longrope", "gpt2", "mixtral", "qwen3_moe"),
                          [](const auto& test) { return std::string(test.param); });
 
 class EveryAdapter : public ::testing::TestWithParam<const char*> {};

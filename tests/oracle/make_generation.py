@@ -20,7 +20,8 @@ import oracle
 
 NEW = 24
 CASES = {"untied": 7, "tied": 7, "rope_llama3": 7, "mistral_window": 7, "qwen2": 7, "qwen2_yarn": 7, "qwen3": 7, "qwen3_window": 7,
-         "gemma": 7, "gemma2": 7, "gemma3": 7, "phi3": 7, "phi3_longrope": 20, "gpt2": 5}
+         "gemma": 7, "gemma2": 7, "gemma3": 7, "phi3": 7, "phi3_longrope": 20, "gpt2": 5,
+         "mixtral": 7, "qwen3_moe": 7}
 CLEAR = 2e-4
 
 

@@ -105,7 +105,7 @@ class LoraPass {
     }
     if (tied) {
       save_tied("lm_head", "lm_head", ParameterKind::head, {&head_operand()});
-      const Parameter& embedding = program_.weights.front().parameter;
+      const Parameter embedding = program_.weights.front().parameter;  // a copy: weights are added
       save_tied(embedding.module, module_path(embedding), ParameterKind::embedding, token_operands());
     }
     for (const std::string& module : lora_.modules_to_save)
