@@ -44,13 +44,15 @@ int export_command(std::span<char* const> words) {
   if (options.value("gguf").empty()) throw UsageError("where to? add --gguf FILE");
   const std::filesystem::path source = options.positional.front();
   const bool adapter = std::filesystem::exists(source / "adapter_config.json");
-  if (adapter && options.has("adapter")) throw UsageError("give the model first: snug export MODEL --adapter ADAPTER --gguf FILE");
+  if (adapter && options.has("adapter"))
+    throw UsageError("give the model first: snug export MODEL --adapter ADAPTER --gguf FILE");
   if (!adapter && options.has("model")) throw UsageError("--model is for adapters; " + source.string() + " is a model");
   const GgufSummary summary = adapter ? export_adapter(source, options) : export_model(source, options);
   for (const std::string& note : summary.notes) fmt::print(stderr, "{}\n", note);
-  if (!adapter && !summary.tokenizer) fmt::print(stderr, "there is no tokenizer in {}: the file has none\n", source.string());
-  fmt::print("{}: {} '{}', {} tensors, {}\n", options.value("gguf"), adapter ? "adapter for" : "model of", summary.architecture,
-             summary.tensors, format_bytes(summary.bytes));
+  if (!adapter && !summary.tokenizer)
+    fmt::print(stderr, "there is no tokenizer in {}: the file has none\n", source.string());
+  fmt::print("{}: {} '{}', {} tensors, {}\n", options.value("gguf"), adapter ? "adapter for" : "model of",
+             summary.architecture, summary.tensors, format_bytes(summary.bytes));
   return 0;
 }
 

@@ -32,12 +32,9 @@ std::string duration(double seconds) {
 class Screen final : public Reporter {
  public:
   void data_ready(const DatasetSummary& d, const std::filesystem::path& file) override {
-    fmt::print(stderr, "{}: {} rows, {} tokens, longest {}; {} sequences of {}, {:.1f} % padding\n", file.string(),
-               d.source_rows, d.tokens, d.longest_document, d.rows, d.seq_len, 100.0 * d.padding_share);
-    if (d.truncated + d.dropped > 0)
-      fmt::print(stderr, "  {} rows lost the end of their completion, {} all of it: raise --max-length to keep them\n",
-                 d.truncated, d.dropped);
+    fmt::print(stderr, "{}: {}\n", file.string(), describe(d));
   }
+  void bad_row(const std::string& line) override { fmt::print(stderr, "{}\n", line); }
   void resumed(const std::filesystem::path& checkpoint, int64_t step) override {
     fmt::print(stderr, "going on from {} after step {}\n", checkpoint.string(), step);
   }

@@ -12,8 +12,8 @@
 namespace snug {
 
 // `directory`: where the tokenizer's files are. `pretokenizer`: llama.cpp's name for the way of splitting, for one that is
-// not recognized; may be empty. The vocabulary is filled up to the family's. Without any tokenizer there the keys say "none".
-// Throws Error.
+// not recognized; may be empty. The vocabulary is filled up to the family's. Without any tokenizer there the keys say
+// "none". Throws Error.
 GgufKeys gguf_tokenizer_keys(const std::filesystem::path& directory, const GgufFamily& family,
                              const std::string& pretokenizer);
 

@@ -142,10 +142,13 @@ int64_t GgufTensor::bytes() const {
 
 GgufWriter::GgufWriter(std::filesystem::path path, const GgufKeys& keys, std::vector<GgufTensor> tensors)
     : path_(std::move(path)), tensors_(std::move(tensors)) {
-  refuse_twins(keys, [](const auto& key) { return key.first; }, path_);
-  refuse_twins(tensors_, [](const GgufTensor& tensor) { return tensor.name; }, path_);
+  refuse_twins(
+      keys, [](const auto& key) { return key.first; }, path_);
+  refuse_twins(
+      tensors_, [](const GgufTensor& tensor) { return tensor.name; }, path_);
   for (const GgufTensor& tensor : tensors_)
-    if (tensor.name.size() >= 64) throw Error(fmt::format("the name '{}' is too long for GGUF", tensor.name), path_.string());
+    if (tensor.name.size() >= 64)
+      throw Error(fmt::format("the name '{}' is too long for GGUF", tensor.name), path_.string());
   const std::string header = header_of(keys, tensors_);
   fd_ = open_to_write(path_);
   write_all(fd_.get(), std::as_bytes(std::span(header)), path_);

@@ -26,8 +26,8 @@ int64_t gguf_row_bytes(GgufType type, int64_t elements);
 // Rounds to nearest as ggml's reference does; q8_0: blocks of 32 with the largest magnitude at 127.
 void encode_gguf(std::span<const float> values, GgufType type, std::span<std::byte> out);
 
-using GgufValue = std::variant<bool, uint32_t, float, std::string, std::vector<std::string>, std::vector<float>,
-                               std::vector<int32_t>>;
+using GgufValue =
+    std::variant<bool, uint32_t, float, std::string, std::vector<std::string>, std::vector<float>, std::vector<int32_t>>;
 using GgufKeys = std::vector<std::pair<std::string, GgufValue>>;
 
 struct GgufTensor {

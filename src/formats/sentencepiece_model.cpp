@@ -37,7 +37,9 @@ class Message {
   }
 
  private:
-  [[noreturn]] void refuse() const { throw Error("is not a SentencePiece model, or is cut short", where_, "fetch it again"); }
+  [[noreturn]] void refuse() const {
+    throw Error("is not a SentencePiece model, or is cut short", where_, "fetch it again");
+  }
 
   uint64_t varint() {
     uint64_t value = 0;

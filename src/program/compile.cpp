@@ -59,7 +59,7 @@ Program compile(const ModelSpec& spec, const Recipe& recipe) {
   } else {
     for (Weight& weight : program.weights) weight.trainable = true;
   }
-  if (!recipe.eval_data.empty()) add_evaluation(program);
+  if (evaluates(recipe)) add_evaluation(program);
   differentiate(program);
   recompute_blocks(program, recomputed_layers(spec, recipe));
   place_weights(program, precision);

@@ -87,7 +87,7 @@ constexpr std::string_view kQuantized = "quantized weights are not supported yet
 constexpr std::string_view kOptimizer = "only AdamW is supported yet";
 constexpr std::string_view kSharding = "training over several devices is not supported yet";
 constexpr std::string_view kLora = "this variant of LoRA is not supported yet";
-constexpr std::string_view kData = "give prepared JSONL files with 'data' and 'eval_data'";
+constexpr std::string_view kData = "give files with 'data' and 'eval_data'";
 
 constexpr auto kRefused = std::to_array<Refused>({
     {"load_in_4bit", kQuantized},
@@ -127,19 +127,15 @@ constexpr auto kRefused = std::to_array<Refused>({
     {"dataloader_drop_last", "every row is used; dropping the last batch is not supported"},
     {"auto_find_batch_size", "snug knows the largest batch beforehand: see `snug fit`"},
     {"load_best_model_at_end", "choosing the best checkpoint is not supported yet"},
-    {"assistant_only_loss", "loss on assistant turns alone is not supported yet"},
     {"activation_offloading", "offloading activations is not supported yet"},
     {"padding_free", "use packing: true, which also trains without padding"},
     {"model_revision", "give a local checkpoint directory instead of a revision", "main"},
     {"revision", "give a local checkpoint directory instead of a revision", "main"},
     {"rope_scaling", "the checkpoint's config.json decides the rotary scaling"},
-    {"chat_template", "the checkpoint's tokenizer decides the chat template"},
     {"dataset", kData},
     {"dataset_name", kData},
     {"dataset_mixture", kData},
     {"datasets", kData},
-    {"val_size", kData},
-    {"val_set_size", kData},
     {"max_samples", kData},
     {"deterministic_sampler", "the order of rows is decided by 'shuffle' and 'seed'"},
     {"streaming", "streamed data sets are not supported: rows are tokenized before the first step"},

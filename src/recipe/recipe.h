@@ -39,10 +39,16 @@ struct Lora {
 };
 
 struct Recipe {
-  std::string model;      // directory, config.json or catalogue name
-  std::string data;       // JSONL, empty for a plan without data
-  std::string eval_data;  // JSONL, empty for none
-  std::string adapter;    // PEFT adapter directory to start from, empty for a fresh one
+  std::string model;           // directory, config.json or catalogue name
+  std::string data;            // file, directory or pattern; empty for a plan without data
+  std::string eval_data;       // likewise, empty for none
+  double val_size = 0.0;       // rows of `data` held out for evaluation, or below 1 their share; 0: none
+  std::string dataset_format;  // "messages", …; empty: found from the columns
+  std::string text_column, prompt_column, completion_column, messages_column;  // empty: the format's own
+  std::string chat_template;                                                   // a file or "chatml"; empty: the model's
+  bool assistant_only_loss = true;  // conversations: loss on what the assistant says alone
+  bool skip_bad_rows = false;
+  std::string adapter;  // PEFT adapter directory to start from, empty for a fresh one
   std::string output_dir = "snug-out";
 
   Method method = Method::lora;
@@ -87,6 +93,9 @@ struct Recipe {
   int64_t memory_bytes = 0;  // budget; 0: what this machine can give
   int64_t threads = 0;       // 0: the cores this process may use
 };
+
+// Whether the run evaluates.
+inline bool evaluates(const Recipe& recipe) { return !recipe.eval_data.empty() || recipe.val_size > 0; }
 
 // The eight dtypes that the recipe and the checkpoint's dtype imply.
 Precision precision_of(const Recipe& recipe);

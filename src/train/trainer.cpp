@@ -52,8 +52,8 @@ double rate_of(int64_t count, double seconds) { return seconds > 0 ? static_cast
 // Where things lie and how a run was started says nothing of its result.
 bool is_of_this_machine(std::string_view key) {
   constexpr std::string_view kKeys[] = {
-      "model_name_or_path",  "data", "eval_data", "output_dir", "logging_dir", "threads", "resume_from_checkpoint",
-      "overwrite_output_dir"};
+      "model_name_or_path",   "data",         "eval_data", "output_dir", "logging_dir", "threads", "resume_from_checkpoint",
+      "overwrite_output_dir", "chat_template"};
   return std::find(std::begin(kKeys), std::end(kKeys), key) != std::end(kKeys);
 }
 
@@ -129,22 +129,46 @@ class Run final : public Host {
             .pad_token = static_cast<int32_t>(std::max<int64_t>(0, plan_.model.pad_token_id))};
   }
 
-  DatasetSummary prepare(const std::string& file, const char* name) {
+  DatasetRequest request_for(const std::string& file, const char* name) {
     DatasetRequest request{.data = file,
                            .directory = output_ / "dataset" / name,
                            .seq_len = plan_.program.seq_len,
                            .packing = recipe_.packing,
                            .completion_only_loss = recipe_.completion_only_loss,
-                           .vocab_size = plan_.model.vocab_size};
-    remove_temporaries(request.directory);
+                           .vocab_size = plan_.model.vocab_size,
+                           .assistant_only_loss = recipe_.assistant_only_loss,
+                           .columns = {.format = recipe_.dataset_format,
+                                       .text = recipe_.text_column,
+                                       .prompt = recipe_.prompt_column,
+                                       .completion = recipe_.completion_column,
+                                       .messages = recipe_.messages_column},
+                           .chat_template = recipe_.chat_template,
+                           .skip_bad_rows = recipe_.skip_bad_rows,
+                           .threads = static_cast<int>(plan_.target.threads)};
+    request.complain = [this](const std::string& line) { reporter_.bad_row(line); };
     if (plan_.model.eos_token_id >= 0) request.eos_id = static_cast<int32_t>(plan_.model.eos_token_id);
+    return request;
+  }
+
+  DatasetSummary prepare(const DatasetRequest& request) {
+    remove_temporaries(request.directory);
     const DatasetSummary summary = prepare_in_child(request, recipe_.model);
-    reporter_.data_ready(summary, file);
+    reporter_.data_ready(summary, request.data);
     return summary;
   }
 
   void prepare_data() {
-    const DatasetSummary summary = prepare(recipe_.data, "train");
+    DatasetRequest request = request_for(recipe_.data, "train");
+    if (recipe_.val_size > 0) {
+      if (!recipe_.eval_data.empty())
+        throw Error("val_size and eval_data are both given", "recipe", "evaluate on one of them");
+      request.held_out = {.directory = output_ / "dataset" / "eval", .seed = recipe_.seed};
+      const bool share = recipe_.val_size < 1.0;
+      if (share) request.held_out.share = recipe_.val_size;
+      if (!share) request.held_out.rows = static_cast<int64_t>(recipe_.val_size);
+      remove_temporaries(request.held_out.directory);
+    }
+    const DatasetSummary summary = prepare(request);
     data_summary_ = summary;
     identity_ = {summary.rows, summary.tokens};
     data_.emplace(output_ / "dataset" / "train", loader_options(recipe_.shuffle, recipe_.accumulation));
@@ -152,8 +176,8 @@ class Run final : public Host {
     total_steps_ = recipe_.max_steps > 0
                        ? recipe_.max_steps
                        : static_cast<int64_t>(std::ceil(recipe_.num_train_epochs * static_cast<double>(an_epoch)));
-    if (recipe_.eval_data.empty()) return;
-    prepare(recipe_.eval_data, "eval");
+    if (!evaluates(recipe_)) return;
+    if (!recipe_.eval_data.empty()) prepare(request_for(recipe_.eval_data, "eval"));
     eval_.emplace(output_ / "dataset" / "eval", loader_options(false, 1));
   }
 

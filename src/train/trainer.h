@@ -24,6 +24,8 @@ class Reporter {
  public:
   virtual ~Reporter() = default;
   virtual void data_ready(const DatasetSummary& summary, const std::filesystem::path& file) = 0;
+  // A row of the data that cannot be used, told of before data_ready or an Error.
+  virtual void bad_row(const std::string& line) = 0;
   virtual void resumed(const std::filesystem::path& checkpoint, int64_t step) = 0;
   // Asked to go on, but `directory` holds no finished checkpoint.
   virtual void nothing_to_resume(const std::filesystem::path& directory) = 0;
