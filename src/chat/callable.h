@@ -13,6 +13,8 @@ namespace snug::chat {
 
 class Interpreter;
 
+constexpr size_t kMostNamed = 1000;  // arguments with names, and parameters of a macro
+
 struct CallArguments {
   std::vector<Value> positional;
   std::vector<std::pair<std::string, Value>> named;

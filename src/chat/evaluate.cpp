@@ -145,6 +145,7 @@ CallArguments Interpreter::arguments(const Arguments& given) {
     if (!more.is(Kind::dict)) throw Error("what stands after ** must be a dict");
     for (const auto& [key, value] : more.dict()->entries()) {
       if (!key.is_string()) throw Error("keywords must be strings");
+      if (result.named.size() >= kMostNamed) throw Error("a call has more than 1000 named arguments");
       result.named.emplace_back(key.text()->bytes(), value);
     }
   }

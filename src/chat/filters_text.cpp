@@ -156,6 +156,7 @@ Value tojson(Interpreter&, const Value& input, CallArguments& arguments) {
 
 std::string quoted_for_url(std::string_view bytes, bool query) {
   std::string out;
+  spend_bytes(static_cast<int64_t>(bytes.size()) * 4);
   for (const char c : bytes) {
     const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
                        std::string_view("_.-~").find(c) != std::string_view::npos || (c == '/' && !query);

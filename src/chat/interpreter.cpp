@@ -27,9 +27,14 @@ void Scope::set(int32_t symbol, Value value) {
 }
 
 const Value* Scope::find(int32_t symbol) const {
-  for (const Scope* scope = this; scope != nullptr; scope = scope->parent.get())
+  constexpr size_t kPerStep = 64;
+  size_t seen = 0;
+  for (const Scope* scope = this; scope != nullptr; scope = scope->parent.get()) {
     for (const auto& [known, value] : scope->variables)
       if (known == symbol) return &value;
+    seen += scope->variables.size();
+    if (seen > kPerStep) spend(static_cast<int64_t>(seen / kPerStep));
+  }
   return nullptr;
 }
 
@@ -127,7 +132,6 @@ void Interpreter::write(const Value& value) { write_str(*out_, value, tag_); }
 
 Interpreter::Flow Interpreter::condition(const Statement& statement) {
   const Inside inside(*this);
-  const ScopeRef scope = scope_;
   for (size_t i = 0; i < statement.expressions.size(); ++i)
     if (truth(evaluate(*statement.expressions[i]))) return execute(statement.bodies[i]);
   return execute(statement.otherwise);

@@ -1,6 +1,7 @@
 #include "chat/parser.h"
 
 #include "base/utf8.h"
+#include "chat/callable.h"
 #include "chat/expression_parser.h"
 
 namespace snug::chat {
@@ -184,6 +185,7 @@ class Parser {
         tokens_.refuse("a parameter without default follows one with a default");
       }
       if (parameter.name == "caller" && !parameter.otherwise) tokens_.refuse("the parameter 'caller' needs a default");
+      if (macro.parameters.size() >= kMostNamed) tokens_.refuse("a macro has more than 1000 parameters");
       macro.parameters.push_back(std::move(parameter));
     }
     tokens_.expect_op(")");

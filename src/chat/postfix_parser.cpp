@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "chat/builtins.h"
+#include "chat/callable.h"
 #include "chat/expression_parser.h"
 
 namespace snug::chat {
@@ -95,6 +96,7 @@ void ExpressionParser::argument(Arguments& arguments, bool& named_seen) {
     tokens_.next();
     for (const auto& [name, value] : arguments.named)
       if (name == key) tokens_.refuse(fmt::format("the argument {} is given twice", quote(key)));
+    if (arguments.named.size() >= kMostNamed) tokens_.refuse("a call has more than 1000 named arguments");
     arguments.named.emplace_back(std::move(key), expression());
     named_seen = true;
   } else {

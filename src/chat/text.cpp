@@ -24,6 +24,7 @@ Tag filled(Tag tag, const Tag& fill) {
 
 Text::Text(std::string bytes, std::vector<Run> runs, bool markup)
     : bytes_(std::move(bytes)), runs_(std::move(runs)), markup_(markup), charge_(bytes_of(bytes_, runs_)) {
+  spend(size() / (4 * Meter::kBytesPerStep));
   length_ = std::count_if(bytes_.begin(), bytes_.end(), starts_character);
 }
 

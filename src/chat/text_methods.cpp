@@ -77,6 +77,7 @@ Value has_affix(Interpreter&, const Value& self, CallArguments& arguments) {
   const auto matches = [&text](const Value& affix) {
     if (!affix.is_string())
       throw Error(fmt::format("startswith and endswith need str or a tuple of str, not {}", type_name(affix)));
+    spend_bytes(affix.text()->size());
     return at_end ? text.ends_with(affix.view()) : text.starts_with(affix.view());
   };
   if (bound.at(0).is_undefined()) refuse_undefined(bound.at(0));
@@ -152,6 +153,7 @@ Value remove_affix(Interpreter&, const Value& self, CallArguments& arguments) {
   const Bound bound = match_arguments(arguments, "removeprefix", "/affix");
   const TextRef& text = self.text();
   const TextRef& affix = bound.text(0);
+  spend_bytes(affix->size());
   if (at_end ? !text->view().ends_with(affix->view()) : !text->view().starts_with(affix->view())) return self;
   return Value::text(at_end ? text->piece(0, text->size() - affix->size()) : text->piece(affix->size(), text->size()));
 }

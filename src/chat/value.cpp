@@ -36,6 +36,7 @@ Value Value::sequence(Flavor flavor, std::vector<Value> items) {
   auto sequence = std::make_shared<Sequence>();
   sequence->charge.add(kContainerBytes + static_cast<int64_t>(items.capacity() * sizeof(Value)));
   int depth = 0;
+  spend(static_cast<int64_t>(items.size() / 16));
   for (const Value& item : items) depth = std::max(depth, item.depth());
   sequence->depth = deeper(depth);
   sequence->flavor = flavor;
@@ -95,6 +96,7 @@ void Dict::set(Value key, Value value) {
 
 std::optional<size_t> Dict::locate(const Value& key) const {
   if (key.is_string() && entries_.size() >= kIndexFrom) {
+    spend(key.text()->size() / Meter::kBytesPerStep);
     const auto found = index_.find(key.text()->bytes());
     return found == index_.end() ? std::nullopt : std::optional(found->second);
   }

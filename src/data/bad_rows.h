@@ -26,9 +26,11 @@ class BadRows {
   void judge(int64_t rows, const std::string& file) const {
     if (count_ == 0) return;
     if (count_ == 1) throw Error(*first_);
+    // Where every row is bad the fault is not the rows'.
+    const bool all = count_ == rows && !first_->mend().empty();
     throw Error(std::to_string(count_) + " of " + std::to_string(rows) + " rows are bad; the first is " + first_->where() +
                     ": " + first_->problem(),
-                file, "mend them, or leave them out with skip_bad_rows: true");
+                file, all ? first_->mend() : "mend them, or leave them out with skip_bad_rows: true");
   }
 
  private:

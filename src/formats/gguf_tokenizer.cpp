@@ -317,7 +317,7 @@ class TokenizerKeys {
       const std::string text = text_of(token, "content");
       if (!id || !id->is_int64()) refuse("an added token has no id");
       const bool control = flag_of(token, "special") || looks_special(text);
-      const int64_t at = int64_t(*id);
+      const auto at = int64_t(*id);
       const bool unknown = at >= 0 && at < family_.vocab_size && types_[static_cast<size_t>(at)] == kUnknown;
       const bool byte = at >= 0 && at < family_.vocab_size && types_[static_cast<size_t>(at)] == kByte;
       if (byte) continue;

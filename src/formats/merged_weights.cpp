@@ -52,9 +52,9 @@ int64_t MergedTensor::row_elements() const {
 int64_t MergedTensor::row_bytes() const { return checked_mul(row_elements(), size_of(dtype)); }
 int64_t MergedTensor::bytes() const { return checked_mul(rows(), row_bytes()); }
 
-MergedWeights::MergedWeights(const Checkpoint& base, std::span<const AdapterFile> adapters, bool tied) : base_(base) {
+MergedWeights::MergedWeights(const Checkpoint& base, std::span<const AdapterFile> adapters, bool tied)
+    : base_(base), tied_(tied) {
   const TensorEntry* head = base.find(kHead);
-  tied_ = tied;
   for (const TensorEntry& entry : base.tensors()) {
     if (tied && &entry == head) continue;  // a copy that loaders pass over
     tensors_.push_back({entry.name, entry.dtype(), entry.shape, &base, &entry, {}});
@@ -145,21 +145,21 @@ void MergedReader::read(int64_t row, std::span<std::byte> out) {
   encode_elements(values_, tensor_.dtype, out);
 }
 
-void MergedReader::change(int64_t first, std::span<float> values) const {
+void MergedReader::change(int64_t row, std::span<float> values) const {
   const auto columns = static_cast<size_t>(tensor_.row_elements());
   if (columns == 0) return;
   std::vector<float> product(columns);
   for (size_t begin = 0; begin < values.size(); begin += columns) {
-    const int64_t row = first + static_cast<int64_t>(begin / columns);
+    const int64_t at = row + static_cast<int64_t>(begin / columns);
     const std::span<float> weight = values.subspan(begin, columns);
     for (const LowRankChange& change : changes_) {
-      product_row(change, row, product);
+      product_row(change, at, product);
       for (size_t i = 0; i < columns; ++i) weight[i] += change.scale * product[i];
       if (change.magnitude.empty()) continue;
       double square = 0;
       for (const float value : weight) square += static_cast<double>(value) * static_cast<double>(value);
       const auto factor =
-          static_cast<float>(static_cast<double>(change.magnitude[static_cast<size_t>(row)]) / std::sqrt(square));
+          static_cast<float>(static_cast<double>(change.magnitude[static_cast<size_t>(at)]) / std::sqrt(square));
       for (float& value : weight) value *= factor;
     }
   }

@@ -15,6 +15,13 @@ std::string repeated(const std::string& text, int times) {
   return all;
 }
 
+std::string many_names(int count) {
+  std::string all;
+  for (int i = 0; i < count; ++i) all += "n" + std::to_string(i) + "=1,";
+  all.pop_back();
+  return all;
+}
+
 std::string render(const std::string& source) {
   Conversation conversation;
   conversation.messages = parse_json(R"([{"role": "user", "content": "x"}])", "m");
@@ -62,6 +69,10 @@ TEST(Bounds, EndHostileTemplates) {
       {repeated("{% for i in [1] %}", 100), "nests too deeply"},
       {std::string(size_t{2} << 20U, 'x'), "longer than 1 MiB"},
       {"{{ 'a\xff' }}", "not valid UTF-8"},
+      {"{% set l = range(100000)|list %}" + loop + loop + "{% set x = l|list %}{% endfor %}{% endfor %}", "5 million steps"},
+      {"{% set s = 'a' * 30000000 %}" + loop + "{% set x = s.startswith(s) and s|safe %}{% endfor %}", "5 million steps"},
+      {"{{ dict(" + many_names(2000) + ") }}", "1000 named arguments"},
+      {"{% macro f(" + many_names(2000) + ") %}{% endmacro %}", "1000 parameters"},
       {"{% set ns = namespace() %}{% set ns.me = ns %}{{ ns }}", "holds itself"},
       {"{% set s = 'a' * 30000000 %}{% for i in range(1000) %}{{ s.find('b') }}{% endfor %}", "5 million steps"},
       {"{% set s = 'a' * 10000000 %}{{ s.find('a' * 5000000 + 'b') }}{{ s.rfind('b' + 'a' * 5000000) }}{{ s.rsplit('b' + "

@@ -51,7 +51,10 @@ std::string Disturbed::difference() const {
   if (const std::vector<std::string> drafts = unfinished(out()); !drafts.empty()) return drafts.front();
   for (const auto& entry : fs::recursive_directory_iterator(truth())) {
     const fs::path path = fs::relative(entry.path(), truth());
-    if (entry.is_regular_file() && path != "metrics.jsonl" && !same_file(entry.path(), out() / path)) return path.string();
+    // The model card tells measured figures, as the metrics do.
+    const bool measured = path == "metrics.jsonl" || path == "README.md";
+    if (measured && !fs::exists(out() / path)) return path.string();
+    if (entry.is_regular_file() && !measured && !same_file(entry.path(), out() / path)) return path.string();
   }
   return step_lines(out()) == step_lines(truth()) ? "" : "metrics.jsonl";
 }
