@@ -15,9 +15,14 @@ class BadRows {
 
   explicit BadRows(std::function<void(const std::string&)> complain) : complain_(std::move(complain)) {}
 
+  // The first is told of when a second comes, or by `tell_first`: alone it is an Error, said once.
   void add(const Error& row) {
+    if (count_ == 1) tell_first();
     if (count_ == 0) first_ = row;
-    if (++count_ <= kMostShown && complain_) complain_(row.what());
+    if (++count_ > 1 && count_ <= kMostShown && complain_) complain_(row.what());
+  }
+  void tell_first() const {
+    if (count_ > 0 && complain_) complain_(first_->what());
   }
 
   int64_t count() const { return count_; }

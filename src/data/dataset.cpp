@@ -41,6 +41,7 @@ class Reading {
     flush();
     const std::string data = request_.data.string();
     if (!request_.skip_bad_rows) bad_.judge(summary_.source_rows + bad_.count(), data);
+    if (bad_.count() == 1) bad_.tell_first();
     summary_.bad_rows = bad_.count();
     if (summary_.source_rows == 0 && bad_.count() > 0) throw Error("all rows are bad", data, "mend them");
     if (summary_.source_rows == 0) throw Error("holds no rows", data, "write one JSON object on each line");

@@ -91,7 +91,8 @@ class MergeReader {
     const int32_t left_id = id_of(left);
     const int32_t right_id = id_of(right);
     // Most merges make the token that the last one made, or the next: a look at two neighbours saves a search.
-    if (vocabulary_.token(result_) != joined_ && vocabulary_.token(++result_) != joined_) result_ = id_of(joined_);
+    const auto made = [&](int32_t id) { return vocabulary_.contains(id) && vocabulary_.token(id) == joined_; };
+    if (!made(result_) && !made(++result_)) result_ = id_of(joined_);
     merges_.add(left_id, right_id, result_);
   }
 
