@@ -202,12 +202,11 @@ class Builder {
     attention.attributes.softcap = spec_.attention_softcap;
     attention.attributes.window = spec_.sliding_window;
     attention.reads(Slot::q, q).reads(Slot::k, k).reads(Slot::v, v);
-    attention.writes(Slot::out, attended);
     if (cached) {
-      attention.reads(Slot::positions, program_.interface.positions);
+      attention.reads(Slot::positions, program_.interface.positions).writes(Slot::out, attended);
       attention.updates(Slot::key_cache, key_cache_).updates(Slot::value_cache, value_cache_);
     } else {
-      attention.reads(Slot::document_start, program_.interface.document_start);
+      attention.reads(Slot::document_start, program_.interface.document_start).writes(Slot::out, attended);
       attention.writes(Slot::lse, statistics("lse", {B, spec_.heads, T}));
     }
     body.add(std::move(attention));

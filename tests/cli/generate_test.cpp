@@ -188,7 +188,7 @@ TEST(Generate, uses_the_adapters_that_were_trained) {
                                  "--max-steps", "6", "--save-steps", "0", "--seed", *name == 'o' ? "1" : "2"}));
     ASSERT_EQ(trained.exit_code, 0) << trained.error;
   }
-  const Words question = {"--prompt", "the cat sat on", "--max-new-tokens", "30"};
+  const Words question = {"--prompt", "the cat sat on", "--max-new-tokens", "30", "--temperature", "1", "--top-k", "0"};
   const Words one = {"--adapter", (work / "one").string()}, two = {"--adapter", (work / "two").string()};
   const auto bare = answer(work, question)["text"], with_one = answer(work, joined(question, one))["text"];
   EXPECT_NE(with_one, bare);

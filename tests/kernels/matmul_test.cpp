@@ -112,8 +112,8 @@ std::vector<Arithmetic> arithmetics(const ProductShape& shape) {
   std::vector<Arithmetic> known = {Arithmetic::fp32};
   if (multiplies_bf16_tiles() && (shape.a == DType::bf16 || shape.b == DType::bf16))
     known.push_back(Arithmetic::bf16_pieces);
-  const Arithmetic own = product_arithmetic(shape, Arithmetic::fp32);
-  if (own == Arithmetic::fp32_thin || own == Arithmetic::fp32_dots) known.push_back(own);
+  if (product_arithmetic(shape, Arithmetic::fp32) == Arithmetic::fp32_thin) known.push_back(Arithmetic::fp32_thin);
+  if (has_few_rows(shape)) known.push_back(Arithmetic::fp32_dots);
   return known;
 }
 

@@ -54,8 +54,9 @@ bool copies_a(const ProductShape& shape) { return shape.a != DType::f32 || shape
 
 }  // namespace
 
+bool has_few_rows(const ProductShape& shape) { return !shape.transpose_a && shape.m <= kFewRows; }
+
 Arithmetic product_arithmetic(const ProductShape& shape, Arithmetic allowed) {
-  if (!shape.transpose_a && shape.m <= kFewRows) return Arithmetic::fp32_dots;
   const bool from_registers = shape.transpose_a ? is_thin_sum(shape) : is_thin_update(shape);
   if (from_registers) return Arithmetic::fp32_thin;
   return shape.a == DType::bf16 || shape.b == DType::bf16 ? allowed : Arithmetic::fp32;

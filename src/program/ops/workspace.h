@@ -29,6 +29,8 @@ struct Blocks {
   int64_t rows = 0, cols = 0, depth = 0;
 };
 
+// A product that generation makes by dots (Arithmetic::fp32_dots). Training does not ask, whatever its batch.
+bool has_few_rows(const ProductShape& shape);
 // How this product is computed in a Program whose target multiplies bf16 as `allowed`.
 Arithmetic product_arithmetic(const ProductShape& shape, Arithmetic allowed);
 
