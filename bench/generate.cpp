@@ -108,7 +108,10 @@ class Decoding {
   explicit Decoding(const Settings& settings)
       : settings_(settings),
         plan_(make_plan(read_config(settings.model),
-                        {.capacity = settings.prompt + settings.tokens + 1, .longest_feed = settings.prompt, .bf16 = settings.bf16, .lora = {}},
+                        {.capacity = settings.prompt + settings.tokens + 1,
+                         .longest_feed = settings.prompt,
+                         .bf16 = settings.bf16,
+                         .lora = {}},
                         this_cpu(settings.threads))),
         session_(plan_, settings.model, nullptr),
         sampler_({}, plan_.model.logit_softcap, session_.sampler_room()),
@@ -139,7 +142,8 @@ class Decoding {
   double feed_prompt() {
     session_.begin(session_.capacity());
     std::vector<int32_t> prompt(static_cast<size_t>(settings_.prompt));
-    for (size_t i = 0; i < prompt.size(); ++i) prompt[i] = static_cast<int32_t>(7919 * i) % static_cast<int32_t>(plan_.model.vocab_size);
+    for (size_t i = 0; i < prompt.size(); ++i)
+      prompt[i] = static_cast<int32_t>(7919 * i) % static_cast<int32_t>(plan_.model.vocab_size);
     const auto start = Clock::now();
     session_.feed(prompt);
     return seconds_since(start);

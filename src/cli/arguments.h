@@ -19,10 +19,10 @@ class UsageError : public std::runtime_error {
 struct Arguments {
   Recipe recipe;
   std::vector<std::string> positional;
-  std::map<std::string, std::string> flags;  // the command's own, without dashes; "" for one that stands alone
+  std::map<std::string, std::string> flags;               // the command's own, without dashes; "" for one that stands alone
   std::map<std::string, std::vector<std::string>> lists;  // those of its flags that may be repeated
-  std::vector<std::string> keys_set;         // recipe keys given by file or flag
-  std::vector<std::string> passed_over;      // keys that are known and have no effect here
+  std::vector<std::string> keys_set;                      // recipe keys given by file or flag
+  std::vector<std::string> passed_over;                   // keys that are known and have no effect here
 
   bool has(const std::string& flag) const { return flags.contains(flag); }
 };

@@ -18,10 +18,9 @@ struct Command {
   int (*run)(std::span<char* const>);
 };
 
-constexpr Command kCommands[] = {{"plan", plan_command},   {"train", train_command},   {"generate", generate_command},
-                                 {"merge", merge_command}, {"export", export_command}, {"init", init_command},
-                                 {"models", models_command},
-                                 {"help", help_command}};
+constexpr Command kCommands[] = {{"plan", plan_command},     {"train", train_command},   {"generate", generate_command},
+                                 {"merge", merge_command},   {"export", export_command}, {"init", init_command},
+                                 {"models", models_command}, {"help", help_command}};
 
 int dispatch(std::span<char* const> arguments) {
   if (arguments.empty()) {

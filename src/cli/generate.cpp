@@ -85,14 +85,16 @@ class Run {
       throw Error("a prompt has " + std::to_string(longest) + " tokens", request_.model.string(),
                   "the model's positions end at " + std::to_string(most));
     int64_t wanted = request_.interactive() ? kChatLength : longest + request_.limits.max_new_tokens;
-    if (request_.max_length > 0) wanted = request_.interactive() ? request_.max_length : std::min(wanted, request_.max_length);
+    if (request_.max_length > 0)
+      wanted = request_.interactive() ? request_.max_length : std::min(wanted, request_.max_length);
     if (longest >= wanted)
       throw Error("a prompt has " + std::to_string(longest) + " tokens and leaves no room for an answer", "--max-length",
                   "give more than " + std::to_string(longest));
     return std::min(wanted, most);
   }
 
-  // The plan, with what the text side holds now; and with what reading it took, should that have been more than all the rest.
+  // The plan, with what the text side holds now; and with what reading it took, should that have been more than all the
+  // rest.
   void make_the_plan() {
     wanted_.capacity = capacity();
     wanted_.longest_feed = request_.interactive() ? wanted_.capacity : longest_question();
@@ -111,7 +113,8 @@ class Run {
     fmt::print(stderr, "snug: {}\n", plan_verdict(*plan_));
     const int64_t least = request_.interactive() ? 64 : longest_question() + 1;
     if (const auto fits = capacity_that_fits(*plan_, wanted_, least)) {
-      fmt::print(stderr, "snug: smallest change that fits: --max-length {} ({} tokens of prompt and answer)\n", *fits, *fits);
+      fmt::print(stderr, "snug: smallest change that fits: --max-length {} ({} tokens of prompt and answer)\n", *fits,
+                 *fits);
     } else if (!wanted_.bf16) {
       GenerationRequest halved = wanted_;
       halved.bf16 = true;

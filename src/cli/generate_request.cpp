@@ -1,7 +1,7 @@
 #include "cli/generate_request.h"
 
-#include <charconv>
 #include <algorithm>
+#include <charconv>
 #include <fstream>
 
 #include "base/error.h"
@@ -95,9 +95,8 @@ std::vector<int32_t> question_of(const chat::Value& row, const TextSide& text) {
 }  // namespace
 
 GenerateRequest read_generate_request(std::span<char* const> words) {
-  const Arguments arguments =
-      parse_arguments(words, {"json", "prompt=", "chat=", "max-new-tokens=", "temperature=", "top-p=", "top-k=",
-                              "stop=+", "adapter=+"});
+  const Arguments arguments = parse_arguments(
+      words, {"json", "prompt=", "chat=", "max-new-tokens=", "temperature=", "top-p=", "top-k=", "stop=+", "adapter=+"});
   const Flags flags(arguments);
   GenerateRequest request{.model = model_directory(arguments)};
   const auto adapters = arguments.lists.find("adapter");

@@ -55,7 +55,8 @@ constexpr std::string_view kInit = R"(snug init MODEL --output-dir DIRECTORY [--
 Writes config.json and random weights of that configuration; copies the tokenizer's files along.
 )";
 
-constexpr std::string_view kGenerate = R"(snug generate MODEL [--adapter DIR …] --prompt TEXT | --chat TEXT | --data FILE.jsonl
+constexpr std::string_view kGenerate =
+    R"(snug generate MODEL [--adapter DIR …] --prompt TEXT | --chat TEXT | --data FILE.jsonl
 snug generate MODEL                                  a chat, on a terminal
 
   --prompt TEXT          continues the text

@@ -75,8 +75,7 @@ bool AdapterStack::load_tensor(Executor& executor, const Adapter& adapter, const
       out[static_cast<size_t>(i / r * cols + adapter.first + i % r)] = scale * value;
     });
   } else {
-    read_numbers(adapter.file, *entry, shape, staging,
-                 [&](int64_t i, float value) { out[static_cast<size_t>(i)] = value; });
+    read_numbers(adapter.file, *entry, shape, staging, [&](int64_t i, float value) { out[static_cast<size_t>(i)] = value; });
   }
   return true;
 }

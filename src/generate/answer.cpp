@@ -50,8 +50,9 @@ const char* name_of(StopReason reason) {
   return kNames[static_cast<int>(reason)];
 }
 
-Answer answer(Session& session, const Tokenizer& tokenizer, std::span<const int32_t> prompt, Sampler& sampler, uint64_t stream,
-              const AnswerLimits& limits, const std::function<void(std::string_view)>& sink, const std::atomic<int>& stop) {
+Answer answer(Session& session, const Tokenizer& tokenizer, std::span<const int32_t> prompt, Sampler& sampler,
+              uint64_t stream, const AnswerLimits& limits, const std::function<void(std::string_view)>& sink,
+              const std::atomic<int>& stop) {
   constexpr int64_t kReserved = int64_t{1} << 20;
   if (static_cast<int64_t>(prompt.size()) >= session.capacity())
     throw Error("the prompt has " + std::to_string(prompt.size()) + " tokens and leaves no room for an answer", "",

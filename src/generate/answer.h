@@ -1,6 +1,6 @@
 #pragma once
-// One answer: a prompt is fed, then token after token is drawn and fed until something ends it. The text goes to a sink as it
-// becomes complete.
+// One answer: a prompt is fed, then token after token is drawn and fed until something ends it. The text goes to a sink as
+// it becomes complete.
 
 #include <atomic>
 #include <functional>
@@ -37,7 +37,8 @@ struct Answer {
 
 // Continues `prompt`, of which the session may hold the beginning already. `stream`: which answer of a run, for its random
 // numbers. Ends early when `stop` becomes nonzero. Throws Error if the prompt leaves no room for an answer.
-Answer answer(Session& session, const Tokenizer& tokenizer, std::span<const int32_t> prompt, Sampler& sampler, uint64_t stream,
-              const AnswerLimits& limits, const std::function<void(std::string_view)>& sink, const std::atomic<int>& stop);
+Answer answer(Session& session, const Tokenizer& tokenizer, std::span<const int32_t> prompt, Sampler& sampler,
+              uint64_t stream, const AnswerLimits& limits, const std::function<void(std::string_view)>& sink,
+              const std::atomic<int>& stop);
 
 }  // namespace snug

@@ -36,7 +36,8 @@ int32_t Sampler::pick(std::span<float> logits, uint64_t stream, uint64_t index) 
   }
   if (sampling_.top_p < 1) count = keep_nucleus(logits, count);
   double total = 0;
-  for (int64_t i = 0; i < count; ++i) total += static_cast<double>(logits[static_cast<size_t>(order_[static_cast<size_t>(i)])]);
+  for (int64_t i = 0; i < count; ++i)
+    total += static_cast<double>(logits[static_cast<size_t>(order_[static_cast<size_t>(i)])]);
   double left = uniform(sampling_.seed, stream, index) * total;
   int32_t last = order_[0];
   for (int64_t i = 0; i < count; ++i) {
@@ -75,7 +76,8 @@ int64_t Sampler::keep_most_likely(std::span<const float> logits) {
 // Most distributions have few likely tokens: sorts the first hundreds, and more only where they do not suffice.
 int64_t Sampler::keep_nucleus(std::span<const float> weights, int64_t count) {
   double total = 0;
-  for (int64_t i = 0; i < count; ++i) total += static_cast<double>(weights[static_cast<size_t>(order_[static_cast<size_t>(i)])]);
+  for (int64_t i = 0; i < count; ++i)
+    total += static_cast<double>(weights[static_cast<size_t>(order_[static_cast<size_t>(i)])]);
   for (int64_t sorted = std::min<int64_t>(count, 256);; sorted = std::min(count, sorted * 8)) {
     sort_first(weights, count, sorted);
     double sum = 0;

@@ -42,8 +42,8 @@ int64_t Session::rewind_to_common(std::span<const int32_t> tokens) {
 
 void Session::feed(std::span<const int32_t> tokens) {
   if (length() + static_cast<int64_t>(tokens.size()) > capacity())
-    throw Error("the sequence has " + std::to_string(length() + static_cast<int64_t>(tokens.size())) +
-                    " tokens where " + std::to_string(capacity()) + " are planned",
+    throw Error("the sequence has " + std::to_string(length() + static_cast<int64_t>(tokens.size())) + " tokens where " +
+                    std::to_string(capacity()) + " are planned",
                 "", "give a larger --max-length");
   const std::vector<GenerationStep>& steps = plan_.program.generation.steps;
   while (!tokens.empty()) {

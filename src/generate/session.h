@@ -41,9 +41,9 @@ class Session final : public Host {
   std::filesystem::path model_;
   const AdapterStack* adapters_;
   std::optional<Executor> executor_;
-  std::vector<const Region*> steps_;    // as the Program's
-  std::vector<int32_t> tokens_;         // what the caches hold
-  std::span<const int32_t> incoming_;   // the step's
+  std::vector<const Region*> steps_;   // as the Program's
+  std::vector<int32_t> tokens_;        // what the caches hold
+  std::span<const int32_t> incoming_;  // the step's
 };
 
 }  // namespace snug

@@ -45,9 +45,9 @@ constexpr auto kUnapplied = std::to_array<Unapplied>({{"repetition_penalty", 1.0
                                                       {"min_new_tokens", 0.0},
                                                       {"min_length", 0.0},
                                                       {"guidance_scale", 1.0}});
-constexpr auto kUnappliedLists = std::to_array<std::string_view>(
-    {"suppress_tokens", "begin_suppress_tokens", "bad_words_ids", "sequence_bias", "forced_bos_token_id",
-     "forced_eos_token_id", "exponential_decay_length_penalty"});
+constexpr auto kUnappliedLists =
+    std::to_array<std::string_view>({"suppress_tokens", "begin_suppress_tokens", "bad_words_ids", "sequence_bias",
+                                     "forced_bos_token_id", "forced_eos_token_id", "exponential_decay_length_penalty"});
 
 void note_unapplied(GenerationDefaults& defaults, std::string_view name, dom::element value) {
   for (const Unapplied& known : kUnapplied) {

@@ -39,12 +39,12 @@ Plan make_plan(const ModelSpec& model, const Recipe& recipe, const Target& targe
 
 // What a generating run is asked for.
 struct GenerationRequest {
-  int64_t capacity = 1;       // tokens of a sequence, prompt and answer
-  int64_t longest_feed = 1;   // the most new tokens that come at once: a prompt
-  bool bf16 = false;          // weights, activations and cache; arithmetic is fp32
-  std::optional<Lora> lora;   // the stack of adapters, as compile_generation takes it
-  int64_t memory_bytes = 0;   // budget; 0: what the target has
-  int64_t text_bytes = 0;     // what tokenizer, template and prompts hold outside the arena
+  int64_t capacity = 1;      // tokens of a sequence, prompt and answer
+  int64_t longest_feed = 1;  // the most new tokens that come at once: a prompt
+  bool bf16 = false;         // weights, activations and cache; arithmetic is fp32
+  std::optional<Lora> lora;  // the stack of adapters, as compile_generation takes it
+  int64_t memory_bytes = 0;  // budget; 0: what the target has
+  int64_t text_bytes = 0;    // what tokenizer, template and prompts hold outside the arena
 };
 
 // Compiles and lays out a generating run. Throws Error for adapters that the model has no place for.

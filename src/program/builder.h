@@ -1,6 +1,7 @@
 #pragma once
 // Builds the forward Program of a decoder: embedding, L folded blocks, final norm, head with loss; or, from the same blocks,
-// the Program that generates. It knows the ModelSpec and the shapes; adapters, gradients, checkpointing and the optimizer are added by passes.
+// the Program that generates. It knows the ModelSpec and the shapes; adapters, gradients, checkpointing and the optimizer
+// are added by passes.
 
 #include "model/model_spec.h"
 #include "program/program.h"

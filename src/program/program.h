@@ -98,8 +98,8 @@ struct Program {
   std::vector<Storage> storages;
   std::vector<Tensor> tensors;
   std::vector<Weight> weights;
-  Interface interface;   // of training micro-batches
-  Interface evaluation;  // of evaluation batches
+  Interface interface;    // of training micro-batches
+  Interface evaluation;   // of evaluation batches
   Generation generation;  // of a Program that generates
   Region root;
   int64_t layers = 0;

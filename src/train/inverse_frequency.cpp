@@ -70,8 +70,7 @@ void fill_inverse_frequencies(const ModelSpec& model, Executor& executor, int64_
   if (io.inverse_frequency != kNone)
     inverse_frequencies(model.rope, seq_len, executor.elements<float>(io.inverse_frequency));
   if (io.local_inverse_frequency != kNone)
-    inverse_frequencies({.theta = model.local_rope_theta}, seq_len,
-                        executor.elements<float>(io.local_inverse_frequency));
+    inverse_frequencies({.theta = model.local_rope_theta}, seq_len, executor.elements<float>(io.local_inverse_frequency));
 }
 
 }  // namespace snug

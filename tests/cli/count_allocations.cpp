@@ -1,7 +1,7 @@
-// A library to preload under `snug train` or `snug generate`: counts requests of at least SNUG_COUNT_FROM bytes (64 KiB unless told) that the
-// whole process makes between the first and the last line of a step in metrics.jsonl, libraries included, and writes what it
-// saw to the file SNUG_COUNT_FILE at exit: "LINES COUNT LARGEST", then the kinds and sizes of the first few. With
-// SNUG_COUNT_STREAM=1 every write to stdout is such a line: a generated token.
+// A library to preload under `snug train` or `snug generate`: counts requests of at least SNUG_COUNT_FROM bytes (64 KiB
+// unless told) that the whole process makes between the first and the last line of a step in metrics.jsonl, libraries
+// included, and writes what it saw to the file SNUG_COUNT_FILE at exit: "LINES COUNT LARGEST", then the kinds and sizes of
+// the first few. With SNUG_COUNT_STREAM=1 every flush of stdout ends such a line: an answer.
 //
 // It stands in for the allocator's entry points and hands on to glibc's own; nothing here may allocate.
 
@@ -43,6 +43,12 @@ void note(const char* kind, size_t bytes) {
   }
 }
 
+void end_line() {
+  confirmed.store(seen.load());
+  confirmed_largest.store(largest.load());
+  lines.fetch_add(1);
+}
+
 __attribute__((constructor)) void start() {
   const char* from = std::getenv("SNUG_COUNT_FROM");
   if (from != nullptr) least.store(std::strtoull(from, nullptr, 10));
@@ -69,14 +75,16 @@ void* __libc_calloc(size_t count, size_t bytes);
 void* __libc_realloc(void* block, size_t bytes);
 void* __libc_memalign(size_t alignment, size_t bytes);
 
+int _IO_fflush(std::FILE* file);
+
+int fflush(std::FILE* file) {
+  if (streams.load() && file == stdout) end_line();
+  return _IO_fflush(file);
+}
+
 ssize_t write(int file, const void* bytes, size_t count) {
   constexpr char kStep[] = "{\"step\"";
-  const bool is_step = count >= sizeof kStep && std::memcmp(bytes, kStep, sizeof kStep - 1) == 0;
-  if (is_step || (streams.load() && file == STDOUT_FILENO)) {
-    confirmed.store(seen.load());
-    confirmed_largest.store(largest.load());
-    lines.fetch_add(1);
-  }
+  if (count >= sizeof kStep && std::memcmp(bytes, kStep, sizeof kStep - 1) == 0) end_line();
   return syscall(SYS_write, file, bytes, count);
 }
 

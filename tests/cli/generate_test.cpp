@@ -110,10 +110,11 @@ TEST(Generate, answers_a_message_through_the_chat_template) {
   EXPECT_EQ(chat["text"], prompt["text"]);
 
   put(work / "rows.jsonl",
-      "{\"prompt\": \"<user>hello<bot>\"}\n\n{\"messages\": [{\"role\": \"user\", \"content\": \"hello\"}]}\n{\"prompt\": \"a longer one "
+      "{\"prompt\": \"<user>hello<bot>\"}\n\n{\"messages\": [{\"role\": \"user\", \"content\": \"hello\"}]}\n{\"prompt\": "
+      "\"a longer one "
       "than those before, so that it is cut in other steps\"}\n");
-  const auto list = answers(
-      run_program(generate(work, {"--json", "--data", (work / "rows.jsonl").string(), "--max-new-tokens", "12"})));
+  const auto list =
+      answers(run_program(generate(work, {"--json", "--data", (work / "rows.jsonl").string(), "--max-new-tokens", "12"})));
   ASSERT_EQ(list.size(), 3U);
   EXPECT_EQ(list[0]["text"], prompt["text"]);
   EXPECT_EQ(list[1]["text"], prompt["text"]);
@@ -151,8 +152,8 @@ TEST(Generate, refuses_wrong_calls_in_one_line) {
   EXPECT_EQ(run_program({"generate"}).exit_code, 2);
   EXPECT_EQ(run_program({"generate", "meta-llama/Llama-3.1-8B", "--prompt", "a"}).exit_code, 1);
   const ProcessResult help = run_program({"generate", "--help"});
-  for (const char* flag : {"--prompt", "--chat", "--data", "--adapter", "--max-new-tokens", "--temperature", "--top-p", "--top-k",
-                           "--seed", "--stop", "--json", "--max-length", "--memory"})
+  for (const char* flag : {"--prompt", "--chat", "--data", "--adapter", "--max-new-tokens", "--temperature", "--top-p",
+                           "--top-k", "--seed", "--stop", "--json", "--max-length", "--memory"})
     EXPECT_NE(help.output.find(flag), std::string::npos) << flag;
 }
 
@@ -174,7 +175,8 @@ TEST(Generate, too_little_memory_is_refused_with_the_length_that_fits) {
       run_program(generate(work, joined(joined({"--prompt", "a", "--max-length", length}, ending), budget)));
   EXPECT_EQ(again.exit_code, 0) << again.error;
   const std::string longer = std::to_string(std::stoll(length) + 200);
-  EXPECT_EQ(run_program(generate(work, joined(joined({"--prompt", "a", "--max-length", longer}, ending), budget))).exit_code, 3);
+  EXPECT_EQ(run_program(generate(work, joined(joined({"--prompt", "a", "--max-length", longer}, ending), budget))).exit_code,
+            3);
   const ProcessResult never = run_program(generate(work, {"--prompt", "a", "--memory", "1MiB", "--bf16"}));
   EXPECT_EQ(never.exit_code, 3);
   EXPECT_NE(never.error.find("no length fits"), std::string::npos) << never.error;
@@ -201,7 +203,9 @@ TEST(Generate, uses_the_adapters_that_were_trained) {
 TEST(GenerateMemory, measured_is_never_above_planned) {
   if (sanitized()) GTEST_SKIP() << "a sanitizer's memory is not planned";
   auto families = test::families(20011);
-  families.emplace_back("llama", Json{{"hidden_size", 256}, {"intermediate_size", 704}, {"vocab_size", 32003}, {"max_position_embeddings", 4096}});
+  families.emplace_back(
+      "llama",
+      Json{{"hidden_size", 256}, {"intermediate_size", 704}, {"vocab_size", 32003}, {"max_position_embeddings", 4096}});
   for (const auto& [name, config] : families) {
     const Workspace work(config);
     for (const Words& keys : {Words{"--bf16", "false"}, Words{"--bf16"}, Words{"--bf16", "--threads", "1"},
@@ -226,11 +230,13 @@ TEST(GenerateMemory, nothing_large_is_allocated_between_the_first_answer_and_the
                              {"SNUG_COUNT_FROM", std::to_string(size_t{64} << 10)}};
       // Three answers, a line each: between the first line and the last all of two answers lies, prompts included.
       std::string rows;
-      for (const char* prompt : {"seven", "a prompt that is cut into steps of more than one size, and so meets them all", "b"})
+      for (const char* prompt :
+           {"seven", "a prompt that is cut into steps of more than one size, and so meets them all", "b"})
         rows += Json{{"prompt", prompt}}.dump() + "\n";
       put(work / "rows.jsonl", rows);
       const ProcessResult run = run_program(
-          generate(work, joined({"--json", "--data", (work / "rows.jsonl").string(), "--max-new-tokens", "40"}, keys)), options);
+          generate(work, joined({"--json", "--data", (work / "rows.jsonl").string(), "--max-new-tokens", "40"}, keys)),
+          options);
       ASSERT_EQ(run.exit_code, 0) << name << run.error;
       std::istringstream text(contents(work / "count"));
       int lines = 0, requests = 0;

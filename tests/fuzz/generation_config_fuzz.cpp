@@ -1,5 +1,5 @@
-// Fuzz target: generation_config.json, and config.json behind it. Whatever comes in, the answer is settings that can be drawn
-// with, or an Error.
+// Fuzz target: generation_config.json, and config.json behind it. Whatever comes in, the answer is settings that can be
+// drawn with, or an Error.
 
 #include <cstdint>
 #include <cstdlib>

@@ -108,7 +108,8 @@ TEST_P(EveryFamily, greedy_continuations_are_those_of_transformers) {
 
 INSTANTIATE_TEST_SUITE_P(golden, EveryFamily,
                          ::testing::Values("untied", "tied", "rope_llama3", "mistral_window", "qwen2", "qwen2_yarn", "qwen3",
-                                           "qwen3_window", "gemma", "gemma2", "gemma3", "phi3", "phi3_longrope", "gpt2", "mixtral", "qwen3_moe"),
+                                           "qwen3_window", "gemma", "gemma2", "gemma3", "phi3", "phi3_longrope", "gpt2",
+                                           "mixtral", "qwen3_moe"),
                          [](const auto& test) { return std::string(test.param); });
 
 class EveryAdapter : public ::testing::TestWithParam<const char*> {};
@@ -126,7 +127,8 @@ TEST_P(EveryAdapter, gives_the_logits_of_peft) {
 }
 
 INSTANTIATE_TEST_SUITE_P(golden, EveryAdapter,
-                         ::testing::Values("lora", "lora_tied_head", "lora_save_head", "lora_phi3", "lora_gpt2", "lora_gemma2"),
+                         ::testing::Values("lora", "lora_tied_head", "lora_save_head", "lora_phi3", "lora_gpt2",
+                                           "lora_gemma2"),
                          [](const auto& test) { return std::string(test.param); });
 
 TEST(StackedAdapters, add_up_as_in_peft) {
@@ -182,6 +184,16 @@ TEST(Session, refuses_more_tokens_than_planned) {
   const Tokens tokens = {1, 2, 3};
   model.session().feed(tokens);
   EXPECT_THROW(model.session().feed(tokens), Error);
+}
+
+TEST(Plan, a_tokens_small_ops_are_not_shared_by_threads) {
+  const Model model(golden_directory("untied"), 32);
+  int64_t ops = 0;
+  for_each_op(model.plan().program.region("step.1"), [&](const Op& op, const Region&) {
+    EXPECT_EQ(op.cut.threads, 1) << name_of(op.kind);
+    ++ops;
+  });
+  EXPECT_GT(ops, 10);
 }
 
 TEST(AdapterStack, refuses_adapters_of_other_models_by_name) {

@@ -111,8 +111,8 @@ TEST(Sampler, a_nucleus_wider_than_the_first_sort_is_whole) {
     for (int t = 0; t < kTokens; ++t) logits[static_cast<size_t>(t)] = t < 1000 ? 1.0F : -1.0F;
     ++seen[static_cast<size_t>(Sampler({.temperature = 1.0, .top_p = 0.5}, 0, order).pick(logits, 0, i))];
   }
-  EXPECT_EQ(std::count(seen.begin() + 1000, seen.end(), 0), 2000);       // 1000 e / (1000 e + 2000 / e) = 0.787
-  EXPECT_LT(std::accumulate(seen.begin() + 640, seen.end(), 0), 1);      // 0.5 of all is 635.3 of the first thousand
+  EXPECT_EQ(std::count(seen.begin() + 1000, seen.end(), 0), 2000);   // 1000 e / (1000 e + 2000 / e) = 0.787
+  EXPECT_LT(std::accumulate(seen.begin() + 640, seen.end(), 0), 1);  // 0.5 of all is 635.3 of the first thousand
   EXPECT_GT(std::count_if(seen.begin(), seen.begin() + 635, [](int n) { return n > 0; }), 600);
 }
 

@@ -128,22 +128,19 @@ TEST_P(CachedAttentionOf, stores_its_rows_and_equals_the_reference) {
 }
 
 constexpr DType kBf16 = DType::bf16, kF32 = DType::f32;
-INSTANTIATE_TEST_SUITE_P(all, CachedAttentionOf,
-                         ::testing::Values(Case{1, 0, 1, 1, 1, 4},                                 // the first token
-                                           Case{1, 30, 31, 4, 2, 64}, Case{1, 63, 100, 9, 3, 64},  // decodes
-                                           Case{1, 40, 64, 4, 4, 12}, Case{1, 17, 20, 2, 1, 80},
-                                           Case{1, 200, 256, 2, 1, 128}, Case{1, 33, 40, 2, 1, 256},
-                                           Case{7, 0, 16, 4, 2, 16}, Case{7, 9, 16, 4, 2, 16},  // chunks
-                                           Case{33, 5, 64, 4, 2, 24}, Case{40, 100, 140, 3, 1, 32},
-                                           Case{1, 50, 64, 4, 2, 16, 8}, Case{12, 0, 16, 4, 2, 16, 5},  // windows
-                                           Case{12, 3, 16, 2, 1, 16, 1}, Case{4, 2, 16, 2, 1, 16, 100},
-                                           Case{5, 20, 32, 2, 1, 16, 0, 2.0F}, Case{5, 20, 32, 2, 1, 16, 7, 1.5F},
-                                           Case{3, 20, 32, 4, 2, 64, 0, 0, kBf16, kBf16},
-                                           Case{1, 31, 32, 4, 2, 20, 9, 3.0F, kBf16, kBf16},
-                                           Case{3, 20, 32, 4, 2, 64, 0, 0, kF32, kBf16},
-                                           Case{3, 20, 32, 4, 2, 64, 0, 0, kBf16, kF32},
-                                           Case{5, 20, 32, 4, 2, 64, 0, 0, kF32, kF32, 1},
-                                           Case{5, 20, 32, 4, 2, 64, 0, 0, kF32, kF32, 7}));
+INSTANTIATE_TEST_SUITE_P(
+    all, CachedAttentionOf,
+    ::testing::Values(Case{1, 0, 1, 1, 1, 4},                                 // the first token
+                      Case{1, 30, 31, 4, 2, 64}, Case{1, 63, 100, 9, 3, 64},  // decodes
+                      Case{1, 40, 64, 4, 4, 12}, Case{1, 17, 20, 2, 1, 80}, Case{1, 200, 256, 2, 1, 128},
+                      Case{1, 33, 40, 2, 1, 256}, Case{7, 0, 16, 4, 2, 16}, Case{7, 9, 16, 4, 2, 16},  // chunks
+                      Case{33, 5, 64, 4, 2, 24}, Case{40, 100, 140, 3, 1, 32}, Case{1, 50, 64, 4, 2, 16, 8},
+                      Case{12, 0, 16, 4, 2, 16, 5},  // windows
+                      Case{12, 3, 16, 2, 1, 16, 1}, Case{4, 2, 16, 2, 1, 16, 100}, Case{5, 20, 32, 2, 1, 16, 0, 2.0F},
+                      Case{5, 20, 32, 2, 1, 16, 7, 1.5F}, Case{3, 20, 32, 4, 2, 64, 0, 0, kBf16, kBf16},
+                      Case{1, 31, 32, 4, 2, 20, 9, 3.0F, kBf16, kBf16}, Case{3, 20, 32, 4, 2, 64, 0, 0, kF32, kBf16},
+                      Case{3, 20, 32, 4, 2, 64, 0, 0, kBf16, kF32}, Case{5, 20, 32, 4, 2, 64, 0, 0, kF32, kF32, 1},
+                      Case{5, 20, 32, 4, 2, 64, 0, 0, kF32, kF32, 7}));
 
 TEST(CachedAttention, has_the_same_bits_on_any_number_of_threads) {
   Trial one({40, 20, 64, 5, 1, 48, 30, 2.0F, kBf16, kBf16, 1}), three({40, 20, 64, 5, 1, 48, 30, 2.0F, kBf16, kBf16, 3});

@@ -1,6 +1,6 @@
 // Attention of new tokens over a cache: for each (head, row) the scores of all visible keys, their softmax, the weighted sum
-// of values. A unit belongs to one thread and walks the cache in order, so sums have one order whatever the threads; the rows
-// of a head come one after another, while its keys are in the caches.
+// of values. A unit belongs to one thread and walks the cache in order, so sums have one order whatever the threads; the
+// rows of a head come one after another, while its keys are in the caches.
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/cached_attention.cpp"
@@ -95,7 +95,7 @@ HWY_INLINE void mix_block(const float* shares, const T* values, int64_t step, in
     }
   }
   SNUG_UNROLL for (int v = 0; v < VECTORS; ++v)
-    Lanes::store(Lanes::mul(sums[v], Lanes::set(factor)), out, d + v * kWidth, head_size);
+      Lanes::store(Lanes::mul(sums[v], Lanes::set(factor)), out, d + v * kWidth, head_size);
 }
 
 template <class T, class Y>
@@ -143,7 +143,8 @@ void cached_attention(const CachedAttention& op) {
   if (op.key_cache.dtype != op.value_cache.dtype) throw Error("the caches of keys and values differ in dtype");
   for (int64_t i = 0; i < op.rows; ++i)
     if (op.positions[i] < 0 || op.positions[i] >= op.capacity)
-      throw Error("position " + std::to_string(op.positions[i]) + " is outside of a cache of " + std::to_string(op.capacity));
+      throw Error("position " + std::to_string(op.positions[i]) + " is outside of a cache of " +
+                  std::to_string(op.capacity));
   constexpr int64_t kLine = 16;  // floats
   const int64_t scores = align_up(op.capacity, kLine), part = scores + align_up(op.head_size, kLine);
   require_workspace(op.workspace, op.cut.threads * part * static_cast<int64_t>(sizeof(float)), "cached_attention");

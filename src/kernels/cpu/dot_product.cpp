@@ -154,7 +154,7 @@ void require_few_rows(const Matmul& op) {
 }
 
 void dot_product(const Matmul& op) {
-  constexpr int64_t kGrain = 64;                 // columns: a part begins on a cache line, whatever the vector
+  constexpr int64_t kGrain = 64;                     // columns: a part begins on a cache line, whatever the vector
   constexpr int64_t kWorthATeam = int64_t{1} << 15;  // multiplications; below, starting threads takes longer
   require_few_rows(op);
   const int32_t threads = op.m * op.n * op.k < kWorthATeam ? 1 : op.cut.threads;

@@ -15,8 +15,7 @@ namespace {
 
 void make_read_only(uint64_t begin, uint64_t end) {
   if (begin >= end) return;
-  void* address =
-      reinterpret_cast<void*>(begin);  // NOLINT(performance-no-int-to-ptr): the kernel writes addresses as text
+  void* address = reinterpret_cast<void*>(begin);  // NOLINT(performance-no-int-to-ptr): the kernel writes addresses as text
   mprotect(address, end - begin, PROT_READ | PROT_EXEC);
 }
 

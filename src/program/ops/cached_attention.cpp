@@ -39,7 +39,7 @@ Work work(const Program& program, const Op& op) {
 }  // namespace
 
 extern const OpRule kCachedAttentionRule;
-const OpRule kCachedAttentionRule = {
-    OpKind::cached_attention, check, cut_by_rows, workspace, work, nullptr, Recompute::never, {.tensor = true}};
+const OpRule kCachedAttentionRule = {OpKind::cached_attention, check,           cut_by_rows, workspace, work, nullptr,
+                                     Recompute::never,         {.tensor = true}};
 
 }  // namespace snug

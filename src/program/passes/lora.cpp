@@ -54,8 +54,8 @@ class LoraPass {
     std::vector<Operand*> found;
     for (Region* forward : forwards())
       for (Item& item : forward->items)
-        if (Op* op = item.op(); op != nullptr && op->kind == OpKind::embedding &&
-                                op->find(Slot::weight) == program_.weights.front().tensor)
+        if (Op* op = item.op();
+            op != nullptr && op->kind == OpKind::embedding && op->find(Slot::weight) == program_.weights.front().tensor)
           found.push_back(&operand(*op, Slot::weight));
     return found;
   }
@@ -81,7 +81,8 @@ class LoraPass {
   }
 
   // PEFT copies the module it saves, so a tied pair comes apart: the copy is trained, the other keeps the frozen weights.
-  void save_tied(const std::string& module, const std::string& path, ParameterKind kind, const std::vector<Operand*>& users) {
+  void save_tied(const std::string& module, const std::string& path, ParameterKind kind,
+                 const std::vector<Operand*>& users) {
     if (!contains(lora_.modules_to_save, module)) return;
     Tensor copy = program_.tensor(users.front()->tensor);
     Weight weight{.parameter = {path + ".weight", module, {copy.dim(0), copy.dim(1)}, kind, false}, .source = copy.name};
