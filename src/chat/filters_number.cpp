@@ -20,7 +20,8 @@ namespace {
 // Digits of a number as int() and float() take them: without outer space, single underscores between digits gone. None if
 // the underscores are wrong.
 std::optional<std::string> plain_digits(const TextRef& text) {
-  const std::string_view all = strip(text, nullptr, true, true)->view();
+  const TextRef stripped = strip(text, nullptr, true, true);
+  const std::string_view all = stripped->view();
   std::string digits;
   for (size_t i = 0; i < all.size(); ++i) {
     if (all[i] != '_') {

@@ -31,7 +31,7 @@ void PieceReader::drop(size_t bytes) {
 
 // The unread bytes move to the front; the buffer grows only with the longest piece.
 void PieceReader::fill() {
-  std::memmove(buffer_.data(), buffer_.data() + begin_, end_ - begin_);
+  if (end_ > begin_) std::memmove(buffer_.data(), buffer_.data() + begin_, end_ - begin_);
   end_ -= begin_;
   begin_ = 0;
   if (buffer_.size() - end_ < kChunk) buffer_.resize(std::max(buffer_.size() * 2, end_ + kChunk));

@@ -127,7 +127,7 @@ TEST_P(Stop, a_signal_finishes_the_step_saves_and_resuming_gives_the_same_bits) 
   ASSERT_EQ(whole.exit_code, 0) << whole.error;
   const fs::path output = work / "stopped";
   Process process(work.train(output, keys));
-  ASSERT_TRUE(process.wait_for_error_lines(5));
+  ASSERT_TRUE(process.wait_for_error_lines(6));  // the plan, two of the data, three steps
   process.send(GetParam());
   const ProcessResult stopped = process.finish();
   EXPECT_EQ(stopped.exit_code, 128 + GetParam()) << stopped.error;

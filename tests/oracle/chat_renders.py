@@ -16,7 +16,7 @@ from transformers.utils import chat_template_utils
 
 HERE = pathlib.Path(__file__).resolve().parent
 GOLDEN = HERE.parent / "golden/chat"
-SHARED = pathlib.Path(os.environ.get("SNUG_SHARED", "/work/shared"))
+SHARED = pathlib.Path(os.environ.get("SNUG_SHARED", pathlib.Path(__file__).resolve().parents[2] / ".." / "shared"))
 SPECIAL = {"bos_token": "<s>", "eos_token": "</s>", "pad_token": "<pad>", "unk_token": "<unk>"}
 EOS = {"deepseek": "<｜end▁of▁sentence｜>", "DeepSeek": "<｜end▁of▁sentence｜>", "Llama": "<|eot_id|>", "llama-3": "<|eot_id|>",
        "Qwen": "<|im_end|>", "qwen": "<|im_end|>", "smollm": "<|im_end|>", "granite": "<|end_of_text|>", "gpt-oss": "<|return|>",

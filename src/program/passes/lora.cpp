@@ -106,7 +106,7 @@ class LoraPass {
     }
     if (tied) {
       save_tied("lm_head", "lm_head", ParameterKind::head, {&head_operand()});
-      const Parameter embedding = program_.weights.front().parameter;  // a copy: weights are added
+      const Parameter embedding = program_.weights.front().parameter;  // a copy: weights grow below
       save_tied(embedding.module, module_path(embedding), ParameterKind::embedding, token_operands());
     }
     for (const std::string& module : lora_.modules_to_save)
