@@ -87,7 +87,7 @@ std::vector<int32_t> question_of(const chat::Value& row, const TextSide& text) {
   if (!row.is(chat::Kind::dict)) throw Error("the row is not an object", "");
   if (const chat::Value* messages = row.dict()->find("messages")) return text.chat(*messages);
   const chat::Value* prompt = row.dict()->find("prompt");
-  if (prompt == nullptr) throw Error("the row has neither \"prompt\" nor \"messages\"", "");
+  if (prompt == nullptr) throw Error(R"(the row has neither "prompt" nor "messages")", "");
   if (prompt->is_string()) return text.prompt(std::string(prompt->view()));
   return text.chat(*prompt);  // a conversation, as trl writes it
 }

@@ -202,6 +202,7 @@ TEST(Generate, uses_the_adapters_that_were_trained) {
 
 TEST(GenerateMemory, measured_is_never_above_planned) {
   if (sanitized()) GTEST_SKIP() << "a sanitizer's memory is not planned";
+  constexpr int64_t kClose = int64_t{8} << 20;  // what libraries may take and here do not; it does not grow with the model
   auto families = test::families(20011);
   families.emplace_back(
       "llama",
@@ -213,7 +214,7 @@ TEST(GenerateMemory, measured_is_never_above_planned) {
       const Json one = answer(work, joined({"--prompt", std::string(301, 'x'), "--max-new-tokens", "20"}, keys));
       if (one.is_null()) continue;
       EXPECT_LE(one["measured_peak_bytes"], one["planned_peak_bytes"]) << name << " " << keys.back();
-      EXPECT_GE(one["measured_peak_bytes"].get<double>(), 0.6 * one["planned_peak_bytes"].get<double>()) << name;
+      EXPECT_LE(one["planned_peak_bytes"].get<int64_t>() - one["measured_peak_bytes"].get<int64_t>(), kClose) << name;
     }
   }
 }
