@@ -47,8 +47,8 @@ class LoraPass {
 
   // The operand that is the head's weight, and those that are the table of tokens.
   Operand& head_operand() {
-    Op& op = generates() ? *program_.region("head").items.front().op() : *forwards().front()->items.back().op();
-    return operand(op, generates() ? Slot::b : Slot::weight);
+    if (generates()) return operand(op_of(program_.region("head").items.front()), Slot::b);
+    return operand(op_of(forwards().front()->items.back()), Slot::weight);
   }
   std::vector<Operand*> token_operands() {
     std::vector<Operand*> found;
@@ -58,6 +58,10 @@ class LoraPass {
             op != nullptr && op->kind == OpKind::embedding && op->find(Slot::weight) == program_.weights.front().tensor)
           found.push_back(&operand(*op, Slot::weight));
     return found;
+  }
+  static Op& op_of(Item& item) {
+    if (Op* op = item.op()) return *op;
+    throw std::logic_error("a region where the head should be");
   }
   static Operand& operand(Op& op, Slot slot) {
     for (Operand& operand : op.operands)
