@@ -39,7 +39,7 @@ TEST(Generate, continues_a_prompt_greedily_and_says_what_it_did) {
   EXPECT_EQ(one["prompt_tokens"], 7);
   EXPECT_LE(one["new_tokens"], 20);
   EXPECT_TRUE(one["stop_reason"] == "max_new_tokens" || one["stop_reason"] == "eos");
-  EXPECT_LE(one["measured_peak_bytes"], one["planned_peak_bytes"]);
+  if (!sanitized()) EXPECT_LE(one["measured_peak_bytes"], one["planned_peak_bytes"]);
   EXPECT_EQ(answer(work, {"--prompt", "the cat", "--max-new-tokens", "20"})["text"], one["text"]);
   const ProcessResult plain = run_program(generate(work, {"--prompt", "the cat", "--max-new-tokens", "20"}));
   EXPECT_EQ(plain.exit_code, 0) << plain.error;
@@ -158,6 +158,7 @@ TEST(Generate, refuses_wrong_calls_in_one_line) {
 }
 
 TEST(Generate, too_little_memory_is_refused_with_the_length_that_fits) {
+  if (sanitized()) GTEST_SKIP() << "a sanitizer's memory is not planned";
   const Workspace work({{"max_position_embeddings", 65536}, {"num_key_value_heads", 4}, {"hidden_size", 128}});
   const Words question = {"--prompt", "a", "--max-new-tokens", "20000", "--bf16", "false"};
   const auto first = answer(work, {"--prompt", "a", "--max-new-tokens", "1"})["text"];
@@ -197,7 +198,7 @@ TEST(Generate, uses_the_adapters_that_were_trained) {
   const Json both = answer(work, joined(joined(question, one), two));
   EXPECT_NE(both["text"], with_one);
   EXPECT_EQ(both["text"], answer(work, joined(joined(question, two), one))["text"]);
-  EXPECT_LE(both["measured_peak_bytes"], both["planned_peak_bytes"]);
+  if (!sanitized()) EXPECT_LE(both["measured_peak_bytes"], both["planned_peak_bytes"]);
 }
 
 TEST(GenerateMemory, measured_is_never_above_planned) {
