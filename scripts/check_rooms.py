@@ -17,7 +17,8 @@ MAY_USE = {
     "chat": {"base"},
     "data": {"base", "recipe", "tokenizer", "chat"},
     "train": {"base", "model", "recipe", "program", "plan", "formats", "kernels", "tokenizer", "chat", "data"},
-    "cli": {"base", "model", "recipe", "program", "plan", "formats", "tokenizer", "chat", "data", "train"},
+    "generate": {"base", "model", "recipe", "program", "plan", "formats", "tokenizer", "chat", "train"},
+    "cli": {"base", "model", "recipe", "program", "plan", "formats", "tokenizer", "chat", "data", "train", "generate"},
 }
 
 source = pathlib.Path(__file__).resolve().parent.parent / "src"

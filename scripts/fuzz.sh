@@ -14,17 +14,21 @@ fi
 
 cmake --preset fuzz -B "$build" >/dev/null
 cmake --build "$build"
-failed=()
-for target in "${targets[@]}"; do
+
+# One target for FUZZ_SECONDS; its line says what it did.
+fuzz() {
+  local target=$1 log="$build/$1.log"
   mkdir -p "$build/corpus/$target"
-  log="$build/$target.log"
   if "$build/tests/fuzz/${target}_fuzz" -max_total_time="$seconds" -max_len=65536 -timeout=10 -rss_limit_mb=2048 -close_fd_mask=1 \
     -artifact_prefix="$build/$target-" "$build/corpus/$target" "tests/fuzz/corpus/$target" >"$log" 2>&1; then
     echo "$target: $(grep -E '^Done' "$log" || tail -n 1 "$log")"
   else
-    echo "$target: FAILED, the input is $(ls -t "$build/$target-"* | head -n 1)"
+    echo "$target: FAILED, the input is $(find "$build" -maxdepth 1 -name "$target-*" -newer "$build/corpus/$target" | head -n 1)"
     grep -E 'ERROR|SUMMARY|runtime error|^    #[0-9]' "$log" | head -n 15
-    failed+=("$target")
+    return 1
   fi
-done
-[ ${#failed[@]} -eq 0 ]
+}
+export -f fuzz
+export build seconds
+
+printf '%s\n' "${targets[@]}" | xargs -P "$(nproc)" -I TARGET bash -c 'fuzz TARGET'

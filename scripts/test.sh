@@ -32,6 +32,9 @@ cmake --preset debug >/dev/null
 cmake --build --preset debug
 ctest --test-dir build-debug --output-on-failure -j 2 --no-tests=error | tail -n 12
 
+step "fuzzing: every reader of outside bytes"
+scripts/fuzz.sh
+
 step "release"
 ctest --test-dir build --output-on-failure -j 2 --no-tests=error
 

@@ -55,7 +55,8 @@ class Parser {
       result_.flags[name] = "";
       return;
     }
-    const bool takes_value = owned(name + "=");
+    const bool repeats = owned(name + "=+");
+    const bool takes_value = repeats || owned(name + "=");
     const Key* key = takes_value ? nullptr : find_key(name);
     std::string value;
     if (equals != std::string::npos) {
@@ -66,6 +67,10 @@ class Parser {
       throw UsageError("--" + name + " needs a value");
     } else {
       value = "true";  // other trainers' keys too: --load-in-4bit asks for something
+    }
+    if (repeats) {
+      result_.lists[name].push_back(value);
+      return;
     }
     if (takes_value) {
       result_.flags[name] = value;

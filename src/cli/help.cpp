@@ -17,6 +17,7 @@ constexpr std::string_view kOverview = R"(snug fine-tunes language models in the
 
   snug plan MODEL [keys]            will it fit? the exact peak, before anything is loaded
   snug train RECIPE.yaml | MODEL    do it, in exactly that memory
+  snug generate MODEL               let it answer: a prompt, a chat, a file of prompts
   snug merge ADAPTER --output-dir DIR   an adapter into its base model: a checkpoint of its own
   snug export MODEL --gguf FILE     a model or an adapter as a GGUF file, for llama.cpp
   snug init MODEL --output-dir DIR  a random-weight checkpoint, for benchmarks and pretraining
@@ -52,6 +53,28 @@ or a Hugging Face checkpoint) into --output-dir. Ctrl-C finishes the step and sa
 constexpr std::string_view kInit = R"(snug init MODEL --output-dir DIRECTORY [--bf16] [--seed N] [--tokenizer DIRECTORY]
 
 Writes config.json and random weights of that configuration; copies the tokenizer's files along.
+)";
+
+constexpr std::string_view kGenerate =
+    R"(snug generate MODEL [--adapter DIR …] --prompt TEXT | --chat TEXT | --data FILE.jsonl
+snug generate MODEL                                  a chat, on a terminal
+
+  --prompt TEXT          continues the text
+  --chat TEXT            answers one user message, through the model's chat template
+  --data FILE            a row a line, each with "prompt" or "messages"
+  --adapter DIR          a PEFT LoRA adapter; may be repeated: their changes add up
+  --max-new-tokens N     256 unless told
+  --temperature X        0: always the best token. Without it, as the model's generation_config.json says (else 0)
+  --top-p X, --top-k N   draw from the likeliest alone (defaults of generation_config.json; else 1 and 50)
+  --seed N               42; the same seed gives the same text
+  --stop STRING          ends the answer before STRING; may be repeated
+  --max-length N         tokens of prompt and answer that are planned for (for a chat 4096 unless told)
+  --bf16 true|false      weights, activations and cache in bf16; unless told, as the checkpoint is stored
+  --memory SIZE          the budget; exit code 3 if it does not suffice
+  --threads N            cores used
+  --json                 one object an answer: prompt_tokens, new_tokens, text, stop_reason, tokens_per_second, memory
+
+The answer goes to stdout as it comes, all else to stderr. Memory is planned before weights are read, as in training.
 )";
 
 constexpr std::string_view kMerge = R"(snug merge ADAPTER… --output-dir DIRECTORY [--model DIRECTORY]
@@ -94,6 +117,7 @@ int help_command(std::span<char* const> words) {
   std::string_view text = kOverview;
   if (topic == "plan") text = kPlan;
   if (topic == "train") text = kTrain;
+  if (topic == "generate") text = kGenerate;
   if (topic == "merge") text = kMerge;
   if (topic == "export") text = kExport;
   if (topic == "init") text = kInit;

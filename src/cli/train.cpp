@@ -1,20 +1,17 @@
 // snug train: do it.
 
 #include <fmt/format.h>
-#include <signal.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 #include <cstdio>
-#include <cstdlib>
 #include <string>
 #include <vector>
 
 #include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/plan_text.h"
+#include "cli/process.h"
 #include "cli/terminal.h"
 #include "model/catalogue.h"
 #include "plan/plan.h"
@@ -25,18 +22,6 @@
 namespace snug::cli {
 
 namespace {
-
-std::atomic<int> stop_signal{0};
-
-extern "C" void remember_signal(int signal) { stop_signal.store(signal); }
-
-void listen_for_signals() {
-  struct sigaction action {};
-  action.sa_handler = remember_signal;
-  action.sa_flags = SA_RESTART | SA_RESETHAND;  // a second signal stops at once
-  sigaction(SIGINT, &action, nullptr);
-  sigaction(SIGTERM, &action, nullptr);
-}
 
 std::string duration(double seconds) {
   const int64_t s = std::llround(seconds);
@@ -91,19 +76,6 @@ class Screen final : public Reporter {
   bool open_line_ = false;
 };
 
-// Threads of libgomp spin while they wait, for ever by default. On cores that others use too, a spinning thread keeps the
-// one it waits for from running (steps 10 to 30 times slower were measured). libgomp reads its settings when it is loaded,
-// so the program starts itself once more with a short spin; whoever has set them keeps their choice.
-void wait_briefly(std::span<char* const> words) {
-  if (std::getenv("OMP_WAIT_POLICY") != nullptr || std::getenv("GOMP_SPINCOUNT") != nullptr) return;
-  setenv("GOMP_SPINCOUNT", "20000", 1);  // some 50 microseconds
-  std::string name = "snug", command = "train";
-  std::vector<char*> arguments = {name.data(), command.data()};
-  arguments.insert(arguments.end(), words.begin(), words.end());
-  arguments.push_back(nullptr);
-  execv("/proc/self/exe", arguments.data());  // returns only if it failed; then the threads spin
-}
-
 int refuse(const Plan& plan) {
   fmt::print(stderr, "snug: {}\nsnug: {}\n", plan_verdict(plan), change_text(plan));
   return 3;
@@ -112,7 +84,7 @@ int refuse(const Plan& plan) {
 }  // namespace
 
 int train_command(std::span<char* const> words) {
-  wait_briefly(words);
+  wait_briefly("train", words);
   const Arguments arguments = parse_arguments(words, {});
   const Recipe& recipe = arguments.recipe;
   if (recipe.model.empty()) throw UsageError("which model? snug train RECIPE.yaml, or snug train MODEL --data FILE");
@@ -126,13 +98,13 @@ int train_command(std::span<char* const> words) {
 
   listen_for_signals();
   Screen screen;
-  const RunSummary summary = train(plan, screen, stop_signal);
+  const RunSummary summary = train(plan, screen, stop_signal());
   screen.finish_line();
   fmt::print("{} steps, mean loss {:.4f}, {:.0f} tokens/s\nplanned peak {} bytes, measured {} bytes ({:.2f} %)\n",
              summary.steps, summary.train_loss, summary.tokens_per_second, summary.planned_peak_bytes,
              summary.measured_peak_bytes,
              100.0 * static_cast<double>(summary.measured_peak_bytes) / static_cast<double>(summary.planned_peak_bytes));
-  return stop_signal.load() == 0 ? 0 : 128 + stop_signal.load();
+  return stop_signal().load() == 0 ? 0 : 128 + stop_signal().load();
 }
 
 }  // namespace snug::cli

@@ -277,6 +277,25 @@ struct AttentionBackward {
 };
 void attention_backward(const AttentionBackward& op);
 
+// Attention of new tokens over a cache of all tokens so far: keys and values of row i are stored at row positions[i] of the
+// caches, then query i sees their rows max(0, positions[i] - window + 1) .. positions[i] (no window: 0 .. positions[i]).
+// Scale, softcap and grouped queries as above; several rows must stand at different positions. workspace for each thread:
+// the scores of a head [capacity], padded to 16, and a query [D], likewise.
+struct CachedAttention {
+  In q, k, v;                          // [M, H, D], [M, K, D], [M, K, D]
+  const int32_t* positions = nullptr;  // [M], each within the capacity
+  Out key_cache, value_cache;          // [capacity, K, D], of one dtype
+  Out out;                             // [M, H, D]
+  int64_t rows = 0, capacity = 0, heads = 0, kv_heads = 0, head_size = 0;
+  float scale = 1.0F;
+  float softcap = 0;   // 0: none
+  int64_t window = 0;  // tokens, 0: none
+  Workspace workspace;
+  Cut cut;
+};
+// Throws Error for a position outside of the cache.
+void cached_attention(const CachedAttention& op);
+
 // ---- Loss
 // -----------------------------------------------------------------------------------------------------------------
 

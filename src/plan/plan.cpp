@@ -45,22 +45,66 @@ void find_stage_peaks(Plan& plan) {
   plan.stage_peaks[static_cast<size_t>(plan.peak_stage)] = plan.peak_bytes;
 }
 
+// Cuts, lays out and adds up what `plan.program` needs; `more`: bytes of the process beside the usual.
+void complete(Plan& plan, int64_t red_zone, int64_t more) {
+  const Target& target = plan.target;
+  fit_to_target(plan.program, target);
+  plan.layout = lay_out(plan.program, red_zone);
+  const int64_t lengths = plan.recipe.packing ? 1 : kMostBuckets;  // each prepares products of its own
+  plan.runtime_bytes = target.runtime_bytes + target.threads * target.runtime_bytes_per_thread +
+                       lengths * distinct_products(plan.program) * target.runtime_bytes_per_product + more;
+  plan.budget_bytes = plan.recipe.memory_bytes > 0 ? plan.recipe.memory_bytes : target.memory_bytes;
+  plan.peak_bytes = checked_add(plan.runtime_bytes, align_up(plan.layout.arena_bytes, target.page_bytes));
+  add_up_peak(plan);
+  find_stage_peaks(plan);
+}
+
 }  // namespace
 
 Plan make_plan(const ModelSpec& model, const Recipe& recipe, const Target& target, int64_t red_zone) {
   Plan plan{.model = model, .recipe = recipe, .precision = precision_of(recipe), .target = target};
   plan.program = compile(model, recipe);
-  fit_to_target(plan.program, target);
-  plan.layout = lay_out(plan.program, red_zone);
-  const int64_t lengths = recipe.packing ? 1 : kMostBuckets;  // each prepares products of its own
-  plan.runtime_bytes = target.runtime_bytes + target.threads * target.runtime_bytes_per_thread +
-                       lengths * distinct_products(plan.program) * target.runtime_bytes_per_product;
-  plan.budget_bytes = recipe.memory_bytes > 0 ? recipe.memory_bytes : target.memory_bytes;
-  plan.peak_bytes = checked_add(plan.runtime_bytes, align_up(plan.layout.arena_bytes, target.page_bytes));
+  complete(plan, red_zone, 0);
   plan.step_flops = flops_of(plan.program, plan.program.region("step"));
-  add_up_peak(plan);
-  find_stage_peaks(plan);
   return plan;
+}
+
+Plan make_plan(const ModelSpec& model, const GenerationRequest& request, const Target& target, int64_t red_zone) {
+  Recipe recipe;
+  recipe.method = Method::full;
+  recipe.bf16 = request.bf16;
+  recipe.seq_len = request.capacity;
+  recipe.memory_bytes = request.memory_bytes;
+  Plan plan{.model = model, .recipe = recipe, .precision = precision_of(recipe), .target = target};
+  GenerationShape shape{.capacity = request.capacity, .steps = {}};
+  for (int64_t rows : {256, 32, 4, 1})
+    if (rows == 1 || rows <= request.longest_feed) shape.steps.push_back(rows);
+  plan.program = compile_generation(model, plan.precision, shape, request.lora ? &*request.lora : nullptr);
+  complete(plan, red_zone, request.text_bytes);
+  plan.step_flops = flops_of(plan.program, plan.program.region("step.1")) +
+                    flops_of(plan.program, plan.program.region("head"));  // of one token
+  return plan;
+}
+
+std::optional<int64_t> capacity_that_fits(const Plan& plan, const GenerationRequest& request, int64_t least) {
+  const auto fits = [&](int64_t capacity) {
+    GenerationRequest changed = request;
+    changed.capacity = capacity;
+    changed.longest_feed = std::min(request.longest_feed, capacity);
+    return make_plan(plan.model, changed, plan.target).fits();
+  };
+  if (!fits(least)) return std::nullopt;
+  constexpr int64_t kStep = 64;
+  int64_t low = 0, high = (request.capacity - least) / kStep;  // steps above `least`: `low` fits
+  while (low < high) {
+    const int64_t middle = low + (high - low + 1) / 2;
+    if (fits(least + middle * kStep)) {
+      low = middle;
+    } else {
+      high = middle - 1;
+    }
+  }
+  return least + low * kStep;
 }
 
 std::vector<LargeStorage> largest_at_peak(const Plan& plan, size_t count) {

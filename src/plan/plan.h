@@ -37,6 +37,23 @@ struct Plan {
 // Compiles and lays out. Throws Error for a recipe that makes no sense for the model. `red_zone`: see lay_out.
 Plan make_plan(const ModelSpec& model, const Recipe& recipe, const Target& target, int64_t red_zone = 0);
 
+// What a generating run is asked for.
+struct GenerationRequest {
+  int64_t capacity = 1;      // tokens of a sequence, prompt and answer
+  int64_t longest_feed = 1;  // the most new tokens that come at once: a prompt
+  bool bf16 = false;         // weights, activations and cache; arithmetic is fp32
+  std::optional<Lora> lora;  // the stack of adapters, as compile_generation takes it
+  int64_t memory_bytes = 0;  // budget; 0: what the target has
+  int64_t text_bytes = 0;    // what tokenizer, template and prompts hold outside the arena
+};
+
+// Compiles and lays out a generating run. Throws Error for adapters that the model has no place for.
+Plan make_plan(const ModelSpec& model, const GenerationRequest& request, const Target& target, int64_t red_zone = 0);
+
+// The largest capacity of at least `least` tokens that fits the budget, in steps of 64 tokens or exactly `least`; none if
+// none does.
+std::optional<int64_t> capacity_that_fits(const Plan& plan, const GenerationRequest& request, int64_t least);
+
 // One storage at the peak, for the list of largest.
 struct LargeStorage {
   std::string name;

@@ -1,5 +1,6 @@
 #include "plan/workspaces.h"
 
+#include <algorithm>
 #include <set>
 #include <tuple>
 
@@ -9,12 +10,26 @@
 
 namespace snug {
 
+namespace {
+
+// Starting a team takes microseconds, and far more where other programs want the cores; the small ops of a generated token
+// take less than that. A training step's ops are large.
+int32_t threads_of(const Program& program, const Op& op, const OpRule& rule, int32_t threads) {
+  constexpr double kWorthATeam = 65536;  // bytes or FLOPs
+  if (program.generation.steps.empty() || rule.work == nullptr) return threads;
+  const Work work = rule.work(program, op);
+  return std::max(work.bytes, work.flops) < kWorthATeam ? 1 : threads;
+}
+
+}  // namespace
+
 void fit_to_target(Program& program, const Target& target) {
   program.arithmetic = target.products;
   for_each_op(program.root, [&](Op& op, const Region&) {
     const OpRule& rule = rule_of(op.kind);
-    op.cut = rule.cut(program, op, target.threads);
-    const int64_t bytes = rule.workspace(program, op, target.threads);
+    const int32_t threads = threads_of(program, op, rule, target.threads);
+    op.cut = rule.cut(program, op, threads);
+    const int64_t bytes = rule.workspace(program, op, threads);
     if (bytes == 0) return;
     op.writes(Slot::workspace,
               program.make(std::string(name_of(op.kind)) + ".workspace", DType::u8, {bytes}, Role::workspace));

@@ -21,15 +21,13 @@ class Builder {
       : spec_(spec), precision_(precision), shape_(shape) {}
 
   Program build() {
-    program_.layers = spec_.layers;
-    program_.local_layers = spec_.local_layers;
+    add_weights();
     if (spec_.dropout > 0)
       program_.notes.push_back("transformers trains this model with dropout " + fmt::format("{}", spec_.dropout) +
                                "; here it is trained without");
     program_.batch = shape_.batch;
     program_.seq_len = shape_.seq_len;
     program_.micro_batches = shape_.micro_batches;
-    add_weights();
     add_interface();
     Region micro_batch{
         .name = "micro_batch", .stage = Stage::forward, .axis = Axis::micro_batch, .count = shape_.micro_batches};
@@ -42,8 +40,23 @@ class Builder {
     return std::move(program_);
   }
 
+  Program build_generation(const GenerationShape& shape) {
+    add_weights();
+    program_.batch = program_.micro_batches = 1;
+    program_.seq_len = program_.generation.capacity = shape.capacity;
+    add_tables();
+    add_caches(shape.capacity);
+    hidden_ = program_.make("hidden", precision_.activations, {1, spec_.hidden_size}, Role::temporary, Lifetime::run);
+    program_.root.name = "root";
+    for (int64_t rows : shape.steps) program_.root.add(generation_step(rows));
+    program_.root.add(generation_head());
+    return std::move(program_);
+  }
+
  private:
   void add_weights() {
+    program_.layers = spec_.layers;
+    program_.local_layers = spec_.local_layers;
     for (Parameter& parameter : parameters_of(spec_)) {
       Tensor tensor{.name = parameter.name, .dtype = precision_.weights};
       for (int64_t size : parameter.shape) tensor.shape.emplace_back(size);
@@ -69,6 +82,12 @@ class Builder {
     io.document_start = batch_tensor("document_start", {shape_.batch, shape_.seq_len});
     io.target_rows = batch_tensor("target_rows", {targets});
     io.target_tokens = batch_tensor("target_tokens", {targets});
+    add_tables();
+  }
+
+  // What every step shares and the host fills once.
+  void add_tables() {
+    Interface& io = program_.interface;
     io.scalars = program_.make("scalars", DType::f64, {kScalarCount}, Role::batch, Lifetime::run);
     if (spec_.learned_positions) return;
     const auto frequencies = [&](const char* name) {
@@ -99,11 +118,11 @@ class Builder {
   }
 
   // Rows of the weight's length: [M, C], or heads [B, T, H, D].
-  TensorId norm(Region& region, const std::string& part, TensorId x) {
+  TensorId norm(Region& region, const std::string& part, TensorId x, TensorId into = kNone) {
     const TensorId weight = by_part_.at(part);
     const std::vector<Extent> shape = program_.tensor(x).shape;
     const int64_t rows = program_.tensor(x).elements() / program_.tensor(weight).elements();
-    const TensorId out = activation(part, shape);
+    const TensorId out = into == kNone ? activation(part, shape) : into;
     const bool layer_norm = spec_.norm == NormKind::layer;
     Op op{layer_norm ? OpKind::layer_norm : OpKind::rms_norm};
     op.attributes.epsilon = spec_.norm_eps;
@@ -177,13 +196,19 @@ class Builder {
     rotate(body, q);
     rotate(body, k);
     const TensorId attended = activation("attended", {B, T, spec_.heads, D});
-    Op attention{OpKind::attention};
+    const bool cached = key_cache_ != kNone;
+    Op attention{cached ? OpKind::cached_attention : OpKind::attention};
     attention.attributes.scale = spec_.attention_scale > 0 ? spec_.attention_scale : 1.0 / std::sqrt(static_cast<double>(D));
     attention.attributes.softcap = spec_.attention_softcap;
     attention.attributes.window = spec_.sliding_window;
     attention.reads(Slot::q, q).reads(Slot::k, k).reads(Slot::v, v);
-    attention.reads(Slot::document_start, program_.interface.document_start);
-    attention.writes(Slot::out, attended).writes(Slot::lse, statistics("lse", {B, spec_.heads, T}));
+    if (cached) {
+      attention.reads(Slot::positions, program_.interface.positions).writes(Slot::out, attended);
+      attention.updates(Slot::key_cache, key_cache_).updates(Slot::value_cache, value_cache_);
+    } else {
+      attention.reads(Slot::document_start, program_.interface.document_start).writes(Slot::out, attended);
+      attention.writes(Slot::lse, statistics("lse", {B, spec_.heads, T}));
+    }
     body.add(std::move(attention));
     return linear(body, "output", attended, {B * T, spec_.hidden_size});
   }
@@ -362,19 +387,75 @@ class Builder {
     return region;
   }
 
+  // ---- Generation
+
+  // Each layer's rows lie in one storage, side by side.
+  void add_caches(int64_t capacity) {
+    const auto cache = [&](const char* name) {
+      const TensorId id = program_.make(name, precision_.activations, {capacity, spec_.kv_heads, spec_.head_size},
+                                        Role::activation, Lifetime::run);
+      Tensor& tensor = program_.tensor(id);
+      tensor.layer_stride = align_up(tensor.bytes(), kAlignment);
+      program_.storage(tensor.storage).bytes = checked_mul(tensor.layer_stride, spec_.layers);
+      return id;
+    };
+    key_cache_ = cache("key_cache");
+    value_cache_ = cache("value_cache");
+  }
+
+  Region generation_step(int64_t rows) {
+    shape_ = {.batch = 1, .seq_len = rows};
+    GenerationStep step{.rows = rows, .region = fmt::format("step.{}", rows)};
+    Interface& io = program_.interface;
+    step.tokens = io.tokens = batch_tensor("tokens", {rows});
+    step.positions = io.positions = batch_tensor("positions", {rows});
+    Region region{.name = step.region, .stage = Stage::generate};
+    program_.generation.steps.push_back(step);
+    Op batch{OpKind::batch, Lane::compute};
+    region.add(std::move(batch.writes(Slot::ids, io.tokens).writes(Slot::positions, io.positions)));
+
+    const TensorId x = activation("x", {rows, spec_.hidden_size});  // each block adds to it in place
+    begin(region, x);
+    Region blocks = block(x, x);
+    blocks.stage = Stage::generate;
+    region.add(std::move(blocks));
+    const TensorId last = program_.view(x, "x_last", {1, spec_.hidden_size});
+    program_.tensor(last).offset += (rows - 1) * program_.tensor(last).bytes();
+    norm(region, "final_norm", last, hidden_);
+    return region;
+  }
+
+  Region generation_head() {
+    Generation& generation = program_.generation;
+    const Extent vocabulary = spec_.vocab_size;
+    generation.logits = program_.make("logits", DType::f32, {1, vocabulary}, Role::batch, Lifetime::run);
+    generation.order = program_.make("order", DType::i32, {vocabulary}, Role::workspace, Lifetime::run);
+    Region region{.name = "head", .stage = Stage::generate};
+    Op product{OpKind::matmul};
+    product.attributes.transpose_b = true;
+    product.reads(Slot::a, hidden_).reads(Slot::b, head_).writes(Slot::c, generation.logits);
+    region.add(std::move(product));
+    return region;
+  }
+
   const ModelSpec& spec_;
   const Precision& precision_;
-  const BatchShape& shape_;
+  BatchShape shape_;
   Program program_;
   std::map<std::string, TensorId> by_part_;  // Parameter::part
   TensorId embedding_ = kNone, head_ = kNone;
   Rotation rotation_, local_rotation_;
+  TensorId key_cache_ = kNone, value_cache_ = kNone, hidden_ = kNone;  // of generation
 };
 
 }  // namespace
 
 Program build_forward(const ModelSpec& spec, const Precision& precision, const BatchShape& shape) {
   return Builder(spec, precision, shape).build();
+}
+
+Program build_generation(const ModelSpec& spec, const Precision& precision, const GenerationShape& shape) {
+  return Builder(spec, precision, {}).build_generation(shape);
 }
 
 }  // namespace snug

@@ -5,7 +5,6 @@
 
 #include "base/error.h"
 #include "program/adjoint.h"
-#include "program/builder.h"
 #include "program/passes/evaluate.h"
 #include "program/passes/lora.h"
 #include "program/passes/optimizer.h"
@@ -30,6 +29,10 @@ std::vector<int64_t> recomputed_layers(const ModelSpec& spec, const Recipe& reci
     throw Error("layer " + std::to_string(layers.front() < 0 ? layers.front() : layers.back()) + " does not exist",
                 "recipe: checkpoint_layers", "the model has layers 0 to " + std::to_string(spec.layers - 1));
   return layers;
+}
+
+void check_all(const Program& program) {
+  for_each_op(program.root, [&](const Op& op, const Region&) { rule_of(op.kind).check(program, op); });
 }
 
 }  // namespace
@@ -62,7 +65,23 @@ Program compile(const ModelSpec& spec, const Recipe& recipe) {
   place_weights(program, precision);
   add_optimizer(program, recipe);
   add_transfers(program);
-  for_each_op(program.root, [&](const Op& op, const Region&) { rule_of(op.kind).check(program, op); });
+  check_all(program);
+  return program;
+}
+
+Program compile_generation(const ModelSpec& spec, const Precision& precision, const GenerationShape& shape,
+                           const Lora* lora) {
+  checked_mul(checked_mul(shape.capacity, spec.kv_heads * spec.head_size), checked_mul(spec.layers, 8));
+  checked_mul(checked_mul(shape.steps.front(), 64), std::max(spec.intermediate_size, spec.hidden_size));
+  Program program = build_generation(spec, precision, shape);
+  if (lora != nullptr) add_lora(program, *lora);
+  for (Weight& weight : program.weights) {
+    weight.trainable = false;
+    if (weight.origin == Origin::lora_a) weight.origin = Origin::zeros;
+  }
+  place_weights(program, precision);
+  add_load(program);
+  check_all(program);
   return program;
 }
 

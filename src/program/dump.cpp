@@ -27,6 +27,7 @@ void dump_op(const Program& program, const Op& op, int depth, std::string& out) 
     out += fmt::format(" cut={}/{}/{}", op.cut.rows, op.cut.cols, op.cut.depth);
   if (op.cut.arithmetic == Arithmetic::bf16_pieces) out += " bf16-tiles";
   if (op.cut.arithmetic == Arithmetic::fp32_thin) out += " thin";
+  if (op.cut.arithmetic == Arithmetic::fp32_dots) out += " dots";
   if (op.cut.apart) out += " apart";
   out += '\n';
 }

@@ -25,6 +25,7 @@ enum class OpKind : uint8_t {
   rope,
   attention,
   attention_backward,
+  cached_attention,
   activation,
   activation_backward,
   layer_norm,
@@ -48,13 +49,13 @@ enum class OpKind : uint8_t {
   combine,
   combine_backward,
 };
-constexpr int kOpKindCount = 33;
+constexpr int kOpKindCount = 34;
 
 // Names of operands, shared by all kinds.
 // clang-format off
 enum class Slot : uint8_t {
   a, b, c, x, weight, bias, out, mean, rstd, ids, positions, inverse_frequency, cosine, sine, local_cosine, local_sine,
-  q, k, v, lse, document_start, gate, up,
+  q, k, v, lse, document_start, key_cache, value_cache, gate, up,
   hidden, low, low_weight, target_rows, target_tokens, predictions, scalars,
   d_out, d_x, d_weight, d_bias, d_table, d_q, d_k, d_v, d_gate, d_up, d_hidden, d_low, d_low_weight,
   parameter, master, gradient, first_moment, second_moment,

@@ -103,6 +103,7 @@ const char* name_of(OpKind kind) {
                                                 "rope",
                                                 "attention",
                                                 "attention_backward",
+                                                "cached_attention",
                                                 "activation",
                                                 "activation_backward",
                                                 "layer_norm",
@@ -132,7 +133,7 @@ const char* name_of(Slot slot) {
   constexpr const char* kNames[] = {
       "a", "b", "c", "x", "weight", "bias", "out", "mean", "rstd", "ids", "positions", "inverse_frequency", "cosine", "sine",
       "local_cosine", "local_sine",
-      "q", "k", "v", "lse", "document_start", "gate", "up",
+      "q", "k", "v", "lse", "document_start", "key_cache", "value_cache", "gate", "up",
       "hidden", "low", "low_weight", "target_rows", "target_tokens", "predictions", "scalars",
       "d_out", "d_x", "d_weight", "d_bias", "d_table", "d_q", "d_k", "d_v", "d_gate", "d_up", "d_hidden", "d_low", "d_low_weight",
       "parameter", "master", "gradient", "first_moment", "second_moment",

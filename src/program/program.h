@@ -80,12 +80,27 @@ struct Interface {
   TensorId scalars = kNone, inverse_frequency = kNone, local_inverse_frequency = kNone;
 };
 
+// One forward of generation: so many new tokens, whose last one's hidden state it leaves for the head.
+struct GenerationStep {
+  int64_t rows = 0;
+  std::string region;
+  TensorId tokens = kNone, positions = kNone;
+};
+
+struct Generation {
+  int64_t capacity = 0;               // tokens of a sequence: rows of each layer's cache
+  std::vector<GenerationStep> steps;  // by rows, descending; the last has one
+  TensorId logits = kNone;            // [V] fp32, of the last token, when the region "head" has run
+  TensorId order = kNone;             // [V] i32: room for the sampler
+};
+
 struct Program {
   std::vector<Storage> storages;
   std::vector<Tensor> tensors;
   std::vector<Weight> weights;
-  Interface interface;   // of training micro-batches
-  Interface evaluation;  // of evaluation batches
+  Interface interface;    // of training micro-batches
+  Interface evaluation;   // of evaluation batches
+  Generation generation;  // of a Program that generates
   Region root;
   int64_t layers = 0;
   std::vector<bool> local_layers;  // [L]: attention is windowed and rotates by the local table; empty: in none

@@ -6,9 +6,10 @@
 namespace snug {
 
 extern const OpRule kLoadRule, kSaveRule, kBatchRule, kEmbeddingRule, kEmbeddingBackwardRule, kRmsNormRule,
-    kRmsNormBackwardRule, kMatmulRule, kRopeTableRule, kRopeRule, kAttentionRule, kAttentionBackwardRule, kActivationRule,
-    kActivationBackwardRule, kLayerNormRule, kLayerNormBackwardRule, kAddBiasRule, kBiasBackwardRule, kSplitRule, kJoinRule,
-    kAddRule, kHeadLossRule, kZeroRule, kSquareSumRule, kClipFactorRule, kAdamWRule;
+    kRmsNormBackwardRule, kMatmulRule, kRopeTableRule, kRopeRule, kAttentionRule, kAttentionBackwardRule,
+    kCachedAttentionRule, kActivationRule, kActivationBackwardRule, kLayerNormRule, kLayerNormBackwardRule, kAddBiasRule,
+    kBiasBackwardRule, kSplitRule, kJoinRule, kAddRule, kHeadLossRule, kZeroRule, kSquareSumRule, kClipFactorRule,
+    kAdamWRule;
 extern const OpRule kRouteRule, kRouteBackwardRule, kGatherRowsRule, kGatherRowsBackwardRule, kExpertMatmulRule,
     kCombineRule, kCombineBackwardRule;
 
@@ -25,6 +26,7 @@ const OpRule& rule_of(OpKind kind) {
                                                      &kRopeRule,
                                                      &kAttentionRule,
                                                      &kAttentionBackwardRule,
+                                                     &kCachedAttentionRule,
                                                      &kActivationRule,
                                                      &kActivationBackwardRule,
                                                      &kLayerNormRule,

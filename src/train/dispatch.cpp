@@ -270,6 +270,27 @@ class Call {
                                  .cut = cut()});
   }
 
+  void cached_attention() const {
+    const Tensor& q = tensor(Slot::q);
+    kernels::cached_attention({.q = in(Slot::q),
+                               .k = in(Slot::k),
+                               .v = in(Slot::v),
+                               .positions = ints(Slot::positions),
+                               .key_cache = out(Slot::key_cache),
+                               .value_cache = out(Slot::value_cache),
+                               .out = out(Slot::out),
+                               .rows = q.dim(0) * q.dim(1),
+                               .capacity = tensor(Slot::key_cache).dim(0),
+                               .heads = q.dim(2),
+                               .kv_heads = tensor(Slot::k).dim(2),
+                               .head_size = q.dim(3),
+                               .scale = static_cast<float>(attributes().scale),
+                               .softcap = static_cast<float>(attributes().softcap),
+                               .window = in_local_layer() ? attributes().window : 0,
+                               .workspace = workspace(),
+                               .cut = cut()});
+  }
+
   void activation() const {
     kernels::activation({.gate = in(Slot::gate),
                          .up = in(Slot::up),
@@ -460,6 +481,7 @@ void dispatch(const Op& op, const Binding& binding) {
     case OpKind::rope: return call.rope();
     case OpKind::attention: return call.attention();
     case OpKind::attention_backward: return call.attention_backward();
+    case OpKind::cached_attention: return call.cached_attention();
     case OpKind::activation: return call.activation();
     case OpKind::activation_backward: return call.activation_backward();
     case OpKind::layer_norm: return call.layer_norm();

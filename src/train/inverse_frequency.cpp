@@ -63,14 +63,14 @@ void inverse_frequencies(const Rope& rope, int64_t seq_len, std::span<float> out
   }
 }
 
-void fill_inverse_frequencies(const ModelSpec& model, Executor& executor) {
+void fill_inverse_frequencies(const ModelSpec& model, Executor& executor, int64_t seq_len) {
   const Program& program = executor.program();
+  if (seq_len == 0) seq_len = program.seq_len;
   const Interface& io = program.interface;
   if (io.inverse_frequency != kNone)
-    inverse_frequencies(model.rope, program.seq_len, executor.elements<float>(io.inverse_frequency));
+    inverse_frequencies(model.rope, seq_len, executor.elements<float>(io.inverse_frequency));
   if (io.local_inverse_frequency != kNone)
-    inverse_frequencies({.theta = model.local_rope_theta}, program.seq_len,
-                        executor.elements<float>(io.local_inverse_frequency));
+    inverse_frequencies({.theta = model.local_rope_theta}, seq_len, executor.elements<float>(io.local_inverse_frequency));
 }
 
 }  // namespace snug

@@ -11,7 +11,7 @@ namespace snug {
 // out [half]: theta^(-i/half), scaled as transformers' modeling_rope_utils does for sequences of `seq_len` tokens.
 void inverse_frequencies(const Rope& rope, int64_t seq_len, std::span<float> out);
 
-// Fills the Program's tables of frequencies, as many as the model has.
-void fill_inverse_frequencies(const ModelSpec& model, Executor& executor);
+// Fills the Program's tables of frequencies, as many as the model has, for sequences of `seq_len` tokens (0: the Program's).
+void fill_inverse_frequencies(const ModelSpec& model, Executor& executor, int64_t seq_len = 0);
 
 }  // namespace snug

@@ -96,11 +96,8 @@ int64_t elements_at_once(const TensorEntry& entry, int64_t begin, int64_t most) 
   return std::min({std::max<int64_t>(1, to_boundary / size), most, entry.elements() - begin});
 }
 
-// Reads one tensor into the arena, through staging where the dtype changes.
-void read_tensor(const Checkpoint& checkpoint, const TensorEntry& entry, const Tensor& tensor, std::span<std::byte> out,
-                 std::span<std::byte> staging) {
-  std::vector<int64_t> shape;
-  for (const Extent& extent : tensor.shape) shape.push_back(extent.bound);
+// The dtype of a tensor of weights. Throws Error for another shape and for what is not floating point.
+DType require_weights(const Checkpoint& checkpoint, const TensorEntry& entry, const std::vector<int64_t>& shape) {
   if (entry.shape != shape)
     throw Error("tensor '" + entry.name + "' has another shape than the model's configuration says",
                 checkpoint.path().string(), "use the config.json that belongs to these weights");
@@ -108,6 +105,15 @@ void read_tensor(const Checkpoint& checkpoint, const TensorEntry& entry, const T
   if (from != DType::f32 && from != DType::bf16 && from != DType::f16)
     throw Error("tensor '" + entry.name + "' is " + std::string(name_of(from)), checkpoint.path().string(),
                 "weights must be F32, F16 or BF16");
+  return from;
+}
+
+// Reads one tensor into the arena, through staging where the dtype changes.
+void read_tensor(const Checkpoint& checkpoint, const TensorEntry& entry, const Tensor& tensor, std::span<std::byte> out,
+                 std::span<std::byte> staging) {
+  std::vector<int64_t> shape;
+  for (const Extent& extent : tensor.shape) shape.push_back(extent.bound);
+  const DType from = require_weights(checkpoint, entry, shape);
   const bool straight = from == tensor.dtype;
   const int64_t most = straight ? kReadAtOnce : static_cast<int64_t>(staging.size()) / size_of(from);
   for (int64_t begin = 0, count = 0; begin < entry.elements(); begin += count) {
@@ -276,6 +282,18 @@ bool is_adapter(const Executor& executor) {
 }
 
 }  // namespace
+
+void read_numbers(const Checkpoint& checkpoint, const TensorEntry& entry, const std::vector<int64_t>& shape,
+                  std::span<std::byte> staging, const std::function<void(int64_t, float)>& visit) {
+  const DType from = require_weights(checkpoint, entry, shape);
+  const int64_t most = static_cast<int64_t>(staging.size()) / size_of(from);
+  for (int64_t begin = 0, count = 0; begin < entry.elements(); begin += count) {
+    count = elements_at_once(entry, begin, most);
+    const std::span<std::byte> read = staging.first(static_cast<size_t>(count * size_of(from)));
+    checkpoint.read(entry, begin * size_of(from), read);
+    for (int64_t i = 0; i < count; ++i) visit(begin + i, element_as_float(read.data(), from, static_cast<size_t>(i)));
+  }
+}
 
 void load_model(Executor& executor, const ModelSpec& model, const Checkpoint& base, uint64_t seed,
                 std::span<std::byte> staging) {

@@ -4,9 +4,11 @@
 // it does not.
 
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "formats/checkpoint.h"
 #include "formats/checksum.h"
@@ -22,6 +24,11 @@ enum class Naming : uint8_t { model, adapter, state };
 // B zero). Throws Error naming a tensor that is missing, has another shape, or that the model would not use.
 void load_model(Executor& executor, const ModelSpec& model, const Checkpoint& base, uint64_t seed,
                 std::span<std::byte> staging);
+
+// Calls visit(index, value) for every element of a tensor of weights, in order, reading through `staging`. Throws Error if
+// it is not of the shape that is expected, or not floating point.
+void read_numbers(const Checkpoint& checkpoint, const TensorEntry& entry, const std::vector<int64_t>& shape,
+                  std::span<std::byte> staging, const std::function<void(int64_t, float)>& visit);
 
 // Replaces the adapter's weights by those of a PEFT adapter directory. Throws Error if it was made for other targets or
 // ranks.

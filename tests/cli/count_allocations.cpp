@@ -1,6 +1,7 @@
-// A library to preload under `snug train`: counts requests of at least SNUG_COUNT_FROM bytes (64 KiB unless told) that the
-// whole process makes between the first and the last line of a step in metrics.jsonl, libraries included, and writes what it
-// saw to the file SNUG_COUNT_FILE at exit: "LINES COUNT LARGEST", then the kinds and sizes of the first few.
+// A library to preload under `snug train` or `snug generate`: counts requests of at least SNUG_COUNT_FROM bytes (64 KiB
+// unless told) that the whole process makes between the first and the last line of a step in metrics.jsonl, libraries
+// included, and writes what it saw to the file SNUG_COUNT_FILE at exit: "LINES COUNT LARGEST", then the kinds and sizes of
+// the first few. With SNUG_COUNT_STREAM=1 every flush of stdout ends such a line: an answer.
 //
 // It stands in for the allocator's entry points and hands on to glibc's own; nothing here may allocate.
 
@@ -27,6 +28,7 @@ struct Request {
 };
 
 std::atomic<size_t> least{size_t{64} << 10};
+std::atomic<bool> streams{false};
 std::atomic<int> lines{0};
 std::atomic<int> seen{0};       // requests since the first line
 std::atomic<int> confirmed{0};  // … up to the last line
@@ -41,9 +43,16 @@ void note(const char* kind, size_t bytes) {
   }
 }
 
+void end_line() {
+  confirmed.store(seen.load());
+  confirmed_largest.store(largest.load());
+  lines.fetch_add(1);
+}
+
 __attribute__((constructor)) void start() {
   const char* from = std::getenv("SNUG_COUNT_FROM");
   if (from != nullptr) least.store(std::strtoull(from, nullptr, 10));
+  streams.store(std::getenv("SNUG_COUNT_STREAM") != nullptr);
 }
 
 __attribute__((destructor)) void finish() {
@@ -66,13 +75,16 @@ void* __libc_calloc(size_t count, size_t bytes);
 void* __libc_realloc(void* block, size_t bytes);
 void* __libc_memalign(size_t alignment, size_t bytes);
 
+int _IO_fflush(std::FILE* file);
+
+int fflush(std::FILE* file) {
+  if (streams.load() && file == stdout) end_line();
+  return _IO_fflush(file);
+}
+
 ssize_t write(int file, const void* bytes, size_t count) {
   constexpr char kStep[] = "{\"step\"";
-  if (count >= sizeof kStep && std::memcmp(bytes, kStep, sizeof kStep - 1) == 0) {
-    confirmed.store(seen.load());
-    confirmed_largest.store(largest.load());
-    lines.fetch_add(1);
-  }
+  if (count >= sizeof kStep && std::memcmp(bytes, kStep, sizeof kStep - 1) == 0) end_line();
   return syscall(SYS_write, file, bytes, count);
 }
 

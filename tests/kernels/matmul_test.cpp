@@ -1,6 +1,7 @@
 // matmul over shapes x dtypes x forms x cuts: values, gradients, same bits, workspace and allocations.
 
 #include "base/cpu_features.h"
+#include "base/error.h"
 #include "kernels/cpu/product.h"
 #include "kernels/op_reference.h"
 #include "kernels/support_allocations.h"
@@ -102,6 +103,7 @@ std::string describe(const ProductShape& s, const Blocks& blocks) {
          std::to_string(blocks.cols) + " " + std::to_string(blocks.depth) +
          (s.arithmetic == Arithmetic::bf16_pieces ? " tiles"
           : s.arithmetic == Arithmetic::fp32_thin ? " thin"
+          : s.arithmetic == Arithmetic::fp32_dots ? " dots"
                                                   : "");
 }
 
@@ -111,6 +113,7 @@ std::vector<Arithmetic> arithmetics(const ProductShape& shape) {
   if (multiplies_bf16_tiles() && (shape.a == DType::bf16 || shape.b == DType::bf16))
     known.push_back(Arithmetic::bf16_pieces);
   if (product_arithmetic(shape, Arithmetic::fp32) == Arithmetic::fp32_thin) known.push_back(Arithmetic::fp32_thin);
+  if (has_few_rows(shape)) known.push_back(Arithmetic::fp32_dots);
   return known;
 }
 
@@ -152,6 +155,43 @@ TEST(Matmul, SmallAndOddShapesMatchTheReference) {
                              {147, 11, 300}}) {
     try_all(sizes, nullptr);
   }
+}
+
+TEST(Matmul, AFewRowsMatchTheReference) {
+  for (const Sizes& sizes : {Sizes{1, 300, 576}, {2, 129, 65}, {3, 70, 1025}, {4, 263, 130}, {4, 64, 16}, {1, 1030, 48}})
+    try_all(sizes, nullptr);
+}
+
+TEST(Matmul, AFewRowsHaveTheSameBitsOnAnyNumberOfThreads) {
+  for (const Types& types : kTypes) {
+    for (const bool transpose_b : {false, true}) {
+      const ProductShape shape{.m = 1,
+                               .n = 1000,
+                               .k = 300,
+                               .transpose_b = transpose_b,
+                               .a = types.a,
+                               .b = types.b,
+                               .c = types.c,
+                               .arithmetic = Arithmetic::fp32_dots};
+      Trial one(shape, {}, 1.0F);
+      Trial three(shape, {}, 1.0F);
+      GuardedWorkspace none(0);
+      kernels::Matmul op = one.op(none);
+      op.cut.threads = 1;
+      kernels::matmul(op);
+      op = three.op(none);
+      op.cut.threads = 3;
+      kernels::matmul(op);
+      EXPECT_TRUE(one.c.same_bits(three.c));
+    }
+  }
+}
+
+TEST(Matmul, DotsRefuseMoreThanAFewRows) {
+  const ProductShape shape{.m = 5, .n = 8, .k = 8, .transpose_b = true, .arithmetic = Arithmetic::fp32_dots};
+  Trial trial(shape, {}, 1.0F);
+  GuardedWorkspace none(0);
+  EXPECT_THROW(kernels::prepare(trial.op(none)), Error);
 }
 
 TEST(Matmul, ForcedCutsMatchTheReference) {

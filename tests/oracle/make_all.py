@@ -4,8 +4,9 @@ import make_adamw
 import make_experts
 import make_families
 import make_forward
+import make_generation
 import make_lora
 
 if __name__ == "__main__":
-    for script in (make_forward, make_families, make_adamw, make_lora, make_experts):
+    for script in (make_forward, make_families, make_adamw, make_lora, make_experts, make_generation):
         script.main()

@@ -11,6 +11,7 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "kernels/cpu/dot_product.h"
 #include "kernels/cpu/mixed_product.h"
 #include "kernels/cpu/pack.h"
 #include "kernels/cpu/product.h"
@@ -219,6 +220,7 @@ void prepare(const Matmul& op) {
   switch (op.cut.arithmetic) {
     case Arithmetic::fp32: plan_of(op); break;
     case Arithmetic::fp32_thin: require_workspace(op.workspace, thin_workspace_bytes(op), "matmul"); break;
+    case Arithmetic::fp32_dots: require_few_rows(op); break;
     case Arithmetic::bf16_pieces: require_workspace(op.workspace, workspace_bytes(on_tiles(op)), "matmul"); break;
   }
 }
@@ -228,6 +230,7 @@ void matmul(const Matmul& op) {
   switch (op.cut.arithmetic) {
     case Arithmetic::fp32: return Run(op, plan_of(op)).all();
     case Arithmetic::fp32_thin: return thin_product(op);
+    case Arithmetic::fp32_dots: return dot_product(op);
     case Arithmetic::bf16_pieces: return mixed_product(on_tiles(op));
   }
 }

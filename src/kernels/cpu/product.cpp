@@ -79,8 +79,9 @@ Product& product(const ProductKey& shape) {
   const auto found = registry().find(shape);
   if (found != registry().end()) return found->second;
   try {
+    const CodeSeal code;
     Product& made = registry().emplace(shape, create(shape)).first->second;
-    seal_generated_code();
+    code.seal();
     return made;
   } catch (const dnnl::error& error) {
     throw Error(std::string("oneDNN cannot multiply: ") + error.what(),

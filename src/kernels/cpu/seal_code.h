@@ -1,10 +1,27 @@
 #pragma once
 // oneDNN leaves the code it generates writable: 256 KiB and more of private, writable memory for each kernel, little of it
-// touched. Sealed (read and execute only) it no longer counts as data, and cannot be written by mistake.
+// touched. Sealed (read and execute only) it no longer counts as data, and cannot be written by mistake. Code of others is
+// theirs: PCRE2 writes beside its own when it frees it.
+
+#include <cstdint>
+#include <vector>
 
 namespace snug::kernels {
 
-// Makes every anonymous mapping of this process that is both writable and executable read-only.
-void seal_generated_code();
+class CodeSeal {
+ public:
+  // Notes the anonymous memory that is both writable and executable now.
+  CodeSeal() : others_(writable_code()) {}
+  // Makes what came since then read-only.
+  void seal() const;
+
+ private:
+  struct Range {
+    uint64_t begin, end;
+  };
+  static std::vector<Range> writable_code();  // ascending
+
+  std::vector<Range> others_;
+};
 
 }  // namespace snug::kernels

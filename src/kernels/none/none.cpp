@@ -29,6 +29,7 @@ void activation_backward(const ActivationGateBackward&) { refuse(); }
 void add(const Add&) { refuse(); }
 void attention(const Attention&) { refuse(); }
 void attention_backward(const AttentionBackward&) { refuse(); }
+void cached_attention(const CachedAttention&) { refuse(); }
 void head_loss(const HeadLoss&) { refuse(); }
 void prepare(const HeadLoss&) { refuse(); }
 void zero(const Zero&) { refuse(); }

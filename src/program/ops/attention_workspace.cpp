@@ -65,4 +65,8 @@ int64_t attention_backward_workspace_bytes(int64_t batch, int64_t seq_len, int64
                   threads);
 }
 
+int64_t cached_attention_workspace_bytes(int64_t capacity, int64_t head_size, int32_t threads) {
+  return bytes_of({capacity, head_size}, threads);
+}
+
 }  // namespace snug

@@ -29,7 +29,9 @@ ProductShape product_shape(const Program& program, const Op& op) {
     shape.k = b.elements() / shape.n;
     shape.m = a.elements() / shape.k;
   }
-  shape.arithmetic = product_arithmetic(shape, program.arithmetic);
+  const bool generates = !program.generation.steps.empty();
+  shape.arithmetic =
+      generates && has_few_rows(shape) ? Arithmetic::fp32_dots : product_arithmetic(shape, program.arithmetic);
   return shape;
 }
 

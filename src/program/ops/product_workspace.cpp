@@ -37,6 +37,7 @@ int64_t last(int64_t all, int64_t block) { return all - (all - 1) / block * bloc
 int64_t packed_bytes(int64_t depth, int64_t cols) { return align_up(depth, 16) * align_up(cols, 64) * kFloat; }
 
 constexpr int64_t kThin = 64;
+constexpr int64_t kFewRows = 4;  // kernels/cpu/dot_product.h
 
 // c [m, n] += low [m, r] b, which touches every element of c once: the upper half of a LoRA pair.
 bool is_thin_update(const ProductShape& s) {
@@ -53,6 +54,8 @@ bool copies_a(const ProductShape& shape) { return shape.a != DType::f32 || shape
 
 }  // namespace
 
+bool has_few_rows(const ProductShape& shape) { return !shape.transpose_a && shape.m <= kFewRows; }
+
 Arithmetic product_arithmetic(const ProductShape& shape, Arithmetic allowed) {
   const bool from_registers = shape.transpose_a ? is_thin_sum(shape) : is_thin_update(shape);
   if (from_registers) return Arithmetic::fp32_thin;
@@ -63,7 +66,7 @@ Arithmetic product_arithmetic(const ProductShape& shape, Arithmetic allowed) {
 // any more, and blocks of 512 x 512 cost nothing beside whole operands where k > 1000, up to 7 % at k = 576; all are above
 // oneDNN's own product of 2048 x 2048 x 2048.
 Blocks matmul_blocks(const ProductShape& shape, int32_t threads) {
-  if (shape.arithmetic == Arithmetic::fp32_thin) return {};
+  if (shape.arithmetic == Arithmetic::fp32_thin || shape.arithmetic == Arithmetic::fp32_dots) return {};
   if (shape.arithmetic == Arithmetic::bf16_pieces) return mixed_blocks(shape, threads);
   Blocks blocks;
   if (shape.transpose_a) {  // a gradient of weights: all columns, so that every block of tokens adds straight into c
@@ -85,6 +88,7 @@ Blocks matmul_blocks(const ProductShape& shape, int32_t threads) {
 int64_t matmul_workspace_bytes(const ProductShape& shape, const Blocks& blocks, int32_t threads) {
   if (shape.arithmetic == Arithmetic::fp32_thin)  // b turned
     return shape.transpose_b ? align_up(shape.k * shape.n * kFloat, kAlign) : 0;
+  if (shape.arithmetic == Arithmetic::fp32_dots) return 0;
   if (shape.arithmetic == Arithmetic::bf16_pieces) return mixed_workspace_bytes(shape, blocks, threads);
   const int64_t rows = whole(blocks.rows, shape.m);
   const int64_t cols = whole(blocks.cols, shape.n);

@@ -29,6 +29,8 @@ struct Blocks {
   int64_t rows = 0, cols = 0, depth = 0;
 };
 
+// A product that generation makes by dots (Arithmetic::fp32_dots). Training does not ask, whatever its batch.
+bool has_few_rows(const ProductShape& shape);
 // How this product is computed in a Program whose target multiplies bf16 as `allowed`.
 Arithmetic product_arithmetic(const ProductShape& shape, Arithmetic allowed);
 
@@ -55,6 +57,9 @@ int64_t attention_workspace_bytes(int64_t batch, int64_t seq_len, int64_t heads,
                                   int32_t threads);
 int64_t attention_backward_workspace_bytes(int64_t batch, int64_t seq_len, int64_t heads, int64_t kv_heads,
                                            int64_t head_size, int32_t threads);
+
+// ---- cached_attention: bytes for all threads, each [scores of a head] [query].
+int64_t cached_attention_workspace_bytes(int64_t capacity, int64_t head_size, int32_t threads);
 
 // ---- head_loss: rows a chunk, vocabulary entries a panel; then bytes = [hidden chunk] [low chunk] [d_hidden chunk] [d_low
 // chunk] [row statistics] [panel: weights copied, or d_logits transposed] [logits of all panels; of one in evaluation]

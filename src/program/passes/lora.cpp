@@ -1,6 +1,7 @@
 #include "program/passes/lora.h"
 
 #include <algorithm>
+#include <stdexcept>
 
 #include "base/error.h"
 
@@ -29,7 +30,40 @@ class LoraPass {
   }
 
  private:
-  Region& forward() { return program_.region("forward"); }
+  // Training has one forward; generation has one for each number of rows, and its head apart.
+  bool generates() const { return !program_.generation.steps.empty(); }
+  std::vector<Region*> forwards() {
+    if (!generates()) return {&program_.region("forward")};
+    std::vector<Region*> regions;
+    for (const GenerationStep& step : program_.generation.steps) regions.push_back(&program_.region(step.region));
+    return regions;
+  }
+
+  static Region& blocks_of(Region& forward) {
+    for (Item& item : forward.items)
+      if (Region* child = item.region(); child != nullptr && child->axis == Axis::layer) return *child;
+    throw std::logic_error("a forward without blocks");
+  }
+
+  // The operand that is the head's weight, and those that are the table of tokens.
+  Operand& head_operand() {
+    Op& op = generates() ? *program_.region("head").items.front().op() : *forwards().front()->items.back().op();
+    return operand(op, generates() ? Slot::b : Slot::weight);
+  }
+  std::vector<Operand*> token_operands() {
+    std::vector<Operand*> found;
+    for (Region* forward : forwards())
+      for (Item& item : forward->items)
+        if (Op* op = item.op();
+            op != nullptr && op->kind == OpKind::embedding && op->find(Slot::weight) == program_.weights.front().tensor)
+          found.push_back(&operand(*op, Slot::weight));
+    return found;
+  }
+  static Operand& operand(Op& op, Slot slot) {
+    for (Operand& operand : op.operands)
+      if (operand.slot == slot) return operand;
+    throw std::logic_error("an op without its weight");
+  }
 
   // The module's weight becomes an fp32 copy that is trained whole.
   void save_in_full(size_t index) {
@@ -47,16 +81,16 @@ class LoraPass {
   }
 
   // PEFT copies the module it saves, so a tied pair comes apart: the copy is trained, the other keeps the frozen weights.
-  void save_tied(const std::string& module, const std::string& path, ParameterKind kind, Op& user) {
+  void save_tied(const std::string& module, const std::string& path, ParameterKind kind,
+                 const std::vector<Operand*>& users) {
     if (!contains(lora_.modules_to_save, module)) return;
-    Tensor copy = program_.tensor(user.find(Slot::weight));
+    Tensor copy = program_.tensor(users.front()->tensor);
     Weight weight{.parameter = {path + ".weight", module, {copy.dim(0), copy.dim(1)}, kind, false}, .source = copy.name};
     weight.trainable = weight.adapter = weight.copied = true;
     copy.name = path + ".weight";
     copy.dtype = DType::f32;
     weight.tensor = program_.add_tensor(std::move(copy));
-    for (Operand& operand : user.operands)
-      if (operand.slot == Slot::weight) operand.tensor = weight.tensor;
+    for (Operand* user : users) user->tensor = weight.tensor;
     program_.weights.push_back(std::move(weight));
     saved_.push_back(module);
     program_.notes.push_back("lm_head is tied to embed_tokens; modules_to_save trains a separate copy of " + module +
@@ -71,9 +105,9 @@ class LoraPass {
         save_in_full(i);
     }
     if (tied) {
-      save_tied("lm_head", "lm_head", ParameterKind::head, *forward().items.back().op());
+      save_tied("lm_head", "lm_head", ParameterKind::head, {&head_operand()});
       const Parameter embedding = program_.weights.front().parameter;  // a copy: weights grow below
-      save_tied(embedding.module, module_path(embedding), ParameterKind::embedding, *forward().items.front().op());
+      save_tied(embedding.module, module_path(embedding), ParameterKind::embedding, token_operands());
     }
     for (const std::string& module : lora_.modules_to_save)
       if (!contains(saved_, module))
@@ -96,7 +130,7 @@ class LoraPass {
     }
     if (target == "lm_head" && !found && head_is_tied()) {
       found = true;
-      const Tensor& weight = program_.tensor(forward().items.back().op()->find(Slot::weight));
+      const Tensor& weight = program_.tensor(head_operand().tensor);
       adapt_head({"lm_head.weight", "lm_head", {weight.dim(0), weight.dim(1)}, ParameterKind::head, false});
       program_.notes.emplace_back(
           "lm_head is tied to embed_tokens; LoRA adapts the head's product alone and leaves the embedding as it is, as PEFT "
@@ -118,30 +152,38 @@ class LoraPass {
     return program_.weights.back().tensor;
   }
 
+  struct Pair {
+    TensorId a = kNone, b = kNone;  // [r, in], [out, r]
+  };
+  Pair add_pair(const Parameter& base) {
+    const TensorId a = add_adapter(base, "lora_A", {lora_.r, base.input_features()}, Origin::lora_a);
+    return {a, add_adapter(base, "lora_B", {base.output_features(), lora_.r}, Origin::zeros)};
+  }
+
   // low [M, r] = s x A^T
-  Op low_product(const Parameter& base, TensorId x, TensorId low) {
+  Op low_product(const Parameter& base, TensorId x, const Pair& pair) {
+    const int64_t rows = program_.tensor(x).elements() / base.input_features();
     Op op{OpKind::matmul};
     op.attributes = {.transpose_b = true, .scale = lora_.alpha / static_cast<double>(lora_.r)};
-    op.reads(Slot::a, x).reads(Slot::b, add_adapter(base, "lora_A", {lora_.r, base.input_features()}, Origin::lora_a));
-    op.writes(Slot::c, low);
+    op.reads(Slot::a, x).reads(Slot::b, pair.a);
+    op.writes(Slot::c, program_.make(base.module + ".low", DType::f32, {rows, lora_.r}, Role::temporary));
     return op;
   }
 
-  TensorId make_low(const Parameter& base) {
-    const int64_t rows = program_.batch * program_.seq_len;
-    return program_.make(base.module + ".low", DType::f32, {rows, lora_.r}, Role::temporary);
+  void adapt_linear(const Parameter& base, TensorId weight) {
+    const Pair pair = add_pair(base);
+    for (Region* forward : forwards()) adapt_product(blocks_of(*forward), base, weight, pair);
   }
 
-  void adapt_linear(const Parameter& base, TensorId weight) {
-    Region& body = program_.region("blocks");
+  // Adds the pair's product after the one with `weight`.
+  void adapt_product(Region& body, const Parameter& base, TensorId weight, const Pair& pair) {
     for (size_t i = 0; i < body.items.size(); ++i) {
       const Op* product = body.items[i].op();
       if (product == nullptr || product->kind != OpKind::matmul || product->find(Slot::b) != weight) continue;
-      const TensorId low = make_low(base);
-      Op down = low_product(base, product->find(Slot::a), low);
+      Op down = low_product(base, product->find(Slot::a), pair);
       Op up{OpKind::matmul};
       up.attributes = {.transpose_b = true, .accumulate = true};
-      up.reads(Slot::a, low).reads(Slot::b, add_adapter(base, "lora_B", {base.output_features(), lora_.r}, Origin::zeros));
+      up.reads(Slot::a, down.find(Slot::c)).reads(Slot::b, pair.b);
       up.updates(Slot::c, product->find(Slot::c));
       const auto after = body.items.begin() + static_cast<int64_t>(i) + 1;
       body.items.insert(after, {Item{std::move(down)}, Item{std::move(up)}});
@@ -150,11 +192,12 @@ class LoraPass {
   }
 
   void adapt_head(const Parameter& base) {
-    Region& region = forward();
-    const TensorId low = make_low(base);
-    Op down = low_product(base, region.items.back().op()->find(Slot::hidden), low);
-    const TensorId low_weight = add_adapter(base, "lora_B", {base.output_features(), lora_.r}, Origin::zeros);
-    region.items.back().op()->reads(Slot::low, low).reads(Slot::low_weight, low_weight);
+    const Pair pair = add_pair(base);
+    if (generates()) return adapt_product(program_.region("head"), base, head_operand().tensor, pair);
+    Region& region = *forwards().front();
+    Op& loss = *region.items.back().op();
+    Op down = low_product(base, loss.find(Slot::hidden), pair);
+    loss.reads(Slot::low, down.find(Slot::c)).reads(Slot::low_weight, pair.b);
     region.items.insert(region.items.end() - 1, Item{std::move(down)});
   }
 

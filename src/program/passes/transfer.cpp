@@ -27,7 +27,7 @@ void operands(const Program& program, Op& op, Access access) {
 
 }  // namespace
 
-void add_transfers(Program& program) {
+void add_load(Program& program) {
   Region load{.name = "load", .stage = Stage::load};
   Op read{OpKind::load};
   read.writes(Slot::staging, staging(program));
@@ -36,11 +36,15 @@ void add_transfers(Program& program) {
     if (table != kNone) read.writes(Slot::inverse_frequency, table);
   operands(program, read, Access::write);
   load.add(std::move(read));
+  program.root.items.insert(program.root.items.begin(), Item{std::move(load)});
+}
+
+void add_transfers(Program& program) {
+  add_load(program);
   Region save{.name = "save", .stage = Stage::save};
   Op write{OpKind::save};
   operands(program, write, Access::read);
   save.add(std::move(write));
-  program.root.items.insert(program.root.items.begin(), Item{std::move(load)});
   program.root.add(std::move(save));
 }
 

@@ -8,6 +8,9 @@ namespace snug {
 
 constexpr int64_t kStagingBytes = int64_t{4} << 20;
 
+// Adds "load" as the first region.
+void add_load(Program& program);
+
 // Adds "load" as the first region and "save" as the last.
 void add_transfers(Program& program);
 

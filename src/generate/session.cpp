@@ -1,0 +1,73 @@
+#include "generate/session.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "train/inverse_frequency.h"
+#include "train/trainer.h"
+#include "train/weight_files.h"
+
+namespace snug {
+
+Session::Session(const Plan& plan, const std::filesystem::path& model, const AdapterStack* adapters)
+    : plan_(plan), model_(model), adapters_(adapters) {
+  settle_process(plan.target.threads);
+  tokens_.reserve(static_cast<size_t>(capacity()));
+  for (const GenerationStep& step : plan.program.generation.steps) steps_.push_back(&plan.program.region(step.region));
+  executor_.emplace(plan.program, plan.layout);
+  executor_->run(plan.program.region("load"), *this);
+}
+
+void Session::load(const Op& op) {
+  const auto staging = executor_->bytes(op.find(Slot::staging));
+  const auto scalars = executor_->elements<double>(plan_.program.interface.scalars);
+  std::fill(scalars.begin(), scalars.end(), 0.0);
+  fill_inverse_frequencies(plan_.model, *executor_);
+  load_model(*executor_, plan_.model, Checkpoint(model_), 0, staging);
+  if (adapters_ != nullptr) adapters_->load(*executor_, staging);
+}
+
+void Session::begin(int64_t length) {
+  tokens_.clear();
+  fill_inverse_frequencies(plan_.model, *executor_, std::max<int64_t>(1, length));
+}
+
+int64_t Session::rewind_to_common(std::span<const int32_t> tokens) {
+  const auto differ = std::mismatch(tokens_.begin(), tokens_.end(), tokens.begin(), tokens.end());
+  auto common = static_cast<size_t>(differ.first - tokens_.begin());
+  if (common == tokens.size() && common > 0) --common;  // the last is fed for its logits
+  tokens_.resize(common);
+  return static_cast<int64_t>(common);
+}
+
+void Session::feed(std::span<const int32_t> tokens) {
+  if (length() + static_cast<int64_t>(tokens.size()) > capacity())
+    throw Error("the sequence has " + std::to_string(length() + static_cast<int64_t>(tokens.size())) + " tokens where " +
+                    std::to_string(capacity()) + " are planned",
+                "", "give a larger --max-length");
+  const std::vector<GenerationStep>& steps = plan_.program.generation.steps;
+  while (!tokens.empty()) {
+    size_t step = 0;
+    while (steps[step].rows > static_cast<int64_t>(tokens.size())) ++step;
+    incoming_ = tokens.first(static_cast<size_t>(steps[step].rows));
+    executor_->run(*steps_[step], *this);
+    tokens_.insert(tokens_.end(), incoming_.begin(), incoming_.end());
+    tokens = tokens.subspan(incoming_.size());
+  }
+}
+
+std::span<float> Session::logits() {
+  executor_->run(plan_.program.region("head"), *this);
+  return executor_->elements<float>(plan_.program.generation.logits);
+}
+
+void Session::run(const Op& op, int64_t) {
+  if (op.kind == OpKind::load) load(op);
+  if (op.kind != OpKind::batch) return;
+  const auto ids = executor_->elements<int32_t>(op.find(Slot::ids));
+  const auto positions = executor_->elements<int32_t>(op.find(Slot::positions));
+  std::copy(incoming_.begin(), incoming_.end(), ids.begin());
+  for (size_t i = 0; i < positions.size(); ++i) positions[i] = static_cast<int32_t>(tokens_.size() + i);
+}
+
+}  // namespace snug
