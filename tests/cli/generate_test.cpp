@@ -39,7 +39,9 @@ TEST(Generate, continues_a_prompt_greedily_and_says_what_it_did) {
   EXPECT_EQ(one["prompt_tokens"], 7);
   EXPECT_LE(one["new_tokens"], 20);
   EXPECT_TRUE(one["stop_reason"] == "max_new_tokens" || one["stop_reason"] == "eos");
-  if (!sanitized()) EXPECT_LE(one["measured_peak_bytes"], one["planned_peak_bytes"]);
+  if (!sanitized()) {
+    EXPECT_LE(one["measured_peak_bytes"], one["planned_peak_bytes"]);
+  }
   EXPECT_EQ(answer(work, {"--prompt", "the cat", "--max-new-tokens", "20"})["text"], one["text"]);
   const ProcessResult plain = run_program(generate(work, {"--prompt", "the cat", "--max-new-tokens", "20"}));
   EXPECT_EQ(plain.exit_code, 0) << plain.error;
@@ -198,7 +200,9 @@ TEST(Generate, uses_the_adapters_that_were_trained) {
   const Json both = answer(work, joined(joined(question, one), two));
   EXPECT_NE(both["text"], with_one);
   EXPECT_EQ(both["text"], answer(work, joined(joined(question, two), one))["text"]);
-  if (!sanitized()) EXPECT_LE(both["measured_peak_bytes"], both["planned_peak_bytes"]);
+  if (!sanitized()) {
+    EXPECT_LE(both["measured_peak_bytes"], both["planned_peak_bytes"]);
+  }
 }
 
 TEST(GenerateMemory, measured_is_never_above_planned) {

@@ -15,9 +15,8 @@ using Texts = std::vector<std::string>;
 
 std::filesystem::path golden_parquet() { return std::filesystem::path(SNUG_SOURCE_DIR) / "tests/golden/data/parquet"; }
 
-Texts read_rows(const std::filesystem::path& file, const Texts& columns = {}) {
-  constexpr int64_t kPage = int64_t{4} << 20;
-  ParquetReader reader(file, kPage);
+Texts read_rows(const std::filesystem::path& file, const Texts& columns = {}, int64_t most_page_bytes = int64_t{64} << 20) {
+  ParquetReader reader(file, most_page_bytes);
   reader.select(columns.empty() ? reader.columns() : columns);
   JsonValue row;
   std::string problem;
@@ -89,7 +88,7 @@ TEST(ParquetReader, SurvivesChangedBytes) {
       std::string bad = good;
       bad[i] = static_cast<char>(bad[i] ^ (i % 2 == 0 ? '\x01' : '\x80'));
       const auto file = directory.write("bad.parquet", bad);
-      refusal([&] { read_rows(file); });
+      refusal([&] { read_rows(file, {}, int64_t{1} << 20); });
     }
   }
 }

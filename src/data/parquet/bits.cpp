@@ -57,12 +57,14 @@ uint32_t BigEndianBits::next() {
   return value;
 }
 
-DeltaDecoder::DeltaDecoder(Bytes bytes, uint64_t most) : bytes_(bytes) {
+DeltaDecoder::DeltaDecoder(Bytes bytes, uint64_t most) : bytes_(bytes) { read_header(most); }
+
+void DeltaDecoder::read_header(uint64_t most) {
   constexpr uint64_t kLargestBlock = 1U << 20;
-  const uint64_t block = read_varint(bytes, at_);
-  miniblocks_ = read_varint(bytes, at_);
-  values_ = read_varint(bytes, at_);
-  value_ = static_cast<uint64_t>(read_zigzag(bytes, at_));
+  const uint64_t block = read_varint(bytes_, at_);
+  miniblocks_ = read_varint(bytes_, at_);
+  values_ = read_varint(bytes_, at_);
+  value_ = static_cast<uint64_t>(read_zigzag(bytes_, at_));
   if (block == 0 || block > kLargestBlock || miniblocks_ == 0 || block % miniblocks_ != 0 || block / miniblocks_ % 8 != 0)
     damaged("a page has blocks of an impossible size");
   if (values_ > most) damaged("a page holds more values than it declares");

@@ -86,6 +86,7 @@ class DeltaDecoder {
   size_t end();
 
  private:
+  void read_header(uint64_t most);
   void next_block();
   void next_miniblock();
 

@@ -6,6 +6,7 @@
 #include <bit>
 #include <cstring>
 
+#include "base/checked.h"
 #include "base/quote.h"
 #include "data/parquet/damaged.h"
 
@@ -65,17 +66,14 @@ ColumnReader::ColumnReader(const InputFile& file, std::string name, const Column
       type_length_(leaf.type_length),
       most_page_bytes_(most_page_bytes),
       offset_(chunk.first_page),
-      end_(0),
+      end_(checked_add(chunk.first_page, chunk.bytes)),
       values_left_(chunk.values) {
   if (!leaf.unsupported.empty()) unsupported("column " + quote(name_) + " of type " + leaf.unsupported);
   if (chunk.encrypted) unsupported("encryption (column " + quote(name_) + ")");
   if (chunk.elsewhere) unsupported("a column in another file (" + quote(name_) + ")");
   if (chunk.type != leaf.type) damaged("column " + quote(name_) + " has two types");
   require_supported(chunk.codec);
-  const int64_t size = file.size();
-  if (chunk.bytes > size || chunk.first_page > size - chunk.bytes)
-    damaged("column " + quote(name_) + " lies behind its end");
-  end_ = chunk.first_page + chunk.bytes;
+  if (end_ > file.size()) damaged("column " + quote(name_) + " lies behind its end");
   repetitions_.most = leaf.repetition_levels;
   definitions_.most = leaf.defined_at;
   read_entry();
