@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "cli/arguments.h"
+#include "formats/generation_config.h"
 #include "generate/answer.h"
-#include "generate/settings.h"
 #include "generate/text_side.h"
 
 namespace snug::cli {

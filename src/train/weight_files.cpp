@@ -202,11 +202,17 @@ void read_pieces(Executor& executor, const ModelSpec& model, const std::vector<P
     read_tensor(file, find_tensor(model, file, name), tensor_of(executor, part), bytes_of(executor, part), staging);
 }
 
-std::vector<const TensorEntry*> tower_of(const ModelSpec& model, const Checkpoint& base) {
-  std::vector<const TensorEntry*> list;
+// Tensors of the base model that are written as they are.
+struct Tower {
+  const Checkpoint& base;
+  std::map<std::string, const TensorEntry*> tensors;
+};
+
+Tower tower_of(const ModelSpec& model, const Checkpoint& base) {
+  Tower tower{base, {}};
   for (const TensorEntry& entry : base.tensors())
-    if (is_in_tower(model, entry.name)) list.push_back(&entry);
-  return list;
+    if (is_in_tower(model, entry.name)) tower.tensors[entry.name] = &entry;
+  return tower;
 }
 
 void copy_tensor(const Checkpoint& base, const TensorEntry& entry, SafetensorsWriter& writer) {
@@ -222,7 +228,7 @@ void copy_tensor(const Checkpoint& base, const TensorEntry& entry, SafetensorsWr
 }
 
 FileSum write_pieces(const Executor& executor, const std::vector<Piece>& pieces, const std::filesystem::path& path,
-                     const Checkpoint* base = nullptr, const std::vector<const TensorEntry*>& tower = {}) {
+                     const Tower* tower = nullptr) {
   std::map<std::string, const Piece*> by_name;
   std::vector<TensorToWrite> list;
   for (const Piece& piece : pieces) {
@@ -232,17 +238,14 @@ FileSum write_pieces(const Executor& executor, const std::vector<Piece>& pieces,
     by_name[piece.name] = &piece;
     list.push_back(std::move(entry));
   }
-  std::map<std::string, const TensorEntry*> copied;
-  for (const TensorEntry* entry : tower) {
-    copied[entry->name] = entry;
-    list.push_back({entry->name, entry->dtype(), entry->shape});
-  }
+  if (tower != nullptr)
+    for (const auto& [name, entry] : tower->tensors) list.push_back({name, entry->dtype(), entry->shape});
   SafetensorsWriter writer(path, list);
   for (const TensorEntry& entry : writer.order()) {
-    if (const auto found = copied.find(entry.name); found != copied.end()) {
-      copy_tensor(*base, *found->second, writer);
-    } else {
-      writer.write(bytes_of(executor, by_name.at(entry.name)->part));
+    if (const auto found = by_name.find(entry.name); found != by_name.end()) {
+      writer.write(bytes_of(executor, found->second->part));
+    } else if (tower != nullptr) {
+      copy_tensor(tower->base, *tower->tensors.at(entry.name), writer);
     }
   }
   return writer.finish();
@@ -363,7 +366,8 @@ FileSum save_model(const Executor& executor, const ModelSpec& model, const std::
   if (model.vision_parameters == 0) return write_pieces(executor, pieces, path);
   const Checkpoint base(base_model);
   for (Piece& piece : pieces) piece.name = find_tensor(model, base, piece.name).name;
-  return write_pieces(executor, pieces, path, &base, tower_of(model, base));
+  const Tower tower = tower_of(model, base);
+  return write_pieces(executor, pieces, path, &tower);
 }
 
 // As PEFT compares them: by the end of a module's name, which a vision tower's modules would share.

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "base/error.h"
-#include "generate/settings.h"
+#include "formats/generation_config.h"
 
 namespace {
 

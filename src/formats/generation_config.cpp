@@ -1,4 +1,4 @@
-#include "generate/settings.h"
+#include "formats/generation_config.h"
 
 #include <algorithm>
 #include <array>

@@ -1,9 +1,8 @@
-#include "generate/settings.h"
+#include "formats/generation_config.h"
 
 #include <gtest/gtest.h>
 
 #include "base/error.h"
-#include "generate/stop_strings.h"
 
 namespace snug {
 
@@ -48,24 +47,6 @@ TEST(GenerationDefaults, refuses_bad_values_by_name) {
   for (const char* text : {R"({"temperature": -1})", R"({"top_p": 0})", R"({"top_p": 1.5})", R"({"top_k": "x"})",
                            R"({"eos_token_id": -2})", R"({"eos_token_id": [1, "a"]})", "[]", "{"})
     EXPECT_THROW(parse_generation_defaults(text, "", "m"), Error) << text;
-}
-
-std::string shown(std::vector<std::string> stops, const std::vector<std::string>& pieces) {
-  StopStrings s(std::move(stops));
-  std::string text;
-  for (const std::string& piece : pieces) text += s.push(piece) + "|";
-  return text + s.finish() + (s.stopped() ? "!" : "");
-}
-
-TEST(StopStrings, hold_back_what_may_begin_one) {
-  EXPECT_EQ(shown({}, {"ab", "c"}), "ab|c|");
-  EXPECT_EQ(shown({"END"}, {"xE", "N", "x"}), "x||ENx|");
-  EXPECT_EQ(shown({"END"}, {"xE", "N", "Dy", "z"}), "x||||!");
-  EXPECT_EQ(shown({"END"}, {"xEN"}), "x|EN");
-  EXPECT_EQ(shown({"aab"}, {"aa", "ab"}), "|a|!");
-  EXPECT_EQ(shown({"\n\n", "b"}, {"x\n", "\ny"}), "x||!");
-  EXPECT_EQ(shown({"later", "x"}, {"an x later"}), "an |!");
-  EXPECT_EQ(shown({""}, {"abc"}), "abc|");
 }
 
 }  // namespace
