@@ -11,8 +11,8 @@ git ls-files '*.cpp' '*.h' '*.cu' '*.cuh' | xargs clang-format --dry-run -Werror
 step "rooms: which folder includes which"
 python3 scripts/check_rooms.py
 
-step "clang-tidy: the planner's rooms and the executor"
-scripts/tidy.sh base program plan train cli
+step "clang-tidy: the planner's rooms, the executor, generation"
+scripts/tidy.sh base program plan train generate cli
 
 step "CUDA: one source against the kernel header"
 cmake/check_cuda.sh
