@@ -45,15 +45,27 @@ void Session::feed(std::span<const int32_t> tokens) {
     throw Error("the sequence has " + std::to_string(length() + static_cast<int64_t>(tokens.size())) + " tokens where " +
                     std::to_string(capacity()) + " are planned",
                 "", "give a larger --max-length");
-  const std::vector<GenerationStep>& steps = plan_.program.generation.steps;
-  while (!tokens.empty()) {
-    size_t step = 0;
-    while (steps[step].rows > static_cast<int64_t>(tokens.size())) ++step;
-    incoming_ = tokens.first(static_cast<size_t>(steps[step].rows));
+  int64_t stored = length();
+  tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());
+  while (stored < length()) {
+    const size_t step = next_step(length() - stored);
+    const int64_t rows = plan_.program.generation.steps[step].rows;
+    first_ = std::min(stored, length() - rows);
+    incoming_ = std::span(tokens_).subspan(static_cast<size_t>(first_), static_cast<size_t>(rows));
     executor_->run(*steps_[step], *this);
-    tokens_.insert(tokens_.end(), incoming_.begin(), incoming_.end());
-    tokens = tokens.subspan(incoming_.size());
+    stored = first_ + rows;
   }
+}
+
+// The longest step that `left` tokens fill; or a longer one, if they fill half of it and tokens before them the rest: to
+// feed those again costs less than several passes over the weights.
+size_t Session::next_step(int64_t left) const {
+  const std::vector<GenerationStep>& steps = plan_.program.generation.steps;
+  size_t step = 0;
+  while (steps[step].rows > left) ++step;
+  if (step == 0 || steps[step].rows == left) return step;
+  const int64_t longer = steps[step - 1].rows;
+  return longer <= length() && longer <= 2 * left ? step - 1 : step;
 }
 
 std::span<float> Session::logits() {
@@ -67,7 +79,7 @@ void Session::run(const Op& op, int64_t) {
   const auto ids = executor_->elements<int32_t>(op.find(Slot::ids));
   const auto positions = executor_->elements<int32_t>(op.find(Slot::positions));
   std::copy(incoming_.begin(), incoming_.end(), ids.begin());
-  for (size_t i = 0; i < positions.size(); ++i) positions[i] = static_cast<int32_t>(tokens_.size() + i);
+  for (size_t i = 0; i < positions.size(); ++i) positions[i] = static_cast<int32_t>(first_) + static_cast<int32_t>(i);
 }
 
 }  // namespace snug

@@ -36,14 +36,16 @@ class Session final : public Host {
 
  private:
   void load(const Op& op);
+  size_t next_step(int64_t left) const;
 
   const Plan& plan_;
   std::filesystem::path model_;
   const AdapterStack* adapters_;
   std::optional<Executor> executor_;
   std::vector<const Region*> steps_;   // as the Program's
-  std::vector<int32_t> tokens_;        // what the caches hold
-  std::span<const int32_t> incoming_;  // the step's
+  std::vector<int32_t> tokens_;        // what the caches hold, or will after feed
+  int64_t first_ = 0;                  // of the step's tokens, its place in the sequence
+  std::span<const int32_t> incoming_;  // the step's tokens
 };
 
 }  // namespace snug

@@ -25,7 +25,8 @@ struct GenerationShape {
 };
 
 // Regions: for each number of rows a step (new tokens -> keys and values in the caches, the last one's hidden state), then
-// "head" (its logits). A prompt is cut into steps exactly, so no row is ever padding. All weights are frozen and unplaced.
+// "head" (its logits). No row is padding: a step that is not filled by new tokens takes some again. All weights are frozen
+// and unplaced.
 Program build_generation(const ModelSpec& spec, const Precision& precision, const GenerationShape& shape);
 
 }  // namespace snug
