@@ -7,11 +7,12 @@ import sys
 
 MAY_USE = {
     "base": set(),
+    "quantize": {"base"},
     "model": {"base"},
     "recipe": {"base"},
     "program": {"base", "model", "recipe"},
     "plan": {"base", "model", "recipe", "program"},
-    "formats": {"base", "model", "recipe"},
+    "formats": {"base", "quantize", "model", "recipe"},
     "kernels": {"base"},
     "tokenizer": {"base"},
     "chat": {"base"},
