@@ -6,7 +6,7 @@
 
 namespace snug {
 
-enum class DType : uint8_t { f32, bf16, f16, f64, i32, i64, u8 };
+enum class DType : uint8_t { f32, bf16, f16, f64, i32, i64, u8, i8 };
 
 // Bytes of one element.
 constexpr int64_t size_of(DType dtype) {
@@ -17,7 +17,8 @@ constexpr int64_t size_of(DType dtype) {
     case DType::f16: return 2;
     case DType::f64:
     case DType::i64: return 8;
-    case DType::u8: return 1;
+    case DType::u8:
+    case DType::i8: return 1;
   }
   return 0;
 }
@@ -32,6 +33,7 @@ constexpr std::string_view name_of(DType dtype) {
     case DType::i32: return "int32";
     case DType::i64: return "int64";
     case DType::u8: return "uint8";
+    case DType::i8: return "int8";
   }
   return "?";
 }

@@ -1,11 +1,12 @@
 """Writes tests/golden/quantize with bitsandbytes on the CPU: the two dynamic maps, and tensors quantized in every way that
 src/quantize knows. Codes follow the CUDA kernels; where bitsandbytes' CPU path decides otherwise (see the headers of
 src/quantize) the literal CUDA decision below takes its place, and every such element is counted.
-Run: python tests/oracle/make_quantize.py (needs torch, bitsandbytes, safetensors, numpy)."""
+Run: python tests/oracle/make_quantize.py (needs torch, transformers, accelerate, bitsandbytes, safetensors, numpy)."""
 
 import json
 import os
 import pathlib
+import tempfile
 
 os.environ["TORCH_COMPILE_DISABLE"] = "1"  # odd rows are dequantized by compiled code otherwise
 
@@ -13,11 +14,13 @@ import bitsandbytes
 import bitsandbytes.functional as F
 import numpy as np
 import torch
-from safetensors.torch import save_file
+import transformers
+from safetensors.torch import load_file, save_file
 
 OUT = pathlib.Path(__file__).resolve().parent.parent / "golden" / "quantize"
-VERSIONS = {"torch": torch.__version__, "bitsandbytes": bitsandbytes.__version__}
-LOWEST_NORMAL = 2.0**-126
+VERSIONS = {  # one key: their order in a file is random
+    "made_by": f"torch {torch.__version__}, transformers {transformers.__version__}, bitsandbytes {bitsandbytes.__version__}"
+}
 
 
 def maps():
@@ -102,7 +105,8 @@ def four_bit(name, x, kind, block, nested, tensors):
         tensors[name + "/offset"] = offset.reshape(1)
         tensors[name + "/absmax_values"] = F.dequantize_blockwise(state.absmax, state.state2) + offset
     print()
-    tensors[name + "/values"] = F.dequantize_4bit(tensors[name + "/codes"], state).reshape(-1)
+    if x.numel() < 4000 or block > 4000:  # to keep the file small
+        tensors[name + "/values"] = F.dequantize_4bit(tensors[name + "/codes"], state).reshape(-1)
 
 
 def eight_bit(name, x, signed, block, tensors):
@@ -134,8 +138,8 @@ def with_zero_blocks(x):
 def inputs():
     """name: (tensor, [(kind, block, nested) …])."""
     f32, bf16, f16 = torch.float32, torch.bfloat16, torch.float16
-    spiky = normal((5, 130), 0.02, f32, 5)
-    spiky[2, 7], spiky[4, 100] = 40.0, -7.5
+    spiky = normal((4, 101), 0.02, f32, 5)
+    spiky[2, 7], spiky[3, 100] = 40.0, -7.5
     return {
         "plain": (normal((12, 64), 0.02, f32, 1), [("nf4", 64, True), ("fp4", 64, True), ("nf4", 32, True)]),
         "odd": (normal((5, 73), 1.0, f32, 2), [("nf4", 64, True), ("fp4", 64, False), ("nf4", 128, False)]),
@@ -179,8 +183,36 @@ def quantized():
     (OUT / "cases.json").write_text("[\n" + lines + "\n]\n")
 
 
+def checkpoints():
+    """Parts of a tiny model that transformers quantized while loading and saved, with what the weights stand for."""
+    ways = {
+        "nf4": (torch.bfloat16, {"load_in_4bit": True, "bnb_4bit_quant_type": "nf4", "bnb_4bit_use_double_quant": True}),
+        "fp4": (torch.float16, {"load_in_4bit": True, "bnb_4bit_quant_type": "fp4"}),
+        "int8": (torch.float16, {"load_in_8bit": True}),
+    }
+    for name, (dtype, settings) in ways.items():
+        model = transformers.AutoModelForCausalLM.from_pretrained(
+            OUT.parent / "untied", dtype=dtype, device_map="cpu",
+            quantization_config=transformers.BitsAndBytesConfig(**settings))
+        with tempfile.TemporaryDirectory() as directory:
+            model.save_pretrained(directory)
+            saved = load_file(directory + "/model.safetensors")
+        layer = "model.layers.0."
+        parts = (layer + "self_attn.k_proj.", layer + "mlp.up_proj.", "model.norm.")
+        kept = {k: v for k, v in saved.items() if k.startswith(parts)}
+        for module in ("self_attn.k_proj", "mlp.up_proj"):
+            weight = model.get_submodule(layer + module).weight
+            if name == "int8":
+                values = F.int8_vectorwise_dequant(weight.data, weight.SCB)
+            else:
+                values = F.dequantize_4bit(weight.data, weight.quant_state).float()
+            kept["expected." + layer + module + ".weight"] = values
+        save_file(kept, OUT / f"checkpoint_{name}.safetensors", metadata=VERSIONS)
+
+
 if __name__ == "__main__":
     torch.set_num_threads(1)
     OUT.mkdir(exist_ok=True)
     maps()
     quantized()
+    checkpoints()

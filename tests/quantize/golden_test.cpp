@@ -72,7 +72,7 @@ TEST_F(Golden, four_bit_codes_and_values_are_those_of_bitsandbytes) {
     if (one.nested) absmax = golden.read<float>(one.name + "/absmax_values");
     std::vector<std::byte> out(bytes.size());
     dequantize_4bit(format, codes, absmax, {out, values.dtype});
-    expect_values(one, out);
+    if (golden.has(one.name + "/values")) expect_values(one, out);
   });
   EXPECT_GE(cases, 28);
 }

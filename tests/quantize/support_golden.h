@@ -29,6 +29,7 @@ class GoldenQuantized {
     return elements;
   }
 
+  bool has(const std::string& name) const { return file_.find(name) != nullptr; }
   DType dtype(const std::string& name) const { return file_.at(name).dtype(); }
 
   nlohmann::json cases;  // {"name", "input", "kind", "block", "nested"}
@@ -38,7 +39,7 @@ class GoldenQuantized {
   Checkpoint file_;
 };
 
-// Elements of either that differ by more than a sign of zero.
+// Elements that differ in any bit; -1 where their numbers do.
 template <class T>
 int64_t differing(const std::vector<T>& a, const std::vector<T>& b) {
   if (a.size() != b.size()) return -1;
