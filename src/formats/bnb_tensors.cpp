@@ -42,7 +42,7 @@ const TensorEntry& companion(const Checkpoint& checkpoint, const TensorEntry& we
     throw Error(fmt::format("dtype is {}, but must be {}", entry->stored->name, stored_type_of(dtype).name),
                 label(checkpoint, *entry));
   if (entry->elements() != elements)
-    throw Error(fmt::format("{} elements, but {} of {} asks for {}", entry->elements(), entry->name, weight.name, elements),
+    throw Error(fmt::format("{} elements, but {} asks for {}", entry->elements(), weight.name, elements),
                 label(checkpoint, *entry), "the file is damaged");
   return *entry;
 }

@@ -205,7 +205,9 @@ def checkpoints():
             if name == "int8":
                 values = F.int8_vectorwise_dequant(weight.data, weight.SCB)
             else:
-                values = F.dequantize_4bit(weight.data, weight.quant_state).float()
+                # As one row: bitsandbytes 0.50.2 with AVX-512 takes the wrong absmax where rows are no whole blocks.
+                shape, weight.quant_state.shape = weight.quant_state.shape, (1, weight.quant_state.shape.numel())
+                values = F.dequantize_4bit(weight.data, weight.quant_state).float().reshape(shape)
             kept["expected." + layer + module + ".weight"] = values
         save_file(kept, OUT / f"checkpoint_{name}.safetensors", metadata=VERSIONS)
 
