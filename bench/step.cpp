@@ -243,8 +243,9 @@ void fill_weights(Executor& executor, const Program& program) {
       } else {
         for (uint16_t& x : executor.elements<uint16_t>(weight.tensor, layer)) x = f32_to_bf16(value());
       }
-      if (weight.master == kNone) continue;
-      for (float& x : executor.elements<float>(weight.master, layer)) x = value();
+      const TensorId master = weight.state(Slot::master);
+      if (master == kNone) continue;
+      for (float& x : executor.elements<float>(master, layer)) x = value();
     }
   }
 }

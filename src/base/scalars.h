@@ -25,6 +25,9 @@ constexpr int64_t kScalarCount = 16;  // room for more
 // Elements that square_sum adds up apart, whatever the number of threads.
 constexpr int64_t kSquareSumBlock = 16384;
 
+// Elements of an optimizer's 8-bit state that share a scale.
+constexpr int64_t kStateBlock = 256;
+
 // Rows that a thread multiplies at a time in a head_loss on bf16 tiles.
 constexpr int64_t kHeadRowBlock = 64;
 

@@ -43,6 +43,7 @@ struct Workspace {
 
 using snug::kScalarCount;
 using snug::kSquareSumBlock;
+using snug::kStateBlock;
 using snug::Scalar;
 using Scalars = double;  // pointer to kScalarCount of them
 
@@ -355,20 +356,79 @@ struct ClipFactor {
 };
 void clip_factor(const ClipFactor& op);
 
+// A state of an optimizer, one number for each element. f32; or bf16, rounded stochastically; or u8: codes of a dynamic map
+// (base/dynamic_map.h), signed for a first moment and unsigned for a second, times the largest magnitude of each block of
+// kStateBlock elements.
+struct CodedState {
+  void* data = nullptr;  // [n]
+  DType dtype = DType::f32;
+  float* absmax = nullptr;  // [n / kStateBlock], of u8
+};
+
 // AdamW as torch.optim.AdamW (Loshchilov & Hutter 2019): decay first, then the bias-corrected step; gradient times
-// clip_factor. With a master copy the update happens there and parameter receives its rounding.
+// clip_factor. With a master copy the update happens there and parameter receives its rounding. With states in u8 it is
+// bitsandbytes' 8-bit AdamW on CUDA (csrc/kernels.cu:kOptimizerStatic8bit2StateBlockwise): decay after the step; where the
+// gradient is not finite the states become 0 and the parameter stays. Both states have one dtype. What bf16 states are
+// rounded by depends on the element, Scalar::step, seed and stream alone.
 struct AdamW {
   Out parameter;            // [n]
   float* master = nullptr;  // [n] or null
   const float* gradient = nullptr;
-  float* first_moment = nullptr;
-  float* second_moment = nullptr;
+  CodedState first_moment, second_moment;
   int64_t elements = 0;
   double beta1 = 0, beta2 = 0, epsilon = 0, weight_decay = 0;
+  uint64_t seed = 0, stream = 0;
   const Scalars* scalars = nullptr;
   Cut cut;
 };
 void adamw(const AdamW& op);
+
+// Stochastic gradient descent as torch.optim.SGD: g = gradient * clip_factor + weight_decay * p; with a velocity,
+// velocity = momentum * velocity + g and g = velocity; p -= learning_rate * g. Master copies as in AdamW.
+struct Sgd {
+  Out parameter;            // [n]
+  float* master = nullptr;  // [n] or null
+  const float* gradient = nullptr;
+  float* velocity = nullptr;  // [n], null without momentum
+  int64_t elements = 0;
+  double momentum = 0, weight_decay = 0;
+  const Scalars* scalars = nullptr;
+  Cut cut;
+};
+void sgd(const Sgd& op);
+
+// Lion (Chen et al., "Symbolic discovery of optimization algorithms", 2023): p *= 1 - learning_rate * weight_decay, then
+// p -= learning_rate * sign(beta1 * m + (1 - beta1) * g) and m = beta2 * m + (1 - beta2) * g; gradient times clip_factor.
+// Master copies as in AdamW, states in u8 too (kOptimizerStatic8bit1StateBlockwise).
+struct Lion {
+  Out parameter;            // [n]
+  float* master = nullptr;  // [n] or null
+  const float* gradient = nullptr;
+  CodedState first_moment;  // f32 or u8
+  int64_t elements = 0;
+  double beta1 = 0, beta2 = 0, weight_decay = 0;
+  const Scalars* scalars = nullptr;
+  Cut cut;
+};
+void lion(const Lion& op);
+
+// Adafactor (Shazeer & Stern 2018) as transformers' with fixed learning rates: of each matrix's squared gradients only the
+// running means of rows and columns are kept; the update is their rank-one estimate, scaled down to a root mean square of 1
+// over the whole tensor. A vector is a matrix of one row without row_factor.
+// workspace: a double for each matrix and each of its rows.
+struct Adafactor {
+  Out parameter;                    // [E, N, K]
+  float* master = nullptr;          // likewise, or null
+  const float* gradient = nullptr;  // likewise
+  float* row_factor = nullptr;      // [E, N], or null
+  float* column_factor = nullptr;   // [E, K]
+  int64_t matrices = 1, rows = 1, cols = 0;
+  double weight_decay = 0;
+  const Scalars* scalars = nullptr;
+  Workspace workspace;
+  Cut cut;
+};
+void adafactor(const Adafactor& op);
 
 // ---- The backend itself
 // ---------------------------------------------------------------------------------------------------

@@ -62,7 +62,7 @@ Program compile(const ModelSpec& spec, const Recipe& recipe) {
   if (evaluates(recipe)) add_evaluation(program);
   differentiate(program);
   recompute_blocks(program, recomputed_layers(spec, recipe));
-  place_weights(program, precision);
+  place_weights(program, precision, recipe);
   add_optimizer(program, recipe);
   add_transfers(program);
   check_all(program);

@@ -40,6 +40,9 @@ enum class OpKind : uint8_t {
   square_sum,
   clip_factor,
   adamw,
+  sgd,
+  lion,
+  adafactor,
   // Mixture of experts
   route,
   route_backward,
@@ -49,7 +52,7 @@ enum class OpKind : uint8_t {
   combine,
   combine_backward,
 };
-constexpr int kOpKindCount = 34;
+constexpr int kOpKindCount = 37;
 
 // Names of operands, shared by all kinds.
 // clang-format off
@@ -58,7 +61,7 @@ enum class Slot : uint8_t {
   q, k, v, lse, document_start, key_cache, value_cache, gate, up,
   hidden, low, low_weight, target_rows, target_tokens, predictions, scalars,
   d_out, d_x, d_weight, d_bias, d_table, d_q, d_k, d_v, d_gate, d_up, d_hidden, d_low, d_low_weight,
-  parameter, master, gradient, first_moment, second_moment,
+  parameter, master, gradient, first_moment, second_moment, first_absmax, second_absmax, row_factor, column_factor,
   workspace, staging,
   logits, route_weights, expert_rows, row_tokens, tile_experts, rows, d_rows, d_route_weights, d_logits,
 };
@@ -91,6 +94,8 @@ struct Attributes {
   double beta1 = 0.0;
   double beta2 = 0.0;
   double weight_decay = 0.0;
+  double momentum = 0.0;
+  uint64_t noise_seed = 0, noise_stream = 0;  // of what is rounded stochastically
   double max_norm = 0.0;
   bool normalize_weights = false;  // of a token's chosen experts, so that they sum to 1
   int64_t needed_rows = 0;         // of routed rows: tokens times choices; the others are padding

@@ -118,6 +118,9 @@ const char* name_of(OpKind kind) {
                                                 "square_sum",
                                                 "clip_factor",
                                                 "adamw",
+                                                "sgd",
+                                                "lion",
+                                                "adafactor",
                                                 "route",
                                                 "route_backward",
                                                 "gather_rows",
@@ -136,7 +139,7 @@ const char* name_of(Slot slot) {
       "q", "k", "v", "lse", "document_start", "key_cache", "value_cache", "gate", "up",
       "hidden", "low", "low_weight", "target_rows", "target_tokens", "predictions", "scalars",
       "d_out", "d_x", "d_weight", "d_bias", "d_table", "d_q", "d_k", "d_v", "d_gate", "d_up", "d_hidden", "d_low", "d_low_weight",
-      "parameter", "master", "gradient", "first_moment", "second_moment",
+      "parameter", "master", "gradient", "first_moment", "second_moment", "first_absmax", "second_absmax", "row_factor", "column_factor",
       "workspace", "staging",
       "logits", "route_weights", "expert_rows", "row_tokens", "tile_experts", "rows", "d_rows", "d_route_weights", "d_logits"};
   // clang-format on

@@ -57,20 +57,31 @@ struct Item {
 // Where a weight's first value comes from.
 enum class Origin : uint8_t { checkpoint, lora_a, zeros };
 
+// What the optimizer keeps of a weight: a view of a flat buffer, under the name that files give it.
+struct OptimizerState {
+  Slot slot;
+  const char* name;
+  TensorId tensor = kNone;
+};
+
 // A weight of the model or of an adapter, with its place in the Program.
 struct Weight {
   Parameter parameter;  // name, shape; folded over layers
   std::string source;   // name in the checkpoint (a tied head saved by LoRA starts from the embedding)
   TensorId tensor = kNone;
-  TensorId gradient = kNone;      // view of a flat gradient buffer, if trained
-  TensorId first_moment = kNone;  // views of the flat optimizer buffers, if trained
-  TensorId second_moment = kNone;
-  TensorId master = kNone;
+  TensorId gradient = kNone;           // view of a flat gradient buffer, if trained
+  std::vector<OptimizerState> states;  // if trained
   bool trainable = false;
   bool adapter = false;  // belongs to the adapter's files
   bool copied = false;   // beside the model's own: a tied module that is saved apart
   bool decays = true;    // under weight decay; norms are not, as in Hugging Face's Trainer
   Origin origin = Origin::checkpoint;
+
+  TensorId state(Slot slot) const {  // kNone where absent
+    for (const OptimizerState& state : states)
+      if (state.slot == slot) return state.tensor;
+    return kNone;
+  }
 };
 
 // Tensors that the host fills or reads by name.

@@ -84,7 +84,7 @@ struct Refused {
 };
 
 constexpr std::string_view kQuantized = "quantized weights are not supported yet";
-constexpr std::string_view kOptimizer = "only AdamW is supported yet";
+constexpr std::string_view kOptimizer = "this optimizer is not supported yet";
 constexpr std::string_view kSharding = "training over several devices is not supported yet";
 constexpr std::string_view kLora = "this variant of LoRA is not supported yet";
 constexpr std::string_view kData = "give files with 'data' and 'eval_data'";
@@ -116,7 +116,6 @@ constexpr auto kRefused = std::to_array<Refused>({
     {"deepspeed", kSharding},
     {"fsdp", kSharding},
     {"fsdp_config", kSharding},
-    {"optim_args", kOptimizer},
     {"optim_target_modules", kOptimizer},
     {"use_galore", kOptimizer},
     {"use_apollo", kOptimizer},

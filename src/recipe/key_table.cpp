@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "recipe/bytes.h"
+#include "recipe/foreign_keys.h"
 #include "recipe/key_makers.h"
 
 namespace snug {
@@ -16,6 +17,7 @@ constexpr int64_t kMostTokens = std::numeric_limits<int32_t>::max();
 constexpr int64_t kMostSteps = int64_t{1} << 53;
 constexpr int64_t kAnyInteger = std::numeric_limits<int64_t>::max();
 constexpr double kUnbounded = std::numeric_limits<double>::max();
+constexpr double kBelowOne = 0x1.fffffffffffffp-1;
 constexpr double kLeastPositive = std::numeric_limits<double>::min();
 
 Key lora_target_modules() {
@@ -119,6 +121,28 @@ Key max_steps() {
     recipe.max_steps = trial.max_steps;
   };
   return key;
+}
+
+// Hugging Face's Trainer reads momentum from here; what else it would take for other optimizers is refused by name.
+Key optim_args() {
+  return {"optim_args",
+          {},
+          KeyType::text,
+          "For optim: sgd, momentum=M keeps a velocity of each weight.",
+          "momentum=0.9",
+          [](Recipe& recipe, KeyValues values) {
+            recipe.momentum = 0.0;
+            if (values.empty() || (values.size() == 1 && means_off(values[0]))) return;
+            for (const std::string& word : parse_list("optim_args", values)) {
+              constexpr std::string_view kName = "momentum=";
+              if (!word.starts_with(kName))
+                throw Error(fmt::format("optim_args '{}' is not supported", word), "", "give momentum=0.9, or leave it out");
+              recipe.momentum = parse_number("optim_args momentum", word.substr(kName.size()), 0.0, kBelowOne);
+            }
+          },
+          [](const Recipe& recipe) {
+            return recipe.momentum == 0.0 ? std::string() : fmt::format("momentum={}", recipe.momentum);
+          }};
 }
 
 Key resume_from_checkpoint() {
@@ -320,30 +344,41 @@ std::vector<Key> make_key_table() {  // NOLINT(readability-function-size): a tab
               "Keep only block inputs and recompute the rest in backward.", &Recipe::gradient_checkpointing),
       checkpoint_layers(),
 
-      choice<std::string>("optim", {"optimizer"}, "The optimizer.", "adamw_torch",
-                          {{"adamw_torch", "adamw_torch"},
-                           {"adamw_torch_fused", "adamw_torch"},
-                           {"adamw", "adamw_torch"},
-                           {"adamw_hf", "adamw_torch"},
-                           {"adamw_8bit", "", kNoOptimizer},
-                           {"adamw_bnb_8bit", "", kNoOptimizer},
-                           {"paged_adamw_8bit", "", kNoOptimizer},
-                           {"paged_adamw_32bit", "", kNoOptimizer},
-                           {"adafactor", "", kNoOptimizer},
-                           {"lion_32bit", "", kNoOptimizer},
-                           {"sgd", "", kNoOptimizer},
-                           {"adam", "", kNoOptimizer},
-                           {"muon", "", kNoOptimizer}},
-                          &Recipe::optim),
+      choice<Optimizer>(
+          "optim", {"optimizer"},
+          "The optimizer: adamw_torch, adamw_bf16_states, adamw_8bit, adafactor, lion_32bit, lion_8bit or sgd.",
+          "adamw_torch|adamw_bf16_states|adamw_8bit|adafactor|lion_32bit|lion_8bit|sgd",
+          {{"adamw_torch", Optimizer::adamw},
+           {"adamw_torch_fused", Optimizer::adamw},
+           {"adamw", Optimizer::adamw},
+           {"adamw_hf", Optimizer::adamw},
+           {"sgd", Optimizer::sgd},
+           {"lion_32bit", Optimizer::lion},
+           {"lion", Optimizer::lion},
+           {"lion_8bit", Optimizer::lion_8bit},
+           {"adamw_8bit", Optimizer::adamw_8bit},
+           {"adamw_bnb_8bit", Optimizer::adamw_8bit},
+           {"adamw_bf16_states", Optimizer::adamw_bf16},
+           {"adafactor", Optimizer::adafactor},
+           {"adamw_torch_4bit", {}, kNoOptimizer},
+           {"adamw_torch_8bit", {}, kNoOptimizer},
+           {"paged_adamw_8bit", {}, kNoOptimizer},
+           {"paged_adamw_32bit", {}, kNoOptimizer},
+           {"paged_lion_8bit", {}, kNoOptimizer},
+           {"paged_lion_32bit", {}, kNoOptimizer},
+           {"adam", {}, kNoOptimizer},
+           {"muon", {}, kNoOptimizer}},
+          &Recipe::optim),
+      optim_args(),
       number("learning_rate", {"lr"}, "Peak learning rate; auto is 5e-5 for full, 2e-4 for LoRA.",
              {kLeastPositive, kUnbounded, "auto or above 0", true}, &Recipe::learning_rate),
-      number("adam_beta1", {}, "Decay of the first moment.", {0.0, 0x1.fffffffffffffp-1, "from 0 to less than 1"},
-             &Recipe::adam_beta1),
-      number("adam_beta2", {}, "Decay of the second moment.", {0.0, 0x1.fffffffffffffp-1, "from 0 to less than 1"},
+      number("adam_beta1", {}, "Decay of the first moment.", {0.0, kBelowOne, "from 0 to less than 1"}, &Recipe::adam_beta1),
+      number("adam_beta2", {}, "Decay of the second moment.", {0.0, kBelowOne, "from 0 to less than 1"},
              &Recipe::adam_beta2),
       number("adam_epsilon", {}, "Added to the root of the second moment.", {0.0, kUnbounded, "at least 0"},
              &Recipe::adam_epsilon),
-      number("weight_decay", {}, "Decoupled weight decay.", {0.0, kUnbounded, "at least 0"}, &Recipe::weight_decay),
+      number("weight_decay", {}, "Decoupled weight decay; with sgd it is added to the gradient.",
+             {0.0, kUnbounded, "at least 0"}, &Recipe::weight_decay),
       number("max_grad_norm", {"gradient_clipping"}, "Gradients are scaled down to this norm; 0 for never.",
              {0.0, kUnbounded, "at least 0"}, &Recipe::max_grad_norm),
       choice<Schedule>("lr_scheduler_type", {"lr_scheduler"}, "How the learning rate falls.", "constant|linear|cosine",

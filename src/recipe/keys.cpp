@@ -109,6 +109,9 @@ void validate(const Recipe& recipe) {
   };
   beta("adam_beta1", recipe.adam_beta1);
   beta("adam_beta2", recipe.adam_beta2);
+  beta("momentum", recipe.momentum);
+  if (recipe.momentum > 0.0 && recipe.optim != Optimizer::sgd)
+    refuse("optim_args: momentum has a meaning only for optim: sgd", "remove it, or set optim: sgd");
   if (recipe.max_steps != -1) at_least("max_steps", recipe.max_steps, 1);
   if (recipe.max_steps == -1 && !(recipe.num_train_epochs > 0.0))
     refuse("num_train_epochs is 0", "give a positive number, or max_steps");

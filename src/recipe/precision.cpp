@@ -7,6 +7,8 @@ namespace snug {
 // fp32 copy unless master_weights is false.
 Precision precision_of(const Recipe& recipe) {
   Precision precision;
+  if (recipe.optim == Optimizer::adamw_bf16) precision.optimizer = DType::bf16;
+  if (recipe.optim == Optimizer::adamw_8bit || recipe.optim == Optimizer::lion_8bit) precision.optimizer = DType::u8;
   if (!recipe.bf16) return precision;
   precision.weights = DType::bf16;
   precision.activations = DType::bf16;

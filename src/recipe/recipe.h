@@ -12,6 +12,8 @@
 namespace snug {
 
 enum class Method : uint8_t { full, lora };
+// What updates the weights. `adamw_bf16`: moments in bf16, rounded stochastically; `…_8bit`: in blocks of 8-bit codes.
+enum class Optimizer : uint8_t { adamw, adamw_bf16, adamw_8bit, sgd, lion, lion_8bit, adafactor };
 enum class Schedule : uint8_t { constant, linear, cosine };
 // What the summed loss of an accumulation window is divided by. `targets`: tokens that are really predicted, as Hugging
 // Face's Trainer counts them today (labels after the shift). `unshifted`: labels that are not ignored, counted before the
@@ -69,7 +71,8 @@ struct Recipe {
   bool gradient_checkpointing = false;
   std::vector<int64_t> checkpoint_layers;  // with gradient_checkpointing: these blocks only; empty means all
 
-  std::string optim = "adamw_torch";
+  Optimizer optim = Optimizer::adamw;
+  double momentum = 0.0;       // of sgd; 0: no state
   double learning_rate = 0.0;  // 0: 5e-5 full, 2e-4 LoRA
   double adam_beta1 = 0.9;
   double adam_beta2 = 0.999;

@@ -334,20 +334,69 @@ class Call {
     kernels::clip_factor({.scalars = scalars(), .max_norm = static_cast<float>(attributes().max_norm)});
   }
 
+  kernels::CodedState state(Slot slot, Slot absmax) const {
+    return {.data = pointer<void>(slot), .dtype = tensor(slot).dtype, .absmax = floats(absmax)};
+  }
+
   void adamw() const {
     const Attributes& a = attributes();
     kernels::adamw({.parameter = out(Slot::parameter),
                     .master = floats(Slot::master),
                     .gradient = floats(Slot::gradient),
-                    .first_moment = floats(Slot::first_moment),
-                    .second_moment = floats(Slot::second_moment),
+                    .first_moment = state(Slot::first_moment, Slot::first_absmax),
+                    .second_moment = state(Slot::second_moment, Slot::second_absmax),
                     .elements = tensor(Slot::parameter).elements(),
                     .beta1 = a.beta1,
                     .beta2 = a.beta2,
                     .epsilon = a.epsilon,
                     .weight_decay = a.weight_decay,
+                    .seed = a.noise_seed,
+                    .stream = a.noise_stream,
                     .scalars = scalars(),
                     .cut = cut()});
+  }
+
+  void sgd() const {
+    kernels::sgd({.parameter = out(Slot::parameter),
+                  .master = floats(Slot::master),
+                  .gradient = floats(Slot::gradient),
+                  .velocity = floats(Slot::first_moment),
+                  .elements = tensor(Slot::parameter).elements(),
+                  .momentum = attributes().momentum,
+                  .weight_decay = attributes().weight_decay,
+                  .scalars = scalars(),
+                  .cut = cut()});
+  }
+
+  void lion() const {
+    kernels::lion({.parameter = out(Slot::parameter),
+                   .master = floats(Slot::master),
+                   .gradient = floats(Slot::gradient),
+                   .first_moment = state(Slot::first_moment, Slot::first_absmax),
+                   .elements = tensor(Slot::parameter).elements(),
+                   .beta1 = attributes().beta1,
+                   .beta2 = attributes().beta2,
+                   .weight_decay = attributes().weight_decay,
+                   .scalars = scalars(),
+                   .cut = cut()});
+  }
+
+  void adafactor() const {
+    const Tensor& parameter = tensor(Slot::parameter);
+    const int64_t cols = last_axis(Slot::parameter);
+    const int64_t rows = has(Slot::row_factor) ? parameter.dim(parameter.shape.size() - 2) : 1;
+    kernels::adafactor({.parameter = out(Slot::parameter),
+                        .master = floats(Slot::master),
+                        .gradient = floats(Slot::gradient),
+                        .row_factor = floats(Slot::row_factor),
+                        .column_factor = floats(Slot::column_factor),
+                        .matrices = parameter.elements() / (rows * cols),
+                        .rows = rows,
+                        .cols = cols,
+                        .weight_decay = attributes().weight_decay,
+                        .scalars = scalars(),
+                        .workspace = workspace(),
+                        .cut = cut()});
   }
 
   // ---- Experts
@@ -496,6 +545,9 @@ void dispatch(const Op& op, const Binding& binding) {
     case OpKind::square_sum: return call.square_sum();
     case OpKind::clip_factor: return call.clip_factor();
     case OpKind::adamw: return call.adamw();
+    case OpKind::sgd: return call.sgd();
+    case OpKind::lion: return call.lion();
+    case OpKind::adafactor: return call.adafactor();
     case OpKind::route: return call.route();
     case OpKind::route_backward: return call.route_backward();
     case OpKind::gather_rows: return call.gather_rows();

@@ -8,6 +8,7 @@
 #include "formats/atomic_directory.h"
 #include "formats/manifest.h"
 #include "formats/model_card.h"
+#include "recipe/keys.h"
 #include "train/weight_files.h"
 
 namespace snug {
@@ -49,6 +50,7 @@ std::map<std::string, StateValue> identity_of(const Plan& plan, const DataIdenti
           {"per_device_train_batch_size", r.batch},
           {"gradient_accumulation_steps", r.accumulation},
           {"max_length", plan.program.seq_len},
+          {"optim", find_key("optim")->get(r)},
           {"seed", static_cast<int64_t>(r.seed)},
           {"shuffle", int64_t{r.shuffle ? 1 : 0}},
           {"data_rows", data.rows},
@@ -141,7 +143,8 @@ int64_t resume(Executor& executor, const Plan& plan, const DataIdentity& data, c
   const Manifest manifest = verify_manifest(checkpoint);
   for (const auto& [key, value] : identity_of(plan, data)) {
     const auto found = manifest.state.find(key);
-    const std::string before = found == manifest.state.end() ? "missing" : text_of(found->second);
+    const std::string absent = key == "optim" ? "adamw_torch" : "missing";  // once it was the only one
+    const std::string before = found == manifest.state.end() ? absent : text_of(found->second);
     if (before != text_of(value))
       throw Error(key + " was " + before + " and is now " + text_of(value), checkpoint.string(),
                   "resume with the same recipe and data, or start in another --output-dir");

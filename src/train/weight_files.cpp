@@ -28,6 +28,7 @@ struct Part {
 struct Piece {
   std::string name;
   Part part;
+  std::string former_name = {};  // in older files
 };
 
 Tensor tensor_of(const Executor& executor, const Part& part) {
@@ -96,12 +97,18 @@ int64_t elements_at_once(const TensorEntry& entry, int64_t begin, int64_t most) 
   return std::min({std::max<int64_t>(1, to_boundary / size), most, entry.elements() - begin});
 }
 
-// The dtype of a tensor of weights. Throws Error for another shape and for what is not floating point.
-DType require_weights(const Checkpoint& checkpoint, const TensorEntry& entry, const std::vector<int64_t>& shape) {
+// The dtype of a tensor that is read as `wanted`: codes as they are, numbers of any floating-point type. Throws Error for
+// another shape or type.
+DType require_weights(const Checkpoint& checkpoint, const TensorEntry& entry, const std::vector<int64_t>& shape,
+                      DType wanted = DType::f32) {
   if (entry.shape != shape)
     throw Error("tensor '" + entry.name + "' has another shape than the model's configuration says",
                 checkpoint.path().string(), "use the config.json that belongs to these weights");
   const DType from = entry.dtype();
+  if (wanted == DType::u8 && from != DType::u8)
+    throw Error("tensor '" + entry.name + "' is " + std::string(name_of(from)), checkpoint.path().string(),
+                "8-bit states must be U8");
+  if (wanted == DType::u8) return from;
   if (from != DType::f32 && from != DType::bf16 && from != DType::f16)
     throw Error("tensor '" + entry.name + "' is " + std::string(name_of(from)), checkpoint.path().string(),
                 "weights must be F32, F16 or BF16");
@@ -113,7 +120,7 @@ void read_tensor(const Checkpoint& checkpoint, const TensorEntry& entry, const T
                  std::span<std::byte> staging) {
   std::vector<int64_t> shape;
   for (const Extent& extent : tensor.shape) shape.push_back(extent.bound);
-  const DType from = require_weights(checkpoint, entry, shape);
+  const DType from = require_weights(checkpoint, entry, shape, tensor.dtype);
   const bool straight = from == tensor.dtype;
   const int64_t most = straight ? kReadAtOnce : static_cast<int64_t>(staging.size()) / size_of(from);
   for (int64_t begin = 0, count = 0; begin < entry.elements(); begin += count) {
@@ -172,10 +179,9 @@ std::vector<Piece> state_pieces(const Executor& executor) {
   for (const Weight& weight : executor.program().weights) {
     if (!weight.trainable) continue;
     for_each_part(executor, weight, [&](int64_t layer, int64_t expert) {
-      const std::string name = weight.parameter.instance(layer, expert);
-      pieces.push_back({name + ".first_moment", {weight.first_moment, layer, expert}});
-      pieces.push_back({name + ".second_moment", {weight.second_moment, layer, expert}});
-      if (weight.master != kNone) pieces.push_back({name + ".master", {weight.master, layer, expert}});
+      const std::string name = weight.parameter.instance(layer, expert) + ".";
+      for (const OptimizerState& state : weight.states)
+        pieces.push_back({name + state.name, {state.tensor, layer, expert}, name + name_of(state.slot)});
     });
   }
   return pieces;
@@ -198,8 +204,11 @@ void read_pieces(Executor& executor, const ModelSpec& model, const std::vector<P
   if (pieces.size() != trained)
     throw Error("holds " + std::to_string(trained) + " tensors where this recipe has " + std::to_string(pieces.size()),
                 file.path().string(), "use the recipe that made it");
-  for (const auto& [name, part] : pieces)
-    read_tensor(file, find_tensor(model, file, name), tensor_of(executor, part), bytes_of(executor, part), staging);
+  for (const auto& [name, part, former_name] : pieces) {
+    const TensorEntry* former = file.find(name) == nullptr ? file.find(former_name) : nullptr;
+    const TensorEntry& entry = former != nullptr ? *former : find_tensor(model, file, name);
+    read_tensor(file, entry, tensor_of(executor, part), bytes_of(executor, part), staging);
+  }
 }
 
 // Tensors of the base model that are written as they are.
@@ -269,11 +278,12 @@ void read_forward(Executor& executor, const Checkpoint& base, std::vector<Source
 // The fp32 copies of bf16 weights start from what was just loaded or drawn.
 void fill_masters(Executor& executor) {
   for (const Weight& weight : executor.program().weights) {
-    if (weight.master == kNone) continue;
+    const TensorId copy = weight.state(Slot::master);
+    if (copy == kNone) continue;
     const DType dtype = executor.program().tensor(weight.tensor).dtype;
     for (int64_t layer = 0; layer < instances(executor, weight); ++layer) {
       const std::span<std::byte> from = executor.bytes(weight.tensor, layer);
-      const auto master = executor.elements<float>(weight.master, layer);
+      const auto master = executor.elements<float>(copy, layer);
       for (size_t i = 0; i < master.size(); ++i) master[i] = element_as_float(from.data(), dtype, i);
     }
   }
@@ -335,7 +345,7 @@ void load_adapter(Executor& executor, const std::filesystem::path& directory, co
   const Checkpoint file(directory / "adapter_model.safetensors");
   std::vector<Piece> pieces = trained_pieces(executor, Naming::adapter);
   // PEFT may store the frozen matrix below an adapted, tied head as well; it is the base model's and not needed.
-  for (const auto& [name, part] : pieces)
+  for (const auto& [name, part, former_name] : pieces)
     read_tensor(file, file.at(name), tensor_of(executor, part), bytes_of(executor, part), staging);
   for (const TensorEntry& entry : file.tensors()) {
     const bool known =

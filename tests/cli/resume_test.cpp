@@ -117,6 +117,39 @@ TEST_P(Resume, a_run_killed_at_random_moments_ends_with_the_bits_of_one_that_was
 
 INSTANTIATE_TEST_SUITE_P(killed, Resume, ::testing::ValuesIn(kVariants), [](const auto& test) { return test.param.name; });
 
+// Every optimizer's states come back to the bit: steps 4 to 6 from the checkpoint of step 3 are those of the whole run.
+TEST(ResumeOptimizer, a_checkpoint_holds_every_state) {
+  const Workspace work;
+  for (const std::string optim : {"adamw_bf16_states", "adamw_8bit", "lion_32bit", "lion_8bit", "adafactor", "sgd"})
+    for (const std::string method : {"full", "lora"}) {
+      std::vector<std::string> keys = {"--seq", "64",   "--batch", "2",       "--max-steps", "6",        "--save-steps",
+                                       "3",     "--lr", "1e-3",    "--optim", optim,         "--method", method};
+      if (optim == "sgd") keys = joined(keys, {"--optim-args", "momentum=0.9"});
+      if (method == "full") keys = joined(keys, {"--bf16"});
+      const std::string name = optim + "_" + method;
+      const ProcessResult whole = run_program(work.train(work / name, keys));
+      ASSERT_EQ(whole.exit_code, 0) << whole.error;
+      const fs::path other = work / (name + "_resumed");
+      const std::string checkpoint = (work / name / "checkpoint-3").string();
+      const ProcessResult rest = run_program(work.train(other, joined(keys, {"--resume-from-checkpoint", checkpoint})));
+      ASSERT_EQ(rest.exit_code, 0) << rest.error;
+      const std::string weights = method == "lora" ? "adapter_model.safetensors" : "model.safetensors";
+      EXPECT_TRUE(contents(work / name / weights) == contents(other / weights)) << name;
+      const fs::path state = fs::path("checkpoint-6") / "optimizer.safetensors";
+      EXPECT_TRUE(contents(work / name / state) == contents(other / state)) << name;
+    }
+}
+
+TEST(ResumeOptimizer, another_optimizer_is_refused_by_name) {
+  const Workspace work;
+  const std::vector<std::string> keys = {"--seq", "64", "--max-steps", "2", "--save-steps", "1"};
+  ASSERT_EQ(run_program(work.train(work / "run", joined(keys, {"--optim", "lion_32bit"}))).exit_code, 0);
+  const ProcessResult other =
+      run_program(work.train(work / "run", joined(keys, {"--optim", "adamw_torch", "--resume-from-checkpoint", "true"})));
+  EXPECT_EQ(other.exit_code, 1);
+  EXPECT_NE(other.error.find("optim was lion_32bit and is now adamw_torch"), std::string::npos) << other.error;
+}
+
 class Stop : public ::testing::TestWithParam<int> {};
 
 TEST_P(Stop, a_signal_finishes_the_step_saves_and_resuming_gives_the_same_bits) {

@@ -6,7 +6,8 @@ import make_families
 import make_forward
 import make_generation
 import make_lora
+import make_optimizers
 
 if __name__ == "__main__":
-    for script in (make_forward, make_families, make_adamw, make_lora, make_experts, make_generation):
+    for script in (make_forward, make_families, make_adamw, make_optimizers, make_lora, make_experts, make_generation):
         script.main()

@@ -71,7 +71,7 @@ TEST(Compile, a_frozen_weight_has_no_gradient_and_no_state) {
   for (const Weight& weight : program.weights) {
     EXPECT_EQ(weight.trainable, weight.adapter) << weight.parameter.name;
     EXPECT_EQ(weight.gradient == kNone, !weight.trainable) << weight.parameter.name;
-    EXPECT_EQ(weight.first_moment == kNone, !weight.trainable) << weight.parameter.name;
+    EXPECT_EQ(weight.state(Slot::first_moment) == kNone, !weight.trainable) << weight.parameter.name;
   }
 }
 

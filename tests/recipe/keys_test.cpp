@@ -113,6 +113,8 @@ TEST(Keys, WhatIsNotSupportedIsRefusedByNameOnlyWhenOn) {
   says(refusal("deepspeed", "ds_z3.json"), "several devices");
   says(refusal("optim", "paged_adamw_8bit"), "not supported yet");
   says(refusal("optim", "adamm"), "is not known");
+  says(refusal("optim_args", "momentum=0.9,nesterov=true"), "optim_args 'nesterov=true' is not supported");
+  says(refusal("optim_args", "momentum=1"), "momentum");
   says(refusal("lr_scheduler_type", "cosine_with_min_lr"), "not supported yet");
 }
 
@@ -134,7 +136,13 @@ TEST(Keys, WordsOfOtherTrainersAreTranslated) {
   apply(recipe, "torch_dtype", "bfloat16");
   EXPECT_TRUE(recipe.bf16);
   apply(recipe, "optim", "adamw_torch_fused");
-  EXPECT_EQ(recipe.optim, "adamw_torch");
+  EXPECT_EQ(recipe.optim, Optimizer::adamw);
+  apply(recipe, "optim", "adamw_bnb_8bit");
+  EXPECT_EQ(recipe.optim, Optimizer::adamw_8bit);
+  apply(recipe, "optim_args", "momentum=0.9");
+  EXPECT_EQ(recipe.momentum, 0.9);
+  apply(recipe, "optim_args", "none");
+  EXPECT_EQ(recipe.momentum, 0.0);
   apply(recipe, "warmup_steps", "0.1");
   EXPECT_EQ(recipe.warmup_ratio, 0.1);
   apply(recipe, "train_on_inputs", "true");

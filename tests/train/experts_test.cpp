@@ -242,8 +242,8 @@ TEST_F(ExpertFiles, weights_are_written_as_transformers_wrote_them_and_states_co
     // Moments under the names of the tensors they belong to.
     for (const Weight& weight : run.program.weights)
       for (int64_t layer = 0; layer < (weight.parameter.per_layer ? sizes.layers : 1); ++layer) {
-        float next = static_cast<float>(weight.first_moment);
-        for (TensorId moment : {weight.first_moment, weight.second_moment})
+        float next = static_cast<float>(weight.state(Slot::first_moment));
+        for (TensorId moment : {weight.state(Slot::first_moment), weight.state(Slot::second_moment)})
           for (float& value : run.executor->elements<float>(moment, layer)) value = next += 1.0F;
       }
     save_state(*run.executor, directory_);
@@ -252,7 +252,7 @@ TEST_F(ExpertFiles, weights_are_written_as_transformers_wrote_them_and_states_co
     std::vector<std::byte> staging(4096);
     load_state(*again.executor, {}, directory_, {}, staging);
     for (const Weight& weight : run.program.weights)
-      for (TensorId tensor : {weight.tensor, weight.first_moment, weight.second_moment}) {
+      for (TensorId tensor : {weight.tensor, weight.state(Slot::first_moment), weight.state(Slot::second_moment)}) {
         const auto one = run.executor->bytes(tensor, sizes.layers - 1),
                    other = again.executor->bytes(tensor, sizes.layers - 1);
         EXPECT_EQ(std::memcmp(one.data(), other.data(), one.size()), 0) << weight.parameter.name;

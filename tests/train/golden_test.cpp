@@ -186,7 +186,7 @@ Recipe recipe_of(const Json& json) {
 
 class Training : public ::testing::TestWithParam<std::string> {};
 
-TEST_P(Training, twenty_adamw_steps_equal_pytorch) {
+TEST_P(Training, twenty_steps_equal_pytorch) {
   const auto directory = golden_directory(GetParam());
   const Json expected = read_json(directory / "expected.json");
   const Json batches = read_json(directory / "batch.json");
@@ -238,8 +238,8 @@ TEST_P(Training, twenty_adamw_steps_equal_pytorch) {
 }
 
 INSTANTIATE_TEST_SUITE_P(golden, Training,
-                         ::testing::Values("adamw_linear", "adamw_cosine", "lora", "lora_tied_head", "lora_save_head",
-                                           "lora_phi3", "lora_gpt2", "lora_gemma2"),
+                         ::testing::Values("adamw_linear", "adamw_cosine", "adafactor", "lora", "lora_tied_head",
+                                           "lora_save_head", "lora_phi3", "lora_gpt2", "lora_gemma2"),
                          [](const auto& test) { return test.param; });
 
 }  // namespace

@@ -88,6 +88,10 @@ class HighwayLanes {
   static HWY_INLINE Vec max(Vec a, Vec b) { return hn::Max(a, b); }
   static HWY_INLINE Vec sqrt(Vec a) { return hn::Sqrt(a); }
   static HWY_INLINE Vec fma(Vec a, Vec b, Vec c) { return hn::MulAdd(a, b, c); }
+  static HWY_INLINE Vec sign(Vec a) {
+    const Vec zero = hn::Zero(Tag());
+    return hn::IfThenElse(hn::Gt(a, zero), set(1.0F), hn::IfThenElseZero(hn::Lt(a, zero), set(-1.0F)));
+  }
   static HWY_INLINE float sum(Vec v) { return hn::GetLane(hn::SumOfLanes(Tag(), v)); }
   static HWY_INLINE float highest(Vec v) { return hn::GetLane(hn::MaxOfLanes(Tag(), v)); }
 

@@ -27,6 +27,8 @@ inline void require_workspace(const Workspace& workspace, int64_t bytes, const c
 
 inline const float* as_float(const In& in) { return static_cast<const float*>(in.data); }
 inline const Bf16* as_bf16(const In& in) { return static_cast<const Bf16*>(in.data); }
+inline float* as_float(const CodedState& state) { return static_cast<float*>(state.data); }
+inline Bf16* as_bf16(const CodedState& state) { return static_cast<Bf16*>(state.data); }
 inline float* as_float(const Out& out) { return static_cast<float*>(out.data); }
 inline Bf16* as_bf16(const Out& out) { return static_cast<Bf16*>(out.data); }
 

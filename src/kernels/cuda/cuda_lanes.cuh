@@ -37,6 +37,7 @@ class WarpLanes {
   __device__ static float max(float a, float b) { return fmaxf(a, b); }
   __device__ static float sqrt(float a) { return sqrtf(a); }
   __device__ static float fma(float a, float b, float c) { return fmaf(a, b, c); }
+  __device__ static float sign(float a) { return a > 0.0F ? 1.0F : a < 0.0F ? -1.0F : 0.0F; }
   __device__ static float exp(float a) { return a < -87.0F ? 0.0F : expf(a > 88.0F ? 88.0F : a); }
   __device__ static float sum(float v) {
     for (int step = kWidth / 2; step > 0; step /= 2) v += __shfl_xor_sync(kAll, v, step);

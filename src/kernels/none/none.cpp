@@ -36,6 +36,9 @@ void zero(const Zero&) { refuse(); }
 void square_sum(const SquareSum&) { refuse(); }
 void clip_factor(const ClipFactor&) { refuse(); }
 void adamw(const AdamW&) { refuse(); }
+void sgd(const Sgd&) { refuse(); }
+void lion(const Lion&) { refuse(); }
+void adafactor(const Adafactor&) { refuse(); }
 void start_threads(int32_t) { refuse(); }
 int64_t prepared_products() { refuse(); }
 const char* backend_name() { return "none"; }

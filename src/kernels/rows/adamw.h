@@ -1,12 +1,13 @@
 // What AdamW does to every element alike in one step.
 struct AdamWStep {
   float gradient_factor;     // clip_factor
-  float decay;               // 1 - learning rate * weight decay
+  float decay;               // 1 - learning rate * weight decay, before the step
   float beta1, beta2;        // kept shares of the moments
   float fresh1, fresh2;      // 1 - beta
   float inverse_root_bias2;  // 1 / sqrt(1 - beta2^step)
   float epsilon;
-  float step_size;  // learning rate / (1 - beta1^step)
+  float step_size;    // learning rate / (1 - beta1^step)
+  float decay_after;  // likewise, after the step; one of the two is 1
 };
 
 // One pass over n elements: p is where the update happens (fp32 master, or the parameter itself); where `rounded` is another
@@ -21,6 +22,7 @@ SNUG_ROW void adamw_row(Lanes lanes, AdamWStep step, P* p, Rounded* rounded, con
   const auto root_bias = lanes.set(step.inverse_root_bias2);
   const auto epsilon = lanes.set(step.epsilon);
   const auto step_size = lanes.set(step.step_size);
+  const auto decay_after = lanes.set(step.decay_after);
   for (int64_t i = 0; i < n; i += lanes.width()) {
     const auto g = lanes.mul(lanes.load(gradient, i, n), factor);
     const auto m = lanes.fma(beta1, lanes.load(first_moment, i, n), lanes.mul(fresh1, g));
@@ -29,7 +31,7 @@ SNUG_ROW void adamw_row(Lanes lanes, AdamWStep step, P* p, Rounded* rounded, con
     lanes.store(v, second_moment, i, n);
     const auto denominator = lanes.fma(lanes.sqrt(v), root_bias, epsilon);
     const auto moved = lanes.div(lanes.mul(step_size, m), denominator);
-    const auto result = lanes.sub(lanes.mul(lanes.load(p, i, n), decay), moved);
+    const auto result = lanes.mul(lanes.sub(lanes.mul(lanes.load(p, i, n), decay), moved), decay_after);
     lanes.store(result, p, i, n);
     if (static_cast<const void*>(rounded) != static_cast<const void*>(p)) lanes.store(result, rounded, i, n);
   }

@@ -14,6 +14,7 @@
 //   lanes.set(x)                x in every lane
 //   lanes.inside(i, n)          1 where a row of n numbers has one at the lane's place, else 0
 //   add, sub, mul, div, max(a, b), sqrt(a), fma(a, b, c) = a*b + c
+//   lanes.sign(a)               -1, 0 or 1; 0 for NaN
 //   lanes.exp(a)                0 below -87, at most e^88; NaN stays NaN
 //   lanes.sum(v), lanes.highest(v)   over all lanes, known to every lane
 // A row of n numbers is walked as  for (int64_t i = 0; i < n; i += lanes.width()).

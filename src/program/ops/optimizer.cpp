@@ -1,5 +1,5 @@
-// zero, square_sum, clip_factor, adamw: the optimizer's ops over flat buffers (one for each dtype and group, ready to
-// shard). Nothing flows back through them.
+// zero, square_sum, clip_factor, adamw, sgd, lion: the optimizer's ops over flat buffers (one for each dtype and group,
+// ready to shard). Nothing flows back through them.
 
 #include "base/scalars.h"
 #include "program/rules.h"
@@ -15,22 +15,32 @@ int64_t square_sum_workspace(const Program& program, const Op& op, int32_t) {
   return (elements + kSquareSumBlock - 1) / kSquareSumBlock * size_of(DType::f64);
 }
 
-void check_adamw(const Program& program, const Op& op) {
+// Every flat buffer that is there has the parameter's length.
+void check_update(const Program& program, const Op& op) {
   const int64_t elements = program.tensor(op.find(Slot::parameter)).elements();
-  for (Slot slot : {Slot::gradient, Slot::first_moment, Slot::second_moment})
-    expect(program.tensor(op.find(slot)).elements() == elements, op, "flat buffers have one length");
+  for (Slot slot : {Slot::gradient, Slot::master, Slot::first_moment, Slot::second_moment})
+    expect(op.find(slot) == kNone || program.tensor(op.find(slot)).elements() == elements, op,
+           "flat buffers have one length");
+  for (Slot slot : {Slot::first_absmax, Slot::second_absmax})
+    expect(op.find(slot) == kNone || program.tensor(op.find(slot)).elements() * kStateBlock == elements, op,
+           "blocks fill the flat buffers");
+}
+
+constexpr OpRule update_rule(OpKind kind) {
+  return {kind, check_update, cut_by_rows, no_workspace, memory_work, nullptr, Recompute::never, {}};
 }
 
 }  // namespace
 
-extern const OpRule kZeroRule, kSquareSumRule, kClipFactorRule, kAdamWRule;
+extern const OpRule kZeroRule, kSquareSumRule, kClipFactorRule, kAdamWRule, kSgdRule, kLionRule;
 const OpRule kZeroRule = {OpKind::zero, check_nothing, cut_by_rows,      no_workspace,
                           memory_work,  nullptr,       Recompute::never, {}};
 const OpRule kSquareSumRule = {OpKind::square_sum, check_nothing, cut_by_rows,      square_sum_workspace,
                                memory_work,        nullptr,       Recompute::never, {}};
 const OpRule kClipFactorRule = {OpKind::clip_factor, check_nothing, cut_by_rows,      no_workspace,
                                 memory_work,         nullptr,       Recompute::never, {}};
-const OpRule kAdamWRule = {OpKind::adamw, check_adamw, cut_by_rows,      no_workspace,
-                           memory_work,   nullptr,     Recompute::never, {}};
+const OpRule kAdamWRule = update_rule(OpKind::adamw);
+const OpRule kSgdRule = update_rule(OpKind::sgd);
+const OpRule kLionRule = update_rule(OpKind::lion);
 
 }  // namespace snug

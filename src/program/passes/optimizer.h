@@ -1,6 +1,6 @@
 #pragma once
 // Places weights, gradients and optimizer states in flat buffers, one for each group, and adds the optimizer's ops: zero
-// before the window; norm, clipping and AdamW after it.
+// before the window; norm, clipping and the update after it.
 
 #include "program/program.h"
 #include "recipe/recipe.h"
@@ -8,9 +8,9 @@
 namespace snug {
 
 // Gives every weight its storage and offset: frozen weights by dtype; trained ones by dtype and by whether they decay, each
-// group with a flat gradient, two flat moments and, where asked, a flat fp32 master copy, element for element in the same
-// order.
-void place_weights(Program& program, const Precision& precision);
+// group with a flat gradient and a flat buffer for each state that the recipe's optimizer keeps (optimizer_states.h). The
+// buffers that hold an element for each of the weight's are in the same order.
+void place_weights(Program& program, const Precision& precision, const Recipe& recipe = {});
 
 // Adds the region "optimizer" (skipped where Scalar::skip is set) and the clearing of gradients before the window.
 void add_optimizer(Program& program, const Recipe& recipe);

@@ -19,9 +19,7 @@ TensorId staging(Program& program) {
 void operands(const Program& program, Op& op, Access access) {
   for (const Weight& weight : program.weights) {
     op.with(Slot::parameter, access, weight.tensor);
-    if (weight.first_moment == kNone) continue;
-    op.with(Slot::first_moment, access, weight.first_moment).with(Slot::second_moment, access, weight.second_moment);
-    if (weight.master != kNone) op.with(Slot::master, access, weight.master);
+    for (const OptimizerState& state : weight.states) op.with(state.slot, access, state.tensor);
   }
 }
 
