@@ -33,7 +33,7 @@ class TimedLoad final : public Host {
     if (op.kind != OpKind::load) return;
     const auto start = Clock::now();
     const Checkpoint checkpoint(recipe_.model);
-    load_model(executor_, model_, checkpoint, recipe_.seed, executor_.bytes(op.find(Slot::staging)));
+    load_model(executor_, model_, checkpoint, recipe_.seed, load_room(executor_, op));
     seconds = seconds_since(start);
     bytes = checkpoint.data_bytes();
   }

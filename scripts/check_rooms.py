@@ -13,11 +13,11 @@ MAY_USE = {
     "program": {"base", "model", "recipe"},
     "plan": {"base", "model", "recipe", "program"},
     "formats": {"base", "quantize", "model", "recipe"},
-    "kernels": {"base"},
+    "kernels": {"base", "quantize"},
     "tokenizer": {"base"},
     "chat": {"base"},
     "data": {"base", "recipe", "tokenizer", "chat"},
-    "train": {"base", "model", "recipe", "program", "plan", "formats", "kernels", "tokenizer", "chat", "data"},
+    "train": {"base", "model", "recipe", "program", "plan", "formats", "quantize", "kernels", "tokenizer", "chat", "data"},
     "generate": {"base", "model", "recipe", "program", "plan", "formats", "tokenizer", "chat", "train"},
     "cli": {"base", "model", "recipe", "program", "plan", "formats", "tokenizer", "chat", "data", "train", "generate"},
 }

@@ -28,6 +28,9 @@ constexpr int64_t kSquareSumBlock = 16384;
 // Elements of an optimizer's 8-bit state that share a scale.
 constexpr int64_t kStateBlock = 256;
 
+// Scales of 4-bit blocks that share a scale where they are quantized themselves.
+constexpr int64_t kNestedBlock = 256;
+
 // Rows that a thread multiplies at a time in a head_loss on bf16 tiles.
 constexpr int64_t kHeadRowBlock = 64;
 

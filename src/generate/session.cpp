@@ -23,7 +23,7 @@ void Session::load(const Op& op) {
   const auto scalars = executor_->elements<double>(plan_.program.interface.scalars);
   std::fill(scalars.begin(), scalars.end(), 0.0);
   fill_inverse_frequencies(plan_.model, *executor_);
-  load_model(*executor_, plan_.model, Checkpoint(model_), 0, staging);
+  load_model(*executor_, plan_.model, Checkpoint(model_), 0, {.staging = staging, .absmax = {}});
   if (adapters_ != nullptr) adapters_->load(*executor_, staging);
 }
 

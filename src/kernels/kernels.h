@@ -25,10 +25,24 @@ struct Cut {
   Arithmetic arithmetic = Arithmetic::fp32;  // of products
 };
 
-// A dense matrix, or a vector with rows = 1. `data` may be null where the op says so.
+// What the codes of a quantized matrix (nf4, fp4, i8) are multiplied by: one number for each block of elements, counted over
+// the flattened matrix; i8 codes are hundred-and-twenty-sevenths of it. In nested form it is
+// map[code] * nested_absmax[block / kNestedBlock] + offset, of the signed dynamic map (base/dynamic_map.h).
+struct Scales {
+  const void* absmax = nullptr;          // [blocks] f32, or u8 in nested form
+  const float* nested_absmax = nullptr;  // null: not nested
+  const float* offset = nullptr;         // [1], in nested form
+  int64_t block_size = 0;                // elements; for 4-bit codes an even number
+  DType values = DType::f32;             // what the products are rounded to: f32, f16 or bf16
+};
+
+// A dense matrix, or a vector with rows = 1. `data` may be null where the op says so. Quantized matrices are read by
+// products alone, as their b.
 struct In {
   const void* data = nullptr;
   DType dtype = DType::f32;
+  int64_t first = 0;  // of a quantized matrix: the element it begins with, in its blocks
+  Scales scales = {};
 };
 struct Out {
   void* data = nullptr;
@@ -41,6 +55,7 @@ struct Workspace {
   int64_t bytes = 0;
 };
 
+using snug::kNestedBlock;
 using snug::kScalarCount;
 using snug::kSquareSumBlock;
 using snug::kStateBlock;

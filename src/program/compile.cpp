@@ -8,6 +8,7 @@
 #include "program/passes/evaluate.h"
 #include "program/passes/lora.h"
 #include "program/passes/optimizer.h"
+#include "program/passes/quantize.h"
 #include "program/passes/recompute.h"
 #include "program/passes/transfer.h"
 #include "program/rules.h"
@@ -59,6 +60,7 @@ Program compile(const ModelSpec& spec, const Recipe& recipe) {
   } else {
     for (Weight& weight : program.weights) weight.trainable = true;
   }
+  if (recipe.quantize.any()) quantize_weights(program, recipe.quantize, precision.weights);
   if (evaluates(recipe)) add_evaluation(program);
   differentiate(program);
   recompute_blocks(program, recomputed_layers(spec, recipe));

@@ -8,6 +8,7 @@
 
 #include "base/activation.h"
 #include "base/arithmetic.h"
+#include "base/dtype.h"
 #include "program/tensor.h"
 
 namespace snug {
@@ -57,7 +58,7 @@ constexpr int kOpKindCount = 37;
 // Names of operands, shared by all kinds.
 // clang-format off
 enum class Slot : uint8_t {
-  a, b, c, x, weight, bias, out, mean, rstd, ids, positions, inverse_frequency, cosine, sine, local_cosine, local_sine,
+  a, b, absmax, nested_absmax, absmax_offset, c, x, weight, bias, out, mean, rstd, ids, positions, inverse_frequency, cosine, sine, local_cosine, local_sine,
   q, k, v, lse, document_start, key_cache, value_cache, gate, up,
   hidden, low, low_weight, target_rows, target_tokens, predictions, scalars,
   d_out, d_x, d_weight, d_bias, d_table, d_q, d_k, d_v, d_gate, d_up, d_hidden, d_low, d_low_weight,
@@ -99,6 +100,8 @@ struct Attributes {
   double max_norm = 0.0;
   bool normalize_weights = false;  // of a token's chosen experts, so that they sum to 1
   int64_t needed_rows = 0;         // of routed rows: tokens times choices; the others are padding
+  int64_t block_size = 0;          // of a quantized b: elements to a scale
+  DType values = DType::f32;       // that its numbers are rounded to
 };
 
 // How the op is split; the same cut gives the same bits. Zero: all at once.

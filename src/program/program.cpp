@@ -134,7 +134,7 @@ const char* name_of(OpKind kind) {
 const char* name_of(Slot slot) {
   // clang-format off
   constexpr const char* kNames[] = {
-      "a", "b", "c", "x", "weight", "bias", "out", "mean", "rstd", "ids", "positions", "inverse_frequency", "cosine", "sine",
+      "a", "b", "absmax", "nested_absmax", "absmax_offset", "c", "x", "weight", "bias", "out", "mean", "rstd", "ids", "positions", "inverse_frequency", "cosine", "sine",
       "local_cosine", "local_sine",
       "q", "k", "v", "lse", "document_start", "key_cache", "value_cache", "gate", "up",
       "hidden", "low", "low_weight", "target_rows", "target_tokens", "predictions", "scalars",

@@ -64,6 +64,16 @@ struct OptimizerState {
   TensorId tensor = kNone;
 };
 
+// How a frozen weight is quantized: its tensor holds codes, in blocks over the flattened matrix (of one expert), and beside
+// it lie the blocks' scales.
+struct Quantization {
+  int64_t block_size = 0;     // elements to a scale
+  DType values = DType::f32;  // that products round its numbers to
+  TensorId absmax = kNone;    // f32, or u8 codes of the signed dynamic map where they are quantized themselves: [blocks]
+  TensorId nested_absmax = kNone;  // f32 [blocks / kNestedBlock rounded up]; kNone: absmax are f32
+  TensorId absmax_offset = kNone;  // f32 [1], likewise
+};
+
 // A weight of the model or of an adapter, with its place in the Program.
 struct Weight {
   Parameter parameter;  // name, shape; folded over layers
@@ -71,6 +81,7 @@ struct Weight {
   TensorId tensor = kNone;
   TensorId gradient = kNone;           // view of a flat gradient buffer, if trained
   std::vector<OptimizerState> states;  // if trained
+  std::optional<Quantization> quantization;
   bool trainable = false;
   bool adapter = false;  // belongs to the adapter's files
   bool copied = false;   // beside the model's own: a tied module that is saved apart

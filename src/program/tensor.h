@@ -59,7 +59,7 @@ struct Tensor {
     for (const Extent& extent : shape) product = checked_mul(product, extent.bound);
     return product;
   }
-  int64_t bytes() const { return checked_mul(elements(), size_of(dtype)); }
+  int64_t bytes() const { return bytes_of(dtype, elements()); }
   int64_t dim(size_t axis) const { return shape[axis].bound; }
 };
 

@@ -16,10 +16,7 @@ namespace {
 constexpr auto kHarmless = std::to_array<std::string_view>({
     "attn_implementation",
     "bf16_full_eval",
-    "bnb_4bit_compute_dtype",
     "bnb_4bit_quant_storage",
-    "bnb_4bit_quant_type",
-    "bnb_4bit_use_double_quant",
     "cache_dir",
     "dataloader_num_workers",
     "dataloader_persistent_workers",
@@ -34,7 +31,6 @@ constexpr auto kHarmless = std::to_array<std::string_view>({
     "do_eval",
     "do_predict",
     "do_train",
-    "double_quantization",
     "eval_strategy",
     "evaluation_strategy",
     "flash_attention",
@@ -83,20 +79,13 @@ struct Refused {
   std::string_view also_off = "";  // one more value under which nothing changes
 };
 
-constexpr std::string_view kQuantized = "quantized weights are not supported yet";
 constexpr std::string_view kOptimizer = "this optimizer is not supported yet";
 constexpr std::string_view kSharding = "training over several devices is not supported yet";
 constexpr std::string_view kLora = "this variant of LoRA is not supported yet";
 constexpr std::string_view kData = "give files with 'data' and 'eval_data'";
 
 constexpr auto kRefused = std::to_array<Refused>({
-    {"load_in_4bit", kQuantized},
-    {"load_in_8bit", kQuantized},
-    {"quantization_bit", kQuantized},
-    {"quant_bits", kQuantized},
-    {"quant_method", kQuantized},
-    {"quantization_method", kQuantized},
-    {"quantization_config", kQuantized},
+    {"quantization_config", "keys of quantization stand alone here"},
     {"fp8", "fp8 is not supported yet"},
     {"fp16_full_eval", "fp16 is not supported yet"},
     {"use_dora", kLora},

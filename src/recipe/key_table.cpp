@@ -6,6 +6,7 @@
 #include "recipe/bytes.h"
 #include "recipe/foreign_keys.h"
 #include "recipe/key_makers.h"
+#include "recipe/quantize_keys.h"
 
 namespace snug {
 
@@ -275,7 +276,9 @@ Key torch_dtype() {
 
 }  // namespace
 
-std::vector<Key> make_key_table() {  // NOLINT(readability-function-size): a table
+namespace {
+
+std::vector<Key> main_keys() {  // NOLINT(readability-function-size): a table
   constexpr std::string_view kNoOptimizer = "not supported yet";
   const Integers count = {1, kMostTokens, "at least 1"};
   return {
@@ -304,13 +307,7 @@ std::vector<Key> make_key_table() {  // NOLINT(readability-function-size): a tab
            &Recipe::adapter),
       text("output_dir", {"output"}, "Directory for checkpoints, metrics and the result.", "DIRECTORY", &Recipe::output_dir),
 
-      choice<Method>("method", {"finetuning_type", "adapter", "train_type", "tuner_type", "fine_tune_type"},
-                     "Train an adapter (lora) or every weight (full).", "full|lora",
-                     {{"full", Method::full},
-                      {"lora", Method::lora},
-                      {"qlora", Method::lora, "quantized weights are not supported yet"},
-                      {"freeze", Method::full, "freezing part of the layers is not supported yet"}},
-                     &Recipe::method),
+      method_key(),
       use_peft(),
       integer(
           "lora_r", {"lora_rank"}, "Rank of the adapter.", count, [](auto& r) -> auto& { return r.lora.r; }),
@@ -421,6 +418,16 @@ std::vector<Key> make_key_table() {  // NOLINT(readability-function-size): a tab
       integer("threads", {}, "Threads of the kernels; auto is the cores this process may use.",
               {1, 4096, "auto or at least 1", true}, &Recipe::threads),
   };
+}
+
+}  // namespace
+
+std::vector<Key> make_key_table() {
+  std::vector<Key> table = main_keys();
+  const auto after = std::ranges::find(table, "lora_modules_to_save", &Key::name) + 1;
+  const std::vector<Key> quantize = quantize_keys();
+  table.insert(after, quantize.begin(), quantize.end());
+  return table;
 }
 
 }  // namespace snug

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "recipe/foreign_keys.h"
 #include "recipe/key_table.h"
+#include "recipe/quantize_keys.h"
 
 namespace snug {
 
@@ -102,6 +103,7 @@ void validate(const Recipe& recipe) {
   } else if (!recipe.lora.modules_to_save.empty()) {
     refuse("lora_modules_to_save has no meaning with method: full", "remove it, or set method: lora");
   }
+  validate_quantization(recipe);
   if (recipe.fp16) refuse("fp16 is not supported yet", "use bf16: true");
   if (recipe.lora.dropout != 0.0) refuse("lora_dropout other than 0 is not supported yet", "set lora_dropout: 0");
   const auto beta = [&](std::string_view key, double value) {

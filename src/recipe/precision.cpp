@@ -9,7 +9,7 @@ Precision precision_of(const Recipe& recipe) {
   Precision precision;
   if (recipe.optim == Optimizer::adamw_bf16) precision.optimizer = DType::bf16;
   if (recipe.optim == Optimizer::adamw_8bit || recipe.optim == Optimizer::lion_8bit) precision.optimizer = DType::u8;
-  if (!recipe.bf16) return precision;
+  if (!recipe.bf16 || recipe.quantize.upcast) return precision;
   precision.weights = DType::bf16;
   precision.activations = DType::bf16;
   const bool keeps_copy = recipe.method == Method::full && recipe.master_weights.value_or(true);

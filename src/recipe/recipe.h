@@ -20,9 +20,20 @@ enum class Schedule : uint8_t { constant, linear, cosine };
 // shift, as Trainer did before version 5: a row whose first token is a label counts one target more than it has.
 enum class LossNormalization : uint8_t { targets, unshifted };
 
+// How the linears of a frozen base are kept, in bitsandbytes' formats.
+struct Quantize {
+  bool in_4bit = false, in_8bit = false;
+  DType type_4bit = DType::nf4;  // or fp4
+  bool double_quant = true;      // 4-bit: the blocks' scales are quantized too
+  std::optional<DType> compute;  // what products round the numbers to; none: the dtype of the other weights
+  bool upcast = false;           // weights that are not quantized, and what forward saves, in fp32
+
+  bool any() const { return in_4bit || in_8bit; }
+};
+
 // Every dtype that a step uses.
 struct Precision {
-  DType weights = DType::f32;       // frozen and trained weights as the products read them
+  DType weights = DType::f32;       // frozen and trained weights, those that are quantized left out
   DType master = DType::f32;        // copy that the optimizer updates; equal to `weights` means none is kept
   DType compute = DType::f32;       // arithmetic of products and rows
   DType activations = DType::f32;   // what forward saves for backward
@@ -58,6 +69,7 @@ struct Recipe {
 
   Method method = Method::lora;
   Lora lora;
+  Quantize quantize;
   bool bf16 = false;  // bf16 weights and saved activations, fp32 arithmetic
   bool fp16 = false;
   std::optional<bool> master_weights;  // full fine-tuning in bf16: fp32 copy of the weights (default true)

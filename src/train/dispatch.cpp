@@ -28,6 +28,17 @@ class Call {
     if (!has(slot)) return {};
     return {binding_.address(op_.find(slot)), tensor(slot).dtype};
   }
+  // The b of a product, with its scales if it is quantized.
+  kernels::In factor() const {
+    kernels::In b = in(Slot::b);
+    if (!has(Slot::absmax)) return b;
+    b.scales = {.absmax = pointer<const void>(Slot::absmax),
+                .nested_absmax = floats(Slot::nested_absmax),
+                .offset = floats(Slot::absmax_offset),
+                .block_size = attributes().block_size,
+                .values = attributes().values};
+    return b;
+  }
   kernels::Out out(Slot slot) const {
     if (!has(slot)) return {};
     return {binding_.address(op_.find(slot)), tensor(slot).dtype};
@@ -54,7 +65,7 @@ class Call {
   kernels::Matmul matmul() const {
     const ProductShape shape = product_shape(binding_.program, op_);
     return {.a = in(Slot::a),
-            .b = in(Slot::b),
+            .b = factor(),
             .c = out(Slot::c),
             .m = shape.m,
             .n = shape.n,
@@ -467,7 +478,7 @@ class Call {
     const int64_t rows = tensor(Slot::a).dim(0);
     const int64_t tile = rows / tensor(Slot::tile_experts).elements();
     return {.a = in(Slot::a),
-            .b = in(Slot::b),
+            .b = factor(),
             .c = out(Slot::c),
             .tile_experts = ints(Slot::tile_experts),
             .routed_rows = rows,

@@ -184,13 +184,14 @@ class Run final : public Host {
   }
 
   void load(const Op& op) {
-    const auto staging = executor_->bytes(op.find(Slot::staging));
+    const LoadRoom room = load_room(*executor_, op);
+    const std::span<std::byte> staging = room.staging;
     const auto scalars = executor_->elements<double>(plan_.program.interface.scalars);
     std::fill(scalars.begin(), scalars.end(), 0.0);
     for (size_t id = 0; id < plan_.program.storages.size(); ++id)
       if (plan_.program.storages[id].role == Role::optimizer) executor_->clear(static_cast<StorageId>(id));
     fill_inverse_frequencies(plan_.model, *executor_);
-    load_model(*executor_, plan_.model, Checkpoint(recipe_.model), recipe_.seed, staging);
+    load_model(*executor_, plan_.model, Checkpoint(recipe_.model), recipe_.seed, room);
     if (!recipe_.adapter.empty()) load_adapter(*executor_, recipe_.adapter, recipe_.lora, staging);
     staging_ = staging;
   }

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/philox.h"
 #include "formats/adapter.h"
+#include "formats/bnb_tensors.h"
 #include "formats/safetensors_writer.h"
 
 namespace snug {
@@ -152,7 +153,7 @@ void draw_lora_a(std::span<float> out, int64_t in_features, uint64_t seed, const
 void refuse_unused(const ModelSpec& model, const Checkpoint& base, const std::set<std::string>& used, bool tied) {
   for (const TensorEntry& entry : base.tensors()) {
     const bool harmless = is_beside_the_model(model, entry.name) || (tied && entry.name.ends_with("lm_head.weight"));
-    if (!harmless && !used.contains(entry.name))
+    if (!harmless && !used.contains(entry.name) && !used.contains(companion_of(entry.name)))
       throw Error("tensor '" + entry.name + "' has no place in this model", base.path().string(),
                   "check that config.json belongs to these weights");
   }
@@ -264,15 +265,43 @@ FileSum write_pieces(const Executor& executor, const std::vector<Piece>& pieces,
 struct Source {
   const TensorEntry* entry;
   Part part;
+  const Weight* weight;
 };
 
+// One layer's and expert's part of a tensor that has no such part for a model without experts.
+template <class T>
+std::span<T> scales_of(const Executor& executor, TensorId tensor, const Part& part) {
+  if (tensor == kNone) return {};
+  const std::span<std::byte> bytes = bytes_of(executor, {tensor, part.layer, part.expert});
+  return {reinterpret_cast<T*>(bytes.data()), bytes.size() / sizeof(T)};
+}
+
+QuantizedMatrix quantized_matrix(const Executor& executor, const Quantization& how, const Part& part) {
+  const Tensor codes = tensor_of(executor, part);
+  const std::span<float> offset = scales_of<float>(executor, how.absmax_offset, part);
+  return {.type = codes.dtype,
+          .rows = codes.dim(0),
+          .columns = codes.dim(1),
+          .block_size = how.block_size,
+          .codes = bytes_of(executor, part),
+          .absmax = scales_of<std::byte>(executor, how.absmax, part),
+          .nested_absmax = scales_of<float>(executor, how.nested_absmax, part),
+          .offset = offset.empty() ? nullptr : offset.data()};
+}
+
 // Reads in the order of the files: jumping costs a disk, and the kernel's read-ahead, much of their speed.
-void read_forward(Executor& executor, const Checkpoint& base, std::vector<Source>& sources, std::span<std::byte> staging) {
+void read_forward(Executor& executor, const Checkpoint& base, std::vector<Source>& sources, const LoadRoom& room) {
   std::sort(sources.begin(), sources.end(), [](const Source& a, const Source& b) {
     return std::pair(a.entry->file, a.entry->offset) < std::pair(b.entry->file, b.entry->offset);
   });
-  for (const auto& [entry, part] : sources)
-    read_tensor(base, *entry, tensor_of(executor, part), bytes_of(executor, part), staging);
+  for (const auto& [entry, part, weight] : sources) {
+    if (weight->quantization) {
+      load_quantized(base, *entry, weight->parameter.input_features_first,
+                     quantized_matrix(executor, *weight->quantization, part), room);
+    } else {
+      read_tensor(base, *entry, tensor_of(executor, part), bytes_of(executor, part), room.staging);
+    }
+  }
 }
 
 // The fp32 copies of bf16 weights start from what was just loaded or drawn.
@@ -308,8 +337,7 @@ void read_numbers(const Checkpoint& checkpoint, const TensorEntry& entry, const 
   }
 }
 
-void load_model(Executor& executor, const ModelSpec& model, const Checkpoint& base, uint64_t seed,
-                std::span<std::byte> staging) {
+void load_model(Executor& executor, const ModelSpec& model, const Checkpoint& base, uint64_t seed, const LoadRoom& room) {
   std::set<std::string> used;
   std::vector<Source> sources;
   bool has_head = false;
@@ -321,7 +349,7 @@ void load_model(Executor& executor, const ModelSpec& model, const Checkpoint& ba
       if (weight.origin == Origin::checkpoint) {
         const TensorEntry& entry = find_tensor(model, base, source.instance(layer, expert));
         used.insert(entry.name);
-        sources.push_back({&entry, {weight.tensor, layer, expert}});
+        sources.push_back({&entry, {weight.tensor, layer, expert}, &weight});
       } else if (weight.origin == Origin::lora_a) {
         draw_lora_a(executor.elements<float>(weight.tensor, layer), weight.parameter.shape[1], seed,
                     weight.parameter.instance(layer));
@@ -331,9 +359,22 @@ void load_model(Executor& executor, const ModelSpec& model, const Checkpoint& ba
       }
     });
   }
-  read_forward(executor, base, sources, staging);
+  read_forward(executor, base, sources, room);
   fill_masters(executor);
   refuse_unused(model, base, used, !has_head);
+}
+
+LoadRoom load_room(const Executor& executor, const Op& load) {
+  LoadRoom room;
+  for (const Operand& operand : load.operands) {
+    if (operand.slot != Slot::staging) continue;
+    if (room.staging.empty()) {
+      room.staging = executor.bytes(operand.tensor);
+    } else {
+      room.absmax = executor.elements<float>(operand.tensor);
+    }
+  }
+  return room;
 }
 
 void load_adapter(Executor& executor, const std::filesystem::path& directory, const Lora& lora,

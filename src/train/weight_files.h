@@ -14,6 +14,7 @@
 #include "formats/checksum.h"
 #include "recipe/recipe.h"
 #include "train/executor.h"
+#include "train/quantized_weights.h"
 
 namespace snug {
 
@@ -22,8 +23,10 @@ enum class Naming : uint8_t { model, adapter, state };
 
 // Fills every weight: from the base checkpoint, or by its origin (LoRA's A from U(-1/sqrt(in), 1/sqrt(in)) as PEFT draws it,
 // B zero). Throws Error naming a tensor that is missing, has another shape, or that the model would not use.
-void load_model(Executor& executor, const ModelSpec& model, const Checkpoint& base, uint64_t seed,
-                std::span<std::byte> staging);
+void load_model(Executor& executor, const ModelSpec& model, const Checkpoint& base, uint64_t seed, const LoadRoom& room);
+
+// The room that a load op has.
+LoadRoom load_room(const Executor& executor, const Op& load);
 
 // Calls visit(index, value) for every element of a tensor of weights, in order, reading through `staging`. Throws Error if
 // it is not of the shape that is expected, or not floating point.

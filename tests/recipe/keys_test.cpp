@@ -99,14 +99,12 @@ TEST(Keys, AnUnknownKeyIsAnsweredWithTheNearest) {
 }
 
 TEST(Keys, WhatIsNotSupportedIsRefusedByNameOnlyWhenOn) {
-  for (const char* key : {"load_in_4bit", "load_in_8bit", "use_dora", "use_rslora", "fp16"}) {
+  for (const char* key : {"fp8", "use_dora", "use_rslora", "fp16"}) {
     EXPECT_EQ(refusal(key, "false"), "accepted") << key;
     says(refusal(key, "true"), "supported");
   }
-  says(refusal("load_in_4bit", "true"), "quantized weights are not supported yet");
-  says(refusal("quantization_bit", "4"), "quantized weights are not supported yet");
-  says(refusal("method", "qlora"), "quantized weights are not supported yet");
-  says(refusal("adapter", "qlora"), "quantized weights are not supported yet");
+  says(refusal("quantization_bit", "3"), "choose 4 or 8");
+  says(refusal("quantization_method", "gptq"), "choose bnb");
   says(refusal("lora_dropout", "0.05"), "lora_dropout other than 0 is not supported yet");
   EXPECT_EQ(refusal("lora_dropout", "0.0"), "accepted");
   says(refusal("neftune_noise_alpha", "5"), "not supported yet");
@@ -122,7 +120,7 @@ TEST(Keys, HarmlessKeysArePassedOver) {
   Recipe recipe;
   EXPECT_EQ(apply(recipe, "report_to", "wandb"), Applied::passed_over);
   EXPECT_EQ(apply(recipe, "dataloader-num-workers", "4"), Applied::passed_over);
-  EXPECT_EQ(apply(recipe, "load_in_4bit", "false"), Applied::passed_over);
+  EXPECT_EQ(apply(recipe, "bnb_4bit_quant_storage", "uint8"), Applied::passed_over);
 }
 
 TEST(Keys, WordsOfOtherTrainersAreTranslated) {
@@ -199,4 +197,40 @@ TEST(Precision, Bf16KeepsArithmeticAndStateInFp32) {
 }
 
 }  // namespace
+TEST(Keys, QuantizationIsAskedForInEveryTrainersWords) {
+  const auto asked = [](const char* key, const char* value) {
+    Recipe recipe;
+    apply(recipe, key, value);
+    return recipe.quantize;
+  };
+  for (const auto& [key, value] : {std::pair{"load_in_4bit", "true"},
+                                   {"quantization_bit", "4"},
+                                   {"quant_bits", "4"},
+                                   {"method", "qlora"},
+                                   {"adapter", "qlora"}})
+    EXPECT_TRUE(asked(key, value).in_4bit && !asked(key, value).in_8bit) << key;
+  EXPECT_TRUE(asked("quantization_bit", "8").in_8bit);
+  EXPECT_EQ(asked("bnb_4bit_quant_type", "fp4").type_4bit, DType::fp4);
+  EXPECT_FALSE(asked("use_bnb_nested_quant", "false").double_quant);
+  EXPECT_EQ(asked("bnb_4bit_compute_dtype", "torch.bfloat16").compute, DType::bf16);
+  EXPECT_EQ(asked("bnb_4bit_compute_dtype", "auto").compute, std::nullopt);
+}
+
+TEST(Keys, QuantizationThatMakesNoSenseIsRefusedWithTheReason) {
+  const auto refused = [](const std::vector<std::pair<const char*, const char*>>& keys, const char* reason) {
+    Recipe recipe;
+    for (const auto& [key, value] : keys) apply(recipe, key, value);
+    try {
+      validate(recipe);
+      ADD_FAILURE() << reason << ": not refused";
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find(reason), std::string::npos) << error.what();
+    }
+  };
+  refused({{"load_in_4bit", "true"}, {"load_in_8bit", "true"}}, "both true");
+  refused({{"load_in_4bit", "true"}, {"method", "full"}}, "quantized weights cannot be trained");
+  refused({{"load_in_8bit", "true"}, {"method", "full"}}, "quantized weights cannot be trained");
+  refused({{"prepare_model_for_kbit_training", "true"}}, "only with quantized weights");
+}
+
 }  // namespace snug

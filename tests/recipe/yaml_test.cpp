@@ -67,7 +67,7 @@ TEST(RecipeYaml, EmptyFilesAreTheDefaultRecipe) {
 TEST(RecipeYaml, ErrorsNameFileAndLine) {
   says(refusal("bf16: true\nbatch: 0\n"), "r.yaml:2: per_device_train_batch_size");
   says(refusal("bf16: true\nlora_rr: 4\n"), "r.yaml:2: there is no key 'lora_rr' (did you mean 'lora_r'?)");
-  says(refusal("bf16: true\nload_in_4bit: true\n"), "r.yaml:2: load_in_4bit: quantized weights are not supported yet");
+  says(refusal("bf16: true\nfp8: true\n"), "r.yaml:2: fp8: fp8 is not supported yet");
 }
 
 TEST(RecipeYaml, DuplicateKeysAreRefusedAlsoUnderAliases) {

@@ -47,7 +47,7 @@ Target cpu_in_fp32() {
 
 void load(ExpertRun& run, const fs::path& directory) {
   std::vector<std::byte> staging(4096);
-  load_model(*run.executor, ModelSpec{}, Checkpoint(directory), 1, staging);
+  load_model(*run.executor, ModelSpec{}, Checkpoint(directory), 1, {.staging = staging, .absmax = {}});
 }
 
 // What files would call this weight's gradient, expert by expert.

@@ -110,7 +110,7 @@ void GoldenRun::run(const Op& op, int64_t repetition) {
     if (program().storages[id].role == Role::optimizer) running_->clear(static_cast<StorageId>(id));
   fill_inverse_frequencies(plan_.model, *running_);
   const auto staging = running_->bytes(op.find(Slot::staging));
-  load_model(*running_, plan_.model, Checkpoint(plan_.recipe.model), plan_.recipe.seed, staging);
+  load_model(*running_, plan_.model, Checkpoint(plan_.recipe.model), plan_.recipe.seed, load_room(*running_, op));
   if (!plan_.recipe.adapter.empty()) load_adapter(*running_, plan_.recipe.adapter, plan_.recipe.lora, staging);
 }
 

@@ -15,6 +15,22 @@ namespace {
 
 bool on_bf16_tiles(const ExpertMatmul& op) { return op.cut.arithmetic == Arithmetic::bf16_pieces; }
 
+// The weight of one expert. The blocks of a quantized one begin anew with each.
+In weight_of(const ExpertMatmul& op, int64_t expert) {
+  const int64_t elements = op.n * op.k;
+  if (!is_quantized(op.b)) return at(op.b, expert * elements);
+  In weight = op.b;
+  const Scales& all = op.b.scales;
+  const int64_t blocks = (elements + all.block_size - 1) / all.block_size;
+  const int64_t size = all.nested_absmax == nullptr ? size_of(DType::f32) : size_of(DType::u8);
+  weight.data = static_cast<const char*>(op.b.data) + expert * bytes_of(op.b.dtype, elements);
+  weight.scales.absmax = static_cast<const char*>(all.absmax) + expert * blocks * size;
+  if (all.nested_absmax == nullptr) return weight;
+  weight.scales.nested_absmax = all.nested_absmax + expert * ((blocks + kNestedBlock - 1) / kNestedBlock);
+  weight.scales.offset = all.offset + expert;
+  return weight;
+}
+
 // The product of `tiles` tiles from row `row` on with the weight of `expert`.
 Matmul product_of(const ExpertMatmul& op, int64_t row, int64_t tiles, int64_t expert) {
   const int64_t rows = tiles * op.tile;
@@ -34,7 +50,7 @@ Matmul product_of(const ExpertMatmul& op, int64_t row, int64_t tiles, int64_t ex
   const int64_t inner = op.transpose_b ? op.k : op.n;
   const int64_t outer = op.transpose_b ? op.n : op.k;
   product.a = at(op.a, row * inner);
-  product.b = at(op.b, weight);
+  product.b = weight_of(op, expert);
   product.c = at(op.c, row * outer);
   product.m = rows, product.n = outer, product.k = inner;
   return product;
@@ -96,7 +112,7 @@ void prepare(const ExpertMatmul& op) {
 }
 
 void expert_matmul(const ExpertMatmul& op) {
-  require_storage({op.a.dtype, op.b.dtype, op.c.dtype});
+  require_storage({op.a.dtype, values_of(op.b), op.c.dtype});
   const int64_t tiles = op.routed_rows / op.tile;
   const int64_t used = tiles - std::count(op.tile_experts, op.tile_experts + tiles, -1);
   // A thread that is last with a share waits for no one longer than half of its own time.

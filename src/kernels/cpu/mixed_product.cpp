@@ -4,6 +4,7 @@
 
 #include "base/checked.h"
 #include "kernels/cpu/bf16_tiles.h"
+#include "kernels/cpu/dequantize.h"
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/storage.h"
 
@@ -12,7 +13,7 @@ namespace {
 
 constexpr int64_t kTileFloats = kTile * kTile;
 
-int64_t pieces_of(const In& matrix) { return matrix.dtype == DType::bf16 ? 1 : 2; }
+int64_t pieces_of(const In& matrix) { return values_of(matrix) == DType::bf16 ? 1 : 2; }
 
 // The sizes of a product and where its parts lie in the workspace.
 struct Shape {

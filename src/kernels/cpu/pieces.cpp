@@ -123,6 +123,20 @@ void widen(const MatrixView& view, float* dst, int64_t dst_stride) {
 
 }  // namespace
 
+namespace {
+
+// 32 columns of 4-bit codes, each a stored row, `rows` of the summed dimension: a pair is one 32-bit word of a stored row.
+void pack_quantized_columns(const MatrixView& b, int64_t rows, uint16_t* high) {
+  alignas(64) uint32_t words[kTile * kChunk / 2];
+  for (int64_t k = 0; k < rows; k += kChunk) {
+    const int64_t count = std::min(kChunk, rows - k);
+    for (int64_t c = 0; c < kTile; ++c) dequantize_pairs(b.data, c * b.stride + k, count, words + c * (kChunk / 2));
+    transpose_tile({words, DType::f32}, kChunk / 2, reinterpret_cast<float*>(high + k * kTile), kTile, kTile, count / 2);
+  }
+}
+
+}  // namespace
+
 MatrixView MatrixView::part(int64_t row, int64_t col, int64_t part_rows, int64_t part_cols) const {
   return {at(data, transposed ? col * stride + row : row * stride + col), stride, transposed, part_rows, part_cols};
 }
@@ -147,6 +161,15 @@ void pack_pairs(const MatrixView& b, uint16_t* high, int64_t low) {
   const int64_t padded = (b.rows + kTile - 1) / kTile * kTile;
   const auto* const bits = static_cast<const uint16_t*>(b.data.data);
   int64_t k = 0;
+  if (b.cols == kTile && b.stride % kTile == 0 && has_pairs(b.data)) {
+    k = b.rows / kTile * kTile;
+    if (b.transposed) {
+      pack_quantized_columns(b, k, high);
+    } else {
+      for (int64_t r = 0; r < k; r += 2)
+        dequantize_row_pairs(b.data, r * b.stride, b.stride, reinterpret_cast<uint32_t*>(high + r * kTile));
+    }
+  }
   if (b.data.dtype == DType::bf16 && b.cols == kTile) {
     const int64_t whole = b.rows / 2 * 2;
     if (!b.transposed) {

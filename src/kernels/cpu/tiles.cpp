@@ -2,6 +2,9 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/tiles.cpp"
+
+#include <algorithm>
+
 #include "kernels/cpu/highway_targets.h"
 
 #include "hwy/foreach_target.h"  // IWYU pragma: keep
@@ -156,10 +159,34 @@ HWY_EXPORT(copy_any);
 HWY_EXPORT(transpose_any);
 HWY_EXPORT(store_any);
 
+namespace {
+
+// As transpose_tile, in pieces that are dequantized first.
+void transpose_quantized(const In& src, int64_t src_stride, float* dst, int64_t dst_stride, int64_t rows, int64_t cols) {
+  constexpr int64_t kRows = 16, kCols = 64;
+  alignas(64) float piece[kRows * kCols];
+  for (int64_t r = 0; r < rows; r += kRows) {
+    const int64_t height = std::min(kRows, rows - r);
+    for (int64_t c = 0; c < cols; c += kCols) {
+      const int64_t width = std::min(kCols, cols - c);
+      for (int64_t i = 0; i < height; ++i) dequantize(src, (r + i) * src_stride + c, width, piece + i * kCols);
+      HWY_DYNAMIC_DISPATCH(transpose_any)
+      ({piece, DType::f32}, kCols, dst + c * dst_stride + r, dst_stride, height, width);
+    }
+  }
+}
+
+}  // namespace
+
 void copy_tile(const In& src, int64_t src_stride, float* dst, int64_t dst_stride, int64_t rows, int64_t cols) {
+  if (is_quantized(src)) {
+    for (int64_t r = 0; r < rows; ++r) dequantize(src, r * src_stride, cols, dst + r * dst_stride);
+    return;
+  }
   HWY_DYNAMIC_DISPATCH(copy_any)(src, src_stride, dst, dst_stride, rows, cols);
 }
 void transpose_tile(const In& src, int64_t src_stride, float* dst, int64_t dst_stride, int64_t rows, int64_t cols) {
+  if (is_quantized(src)) return transpose_quantized(src, src_stride, dst, dst_stride, rows, cols);
   HWY_DYNAMIC_DISPATCH(transpose_any)(src, src_stride, dst, dst_stride, rows, cols);
 }
 void store_row(const float* src, const Out& dst, int64_t elements, bool accumulate) {

@@ -1,8 +1,10 @@
 #pragma once
-// Copies between a matrix of f32 or bf16 and dense fp32 blocks, one thread's share at a time. `pack.cpp` shares them out.
+// Copies between a matrix of f32, bf16 or quantized numbers and dense fp32 blocks, one thread's share at a time. `pack.cpp`
+// shares them out.
 
 #include <cstdint>
 
+#include "kernels/cpu/dequantize.h"
 #include "kernels/kernels.h"
 
 namespace snug::kernels {
@@ -16,6 +18,7 @@ void store_row(const float* src, const Out& dst, int64_t elements, bool accumula
 
 // The element `index` elements on.
 inline In at(const In& matrix, int64_t index) {
+  if (is_quantized(matrix)) return {matrix.data, matrix.dtype, matrix.first + index, matrix.scales};
   return {static_cast<const char*>(matrix.data) + index * size_of(matrix.dtype), matrix.dtype};
 }
 inline Out at(const Out& matrix, int64_t index) {

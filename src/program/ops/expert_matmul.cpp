@@ -5,6 +5,7 @@
 
 #include "program/adjoint.h"
 #include "program/ops/experts.h"
+#include "program/ops/quantized.h"
 #include "program/rules.h"
 
 namespace snug {
@@ -33,13 +34,15 @@ std::vector<ProductShape> expert_products(const Program& program, const Op& op) 
   const Tensor& weight = op.attributes.transpose_a ? c : b;
   const int64_t rows = a.dim(0);
   const int64_t tile = rows / program.tensor(op.find(Slot::tile_experts)).elements();
+  const bool quantized = op.find(Slot::absmax) != kNone;
   ProductShape shape{.transpose_a = op.attributes.transpose_a,
                      .transpose_b = op.attributes.transpose_b,
                      .accumulate = op.attributes.accumulate,
                      .a = a.dtype,
-                     .b = b.dtype,
-                     .c = c.dtype};
-  if (a.dtype == DType::bf16 || b.dtype == DType::bf16) shape.arithmetic = program.arithmetic;
+                     .b = quantized ? op.attributes.values : b.dtype,
+                     .c = c.dtype,
+                     .quantized = quantized};
+  if (shape.a == DType::bf16 || shape.b == DType::bf16) shape.arithmetic = program.arithmetic;
   std::vector<ProductShape> shapes;
   const int64_t span = expert_span(tile, rows, shape.arithmetic);
   for (int64_t tiles = span; tiles > 0; tiles = shape.arithmetic == Arithmetic::bf16_pieces ? tiles - 1 : tiles / 2) {
@@ -67,6 +70,7 @@ void check(const Program& program, const Op& op) {
   expect(result.elements() == a.dim(0) * weight.dim(forward ? 1 : 2), op, "c is P x N, or P x K backward");
   expect(!sums || (op.attributes.accumulate && !forward), op, "gradients of weights are added to");
   expect(op.attributes.scale == 1.0, op, "there is no scale");
+  check_scales(program, op);
   expect(op.attributes.needed_rows > 0 && op.attributes.needed_rows <= a.dim(0), op, "needed rows are known");
 }
 
@@ -131,6 +135,7 @@ void adjoint(Adjoint& adjoint, const Op& op) {
     back.attributes = {.accumulate = d_a.accumulate, .needed_rows = op.attributes.needed_rows};
     back.reads(Slot::a, d_c).reads(Slot::b, b).reads(Slot::tile_experts, tiles);
     back.with(Slot::c, d_a.access(), d_a.tensor);
+    read_scales(op, back);
     adjoint.emit(std::move(back));
   }
   if (adjoint.wanted(b)) {

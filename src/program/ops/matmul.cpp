@@ -3,6 +3,7 @@
 // scale * a^T d_c.
 
 #include "program/adjoint.h"
+#include "program/ops/quantized.h"
 #include "program/ops/workspace.h"
 #include "program/rules.h"
 
@@ -13,12 +14,14 @@ ProductShape product_shape(const Program& program, const Op& op) {
   const Tensor& a = program.tensor(op.find(Slot::a));
   const Tensor& b = program.tensor(op.find(Slot::b));
   const Tensor& c = program.tensor(op.find(Slot::c));
+  const bool quantized = op.find(Slot::absmax) != kNone;
   ProductShape shape{.transpose_a = op.attributes.transpose_a,
                      .transpose_b = op.attributes.transpose_b,
                      .accumulate = op.attributes.accumulate,
                      .a = a.dtype,
-                     .b = b.dtype,
+                     .b = quantized ? op.attributes.values : b.dtype,
                      .c = c.dtype,
+                     .quantized = quantized,
                      .scaled = op.attributes.scale != 1.0};
   if (shape.transpose_a) {  // the gradient of a weight: c has its shape
     shape.m = c.dim(0);
@@ -31,7 +34,7 @@ ProductShape product_shape(const Program& program, const Op& op) {
   }
   const bool generates = !program.generation.steps.empty();
   shape.arithmetic =
-      generates && has_few_rows(shape) ? Arithmetic::fp32_dots : product_arithmetic(shape, program.arithmetic);
+      generates && has_few_rows(shape) && !quantized ? Arithmetic::fp32_dots : product_arithmetic(shape, program.arithmetic);
   return shape;
 }
 
@@ -42,6 +45,7 @@ void check(const Program& program, const Op& op) {
   expect(program.tensor(op.find(Slot::a)).elements() == shape.m * shape.k, op, "a is m x k");
   expect(program.tensor(op.find(Slot::b)).elements() == shape.k * shape.n, op, "b is k x n");
   expect(program.tensor(op.find(Slot::c)).elements() == shape.m * shape.n, op, "c is m x n");
+  check_scales(program, op);
 }
 
 OpCut cut(const Program& program, const Op& op, int32_t threads) {
@@ -73,6 +77,7 @@ void adjoint(Adjoint& adjoint, const Op& op) {
     Op back{OpKind::matmul};
     back.attributes = {.transpose_b = !output_first, .accumulate = d_a.accumulate, .scale = op.attributes.scale};
     back.reads(Slot::a, d_c).reads(Slot::b, b).with(Slot::c, d_a.access(), d_a.tensor);
+    read_scales(op, back);
     adjoint.emit(std::move(back));
   }
   if (adjoint.wanted(b)) {

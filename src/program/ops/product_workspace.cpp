@@ -41,16 +41,17 @@ constexpr int64_t kFewRows = 4;  // kernels/cpu/dot_product.h
 
 // c [m, n] += low [m, r] b, which touches every element of c once: the upper half of a LoRA pair.
 bool is_thin_update(const ProductShape& s) {
-  return s.k <= kThin && s.k < s.n && s.k < s.m && s.a == DType::f32 && s.b == DType::f32;
+  return s.k <= kThin && s.k < s.n && s.k < s.m && s.a == DType::f32 && s.b == DType::f32 && !s.quantized;
 }
 
 // A gradient of a thin weight, summed over many tokens.
 bool is_thin_sum(const ProductShape& s) {
-  if (s.transpose_b || s.c != DType::f32 || s.k < kThin) return false;
+  if (s.transpose_b || s.c != DType::f32 || s.k < kThin || s.quantized) return false;
   return s.m <= s.n ? s.m <= kThin && s.a == DType::f32 : s.n <= kThin && s.b == DType::f32;
 }
 
 bool copies_a(const ProductShape& shape) { return shape.a != DType::f32 || shape.transpose_a; }
+bool copies_b(const ProductShape& shape) { return shape.b != DType::f32 || shape.quantized; }
 
 }  // namespace
 
@@ -76,7 +77,7 @@ Blocks matmul_blocks(const ProductShape& shape, int32_t threads) {
   }
   const int64_t column_bytes = shape.k * kFloat;
   const int64_t most_copied = std::clamp<int64_t>(2 * kMiB / column_bytes, 256, 512);
-  if (shape.b != DType::f32 && shape.n * column_bytes > 2 * kMiB) blocks.cols = even_block(shape.n, most_copied, 256, 64);
+  if (copies_b(shape) && shape.n * column_bytes > 2 * kMiB) blocks.cols = even_block(shape.n, most_copied, 256, 64);
   const bool gathers_c = shape.c != DType::f32 || blocks.cols != 0;
   int64_t most = shape.m;
   if (copies_a(shape)) most = std::min(most, most_copied);
@@ -94,7 +95,7 @@ int64_t matmul_workspace_bytes(const ProductShape& shape, const Blocks& blocks, 
   const int64_t cols = whole(blocks.cols, shape.n);
   const int64_t depth = whole(blocks.depth, shape.k);
   const bool a_in_place = !copies_a(shape) && depth == shape.k;
-  const bool b_in_place = shape.b == DType::f32 && (shape.transpose_b ? depth == shape.k : cols == shape.n);
+  const bool b_in_place = !copies_b(shape) && (shape.transpose_b ? depth == shape.k : cols == shape.n);
   const bool c_in_place = shape.c == DType::f32 && cols == shape.n;
   int64_t bytes = 0;
   if (!a_in_place) bytes += align_up(rows * depth * kFloat, kAlign);

@@ -17,7 +17,8 @@ struct ProductShape {
   int64_t m = 0, n = 0, k = 0;
   bool transpose_a = false, transpose_b = false;
   bool accumulate = false;
-  DType a = DType::f32, b = DType::f32, c = DType::f32;
+  DType a = DType::f32, b = DType::f32, c = DType::f32;  // of a quantized b: what its numbers are rounded to
+  bool quantized = false;                                // b is codes, copied as numbers
   bool scaled = false;
   Arithmetic arithmetic = Arithmetic::fp32;
 };

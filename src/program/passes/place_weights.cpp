@@ -10,6 +10,7 @@ namespace snug {
 namespace {
 
 constexpr int64_t kElementAlignment = 32;  // 64 bytes of bf16, 128 of fp32: one element offset serves every flat buffer
+constexpr int64_t k4bitAlignment = 128;    // 64 bytes
 
 struct Group {
   bool trainable, decays, adapter;
@@ -63,19 +64,43 @@ class Placement {
     const std::string name = name_of(group);
     Buffer parameters{name, group.dtype, group.adapter ? Role::adapter : Role::weight, alignment_of(group)};
     Buffer gradients{name + ".gradient", DType::f32, Role::gradient, alignment_of(group)};
-    std::vector<Buffer> states;
+    std::vector<Buffer> states, scales;
     for (Weight* weight : weights) {
       parameters.views.push_back({weight->tensor, weight->parameter.per_layer});
+      if (weight->quantization) add_scales(*weight, name, scales);
       if (!group.trainable) continue;
       gradients.views.push_back({weight->gradient, weight->parameter.per_layer});
       add_states(*weight, group, name, states);
     }
     place_buffer(parameters);
     place_buffer(gradients);
+    for (const Buffer& buffer : scales) place_buffer(buffer);
     for (const Buffer& buffer : states) place_buffer(buffer);
   }
 
-  static int64_t alignment_of(const Group& group) { return group.in_blocks ? kStateBlock : kElementAlignment; }
+  // The scales of quantized weights, a buffer for each kind.
+  void add_scales(const Weight& weight, const std::string& group_name, std::vector<Buffer>& buffers) {
+    const Quantization& how = *weight.quantization;
+    const std::pair<const char*, TensorId> parts[] = {
+        {"absmax", how.absmax}, {"nested_absmax", how.nested_absmax}, {"nested_offset", how.absmax_offset}};
+    for (const auto& [part, tensor] : parts) {
+      if (tensor == kNone) continue;
+      const DType dtype = program_.tensor(tensor).dtype;
+      Buffer& buffer = buffer_of(buffers, {group_name + "." + part, dtype, Role::weight, kAlignment / size_of(dtype)});
+      buffer.views.push_back({tensor, weight.parameter.per_layer});
+    }
+  }
+
+  // The one of this name, added if there is none.
+  static Buffer& buffer_of(std::vector<Buffer>& buffers, const Buffer& wanted) {
+    const auto found = std::find_if(buffers.begin(), buffers.end(), [&](const Buffer& b) { return b.name == wanted.name; });
+    return found != buffers.end() ? *found : buffers.emplace_back(wanted);
+  }
+
+  static int64_t alignment_of(const Group& group) {
+    if (is_4bit(group.dtype)) return k4bitAlignment;
+    return group.in_blocks ? kStateBlock : kElementAlignment;
+  }
 
   static int64_t alignment_of(const Group& group, Slot slot) {
     const bool one_for_a_block = slot == Slot::first_absmax || slot == Slot::second_absmax;
@@ -90,11 +115,9 @@ class Placement {
       tensor.dtype = state.dtype;
       tensor.shape = std::move(state.shape);
       weight.states.push_back({state.slot, state.name, program_.add_tensor(std::move(tensor))});
-      const std::string name = group_name + what;
-      auto buffer = std::find_if(buffers.begin(), buffers.end(), [&](const Buffer& b) { return b.name == name; });
-      if (buffer == buffers.end())
-        buffer = buffers.insert(buffer, {name, state.dtype, Role::optimizer, alignment_of(group, state.slot)});
-      buffer->views.push_back({weight.states.back().tensor, weight.parameter.per_layer});
+      Buffer& buffer =
+          buffer_of(buffers, {group_name + what, state.dtype, Role::optimizer, alignment_of(group, state.slot)});
+      buffer.views.push_back({weight.states.back().tensor, weight.parameter.per_layer});
     }
   }
 
@@ -109,17 +132,17 @@ class Placement {
       int64_t& sum = view.per_layer ? layer : once;
       sum = checked_add(sum, padded(view));
     }
-    const int64_t elements = checked_add(once, checked_mul(layer, program_.layers)), size = size_of(buffer.dtype);
+    const int64_t elements = checked_add(once, checked_mul(layer, program_.layers));
     const StorageId storage = program_.add_storage(
-        {.name = buffer.name, .bytes = checked_mul(elements, size), .role = buffer.role, .lifetime = Lifetime::run});
+        {.name = buffer.name, .bytes = bytes_of(buffer.dtype, elements), .role = buffer.role, .lifetime = Lifetime::run});
     int64_t next_once = 0, next_layer = once;
     for (const Buffer::View& view : buffer.views) {
       int64_t& next = view.per_layer ? next_layer : next_once;
       Tensor& tensor = program_.tensor(view.tensor);
       tensor.storage = storage;
       tensor.dtype = buffer.dtype;
-      tensor.offset = checked_mul(next, size);
-      tensor.layer_stride = view.per_layer ? checked_mul(layer, size) : 0;
+      tensor.offset = bytes_of(buffer.dtype, next);
+      tensor.layer_stride = view.per_layer ? bytes_of(buffer.dtype, layer) : 0;
       next += padded(view);
     }
   }

@@ -8,17 +8,37 @@ namespace snug {
 
 namespace {
 
-// A staging buffer no larger than the largest tensor that passes through it.
+// A staging buffer no larger than the largest tensor that passes through it, or is turned in it.
 TensorId staging(Program& program) {
   int64_t largest = 0;
-  for (const Weight& weight : program.weights)
-    largest = std::max(largest, align_up(weight.parameter.elements() * size_of(DType::f32), kAlignment));
+  for (const Weight& weight : program.weights) {
+    const bool turned = weight.quantization && weight.parameter.input_features_first;
+    const int64_t bytes = weight.parameter.elements() * size_of(DType::f32) * (turned ? 2 : 1);
+    largest = std::max(largest, align_up(bytes, kAlignment));
+  }
   return program.make("load.staging", DType::u8, {std::min(largest, kStagingBytes)}, Role::temporary);
+}
+
+// The scales of the largest matrix whose scales are quantized in their turn.
+TensorId nested_scales(Program& program) {
+  int64_t most = 0;
+  for (const Weight& weight : program.weights) {
+    if (!weight.quantization || weight.quantization->nested_absmax == kNone) continue;
+    const Tensor& absmax = program.tensor(weight.quantization->absmax);
+    most = std::max(most, absmax.shape.back().bound);
+  }
+  return most == 0 ? kNone : program.make("load.absmax", DType::f32, {most}, Role::temporary);
 }
 
 void operands(const Program& program, Op& op, Access access) {
   for (const Weight& weight : program.weights) {
     op.with(Slot::parameter, access, weight.tensor);
+    if (weight.quantization && access == Access::write) {
+      const Quantization& how = *weight.quantization;
+      op.with(Slot::absmax, access, how.absmax);
+      if (how.nested_absmax != kNone)
+        op.with(Slot::nested_absmax, access, how.nested_absmax).with(Slot::absmax_offset, access, how.absmax_offset);
+    }
     for (const OptimizerState& state : weight.states) op.with(state.slot, access, state.tensor);
   }
 }
@@ -29,6 +49,7 @@ void add_load(Program& program) {
   Region load{.name = "load", .stage = Stage::load};
   Op read{OpKind::load};
   read.writes(Slot::staging, staging(program));
+  if (const TensorId scales = nested_scales(program); scales != kNone) read.writes(Slot::staging, scales);
   read.writes(Slot::scalars, program.interface.scalars);
   for (TensorId table : {program.interface.inverse_frequency, program.interface.local_inverse_frequency})
     if (table != kNone) read.writes(Slot::inverse_frequency, table);

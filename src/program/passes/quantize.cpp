@@ -1,0 +1,82 @@
+#include "program/passes/quantize.h"
+
+#include <map>
+#include <set>
+#include <utility>
+
+#include "base/scalars.h"
+
+namespace snug {
+
+namespace {
+
+int64_t blocks_of(int64_t elements, int64_t block) { return (elements + block - 1) / block; }
+
+bool is_quantized_kind(ParameterKind kind) { return kind == ParameterKind::linear || kind == ParameterKind::expert; }
+
+class QuantizePass {
+ public:
+  QuantizePass(Program& program, const Quantize& quantize, DType values)
+      : program_(program), quantize_(quantize), values_(values) {}
+
+  void run() {
+    for (Weight& weight : program_.weights)
+      if (!weight.trainable && !weight.adapter && is_quantized_kind(weight.parameter.kind)) quantize(weight);
+    for_each_op(program_.root, [&](Op& op, const Region&) { tell(op); });
+  }
+
+ private:
+  void quantize(Weight& weight) {
+    Tensor& codes = program_.tensor(weight.tensor);
+    if (weight.parameter.input_features_first) {
+      std::swap(codes.shape[0], codes.shape[1]);
+      turned_.insert(weight.tensor);
+    }
+    codes.dtype = quantize_.in_8bit ? DType::i8 : quantize_.type_4bit;
+    const int64_t experts = weight.parameter.experts > 0 ? weight.parameter.experts : 1;
+    const int64_t elements = codes.elements() / experts;  // of a matrix that files hold
+    Quantization how{.block_size = quantize_.in_8bit ? codes.shape.back().bound : kQuantizedBlock, .values = values_};
+    const int64_t blocks = blocks_of(elements, how.block_size);
+    const bool nested = !quantize_.in_8bit && quantize_.double_quant;
+    how.absmax = scales(weight, "absmax", nested ? DType::u8 : DType::f32, experts, blocks);
+    if (nested) {
+      how.nested_absmax = scales(weight, "nested_absmax", DType::f32, experts, blocks_of(blocks, kNestedBlock));
+      how.absmax_offset = scales(weight, "nested_offset", DType::f32, experts, 1);
+    }
+    weight.quantization = how;
+    quantized_.emplace(weight.tensor, how);
+  }
+
+  TensorId scales(const Weight& weight, const char* name, DType dtype, int64_t experts, int64_t count) {
+    Tensor tensor{.name = weight.parameter.name + "." + name, .dtype = dtype};
+    if (weight.parameter.experts > 0) tensor.shape.emplace_back(experts);
+    tensor.shape.emplace_back(count);
+    return program_.add_tensor(std::move(tensor));
+  }
+
+  void tell(Op& op) const {
+    const auto found = quantized_.find(op.find(Slot::b));
+    if (found == quantized_.end()) return;
+    const Quantization& how = found->second;
+    if (turned_.contains(found->first)) op.attributes.transpose_b = !op.attributes.transpose_b;
+    op.attributes.block_size = how.block_size;
+    op.attributes.values = how.values;
+    op.reads(Slot::absmax, how.absmax);
+    if (how.nested_absmax == kNone) return;
+    op.reads(Slot::nested_absmax, how.nested_absmax).reads(Slot::absmax_offset, how.absmax_offset);
+  }
+
+  Program& program_;
+  const Quantize& quantize_;
+  DType values_;
+  std::map<TensorId, Quantization> quantized_;
+  std::set<TensorId> turned_;
+};
+
+}  // namespace
+
+void quantize_weights(Program& program, const Quantize& quantize, DType other_weights) {
+  QuantizePass(program, quantize, quantize.compute.value_or(other_weights)).run();
+}
+
+}  // namespace snug
