@@ -15,6 +15,7 @@
 #include "model/config_fields.h"
 #include "model/families.h"
 #include "model/parameters.h"
+#include "model/quantization_config.h"
 #include "model/rope_config.h"
 
 namespace snug {
@@ -30,6 +31,7 @@ constexpr int64_t kLargestConfigBytes = int64_t{16} << 20;
 // Fields that never change the arithmetic of a forward or backward pass.
 constexpr auto kHarmless = std::to_array<std::string_view>({
     "_name_or_path",
+    "quantization_config",  // says how the file is written; read apart
     "_attn_implementation",
     "_attn_implementation_autoset",
     "_flash_attn_2_enabled",
@@ -216,9 +218,6 @@ class ConfigReader {
     for (const auto [name, value] : config_.object()) {
       if (value.is_null() || contains(kCommon, name) || contains(kHarmless, name)) continue;
       if (std::find(family.fields.begin(), family.fields.end(), name) != family.fields.end()) continue;
-      if (name == "quantization_config") {
-        refuse("quantization_config: quantized weights are not supported yet", "use the unquantized checkpoint");
-      }
       // Phi-3 names its dropouts like GPT-2, but trains without.
       const bool must_be_off = contains(kMustBeOff, name) || name == "resid_pdrop" || name == "embd_pdrop";
       if (!must_be_off) {
@@ -438,6 +437,7 @@ ModelSpec parse_config(std::string_view json, const std::string& where) {
     const ConfigFields config(document.root_object(), document.where());
     const bool nested = config.string("model_type", "") == "gemma3";
     spec = nested ? read_gemma3(config) : ConfigReader(config, nullptr).read();
+    spec.quantization = read_quantization(config);
   } catch (const Error& error) {
     if (!error.where().empty()) throw;
     throw Error(error.problem(), where, "the sizes in this config are not those of a model");  // from checked arithmetic

@@ -4,6 +4,7 @@
 // layers, E experts.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -45,6 +46,13 @@ struct Experts {
   bool normalize = true;          // the chosen ones' weights sum to 1
 
   bool operator==(const Experts&) const = default;
+};
+
+// How a checkpoint's linears are quantized, in bitsandbytes' formats.
+struct StoredQuantization {
+  DType type = DType::nf4;    // nf4, fp4 or i8
+  bool double_quant = false;  // of 4-bit types
+  bool operator==(const StoredQuantization&) const = default;
 };
 
 struct ModelSpec {
@@ -97,6 +105,8 @@ struct ModelSpec {
   int64_t vision_parameters = 0;  // of a vision tower and its projector, which stay as they are
 
   DType dtype = DType::bf16;  // torch_dtype of the checkpoint
+
+  std::optional<StoredQuantization> quantization;  // none: the checkpoint holds numbers
 
   int64_t bos_token_id = -1;  // -1: none
   int64_t eos_token_id = -1;

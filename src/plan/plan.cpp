@@ -62,8 +62,10 @@ void complete(Plan& plan, int64_t red_zone, int64_t more) {
 }  // namespace
 
 Plan make_plan(const ModelSpec& model, const Recipe& recipe, const Target& target, int64_t red_zone) {
-  Plan plan{.model = model, .recipe = recipe, .precision = precision_of(recipe), .target = target};
-  plan.program = compile(model, recipe);
+  Plan plan{.model = model, .recipe = recipe, .precision = {}, .target = target};
+  plan.recipe.quantize = quantization_of(model, recipe);
+  plan.precision = precision_of(plan.recipe);
+  plan.program = compile(model, plan.recipe);
   complete(plan, red_zone, 0);
   plan.step_flops = flops_of(plan.program, plan.program.region("step"));
   return plan;

@@ -47,6 +47,25 @@ int64_t sequence_length(const ModelSpec& spec, const Recipe& recipe) {
   return recipe.seq_len;
 }
 
+Quantize quantization_of(const ModelSpec& spec, const Recipe& recipe) {
+  Quantize quantize = recipe.quantize;
+  if (!spec.quantization) return quantize;
+  const StoredQuantization& stored = *spec.quantization;
+  const bool in_4bit = is_4bit(stored.type);
+  if (recipe.method == Method::full)
+    throw Error("its weights are quantized, and cannot be trained in full", spec.name,
+                "set method: lora, or give the model that it was made from");
+  if (in_4bit ? quantize.in_8bit : quantize.in_4bit)
+    throw Error(
+        "its weights are " + std::string(name_of(stored.type)) + " already", spec.name,
+        std::string("remove ") + (in_4bit ? "load_in_8bit" : "load_in_4bit") + ", or give the model that it was made from");
+  quantize.in_4bit = in_4bit;
+  quantize.in_8bit = !in_4bit;
+  quantize.double_quant = stored.double_quant;
+  if (in_4bit) quantize.type_4bit = stored.type;
+  return quantize;
+}
+
 Program compile(const ModelSpec& spec, const Recipe& recipe) {
   const Precision precision = precision_of(recipe);
   const BatchShape shape{
@@ -60,7 +79,8 @@ Program compile(const ModelSpec& spec, const Recipe& recipe) {
   } else {
     for (Weight& weight : program.weights) weight.trainable = true;
   }
-  if (recipe.quantize.any()) quantize_weights(program, recipe.quantize, precision.weights);
+  if (const Quantize quantize = quantization_of(spec, recipe); quantize.any())
+    quantize_weights(program, quantize, precision.weights);
   if (evaluates(recipe)) add_evaluation(program);
   differentiate(program);
   recompute_blocks(program, recomputed_layers(spec, recipe));
@@ -81,6 +101,7 @@ Program compile_generation(const ModelSpec& spec, const Precision& precision, co
     weight.trainable = false;
     if (weight.origin == Origin::lora_a) weight.origin = Origin::zeros;
   }
+  if (spec.quantization) quantize_weights(program, quantization_of(spec, {}), precision.weights);
   place_weights(program, precision);
   add_load(program);
   check_all(program);

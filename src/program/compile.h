@@ -11,6 +11,10 @@ namespace snug {
 // The length that the recipe means for this model, tokens.
 int64_t sequence_length(const ModelSpec& spec, const Recipe& recipe);
 
+// How the base is kept: as the recipe asks, or as a quantized checkpoint is. Throws Error if they contradict one another, or
+// quantized weights are to be trained.
+Quantize quantization_of(const ModelSpec& spec, const Recipe& recipe);
+
 // Throws Error where recipe and model do not go together (a target that the model lacks, a layer it does not have).
 Program compile(const ModelSpec& spec, const Recipe& recipe);
 

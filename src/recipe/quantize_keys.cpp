@@ -41,25 +41,24 @@ Key quantization_method() {
 
 Key compute_dtype() {
   static constexpr std::string_view kName = "bnb_4bit_compute_dtype";
-  return {kName,
-          {"bnb_4bit_compute_type"},
-          KeyType::choice,
-          "What products round quantized weights to; auto is the dtype of the other weights.",
-          "auto|float32|bfloat16|float16",
-          [](Recipe& recipe, KeyValues values) {
-            const std::string& word = single_value(kName, values);
-            const auto is = [&](std::string_view dtype) { return word == dtype || word == "torch." + std::string(dtype); };
-            if (word == kAuto) {
-              recipe.quantize.compute = std::nullopt;
-            } else if (is("float32") || is("bfloat16") || is("float16")) {
-              recipe.quantize.compute = is("float32") ? DType::f32 : is("bfloat16") ? DType::bf16 : DType::f16;
-            } else {
-              throw Error(fmt::format("{} '{}' is not known", kName, word), "", "choose auto, float32, bfloat16 or float16");
-            }
-          },
-          [](const Recipe& recipe) {
-            return std::string(recipe.quantize.compute ? name_of(*recipe.quantize.compute) : kAuto);
-          }};
+  return {
+      kName,
+      {"bnb_4bit_compute_type"},
+      KeyType::choice,
+      "What products round quantized weights to; auto is the dtype of the other weights.",
+      "auto|float32|bfloat16|float16",
+      [](Recipe& recipe, KeyValues values) {
+        const std::string& word = single_value(kName, values);
+        const auto is = [&](std::string_view dtype) { return word == dtype || word == "torch." + std::string(dtype); };
+        if (word == kAuto) {
+          recipe.quantize.compute = std::nullopt;
+        } else if (is("float32") || is("bfloat16") || is("float16")) {
+          recipe.quantize.compute = is("float32") ? DType::f32 : is("bfloat16") ? DType::bf16 : DType::f16;
+        } else {
+          throw Error(fmt::format("{} '{}' is not known", kName, word), "", "choose auto, float32, bfloat16 or float16");
+        }
+      },
+      [](const Recipe& recipe) { return std::string(recipe.quantize.compute ? name_of(*recipe.quantize.compute) : kAuto); }};
 }
 
 }  // namespace
@@ -110,8 +109,9 @@ void validate_quantization(const Recipe& recipe) {
   const Quantize& quantize = recipe.quantize;
   if (quantize.in_4bit && quantize.in_8bit) throw Error("load_in_4bit and load_in_8bit are both true", "", "choose one");
   if (quantize.any() && recipe.method == Method::full)
-    throw Error(quantize.in_4bit ? "load_in_4bit has no meaning with method: full" : "load_in_8bit has no meaning with method: full",
-                "", "quantized weights cannot be trained: set method: lora, or leave them as they are");
+    throw Error(
+        quantize.in_4bit ? "load_in_4bit has no meaning with method: full" : "load_in_8bit has no meaning with method: full",
+        "", "quantized weights cannot be trained: set method: lora, or leave them as they are");
   if (quantize.upcast && !quantize.any())
     throw Error("prepare_model_for_kbit_training has a meaning only with quantized weights", "",
                 "add load_in_4bit: true, or remove it");

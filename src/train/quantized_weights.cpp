@@ -31,7 +31,11 @@ FourBitFormat format_of(const QuantizedMatrix& matrix) {
 class Loader {
  public:
   Loader(const Checkpoint& checkpoint, const TensorEntry& entry, const QuantizedMatrix& out, const LoadRoom& room)
-      : checkpoint_(checkpoint), entry_(entry), out_(out), room_(room), where_(checkpoint.path().string() + ": " + entry.name) {}
+      : checkpoint_(checkpoint),
+        entry_(entry),
+        out_(out),
+        room_(room),
+        where_(checkpoint.path().string() + ": " + entry.name) {}
 
   void load(bool turned) {
     if (const auto four_bit = find_four_bit(checkpoint_, entry_.name)) return take(*four_bit);
@@ -132,7 +136,8 @@ class Loader {
     const auto absmax = scales().subspan(static_cast<size_t>(begin / out_.block_size), blocks);
     if (out_.type == DType::i8)
       return quantize_int8_rows(values, out_.columns,
-                                as<int8_t>(out_.codes).subspan(static_cast<size_t>(begin), static_cast<size_t>(count)), absmax);
+                                as<int8_t>(out_.codes).subspan(static_cast<size_t>(begin), static_cast<size_t>(count)),
+                                absmax);
     const auto codes =
         as<uint8_t>(out_.codes).subspan(static_cast<size_t>(begin / 2), static_cast<size_t>(packed_bytes(count)));
     quantize_4bit(format_of(out_), values, codes, absmax);
@@ -141,8 +146,9 @@ class Loader {
   // ---- From codes
 
   [[noreturn]] void refuse_codes(const std::string& theirs) const {
-    throw Error(fmt::format("tensor '{}' is quantized to {}, the recipe asks for {}", entry_.name, theirs, name_of(out_.type)),
-                checkpoint_.path().string(), "ask for what it is, or give the model that it was made from");
+    throw Error(
+        fmt::format("tensor '{}' is quantized to {}, the recipe asks for {}", entry_.name, theirs, name_of(out_.type)),
+        checkpoint_.path().string(), "ask for what it is, or give the model that it was made from");
   }
 
   void read_codes(const TensorEntry& codes) const {
@@ -155,7 +161,8 @@ class Loader {
 
   void take(const FourBitTensor& tensor) const {
     const QuantState& state = tensor.state;
-    if (out_.type == DType::i8 || state.format.type != format_of(out_).type) refuse_codes(std::string(name_of(state.format.type)));
+    if (out_.type == DType::i8 || state.format.type != format_of(out_).type)
+      refuse_codes(std::string(name_of(state.format.type)));
     if (state.format.block_size != out_.block_size)
       throw Error(fmt::format("tensor '{}' has blocks of {}", entry_.name, state.format.block_size),
                   checkpoint_.path().string(), fmt::format("only blocks of {} can be trained on", out_.block_size));

@@ -197,7 +197,7 @@ TEST(Config, SwitchesThatMustBeOffAreRefusedWhenOn) {
   EXPECT_TRUE(says(refusal(with("hidden_act", "\"gelu\"")), "hidden_act"));
   EXPECT_TRUE(says(refusal(with("pretraining_tp", "2")), "pretraining_tp"));
   EXPECT_TRUE(
-      says(refusal(with("quantization_config", R"({"load_in_4bit": true})")), "quantized weights are not supported yet"));
+      says(refusal(with("quantization_config", R"({"quant_method": "gptq"})")), "quant_method 'gptq' is not supported"));
 }
 
 TEST(Config, MissingFieldsTakeTheDefaultsOfTransformers) {

@@ -1,0 +1,92 @@
+// QLoRA against transformers, peft and bitsandbytes on the CPU: losses of 50 steps of a tiny model of every family. Golden
+// files: tests/oracle/make_qlora.py.
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "train/support_golden.h"
+
+namespace snug::testing {
+
+namespace {
+
+using Json = nlohmann::json;
+
+struct Family {
+  const char* name;
+  std::vector<std::string> targets;
+};
+
+const std::vector<std::string> kLinears = {"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"};
+const std::vector<std::string> kAttention = {"q_proj", "k_proj", "v_proj", "o_proj"};
+
+Recipe qlora_recipe(const std::filesystem::path& directory, const std::vector<std::string>& targets) {
+  Recipe recipe;
+  recipe.lora = {.r = 4, .alpha = 8, .dropout = 0, .target_modules = targets, .modules_to_save = {}};
+  recipe.quantize.in_4bit = true;
+  recipe.adapter = (directory / "adapter").string();
+  recipe.max_grad_norm = 1.0;
+  return recipe;
+}
+
+// The largest relative distance of a step's loss from the oracle's.
+double worst_step(GoldenRun& run, const std::filesystem::path& directory) {
+  const Json steps = read_json(directory / "batch.json")["steps"];
+  const Json truth = read_json(directory / "expected.json");
+  run.load();
+  double worst = 0;
+  for (size_t step = 0; step < truth["losses"].size(); ++step) {
+    const double loss = run.forward_backward(steps[step % steps.size()]["micro_batches"]);
+    const double expected = truth["losses"][step].get<double>();
+    worst = std::max(worst, std::abs(loss - expected) / expected);
+    run.update(truth["learning_rate"].get<double>(), static_cast<int64_t>(step) + 1);
+  }
+  EXPECT_EQ(truth["losses"].size(), 50U);
+  return worst;
+}
+
+class Qlora : public ::testing::TestWithParam<Family> {
+ protected:
+  std::filesystem::path directory() const { return golden_directory(GetParam().name); }
+  double worst(const Recipe& recipe) const {
+    GoldenRun run(directory(), recipe, read_json(directory() / "batch.json")["steps"][0]["micro_batches"]);
+    return worst_step(run, directory());
+  }
+};
+
+// Both in fp32: what differs is the order of sums, amplified by 50 steps.
+TEST_P(Qlora, losses_of_50_steps_in_fp32_equal_those_of_bitsandbytes) {
+  const double distance = worst(qlora_recipe(directory(), GetParam().targets));
+  RecordProperty("worst_step", std::to_string(distance));
+  EXPECT_LE(distance, 1e-4);
+}
+
+TEST_P(Qlora, losses_of_50_steps_with_blocks_recomputed_are_the_same) {
+  Recipe recipe = qlora_recipe(directory(), GetParam().targets);
+  recipe.gradient_checkpointing = true;
+  EXPECT_LE(worst(recipe), 1e-4);
+}
+
+// Ours in bf16, theirs in fp32.
+TEST_P(Qlora, losses_of_50_steps_in_bf16_are_within_a_percent_of_bitsandbytes_in_fp32) {
+  Recipe recipe = qlora_recipe(directory(), GetParam().targets);
+  recipe.bf16 = true;
+  const double distance = worst(recipe);
+  RecordProperty("worst_step", std::to_string(distance));
+  EXPECT_LE(distance, 0.01);
+}
+
+INSTANTIATE_TEST_SUITE_P(golden, Qlora,
+                         ::testing::Values(Family{"qlora_llama", kLinears}, Family{"qlora_online", kLinears},
+                                           Family{"qlora_mistral", kLinears}, Family{"qlora_qwen2", kLinears},
+                                           Family{"qlora_qwen3", kLinears}, Family{"qlora_gemma", kLinears},
+                                           Family{"qlora_gemma2", kLinears}, Family{"qlora_gemma3", kLinears},
+                                           Family{"qlora_phi3", {"qkv_proj", "o_proj", "gate_up_proj", "down_proj"}},
+                                           Family{"qlora_gpt2", {"c_attn", "c_proj", "c_fc"}},
+                                           Family{"qlora_mixtral", kAttention}, Family{"qlora_qwen3_moe", kAttention}),
+                         [](const auto& test) { return std::string(test.param.name).substr(6); });
+
+}  // namespace
+
+}  // namespace snug::testing
