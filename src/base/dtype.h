@@ -23,6 +23,9 @@ constexpr int64_t size_of(DType dtype) {
   return 0;
 }
 
+// Floating point in two bytes, as frozen weights and saved activations may be stored.
+constexpr bool is_half(DType dtype) { return dtype == DType::bf16 || dtype == DType::f16; }
+
 // The name people write in recipes: "f32" is "float32", "bf16" is "bfloat16".
 constexpr std::string_view name_of(DType dtype) {
   switch (dtype) {

@@ -51,9 +51,9 @@ using Scalars = double;  // pointer to kScalarCount of them
 // -------------------------------------------------------------------------------------------------------------
 
 // c[m, n] (+)= scale * op(a)[m, k] op(b)[k, n].
-// a is [m, k], or [k, m] if transpose_a; b is [k, n], or [n, k] if transpose_b. f32 or bf16 each.
-// cut.rows/cols/depth are block sizes. In fp32, operands in bf16 are widened block by block into the workspace; on bf16
-// tiles (cut.arithmetic), which one operand must be bf16 for, fp32 ones are taken as two bf16 pieces.
+// a is [m, k], or [k, m] if transpose_a; b is [k, n], or [n, k] if transpose_b. f32, bf16 or f16 each.
+// cut.rows/cols/depth are block sizes. In fp32, operands in bf16 or f16 are widened block by block into the workspace; on
+// bf16 tiles (cut.arithmetic), which one operand must be bf16 or f16 for, fp32 and f16 are taken as two bf16 pieces.
 struct Matmul {
   In a, b;
   Out c;

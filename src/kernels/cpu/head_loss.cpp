@@ -119,9 +119,9 @@ Plan make_plan(const HeadLoss& op) {
   int64_t bytes = 0;
   const auto part = [&bytes](int64_t of) { return std::exchange(bytes, bytes + align_up(of, 64)); };
   for (Factor& factor : plan.factors) {
-    factor.tiles = op.cut.arithmetic == Arithmetic::bf16_pieces && factor.rows.dtype == DType::bf16 &&
-                   factor.weight.dtype == DType::bf16;
-    factor.chunk_at = part(plan.rows * factor.inner * (factor.tiles ? size_of(DType::bf16) : kFloat));
+    factor.tiles = op.cut.arithmetic == Arithmetic::bf16_pieces && is_half(factor.rows.dtype) &&
+                   factor.weight.dtype == factor.rows.dtype;
+    factor.chunk_at = part(plan.rows * factor.inner * (factor.tiles ? size_of(factor.rows.dtype) : kFloat));
   }
   int64_t panel = 0;
   int64_t scratch = 0;
@@ -252,7 +252,7 @@ class Chunk {
   }
 
   MatrixView chunk_rows(const Factor& factor) const {
-    return {{base_ + factor.chunk_at, DType::bf16}, factor.inner, false, tile_rows_, factor.inner};
+    return {{base_ + factor.chunk_at, factor.rows.dtype}, factor.inner, false, tile_rows_, factor.inner};
   }
 
   // [inner, width] for logits, [width, inner] for the way back.

@@ -1,5 +1,6 @@
 #pragma once
-// Copies between a matrix of f32 or bf16 and dense fp32 blocks, one thread's share at a time. `pack.cpp` shares them out.
+// Copies between a matrix of f32, bf16 or f16 and dense fp32 blocks, one thread's share at a time. `pack.cpp` shares them
+// out.
 
 #include <cstdint>
 

@@ -39,7 +39,7 @@ std::vector<ProductShape> expert_products(const Program& program, const Op& op) 
                      .a = a.dtype,
                      .b = b.dtype,
                      .c = c.dtype};
-  if (a.dtype == DType::bf16 || b.dtype == DType::bf16) shape.arithmetic = program.arithmetic;
+  if (is_half(a.dtype) || is_half(b.dtype)) shape.arithmetic = program.arithmetic;
   std::vector<ProductShape> shapes;
   const int64_t span = expert_span(tile, rows, shape.arithmetic);
   for (int64_t tiles = span; tiles > 0; tiles = shape.arithmetic == Arithmetic::bf16_pieces ? tiles - 1 : tiles / 2) {
