@@ -93,6 +93,7 @@ std::string wrapped(const std::string& text, int width, int indent) {
 
 constexpr const char* kKeysThatMatter[] = {"method",
                                            "bf16",
+                                           "fp16",
                                            "per_device_train_batch_size",
                                            "gradient_accumulation_steps",
                                            "max_length",

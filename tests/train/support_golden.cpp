@@ -106,6 +106,7 @@ void GoldenRun::run(const Op& op, int64_t repetition) {
   if (op.kind != OpKind::load) return;
   const auto scalars = running_->elements<double>(program().interface.scalars);
   std::fill(scalars.begin(), scalars.end(), 0.0);
+  running_->scalar(Scalar::loss_scale) = 1.0;
   for (size_t id = 0; id < program().storages.size(); ++id)
     if (program().storages[id].role == Role::optimizer) running_->clear(static_cast<StorageId>(id));
   fill_inverse_frequencies(plan_.model, *running_);
