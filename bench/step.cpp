@@ -23,6 +23,7 @@
 
 #include "base/bfloat16.h"
 #include "base/error.h"
+#include "base/float16.h"
 #include "cli/arguments.h"
 #include "kernels/kernels.h"
 #include "model/catalogue.h"
@@ -236,12 +237,14 @@ void fill_weights(Executor& executor, const Program& program) {
   std::normal_distribution<float> normal(0.0F, 0.02F);
   for (const Weight& weight : program.weights) {
     const bool norm = weight.parameter.kind == ParameterKind::norm;
+    const bool is_f16 = program.tensor(weight.tensor).dtype == DType::f16;
     for (int64_t layer = 0; layer < (weight.parameter.per_layer ? program.layers : 1); ++layer) {
       const auto value = [&] { return norm ? 1.0F : weight.origin == Origin::zeros ? 0.0F : normal(random); };
       if (program.tensor(weight.tensor).dtype == DType::f32) {
         for (float& x : executor.elements<float>(weight.tensor, layer)) x = value();
       } else {
-        for (uint16_t& x : executor.elements<uint16_t>(weight.tensor, layer)) x = f32_to_bf16(value());
+        for (uint16_t& x : executor.elements<uint16_t>(weight.tensor, layer))
+          x = is_f16 ? f32_to_f16(value()) : f32_to_bf16(value());
       }
       const TensorId master = weight.state(Slot::master);
       if (master == kNone) continue;
@@ -287,7 +290,7 @@ Result measure(Executor& executor, const Plan& plan, Profile& profile, double fl
   Result result;
   const int32_t threads = plan.target.threads;
   result.against.push_back({"fp32", Ceiling(dnnl::memory::data_type::f32, threads), {}, {}});
-  if (plan.target.products == Arithmetic::bf16_pieces && plan.precision.weights == DType::bf16)
+  if (plan.target.products == Arithmetic::bf16_pieces && is_half(plan.precision.weights))
     result.against.push_back({"bf16", Ceiling(dnnl::memory::data_type::bf16, threads), {}, {}});
   for (Against& against : result.against) against.rates.push_back(against.ceiling.measure());
   constexpr int64_t kBetween = 5;

@@ -35,6 +35,9 @@ inline int64_t bytes_of(DType dtype, int64_t elements) {
   return is_4bit(dtype) ? elements / 2 + elements % 2 : checked_mul(elements, size_of(dtype));
 }
 
+// Floating point in two bytes, as frozen weights and saved activations may be stored.
+constexpr bool is_half(DType dtype) { return dtype == DType::bf16 || dtype == DType::f16; }
+
 // The name people write in recipes: "f32" is "float32", "bf16" is "bfloat16".
 constexpr std::string_view name_of(DType dtype) {
   switch (dtype) {

@@ -8,16 +8,18 @@ namespace snug {
 
 enum class Scalar : int32_t {
   learning_rate,
-  step,  // 1-based optimizer step
-  loss_scale,
-  inverse_labels,  // 1 / labels of the accumulation window
-  target_count,    // valid entries of target_rows in this micro-batch
-  loss_sum,        // summed over the window, already times inverse_labels
-  square_sum,      // of all gradients of the window
-  gradient_norm,
-  clip_factor,        // what gradients are multiplied by: min(1, max_norm / (norm + 1e-6))
+  step,               // 1-based optimizer step; those that were skipped do not count
+  loss_scale,         // of the loss's gradient, so of all of them; 1 but in fp16
+  inverse_labels,     // 1 / labels of the accumulation window
+  target_count,       // valid entries of target_rows in this micro-batch
+  loss_sum,           // summed over the window, already times inverse_labels
+  square_sum,         // of all gradients of the window
+  gradient_norm,      // without loss_scale
+  clip_factor,        // what gradients are multiplied by: min(1, max_norm / (norm + 1e-6)) / loss_scale
   skip,               // nonzero: the optimizer region is passed over
   first_micro_batch,  // nonzero in the first micro-batch of a window
+  steps_at_scale,     // since loss_scale changed
+  skips_in_a_row,
   count
 };
 constexpr int64_t kScalarCount = 16;  // room for more

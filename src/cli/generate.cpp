@@ -98,7 +98,9 @@ class Run {
   void make_the_plan() {
     wanted_.capacity = capacity();
     wanted_.longest_feed = request_.interactive() ? wanted_.capacity : longest_question();
-    wanted_.bf16 = request_.bf16.value_or(model_.dtype == DType::bf16);
+    const DType dtype = request_.dtype.value_or(model_.dtype);
+    wanted_.bf16 = dtype == DType::bf16;
+    wanted_.fp16 = dtype == DType::f16;
     if (adapters_) wanted_.lora = adapters_->lora();
     wanted_.memory_bytes = request_.memory_bytes;
     const ProcessMemory memory = process_memory();
@@ -115,7 +117,7 @@ class Run {
     if (const auto fits = capacity_that_fits(*plan_, wanted_, least)) {
       fmt::print(stderr, "snug: smallest change that fits: --max-length {} ({} tokens of prompt and answer)\n", *fits,
                  *fits);
-    } else if (!wanted_.bf16) {
+    } else if (!wanted_.bf16 && !wanted_.fp16) {
       GenerationRequest halved = wanted_;
       halved.bf16 = true;
       const Plan plan = make_plan(model_, halved, target_);

@@ -118,7 +118,9 @@ GenerateRequest read_generate_request(std::span<char* const> words) {
   if (const auto stops = arguments.lists.find("stop"); stops != arguments.lists.end())
     request.limits.stop_strings = stops->second;
   request.max_length = arguments.recipe.seq_len;
-  if (was_set(arguments, "bf16")) request.bf16 = arguments.recipe.bf16;
+  if (arguments.recipe.bf16 && arguments.recipe.fp16) throw UsageError("--bf16 and --fp16 exclude one another");
+  if (was_set(arguments, "bf16") || was_set(arguments, "fp16"))
+    request.dtype = arguments.recipe.bf16 ? DType::bf16 : arguments.recipe.fp16 ? DType::f16 : DType::f32;
   request.memory_bytes = arguments.recipe.memory_bytes;
   request.threads = arguments.recipe.threads;
   return request;

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/dtype.h"
 #include "cli/arguments.h"
 #include "formats/generation_config.h"
 #include "generate/answer.h"
@@ -19,8 +20,8 @@ struct GenerateRequest {
   std::optional<std::string> prompt, chat, data;  // at most one; none: a chat on the terminal
   Sampling sampling;
   AnswerLimits limits;
-  int64_t max_length = 0;  // 0: as needed
-  std::optional<bool> bf16;
+  int64_t max_length = 0;      // 0: as needed
+  std::optional<DType> dtype;  // of weights, activations and cache; none: as the checkpoint is stored
   int64_t memory_bytes = 0, threads = 0;
   bool json = false;
   std::vector<std::string> ignored;  // of generation_config.json, to be told

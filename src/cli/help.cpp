@@ -50,7 +50,8 @@ with "text", or with "prompt" and "completion". Writes metrics.jsonl, checkpoint
 or a Hugging Face checkpoint) into --output-dir. Ctrl-C finishes the step and saves; --resume-from-checkpoint goes on.
 )";
 
-constexpr std::string_view kInit = R"(snug init MODEL --output-dir DIRECTORY [--bf16] [--seed N] [--tokenizer DIRECTORY]
+constexpr std::string_view kInit =
+    R"(snug init MODEL --output-dir DIRECTORY [--bf16|--fp16] [--seed N] [--tokenizer DIRECTORY]
 
 Writes config.json and random weights of that configuration; copies the tokenizer's files along.
 )";
@@ -69,7 +70,7 @@ snug generate MODEL                                  a chat, on a terminal
   --seed N               42; the same seed gives the same text
   --stop STRING          ends the answer before STRING; may be repeated
   --max-length N         tokens of prompt and answer that are planned for (for a chat 4096 unless told)
-  --bf16 true|false      weights, activations and cache in bf16; unless told, as the checkpoint is stored
+  --bf16, --fp16 true|false   weights, activations and cache in bf16 or f16; unless told, as the checkpoint is stored
   --memory SIZE          the budget; exit code 3 if it does not suffice
   --threads N            cores used
   --json                 one object an answer: prompt_tokens, new_tokens, text, stop_reason, tokens_per_second, memory

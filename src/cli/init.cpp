@@ -7,6 +7,7 @@
 #include "cli/commands.h"
 #include "model/catalogue.h"
 #include "model/parameters.h"
+#include "recipe/keys.h"
 #include "train/initialize.h"
 
 namespace snug::cli {
@@ -14,11 +15,13 @@ namespace snug::cli {
 int init_command(std::span<char* const> words) {
   const Arguments arguments = parse_arguments(words, {"tokenizer="});
   if (arguments.recipe.model.empty())
-    throw UsageError("which model? snug init MODEL --output-dir DIRECTORY [--bf16] [--tokenizer DIRECTORY]");
+    throw UsageError("which model? snug init MODEL --output-dir DIRECTORY [--bf16|--fp16] [--tokenizer DIRECTORY]");
   const ModelSpec spec = resolve_model(arguments.recipe.model);
   const auto tokenizer = arguments.flags.find("tokenizer");
-  initialize_checkpoint(spec, arguments.recipe.bf16 ? DType::bf16 : DType::f32, arguments.recipe.seed,
-                        arguments.recipe.output_dir, tokenizer == arguments.flags.end() ? std::string() : tokenizer->second);
+  validate(arguments.recipe);
+  const DType dtype = arguments.recipe.bf16 ? DType::bf16 : arguments.recipe.fp16 ? DType::f16 : DType::f32;
+  initialize_checkpoint(spec, dtype, arguments.recipe.seed, arguments.recipe.output_dir,
+                        tokenizer == arguments.flags.end() ? std::string() : tokenizer->second);
   fmt::print("{}: {} random parameters\n", arguments.recipe.output_dir, total_parameters(spec));
   return 0;
 }

@@ -108,6 +108,7 @@ std::string assumptions(const Plan& plan, const std::vector<std::string>& keys_s
     const Key* key = find_key(name);
     if (key == nullptr || !key->get || std::find(keys_set.begin(), keys_set.end(), key->name) != keys_set.end()) continue;
     if (plan.recipe.method == Method::full && std::string_view(name).starts_with("lora_")) continue;
+    if (plan.recipe.fp16 && std::string_view(name) == "bf16") continue;
     std::string value = key->get(plan.recipe);
     if (std::string_view(name) == "max_length") value = std::to_string(plan.program.seq_len);
     if (std::string_view(name) == "lora_target_modules" && value.empty()) value = "q_proj,v_proj";

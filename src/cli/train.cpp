@@ -48,6 +48,7 @@ class Screen final : public Reporter {
         fmt::format("step {}/{}  loss {:.4f}  {:.0f} tok/s  {} left  {} ({:.1f} % of plan)  grad norm {:.3g}  lr {:.3g}",
                     m.step, r.total_steps, m.loss, m.tokens_per_second, duration(r.seconds_left),
                     format_bytes(m.memory_bytes), 100.0 * used, m.gradient_norm, m.learning_rate);
+    if (m.loss_scale) line += fmt::format("  loss scale {:g}{}", *m.loss_scale, m.skipped ? ", step skipped" : "");
     if (live_)
       line.resize(std::min(line.size(), static_cast<size_t>(style_of(stderr).width - 1)));  // one screen line, never two
     fmt::print(stderr, "{}{}{}", start(), line, end());

@@ -66,9 +66,9 @@ using Scalars = double;  // pointer to kScalarCount of them
 // -------------------------------------------------------------------------------------------------------------
 
 // c[m, n] (+)= scale * op(a)[m, k] op(b)[k, n].
-// a is [m, k], or [k, m] if transpose_a; b is [k, n], or [n, k] if transpose_b. f32 or bf16 each.
-// cut.rows/cols/depth are block sizes. In fp32, operands in bf16 are widened block by block into the workspace; on bf16
-// tiles (cut.arithmetic), which one operand must be bf16 for, fp32 ones are taken as two bf16 pieces.
+// a is [m, k], or [k, m] if transpose_a; b is [k, n], or [n, k] if transpose_b. f32, bf16 or f16 each.
+// cut.rows/cols/depth are block sizes. In fp32, operands in bf16 or f16 are widened block by block into the workspace; on
+// bf16 tiles (cut.arithmetic), which one operand must be bf16 or f16 for, fp32 and f16 are taken as two bf16 pieces.
 struct Matmul {
   In a, b;
   Out c;
@@ -318,9 +318,9 @@ void cached_attention(const CachedAttention& op);
 // Output head and cross entropy in one op; the logits exist for cut.rows targets at a time, in panels of cut.cols vocabulary
 // entries. For each of the first scalars[target_count] target rows i:  logits = hidden[i] weight^T + low[i] low_weight^T,
 // loss = lse(logits) - logits[target]. scalars[loss_sum] += loss_scale-free sum * scalars[inverse_labels].
-// Training (d_hidden not null): d_logits = (softmax - onehot) * inverse_labels; d_hidden is written for every row (zero
-// where nothing is predicted); d_weight, d_low_weight are added to (null where frozen); d_low is written like d_hidden.
-// Evaluation: predictions[j] = argmax of target j's logits, where predictions is not null.
+// Training (d_hidden not null): d_logits = (softmax - onehot) * inverse_labels * loss_scale; d_hidden is written for every
+// row (zero where nothing is predicted); d_weight, d_low_weight are added to (null where frozen); d_low is written like
+// d_hidden. Evaluation: predictions[j] = argmax of target j's logits, where predictions is not null.
 struct HeadLoss {
   In hidden;                               // [M, C]
   In weight;                               // [V, C]
@@ -363,13 +363,21 @@ struct SquareSum {
 };
 void square_sum(const SquareSum& op);
 
-// gradient_norm = sqrt(square_sum); clip_factor as torch.nn.utils.clip_grad_norm_ (max_norm <= 0: 1); skip = norm not
-// finite.
+// gradient_norm = sqrt(square_sum) / loss_scale; clip_factor as torch.nn.utils.clip_grad_norm_ (max_norm <= 0: 1), over
+// loss_scale; skip = norm not finite.
 struct ClipFactor {
   Scalars* scalars = nullptr;
   float max_norm = 0;
 };
 void clip_factor(const ClipFactor& op);
+
+// loss_scale of the next step as torch.amp.GradScaler has it: half as large after a step that was skipped, twice as large
+// after `window` steps in a row that were not. Counts both.
+struct UpdateScale {
+  Scalars* scalars = nullptr;
+  int64_t window = 1;
+};
+void update_scale(const UpdateScale& op);
 
 // A state of an optimizer, one number for each element. f32; or bf16, rounded stochastically; or u8: codes of a dynamic map
 // (base/dynamic_map.h), signed for a first moment and unsigned for a second, times the largest magnitude of each block of

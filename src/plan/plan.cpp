@@ -75,6 +75,7 @@ Plan make_plan(const ModelSpec& model, const GenerationRequest& request, const T
   Recipe recipe;
   recipe.method = Method::full;
   recipe.bf16 = request.bf16;
+  recipe.fp16 = request.fp16;
   recipe.seq_len = request.capacity;
   recipe.memory_bytes = request.memory_bytes;
   Plan plan{.model = model, .recipe = recipe, .precision = precision_of(recipe), .target = target};

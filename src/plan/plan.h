@@ -42,6 +42,7 @@ struct GenerationRequest {
   int64_t capacity = 1;      // tokens of a sequence, prompt and answer
   int64_t longest_feed = 1;  // the most new tokens that come at once: a prompt
   bool bf16 = false;         // weights, activations and cache; arithmetic is fp32
+  bool fp16 = false;         // likewise
   std::optional<Lora> lora;  // the stack of adapters, as compile_generation takes it
   int64_t memory_bytes = 0;  // budget; 0: what the target has
   int64_t text_bytes = 0;    // what tokenizer, template and prompts hold outside the arena

@@ -40,7 +40,8 @@ std::vector<Candidate> candidates(const Plan& plan) {
           r.accumulation = accumulation;
         });
   }
-  if (!now.bf16) add("bf16", "true", "weights and saved activations rounded to bf16", [](Recipe& r) { r.bf16 = true; });
+  if (!now.bf16 && !now.fp16)
+    add("bf16", "true", "weights and saved activations rounded to bf16", [](Recipe& r) { r.bf16 = true; });
   const int64_t seq_len = sequence_length(plan.model, now);
   for (int64_t shorter = seq_len / 2; shorter >= 64; shorter /= 2)
     add("max_length", std::to_string(shorter), "documents longer than this are cut",

@@ -16,7 +16,7 @@ struct Target {
   int32_t threads = 1;
   int64_t memory_bytes = 0;  // what the device has
   int64_t page_bytes = 4096;
-  Arithmetic products = Arithmetic::fp32;  // of those with a bf16 operand
+  Arithmetic products = Arithmetic::fp32;  // of those with a bf16 or f16 operand
 
   // What lives outside the arena, measured once for a kind of machine: program, libraries, heap …
   int64_t runtime_bytes = 0;

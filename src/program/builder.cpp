@@ -7,6 +7,7 @@
 #include <map>
 
 #include "base/bfloat16.h"
+#include "base/float16.h"
 #include "base/scalars.h"
 #include "program/ops/experts.h"
 
@@ -340,6 +341,7 @@ class Builder {
     const Interface& io = program_.interface;
     double scale = spec_.embedding_scale;  // transformers rounds it to the weights' dtype
     if (precision_.weights == DType::bf16) scale = bf16_to_f32(f32_to_bf16(static_cast<float>(scale)));
+    if (precision_.weights == DType::f16) scale = f16_to_f32(f32_to_f16(static_cast<float>(scale)));
     if (spec_.learned_positions) {
       const std::vector<Extent> shape = program_.tensor(x_first).shape;
       const TensorId tokens = embed(region, embedding_, io.tokens, activation("token_rows", shape), scale);

@@ -40,6 +40,7 @@ enum class OpKind : uint8_t {
   zero,
   square_sum,
   clip_factor,
+  update_scale,
   adamw,
   sgd,
   lion,
@@ -53,7 +54,7 @@ enum class OpKind : uint8_t {
   combine,
   combine_backward,
 };
-constexpr int kOpKindCount = 37;
+constexpr int kOpKindCount = 38;
 
 // Names of operands, shared by all kinds.
 // clang-format off
@@ -98,6 +99,7 @@ struct Attributes {
   double momentum = 0.0;
   uint64_t noise_seed = 0, noise_stream = 0;  // of what is rounded stochastically
   double max_norm = 0.0;
+  int64_t scale_window = 0;        // update_scale: good steps before the scale grows
   bool normalize_weights = false;  // of a token's chosen experts, so that they sum to 1
   int64_t needed_rows = 0;         // of routed rows: tokens times choices; the others are padding
   int64_t block_size = 0;          // of a quantized b: elements to a scale

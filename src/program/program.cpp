@@ -117,6 +117,7 @@ const char* name_of(OpKind kind) {
                                                 "zero",
                                                 "square_sum",
                                                 "clip_factor",
+                                                "update_scale",
                                                 "adamw",
                                                 "sgd",
                                                 "lion",

@@ -9,7 +9,7 @@ extern const OpRule kLoadRule, kSaveRule, kBatchRule, kEmbeddingRule, kEmbedding
     kRmsNormBackwardRule, kMatmulRule, kRopeTableRule, kRopeRule, kAttentionRule, kAttentionBackwardRule,
     kCachedAttentionRule, kActivationRule, kActivationBackwardRule, kLayerNormRule, kLayerNormBackwardRule, kAddBiasRule,
     kBiasBackwardRule, kSplitRule, kJoinRule, kAddRule, kHeadLossRule, kZeroRule, kSquareSumRule, kClipFactorRule,
-    kAdamWRule, kSgdRule, kLionRule, kAdafactorRule;
+    kUpdateScaleRule, kAdamWRule, kSgdRule, kLionRule, kAdafactorRule;
 extern const OpRule kRouteRule, kRouteBackwardRule, kGatherRowsRule, kGatherRowsBackwardRule, kExpertMatmulRule,
     kCombineRule, kCombineBackwardRule;
 
@@ -40,6 +40,7 @@ const OpRule& rule_of(OpKind kind) {
                                                      &kZeroRule,
                                                      &kSquareSumRule,
                                                      &kClipFactorRule,
+                                                     &kUpdateScaleRule,
                                                      &kAdamWRule,
                                                      &kSgdRule,
                                                      &kLionRule,

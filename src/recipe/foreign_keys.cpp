@@ -35,6 +35,7 @@ constexpr auto kHarmless = std::to_array<std::string_view>({
     "evaluation_strategy",
     "flash_attention",
     "flash_attn",
+    "fp16_full_eval",
     "gradient_checkpointing_kwargs",
     "hub_model_id",
     "hub_private_repo",
@@ -87,7 +88,6 @@ constexpr std::string_view kData = "give files with 'data' and 'eval_data'";
 constexpr auto kRefused = std::to_array<Refused>({
     {"quantization_config", "keys of quantization stand alone here"},
     {"fp8", "fp8 is not supported yet"},
-    {"fp16_full_eval", "fp16 is not supported yet"},
     {"use_dora", kLora},
     {"use_rslora", kLora},
     {"lora_bias", kLora},

@@ -46,21 +46,11 @@ Key lora_dropout() {
   return key;
 }
 
-Key fp16() {
-  Key key = boolean("fp16", {}, "fp16 arithmetic; not supported yet.", &Recipe::fp16);
-  key.values = "false";
-  key.set = [](Recipe& recipe, KeyValues values) {
-    if (parse_boolean("fp16", single_value("fp16", values))) throw Error("fp16 is not supported yet", "", "use bf16: true");
-    recipe.fp16 = false;
-  };
-  return key;
-}
-
 Key master_weights() {
   return {"master_weights",
           {},
           KeyType::boolean,
-          "Keep an fp32 copy of bf16 weights in full fine-tuning; auto keeps it.",
+          "Keep an fp32 copy of bf16 or f16 weights in full fine-tuning; auto keeps it.",
           "auto|true|false",
           [](Recipe& recipe, KeyValues values) {
             const std::string& word = single_value("master_weights", values);
@@ -261,15 +251,15 @@ Key torch_dtype() {
   return {"torch_dtype",
           {"dtype"},
           KeyType::choice,
-          "bfloat16 is our bf16: true; auto leaves bf16 to decide.",
-          "auto|bfloat16",
+          "bfloat16 is our bf16: true, float16 our fp16: true; auto leaves them to decide.",
+          "auto|bfloat16|float16",
           [](Recipe& recipe, KeyValues values) {
             const std::string& word = single_value("torch_dtype", values);
             if (word == kAuto) return;
-            if (word != "bfloat16")
-              throw Error(fmt::format("torch_dtype '{}': the key bf16 decides the dtypes", word), "",
-                          "set bf16: true or false");
-            recipe.bf16 = true;
+            if (word != "bfloat16" && word != "float16")
+              throw Error(fmt::format("torch_dtype '{}': the keys bf16 and fp16 decide the dtypes", word), "",
+                          "set bf16 or fp16: true or false");
+            (word == "float16" ? recipe.fp16 : recipe.bf16) = true;
           },
           {}};
 }
@@ -322,7 +312,12 @@ std::vector<Key> main_keys() {  // NOLINT(readability-function-size): a table
 
       boolean("bf16", {}, "bf16 weights and saved activations, sums in fp32.", &Recipe::bf16),
       torch_dtype(),
-      fp16(),
+      boolean("fp16", {}, "f16 weights and saved activations, sums in fp32, the loss scaled against underflow.",
+              &Recipe::fp16),
+      integer("initial_scale_power", {}, "With fp16: the loss is scaled by 2 to this power at first.",
+              {0, 24, "from 0 to 24"}, &Recipe::initial_scale_power),
+      integer("loss_scale_window", {}, "With fp16: steps without overflow after which the scale doubles.",
+              {1, kMostSteps, "at least 1"}, &Recipe::loss_scale_window),
       master_weights(),
 
       integer("per_device_train_batch_size", {"micro_batch_size", "batch", "batch_size"}, "Sequences in one micro-batch.",

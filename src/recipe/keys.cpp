@@ -104,7 +104,12 @@ void validate(const Recipe& recipe) {
     refuse("lora_modules_to_save has no meaning with method: full", "remove it, or set method: lora");
   }
   validate_quantization(recipe);
-  if (recipe.fp16) refuse("fp16 is not supported yet", "use bf16: true");
+  if (recipe.bf16 && recipe.fp16) refuse("bf16 and fp16 are both true", "keep one");
+  if (!recipe.fp16 && recipe.initial_scale_power != Recipe().initial_scale_power)
+    refuse("initial_scale_power has a meaning only for fp16: true", "remove it, or set fp16: true");
+  if (!recipe.fp16 && recipe.loss_scale_window != Recipe().loss_scale_window)
+    refuse("loss_scale_window has a meaning only for fp16: true", "remove it, or set fp16: true");
+  at_least("loss_scale_window", recipe.loss_scale_window, 1);
   if (recipe.lora.dropout != 0.0) refuse("lora_dropout other than 0 is not supported yet", "set lora_dropout: 0");
   const auto beta = [&](std::string_view key, double value) {
     if (!(value >= 0.0 && value < 1.0)) refuse(fmt::format("{} is {}", key, value), "give a number from 0 to less than 1");
@@ -125,8 +130,9 @@ void validate(const Recipe& recipe) {
   if (!recipe.checkpoint_layers.empty() && !recipe.gradient_checkpointing) {
     refuse("checkpoint_layers has no effect without gradient_checkpointing: true", "add it, or remove checkpoint_layers");
   }
-  if (recipe.master_weights.has_value() && !(recipe.method == Method::full && recipe.bf16) && *recipe.master_weights) {
-    refuse("master_weights: true has a meaning only for full fine-tuning with bf16: true", "remove it");
+  if (recipe.master_weights.has_value() && *recipe.master_weights &&
+      !(recipe.method == Method::full && (recipe.bf16 || recipe.fp16))) {
+    refuse("master_weights: true has a meaning only for full fine-tuning with bf16: true or fp16: true", "remove it");
   }
 }
 

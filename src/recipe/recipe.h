@@ -70,9 +70,11 @@ struct Recipe {
   Method method = Method::lora;
   Lora lora;
   Quantize quantize;
-  bool bf16 = false;  // bf16 weights and saved activations, fp32 arithmetic
-  bool fp16 = false;
-  std::optional<bool> master_weights;  // full fine-tuning in bf16: fp32 copy of the weights (default true)
+  bool bf16 = false;                   // bf16 weights and saved activations, fp32 arithmetic
+  bool fp16 = false;                   // likewise in f16, with a loss that is scaled so that small gradients are not lost
+  std::optional<bool> master_weights;  // full fine-tuning in bf16 or fp16: fp32 copy of the weights (default true)
+  int64_t initial_scale_power = 16;    // fp16: the loss is scaled by 2 to this power at first
+  int64_t loss_scale_window = 2000;    // fp16: steps without overflow after which the scale doubles
 
   int64_t batch = 1;         // per_device_train_batch_size, sequences
   int64_t accumulation = 1;  // gradient_accumulation_steps

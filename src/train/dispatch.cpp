@@ -345,6 +345,8 @@ class Call {
     kernels::clip_factor({.scalars = scalars(), .max_norm = static_cast<float>(attributes().max_norm)});
   }
 
+  void update_scale() const { kernels::update_scale({.scalars = scalars(), .window = attributes().scale_window}); }
+
   kernels::CodedState state(Slot slot, Slot absmax) const {
     return {.data = pointer<void>(slot), .dtype = tensor(slot).dtype, .absmax = floats(absmax)};
   }
@@ -555,6 +557,7 @@ void dispatch(const Op& op, const Binding& binding) {
     case OpKind::zero: return call.zero();
     case OpKind::square_sum: return call.square_sum();
     case OpKind::clip_factor: return call.clip_factor();
+    case OpKind::update_scale: return call.update_scale();
     case OpKind::adamw: return call.adamw();
     case OpKind::sgd: return call.sgd();
     case OpKind::lion: return call.lion();

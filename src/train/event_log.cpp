@@ -8,8 +8,10 @@ void EventLog::write(const StepMetrics& m, double epoch) {
                                  {"train/learning_rate", m.learning_rate},
                                  {"train/epoch", epoch},
                                  {"train/tokens_per_second", m.tokens_per_second},
-                                 {"train/memory_bytes", static_cast<double>(m.memory_bytes)}};
-  file_.write(m.step, scalars);
+                                 {"train/memory_bytes", static_cast<double>(m.memory_bytes)},
+                                 {"train/loss_scale", m.loss_scale.value_or(1.0)}};
+  const std::span all(scalars);
+  file_.write(m.step, m.loss_scale ? all : all.first(all.size() - 1));
 }
 
 void EventLog::write(const EvaluationMetrics& m) {

@@ -7,6 +7,7 @@
 
 #include "base/bfloat16.h"
 #include "base/error.h"
+#include "base/float16.h"
 #include "base/philox.h"
 #include "formats/safetensors_writer.h"
 #include "model/config.h"
@@ -39,7 +40,7 @@ void draw(const Instance& instance, const ModelSpec& spec, DType dtype, uint64_t
     if (dtype == DType::f32) {
       std::memcpy(out + i * 4, &value, 4);
     } else {
-      const uint16_t rounded = f32_to_bf16(value);
+      const uint16_t rounded = dtype == DType::f16 ? f32_to_f16(value) : f32_to_bf16(value);
       std::memcpy(out + i * 2, &rounded, 2);
     }
   }
@@ -49,7 +50,7 @@ void draw(const Instance& instance, const ModelSpec& spec, DType dtype, uint64_t
 
 void initialize_checkpoint(const ModelSpec& spec, DType dtype, uint64_t seed, const fs::path& directory,
                            const fs::path& tokenizer) {
-  if (dtype != DType::f32 && dtype != DType::bf16) throw Error("weights can be written as float32 or bfloat16", "dtype");
+  if (dtype != DType::f32 && !is_half(dtype)) throw Error("weights can be written as float32, bfloat16 or float16", "dtype");
   fs::create_directories(directory);
   if (fs::exists(directory / "model.safetensors"))
     throw Error("already holds model.safetensors", directory.string(), "give another --output-dir");

@@ -118,12 +118,16 @@ void MetricsFile::line(const char* text, size_t length) {
 
 void MetricsFile::write(const StepMetrics& m) {
   Line text;
-  const auto end = fmt::format_to_n(text.data(), text.size(),
-                                    "{{\"step\": {}, \"loss\": {}, \"grad_norm\": {}, \"learning_rate\": {}, "
-                                    "\"tokens_per_second\": {}, \"memory_bytes\": {}}}\n",
-                                    m.step, Number{m.loss}, Number{m.gradient_norm}, Number{m.learning_rate},
-                                    Number{m.tokens_per_second}, m.memory_bytes);
-  line(text.data(), std::min(end.size, text.size()));
+  auto end = fmt::format_to_n(text.data(), text.size(),
+                              "{{\"step\": {}, \"loss\": {}, \"grad_norm\": {}, \"learning_rate\": {}, "
+                              "\"tokens_per_second\": {}, \"memory_bytes\": {}",
+                              m.step, Number{m.loss}, Number{m.gradient_norm}, Number{m.learning_rate},
+                              Number{m.tokens_per_second}, m.memory_bytes);
+  const size_t length = std::min(end.size, text.size()), room = text.size() - length;
+  end = m.loss_scale ? fmt::format_to_n(text.data() + length, room, ", \"loss_scale\": {}, \"skipped\": {}}}\n",
+                                        Number{*m.loss_scale}, m.skipped)
+                     : fmt::format_to_n(text.data() + length, room, "}}\n");
+  line(text.data(), std::min(length + end.size, text.size()));
 }
 
 void MetricsFile::write(const EvaluationMetrics& m) {

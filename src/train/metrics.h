@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 
 #include "formats/file.h"
 
@@ -12,6 +13,8 @@ struct StepMetrics {
   int64_t step = 0;
   double loss = 0, gradient_norm = 0, learning_rate = 0, tokens_per_second = 0;
   int64_t memory_bytes = 0;
+  std::optional<double> loss_scale = {};  // fp16: what this step was computed with
+  bool skipped = false;                   // its gradients overflowed: nothing was updated
 };
 
 struct EvaluationMetrics {

@@ -57,6 +57,11 @@ std::map<std::string, StateValue> identity_of(const Plan& plan, const DataIdenti
           {"data_tokens", data.tokens}};
 }
 
+// What torch.amp.GradScaler keeps, and when it was last of use.
+constexpr std::pair<const char*, Scalar> kScalerState[] = {{"loss_scale", Scalar::loss_scale},
+                                                           {"loss_scale_steps", Scalar::steps_at_scale},
+                                                           {"loss_scale_skips", Scalar::skips_in_a_row}};
+
 std::string text_of(const StateValue& value) {
   if (const auto* number = std::get_if<int64_t>(&value)) return std::to_string(*number);
   if (const auto* text = std::get_if<std::string>(&value)) return *text;
@@ -95,12 +100,16 @@ void remove_checkpoint(const fs::path& checkpoint) {
 
 }  // namespace
 
-void save_checkpoint(const Executor& executor, const Plan& plan, const DataIdentity& data, int64_t step) {
-  AtomicDirectory directory(fs::path(plan.recipe.output_dir) / ("checkpoint-" + std::to_string(step)));
-  Manifest manifest{.version = kSnugVersion, .step = step};
+void save_checkpoint(Executor& executor, const Plan& plan, const DataIdentity& data, const Progress& progress) {
+  AtomicDirectory directory(fs::path(plan.recipe.output_dir) / ("checkpoint-" + std::to_string(progress.step)));
+  Manifest manifest{.version = kSnugVersion, .step = progress.step};
   manifest.files = write_result(executor, plan, directory.path());
   manifest.files.merge(save_state(executor, directory.path()));
   manifest.state = identity_of(plan, data);
+  if (plan.recipe.fp16) {
+    manifest.state["updates"] = progress.updates;
+    for (const auto& [key, scalar] : kScalerState) manifest.state[key] = executor.scalar(scalar);
+  }
   write_manifest(directory.path(), manifest);
   directory.commit();
 }
@@ -138,8 +147,8 @@ void remove_old_checkpoints(const fs::path& output_dir, int64_t keep, int64_t ne
   }
 }
 
-int64_t resume(Executor& executor, const Plan& plan, const DataIdentity& data, const fs::path& checkpoint,
-               std::span<std::byte> staging) {
+Progress resume(Executor& executor, const Plan& plan, const DataIdentity& data, const fs::path& checkpoint,
+                std::span<std::byte> staging) {
   const Manifest manifest = verify_manifest(checkpoint);
   for (const auto& [key, value] : identity_of(plan, data)) {
     const auto found = manifest.state.find(key);
@@ -150,7 +159,11 @@ int64_t resume(Executor& executor, const Plan& plan, const DataIdentity& data, c
                   "resume with the same recipe and data, or start in another --output-dir");
   }
   load_state(executor, plan.model, checkpoint, plan.recipe.lora, staging);
-  return manifest.step;
+  Progress progress{manifest.step, manifest.step};
+  if (!plan.recipe.fp16 || !manifest.state.contains("updates")) return progress;  // of a run in another precision
+  progress.updates = manifest.integer("updates");
+  for (const auto& [key, scalar] : kScalerState) executor.scalar(scalar) = manifest.number(key);
+  return progress;
 }
 
 }  // namespace snug

@@ -18,9 +18,15 @@ struct DataIdentity {
   int64_t rows = 0, tokens = 0;
 };
 
-// Writes output_dir/checkpoint-STEP. A fully fine-tuned checkpoint takes config.json and tokenizer files along from the
-// model's directory, so that it loads in Hugging Face's libraries.
-void save_checkpoint(const Executor& executor, const Plan& plan, const DataIdentity& data, int64_t step);
+// How far a run is.
+struct Progress {
+  int64_t step = 0;     // steps done
+  int64_t updates = 0;  // of the weights: steps that were not skipped
+};
+
+// Writes output_dir/checkpoint-STEP, in fp16 with the loss scale and its counts. A fully fine-tuned checkpoint takes
+// config.json and tokenizer files along from the model's directory, so that it loads in Hugging Face's libraries.
+void save_checkpoint(Executor& executor, const Plan& plan, const DataIdentity& data, const Progress& progress);
 
 // Writes the result of the run (adapter or model) into output_dir itself, and `card` as its README.md; one that somebody
 // wrote or changed stays.
@@ -36,9 +42,9 @@ void remove_checkpoints(const std::filesystem::path& output_dir);
 // the way it leaves something unfinished, which the next run removes.
 void remove_old_checkpoints(const std::filesystem::path& output_dir, int64_t keep, int64_t newest);
 
-// Verifies every file, restores weights and state, returns the steps done. Throws Error if the checkpoint is of another
+// Verifies every file, restores weights and state, returns how far the run was. Throws Error if the checkpoint is of another
 // recipe.
-int64_t resume(Executor& executor, const Plan& plan, const DataIdentity& data, const std::filesystem::path& checkpoint,
-               std::span<std::byte> staging);
+Progress resume(Executor& executor, const Plan& plan, const DataIdentity& data, const std::filesystem::path& checkpoint,
+                std::span<std::byte> staging);
 
 }  // namespace snug

@@ -1,5 +1,6 @@
 #include "train/trainer.h"
 
+#include <fmt/format.h>
 #include <sys/file.h>
 
 #include <algorithm>
@@ -100,7 +101,7 @@ class Run final : public Host {
   void run(const Op& op, int64_t repetition) override {
     if (op.kind == OpKind::load) load(op);
     if (op.kind == OpKind::batch) fill_batch(op, repetition);
-    if (op.kind == OpKind::save) save_checkpoint(*executor_, plan_, identity_, done_);
+    if (op.kind == OpKind::save) save_checkpoint(*executor_, plan_, identity_, {done_, updates_});
   }
 
  private:
@@ -188,6 +189,8 @@ class Run final : public Host {
     const std::span<std::byte> staging = room.staging;
     const auto scalars = executor_->elements<double>(plan_.program.interface.scalars);
     std::fill(scalars.begin(), scalars.end(), 0.0);
+    executor_->scalar(Scalar::loss_scale) =
+        recipe_.fp16 ? std::ldexp(1.0, static_cast<int>(recipe_.initial_scale_power)) : 1.0;
     for (size_t id = 0; id < plan_.program.storages.size(); ++id)
       if (plan_.program.storages[id].role == Role::optimizer) executor_->clear(static_cast<StorageId>(id));
     fill_inverse_frequencies(plan_.model, *executor_);
@@ -197,7 +200,9 @@ class Run final : public Host {
   }
 
   void restore(const fs::path& checkpoint) {
-    done_ = resume(*executor_, plan_, identity_, checkpoint, staging_);
+    const Progress progress = resume(*executor_, plan_, identity_, checkpoint, staging_);
+    done_ = progress.step;
+    updates_ = progress.updates;
     reporter_.resumed(checkpoint, done_);
   }
 
@@ -218,8 +223,7 @@ class Run final : public Host {
 
   void set_scalars(double rate) {
     executor_->scalar(Scalar::learning_rate) = rate;
-    executor_->scalar(Scalar::step) = static_cast<double>(done_ + 1);
-    executor_->scalar(Scalar::loss_scale) = 1.0;
+    executor_->scalar(Scalar::step) = static_cast<double>(updates_ + 1);
     executor_->scalar(Scalar::inverse_labels) =
         window_.label_count > 0 ? 1.0 / static_cast<double>(window_.label_count) : 0.0;
     executor_->scalar(Scalar::loss_sum) = 0.0;
@@ -232,12 +236,14 @@ class Run final : public Host {
       watch_.lap();
       loader_ = &*data_;
       window_ = data_->window(done_);
-      const double rate = learning_rate(recipe_, done_, total_steps_);
+      const double rate = learning_rate(recipe_, updates_, total_steps_);  // a skipped step leaves it, as in Hugging Face
       set_scalars(rate);
+      const double loss_scale = executor_->scalar(Scalar::loss_scale);
       const int64_t tokens_before = tokens_;
       run_window("step", window_.micro_batches);
       ++done_;
-      report(rate, rate_of(tokens_ - tokens_before, watch_.lap()));
+      if (executor_->scalar(Scalar::skip) == 0.0) ++updates_;
+      report(rate, loss_scale, rate_of(tokens_ - tokens_before, watch_.lap()));
       if (eval_ && due(recipe_.eval_steps)) evaluate();  // before saving: a step that is saved is evaluated once
       if (due(recipe_.save_steps)) save();
     }
@@ -252,26 +258,43 @@ class Run final : public Host {
 
   bool due(int64_t every) const { return every > 0 && done_ % every == 0 && done_ < total_steps_; }
 
-  void report(double rate, double tokens_per_second) {
+  void report(double rate, double loss_scale, double tokens_per_second) {
     const double loss = executor_->scalar(Scalar::loss_sum);
+    const bool skipped = executor_->scalar(Scalar::skip) != 0.0;
     const ProcessMemory memory = process_memory();
     StepReport report{.metrics = {.step = done_,
                                   .loss = loss,
                                   .gradient_norm = executor_->scalar(Scalar::gradient_norm),
                                   .learning_rate = rate,
                                   .tokens_per_second = tokens_per_second,
-                                  .memory_bytes = memory.resident_bytes},
+                                  .memory_bytes = memory.resident_bytes,
+                                  .skipped = skipped},
                       .total_steps = total_steps_,
                       .planned_peak_bytes = plan_.peak_bytes,
                       .measured_peak_bytes = memory.peak_bytes};
+    if (recipe_.fp16) report.metrics.loss_scale = loss_scale;
     const auto passed = static_cast<double>(done_ - first_step_);
     report.seconds_left = watch_.total() / passed * static_cast<double>(total_steps_ - done_);
-    loss_sum_ += loss;
+    if (!skipped || std::isfinite(loss)) {
+      loss_sum_ += loss;
+      ++losses_;
+    }
     if (recipe_.logging_steps > 0 && (done_ % recipe_.logging_steps == 0 || done_ == total_steps_)) log(report.metrics);
     reporter_.stepped(report);
-    if (!std::isfinite(loss) || executor_->scalar(Scalar::skip) != 0.0)
+    if (recipe_.fp16 && skipped) return stop_where_scaling_is_of_no_use();
+    if (!std::isfinite(loss) || skipped)
       throw Error("the loss is not a number in step " + std::to_string(done_), output_.string(),
                   "lower learning_rate; checkpoints written before this step are good");
+  }
+
+  // A smaller scale mends gradients that are too large, not activations.
+  void stop_where_scaling_is_of_no_use() {
+    constexpr double kMostSkips = 20, kLeastScale = 0x1p-14;
+    const double skips = executor_->scalar(Scalar::skips_in_a_row), scale = executor_->scalar(Scalar::loss_scale);
+    if (skips < kMostSkips && scale >= kLeastScale) return;
+    throw Error(fmt::format("fp16 overflows in step {}: {} skipped in a row, loss scale down to {:g}", done_,
+                            skips == 1 ? "1 step" : fmt::format("{} steps", skips), scale),
+                output_.string(), "use bf16: true, or lower learning_rate; the weights saved so far are good");
   }
 
   void log(const StepMetrics& metrics) {
@@ -344,7 +367,7 @@ class Run final : public Host {
                       .trainable_parameters = plan_.program.trainable_parameters(),
                       .total_parameters = total_parameters(plan_.model),
                       .steps = done_,
-                      .train_loss = loss_sum_ / static_cast<double>(std::max<int64_t>(1, done_ - first_step_)),
+                      .train_loss = mean_loss(),
                       .planned_peak_bytes = plan_.peak_bytes,
                       .measured_peak_bytes = process_memory().peak_bytes};
     for (const EvaluationMetrics& e : evaluations_) card.evaluations.push_back({e.step, e.loss, e.token_accuracy, e.exact});
@@ -354,13 +377,14 @@ class Run final : public Host {
     return card;
   }
 
+  double mean_loss() const { return loss_sum_ / static_cast<double>(std::max<int64_t>(1, losses_)); }
+
   RunSummary summary() {
     watch_.lap();
-    const auto steps = static_cast<double>(std::max<int64_t>(1, done_ - first_step_));
     const RunSummary result{.planned_peak_bytes = plan_.peak_bytes,
                             .measured_peak_bytes = process_memory().peak_bytes,
                             .steps = done_,
-                            .train_loss = loss_sum_ / steps,
+                            .train_loss = mean_loss(),
                             .tokens_per_second = rate_of(tokens_, watch_.total())};
     metrics_->write(result);
     if (events_) events_->write(result);
@@ -384,7 +408,7 @@ class Run final : public Host {
   DatasetSummary data_summary_;
   std::vector<EvaluationMetrics> evaluations_;
   std::span<std::byte> staging_;
-  int64_t total_steps_ = 0, done_ = 0, first_step_ = 0, saved_step_ = 0, tokens_ = 0;
+  int64_t total_steps_ = 0, done_ = 0, updates_ = 0, first_step_ = 0, saved_step_ = 0, tokens_ = 0, losses_ = 0;
   double loss_sum_ = 0;
   Stopwatch watch_;
 };

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstring>
 #include <set>
 
 #include "base/bfloat16.h"
 #include "base/error.h"
+#include "base/float16.h"
 #include "base/philox.h"
 #include "formats/adapter.h"
 #include "formats/bnb_tensors.h"
@@ -58,15 +58,6 @@ void for_each_part(const Executor& executor, const Weight& weight, const Visit& 
   }
 }
 
-float half_to_float(uint16_t half) {
-  const int exponent = (half >> 10) & 31;
-  const int mantissa = half & 1023;
-  const float sign = (half & 0x8000) != 0 ? -1.0F : 1.0F;
-  if (exponent == 0) return sign * std::ldexp(static_cast<float>(mantissa), -24);
-  if (exponent == 31) return mantissa == 0 ? sign * INFINITY : NAN;
-  return sign * std::ldexp(static_cast<float>(mantissa + 1024), exponent - 25);
-}
-
 float element_as_float(const std::byte* bytes, DType dtype, size_t index) {
   if (dtype == DType::f32) {
     float value;
@@ -75,7 +66,7 @@ float element_as_float(const std::byte* bytes, DType dtype, size_t index) {
   }
   uint16_t value;
   std::memcpy(&value, bytes + index * 2, 2);
-  return dtype == DType::bf16 ? bf16_to_f32(value) : half_to_float(value);
+  return dtype == DType::bf16 ? bf16_to_f32(value) : f16_to_f32(value);
 }
 
 void store_float(std::byte* bytes, DType dtype, size_t index, float value) {
@@ -83,7 +74,7 @@ void store_float(std::byte* bytes, DType dtype, size_t index, float value) {
     std::memcpy(bytes + index * 4, &value, 4);
     return;
   }
-  const uint16_t rounded = f32_to_bf16(value);
+  const uint16_t rounded = dtype == DType::f16 ? f32_to_f16(value) : f32_to_bf16(value);
   std::memcpy(bytes + index * 2, &rounded, 2);
 }
 
@@ -304,7 +295,7 @@ void read_forward(Executor& executor, const Checkpoint& base, std::vector<Source
   }
 }
 
-// The fp32 copies of bf16 weights start from what was just loaded or drawn.
+// The fp32 copies of bf16 and f16 weights start from what was just loaded or drawn.
 void fill_masters(Executor& executor) {
   for (const Weight& weight : executor.program().weights) {
     const TensorId copy = weight.state(Slot::master);

@@ -35,13 +35,13 @@ std::vector<std::string> random_recipe(std::mt19937& random, int64_t longest) {
                                     "--packing",
                                     pick({"true", "false"})};
   const auto add = [&](std::vector<std::string> more) { words.insert(words.end(), more.begin(), more.end()); };
-  const bool bf16 = random() % 2 == 0, checkpointing = random() % 2 == 0;
-  if (bf16) add({"--bf16"});
+  const bool half = random() % 2 == 0, checkpointing = random() % 2 == 0;
+  if (half) add({pick({"--bf16", "--fp16"})});
   if (checkpointing) add({"--gradient-checkpointing"});
   if (checkpointing && random() % 2 == 0) add({"--checkpoint-layers", "1"});
   if (random() % 2 == 0) {
     add({"--method", "full"});
-    if (bf16) add({"--master-weights", pick({"true", "false"})});
+    if (half) add({"--master-weights", pick({"true", "false"})});
   } else if (random() % 4 == 0) {
     add({"--method", "lora", "--lora-target-modules", "q_proj", "--modules-to-save", "lm_head"});
   } else {

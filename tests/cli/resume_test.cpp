@@ -31,6 +31,7 @@ const Variant kVariants[] = {
     {"full", {"--method", "full", "--save-steps", "3"}, 12},
     {"lora_of_which_two_are_kept", {"--method", "lora", "--save-steps", "1", "--save-total-limit", "2"}, 15},
     {"lora_bf16_packed_tightly", {"--method", "lora", "--bf16", "--save-steps", "1", "--seq", "48"}, 13},
+    {"full_fp16", {"--method", "full", "--fp16", "--loss-scale-window", "3", "--save-steps", "2"}, 16},
     {"full_bf16_recomputed_evaluated",
      {"--method", "full", "--bf16", "--gradient-checkpointing", "--save-steps", "2", "--eval-steps", "2"},
      14}};

@@ -72,23 +72,28 @@ TEST(AdamW, FollowsTheFormulaOverTwentySteps) {
         const Values start = random_values(n, 1);
         Reference reference(start);
         State plain(start, DType::f32, false, threads), again(start, DType::f32, false, 1),
-            master(start, DType::bf16, true, threads);
+            master(start, DType::bf16, true, threads), half(start, DType::f16, true, threads);
         for (int step = 1; step <= 20; ++step) {
           const Values gradient = random_values(n, 100 + static_cast<uint64_t>(step), 0.1);
           reference.step(gradient, step);
           plain.step(gradient, step);
           again.step(gradient, step);
           master.step(gradient, step);
+          half.step(gradient, step);
           ASSERT_NO_FATAL_FAILURE(expect_within(plain.parameter.values(), reference.p, 1e-6, target));
           ASSERT_NO_FATAL_FAILURE(expect_within(master.master.values(), reference.p, 1e-6, target + " master"));
         }
         ASSERT_NO_FATAL_FAILURE(expect_close(plain.first.values(), reference.m, 1e-6, target + " first moment"));
         ASSERT_NO_FATAL_FAILURE(expect_close(plain.second.values(), reference.v, 1e-6, target + " second moment"));
         ASSERT_TRUE(plain.same_bits(again));
-        // The bf16 parameter is the rounding of its master.
+        // The parameter in two bytes is the rounding of its master.
+        ASSERT_EQ(half.master.values(), master.master.values());
+        const Values halves = half.parameter.values();
         const Values masters = master.master.values(), rounded = master.parameter.values();
         for (size_t i = 0; i < masters.size(); ++i)
           ASSERT_EQ(rounded[i], bf16_to_f32(f32_to_bf16(static_cast<float>(masters[i])))) << target;
+        for (size_t i = 0; i < masters.size(); ++i)
+          ASSERT_EQ(halves[i], f16_to_f32(f32_to_f16(static_cast<float>(masters[i])))) << target;
       }
     }
   });

@@ -117,7 +117,7 @@ TEST_P(CachedAttentionOf, stores_its_rows_and_equals_the_reference) {
   const Doubles keys = stored(t, keys_before, t.k), values = stored(t, values_before, t.v);
   ASSERT_EQ(t.key_cache.doubles(), keys);
   ASSERT_EQ(t.value_cache.doubles(), values);
-  const double rounding = c.storage == DType::bf16 ? 0x1p-8 : 2e-5;
+  const double rounding = c.storage == DType::f32 ? 2e-5 : c.storage == DType::bf16 ? 0x1p-8 : 0x1p-10;
   for (int64_t row = 0; row < c.rows; ++row)
     for (int64_t head = 0; head < c.heads; ++head)
       for (int64_t d = 0; d < c.head_size; ++d) {
@@ -127,7 +127,7 @@ TEST_P(CachedAttentionOf, stores_its_rows_and_equals_the_reference) {
       }
 }
 
-constexpr DType kBf16 = DType::bf16, kF32 = DType::f32;
+constexpr DType kBf16 = DType::bf16, kF16 = DType::f16, kF32 = DType::f32;
 INSTANTIATE_TEST_SUITE_P(
     all, CachedAttentionOf,
     ::testing::Values(Case{1, 0, 1, 1, 1, 4},                                 // the first token
@@ -139,7 +139,8 @@ INSTANTIATE_TEST_SUITE_P(
                       Case{12, 3, 16, 2, 1, 16, 1}, Case{4, 2, 16, 2, 1, 16, 100}, Case{5, 20, 32, 2, 1, 16, 0, 2.0F},
                       Case{5, 20, 32, 2, 1, 16, 7, 1.5F}, Case{3, 20, 32, 4, 2, 64, 0, 0, kBf16, kBf16},
                       Case{1, 31, 32, 4, 2, 20, 9, 3.0F, kBf16, kBf16}, Case{3, 20, 32, 4, 2, 64, 0, 0, kF32, kBf16},
-                      Case{3, 20, 32, 4, 2, 64, 0, 0, kBf16, kF32}, Case{5, 20, 32, 4, 2, 64, 0, 0, kF32, kF32, 1},
+                      Case{3, 20, 32, 4, 2, 64, 0, 0, kBf16, kF32}, Case{3, 20, 32, 4, 2, 64, 0, 0, kF16, kF16},
+                      Case{1, 31, 32, 4, 2, 20, 9, 3.0F, kF32, kF16}, Case{5, 20, 32, 4, 2, 64, 0, 0, kF32, kF32, 1},
                       Case{5, 20, 32, 4, 2, 64, 0, 0, kF32, kF32, 7}));
 
 TEST(CachedAttention, has_the_same_bits_on_any_number_of_threads) {

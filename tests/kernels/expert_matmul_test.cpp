@@ -163,9 +163,9 @@ struct Trial {
     const Doubles expected = reference(a.doubles(), b.doubles(), before);
     const Doubles sizes_of_sums = reference(absolute(a.doubles()), absolute(b.doubles()), absolute(before));
     run();
-    // fp32 sums; two bf16 pieces leave out 2^-16 of an operand.
-    const double relative = op.cut.arithmetic == Arithmetic::bf16_pieces ? 0x1p-16 + 0x1p-19 : 0x1p-19;
-    const double rounding = c.dtype() == DType::bf16 ? 0x1p-8 : 0x1p-22;
+    // fp32 sums; two bf16 pieces leave out 2^-16 of an operand, and 2^-16 of the product where both operands have two.
+    const double relative = op.cut.arithmetic == Arithmetic::bf16_pieces ? 0x1p-15 + 0x1p-19 : 0x1p-19;
+    const double rounding = tests::rounding_of(c.dtype());
     for (size_t i = 0; i < expected.size(); ++i)
       ASSERT_NEAR(c[static_cast<int64_t>(i)], expected[i], rounding * std::abs(expected[i]) + relative * sizes_of_sums[i])
           << "element " << i;
@@ -175,15 +175,13 @@ struct Trial {
 std::vector<Arithmetic> arithmetics(const Types& types, Form form) {
   std::vector<Arithmetic> known = {Arithmetic::fp32};
   const DType second = form == Form::weights ? types.rows : types.weight;
-  if (multiplies_bf16_tiles() && (second == DType::bf16 || types.rows == DType::bf16))
-    known.push_back(Arithmetic::bf16_pieces);
+  if (multiplies_bf16_tiles() && (is_half(second) || is_half(types.rows))) known.push_back(Arithmetic::bf16_pieces);
   return known;
 }
 
-constexpr Types kTypes[] = {{DType::f32, DType::f32, DType::f32},
-                            {DType::bf16, DType::bf16, DType::bf16},
-                            {DType::bf16, DType::f32, DType::f32},
-                            {DType::f32, DType::bf16, DType::bf16}};
+constexpr Types kTypes[] = {{DType::f32, DType::f32, DType::f32},  {DType::bf16, DType::bf16, DType::bf16},
+                            {DType::bf16, DType::f32, DType::f32}, {DType::f32, DType::bf16, DType::bf16},
+                            {DType::f16, DType::f16, DType::f16},  {DType::f32, DType::f16, DType::f16}};
 
 void try_all(const RoutingCase& c, Taste taste, const Sizes& sizes) {
   const std::vector<float> logits = logits_of(c, taste);

@@ -32,6 +32,18 @@ TEST(SquareSum, IsExactAndTheSameForAnyThreadsAndInstructionSet) {
   }
 }
 
+TEST(ClipFactor, TakesTheScaleOff) {
+  for (const double scale : {0.25, 1.0, 65536.0})
+    for (const float max_norm : {0.0F, 1.0F, 100.0F}) {
+      std::vector<double> scalars(kScalarCount, 0.0);
+      at(scalars, Scalar::square_sum) = 9 * scale * scale;
+      at(scalars, Scalar::loss_scale) = scale;
+      clip_factor({scalars.data(), max_norm});
+      EXPECT_EQ(at(scalars, Scalar::gradient_norm), 3);
+      EXPECT_NEAR(scale * at(scalars, Scalar::clip_factor), max_norm == 1.0F ? 1 / (3 + 1e-6) : 1.0, 1e-15);
+    }
+}
+
 TEST(ClipFactor, IsTorchs) {
   struct Case {
     double square_sum;
@@ -43,6 +55,7 @@ TEST(ClipFactor, IsTorchs) {
   for (const Case& c : cases) {
     std::vector<double> scalars(kScalarCount, 7.0);
     at(scalars, Scalar::square_sum) = c.square_sum;
+    at(scalars, Scalar::loss_scale) = 1;
     clip_factor({scalars.data(), c.max_norm});
     EXPECT_EQ(at(scalars, Scalar::gradient_norm), std::sqrt(c.square_sum));
     EXPECT_NEAR(at(scalars, Scalar::clip_factor), c.factor, 1e-15);

@@ -57,6 +57,7 @@ struct Trial {
     }
     const double inverse = 1.0 / static_cast<double>(std::max<int64_t>(of.targets, 1) + 3);
     scalars[static_cast<size_t>(Scalar::inverse_labels)] = inverse;
+    scalars[static_cast<size_t>(Scalar::loss_scale)] = 1.0;
     scalars[static_cast<size_t>(Scalar::target_count)] = static_cast<double>(of.targets);
     scalars[static_cast<size_t>(Scalar::loss_sum)] = 0.25;
     reference = {shape.cols, shape.vocabulary, shape.rank, inverse, softcap, target_rows, target_tokens};
@@ -185,14 +186,17 @@ struct Variant {
 };
 
 TEST(HeadLoss, MatchesTheReferenceAndItsSlopes) {
-  constexpr DType kF32 = DType::f32, kBf16 = DType::bf16;
+  constexpr DType kF32 = DType::f32, kBf16 = DType::bf16, kF16 = DType::f16;
   std::vector<Variant> variants = {{kF32, kF32, kF32, Arithmetic::fp32},
                                    {kF32, kBf16, kF32, Arithmetic::fp32},
                                    {kBf16, kF32, kF32, Arithmetic::fp32},
-                                   {kBf16, kBf16, kBf16, Arithmetic::fp32}};
+                                   {kBf16, kBf16, kBf16, Arithmetic::fp32},
+                                   {kF16, kF16, kF32, Arithmetic::fp32}};
   if (multiplies_bf16_tiles()) {
     variants.push_back({kBf16, kBf16, kF32, Arithmetic::bf16_pieces});
     variants.push_back({kBf16, kBf16, kBf16, Arithmetic::bf16_pieces});
+    variants.push_back({kF16, kF16, kF32, Arithmetic::bf16_pieces});
+    variants.push_back({kF16, kF16, kF16, Arithmetic::bf16_pieces});
   }
   for (const auto& [hidden, weight, lows, arithmetic] : variants) {
     for (Setting setting : settings(hidden, weight, lows, arithmetic)) {
@@ -249,7 +253,7 @@ TEST(HeadLoss, AllocatesNothingAfterPrepare) {
   if (!tests::watches_allocations()) GTEST_SKIP() << "the sanitizer watches";
   if (kernels::copied_layout() != kernels::Layout::packed) GTEST_SKIP() << "without AVX-512 oneDNN allocates";
   kernels::start_threads(kThreads);
-  for (const DType weight : {DType::f32, DType::bf16}) {
+  for (const DType weight : {DType::f32, DType::bf16, DType::f16}) {
     Trial trial(
         {{.rows = 300, .cols = 300, .vocabulary = 3000, .weight = weight, .weight_trained = true}, 250, std::nullopt});
     GuardedWorkspace workspace(trial.bytes);

@@ -25,7 +25,9 @@ struct Types {
 };
 constexpr Types kTypes[] = {{DType::f32, DType::f32, DType::f32},  {DType::bf16, DType::bf16, DType::bf16},
                             {DType::f32, DType::bf16, DType::f32}, {DType::f32, DType::bf16, DType::bf16},
-                            {DType::bf16, DType::f32, DType::f32}, {DType::f32, DType::f32, DType::bf16}};
+                            {DType::bf16, DType::f32, DType::f32}, {DType::f32, DType::f32, DType::bf16},
+                            {DType::f16, DType::f16, DType::f16},  {DType::f32, DType::f16, DType::f32},
+                            {DType::f16, DType::f32, DType::f32},  {DType::f32, DType::f32, DType::f16}};
 
 // One product with all that it touches.
 struct Trial {
@@ -74,7 +76,7 @@ struct Trial {
     const Doubles before = shape.accumulate ? c.doubles() : Doubles();
     const Doubles expected = reference(a.doubles(), b.doubles(), before);
     run();
-    const double rounding = shape.c == DType::bf16 ? 0x1p-8 : 0x1p-22;
+    const double rounding = tests::rounding_of(shape.c);
     const double sums = 0x1p-22 * static_cast<double>(shape.k + 8);  // a random walk of roundings
     const Doubles split = split_errors();
     for (int64_t i = 0; i < c.size(); ++i) {
@@ -82,12 +84,13 @@ struct Trial {
       ASSERT_NEAR(c[i], want, rounding * std::abs(want) + sums + split[static_cast<size_t>(i)]) << "element " << i;
     }
   }
-  // What two bf16 pieces of an fp32 operand may leave out: 2^-8 of the low piece, which is 2^-8 of the number.
+  // What two bf16 pieces of an fp32 operand may leave out: 2^-8 of the low piece, which is 2^-8 of the number; and what the
+  // product of two low pieces would be.
   Doubles split_errors() const {
     if (shape.arithmetic != Arithmetic::bf16_pieces || (shape.a == DType::bf16 && shape.b == DType::bf16))
       return Doubles(static_cast<size_t>(shape.m * shape.n));
     const ProductReference sizes{shape.m,           shape.n,           shape.k,
-                                 shape.transpose_a, shape.transpose_b, 0x1p-16 * std::abs(static_cast<double>(scale))};
+                                 shape.transpose_a, shape.transpose_b, 0x1p-15 * std::abs(static_cast<double>(scale))};
     const auto absolute = [](Doubles values) {
       for (double& value : values) value = std::abs(value);
       return values;
@@ -110,8 +113,7 @@ std::string describe(const ProductShape& s, const Blocks& blocks) {
 // How this product can be computed here; the last is how a plan for this machine has it.
 std::vector<Arithmetic> arithmetics(const ProductShape& shape) {
   std::vector<Arithmetic> known = {Arithmetic::fp32};
-  if (multiplies_bf16_tiles() && (shape.a == DType::bf16 || shape.b == DType::bf16))
-    known.push_back(Arithmetic::bf16_pieces);
+  if (multiplies_bf16_tiles() && (is_half(shape.a) || is_half(shape.b))) known.push_back(Arithmetic::bf16_pieces);
   if (product_arithmetic(shape, Arithmetic::fp32) == Arithmetic::fp32_thin) known.push_back(Arithmetic::fp32_thin);
   if (has_few_rows(shape)) known.push_back(Arithmetic::fp32_dots);
   return known;
@@ -223,7 +225,8 @@ TEST(Matmul, GradientsMatchCentralDifferences) {
   const int64_t in = 19;
   const int64_t out = 70;
   const float scale = 0.5F;
-  for (const auto& [dtype, tiles] : {std::pair{DType::f32, false}, {DType::bf16, false}, {DType::bf16, true}}) {
+  for (const auto& [dtype, tiles] :
+       {std::pair{DType::f32, false}, {DType::bf16, false}, {DType::bf16, true}, {DType::f16, false}, {DType::f16, true}}) {
     const Arithmetic arithmetic = tiles && multiplies_bf16_tiles() ? Arithmetic::bf16_pieces : Arithmetic::fp32;
     const Values x(tokens * in, dtype, 21);
     const Values w(out * in, dtype, 22);

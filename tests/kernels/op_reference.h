@@ -12,6 +12,7 @@
 
 #include "base/bfloat16.h"
 #include "base/checked.h"
+#include "base/float16.h"
 #include "base/philox.h"
 #include "kernels/kernels.h"
 
@@ -19,7 +20,7 @@ namespace snug::tests {
 
 using Doubles = std::vector<double>;
 
-// A tensor of f32 or bf16 with guard bytes behind it.
+// A tensor of f32, bf16 or f16 with guard bytes behind it.
 class Values {
  public:
   // Normal numbers times `scale`, the same for the same stream.
@@ -32,7 +33,7 @@ class Values {
     if (dtype_ == DType::f32) {
       std::memcpy(bytes_.data() + i * 4, &value, 4);
     } else {
-      const uint16_t bits = f32_to_bf16(value);
+      const uint16_t bits = dtype_ == DType::f16 ? f32_to_f16(value) : f32_to_bf16(value);
       std::memcpy(bytes_.data() + i * 2, &bits, 2);
     }
   }
@@ -44,7 +45,7 @@ class Values {
     }
     uint16_t bits = 0;
     std::memcpy(&bits, bytes_.data() + i * 2, 2);
-    return static_cast<double>(bf16_to_f32(bits));
+    return static_cast<double>(dtype_ == DType::f16 ? f16_to_f32(bits) : bf16_to_f32(bits));
   }
   kernels::In in() const { return {bytes_.data(), dtype_}; }
   kernels::Out out() { return {bytes_.data(), dtype_}; }
@@ -89,6 +90,9 @@ class GuardedWorkspace {
   std::vector<uint8_t> memory_;
   uint8_t* start_ = nullptr;
 };
+
+// What storing a result of some size may round away, twice over: a share of it.
+inline double rounding_of(DType dtype) { return dtype == DType::bf16 ? 0x1p-8 : dtype == DType::f16 ? 0x1p-11 : 0x1p-22; }
 
 // c[m, n] = c0 + scale * op(a) op(b); c0 empty: 0.
 struct ProductReference {

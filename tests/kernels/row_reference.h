@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/bfloat16.h"
+#include "base/float16.h"
 #include "base/philox.h"
 #include "kernels/cpu/highway_targets.h"
 #include "kernels/kernels.h"
@@ -49,8 +50,8 @@ class Operand {
   void set(const Values& values) {
     for (size_t i = 0; i < values.size(); ++i) {
       const auto value = static_cast<float>(values[i]);
-      if (dtype_ == DType::bf16) {
-        const uint16_t bits = f32_to_bf16(value);
+      if (is_half(dtype_)) {
+        const uint16_t bits = dtype_ == DType::f16 ? f32_to_f16(value) : f32_to_bf16(value);
         std::memcpy(memory_.data() + at_ + i * 2, &bits, 2);
       } else {
         std::memcpy(memory_.data() + at_ + i * 4, &value, 4);
@@ -60,10 +61,10 @@ class Operand {
   Values values() const {
     Values result(static_cast<size_t>(elements_));
     for (size_t i = 0; i < result.size(); ++i) {
-      if (dtype_ == DType::bf16) {
+      if (is_half(dtype_)) {
         uint16_t bits = 0;
         std::memcpy(&bits, memory_.data() + at_ + i * 2, 2);
-        result[i] = bf16_to_f32(bits);
+        result[i] = dtype_ == DType::f16 ? f16_to_f32(bits) : bf16_to_f32(bits);
       } else {
         float value = 0;
         std::memcpy(&value, memory_.data() + at_ + i * 4, 4);
@@ -95,12 +96,12 @@ class Operand {
 inline Operand workspace_of(int64_t bytes) { return Operand((bytes + 3) / 4, DType::f32); }
 inline Workspace as_workspace(Operand& operand, int64_t bytes) { return {operand.data(), bytes}; }
 
-// Normal numbers, each exact in bf16.
+// Normal numbers, each exact in bf16 and in f16.
 inline Values random_values(int64_t elements, uint64_t stream, double scale = 1.0) {
   const Philox philox{.seed = 17, .stream = stream};
   Values values(static_cast<size_t>(elements));
   for (size_t i = 0; i < values.size(); ++i)
-    values[i] = bf16_to_f32(f32_to_bf16(static_cast<float>(scale) * philox.normal(i)));
+    values[i] = f16_to_f32(f32_to_f16(bf16_to_f32(f32_to_bf16(static_cast<float>(scale) * philox.normal(i)))));
   return values;
 }
 
@@ -153,10 +154,16 @@ inline void on_every_target(const std::function<void(const std::string& name)>& 
   }
 }
 
-constexpr DType kStorages[] = {DType::f32, DType::bf16};
+constexpr DType kStorages[] = {DType::f32, DType::bf16, DType::f16};
+
+// Whether operands of these types may meet in one op.
+inline bool may_meet(std::initializer_list<DType> dtypes) {
+  const auto has = [&](DType dtype) { return std::find(dtypes.begin(), dtypes.end(), dtype) != dtypes.end(); };
+  return !has(DType::bf16) || !has(DType::f16);
+}
 
 // Relative error of an fp32 computation stored as dtype.
-inline double tolerance_of(DType dtype) { return dtype == DType::bf16 ? 0x1p-8 : 5e-6; }
+inline double tolerance_of(DType dtype) { return dtype == DType::bf16 ? 0x1p-8 : dtype == DType::f16 ? 0x1p-10 : 5e-6; }
 
 // ---- The ops in fp64
 // ------------------------------------------------------------------------------------------------------

@@ -99,7 +99,7 @@ TEST(Keys, AnUnknownKeyIsAnsweredWithTheNearest) {
 }
 
 TEST(Keys, WhatIsNotSupportedIsRefusedByNameOnlyWhenOn) {
-  for (const char* key : {"fp8", "use_dora", "use_rslora", "fp16"}) {
+  for (const char* key : {"fp8", "use_dora", "use_rslora"}) {
     EXPECT_EQ(refusal(key, "false"), "accepted") << key;
     says(refusal(key, "true"), "supported");
   }

@@ -44,6 +44,13 @@ std::vector<Case> cases() {
             "lora_f32", "lora_f32_checkpointed", "lora_f32_mixed", "lora_bf16", "lora_bf16_checkpointed", "lora_bf16_mixed"};
         list.push_back({kNames[list.size()], recipe});
       }
+  for (const size_t like : {size_t{3}, size_t{5}, size_t{10}}) {
+    Case half = list[like];
+    half.name.replace(half.name.find("bf16"), 4, "fp16");
+    half.recipe.bf16 = false;
+    half.recipe.fp16 = true;
+    list.push_back(half);
+  }
   for (const auto& [family, config] : test::families(1031))
     for (bool lora : {false, true}) {
       Recipe recipe = list[lora ? 10 : 0].recipe;  // LoRA in bf16, recomputed; full in fp32

@@ -185,6 +185,7 @@ double ExpertRun::forward_backward(const std::vector<int32_t>& targets) {
   }
   executor->scalar(Scalar::target_count) = static_cast<double>(targets.size());
   executor->scalar(Scalar::inverse_labels) = 1.0 / static_cast<double>(targets.size());
+  executor->scalar(Scalar::loss_scale) = 1;
   executor->scalar(Scalar::loss_sum) = 0;
   executor->run(program.region("clear"), *this);
   executor->run(program.region("micro_batch"), *this, 1);

@@ -99,6 +99,7 @@ void GoldenRun::update(double learning_rate, int64_t step) {
   running_->scalar(Scalar::step) = static_cast<double>(step);
   running_->run(program().region("norm"), *this);
   running_->run(program().region("optimizer"), *this);
+  if (plan_.recipe.fp16) running_->run(program().region("scale"), *this);
 }
 
 void GoldenRun::run(const Op& op, int64_t repetition) {
@@ -106,6 +107,7 @@ void GoldenRun::run(const Op& op, int64_t repetition) {
   if (op.kind != OpKind::load) return;
   const auto scalars = running_->elements<double>(program().interface.scalars);
   std::fill(scalars.begin(), scalars.end(), 0.0);
+  running_->scalar(Scalar::loss_scale) = plan_.recipe.fp16 ? 65536.0 : 1.0;
   for (size_t id = 0; id < program().storages.size(); ++id)
     if (program().storages[id].role == Role::optimizer) running_->clear(static_cast<StorageId>(id));
   fill_inverse_frequencies(plan_.model, *running_);

@@ -100,11 +100,8 @@ void attention_backward_block(const AttentionBackward& op, const BackwardParts& 
     transpose(query_rows + p * parts.head, parts.head, kTileCols, head_size, queries + p * head_size, kTileCols);
     transpose(d_out_rows + p * parts.head, parts.head, kTileCols, head_size, d_out + p * head_size, kTileCols);
   }
-  if (op.out.dtype == DType::bf16) {
-    row_products(d_out_rows, parts.head, static_cast<const Bf16*>(op.out.data) + q_at, q_step, rows, head_size, delta);
-  } else {
-    row_products(d_out_rows, parts.head, static_cast<const float*>(op.out.data) + q_at, q_step, rows, head_size, delta);
-  }
+  with_type(op.out,
+            [&](auto* out) HWY_ATTR { row_products(d_out_rows, parts.head, out + q_at, q_step, rows, head_size, delta); });
   std::fill_n(delta + rows, padded_rows - rows, 0.0F);
   std::copy_n(op.lse + (b * op.heads + h) * op.seq_len + first_query, rows, lse);
   std::fill_n(lse + rows, padded_rows - rows, 0.0F);

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "kernels/cpu/highway_lanes.h"
+#include "kernels/cpu/storage.h"
 #include "kernels/kernels.h"
 
 #if defined(SNUG_KERNELS_CPU_ATTENTION_MOVES_H) == defined(HWY_TARGET_TOGGLE)
@@ -33,11 +34,7 @@ HWY_INLINE void widen(const T* from, int64_t from_step, int64_t rows, int64_t co
 // The same from element `offset` of an operand.
 inline void widen(const In& from, int64_t offset, int64_t from_step, int64_t rows, int64_t cols, float scale, float* to,
                   int64_t to_step) {
-  if (from.dtype == DType::bf16) {
-    widen(static_cast<const Bf16*>(from.data) + offset, from_step, rows, cols, scale, to, to_step);
-  } else {
-    widen(static_cast<const float*>(from.data) + offset, from_step, rows, cols, scale, to, to_step);
-  }
+  with_type(from, [&](auto* data) HWY_ATTR { widen(data + offset, from_step, rows, cols, scale, to, to_step); });
 }
 
 template <class T>
@@ -49,11 +46,7 @@ HWY_INLINE void narrow(const float* from, int64_t rows, int64_t cols, T* to, int
 
 // to[i, 0..cols) = from[i, 0..cols) for dense rows, to element `offset` of an operand.
 inline void narrow(const float* from, int64_t rows, int64_t cols, const Out& to, int64_t offset, int64_t to_step) {
-  if (to.dtype == DType::bf16) {
-    narrow(from, rows, cols, static_cast<Bf16*>(to.data) + offset, to_step);
-  } else {
-    narrow(from, rows, cols, static_cast<float*>(to.data) + offset, to_step);
-  }
+  with_type(to, [&](auto* data) HWY_ATTR { narrow(from, rows, cols, data + offset, to_step); });
 }
 
 // to[j, i] = from[i, j]: 4 x 4 numbers at a time in registers.

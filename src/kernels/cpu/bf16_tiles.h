@@ -8,8 +8,8 @@ namespace snug::kernels {
 
 constexpr int64_t kTile = 32;  // rows and columns of c, and the step of the summed dimension
 
-// Numbers are bf16 in one piece, or fp32 in two: high = bf16(x), low = bf16(x - high), which together keep 16 bits of
-// mantissa. Products of pieces are summed but for low times low, which is below both.
+// Numbers are bf16 in one piece, or fp32 or f16 in two: high = bf16(x), low = bf16(x - high), which together keep 16 bits
+// of mantissa, more than f16 has. Products of pieces are summed but for low times low, which is below both.
 struct TileFactors {
   const uint16_t* a = nullptr;  // [32, k], `a_stride` elements a row
   int64_t a_stride = 0;

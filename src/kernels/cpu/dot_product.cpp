@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "base/bfloat16.h"
 #include "kernels/cpu/highway_targets.h"
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/storage.h"
@@ -21,18 +20,10 @@ namespace snug::kernels::HWY_NAMESPACE {
 
 using Lanes = HighwayLanes;
 
-HWY_INLINE float number(float value) { return value; }
-HWY_INLINE float number(Bf16 value) { return bf16_to_f32(value.bits); }
-
 template <class C>
-HWY_INLINE void put(const Matmul& op, C* c, int64_t at, float sum) {
-  float value = op.scale * sum;
-  if (op.accumulate) value += number(c[at]);
-  if constexpr (std::is_same_v<C, Bf16>) {
-    c[at].bits = f32_to_bf16(value);
-  } else {
-    c[at] = value;
-  }
+HWY_INLINE void add_up(const Matmul& op, C* c, int64_t at, float sum) {
+  const float value = op.scale * sum;
+  put(op.accumulate ? value + number(c[at]) : value, c + at);
 }
 
 // ---- b [n, k]: rows of weights, each a dot product with every row of a
@@ -60,7 +51,7 @@ HWY_INLINE void dot_block(const Matmul& op, const A* a, const B* b, C* c, int64_
     }
   }
   SNUG_UNROLL for (int r = 0; r < ROWS; ++r) {
-    SNUG_UNROLL for (int j = 0; j < COLS; ++j) put(op, c, r * op.n + col + j, Lanes::sum(sums[r][j]));
+    SNUG_UNROLL for (int j = 0; j < COLS; ++j) add_up(op, c, r * op.n + col + j, Lanes::sum(sums[r][j]));
   }
 }
 
@@ -114,7 +105,7 @@ HWY_INLINE void sum_block(const Matmul& op, const A* a, const B* b, C* c, int64_
       Lanes::store_whole(sums[r][v], values);
       const int64_t start = col + v * Lanes::kWidth;
       for (int64_t lane = 0; lane < Lanes::kWidth && start + lane < op.n; ++lane)
-        put(op, c, r * op.n + start + lane, values[lane]);
+        add_up(op, c, r * op.n + start + lane, values[lane]);
     }
   }
 }

@@ -1,5 +1,5 @@
-// square_sum and clip_factor. Blocks of fixed size are summed apart, each in a fixed number of fp64 sums, then added in
-// order: the result depends neither on threads nor on the width of vectors.
+// square_sum, clip_factor and update_scale. Blocks of fixed size are summed apart, each in a fixed number of fp64 sums, then
+// added in order: the result depends neither on threads nor on the width of vectors.
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/gradient_norm.cpp"
@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 
 #include "kernels/cpu/highway_targets.h"
 #include "kernels/cpu/parallel.h"
@@ -58,10 +59,27 @@ void square_sum(const SquareSum& op) {
 
 void clip_factor(const ClipFactor& op) {
   const auto scalar = [&](Scalar which) -> double& { return op.scalars[static_cast<int32_t>(which)]; };
-  const double norm = std::sqrt(scalar(Scalar::square_sum));
+  const double scale = scalar(Scalar::loss_scale);
+  const double norm = std::sqrt(scalar(Scalar::square_sum)) / scale;
   scalar(Scalar::gradient_norm) = norm;
-  scalar(Scalar::clip_factor) = op.max_norm > 0 ? std::min(1.0, op.max_norm / (norm + 1e-6)) : 1.0;
+  scalar(Scalar::clip_factor) = op.max_norm > 0 ? std::min(1.0, op.max_norm / (norm + 1e-6)) / scale : 1.0 / scale;
   scalar(Scalar::skip) = std::isfinite(norm) ? 0.0 : 1.0;
+}
+
+void update_scale(const UpdateScale& op) {
+  const auto scalar = [&](Scalar which) -> double& { return op.scalars[static_cast<int32_t>(which)]; };
+  if (scalar(Scalar::skip) != 0.0) {
+    scalar(Scalar::loss_scale) *= 0.5;
+    scalar(Scalar::steps_at_scale) = 0.0;
+    scalar(Scalar::skips_in_a_row) += 1.0;
+    return;
+  }
+  scalar(Scalar::skips_in_a_row) = 0.0;
+  scalar(Scalar::steps_at_scale) += 1.0;
+  if (scalar(Scalar::steps_at_scale) < static_cast<double>(op.window)) return;
+  scalar(Scalar::steps_at_scale) = 0.0;
+  const double larger = 2.0 * scalar(Scalar::loss_scale);
+  if (larger <= std::numeric_limits<float>::max()) scalar(Scalar::loss_scale) = larger;
 }
 
 }  // namespace snug::kernels

@@ -119,9 +119,9 @@ Plan make_plan(const HeadLoss& op) {
   int64_t bytes = 0;
   const auto part = [&bytes](int64_t of) { return std::exchange(bytes, bytes + align_up(of, 64)); };
   for (Factor& factor : plan.factors) {
-    factor.tiles = op.cut.arithmetic == Arithmetic::bf16_pieces && factor.rows.dtype == DType::bf16 &&
-                   factor.weight.dtype == DType::bf16;
-    factor.chunk_at = part(plan.rows * factor.inner * (factor.tiles ? size_of(DType::bf16) : kFloat));
+    factor.tiles = op.cut.arithmetic == Arithmetic::bf16_pieces && is_half(factor.rows.dtype) &&
+                   factor.weight.dtype == factor.rows.dtype;
+    factor.chunk_at = part(plan.rows * factor.inner * (factor.tiles ? size_of(factor.rows.dtype) : kFloat));
   }
   int64_t panel = 0;
   int64_t scratch = 0;
@@ -185,11 +185,12 @@ class Chunk {
     for (int64_t r = 0; r < count_; ++r) op_.predictions[first_ + r] = statistics()[r].best;
   }
 
-  void backward(double inverse_labels) {
+  // factor_of_loss: what its gradient is multiplied by.
+  void backward(double factor_of_loss) {
     for (const Factor& factor : plan_.factors) fill_zero(part(factor.d_chunk_at), plan_.rows * factor.inner, plan_.threads);
     for (int64_t v = 0; v < op_.vocabulary; v += plan_.cols) {
       if (!plan_.keeps) make_logits(v);
-      differentiate(v, inverse_labels);
+      differentiate(v, factor_of_loss);
       for (const Factor& factor : plan_.factors) add_d_rows(factor, v);
       const bool turns =
           std::ranges::any_of(plan_.factors, [](const Factor& f) { return f.d_weight != nullptr && !f.tiles; });
@@ -252,7 +253,7 @@ class Chunk {
   }
 
   MatrixView chunk_rows(const Factor& factor) const {
-    return {{base_ + factor.chunk_at, DType::bf16}, factor.inner, false, tile_rows_, factor.inner};
+    return {{base_ + factor.chunk_at, factor.rows.dtype}, factor.inner, false, tile_rows_, factor.inner};
   }
 
   // [inner, width] for logits, [width, inner] for the way back.
@@ -315,8 +316,8 @@ class Chunk {
     if (token >= 0 && token < width(v)) row.target = x[token];
   }
 
-  // logits = (softmax - onehot) * inverse_labels, times the softcap's slope, 0 in rows that fill up the chunk.
-  void differentiate(int64_t v, double inverse_labels) const {
+  // logits = (softmax - onehot) * factor_of_loss, times the softcap's slope, 0 in rows that fill up the chunk.
+  void differentiate(int64_t v, double factor_of_loss) const {
 #pragma omp parallel for num_threads(plan_.threads) schedule(static)
     for (int64_t r = 0; r < plan_.rows; ++r) {
       float* const x = logits(v) + r * width(v);
@@ -326,10 +327,10 @@ class Chunk {
       }
       const RowStatistics& row = statistics()[r];
       const float inverse_cap = op_.softcap > 0 ? 1.0F / op_.softcap : 0.0F;
-      exp_in_place(x, width(v), row.maximum, static_cast<float>(inverse_labels / row.sum), inverse_cap);
+      exp_in_place(x, width(v), row.maximum, static_cast<float>(factor_of_loss / row.sum), inverse_cap);
       const int64_t token = op_.target_tokens[first_ + r] - v;
       const float height = row.target * inverse_cap;
-      if (token >= 0 && token < width(v)) x[token] -= static_cast<float>(inverse_labels) * (1.0F - height * height);
+      if (token >= 0 && token < width(v)) x[token] -= static_cast<float>(factor_of_loss) * (1.0F - height * height);
     }
   }
 
@@ -359,7 +360,7 @@ void head_loss(const HeadLoss& op) {
     Chunk chunk(op, plan, first, std::min(plan.rows, targets - first));
     loss += chunk.forward();
     if (op.predictions != nullptr) chunk.predict();
-    if (plan.trains) chunk.backward(inverse_labels);
+    if (plan.trains) chunk.backward(inverse_labels * scalar(Scalar::loss_scale));
   }
   scalar(Scalar::loss_sum) += loss * inverse_labels;
 }

@@ -1,9 +1,12 @@
-// Lanes (rows/lanes.h) as a Highway vector, in HWY_NAMESPACE: read once for each instruction set. Conversions between bf16
-// and fp32 are our own and equal base/bfloat16.h bit by bit: Highway 1.0.3 truncates.
+// Lanes (rows/lanes.h) as a Highway vector, in HWY_NAMESPACE: read once for each instruction set. Conversions between fp32
+// and bf16 or f16 equal base/bfloat16.h and base/float16.h bit by bit (but that they may make a signalling NaN a quiet one).
+// They are our own where the CPU has none: Highway 1.0.3 truncates to bf16, and its f16 in plain code knows no infinity.
 
 #include <cstdint>
 #include <cstring>
 
+#include "base/bfloat16.h"
+#include "base/float16.h"
 #include "kernels/cpu/highway_targets.h"
 #include "kernels/rows/lanes.h"
 
@@ -32,6 +35,97 @@ namespace snug::kernels::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
+// Whether this instruction set converts between f16 and fp32.
+#undef SNUG_HAS_F16
+#if HWY_ARCH_X86
+#define SNUG_HAS_F16 (HWY_TARGET <= HWY_AVX2)
+#else
+#define SNUG_HAS_F16 (HWY_TARGET == HWY_NEON)
+#endif
+
+// As many fp32 numbers as `d` has lanes, from every type of storage.
+template <class D>
+HWY_INLINE hn::Vec<D> load_widened(D d, const float* p) {
+  return hn::LoadU(d, p);
+}
+template <class D>
+HWY_INLINE hn::Vec<D> load_widened(D d, const Bf16* p) {
+  const hn::Rebind<uint16_t, D> narrow;
+  const hn::Rebind<uint32_t, D> wide;
+  const auto bits = hn::LoadU(narrow, reinterpret_cast<const uint16_t*>(p));
+  return hn::BitCast(d, hn::ShiftLeft<16>(hn::PromoteTo(wide, bits)));
+}
+template <class D>
+HWY_INLINE hn::Vec<D> load_widened(D d, const F16* p) {
+#if SNUG_HAS_F16
+  return hn::PromoteTo(d, hn::LoadU(hn::Rebind<hwy::float16_t, D>(), reinterpret_cast<const hwy::float16_t*>(p)));
+#else
+  const hn::Rebind<uint16_t, D> narrow;
+  const hn::Rebind<int32_t, D> wide;
+  const auto bits = hn::PromoteTo(wide, hn::LoadU(narrow, reinterpret_cast<const uint16_t*>(p)));
+  const auto sign = hn::ShiftLeft<16>(hn::And(bits, hn::Set(wide, 0x8000)));
+  const auto magnitude = hn::And(bits, hn::Set(wide, 0x7fff));
+  const auto rebias =
+      hn::IfThenElse(hn::Gt(magnitude, hn::Set(wide, 0x7bff)), hn::Set(wide, 224 << 23), hn::Set(wide, 112 << 23));
+  const auto normal = hn::Add(hn::ShiftLeft<13>(magnitude), rebias);
+  const auto subnormal = hn::BitCast(wide, hn::Mul(hn::ConvertTo(d, magnitude), hn::Set(d, 0x1p-24F)));
+  const auto chosen = hn::IfThenElse(hn::Lt(magnitude, hn::Set(wide, 0x400)), subnormal, normal);
+  return hn::BitCast(d, hn::Or(sign, chosen));
+#endif
+}
+
+// The opposite, rounded to nearest even; NaN stays NaN.
+template <class D>
+HWY_INLINE void store_narrowed(D d, hn::Vec<D> v, float* p) {
+  hn::StoreU(v, d, p);
+}
+template <class D>
+HWY_INLINE void store_narrowed(D /*d*/, hn::Vec<D> v, Bf16* p) {
+  const hn::Rebind<uint16_t, D> narrow;
+  const hn::Rebind<uint32_t, D> wide;
+  const auto bits = hn::BitCast(wide, v);
+  const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(wide, 1U));
+  const auto rounded = hn::Add(bits, hn::Add(odd, hn::Set(wide, 0x7fffU)));
+  const auto quiet = hn::Or(bits, hn::Set(wide, 0x400000U));
+  const auto is_nan = hn::RebindMask(wide, hn::Not(hn::Eq(v, v)));
+  const auto chosen = hn::ShiftRight<16>(hn::IfThenElse(is_nan, quiet, rounded));
+  hn::StoreU(hn::TruncateTo(narrow, chosen), narrow, reinterpret_cast<uint16_t*>(p));
+}
+template <class D>
+HWY_INLINE void store_narrowed([[maybe_unused]] D d, hn::Vec<D> v, F16* p) {
+#if SNUG_HAS_F16
+  const hn::Rebind<hwy::float16_t, D> half;
+  hn::StoreU(hn::DemoteTo(half, v), half, reinterpret_cast<hwy::float16_t*>(p));
+#else  // as base/float16.h, every case for every lane
+  const hn::Rebind<uint16_t, D> narrow;
+  const hn::Rebind<int32_t, D> wide;
+  const hn::Rebind<uint32_t, D> bits_of;
+  const auto bits = hn::BitCast(wide, v);
+  const auto sign = hn::And(hn::ShiftRight<16>(bits), hn::Set(wide, 0x8000));
+  const auto magnitude = hn::And(bits, hn::Set(wide, 0x7fffffff));
+  const auto odd = hn::And(hn::ShiftRight<13>(magnitude), hn::Set(wide, 1));
+  const auto rounded = hn::Add(magnitude, hn::Add(odd, hn::Set(wide, 0xfff - 0x38000000)));
+  const auto shifted = hn::BitCast(wide, hn::Add(hn::BitCast(d, magnitude), hn::Set(d, 0.5F)));
+  const auto is_small = hn::Lt(magnitude, hn::Set(wide, 0x38800000));
+  const auto is_large = hn::Gt(magnitude, hn::Set(wide, 0x477fefff));
+  const auto is_nan = hn::Gt(magnitude, hn::Set(wide, 0x7f800000));
+  const auto payload = hn::And(hn::ShiftRight<13>(magnitude), hn::Set(wide, 0x3ff));
+  auto chosen = hn::IfThenElse(is_small, hn::Sub(shifted, hn::Set(wide, 0x3f000000)), hn::ShiftRight<13>(rounded));
+  chosen = hn::IfThenElse(is_large, hn::Set(wide, 0x7c00), chosen);
+  chosen = hn::IfThenElse(is_nan, hn::Or(payload, hn::Set(wide, 0x7e00)), chosen);
+  const auto half = hn::TruncateTo(narrow, hn::BitCast(bits_of, hn::Or(sign, chosen)));
+  hn::StoreU(half, narrow, reinterpret_cast<uint16_t*>(p));
+#endif
+}
+
+// One number at a time.
+HWY_INLINE float number(float value) { return value; }
+HWY_INLINE float number(Bf16 value) { return bf16_to_f32(value.bits); }
+HWY_INLINE float number(F16 value) { return f16_to_f32(value.bits); }
+HWY_INLINE void put(float value, float* to) { *to = value; }
+HWY_INLINE void put(float value, Bf16* to) { to->bits = f32_to_bf16(value); }
+HWY_INLINE void put(float value, F16* to) { to->bits = f32_to_f16(value); }
+
 class HighwayLanes {
  public:
   using Tag = hn::ScalableTag<float>;
@@ -56,24 +150,13 @@ class HighwayLanes {
     std::memcpy(p + i, part, static_cast<size_t>(n - i) * sizeof(T));
   }
 
-  static HWY_INLINE Vec whole(const float* p) { return hn::LoadU(Tag(), p); }
-  static HWY_INLINE Vec whole(const Bf16* p) {
-    const hn::Rebind<uint16_t, Tag> narrow;
-    const hn::Rebind<uint32_t, Tag> wide;
-    const auto bits = hn::LoadU(narrow, reinterpret_cast<const uint16_t*>(p));
-    return hn::BitCast(Tag(), hn::ShiftLeft<16>(hn::PromoteTo(wide, bits)));
+  template <class T>
+  static HWY_INLINE Vec whole(const T* p) {
+    return load_widened(Tag(), p);
   }
-  static HWY_INLINE void store_whole(Vec v, float* p) { hn::StoreU(v, Tag(), p); }
-  static HWY_INLINE void store_whole(Vec v, Bf16* p) {
-    const hn::Rebind<uint16_t, Tag> narrow;
-    const hn::Rebind<uint32_t, Tag> wide;
-    const auto bits = hn::BitCast(wide, v);
-    const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(wide, 1U));
-    const auto rounded = hn::Add(bits, hn::Add(odd, hn::Set(wide, 0x7fffU)));
-    const auto quiet = hn::Or(bits, hn::Set(wide, 0x400000U));
-    const auto is_nan = hn::RebindMask(wide, hn::Not(hn::Eq(v, v)));
-    const auto chosen = hn::ShiftRight<16>(hn::IfThenElse(is_nan, quiet, rounded));
-    hn::StoreU(hn::TruncateTo(narrow, chosen), narrow, reinterpret_cast<uint16_t*>(p));
+  template <class T>
+  static HWY_INLINE void store_whole(Vec v, T* p) {
+    store_narrowed(Tag(), v, p);
   }
 
   static HWY_INLINE Vec set(float x) { return hn::Set(Tag(), x); }

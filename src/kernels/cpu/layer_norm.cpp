@@ -23,11 +23,10 @@ namespace snug::kernels::HWY_NAMESPACE {
 
 void layer_norm_rows(const LayerNorm& op, int64_t begin, int64_t end) {
   with_types(op.x, op.weight, op.out, [&](auto* x, auto* weight, auto* out) HWY_ATTR {
-    with_type(op.bias, [&](auto* bias) HWY_ATTR {
-      for (int64_t i = begin; i < end; ++i)
-        layer_norm_row(HighwayLanes(), x + i * op.cols, weight, bias, out + i * op.cols, op.mean + i, op.rstd + i, op.cols,
-                       op.eps);
-    });
+    const auto* const bias = static_cast<decltype(weight)>(op.bias.data);
+    for (int64_t i = begin; i < end; ++i)
+      layer_norm_row(HighwayLanes(), x + i * op.cols, weight, bias, out + i * op.cols, op.mean + i, op.rstd + i, op.cols,
+                     op.eps);
   });
 }
 
@@ -57,7 +56,8 @@ HWY_EXPORT(layer_norm_rows);
 HWY_EXPORT(layer_norm_backward_rows);
 
 void layer_norm(const LayerNorm& op) {
-  require_storage({op.x.dtype, op.weight.dtype, op.bias.dtype, op.out.dtype});
+  require_storage({op.x.dtype, op.weight.dtype, op.out.dtype});
+  if (op.bias.dtype != op.weight.dtype) throw Error("the weight and bias of a layer_norm differ in dtype");
   for_parts(op.cut.threads, op.rows, 1, [&](int32_t, int64_t begin, int64_t end) {
     HWY_DYNAMIC_DISPATCH(layer_norm_rows)(op, begin, end);
   });

@@ -1,6 +1,7 @@
 // c (+)= scale * op(a) op(b), block by block. oneDNN multiplies dense fp32 matrices only, so a block is used in place if it
-// is one already, and is copied into the workspace otherwise: widened from bf16, transposed (a), packed (b). Transposing a
-// here instead of in oneDNN takes one buffer instead of one for each thread, and is faster: each element is moved once.
+// is one already, and is copied into the workspace otherwise: widened from bf16 or f16, transposed (a), packed (b).
+// Transposing a here instead of in oneDNN takes one buffer instead of one for each thread, and is faster: each element is
+// moved once.
 //
 // workspace = [a block][b block][c block][oneDNN's scratchpad], 64-byte aligned; a part that is not needed has no bytes.
 

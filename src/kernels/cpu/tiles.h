@@ -1,6 +1,6 @@
 #pragma once
-// Copies between a matrix of f32, bf16 or quantized numbers and dense fp32 blocks, one thread's share at a time. `pack.cpp`
-// shares them out.
+// Copies between a matrix of f32, bf16, f16 or quantized numbers and dense fp32 blocks, one thread's share at a time.
+// `pack.cpp` shares them out.
 
 #include <cstdint>
 

@@ -35,6 +35,7 @@ void prepare(const HeadLoss&) { refuse(); }
 void zero(const Zero&) { refuse(); }
 void square_sum(const SquareSum&) { refuse(); }
 void clip_factor(const ClipFactor&) { refuse(); }
+void update_scale(const UpdateScale&) { refuse(); }
 void adamw(const AdamW&) { refuse(); }
 void sgd(const Sgd&) { refuse(); }
 void lion(const Lion&) { refuse(); }

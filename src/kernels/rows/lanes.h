@@ -9,8 +9,8 @@
 //
 // A Lanes `lanes` has a type Vec, one fp32 number for each lane, and
 //   lanes.width()               how many lanes
-//   lanes.load(p, i, n)         p[i], p[i+1], … of a row of n numbers; 0 past its end. p: const float* or const Bf16*
-//   lanes.store(v, p, i, n)     the opposite; bf16 is rounded to nearest even; nothing is written past the end
+//   lanes.load(p, i, n)         p[i], p[i+1], … of a row of n numbers; 0 past its end. p: const float*, Bf16* or F16*
+//   lanes.store(v, p, i, n)     the opposite; bf16 and f16 are rounded to nearest even; nothing is written past the end
 //   lanes.set(x)                x in every lane
 //   lanes.inside(i, n)          1 where a row of n numbers has one at the lane's place, else 0
 //   add, sub, mul, div, max(a, b), sqrt(a), fma(a, b, c) = a*b + c
@@ -25,6 +25,11 @@ namespace snug::kernels {
 
 // A bfloat16 in memory.
 struct Bf16 {
+  uint16_t bits;
+};
+
+// An IEEE half in memory.
+struct F16 {
   uint16_t bits;
 };
 

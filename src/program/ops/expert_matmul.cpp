@@ -42,7 +42,7 @@ std::vector<ProductShape> expert_products(const Program& program, const Op& op) 
                      .b = quantized ? op.attributes.values : b.dtype,
                      .c = c.dtype,
                      .quantized = quantized};
-  if (shape.a == DType::bf16 || shape.b == DType::bf16) shape.arithmetic = program.arithmetic;
+  if (is_half(shape.a) || is_half(shape.b)) shape.arithmetic = program.arithmetic;
   std::vector<ProductShape> shapes;
   const int64_t span = expert_span(tile, rows, shape.arithmetic);
   for (int64_t tiles = span; tiles > 0; tiles = shape.arithmetic == Arithmetic::bf16_pieces ? tiles - 1 : tiles / 2) {

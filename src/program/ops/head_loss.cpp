@@ -26,7 +26,7 @@ HeadShape head_shape(const Program& program, const Op& op) {
   shape.training = op.find(Slot::d_hidden) != kNone;
   shape.weight_trained = op.find(Slot::d_weight) != kNone;
   shape.low_trained = op.find(Slot::d_low_weight) != kNone;
-  if (shape.hidden == DType::bf16 && shape.weight == DType::bf16) shape.arithmetic = program.arithmetic;
+  if (is_half(shape.hidden) && shape.weight == shape.hidden) shape.arithmetic = program.arithmetic;
   return shape;
 }
 

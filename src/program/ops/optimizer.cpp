@@ -1,5 +1,5 @@
-// zero, square_sum, clip_factor, adamw, sgd, lion: the optimizer's ops over flat buffers (one for each dtype and group,
-// ready to shard). Nothing flows back through them.
+// zero, square_sum, clip_factor, update_scale, adamw, sgd, lion: the optimizer's ops over flat buffers (one for each dtype
+// and group, ready to shard). Nothing flows back through them.
 
 #include "base/scalars.h"
 #include "program/rules.h"
@@ -32,13 +32,15 @@ constexpr OpRule update_rule(OpKind kind) {
 
 }  // namespace
 
-extern const OpRule kZeroRule, kSquareSumRule, kClipFactorRule, kAdamWRule, kSgdRule, kLionRule;
+extern const OpRule kZeroRule, kSquareSumRule, kClipFactorRule, kUpdateScaleRule, kAdamWRule, kSgdRule, kLionRule;
 const OpRule kZeroRule = {OpKind::zero, check_nothing, cut_by_rows,      no_workspace,
                           memory_work,  nullptr,       Recompute::never, {}};
 const OpRule kSquareSumRule = {OpKind::square_sum, check_nothing, cut_by_rows,      square_sum_workspace,
                                memory_work,        nullptr,       Recompute::never, {}};
 const OpRule kClipFactorRule = {OpKind::clip_factor, check_nothing, cut_by_rows,      no_workspace,
                                 memory_work,         nullptr,       Recompute::never, {}};
+const OpRule kUpdateScaleRule = {OpKind::update_scale, check_nothing, cut_by_rows,      no_workspace,
+                                 memory_work,          nullptr,       Recompute::never, {}};
 const OpRule kAdamWRule = update_rule(OpKind::adamw);
 const OpRule kSgdRule = update_rule(OpKind::sgd);
 const OpRule kLionRule = update_rule(OpKind::lion);

@@ -1,8 +1,8 @@
 // How matmul and head_loss are cut, and what that takes.
 //
-// A product uses fp32 operands where they lie. bf16 operands are widened and a transposed `a` is turned, block by block,
-// into the workspace; so blocks are as large as keeps a copy cheap beside the product it serves (each element of a copied
-// block is used for hundreds of multiplications) and as small as the caches.
+// A product uses fp32 operands where they lie. bf16 and f16 operands are widened and a transposed `a` is turned, block by
+// block, into the workspace; so blocks are as large as keeps a copy cheap beside the product it serves (each element of a
+// copied block is used for hundreds of multiplications) and as small as the caches.
 
 #include <algorithm>
 
@@ -60,7 +60,7 @@ bool has_few_rows(const ProductShape& shape) { return !shape.transpose_a && shap
 Arithmetic product_arithmetic(const ProductShape& shape, Arithmetic allowed) {
   const bool from_registers = shape.transpose_a ? is_thin_sum(shape) : is_thin_update(shape);
   if (from_registers) return Arithmetic::fp32_thin;
-  return shape.a == DType::bf16 || shape.b == DType::bf16 ? allowed : Arithmetic::fp32;
+  return is_half(shape.a) || is_half(shape.b) ? allowed : Arithmetic::fp32;
 }
 
 // Measured on two cores of AVX-512 (2048 tokens; 576, 1536, 4096 and 11008 wide): summing 256 tokens at a time is as fast as
@@ -157,33 +157,33 @@ int64_t head_loss_workspace_bytes(const HeadShape& shape, const Blocks& blocks, 
   struct Factor {
     int64_t inner;
     bool copied, trained, adds, tiles;
+    DType half;  // of both on tiles
   };
   const auto factor = [&](int64_t inner, DType values, DType weight, bool trained, bool adds) {
-    const bool tiles = shape.arithmetic == Arithmetic::bf16_pieces && values == DType::bf16 && weight == DType::bf16;
-    return Factor{inner, weight != DType::f32, trained, adds, tiles};
+    const bool tiles = shape.arithmetic == Arithmetic::bf16_pieces && is_half(values) && weight == values;
+    return Factor{inner, weight != DType::f32, trained, adds, tiles, weight};
   };
   const Factor factors[] = {factor(shape.cols, shape.hidden, shape.weight, shape.weight_trained, false),
                             factor(shape.rank, shape.low, shape.low_weight, shape.low_trained, true)};
 
   int64_t bytes = 0;
   const auto part = [&bytes](int64_t of) { bytes += align_up(of, kAlign); };
-  for (const Factor& of : factors) part(rows * of.inner * (of.tiles ? size_of(DType::bf16) : kFloat));
+  for (const Factor& of : factors) part(rows * of.inner * (of.tiles ? size_of(shape.hidden) : kFloat));
   for (const Factor& of : factors)
     if (shape.training) part(rows * of.inner * kFloat);
   part(rows * kStatistics);
   int64_t panel = 0;
   int64_t scratch = 0;
-  for (const auto& [inner, copied, trained, adds, tiles] : factors) {
+  for (const auto& [inner, copied, trained, adds, tiles, half] : factors) {
     if (inner == 0) continue;
     if (tiles) {
       const auto ask = [&](const ProductShape& product) {
         scratch = std::max(scratch, mixed_workspace_bytes(product, {.rows = kHeadRowBlock}, threads));
       };
-      constexpr DType kBf16 = DType::bf16;
       for (const int64_t width : {cols, last(shape.vocabulary, cols)}) {
-        ask({.m = rows, .n = width, .k = inner, .transpose_b = true, .a = kBf16, .b = kBf16});
-        if (shape.training) ask({.m = rows, .n = inner, .k = width, .b = kBf16});
-        if (trained) ask({.m = width, .n = inner, .k = rows, .transpose_a = true, .b = kBf16});
+        ask({.m = rows, .n = width, .k = inner, .transpose_b = true, .a = half, .b = half});
+        if (shape.training) ask({.m = rows, .n = inner, .k = width, .b = half});
+        if (trained) ask({.m = width, .n = inner, .k = rows, .transpose_a = true, .b = half});
       }
       continue;
     }

@@ -32,12 +32,12 @@ struct Blocks {
 
 // A product that generation makes by dots (Arithmetic::fp32_dots). Training does not ask, whatever its batch.
 bool has_few_rows(const ProductShape& shape);
-// How this product is computed in a Program whose target multiplies bf16 as `allowed`.
+// How this product is computed in a Program whose target multiplies bf16 and f16 as `allowed`.
 Arithmetic product_arithmetic(const ProductShape& shape, Arithmetic allowed);
 
 // ---- matmul in fp32: blocks, then bytes = [a block] [b block] [c block] [library scratchpad], each 64-aligned. a and b
-// blocks exist where an operand is not used in place (bf16, or a transposed), the c block where c is bf16 or its columns are
-// blocked.
+// blocks exist where an operand is not used in place (not fp32, or a transposed), the c block where c is not fp32 or its
+// columns are blocked.
 Blocks matmul_blocks(const ProductShape& shape, int32_t threads);
 int64_t matmul_workspace_bytes(const ProductShape& shape, int32_t threads);
 // The same for other blocks than those above.

@@ -103,6 +103,10 @@ void add_optimizer(Program& program, const Recipe& recipe) {
   step.items.insert(step.items.begin(), Item{std::move(clear)});
   step.add(std::move(norm));
   step.add(std::move(update));
+  if (!recipe.fp16) return;
+  Region scale{.name = "scale", .stage = Stage::optimizer};
+  scale.add(Op{OpKind::update_scale}).updates(Slot::scalars, scalars).attributes.scale_window = recipe.loss_scale_window;
+  step.add(std::move(scale));
 }
 
 }  // namespace snug

@@ -12,7 +12,8 @@ namespace snug {
 // buffers that hold an element for each of the weight's are in the same order.
 void place_weights(Program& program, const Precision& precision, const Recipe& recipe = {});
 
-// Adds the region "optimizer" (skipped where Scalar::skip is set) and the clearing of gradients before the window.
+// Adds the region "optimizer" (skipped where Scalar::skip is set), in fp16 then "scale", which sets the scale of the next
+// step's loss, and the clearing of gradients before the window.
 void add_optimizer(Program& program, const Recipe& recipe);
 
 }  // namespace snug
