@@ -18,6 +18,7 @@ enum class Scalar : int32_t {
   clip_factor,        // what gradients are multiplied by: min(1, max_norm / (norm + 1e-6))
   skip,               // nonzero: the optimizer region is passed over
   first_micro_batch,  // nonzero in the first micro-batch of a window
+  micro_batch,        // its ordinal in the window, from 0
   count
 };
 constexpr int64_t kScalarCount = 16;  // room for more
@@ -27,6 +28,10 @@ constexpr int64_t kSquareSumBlock = 16384;
 
 // Elements of an optimizer's 8-bit state that share a scale.
 constexpr int64_t kStateBlock = 256;
+
+// Numbers of a row that DoRA's norms are summed over at a time, and rows of a weight that lies the other way round.
+constexpr int64_t kDoraPanel = 1024;
+constexpr int64_t kDoraColumns = 256;
 
 // Rows that a thread multiplies at a time in a head_loss on bf16 tiles.
 constexpr int64_t kHeadRowBlock = 64;

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "program/adjoint.h"
+#include "program/passes/dropout.h"
 #include "program/passes/evaluate.h"
 #include "program/passes/lora.h"
 #include "program/passes/optimizer.h"
@@ -60,6 +61,7 @@ Program compile(const ModelSpec& spec, const Recipe& recipe) {
     for (Weight& weight : program.weights) weight.trainable = true;
   }
   if (evaluates(recipe)) add_evaluation(program);
+  if (recipe.method == Method::lora) add_dropout(program, recipe.lora.dropout, recipe.seed);
   differentiate(program);
   recompute_blocks(program, recomputed_layers(spec, recipe));
   place_weights(program, precision, recipe);

@@ -103,7 +103,6 @@ void validate(const Recipe& recipe) {
     refuse("lora_modules_to_save has no meaning with method: full", "remove it, or set method: lora");
   }
   if (recipe.fp16) refuse("fp16 is not supported yet", "use bf16: true");
-  if (recipe.lora.dropout != 0.0) refuse("lora_dropout other than 0 is not supported yet", "set lora_dropout: 0");
   const auto beta = [&](std::string_view key, double value) {
     if (!(value >= 0.0 && value < 1.0)) refuse(fmt::format("{} is {}", key, value), "give a number from 0 to less than 1");
   };

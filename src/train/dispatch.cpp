@@ -334,6 +334,62 @@ class Call {
     kernels::clip_factor({.scalars = scalars(), .max_norm = static_cast<float>(attributes().max_norm)});
   }
 
+  void dropout() const {
+    const Attributes& a = attributes();
+    kernels::dropout({.x = in(Slot::x),
+                      .out = out(has(Slot::out) ? Slot::out : Slot::x),
+                      .elements = tensor(Slot::x).elements(),
+                      .probability = a.probability,
+                      .complement = a.complement,
+                      .accumulate = a.accumulate,
+                      .seed = a.noise_seed,
+                      .stream = a.noise_stream,
+                      .layer = binding_.layer,
+                      .scalars = scalars(),
+                      .cut = cut()});
+  }
+
+  void dora_norm() const {
+    const int64_t rows = tensor(Slot::norm).elements();
+    kernels::dora_norm({.weight = in(Slot::weight),
+                        .a = floats(Slot::a),
+                        .b = floats(Slot::b),
+                        .norm = floats(Slot::norm),
+                        .rows = rows,
+                        .cols = tensor(Slot::weight).elements() / rows,
+                        .rank = tensor(Slot::a).dim(0),
+                        .scale = static_cast<float>(attributes().scale),
+                        .input_features_first = !attributes().transpose_b,
+                        .workspace = workspace(),
+                        .cut = cut()});
+  }
+
+  void scale_columns() const {
+    const int64_t cols = tensor(Slot::norm).elements();
+    kernels::scale_columns({.x = in(Slot::x),
+                            .magnitude = floats(Slot::magnitude),
+                            .norm = floats(Slot::norm),
+                            .out = out(Slot::out),
+                            .rows = tensor(Slot::x).elements() / cols,
+                            .cols = cols,
+                            .workspace = workspace(),
+                            .cut = cut()});
+  }
+
+  void scale_columns_backward() const {
+    const int64_t cols = tensor(Slot::norm).elements();
+    kernels::scale_columns_backward({.d_out = floats(Slot::d_out),
+                                     .x = in(Slot::x),
+                                     .magnitude = floats(Slot::magnitude),
+                                     .norm = floats(Slot::norm),
+                                     .d_x = floats(has(Slot::d_x) ? Slot::d_x : Slot::d_out),
+                                     .d_magnitude = floats(Slot::d_magnitude),
+                                     .rows = tensor(Slot::x).elements() / cols,
+                                     .cols = cols,
+                                     .workspace = workspace(),
+                                     .cut = cut()});
+  }
+
   kernels::CodedState state(Slot slot, Slot absmax) const {
     return {.data = pointer<void>(slot), .dtype = tensor(slot).dtype, .absmax = floats(absmax)};
   }
@@ -555,6 +611,10 @@ void dispatch(const Op& op, const Binding& binding) {
     case OpKind::expert_matmul: return kernels::expert_matmul(call.expert_matmul());
     case OpKind::combine: return call.combine();
     case OpKind::combine_backward: return call.combine_backward();
+    case OpKind::dropout: return call.dropout();
+    case OpKind::dora_norm: return call.dora_norm();
+    case OpKind::scale_columns: return call.scale_columns();
+    case OpKind::scale_columns_backward: return call.scale_columns_backward();
     case OpKind::load:
     case OpKind::save:
     case OpKind::batch: break;  // the host's

@@ -8,11 +8,13 @@ namespace snug {
 
 namespace {
 
-// A staging buffer no larger than the largest tensor that passes through it.
+// A staging buffer no larger than the largest tensor that passes through it, or what rows are measured in.
 TensorId staging(Program& program) {
   int64_t largest = 0;
-  for (const Weight& weight : program.weights)
+  for (const Weight& weight : program.weights) {
     largest = std::max(largest, align_up(weight.parameter.elements() * size_of(DType::f32), kAlignment));
+    if (weight.origin == Origin::row_norms) largest = std::max(largest, kDoraPanel * size_of(DType::f32));
+  }
   return program.make("load.staging", DType::u8, {std::min(largest, kStagingBytes)}, Role::temporary);
 }
 
