@@ -3,7 +3,7 @@
 tests/golden/adapters/CASE/: adapter/ (as PEFT saves it; lora_B and the magnitudes random, so that every gradient is there and m
 differs from the norm), base.json (whose model and batch), expected.safetensors: of the first step's batch
 
-  `loss` [1], `grad.NAME`                    without dropout
+  `logits`, `loss` [1], `grad.NAME`          without dropout
   `dropout.loss` [1], `dropout.grad.NAME`    with lora_dropout P, every adapted module drawing snug's mask (below) at STEP
 
 PEFT's own code runs with nn.Dropout's draw replaced: an element is left out where its word of Philox4x32-10 lies below P * 2^32.
@@ -80,8 +80,10 @@ def make(case, base, seed, order, **lora):
         if prefix:
             turn_dropout_on(model, order)
         model.zero_grad()
-        (loss,), _ = oracle.accumulate(model, [batch], oracle.count_targets(batch))
+        (loss,), (logits,) = oracle.accumulate(model, [batch], oracle.count_targets(batch))
         tensors[prefix + "loss"] = loss.reshape(1)
+        if not prefix:
+            tensors["logits"] = logits
         tensors |= {prefix + name: tensor.clone() for name, tensor in oracle.gradients(trained.items()).items()}
     case = f"adapters/{case}"
     oracle.write_golden(case, batch, tensors, {"base": base, "dropout": P, "step": STEP, "seed": SEED})
