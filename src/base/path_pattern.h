@@ -26,9 +26,9 @@ inline void check_path_pattern(std::string_view setting, std::string_view key, c
     plain = plain && (word || escape || c == '.');
   }
   if (!plain)
-    throw Error(std::string(setting) + " '" + std::string(key.substr(0, 200)) +
-                    "' is a regular expression, which is not supported",
-                where, "name the end of a module's path, such as q_proj or layers.0.mlp.up_proj");
+    throw Error(
+        std::string(setting) + " '" + std::string(key.substr(0, 200)) + "' is a regular expression, which is not supported",
+        where, "name the end of a module's path, such as q_proj or layers.0.mlp.up_proj");
 }
 
 // True if the key finds the module. An unescaped dot stands for any one character, `^` for the path's beginning.

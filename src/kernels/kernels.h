@@ -455,9 +455,9 @@ void dropout(const Dropout& op);
 // each thread, for [in, out] (kDoraColumns + 1) * rank + 3 * kDoraColumns.
 struct DoraNorm {
   In weight;
-  const float* a = nullptr;  // [rank, in]
-  const float* b = nullptr;  // [out, rank]
-  float* norm = nullptr;     // [out]
+  const float* a = nullptr;              // [rank, in]
+  const float* b = nullptr;              // [out, rank]
+  float* norm = nullptr;                 // [out]
   int64_t rows = 0, cols = 0, rank = 0;  // out, in
   float scale = 1.0F;
   bool input_features_first = false;

@@ -54,7 +54,7 @@ using Tensors = std::set<TensorId>;
 
 // Statistics, indices and sums of the host take no gradient.
 bool carries_gradient(Slot slot) {
-  constexpr Slot kNever[] = {Slot::scalars,     Slot::mean,       Slot::rstd,        Slot::lse,
+  constexpr Slot kNever[] = {Slot::scalars,     Slot::mean,       Slot::rstd,         Slot::lse,
                              Slot::expert_rows, Slot::row_tokens, Slot::tile_experts, Slot::norm};
   return std::find(std::begin(kNever), std::end(kNever), slot) == std::end(kNever);
 }

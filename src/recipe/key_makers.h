@@ -109,7 +109,8 @@ Key list(std::string_view name, Names aliases, std::string_view help, std::strin
 
 // A value for each of several paths: "q_proj=16,layers.0.mlp=4", in YAML a mapping. parse: a value's text -> value.
 template <class Parse, class Field>
-Key patterns(std::string_view name, Names aliases, std::string_view help, std::string_view values, Parse parse, Field field) {
+Key patterns(std::string_view name, Names aliases, std::string_view help, std::string_view values, Parse parse,
+             Field field) {
   return {name,
           std::move(aliases),
           KeyType::map,

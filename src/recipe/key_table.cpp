@@ -34,7 +34,8 @@ Key lora_target_modules() {
 
 Key rank_pattern() {
   return patterns(
-      "rank_pattern", {"lora_rank_pattern"}, "Ranks of single modules, by the end of their path.", "q_proj=16,mlp.up_proj=4,…",
+      "rank_pattern", {"lora_rank_pattern"}, "Ranks of single modules, by the end of their path.",
+      "q_proj=16,mlp.up_proj=4,…",
       [](const std::string& text) { return parse_integer("rank_pattern", text, 1, kMostTokens); },
       [](auto& r) -> auto& { return r.lora.rank_pattern; });
 }

@@ -93,7 +93,8 @@ TEST(Adapter, TargetsMatchWholePartsOfAPath) {
 TEST(Adapter, WhatWouldComputeSomethingElseIsRefusedByName) {
   EXPECT_EQ(refusal(plain()), "accepted");
   EXPECT_TRUE(says(refusal_with("target_modules", ".*q_proj"), "regular expression"));
-  EXPECT_TRUE(says(refusal_with("rank_pattern", {{"layers.[0-9].q_proj", 4}}), "rank_pattern 'layers.[0-9].q_proj' is a reg"));
+  EXPECT_TRUE(
+      says(refusal_with("rank_pattern", {{"layers.[0-9].q_proj", 4}}), "rank_pattern 'layers.[0-9].q_proj' is a reg"));
   EXPECT_TRUE(says(refusal_with("rank_pattern", {{"q_proj", 0}}), "rank_pattern"));
   EXPECT_TRUE(says(refusal_with("alpha_pattern", {{"q_proj", "4"}}), "alpha_pattern"));
   EXPECT_TRUE(says(refusal_with("bias", "all"), "bias"));

@@ -16,7 +16,8 @@ TEST(Dora, NormsAreTheLengthsOfTheRowsOfTheWeightWithTheAdapterAdded) {
       for (const DType storage : kStorages)
         for (const bool input_first : {false, true})
           for (const int32_t threads : {1, 3}) {
-            const Values w = random_values(rows * cols, 1), a = random_values(rank * cols, 2), b = random_values(rows * rank, 3);
+            const Values w = random_values(rows * cols, 1), a = random_values(rank * cols, 2),
+                         b = random_values(rows * rank, 3);
             const Operand weight(w, storage);
             Operand left(a, DType::f32), right(b, DType::f32), norm(rows, DType::f32);
             const int64_t bytes = workspace_bytes(input_first, rank, threads);
@@ -49,7 +50,8 @@ TEST(Dora, ColumnsAreScaledAndTheirGradientsAreTheSlopes) {
     for (const auto& [rows, cols] : {std::pair<int64_t, int64_t>{1, 1}, {7, 19}, {65, 128}})
       for (const DType storage : kStorages)
         for (const int32_t threads : {1, 2, 3}) {
-          const Values input = random_values(rows * cols, 1), m = random_values(cols, 2), slope = random_values(rows * cols, 3);
+          const Values input = random_values(rows * cols, 1), m = random_values(cols, 2),
+                       slope = random_values(rows * cols, 3);
           Values lengths = random_values(cols, 4);
           for (double& length : lengths) length = std::abs(length) + 0.5;
           const auto scaled = [&](const Values& x, const Values& magnitude) {
@@ -61,14 +63,28 @@ TEST(Dora, ColumnsAreScaledAndTheirGradientsAreTheSlopes) {
           const Operand x(input, storage);
           Operand magnitude(m, DType::f32), norm(lengths, DType::f32), out(rows * cols, storage);
           Operand workspace = workspace_of(4 * cols), more = workspace_of(4 * (threads + 1) * cols);
-          scale_columns({x.in(), magnitude.f32(), norm.f32(), out.out(), rows, cols, as_workspace(workspace, 4 * cols),
+          scale_columns({x.in(),
+                         magnitude.f32(),
+                         norm.f32(),
+                         out.out(),
+                         rows,
+                         cols,
+                         as_workspace(workspace, 4 * cols),
                          {.threads = threads}});
           ASSERT_NO_FATAL_FAILURE(expect_close(out.values(), scaled(input, m), tolerance_of(storage), target));
 
           const Values before = random_values(cols, 5);
           Operand d_out(slope, DType::f32), d_x(rows * cols, DType::f32), d_m(before, DType::f32);
-          ScaleColumnsBackward back{d_out.f32(), x.in(), magnitude.f32(), norm.f32(), d_x.f32(), d_m.f32(), rows, cols,
-                                    as_workspace(more, 4 * (threads + 1) * cols), {.threads = threads}};
+          ScaleColumnsBackward back{d_out.f32(),
+                                    x.in(),
+                                    magnitude.f32(),
+                                    norm.f32(),
+                                    d_x.f32(),
+                                    d_m.f32(),
+                                    rows,
+                                    cols,
+                                    as_workspace(more, 4 * (threads + 1) * cols),
+                                    {.threads = threads}};
           scale_columns_backward(back);
           ASSERT_TRUE(out.intact() && d_x.intact() && d_m.intact() && workspace.intact() && more.intact());
           Values d_magnitude = d_m.values();

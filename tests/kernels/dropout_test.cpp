@@ -98,7 +98,8 @@ TEST(DropoutKernel, LeavesOutItsShareAndKeepsTheMean) {
 TEST(DropoutKernel, AnotherStepMicroBatchLayerStreamOrSeedIsAnotherMask) {
   const Operand x(Values(256, 1.0), DType::f32);
   std::vector<Values> seen;
-  for (const Draw& draw : {Draw{}, Draw{.step = 6}, Draw{.micro_batch = 3}, Draw{.seed = 43}, Draw{.stream = 4}, Draw{.layer = 8}}) {
+  for (const Draw& draw :
+       {Draw{}, Draw{.step = 6}, Draw{.micro_batch = 3}, Draw{.seed = 43}, Draw{.stream = 4}, Draw{.layer = 8}}) {
     Operand out(256, DType::f32);
     const auto values = scalars(draw.step, draw.micro_batch);
     dropout(op_of(x, out, draw, values, 0.5));

@@ -60,7 +60,8 @@ memory: 24GiB
 }
 
 TEST(RecipeYaml, PatternsAreMappings) {
-  const RecipeFile file = parse_recipe_yaml("rank_pattern: {q_proj: 16, layers.0.mlp: 4}\nalpha_pattern: {}\nuse_dora: true\n", "r.yaml");
+  const RecipeFile file =
+      parse_recipe_yaml("rank_pattern: {q_proj: 16, layers.0.mlp: 4}\nalpha_pattern: {}\nuse_dora: true\n", "r.yaml");
   EXPECT_EQ(file.recipe.lora.rank_pattern, (PathPatterns<int64_t>{{"q_proj", 16}, {"layers.0.mlp", 4}}));
   EXPECT_TRUE(file.recipe.lora.use_dora);
   const RecipeFile again = parse_recipe_yaml(write_recipe_yaml(file.recipe), "again.yaml");

@@ -2,7 +2,8 @@
 template <class Lanes>
 SNUG_ROW void add_scaled(Lanes lanes, float factor, const float* x, float* out, int64_t n) {
   const auto f = lanes.set(factor);
-  for (int64_t i = 0; i < n; i += lanes.width()) lanes.store(lanes.fma(f, lanes.load(x, i, n), lanes.load(out, i, n)), out, i, n);
+  for (int64_t i = 0; i < n; i += lanes.width())
+    lanes.store(lanes.fma(f, lanes.load(x, i, n), lanes.load(out, i, n)), out, i, n);
 }
 
 // The sum of squares of n numbers.

@@ -73,10 +73,11 @@ void adjoint_scale(Adjoint& adjoint, const Op& op) {
 extern const OpRule kDoraNormRule, kScaleColumnsRule, kScaleColumnsBackwardRule;
 const OpRule kDoraNormRule = {OpKind::dora_norm, check_norm, cut_by_rows,       workspace_norm,
                               work_norm,         nullptr,    Recompute::costly, {.sequence = true, .tensor = true}};
-const OpRule kScaleColumnsRule = {OpKind::scale_columns, check_scale,   cut_by_rows,      workspace_scale,
-                                  memory_work,           adjoint_scale, Recompute::cheap, {.sequence = true, .tensor = true}};
+const OpRule kScaleColumnsRule = {
+    OpKind::scale_columns, check_scale,   cut_by_rows,      workspace_scale,
+    memory_work,           adjoint_scale, Recompute::cheap, {.sequence = true, .tensor = true}};
 const OpRule kScaleColumnsBackwardRule = {
-    OpKind::scale_columns_backward, check_scale, cut_by_rows,      workspace_backward,
-    memory_work,                    nullptr,     Recompute::never, {.sequence = true, .tensor = true}};
+    OpKind::scale_columns_backward,    check_scale, cut_by_rows, workspace_backward, memory_work, nullptr, Recompute::never,
+    {.sequence = true, .tensor = true}};
 
 }  // namespace snug

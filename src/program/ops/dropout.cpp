@@ -1,6 +1,6 @@
 // dropout: out (+)= x times a mask of 0 and 1/(1 - p) that is drawn from seed, step, micro-batch, layer and element
-// (Srivastava et al., 2014); with `complement` what that takes away from x. In place where there is no out. Adjoint: the same
-// op with the same mask on the gradient, in place if it is the first contribution to x's.
+// (Srivastava et al., 2014); with `complement` what that takes away from x. In place where there is no out. Adjoint: the
+// same op with the same mask on the gradient, in place if it is the first contribution to x's.
 
 #include "program/adjoint.h"
 #include "program/rules.h"

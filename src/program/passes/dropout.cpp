@@ -95,8 +95,9 @@ void draw_again_in_backward(Program& program, const Region& forward, Region& bac
     const Op* op = item.op();
     if (op == nullptr || op->kind != OpKind::dropout) continue;
     const StorageId kept = program.tensor(op->find(Slot::out)).storage;
-    const auto reader = std::find_if(backward.items.begin(), backward.items.end(),
-                                     [&](const Item& i) { return i.op() != nullptr && reads_storage(program, *i.op(), kept); });
+    const auto reader = std::find_if(backward.items.begin(), backward.items.end(), [&](const Item& i) {
+      return i.op() != nullptr && reads_storage(program, *i.op(), kept);
+    });
     if (reader == backward.items.end()) continue;
     const auto at = reader - backward.items.begin();
     Clones clones(program, {kept});

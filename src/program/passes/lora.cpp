@@ -182,7 +182,8 @@ class LoraPass {
 
   // What the patterns say of a module: of all its layers alike, since these stay folded.
   template <class Value>
-  Value one_for_all_layers(const Parameter& base, const char* setting, const PathPatterns<Value>& patterns, Value otherwise) {
+  Value one_for_all_layers(const Parameter& base, const char* setting, const PathPatterns<Value>& patterns,
+                           Value otherwise) {
     if (patterns.empty()) return otherwise;
     PathPatterns<Value> sorted = patterns;  // PEFT saves them so, and the first that fits decides
     std::sort(sorted.begin(), sorted.end());
@@ -260,7 +261,10 @@ class LoraPass {
     const TensorId norm = program_.make(base.module + ".norm", DType::f32, {base.output_features()}, Role::temporary);
     Op lengths{OpKind::dora_norm};
     lengths.attributes = {.transpose_b = !base.input_features_first, .scale = pair.scale};
-    lengths.reads(Slot::weight, product.find(Slot::b)).reads(Slot::a, pair.a).reads(Slot::b, pair.b).writes(Slot::norm, norm);
+    lengths.reads(Slot::weight, product.find(Slot::b))
+        .reads(Slot::a, pair.a)
+        .reads(Slot::b, pair.b)
+        .writes(Slot::norm, norm);
     Op scale{OpKind::scale_columns};
     scale.reads(Slot::x, result.tensor).reads(Slot::magnitude, pair.magnitude).reads(Slot::norm, norm);
     scale.writes(Slot::out, out);
@@ -269,7 +273,8 @@ class LoraPass {
 
   void adapt_head(const Parameter& base) {
     if (lora_.use_dora)
-      throw Error("DoRA on lm_head is not supported", "recipe", "leave lm_head out of lora_target_modules, or use_dora: false");
+      throw Error("DoRA on lm_head is not supported", "recipe",
+                  "leave lm_head out of lora_target_modules, or use_dora: false");
     const Pair pair = add_pair(base);
     if (generates()) return adapt_product(program_.region("head"), base, head_operand().tensor, pair);
     Region& region = *forwards().front();
