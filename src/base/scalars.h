@@ -20,6 +20,7 @@ enum class Scalar : int32_t {
   first_micro_batch,  // nonzero in the first micro-batch of a window
   steps_at_scale,     // since loss_scale changed
   skips_in_a_row,
+  micro_batch,        // its ordinal in the window, from 0
   count
 };
 constexpr int64_t kScalarCount = 16;  // room for more
@@ -32,6 +33,10 @@ constexpr int64_t kStateBlock = 256;
 
 // Scales of 4-bit blocks that share a scale where they are quantized themselves.
 constexpr int64_t kNestedBlock = 256;
+
+// Numbers of a row that DoRA's norms are summed over at a time, and rows of a weight that lies the other way round.
+constexpr int64_t kDoraPanel = 1024;
+constexpr int64_t kDoraColumns = 256;
 
 // Rows that a thread multiplies at a time in a head_loss on bf16 tiles.
 constexpr int64_t kHeadRowBlock = 64;

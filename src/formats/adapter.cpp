@@ -48,42 +48,37 @@ constexpr auto kHarmlessToMerge = std::to_array<std::string_view>({
     "exclude_modules",
     "layers_to_transform",
     "layers_pattern",
-    "rank_pattern",  // a rank is seen from its tensor
     "megatron_config",
     "loftq_config",
     "eva_config",
     "corda_config",
 });
 
-// A key of alpha_pattern is a regular expression that a path must end with. Those without any operator are read.
-std::string plain_pattern(std::string_view key, const std::string& where) {
-  std::string plain;
-  for (size_t i = 0; i < key.size(); ++i) {
-    if (i == 0 && key[i] == '^') continue;
-    if (key[i] == '\\' && i + 1 < key.size() && key[i + 1] == '.') continue;
-    if (std::string_view(R"(\^$*+?()[]{}|)").find(key[i]) != std::string_view::npos)
-      throw Error(fmt::format("alpha_pattern '{}' is a regular expression, which is not supported", key), where,
-                  "name the end of a module's path");
-    plain += key[i];
-  }
-  return plain;
+template <size_t N>
+bool is_one_of(const std::array<std::string_view, N>& names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
 }
 
 bool path_ends_with(std::string_view path, std::string_view end) {
   return path == end || (path.size() > end.size() && path.ends_with(end) && path[path.size() - end.size() - 1] == '.');
 }
 
-// Reads what only merging understands; false if it is something else.
-bool read_for_merging(AdapterConfig& config, std::string_view name, dom::element value, const std::string& where) {
-  if (std::find(kHarmlessToMerge.begin(), kHarmlessToMerge.end(), name) != kHarmlessToMerge.end()) return true;
-  if (value.is_null()) return true;
+// What changes how the product of A and B is applied; false if it is something else.
+bool read_variant(AdapterConfig& config, std::string_view name, dom::element value, const std::string& where) {
   if (name == "use_rslora") {
-    config.use_rslora = json_boolean(name, value, where);
+    config.use_rslora = !value.is_null() && json_boolean(name, value, where);
   } else if (name == "use_dora") {
-    config.use_dora = json_boolean(name, value, where);
-  } else if (name == "alpha_pattern") {
-    for (const auto [key, alpha] : json_object(name, value, where))
-      config.alpha_pattern.emplace_back(plain_pattern(key, where), json_number(name, alpha, where));
+    config.use_dora = !value.is_null() && json_boolean(name, value, where);
+  } else if (name == "rank_pattern" || name == "alpha_pattern") {
+    if (value.is_null()) return true;
+    for (const auto [key, number] : json_object(name, value, where)) {
+      check_path_pattern(name, key, where);
+      if (name == "rank_pattern") {
+        config.rank_pattern.emplace_back(key, json_integer(name, number, 1, kLargestRank, where));
+      } else {
+        config.alpha_pattern.emplace_back(key, json_number(name, number, where));
+      }
+    }
   } else {
     return false;
   }
@@ -96,6 +91,20 @@ void read_target_modules(AdapterConfig& config, dom::element value, const std::s
                 "list the modules: [\"q_proj\", \"v_proj\"]");
   }
   config.target_modules = string_list("target_modules", value, where);
+}
+
+// 16 rather than 16.0.
+nlohmann::ordered_json number_json(double value) {
+  const bool whole = value == std::floor(value) && std::abs(value) < 1e15;
+  return whole ? nlohmann::ordered_json(static_cast<int64_t>(value)) : nlohmann::ordered_json(value);
+}
+
+// In the order of their keys, as PEFT writes them.
+template <class Value>
+nlohmann::json pattern_json(const PathPatterns<Value>& patterns) {
+  nlohmann::json json = nlohmann::json::object();
+  for (const auto& [key, value] : patterns) json[key] = number_json(static_cast<double>(value));
+  return json;
 }
 
 void read_init(dom::element value, const std::string& where) {
@@ -112,9 +121,7 @@ bool AdapterConfig::targets(std::string_view module_path) const {
 }
 
 double AdapterConfig::scale_of(std::string_view module_path, int64_t rank) const {
-  const auto found = std::find_if(alpha_pattern.begin(), alpha_pattern.end(),
-                                  [&](const auto& pattern) { return path_ends_with(module_path, pattern.first); });
-  const double alpha = found == alpha_pattern.end() ? lora_alpha : found->second;
+  const double alpha = pattern_value(alpha_pattern, module_path, lora_alpha);
   const auto by = static_cast<double>(rank);
   return alpha / (use_rslora ? std::sqrt(by) : by);
 }
@@ -123,10 +130,8 @@ std::string format_adapter_config(const AdapterConfig& config) {
   const auto null_if_empty = [](const auto& value) {
     return value.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(value);
   };
-  const double alpha = config.lora_alpha;
-  const bool whole = alpha == std::floor(alpha) && std::abs(alpha) < 1e15;
   nlohmann::ordered_json json;
-  json["alpha_pattern"] = nlohmann::ordered_json::object();
+  json["alpha_pattern"] = pattern_json(config.alpha_pattern);
   json["auto_mapping"] = nullptr;
   json["base_model_name_or_path"] = null_if_empty(config.base_model);
   json["bias"] = "none";
@@ -135,17 +140,17 @@ std::string format_adapter_config(const AdapterConfig& config) {
   json["init_lora_weights"] = true;
   json["layers_pattern"] = nullptr;
   json["layers_to_transform"] = nullptr;
-  json["lora_alpha"] = whole ? nlohmann::ordered_json(static_cast<int64_t>(alpha)) : nlohmann::ordered_json(alpha);
+  json["lora_alpha"] = number_json(config.lora_alpha);
   json["lora_dropout"] = config.lora_dropout;
   json["modules_to_save"] = null_if_empty(config.modules_to_save);
   json["peft_type"] = "LORA";
   json["r"] = config.r;
-  json["rank_pattern"] = nlohmann::ordered_json::object();
+  json["rank_pattern"] = pattern_json(config.rank_pattern);
   json["revision"] = nullptr;
   json["target_modules"] = config.target_modules;
   json["task_type"] = "CAUSAL_LM";
-  json["use_dora"] = false;
-  json["use_rslora"] = false;
+  json["use_dora"] = config.use_dora;
+  json["use_rslora"] = config.use_rslora;
   return json.dump(2) + "\n";
 }
 
@@ -161,7 +166,8 @@ AdapterConfig parse_adapter_config(std::string_view text, const std::string& whe
   }
   AdapterConfig config;
   for (const auto [name, value] : root) {
-    if (use == AdapterUse::merge && read_for_merging(config, name, value, where)) continue;
+    if (use == AdapterUse::merge && is_one_of(kHarmlessToMerge, name)) continue;
+    if (read_variant(config, name, value, where)) continue;
     if (name == "peft_type") {
       if (const std::string type = json_string(name, value, where); type != "LORA")
         throw Error(fmt::format("peft_type '{}' is not supported", type), where, "supported: LORA");
@@ -187,7 +193,7 @@ AdapterConfig parse_adapter_config(std::string_view text, const std::string& whe
       read_init(value, where);
     } else if (name == "base_model_name_or_path") {
       if (!value.is_null()) config.base_model = json_string(name, value, where);
-    } else if (std::find(kHarmless.begin(), kHarmless.end(), name) == kHarmless.end() && !json_is_off(value)) {
+    } else if (!is_one_of(kHarmless, name) && !json_is_off(value)) {
       throw Error(fmt::format("{} is not supported by this program", name), where,
                   "the adapter would not compute what it was trained for");
     }
@@ -206,6 +212,9 @@ AdapterConfig read_adapter_config(const std::filesystem::path& directory, Adapte
 
 std::string lora_a_name(std::string_view module_path) { return fmt::format("{}{}.lora_A.weight", kPrefix, module_path); }
 std::string lora_b_name(std::string_view module_path) { return fmt::format("{}{}.lora_B.weight", kPrefix, module_path); }
+std::string lora_magnitude_name(std::string_view module_path) {
+  return fmt::format("{}{}.lora_magnitude_vector", kPrefix, module_path);
+}
 std::string lora_embedding_a_name(std::string_view module_path) {
   return fmt::format("{}{}.lora_embedding_A", kPrefix, module_path);
 }
@@ -224,6 +233,7 @@ std::optional<AdapterTensor> parse_adapter_tensor_name(std::string_view name) {
   constexpr auto kEndings = std::to_array<Ending>({
       {".lora_A.weight", AdapterPart::lora_a},
       {".lora_B.weight", AdapterPart::lora_b},
+      {".lora_magnitude_vector", AdapterPart::magnitude},
       {".lora_embedding_A", AdapterPart::embedding_a},
       {".lora_embedding_B", AdapterPart::embedding_b},
       {".weight", AdapterPart::saved_module},  // last: the others end in it too

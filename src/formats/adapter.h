@@ -7,8 +7,9 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
+
+#include "base/path_pattern.h"
 
 namespace snug {
 
@@ -23,12 +24,9 @@ struct AdapterConfig {
   std::vector<std::string> target_modules;   // module names or ends of paths
   std::vector<std::string> modules_to_save;  // saved in full beside the adapter
   bool fan_in_fan_out = false;               // the adapted weights are [in, out] (GPT-2); A and B are as ever
-
-  // Read for merging only.
   bool use_rslora = false, use_dora = false;
-  std::vector<std::pair<std::string, double>> alpha_pattern;  // end of a module's path -> its lora_alpha
-
-  double scale() const { return lora_alpha / static_cast<double>(r); }
+  PathPatterns<int64_t> rank_pattern;  // end of a module's path -> its rank
+  PathPatterns<double> alpha_pattern;  // … its lora_alpha
 
   // What B·A of a module of this rank is multiplied by: alpha / rank, or alpha / sqrt(rank) with rsLoRA.
   double scale_of(std::string_view module_path, int64_t rank) const;
@@ -41,8 +39,8 @@ struct AdapterConfig {
 // warnings.
 std::string format_adapter_config(const AdapterConfig& config);
 
-// Throws Error: not an adapter of PEFT, or one that uses what is not supported (for training: DoRA, rsLoRA, patterns, a
-// regular expression …; for merging: what changes more than weights).
+// Throws Error: not an adapter of PEFT, or one that uses what is not supported (for training: a choice of layers, a regular
+// expression …; for merging: what changes more than weights).
 AdapterConfig parse_adapter_config(std::string_view text, const std::string& where, AdapterUse use = AdapterUse::train);
 AdapterConfig read_adapter_config(const std::filesystem::path& directory, AdapterUse use = AdapterUse::train);
 
@@ -50,11 +48,12 @@ AdapterConfig read_adapter_config(const std::filesystem::path& directory, Adapte
 // transposed shapes.
 std::string lora_a_name(std::string_view module_path);            // [R, in]
 std::string lora_b_name(std::string_view module_path);            // [out, R]
+std::string lora_magnitude_name(std::string_view module_path);    // [out], of DoRA
 std::string lora_embedding_a_name(std::string_view module_path);  // [R, V]
 std::string lora_embedding_b_name(std::string_view module_path);  // [C, R]
 std::string saved_module_name(std::string_view module_path);      // modules_to_save: the full weight
 
-enum class AdapterPart : uint8_t { lora_a, lora_b, embedding_a, embedding_b, saved_module };
+enum class AdapterPart : uint8_t { lora_a, lora_b, magnitude, embedding_a, embedding_b, saved_module };
 
 struct AdapterTensor {
   std::string module_path;

@@ -453,6 +453,69 @@ struct Adafactor {
 };
 void adafactor(const Adafactor& op);
 
+// ---- Adapters
+// -------------------------------------------------------------------------------------------------------------
+
+// out (+)= x * keep/(1 - p) where keep is drawn for every element: 0 with probability p, else 1; if `complement`,
+// out (+)= x minus that. The draw depends on seed, stream, layer, element, and the step and micro-batch that the scalars
+// hold, so it is the same whenever and by however many threads it is made. out may be the same memory as x.
+struct Dropout {
+  In x;
+  Out out;
+  int64_t elements = 0;
+  double probability = 0;  // p, below 1
+  bool complement = false;
+  bool accumulate = false;
+  uint64_t seed = 0, stream = 0;  // stream < 2^16, one for each op
+  int64_t layer = 0;              // < 2^16
+  const Scalars* scalars = nullptr;
+  Cut cut;
+};
+void dropout(const Dropout& op);
+
+// norm[o] = the length of row o of weight + scale * B A, as DoRA needs it (Liu et al., 2024). weight [out, in], or [in, out]
+// if `input_features_first`. a, b null: of the weight alone. Rows are made a few at a time. workspace: kDoraPanel floats for
+// each thread, for [in, out] (kDoraColumns + 1) * rank + 3 * kDoraColumns.
+struct DoraNorm {
+  In weight;
+  const float* a = nullptr;              // [rank, in]
+  const float* b = nullptr;              // [out, rank]
+  float* norm = nullptr;                 // [out]
+  int64_t rows = 0, cols = 0, rank = 0;  // out, in
+  float scale = 1.0F;
+  bool input_features_first = false;
+  Workspace workspace;
+  Cut cut;
+};
+void dora_norm(const DoraNorm& op);
+
+// out[i, j] = x[i, j] * magnitude[j] / norm[j]. out may be the same memory as x.
+struct ScaleColumns {
+  In x;                              // [M, N]
+  const float* magnitude = nullptr;  // [N]
+  const float* norm = nullptr;       // [N]
+  Out out;                           // [M, N]
+  int64_t rows = 0, cols = 0;
+  Workspace workspace;  // N floats
+  Cut cut;
+};
+void scale_columns(const ScaleColumns& op);
+
+// d_x[i, j] = d_out[i, j] * magnitude[j] / norm[j]; d_magnitude[j] += the sum over i of d_out[i, j] * x[i, j] / norm[j].
+// d_x may be the same memory as d_out. workspace: (threads + 1) * N floats.
+struct ScaleColumnsBackward {
+  const float* d_out = nullptr;
+  In x;
+  const float* magnitude = nullptr;
+  const float* norm = nullptr;
+  float* d_x = nullptr;
+  float* d_magnitude = nullptr;
+  int64_t rows = 0, cols = 0;
+  Workspace workspace;
+  Cut cut;
+};
+void scale_columns_backward(const ScaleColumnsBackward& op);
+
 // ---- The backend itself
 // ---------------------------------------------------------------------------------------------------
 

@@ -29,6 +29,8 @@ class Adjoint {
   Destination destination(TensorId tensor);
   // The gradient of `tensor` is the memory of `gradient` (residual sums, in-place results).
   void share(TensorId tensor, TensorId gradient);
+  // No tensor but this one has its gradient in the same memory: an op may change it in place.
+  bool alone(TensorId tensor) const;
   // The op that made `tensor` has been passed: its gradient has been read for the last time.
   void passed(TensorId tensor);
   void emit(Op op);

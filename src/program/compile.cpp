@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "program/adjoint.h"
+#include "program/passes/dropout.h"
 #include "program/passes/evaluate.h"
 #include "program/passes/lora.h"
 #include "program/passes/optimizer.h"
@@ -82,6 +83,7 @@ Program compile(const ModelSpec& spec, const Recipe& recipe) {
   if (const Quantize quantize = quantization_of(spec, recipe); quantize.any())
     quantize_weights(program, quantize, precision.weights);
   if (evaluates(recipe)) add_evaluation(program);
+  if (recipe.method == Method::lora) add_dropout(program, recipe.lora.dropout, recipe.seed);
   differentiate(program);
   recompute_blocks(program, recomputed_layers(spec, recipe));
   place_weights(program, precision, recipe);

@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "program/adjoint.h"
+#include "program/passes/dropout.h"
 #include "program/rules.h"
 
 namespace snug {
@@ -36,6 +37,11 @@ void Adjoint::share(TensorId tensor, TensorId gradient) {
   sharers_[gradient].insert(tensor);
 }
 
+bool Adjoint::alone(TensorId tensor) const {
+  const auto sharers = sharers_.find(gradient(tensor));
+  return sharers == sharers_.end() || sharers->second.empty() || sharers->second == std::set<TensorId>{tensor};
+}
+
 void Adjoint::passed(TensorId tensor) {
   if (const TensorId gradient = this->gradient(tensor); gradient != kNone) sharers_[gradient].erase(tensor);
 }
@@ -48,8 +54,8 @@ using Tensors = std::set<TensorId>;
 
 // Statistics, indices and sums of the host take no gradient.
 bool carries_gradient(Slot slot) {
-  constexpr Slot kNever[] = {Slot::scalars,     Slot::mean,       Slot::rstd,        Slot::lse,
-                             Slot::expert_rows, Slot::row_tokens, Slot::tile_experts};
+  constexpr Slot kNever[] = {Slot::scalars,     Slot::mean,       Slot::rstd,         Slot::lse,
+                             Slot::expert_rows, Slot::row_tokens, Slot::tile_experts, Slot::norm};
   return std::find(std::begin(kNever), std::end(kNever), slot) == std::end(kNever);
 }
 
@@ -93,6 +99,7 @@ void differentiate_loop(Adjoint& adjoint, Region& loop, Region& backward, Progra
       adjoint.passed(carry.after);
     }
   differentiate_ops(adjoint, loop, body, program);
+  draw_again_in_backward(program, loop, body);
   for (const Carry& carry : loop.carries) {
     if (!adjoint.wanted(carry.in)) continue;
     // The gradient handed from layer to layer stays in one place.

@@ -53,8 +53,13 @@ enum class OpKind : uint8_t {
   expert_matmul,
   combine,
   combine_backward,
+  // Adapters
+  dropout,
+  dora_norm,
+  scale_columns,
+  scale_columns_backward,
 };
-constexpr int kOpKindCount = 38;
+constexpr int kOpKindCount = 42;
 
 // Names of operands, shared by all kinds.
 // clang-format off
@@ -66,6 +71,7 @@ enum class Slot : uint8_t {
   parameter, master, gradient, first_moment, second_moment, first_absmax, second_absmax, row_factor, column_factor,
   workspace, staging,
   logits, route_weights, expert_rows, row_tokens, tile_experts, rows, d_rows, d_route_weights, d_logits,
+  magnitude, norm, d_magnitude,
 };
 // clang-format on
 
@@ -97,10 +103,12 @@ struct Attributes {
   double beta2 = 0.0;
   double weight_decay = 0.0;
   double momentum = 0.0;
-  uint64_t noise_seed = 0, noise_stream = 0;  // of what is rounded stochastically
+  uint64_t noise_seed = 0, noise_stream = 0;  // of what is rounded or left out at random
   double max_norm = 0.0;
   int64_t scale_window = 0;        // update_scale: good steps before the scale grows
   bool normalize_weights = false;  // of a token's chosen experts, so that they sum to 1
+  double probability = 0.0;        // dropout: of an element to be left out
+  bool complement = false;         // dropout: what it takes away instead of what it leaves
   int64_t needed_rows = 0;         // of routed rows: tokens times choices; the others are padding
   int64_t block_size = 0;          // of a quantized b: elements to a scale
   DType values = DType::f32;       // that its numbers are rounded to

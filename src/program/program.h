@@ -55,7 +55,8 @@ struct Item {
 };
 
 // Where a weight's first value comes from.
-enum class Origin : uint8_t { checkpoint, lora_a, zeros };
+// `row_norms`: lengths of the rows of the weight that `source` names.
+enum class Origin : uint8_t { checkpoint, lora_a, zeros, row_norms };
 
 // What the optimizer keeps of a weight: a view of a flat buffer, under the name that files give it.
 struct OptimizerState {

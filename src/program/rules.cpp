@@ -12,6 +12,7 @@ extern const OpRule kLoadRule, kSaveRule, kBatchRule, kEmbeddingRule, kEmbedding
     kUpdateScaleRule, kAdamWRule, kSgdRule, kLionRule, kAdafactorRule;
 extern const OpRule kRouteRule, kRouteBackwardRule, kGatherRowsRule, kGatherRowsBackwardRule, kExpertMatmulRule,
     kCombineRule, kCombineBackwardRule;
+extern const OpRule kDropoutRule, kDoraNormRule, kScaleColumnsRule, kScaleColumnsBackwardRule;
 
 const OpRule& rule_of(OpKind kind) {
   static const OpRule* const kRules[kOpKindCount] = {&kLoadRule,
@@ -51,7 +52,11 @@ const OpRule& rule_of(OpKind kind) {
                                                      &kGatherRowsBackwardRule,
                                                      &kExpertMatmulRule,
                                                      &kCombineRule,
-                                                     &kCombineBackwardRule};
+                                                     &kCombineBackwardRule,
+                                                     &kDropoutRule,
+                                                     &kDoraNormRule,
+                                                     &kScaleColumnsRule,
+                                                     &kScaleColumnsBackwardRule};
   return *kRules[static_cast<int>(kind)];
 }
 

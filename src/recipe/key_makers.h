@@ -7,6 +7,7 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -104,6 +105,40 @@ Key list(std::string_view name, Names aliases, std::string_view help, std::strin
           values,
           [=](Recipe& recipe, KeyValues given) { std::invoke(field, recipe) = parse_list(name, given); },
           [=](const Recipe& recipe) { return fmt::format("{}", fmt::join(std::invoke(field, recipe), ",")); }};
+}
+
+// A value for each of several paths: "q_proj=16,layers.0.mlp=4", in YAML a mapping. parse: a value's text -> value.
+template <class Parse, class Field>
+Key patterns(std::string_view name, Names aliases, std::string_view help, std::string_view values, Parse parse,
+             Field field) {
+  return {name,
+          std::move(aliases),
+          KeyType::map,
+          help,
+          values,
+          [=](Recipe& recipe, KeyValues given) {
+            std::decay_t<decltype(std::invoke(field, recipe))> made;
+            constexpr size_t kMost = 4096;
+            const std::vector<std::string> items = parse_list(name, given);
+            if (items.size() > kMost) throw Error(fmt::format("{} has more than {} pairs", name, kMost));
+            for (const std::string& item : items) {
+              const size_t at = item.find('=');
+              if (at == std::string::npos)
+                throw Error(fmt::format("{} must be pairs such as q_proj=16, not '{}'", name, item));
+              const std::string key = item.substr(0, at);
+              check_path_pattern(name, key, "");
+              for (const auto& [earlier, value] : made)
+                if (earlier == key) throw Error(fmt::format("{} names '{}' twice", name, key));
+              made.emplace_back(key, parse(item.substr(at + 1)));
+            }
+            std::invoke(field, recipe) = std::move(made);
+          },
+          [=](const Recipe& recipe) {
+            std::string text;
+            for (const auto& [key, value] : std::invoke(field, recipe))
+              text += fmt::format("{}{}={}", text.empty() ? "" : ",", key, value);
+            return text;
+          }};
 }
 
 template <class Value>

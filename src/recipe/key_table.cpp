@@ -33,17 +33,20 @@ Key lora_target_modules() {
   return key;
 }
 
-Key lora_dropout() {
-  Key key = number(
-      "lora_dropout", {}, "Dropout before the adapter; only 0 is supported yet.", {0.0, 1.0, "0"},
-      [](auto& r) -> auto& { return r.lora.dropout; });
-  key.set = [set = key.set](Recipe& recipe, KeyValues values) {
-    Recipe trial;
-    set(trial, values);
-    if (trial.lora.dropout != 0.0) throw Error("lora_dropout other than 0 is not supported yet", "", "set lora_dropout: 0");
-    recipe.lora.dropout = 0.0;
-  };
-  return key;
+Key rank_pattern() {
+  return patterns(
+      "rank_pattern", {"lora_rank_pattern"}, "Ranks of single modules, by the end of their path.",
+      "q_proj=16,mlp.up_proj=4,…",
+      [](const std::string& text) { return parse_integer("rank_pattern", text, 1, kMostTokens); },
+      [](auto& r) -> auto& { return r.lora.rank_pattern; });
+}
+
+Key alpha_pattern() {
+  return patterns(
+      "alpha_pattern", {"lora_alpha_pattern"}, "lora_alpha of single modules, by the end of their path.",
+      "q_proj=32,mlp.up_proj=8,…",
+      [](const std::string& text) { return parse_number("alpha_pattern", text, kLeastPositive, kUnbounded); },
+      [](auto& r) -> auto& { return r.lora.alpha_pattern; });
 }
 
 Key master_weights() {
@@ -304,7 +307,17 @@ std::vector<Key> main_keys() {  // NOLINT(readability-function-size): a table
       number(
           "lora_alpha", {}, "The adapter's output is scaled by lora_alpha / lora_r.",
           {kLeastPositive, kUnbounded, "above 0"}, [](auto& r) -> auto& { return r.lora.alpha; }),
-      lora_dropout(),
+      number(
+          "lora_dropout", {}, "Share of the adapter's inputs that is left out in training, at random.",
+          {0.0, kBelowOne, "from 0 to less than 1"}, [](auto& r) -> auto& { return r.lora.dropout; }),
+      boolean(
+          "use_rslora", {"peft_use_rslora"}, "Scale the adapter by lora_alpha / sqrt(lora_r) (rank-stabilized LoRA).",
+          [](auto& r) -> auto& { return r.lora.use_rslora; }),
+      boolean(
+          "use_dora", {"peft_use_dora"}, "Train the lengths of weight rows apart from their directions (DoRA).",
+          [](auto& r) -> auto& { return r.lora.use_dora; }),
+      rank_pattern(),
+      alpha_pattern(),
       lora_target_modules(),
       list(
           "lora_modules_to_save", {"modules_to_save", "additional_target"}, "Modules trained in full beside the adapter.",

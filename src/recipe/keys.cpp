@@ -110,7 +110,6 @@ void validate(const Recipe& recipe) {
   if (!recipe.fp16 && recipe.loss_scale_window != Recipe().loss_scale_window)
     refuse("loss_scale_window has a meaning only for fp16: true", "remove it, or set fp16: true");
   at_least("loss_scale_window", recipe.loss_scale_window, 1);
-  if (recipe.lora.dropout != 0.0) refuse("lora_dropout other than 0 is not supported yet", "set lora_dropout: 0");
   const auto beta = [&](std::string_view key, double value) {
     if (!(value >= 0.0 && value < 1.0)) refuse(fmt::format("{} is {}", key, value), "give a number from 0 to less than 1");
   };

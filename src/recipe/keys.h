@@ -12,7 +12,7 @@
 
 namespace snug {
 
-enum class KeyType : uint8_t { boolean, integer, number, text, list, choice, size };
+enum class KeyType : uint8_t { boolean, integer, number, text, list, choice, size, map };
 
 // The value of a key as it was written: one scalar, or several.
 using KeyValues = std::span<const std::string>;

@@ -2,12 +2,15 @@
 // Recipe: what the user asks for, under the keys of the Hugging Face world. Plain data; `keys.h` gives every key its name,
 // type, default and sentence, and is the one place where a key is added. It knows nothing of models, programs or files.
 
+#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/dtype.h"
+#include "base/path_pattern.h"
 
 namespace snug {
 
@@ -49,6 +52,17 @@ struct Lora {
   double dropout = 0.0;
   std::vector<std::string> target_modules;   // empty: q_proj, v_proj; {"all-linear"}: every linear but the head
   std::vector<std::string> modules_to_save;  // trained in full beside the adapter
+  bool use_rslora = false;                   // scale by alpha / sqrt(r) instead of alpha / r
+  bool use_dora = false;                     // magnitudes of rows are trained apart from their directions
+  PathPatterns<int64_t> rank_pattern;        // end of a module's path -> its r
+  PathPatterns<double> alpha_pattern;        // … its alpha
+
+  int64_t rank_of(std::string_view module_path) const { return pattern_value(rank_pattern, module_path, r); }
+  // What B·A of the module is multiplied by.
+  double scale_of(std::string_view module_path) const {
+    const auto rank = static_cast<double>(rank_of(module_path));
+    return pattern_value(alpha_pattern, module_path, alpha) / (use_rslora ? std::sqrt(rank) : rank);
+  }
 };
 
 // Without packing, rows are padded to at most so many lengths, chosen from the data; each runs a Program of its own.

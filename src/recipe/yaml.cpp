@@ -70,8 +70,21 @@ void check_structure(std::string_view text, const std::string& where) {
   }
 }
 
+// "name=value" of each pair.
+std::vector<std::string> pairs_of(const YAML::Node& map, const std::string& key, const std::string& where) {
+  std::vector<std::string> items;
+  for (const auto& pair : map) {
+    if (!pair.first.IsScalar() || !pair.second.IsScalar())
+      throw Error(fmt::format("{}: a mapping may hold plain values only", key), where);
+    items.push_back(pair.first.Scalar() + "=" + pair.second.Scalar());
+  }
+  return items;
+}
+
 // The scalars of a value; none for null and for empty lists and maps. Throws for what a key can't hold.
-std::vector<std::string> scalars_of(const YAML::Node& node, bool ours, const std::string& key, const std::string& where) {
+std::vector<std::string> scalars_of(const YAML::Node& node, const Key* known, const std::string& key,
+                                    const std::string& where) {
+  const bool ours = known != nullptr;
   switch (node.Type()) {
     case YAML::NodeType::Scalar: return {node.Scalar()};
     case YAML::NodeType::Sequence: {
@@ -89,6 +102,7 @@ std::vector<std::string> scalars_of(const YAML::Node& node, bool ours, const std
     }
     case YAML::NodeType::Map:
       if (node.size() == 0) return {};
+      if (ours && known->type == KeyType::map) return pairs_of(node, key, where);
       if (ours) throw Error(fmt::format("{} must be a value or a list, not a mapping", key), where);
       return {"…"};
     case YAML::NodeType::Null:
@@ -99,7 +113,7 @@ std::vector<std::string> scalars_of(const YAML::Node& node, bool ours, const std
 
 void read_pair(RecipeFile& file, const std::string& name, const YAML::Node& value, const std::string& where) {
   const Key* key = find_key(name);
-  const std::vector<std::string> values = scalars_of(value, key != nullptr, name, where);
+  const std::vector<std::string> values = scalars_of(value, key, name, where);
   if (key && value.IsNull()) {
     // Null leaves a default in place, but where a word is expected it is more likely an oversight.
     if (key->type == KeyType::choice || key->type == KeyType::boolean) {
@@ -173,7 +187,7 @@ std::string write_recipe_yaml(const Recipe& recipe) {
     if (!key.get) continue;
     const std::string value = key.get(recipe);
     out << YAML::Key << std::string(key.name) << YAML::Value;
-    const bool quoted = key.type == KeyType::text || key.type == KeyType::list;
+    const bool quoted = key.type == KeyType::text || key.type == KeyType::list || key.type == KeyType::map;
     if (quoted) out << YAML::DoubleQuoted;
     out << value;
   }

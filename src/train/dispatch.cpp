@@ -28,16 +28,16 @@ class Call {
     if (!has(slot)) return {};
     return {binding_.address(op_.find(slot)), tensor(slot).dtype};
   }
-  // The b of a product, with its scales if it is quantized.
-  kernels::In factor() const {
-    kernels::In b = in(Slot::b);
-    if (!has(Slot::absmax)) return b;
-    b.scales = {.absmax = pointer<const void>(Slot::absmax),
+  // A weight, with its scales if it is quantized.
+  kernels::In weight(Slot slot) const {
+    kernels::In matrix = in(slot);
+    if (!has(Slot::absmax)) return matrix;
+    matrix.scales = {.absmax = pointer<const void>(Slot::absmax),
                 .nested_absmax = floats(Slot::nested_absmax),
                 .offset = floats(Slot::absmax_offset),
                 .block_size = attributes().block_size,
                 .values = attributes().values};
-    return b;
+    return matrix;
   }
   kernels::Out out(Slot slot) const {
     if (!has(slot)) return {};
@@ -65,7 +65,7 @@ class Call {
   kernels::Matmul matmul() const {
     const ProductShape shape = product_shape(binding_.program, op_);
     return {.a = in(Slot::a),
-            .b = factor(),
+            .b = weight(Slot::b),
             .c = out(Slot::c),
             .m = shape.m,
             .n = shape.n,
@@ -341,11 +341,67 @@ class Call {
                          .cut = cut()});
   }
 
-  void clip_factor() const {
+  void clip_weight(Slot::b) const {
     kernels::clip_factor({.scalars = scalars(), .max_norm = static_cast<float>(attributes().max_norm)});
   }
 
   void update_scale() const { kernels::update_scale({.scalars = scalars(), .window = attributes().scale_window}); }
+
+  void dropout() const {
+    const Attributes& a = attributes();
+    kernels::dropout({.x = in(Slot::x),
+                      .out = out(has(Slot::out) ? Slot::out : Slot::x),
+                      .elements = tensor(Slot::x).elements(),
+                      .probability = a.probability,
+                      .complement = a.complement,
+                      .accumulate = a.accumulate,
+                      .seed = a.noise_seed,
+                      .stream = a.noise_stream,
+                      .layer = binding_.layer,
+                      .scalars = scalars(),
+                      .cut = cut()});
+  }
+
+  void dora_norm() const {
+    const int64_t rows = tensor(Slot::norm).elements();
+    kernels::dora_norm({.weight = weight(Slot::weight),
+                        .a = floats(Slot::a),
+                        .b = floats(Slot::b),
+                        .norm = floats(Slot::norm),
+                        .rows = rows,
+                        .cols = tensor(Slot::weight).elements() / rows,
+                        .rank = tensor(Slot::a).dim(0),
+                        .scale = static_cast<float>(attributes().scale),
+                        .input_features_first = !attributes().transpose_b,
+                        .workspace = workspace(),
+                        .cut = cut()});
+  }
+
+  void scale_columns() const {
+    const int64_t cols = tensor(Slot::norm).elements();
+    kernels::scale_columns({.x = in(Slot::x),
+                            .magnitude = floats(Slot::magnitude),
+                            .norm = floats(Slot::norm),
+                            .out = out(Slot::out),
+                            .rows = tensor(Slot::x).elements() / cols,
+                            .cols = cols,
+                            .workspace = workspace(),
+                            .cut = cut()});
+  }
+
+  void scale_columns_backward() const {
+    const int64_t cols = tensor(Slot::norm).elements();
+    kernels::scale_columns_backward({.d_out = floats(Slot::d_out),
+                                     .x = in(Slot::x),
+                                     .magnitude = floats(Slot::magnitude),
+                                     .norm = floats(Slot::norm),
+                                     .d_x = floats(has(Slot::d_x) ? Slot::d_x : Slot::d_out),
+                                     .d_magnitude = floats(Slot::d_magnitude),
+                                     .rows = tensor(Slot::x).elements() / cols,
+                                     .cols = cols,
+                                     .workspace = workspace(),
+                                     .cut = cut()});
+  }
 
   kernels::CodedState state(Slot slot, Slot absmax) const {
     return {.data = pointer<void>(slot), .dtype = tensor(slot).dtype, .absmax = floats(absmax)};
@@ -480,7 +536,7 @@ class Call {
     const int64_t rows = tensor(Slot::a).dim(0);
     const int64_t tile = rows / tensor(Slot::tile_experts).elements();
     return {.a = in(Slot::a),
-            .b = factor(),
+            .b = weight(Slot::b),
             .c = out(Slot::c),
             .tile_experts = ints(Slot::tile_experts),
             .routed_rows = rows,
@@ -556,7 +612,7 @@ void dispatch(const Op& op, const Binding& binding) {
     case OpKind::head_loss: return kernels::head_loss(call.head_loss());
     case OpKind::zero: return call.zero();
     case OpKind::square_sum: return call.square_sum();
-    case OpKind::clip_factor: return call.clip_factor();
+    case OpKind::clip_factor: return call.clip_weight(Slot::b);
     case OpKind::update_scale: return call.update_scale();
     case OpKind::adamw: return call.adamw();
     case OpKind::sgd: return call.sgd();
@@ -569,6 +625,10 @@ void dispatch(const Op& op, const Binding& binding) {
     case OpKind::expert_matmul: return kernels::expert_matmul(call.expert_matmul());
     case OpKind::combine: return call.combine();
     case OpKind::combine_backward: return call.combine_backward();
+    case OpKind::dropout: return call.dropout();
+    case OpKind::dora_norm: return call.dora_norm();
+    case OpKind::scale_columns: return call.scale_columns();
+    case OpKind::scale_columns_backward: return call.scale_columns_backward();
     case OpKind::load:
     case OpKind::save:
     case OpKind::batch: break;  // the host's

@@ -218,6 +218,7 @@ class Run final : public Host {
     const MicroBatchCounts counts = loader_->fill(window_, micro_batch, buffers);
     executor_->scalar(Scalar::target_count) = static_cast<double>(counts.targets);
     executor_->scalar(Scalar::first_micro_batch) = micro_batch == 0 ? 1.0 : 0.0;
+    executor_->scalar(Scalar::micro_batch) = static_cast<double>(micro_batch);
     tokens_ += counts.tokens;
   }
 

@@ -12,11 +12,13 @@
 #include "formats/adapter.h"
 #include "formats/bnb_tensors.h"
 #include "formats/safetensors_writer.h"
+#include "kernels/kernels.h"
 
 namespace snug {
 
 namespace {
 
+constexpr std::string_view kLoraAEnd = ".lora_A.weight";
 constexpr int64_t kAll = -1;  // of a weight's experts, or of a weight that has none
 
 // One layer's instance of a tensor, or one expert's part of it.
@@ -309,6 +311,39 @@ void fill_masters(Executor& executor) {
   }
 }
 
+// A weight as kernels read it.
+kernels::In matrix_of(const Executor& executor, const Weight& weight, int64_t layer) {
+  kernels::In matrix{executor.bytes(weight.tensor, layer).data(), executor.program().tensor(weight.tensor).dtype};
+  if (!weight.quantization) return matrix;
+  const Quantization& how = *weight.quantization;
+  const Part part{weight.tensor, layer, kAll};
+  const std::span<float> offset = scales_of<float>(executor, how.absmax_offset, part);
+  matrix.scales = {.absmax = scales_of<std::byte>(executor, how.absmax, part).data(),
+                   .nested_absmax = scales_of<float>(executor, how.nested_absmax, part).data(),
+                   .offset = offset.data(),
+                   .block_size = how.block_size,
+                   .values = how.values};
+  return matrix;
+}
+
+// Magnitudes of DoRA start as the lengths of the rows that they scale.
+void fill_magnitudes(Executor& executor, std::span<std::byte> staging) {
+  const std::vector<Weight>& weights = executor.program().weights;
+  for (const Weight& weight : weights) {
+    if (weight.origin != Origin::row_norms) continue;
+    const auto base =
+        std::find_if(weights.begin(), weights.end(), [&](const Weight& w) { return w.parameter.name == weight.source; });
+    for (int64_t layer = 0; layer < instances(executor, weight); ++layer)
+      kernels::dora_norm(
+          {.weight = matrix_of(executor, *base, layer),
+           .norm = executor.elements<float>(weight.tensor, layer).data(),
+           .rows = base->parameter.output_features(),
+           .cols = base->parameter.input_features(),
+           .input_features_first = base->parameter.input_features_first && !base->quantization,
+           .workspace = {staging.data(), static_cast<int64_t>(staging.size())}});
+  }
+}
+
 bool is_adapter(const Executor& executor) {
   return std::any_of(executor.program().weights.begin(), executor.program().weights.end(),
                      [](const Weight& w) { return w.adapter; });
@@ -344,13 +379,14 @@ void load_model(Executor& executor, const ModelSpec& model, const Checkpoint& ba
       } else if (weight.origin == Origin::lora_a) {
         draw_lora_a(executor.elements<float>(weight.tensor, layer), weight.parameter.shape[1], seed,
                     weight.parameter.instance(layer));
-      } else {
+      } else if (weight.origin == Origin::zeros) {
         const std::span<std::byte> out = executor.bytes(weight.tensor, layer);
         std::fill(out.begin(), out.end(), std::byte{0});
       }
     });
   }
   read_forward(executor, base, sources, room);
+  fill_magnitudes(executor, room.staging);
   fill_masters(executor);
   refuse_unused(model, base, used, !has_head);
 }
@@ -368,12 +404,37 @@ LoadRoom load_room(const Executor& executor, const Op& load) {
   return room;
 }
 
+namespace {
+
+// Training an adapter on means to compute what it was trained for: each module's scale, and whether rows are normalized.
+void require_same_variant(const Executor& executor, const AdapterConfig& config, const Lora& lora,
+                          const std::filesystem::path& directory) {
+  if (config.use_dora != lora.use_dora)
+    throw Error(std::string("the adapter was trained with") + (config.use_dora ? "" : "out") + " use_dora",
+                directory.string(), std::string("set use_dora: ") + (config.use_dora ? "true" : "false"));
+  for (const Weight& weight : executor.program().weights) {
+    if (weight.origin != Origin::lora_a) continue;
+    for (int64_t layer = 0; layer < instances(executor, weight); ++layer) {
+      const std::string name = weight.parameter.instance(layer);
+      const std::string_view path = std::string_view(name).substr(0, name.size() - kLoraAEnd.size());
+      const int64_t rank = pattern_value(config.rank_pattern, path, config.r);
+      const bool same_scale = std::abs(config.scale_of(path, rank) - lora.scale_of(path)) <= 1e-12 * lora.scale_of(path);
+      if (rank != lora.rank_of(path) || !same_scale)
+        throw Error("the adapter has another rank or scale of '" + std::string(path) + "'", directory.string(),
+                    "give the same use_rslora, rank_pattern and alpha_pattern in the recipe");
+    }
+  }
+}
+
+}  // namespace
+
 void load_adapter(Executor& executor, const std::filesystem::path& directory, const Lora& lora,
                   std::span<std::byte> staging) {
   const AdapterConfig config = read_adapter_config(directory);
   if (config.r != lora.r || config.lora_alpha != lora.alpha)
     throw Error("the adapter has r " + std::to_string(config.r) + " and lora_alpha " + std::to_string(config.lora_alpha),
                 directory.string(), "give the same lora_r and lora_alpha in the recipe");
+  require_same_variant(executor, config, lora, directory);
   const Checkpoint file(directory / "adapter_model.safetensors");
   std::vector<Piece> pieces = trained_pieces(executor, Naming::adapter);
   // PEFT may store the frozen matrix below an adapted, tied head as well; it is the base model's and not needed.
@@ -414,14 +475,13 @@ FileSum save_model(const Executor& executor, const ModelSpec& model, const std::
 
 // As PEFT compares them: by the end of a module's name, which a vision tower's modules would share.
 std::vector<std::string> target_modules(const Executor& executor, const ModelSpec& model) {
-  constexpr std::string_view kEnd = ".lora_A.weight";
   std::set<std::string> targets;
   for (const Weight& weight : executor.program().weights) {
     if (!weight.adapter || weight.origin != Origin::lora_a) continue;
     if (model.vision_parameters == 0) targets.insert(weight.parameter.module);
     for (int64_t layer = 0; model.vision_parameters > 0 && layer < instances(executor, weight); ++layer) {
       const std::string name = weight.parameter.instance(layer);
-      targets.insert(name.substr(0, name.size() - kEnd.size()));
+      targets.insert(name.substr(0, name.size() - kLoraAEnd.size()));
     }
   }
   return {targets.begin(), targets.end()};
@@ -437,7 +497,11 @@ std::map<std::string, FileSum> save_weights(const Executor& executor, const Mode
     sums["model.safetensors"] = save_model(executor, model, directory / "model.safetensors", base_model);
     return sums;
   }
-  AdapterConfig config{.base_model = base_model, .r = lora.r, .lora_alpha = lora.alpha};
+  AdapterConfig config{.base_model = base_model, .r = lora.r, .lora_alpha = lora.alpha, .lora_dropout = lora.dropout};
+  config.use_rslora = lora.use_rslora;
+  config.use_dora = lora.use_dora;
+  config.rank_pattern = lora.rank_pattern;
+  config.alpha_pattern = lora.alpha_pattern;
   config.target_modules = target_modules(executor, model);
   config.modules_to_save = lora.modules_to_save;
   config.fan_in_fan_out = std::any_of(executor.program().weights.begin(), executor.program().weights.end(),

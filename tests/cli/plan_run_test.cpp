@@ -45,8 +45,10 @@ std::vector<std::string> random_recipe(std::mt19937& random, int64_t longest) {
   } else if (random() % 4 == 0) {
     add({"--method", "lora", "--lora-target-modules", "q_proj", "--modules-to-save", "lm_head"});
   } else {
-    add({"--method", "lora", "--lora-r", pick({"1", "8", "64"}), "--lora-target-modules",
-         pick({"all-linear", "q_proj,v_proj", "q_proj,lm_head"})});
+    const std::string targets = pick({"all-linear", "q_proj,v_proj", "q_proj,lm_head"});
+    add({"--method", "lora", "--lora-r", pick({"1", "8", "64"}), "--lora-target-modules", targets});
+    if (targets != "q_proj,lm_head" && random() % 2 == 0) add({"--use-dora"});
+    if (random() % 2 == 0) add({"--lora-dropout", "0.1"});
   }
   return words;
 }

@@ -30,7 +30,7 @@ TEST(Adapter, WhatPeftSavedIsRead) {
   const AdapterConfig config = read_adapter_config(kGolden / "adapter");
   EXPECT_EQ(config.r, 2);
   EXPECT_EQ(config.lora_alpha, 16.0);
-  EXPECT_EQ(config.scale(), 8.0);
+  EXPECT_EQ(config.scale_of("model.layers.0.self_attn.q_proj", config.r), 8.0);
   EXPECT_EQ(config.target_modules, (std::vector<std::string>{"down_proj", "embed_tokens", "q_proj"}));
   EXPECT_EQ(config.modules_to_save, (std::vector<std::string>{"lm_head"}));
 }
@@ -65,6 +65,23 @@ TEST(Adapter, WhatIsWrittenIsSortedAndReadsBack) {
   EXPECT_TRUE(json::parse(format_adapter_config({}))["lora_alpha"].is_number_integer());
 }
 
+TEST(Adapter, VariantsAreWrittenAsPeftWritesThem) {
+  AdapterConfig config{.base_model = "m", .r = 4, .lora_alpha = 8, .lora_dropout = 0.05, .target_modules = {"q_proj"}};
+  config.use_rslora = config.use_dora = true;
+  config.rank_pattern = {{"q_proj", 16}, {"k_proj", 2}};
+  config.alpha_pattern = {{"q_proj", 2.5}, {"layers.0.mlp", 3}};
+  const std::string text = format_adapter_config(config);
+  EXPECT_EQ(json::parse(text).dump(2) + "\n", text);  // patterns too are sorted
+  const AdapterConfig back = parse_adapter_config(text, "x");
+  EXPECT_EQ(back.lora_dropout, 0.05);
+  EXPECT_TRUE(back.use_rslora && back.use_dora);
+  EXPECT_EQ(back.rank_pattern, (PathPatterns<int64_t>{{"k_proj", 2}, {"q_proj", 16}}));
+  EXPECT_EQ(back.alpha_pattern, (PathPatterns<double>{{"layers.0.mlp", 3}, {"q_proj", 2.5}}));
+  EXPECT_TRUE(json::parse(text)["alpha_pattern"]["layers.0.mlp"].is_number_integer());
+  EXPECT_EQ(back.scale_of("model.layers.3.self_attn.q_proj", 16), 2.5 / 4);
+  EXPECT_EQ(parse_adapter_tensor_name(lora_magnitude_name("a.b"))->part, AdapterPart::magnitude);
+}
+
 TEST(Adapter, TargetsMatchWholePartsOfAPath) {
   const AdapterConfig config{.target_modules = {"q_proj", "layers.1.mlp.up_proj"}};
   EXPECT_TRUE(config.targets("model.layers.0.self_attn.q_proj"));
@@ -76,10 +93,10 @@ TEST(Adapter, TargetsMatchWholePartsOfAPath) {
 TEST(Adapter, WhatWouldComputeSomethingElseIsRefusedByName) {
   EXPECT_EQ(refusal(plain()), "accepted");
   EXPECT_TRUE(says(refusal_with("target_modules", ".*q_proj"), "regular expression"));
-  EXPECT_TRUE(says(refusal_with("use_dora", true), "use_dora is not supported"));
-  EXPECT_TRUE(says(refusal_with("use_rslora", true), "use_rslora"));
-  EXPECT_TRUE(says(refusal_with("rank_pattern", {{"q_proj", 4}}), "rank_pattern"));
-  EXPECT_TRUE(says(refusal_with("alpha_pattern", {{"q_proj", 4}}), "alpha_pattern"));
+  EXPECT_TRUE(
+      says(refusal_with("rank_pattern", {{"layers.[0-9].q_proj", 4}}), "rank_pattern 'layers.[0-9].q_proj' is a reg"));
+  EXPECT_TRUE(says(refusal_with("rank_pattern", {{"q_proj", 0}}), "rank_pattern"));
+  EXPECT_TRUE(says(refusal_with("alpha_pattern", {{"q_proj", "4"}}), "alpha_pattern"));
   EXPECT_TRUE(says(refusal_with("bias", "all"), "bias"));
   EXPECT_TRUE(says(refusal_with("fan_in_fan_out", "yes"), "fan_in_fan_out"));
   EXPECT_TRUE(says(refusal_with("layers_to_transform", {0, 1}), "layers_to_transform"));

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <fstream>
 #include <map>
@@ -101,6 +102,82 @@ TEST(Lora, saving_one_of_a_tied_pair_trains_a_copy_and_says_so) {
     EXPECT_FALSE(program.weights.front().trainable);
     EXPECT_EQ(program.notes.size(), 1U);
     EXPECT_EQ(program.total_parameters(), compile(tiny(true), recipe_of(Method::full)).total_parameters());
+  }
+}
+
+TEST(Lora, patterns_give_modules_a_rank_and_a_scale_of_their_own) {
+  Recipe recipe = recipe_of(Method::lora);
+  recipe.lora.target_modules = {"all-linear"};
+  recipe.lora.rank_pattern = {{"q_proj", 3}, {"mlp.up_proj", 16}, {"nothing", 2}};
+  recipe.lora.alpha_pattern = {{"q_proj", 6.0}};
+  recipe.lora.use_rslora = true;
+  const Program program = compile(tiny(false), recipe);
+  for (const Weight& weight : program.weights) {
+    if (weight.origin != Origin::lora_a) continue;
+    const std::string& module = weight.parameter.module;
+    EXPECT_EQ(weight.parameter.shape[0], module == "q_proj" ? 3 : module == "up_proj" ? 16 : 8) << module;
+    for_each_op(program.region("forward"), [&](const Op& op, const Region&) {
+      if (op.find(Slot::b) != weight.tensor) return;
+      EXPECT_DOUBLE_EQ(op.attributes.scale, module == "q_proj"    ? 6.0 / std::sqrt(3.0)
+                                            : module == "up_proj" ? 8.0 / 4.0
+                                                                  : 8.0 / std::sqrt(8.0));
+    });
+  }
+  ASSERT_EQ(program.notes.size(), 1U);
+  EXPECT_EQ(program.notes.front(), "rank_pattern 'nothing' fits no adapted module");
+}
+
+std::string refusal_of(const Lora& lora) {
+  Recipe recipe = recipe_of(Method::lora);
+  recipe.lora = lora;
+  try {
+    compile(tiny(false), recipe);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+TEST(Lora, what_cannot_be_folded_or_saved_is_refused_by_name) {
+  EXPECT_NE(refusal_of({.rank_pattern = {{"layers.1.self_attn.q_proj", 4}}}).find("tells layers of q_proj apart"),
+            std::string::npos);
+  EXPECT_EQ(refusal_of({.rank_pattern = {{"layers.1.self_attn.q_proj", 8}}}), "accepted");  // as all the others
+  EXPECT_NE(refusal_of({.alpha_pattern = {{"self_attn.q_proj", 4}, {"q_proj", 2}}}).find("PEFT forgets their order"),
+            std::string::npos);
+  EXPECT_EQ(refusal_of({.alpha_pattern = {{"q_proj", 4}, {"self_attn.q_proj", 2}}}), "accepted");
+  EXPECT_NE(refusal_of({.target_modules = {"lm_head"}, .use_dora = true}).find("DoRA on lm_head"), std::string::npos);
+}
+
+TEST(Dora, trains_a_magnitude_for_each_row_and_measures_rows_in_every_forward) {
+  Recipe recipe = recipe_of(Method::lora);
+  recipe.lora.target_modules = {"q_proj", "down_proj"};
+  recipe.lora.use_dora = true;
+  const Program program = compile(tiny(false), recipe);
+  std::vector<int64_t> magnitudes;
+  for (const Weight& weight : program.weights)
+    if (weight.origin == Origin::row_norms) {
+      EXPECT_TRUE(weight.trainable && weight.adapter && weight.parameter.name.ends_with(".lora_magnitude_vector"));
+      magnitudes.push_back(weight.parameter.elements());
+    }
+  EXPECT_EQ(magnitudes, (std::vector<int64_t>{32, 32}));
+  EXPECT_EQ(kinds_of(program.region("forward")).at(OpKind::dora_norm), 2);
+  EXPECT_EQ(kinds_of(program.region("backward")).at(OpKind::scale_columns_backward), 2);
+}
+
+TEST(Dropout, stands_before_adapters_in_training_alone_and_is_drawn_again_in_backward) {
+  for (const bool dora : {false, true}) {
+    Recipe recipe = recipe_of(Method::lora);
+    recipe.lora.target_modules = {"q_proj", "v_proj", "down_proj"};
+    recipe.eval_data = "rows.jsonl";
+    const Program without = compile(tiny(false), recipe);
+    recipe.lora.dropout = 0.1;
+    recipe.lora.use_dora = dora;
+    const Program with = compile(tiny(false), recipe);
+    EXPECT_EQ(kinds_of(with.region("forward")).at(OpKind::dropout), dora ? 6 : 3);
+    EXPECT_FALSE(kinds_of(with.region("evaluate")).contains(OpKind::dropout));
+    EXPECT_FALSE(kinds_of(without.root).contains(OpKind::dropout));
+    // For each module one on the gradient and one that draws what A read; DoRA has one more gradient.
+    EXPECT_EQ(kinds_of(with.region("backward")).at(OpKind::dropout), dora ? 9 : 6);
   }
 }
 

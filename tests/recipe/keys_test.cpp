@@ -99,14 +99,13 @@ TEST(Keys, AnUnknownKeyIsAnsweredWithTheNearest) {
 }
 
 TEST(Keys, WhatIsNotSupportedIsRefusedByNameOnlyWhenOn) {
-  for (const char* key : {"fp8", "use_dora", "use_rslora"}) {
+  for (const char* key : {"fp8", "lora_bias"}) {
     EXPECT_EQ(refusal(key, "false"), "accepted") << key;
     says(refusal(key, "true"), "supported");
   }
   says(refusal("quantization_bit", "3"), "choose 4 or 8");
   says(refusal("quantization_method", "gptq"), "choose bnb");
-  says(refusal("lora_dropout", "0.05"), "lora_dropout other than 0 is not supported yet");
-  EXPECT_EQ(refusal("lora_dropout", "0.0"), "accepted");
+  says(refusal("lora_dropout", "1"), "lora_dropout must be");
   says(refusal("neftune_noise_alpha", "5"), "not supported yet");
   says(refusal("deepspeed", "ds_z3.json"), "several devices");
   says(refusal("optim", "paged_adamw_8bit"), "not supported yet");
@@ -114,6 +113,38 @@ TEST(Keys, WhatIsNotSupportedIsRefusedByNameOnlyWhenOn) {
   says(refusal("optim_args", "momentum=0.9,nesterov=true"), "optim_args 'nesterov=true' is not supported");
   says(refusal("optim_args", "momentum=1"), "momentum");
   says(refusal("lr_scheduler_type", "cosine_with_min_lr"), "not supported yet");
+}
+
+TEST(Keys, PatternsGiveModulesRanksAndAlphasOfTheirOwn) {
+  Recipe recipe;
+  apply(recipe, "rank_pattern", "q_proj=16,layers.0.mlp=4");
+  EXPECT_EQ(recipe.lora.rank_pattern, (PathPatterns<int64_t>{{"q_proj", 16}, {"layers.0.mlp", 4}}));
+  EXPECT_EQ(find_key("rank_pattern")->get(recipe), "q_proj=16,layers.0.mlp=4");
+  apply(recipe, "rank_pattern", "");
+  EXPECT_TRUE(recipe.lora.rank_pattern.empty());
+  apply(recipe, "alpha_pattern", R"(^model\.layers.1.self_attn.q_proj=2.5)");
+  EXPECT_EQ(recipe.lora.alpha_pattern.at(0).second, 2.5);
+  says(refusal("rank_pattern", "q_proj"), "must be pairs such as q_proj=16");
+  says(refusal("rank_pattern", "q_proj=0"), "rank_pattern must be");
+  says(refusal("rank_pattern", "q_proj=2,q_proj=3"), "names 'q_proj' twice");
+  for (const char* key : {"layers.[0-9]", ".*q_proj", "(q|k)_proj", "q_proj$", "\\d", "", "^"})
+    says(refusal("alpha_pattern", std::string(key) + "=2"), "regular expression");
+}
+
+// As Python's re.match(rf"(.*\.)?({key})$", path).
+TEST(Keys, APatternFindsTheEndOfAPath) {
+  EXPECT_TRUE(path_matches("q_proj", "model.layers.0.self_attn.q_proj"));
+  EXPECT_TRUE(path_matches("q_proj", "q_proj"));
+  EXPECT_FALSE(path_matches("q_proj", "model.layers.0.self_attn.eq_proj"));
+  EXPECT_FALSE(path_matches("mlp", "model.layers.0.mlp.up_proj"));
+  EXPECT_TRUE(path_matches("layers.1.mlp.up_proj", "model.layers.1.mlp.up_proj"));
+  EXPECT_FALSE(path_matches("layers.1.mlp.up_proj", "model.layers.11.mlp.up_proj"));
+  EXPECT_TRUE(path_matches("mlp.up.proj", "model.layers.1.mlp.up_proj"));  // a dot is any character …
+  EXPECT_FALSE(path_matches(R"(mlp\.up\.proj)", "model.layers.1.mlp.up_proj"));
+  EXPECT_TRUE(path_matches(R"(mlp\.up_proj)", "model.layers.1.mlp.up_proj"));
+  EXPECT_FALSE(path_matches("^layers.1.mlp.up_proj", "model.layers.1.mlp.up_proj"));
+  EXPECT_TRUE(path_matches("^model.layers.1.mlp.up_proj", "model.layers.1.mlp.up_proj"));
+  EXPECT_FALSE(path_matches("model.layers.1.mlp.up_proj.longer", "up_proj"));
 }
 
 TEST(Keys, HarmlessKeysArePassedOver) {

@@ -59,6 +59,17 @@ memory: 24GiB
   EXPECT_EQ(file.keys_set.size(), 13U);
 }
 
+TEST(RecipeYaml, PatternsAreMappings) {
+  const RecipeFile file =
+      parse_recipe_yaml("rank_pattern: {q_proj: 16, layers.0.mlp: 4}\nalpha_pattern: {}\nuse_dora: true\n", "r.yaml");
+  EXPECT_EQ(file.recipe.lora.rank_pattern, (PathPatterns<int64_t>{{"q_proj", 16}, {"layers.0.mlp", 4}}));
+  EXPECT_TRUE(file.recipe.lora.use_dora);
+  const RecipeFile again = parse_recipe_yaml(write_recipe_yaml(file.recipe), "again.yaml");
+  EXPECT_EQ(again.recipe.lora.rank_pattern, file.recipe.lora.rank_pattern);
+  says(refusal("rank_pattern: {q_proj: [1, 2]}"), "a mapping may hold plain values only");
+  says(refusal("lora_r: {q_proj: 1}"), "must be a value or a list");
+}
+
 TEST(RecipeYaml, EmptyFilesAreTheDefaultRecipe) {
   for (const char* text : {"", "# nothing\n", "---\n", "\xEF\xBB\xBF"})
     EXPECT_TRUE(parse_recipe_yaml(text, "r").keys_set.empty());

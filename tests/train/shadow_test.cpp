@@ -51,11 +51,27 @@ std::vector<Case> cases() {
     half.recipe.fp16 = true;
     list.push_back(half);
   }
+  for (bool dora : {false, true})
+    for (int which : {6, 10, 11}) {  // LoRA in fp32; in bf16, recomputed and partly so
+      Recipe recipe = list[static_cast<size_t>(which)].recipe;
+      recipe.lora.dropout = 0.25;
+      recipe.lora.use_dora = dora;
+      recipe.lora.rank_pattern = {{"q_proj", 3}};
+      list.push_back({list[static_cast<size_t>(which)].name + (dora ? "_dora_dropout" : "_dropout"), recipe});
+    }
+  const size_t plain = list.size();
   for (const auto& [family, config] : test::families(1031))
     for (bool lora : {false, true}) {
       Recipe recipe = list[lora ? 10 : 0].recipe;  // LoRA in bf16, recomputed; full in fp32
       list.push_back({family + (lora ? "_lora" : "_full"), recipe, family});
     }
+  for (size_t i = plain; i < plain + 2 * test::families(1031).size(); ++i) {  // every family's linears by rows
+    if (list[i].recipe.method == Method::full) continue;
+    Case dora = list[i];
+    dora.name += "_dora";
+    dora.recipe.lora.use_dora = true;
+    list.push_back(std::move(dora));
+  }
   return list;
 }
 

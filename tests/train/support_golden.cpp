@@ -94,6 +94,15 @@ double GoldenRun::forward_backward(const std::vector<Json>& window, double denom
   return running_->scalar(Scalar::loss_sum);
 }
 
+double GoldenRun::evaluate(const Json& batch) {
+  const std::vector<Json> window{batch};
+  window_ = &window;
+  running_->scalar(Scalar::inverse_labels) = 1.0 / static_cast<double>(count_targets(batch));
+  running_->scalar(Scalar::loss_sum) = 0;
+  running_->run(program().region("evaluate"), *this);
+  return running_->scalar(Scalar::loss_sum);
+}
+
 void GoldenRun::update(double learning_rate, int64_t step) {
   running_->scalar(Scalar::learning_rate) = learning_rate;
   running_->scalar(Scalar::step) = static_cast<double>(step);
@@ -103,7 +112,10 @@ void GoldenRun::update(double learning_rate, int64_t step) {
 }
 
 void GoldenRun::run(const Op& op, int64_t repetition) {
-  if (op.kind == OpKind::batch) fill(op, window_->at(static_cast<size_t>(repetition)));
+  if (op.kind == OpKind::batch) {
+    running_->scalar(Scalar::micro_batch) = static_cast<double>(repetition);
+    fill(op, window_->at(static_cast<size_t>(repetition)));
+  }
   if (op.kind != OpKind::load) return;
   const auto scalars = running_->elements<double>(program().interface.scalars);
   std::fill(scalars.begin(), scalars.end(), 0.0);

@@ -38,6 +38,8 @@ class GoldenRun : public Host {
   void load();  // weights from the model's directory, adapter from recipe.adapter
   // Gradients of one window of micro-batches; returns the loss. `inverse_labels` 0: one over its targets.
   double forward_backward(const std::vector<nlohmann::json>& window, double denominator = 0);
+  // The loss of one batch by the region that evaluates, of a recipe that does.
+  double evaluate(const nlohmann::json& batch);
   // The optimizer after it.
   void update(double learning_rate, int64_t step);
 

@@ -40,6 +40,10 @@ void adamw(const AdamW&) { refuse(); }
 void sgd(const Sgd&) { refuse(); }
 void lion(const Lion&) { refuse(); }
 void adafactor(const Adafactor&) { refuse(); }
+void dropout(const Dropout&) { refuse(); }
+void dora_norm(const DoraNorm&) { refuse(); }
+void scale_columns(const ScaleColumns&) { refuse(); }
+void scale_columns_backward(const ScaleColumnsBackward&) { refuse(); }
 void start_threads(int32_t) { refuse(); }
 int64_t prepared_products() { refuse(); }
 const char* backend_name() { return "none"; }

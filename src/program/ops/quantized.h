@@ -1,5 +1,5 @@
 #pragma once
-// The scales that a product reads beside a quantized b (passes/quantize.h): shapes, and their way into its adjoint.
+// The scales that an op reads beside a quantized matrix (passes/quantize.h): shapes, and their way into its adjoint.
 
 #include "base/scalars.h"
 #include "program/rules.h"
@@ -16,8 +16,8 @@ inline void read_scales(const Op& op, Op& back) {
 }
 
 // Of each matrix: blocks of absmax; where those are codes, one nested absmax for kNestedBlock of them and one offset.
-inline void check_scales(const Program& program, const Op& op) {
-  const Tensor& b = program.tensor(op.find(Slot::b));
+inline void check_scales(const Program& program, const Op& op, Slot matrix = Slot::b) {
+  const Tensor& b = program.tensor(op.find(matrix));
   const bool codes = is_4bit(b.dtype) || b.dtype == DType::i8;
   expect(codes == (op.find(Slot::absmax) != kNone), op, "codes have scales");
   if (!codes) return;

@@ -1,6 +1,9 @@
 #include "program/passes/lora.h"
 
 #include <algorithm>
+#include <cmath>
+#include <optional>
+#include <set>
 #include <stdexcept>
 
 #include "base/error.h"
@@ -22,11 +25,11 @@ class LoraPass {
 
   void run() {
     if (lora_.r < 1) throw Error("lora_r is " + std::to_string(lora_.r), "recipe", "give a rank of at least 1");
-    if (lora_.dropout != 0) throw Error("lora_dropout is not supported yet", "recipe", "set lora_dropout to 0");
     const std::vector<std::string> targets = lora_targets(program_, lora_);
     const size_t model_weights = program_.weights.size();
     save_modules(model_weights);
     for (const std::string& target : targets) adapt(target, model_weights);
+    note_unused_patterns();
   }
 
  private:
@@ -144,8 +147,8 @@ class LoraPass {
       throw Error("the model has no module '" + target + "'", "recipe: lora_target_modules", "name modules such as q_proj");
   }
 
-  TensorId add_adapter(const Parameter& base, const char* part, std::vector<int64_t> shape, Origin origin) {
-    Parameter parameter{module_path(base) + "." + part + ".weight", base.module, std::move(shape), ParameterKind::linear,
+  TensorId add_adapter(const Parameter& base, const char* part, const char* end, std::vector<int64_t> shape, Origin origin) {
+    Parameter parameter{module_path(base) + "." + part + end, base.module, std::move(shape), ParameterKind::linear,
                         base.per_layer};
     Tensor tensor{.name = parameter.name, .dtype = DType::f32};
     for (int64_t size : parameter.shape) tensor.shape.emplace_back(size);
@@ -158,19 +161,67 @@ class LoraPass {
 
   struct Pair {
     TensorId a = kNone, b = kNone;  // [r, in], [out, r]
+    TensorId magnitude = kNone;     // [out], with DoRA
+    int64_t rank = 0;
+    double scale = 1;
   };
   Pair add_pair(const Parameter& base) {
-    const TensorId a = add_adapter(base, "lora_A", {lora_.r, base.input_features()}, Origin::lora_a);
-    return {a, add_adapter(base, "lora_B", {base.output_features(), lora_.r}, Origin::zeros)};
+    Pair pair{.rank = one_for_all_layers(base, "rank_pattern", lora_.rank_pattern, lora_.r)};
+    const double alpha = one_for_all_layers(base, "alpha_pattern", lora_.alpha_pattern, lora_.alpha);
+    if (pair.rank < 1) throw Error("rank_pattern gives " + base.module + " a rank below 1", "recipe", "give at least 1");
+    const auto rank = static_cast<double>(pair.rank);
+    pair.scale = alpha / (lora_.use_rslora ? std::sqrt(rank) : rank);
+    pair.a = add_adapter(base, "lora_A", ".weight", {pair.rank, base.input_features()}, Origin::lora_a);
+    pair.b = add_adapter(base, "lora_B", ".weight", {base.output_features(), pair.rank}, Origin::zeros);
+    if (lora_.use_dora) {
+      pair.magnitude = add_adapter(base, "lora_magnitude_vector", "", {base.output_features()}, Origin::row_norms);
+      program_.weights.back().source = base.name;
+    }
+    return pair;
+  }
+
+  // What the patterns say of a module: of all its layers alike, since these stay folded.
+  template <class Value>
+  Value one_for_all_layers(const Parameter& base, const char* setting, const PathPatterns<Value>& patterns,
+                           Value otherwise) {
+    if (patterns.empty()) return otherwise;
+    PathPatterns<Value> sorted = patterns;  // PEFT saves them so, and the first that fits decides
+    std::sort(sorted.begin(), sorted.end());
+    std::optional<Value> found;
+    for (int64_t layer = 0; layer < (base.per_layer ? program_.layers : 1); ++layer) {
+      const std::string name = base.instance(layer);
+      const std::string_view path = std::string_view(name).substr(0, name.rfind('.'));
+      const Value value = pattern_value(patterns, path, otherwise);
+      if (value != pattern_value(sorted, path, otherwise))
+        throw Error(std::string(setting) + " has several keys that fit '" + std::string(path) + "'", "recipe",
+                    "PEFT forgets their order when it saves an adapter; leave one of them");
+      if (found && value != *found)
+        throw Error(std::string(setting) + " tells layers of " + base.module + " apart, which is not supported", "recipe",
+                    "name modules without the number of their layer");
+      found = value;
+      for (const auto& [key, unused] : patterns)
+        if (path_matches(key, path)) used_patterns_.insert(key);
+    }
+    return *found;
+  }
+
+  void note_unused_patterns() {
+    const auto note = [&](const char* setting, const auto& patterns) {
+      for (const auto& [key, value] : patterns)
+        if (!used_patterns_.contains(key))
+          program_.notes.push_back(std::string(setting) + " '" + key + "' fits no adapted module");
+    };
+    note("rank_pattern", lora_.rank_pattern);
+    note("alpha_pattern", lora_.alpha_pattern);
   }
 
   // low [M, r] = s x A^T
   Op low_product(const Parameter& base, TensorId x, const Pair& pair) {
     const int64_t rows = program_.tensor(x).elements() / base.input_features();
     Op op{OpKind::matmul};
-    op.attributes = {.transpose_b = true, .scale = lora_.alpha / static_cast<double>(lora_.r)};
+    op.attributes = {.transpose_b = true, .scale = pair.scale};
     op.reads(Slot::a, x).reads(Slot::b, pair.a);
-    op.writes(Slot::c, program_.make(base.module + ".low", DType::f32, {rows, lora_.r}, Role::temporary));
+    op.writes(Slot::c, program_.make(base.module + ".low", DType::f32, {rows, pair.rank}, Role::temporary));
     return op;
   }
 
@@ -182,20 +233,48 @@ class LoraPass {
   // Adds the pair's product after the one with `weight`.
   void adapt_product(Region& body, const Parameter& base, TensorId weight, const Pair& pair) {
     for (size_t i = 0; i < body.items.size(); ++i) {
-      const Op* product = body.items[i].op();
+      Op* product = body.items[i].op();
       if (product == nullptr || product->kind != OpKind::matmul || product->find(Slot::b) != weight) continue;
       Op down = low_product(base, product->find(Slot::a), pair);
+      std::vector<Op> more;
+      if (pair.magnitude != kNone) more = scale_rows(base, *product, pair);
       Op up{OpKind::matmul};
       up.attributes = {.transpose_b = true, .accumulate = true};
       up.reads(Slot::a, down.find(Slot::c)).reads(Slot::b, pair.b);
       up.updates(Slot::c, product->find(Slot::c));
-      const auto after = body.items.begin() + static_cast<int64_t>(i) + 1;
-      body.items.insert(after, {Item{std::move(down)}, Item{std::move(up)}});
+      more.insert(more.begin(), {std::move(down), std::move(up)});
+      std::vector<Item> items;
+      for (Op& op : more) items.push_back({std::move(op)});
+      body.items.insert(body.items.begin() + static_cast<int64_t>(i) + 1, std::make_move_iterator(items.begin()),
+                        std::make_move_iterator(items.end()));
       return;
     }
   }
 
+  // DoRA: the product and what is added to it go into a tensor of their own, whose columns are scaled into the one that the
+  // product wrote, before any bias.
+  std::vector<Op> scale_rows(const Parameter& base, Op& product, const Pair& pair) {
+    Operand& result = operand(product, Slot::c);
+    const TensorId out = result.tensor;
+    const Tensor like = program_.tensor(out);
+    result.tensor = program_.make(base.module + ".unscaled", like.dtype, like.shape, Role::temporary);
+    const TensorId norm = program_.make(base.module + ".norm", DType::f32, {base.output_features()}, Role::temporary);
+    Op lengths{OpKind::dora_norm};
+    lengths.attributes = {.transpose_b = !base.input_features_first, .scale = pair.scale};
+    lengths.reads(Slot::weight, product.find(Slot::b))
+        .reads(Slot::a, pair.a)
+        .reads(Slot::b, pair.b)
+        .writes(Slot::norm, norm);
+    Op scale{OpKind::scale_columns};
+    scale.reads(Slot::x, result.tensor).reads(Slot::magnitude, pair.magnitude).reads(Slot::norm, norm);
+    scale.writes(Slot::out, out);
+    return {std::move(lengths), std::move(scale)};
+  }
+
   void adapt_head(const Parameter& base) {
+    if (lora_.use_dora)
+      throw Error("DoRA on lm_head is not supported", "recipe",
+                  "leave lm_head out of lora_target_modules, or use_dora: false");
     const Pair pair = add_pair(base);
     if (generates()) return adapt_product(program_.region("head"), base, head_operand().tensor, pair);
     Region& region = *forwards().front();
@@ -208,6 +287,7 @@ class LoraPass {
   Program& program_;
   const Lora& lora_;
   std::vector<std::string> saved_;
+  std::set<std::string> used_patterns_;
 };
 
 }  // namespace

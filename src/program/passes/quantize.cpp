@@ -55,7 +55,8 @@ class QuantizePass {
   }
 
   void tell(Op& op) const {
-    const auto found = quantized_.find(op.find(Slot::b));
+    auto found = quantized_.find(op.find(Slot::b));
+    if (found == quantized_.end()) found = quantized_.find(op.find(Slot::weight));  // measured for DoRA
     if (found == quantized_.end()) return;
     const Quantization& how = found->second;
     if (turned_.contains(found->first)) op.attributes.transpose_b = !op.attributes.transpose_b;

@@ -8,13 +8,15 @@ namespace snug {
 
 namespace {
 
-// A staging buffer no larger than the largest tensor that passes through it, or is turned in it.
+// A staging buffer no larger than the largest tensor that passes through it, is turned in it, or what rows are
+// measured in.
 TensorId staging(Program& program) {
   int64_t largest = 0;
   for (const Weight& weight : program.weights) {
     const bool turned = weight.quantization && weight.parameter.input_features_first;
     const int64_t bytes = weight.parameter.elements() * size_of(DType::f32) * (turned ? 2 : 1);
     largest = std::max(largest, align_up(bytes, kAlignment));
+    if (weight.origin == Origin::row_norms) largest = std::max(largest, kDoraPanel * size_of(DType::f32));
   }
   return program.make("load.staging", DType::u8, {std::min(largest, kStagingBytes)}, Role::temporary);
 }
