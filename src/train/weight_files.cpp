@@ -1,7 +1,10 @@
 #include "train/weight_files.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstring>
 #include <set>
 
@@ -109,6 +112,8 @@ DType require_weights(const Checkpoint& checkpoint, const TensorEntry& entry, co
   return from;
 }
 
+constexpr float kBeyondF16 = 65520.0F;  // rounds to infinity
+
 // Reads one tensor into the arena, through staging where the dtype changes.
 void read_tensor(const Checkpoint& checkpoint, const TensorEntry& entry, const Tensor& tensor, std::span<std::byte> out,
                  std::span<std::byte> staging) {
@@ -125,8 +130,13 @@ void read_tensor(const Checkpoint& checkpoint, const TensorEntry& entry, const T
     checkpoint.read(entry, begin * size_of(from), read);
     checkpoint.drop_behind(entry, begin * size_of(from), static_cast<int64_t>(bytes));
     if (straight) continue;
-    for (int64_t i = 0; i < count; ++i)
-      store_float(target, tensor.dtype, static_cast<size_t>(i), element_as_float(read.data(), from, static_cast<size_t>(i)));
+    for (int64_t i = 0; i < count; ++i) {
+      const float value = element_as_float(read.data(), from, static_cast<size_t>(i));
+      if (tensor.dtype == DType::f16 && std::abs(value) >= kBeyondF16 && std::isfinite(value))
+        throw Error(fmt::format("tensor '{}' holds {:g}, which is too large for float16", entry.name, value),
+                    checkpoint.path().string(), "use bf16: true");
+      store_float(target, tensor.dtype, static_cast<size_t>(i), value);
+    }
   }
 }
 
