@@ -51,8 +51,11 @@ enum class OpKind : uint8_t {
   expert_matmul,
   combine,
   combine_backward,
+  // Between a home and a window in the arena
+  page_in,
+  page_out,
 };
-constexpr int kOpKindCount = 37;
+constexpr int kOpKindCount = 39;
 
 // Names of operands, shared by all kinds.
 // clang-format off
@@ -64,6 +67,7 @@ enum class Slot : uint8_t {
   parameter, master, gradient, first_moment, second_moment, first_absmax, second_absmax, row_factor, column_factor,
   workspace, staging,
   logits, route_weights, expert_rows, row_tokens, tile_experts, rows, d_rows, d_route_weights, d_logits,
+  far, window,
 };
 // clang-format on
 

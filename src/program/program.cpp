@@ -127,7 +127,9 @@ const char* name_of(OpKind kind) {
                                                 "gather_rows_backward",
                                                 "expert_matmul",
                                                 "combine",
-                                                "combine_backward"};
+                                                "combine_backward",
+                                                "page_in",
+                                                "page_out"};
   return kNames[static_cast<int>(kind)];
 }
 
@@ -141,7 +143,8 @@ const char* name_of(Slot slot) {
       "d_out", "d_x", "d_weight", "d_bias", "d_table", "d_q", "d_k", "d_v", "d_gate", "d_up", "d_hidden", "d_low", "d_low_weight",
       "parameter", "master", "gradient", "first_moment", "second_moment", "first_absmax", "second_absmax", "row_factor", "column_factor",
       "workspace", "staging",
-      "logits", "route_weights", "expert_rows", "row_tokens", "tile_experts", "rows", "d_rows", "d_route_weights", "d_logits"};
+      "logits", "route_weights", "expert_rows", "row_tokens", "tile_experts", "rows", "d_rows", "d_route_weights", "d_logits",
+      "far", "window"};
   // clang-format on
   return kNames[static_cast<int>(slot)];
 }

@@ -11,7 +11,7 @@ extern const OpRule kLoadRule, kSaveRule, kBatchRule, kEmbeddingRule, kEmbedding
     kBiasBackwardRule, kSplitRule, kJoinRule, kAddRule, kHeadLossRule, kZeroRule, kSquareSumRule, kClipFactorRule,
     kAdamWRule, kSgdRule, kLionRule, kAdafactorRule;
 extern const OpRule kRouteRule, kRouteBackwardRule, kGatherRowsRule, kGatherRowsBackwardRule, kExpertMatmulRule,
-    kCombineRule, kCombineBackwardRule;
+    kCombineRule, kCombineBackwardRule, kPageInRule, kPageOutRule;
 
 const OpRule& rule_of(OpKind kind) {
   static const OpRule* const kRules[kOpKindCount] = {&kLoadRule,
@@ -50,7 +50,9 @@ const OpRule& rule_of(OpKind kind) {
                                                      &kGatherRowsBackwardRule,
                                                      &kExpertMatmulRule,
                                                      &kCombineRule,
-                                                     &kCombineBackwardRule};
+                                                     &kCombineBackwardRule,
+                                                     &kPageInRule,
+                                                     &kPageOutRule};
   return *kRules[static_cast<int>(kind)];
 }
 

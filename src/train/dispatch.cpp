@@ -10,9 +10,19 @@ namespace snug {
 
 void* Binding::address(TensorId id) const {
   if (id == kNone || base == nullptr) return nullptr;
+  if (program.storage(program.tensor(id).storage).home != Home::device) return nullptr;
+  return base + offset(id);
+}
+
+int64_t Binding::offset(TensorId id) const {
   const Tensor& tensor = program.tensor(id);
   const int64_t instance = tensor.instance + (tensor.instance_by_layer ? layer : 0);
-  return base + layout.offset_of(tensor.storage, instance) + tensor.offset + layer * tensor.layer_stride;
+  return layout.offset_of(tensor.storage, instance) + first_element(id) * size_of(tensor.dtype);
+}
+
+int64_t Binding::first_element(TensorId id) const {
+  const Tensor& tensor = program.tensor(id);
+  return (tensor.offset + layer * tensor.layer_stride + chunk * tensor.chunk_stride) / size_of(tensor.dtype);
 }
 
 namespace {
@@ -352,6 +362,7 @@ class Call {
                     .weight_decay = a.weight_decay,
                     .seed = a.noise_seed,
                     .stream = a.noise_stream,
+                    .first_element = binding_.first_element(op_.find(Slot::parameter)),
                     .scalars = scalars(),
                     .cut = cut()});
   }
@@ -557,7 +568,9 @@ void dispatch(const Op& op, const Binding& binding) {
     case OpKind::combine_backward: return call.combine_backward();
     case OpKind::load:
     case OpKind::save:
-    case OpKind::batch: break;  // the host's
+    case OpKind::batch:
+    case OpKind::page_in:
+    case OpKind::page_out: break;  // the host's and the executor's
   }
   throw std::logic_error(std::string(name_of(op.kind)) + " is not a kernel");
 }

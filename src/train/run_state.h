@@ -19,8 +19,9 @@ struct DataIdentity {
 };
 
 // Writes output_dir/checkpoint-STEP. A fully fine-tuned checkpoint takes config.json and tokenizer files along from the
-// model's directory, so that it loads in Hugging Face's libraries.
-void save_checkpoint(const Executor& executor, const Plan& plan, const DataIdentity& data, int64_t step);
+// model's directory, so that it loads in Hugging Face's libraries. States in the far home go through `staging`.
+void save_checkpoint(const Executor& executor, const Plan& plan, const DataIdentity& data, int64_t step,
+                     std::span<std::byte> staging);
 
 // Writes the result of the run (adapter or model) into output_dir itself, and `card` as its README.md; one that somebody
 // wrote or changed stays.

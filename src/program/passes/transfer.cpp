@@ -9,11 +9,16 @@ namespace snug {
 namespace {
 
 // A staging buffer no larger than the largest tensor that passes through it.
-TensorId staging(Program& program) {
+TensorId staging(Program& program, const char* name) {
   int64_t largest = 0;
   for (const Weight& weight : program.weights)
     largest = std::max(largest, align_up(weight.parameter.elements() * size_of(DType::f32), kAlignment));
-  return program.make("load.staging", DType::u8, {std::min(largest, kStagingBytes)}, Role::temporary);
+  return program.make(name, DType::u8, {std::min(largest, kStagingBytes)}, Role::temporary);
+}
+
+bool has_far_states(const Program& program) {
+  return std::any_of(program.storages.begin(), program.storages.end(),
+                     [](const Storage& storage) { return storage.home != Home::device; });
 }
 
 void operands(const Program& program, Op& op, Access access) {
@@ -28,7 +33,7 @@ void operands(const Program& program, Op& op, Access access) {
 void add_load(Program& program) {
   Region load{.name = "load", .stage = Stage::load};
   Op read{OpKind::load};
-  read.writes(Slot::staging, staging(program));
+  read.writes(Slot::staging, staging(program, "load.staging"));
   read.writes(Slot::scalars, program.interface.scalars);
   for (TensorId table : {program.interface.inverse_frequency, program.interface.local_inverse_frequency})
     if (table != kNone) read.writes(Slot::inverse_frequency, table);
@@ -41,6 +46,7 @@ void add_transfers(Program& program) {
   add_load(program);
   Region save{.name = "save", .stage = Stage::save};
   Op write{OpKind::save};
+  if (has_far_states(program)) write.writes(Slot::staging, staging(program, "save.staging"));
   operands(program, write, Access::read);
   save.add(std::move(write));
   program.root.add(std::move(save));
