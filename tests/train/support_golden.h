@@ -38,7 +38,9 @@ class GoldenRun : public Host {
   void load();  // weights from the model's directory, adapter from recipe.adapter
   // Gradients of one window of micro-batches; returns the loss. `inverse_labels` 0: one over its targets.
   double forward_backward(const std::vector<nlohmann::json>& window, double denominator = 0);
-  // The optimizer after it.
+  // What an optimizer in backward is told before.
+  void set_rate(double learning_rate, int64_t step);
+  // The optimizer after it, unless it ran in backward.
   void update(double learning_rate, int64_t step);
 
   void run(const Op& op, int64_t repetition) override;
