@@ -14,6 +14,10 @@
 
 namespace snug {
 
+namespace {
+constexpr int64_t kRoundBytes = int64_t{8} << 20;
+}
+
 PageFile::PageFile(std::filesystem::path path, int64_t bytes) : path_(std::move(path)), bytes_(bytes) {
   do {
     fd_ = UniqueFd(::open(path_.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
@@ -59,22 +63,27 @@ void PageFile::write(int64_t offset, std::span<const std::byte> bytes) {
     if (count <= 0) fail("a page cannot be written", count < 0 ? errno : EIO);
     done += count;
   }
-  drop_previous();
-  static_cast<void>(::sync_file_range(fd_.get(), offset, size, SYNC_FILE_RANGE_WRITE));
-  previous_ = offset;
-  previous_bytes_ = size;
+  round_.ranges[round_.count++] = {offset, size};
+  round_.bytes += size;
+  if (round_.count == round_.ranges.size() || round_.bytes >= kRoundBytes) send_round();
 }
 
-// Waits until the last write has reached the disk, which is also when the system tells of its failure.
-void PageFile::drop_previous() {
-  if (previous_bytes_ == 0) return;
+// Waits until the previous round has reached the disk, which is also when the system tells of its failure.
+void PageFile::send_round() {
   constexpr unsigned kWait = SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
-  int result = 0;
-  do {
-    result = ::sync_file_range(fd_.get(), previous_, previous_bytes_, kWait);
-  } while (result != 0 && errno == EINTR);
-  if (result != 0 && (errno == EIO || errno == ENOSPC || errno == EDQUOT)) fail("a page cannot be written", errno);
-  static_cast<void>(::posix_fadvise(fd_.get(), previous_, previous_bytes_, POSIX_FADV_DONTNEED));
+  for (const auto& [offset, bytes] : std::span(previous_.ranges).first(previous_.count)) {
+    int result = 0;
+    do {
+      result = ::sync_file_range(fd_.get(), offset, bytes, kWait);
+    } while (result != 0 && errno == EINTR);
+    if (result != 0 && (errno == EIO || errno == ENOSPC || errno == EDQUOT)) fail("a page cannot be written", errno);
+    static_cast<void>(::posix_fadvise(fd_.get(), offset, bytes, POSIX_FADV_DONTNEED));
+  }
+  for (const auto& [offset, bytes] : std::span(round_.ranges).first(round_.count))
+    static_cast<void>(::sync_file_range(fd_.get(), offset, bytes, SYNC_FILE_RANGE_WRITE));
+  previous_ = round_;
+  round_.count = 0;
+  round_.bytes = 0;
 }
 
 void PageFile::clear(int64_t offset, int64_t bytes) {

@@ -1,8 +1,9 @@
 #pragma once
 // The far home of a run on the CPU: one file, as large as the Layout says, its room reserved before the first step. It has
 // no name once it is open, so the system takes its room back however the run ends. No threads: the next chunk is asked for
-// ahead, and what was written goes to the disk while the next chunk is worked on, then leaves the page cache.
+// ahead, and a round of writes goes to the disk while the next round is worked on, then leaves the page cache.
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -29,14 +30,24 @@ class PageFile {
   int64_t bytes() const { return bytes_; }
 
  private:
+  // Writes that go to the disk together: waiting for each small one would cost more than the disk.
+  struct Round {
+    struct Range {
+      int64_t offset = 0, bytes = 0;
+    };
+    std::array<Range, 64> ranges;
+    size_t count = 0;
+    int64_t bytes = 0;
+  };
+
   void reserve() const;
-  void drop_previous();
+  void send_round();
   [[noreturn]] void fail(const char* what, int code) const;
 
   std::filesystem::path path_;
   UniqueFd fd_;
   int64_t bytes_ = 0;
-  int64_t previous_ = 0, previous_bytes_ = 0;  // of the last write, on its way to the disk
+  Round round_, previous_;  // being written to; on its way to the disk
   bool written_ = false;
 };
 

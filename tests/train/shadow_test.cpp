@@ -175,13 +175,20 @@ TEST_P(ShadowRun, gives_the_same_bits_touches_no_red_zone_and_writes_99_percent_
 
 INSTANTIATE_TEST_SUITE_P(recipes, ShadowRun, ::testing::ValuesIn(cases()), [](const auto& test) { return test.param.name; });
 
+// All of them on the smallest model, one or the other on each family.
+std::vector<Optimizer> optimizers_for(const std::string& family, Method method) {
+  const std::vector<Optimizer> all = {Optimizer::adamw_8bit, Optimizer::adamw, Optimizer::adamw_bf16};
+  if (family.empty()) return all;
+  return {all[(family.size() + (method == Method::lora ? 1 : 0)) % all.size()]};
+}
+
 // What changes memory alone changes no bit: of every family, in full and by LoRA.
 TEST(SameBits, come_of_paged_states_and_of_the_optimizer_in_backward) {
   std::vector<std::string> names = {"", "wide"};
   for (const auto& [family, config] : test::families(1031)) names.push_back(family);
   for (const std::string& family : names)
     for (const Method method : {Method::full, Method::lora})
-      for (const Optimizer optim : {Optimizer::adamw, Optimizer::adamw_8bit, Optimizer::adamw_bf16}) {
+      for (const Optimizer optim : optimizers_for(family, method)) {
         Recipe recipe;
         recipe.method = method;
         recipe.lora.target_modules = {"all-linear"};
@@ -198,7 +205,7 @@ TEST(SameBits, come_of_paged_states_and_of_the_optimizer_in_backward) {
           GoldenRun other(model_directory(family), recipe, batches);
           other.load();
           EXPECT_EQ(train(other, batches), losses) << family;
-          EXPECT_EQ(trained_bytes(other), trained_bytes(plain)) << family << " " << paged << in_backward;
+          EXPECT_TRUE(trained_bytes(other) == trained_bytes(plain)) << family << " " << paged << in_backward;
           const double norm = plain.executor().scalar(Scalar::gradient_norm);
           EXPECT_NEAR(other.executor().scalar(Scalar::gradient_norm), norm, 1e-12 * norm) << family;
         }

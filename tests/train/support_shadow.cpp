@@ -11,7 +11,7 @@ constexpr std::byte kZone{0xA5};
 }  // namespace
 
 Shadow::Shadow(Executor& executor, int64_t red_zone) : executor_(executor), red_zone_(red_zone) {
-  number(executor.program().root);
+  number(executor.program().root, 0);
   for (const UnfoldedLife& life : unfold(executor.program())) {
     births_.emplace(life.birth, life);
     deaths_.emplace(life.death, life);
@@ -23,12 +23,12 @@ Shadow::Shadow(Executor& executor, int64_t red_zone) : executor_(executor), red_
 }
 
 // The same order as unfold(): every layer of a loop in turn, a micro-batch once.
-void Shadow::number(const Region& region) {
+void Shadow::number(const Region& region, int64_t outer_layer) {
   const int64_t count = region.axis == Axis::layer ? region.count : 1;
   for (int64_t iteration = 0; iteration < count; ++iteration) {
-    const int64_t layer = region.axis == Axis::layer ? region.layer_of(iteration) : 0;
+    const int64_t layer = region.axis == Axis::layer ? region.layer_of(iteration) : outer_layer;
     for (const Item& item : region.items) {
-      if (const Region* child = item.region()) number(*child);
+      if (const Region* child = item.region()) number(*child, layer);
       if (const Op* op = item.op()) times_[{op, layer}] = clock_++;
     }
   }

@@ -85,7 +85,7 @@ void Updates::add_paged(Region& sink, const Op& update, int64_t begin, int64_t l
       operand.tensor = part;
       continue;
     }
-    operand.tensor = program_.make(chunk.name + ".window", chunk.dtype, {held}, Role::optimizer);
+    operand.tensor = program_.make(chunk.name + ".window", chunk.dtype, {held}, Role::temporary);
     loop.add(Op{OpKind::page_in}).reads(Slot::far, part).writes(Slot::window, operand.tensor);
     after.push_back(Op{OpKind::page_out}.writes(Slot::far, part).reads(Slot::window, operand.tensor));
   }
