@@ -109,6 +109,22 @@ TEST(Plan, one_mebibyte_under_the_plan_does_not_fit_and_a_change_that_fits_is_na
   EXPECT_LE(change->peak_bytes, recipe.memory_bytes);
 }
 
+TEST(Plan, states_on_disk_are_a_change_that_may_fit_and_an_unsound_recipe_is_none) {
+  Recipe recipe = lora_recipe();
+  recipe.method = Method::full;
+  recipe.batch = 2;
+  recipe.gradient_checkpointing = true;
+  recipe.max_grad_norm = 0;
+  recipe.optimizer_in_bwd = true;  // so that two micro-batches are no way out
+  recipe.memory_bytes = int64_t{1} << 30;
+  const Plan plan = make_plan(*find_model("HuggingFaceTB/SmolLM2-135M"), recipe, target_of(int64_t{1} << 36));
+  std::optional<Change> closest;
+  const auto change = smallest_change_that_fits(plan, closest);
+  ASSERT_TRUE(change.has_value());
+  EXPECT_EQ(change->key, "optim");
+  EXPECT_EQ(change->value, "paged_adamw_32bit");
+}
+
 TEST(Plan, targets_that_the_model_lacks_are_refused_by_name) {
   Recipe recipe = lora_recipe();
   recipe.lora.target_modules = {"query_key_value"};
