@@ -110,7 +110,8 @@ std::optional<int64_t> capacity_that_fits(const Plan& plan, const GenerationRequ
 std::vector<LargeStorage> largest_at_peak(const Plan& plan, size_t count) {
   std::map<std::pair<std::string, Role>, int64_t> by_name;
   for (const Storage& storage : plan.program.storages)
-    if (storage.lifetime == Lifetime::run && storage.home == Home::device) by_name[{storage.name, storage.role}] += storage.bytes;
+    if (storage.lifetime == Lifetime::run && storage.home == Home::device)
+      by_name[{storage.name, storage.role}] += storage.bytes;
   for (const Life& life : plan.layout.timeline.lives) {
     if (life.birth > plan.layout.peak_time || plan.layout.peak_time > life.death) continue;
     const Storage& storage = plan.program.storage(life.storage);

@@ -14,7 +14,7 @@ namespace snug {
 using StorageId = int32_t;
 using TensorId = int32_t;
 constexpr int32_t kNone = -1;
-constexpr int64_t kAlignment = 64;  // bytes; every storage starts on a cache line
+constexpr int64_t kAlignment = 64;       // bytes; every storage starts on a cache line
 constexpr int64_t kFarAlignment = 4096;  // … and in the far home on a page of the file
 
 enum class Home : uint8_t { device, host, disk };

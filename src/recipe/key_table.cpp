@@ -128,9 +128,9 @@ struct Paged {
   std::string_view word;
   Optimizer optim;
 };
-constexpr Paged kPaged[] = {{"paged_adamw_32bit", Optimizer::adamw},     {"paged_adamw", Optimizer::adamw},
-                            {"paged_adamw_8bit", Optimizer::adamw_8bit}, {"paged_lion_32bit", Optimizer::lion},
-                            {"paged_lion", Optimizer::lion},             {"paged_lion_8bit", Optimizer::lion_8bit}};
+constexpr Paged kPaged[] = {
+    {"paged_adamw_32bit", Optimizer::adamw}, {"paged_adamw", Optimizer::adamw}, {"paged_adamw_8bit", Optimizer::adamw_8bit},
+    {"paged_lion_32bit", Optimizer::lion},   {"paged_lion", Optimizer::lion},   {"paged_lion_8bit", Optimizer::lion_8bit}};
 
 Key or_paged(Key key) {
   key.set = [set = key.set](Recipe& recipe, KeyValues values) {

@@ -33,8 +33,8 @@ void PageFile::reserve() const {
     code = ::posix_fallocate(fd_.get(), 0, bytes_);
   } while (code == EINTR);
   if (code == 0) return;
-  const std::string what = fmt::format("{} bytes for the optimizer's pages are not to be had: {}", bytes_,
-                                       std::generic_category().message(code));
+  const std::string what =
+      fmt::format("{} bytes for the optimizer's pages are not to be had: {}", bytes_, std::generic_category().message(code));
   throw Error(what, path_.string(), "free some space, choose another output_dir, or an optim that is not paged");
 }
 

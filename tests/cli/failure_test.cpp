@@ -140,7 +140,8 @@ TEST_P(Bearable, interrupted_and_short_calls_change_nothing) {
   const std::string how = GetParam();
   for (const char* method : {"full", "lora", "paged"}) {
     const Disturbed runs(method);
-    const Injection injection{how == "short" ? "read,write" : "open,read,write,sync,reserve", how, 1, true, runs.workspace().path()};
+    const Injection injection{how == "short" ? "read,write" : "open,read,write,sync,reserve", how, 1, true,
+                              runs.workspace().path()};
     const Injected run = runs.resume(injection);
     EXPECT_EQ(run.result.exit_code, 0) << run.result.error;
     EXPECT_EQ(runs.difference(), "") << method;

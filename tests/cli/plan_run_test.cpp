@@ -164,12 +164,12 @@ TEST(PlanIsRun, states_on_disk_and_updates_in_backward_are_met_too) {
                                  {"head_dim", 32},
                                  {"vocab_size", 8000}});
   std::map<std::string, double> planned;
-  for (const std::string optim : {"adamw_torch", "paged_adamw_32bit", "paged_adamw_8bit", "paged_lion_32bit",
-                                  "paged_lion_8bit"})
+  for (const std::string optim :
+       {"adamw_torch", "paged_adamw_32bit", "paged_adamw_8bit", "paged_lion_32bit", "paged_lion_8bit"})
     for (const bool in_backward : {false, true})
       for (const char* method : {"full", "lora"}) {
-        std::vector<std::string> recipe = {"--max-steps", "2",      "--batch",  "1",   "--seq",          "64",
-                                           "--method",    method,   "--optim",  optim, "--max-grad-norm", "0",
+        std::vector<std::string> recipe = {"--max-steps", "2",    "--batch", "1",   "--seq",           "64",
+                                           "--method",    method, "--optim", optim, "--max-grad-norm", "0",
                                            "--packing",   "false"};
         if (in_backward) recipe = joined(recipe, {"--optimizer-in-bwd", "--bf16"});
         const Figures figures = plan_and_run(workspace, recipe, "run", in_backward);

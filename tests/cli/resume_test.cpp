@@ -146,16 +146,16 @@ TEST(ResumeOptimizer, a_run_goes_on_with_states_paged_or_not) {
   const Workspace work({{"vocab_size", 9000}, {"hidden_size", 128}});  // two chunks and a rest
   for (const std::string optim : {"adamw", "adamw_8bit", "lion", "lion_8bit"})
     for (const bool before : {false, true}) {
-      const std::vector<std::string> keys = {"--seq", "64",   "--batch",  "2",    "--max-steps", "6", "--save-steps",
-                                             "3",     "--lr", "1e-3",     "--bf16", "--method",    "full"};
+      const std::vector<std::string> keys = {"--seq", "64",   "--batch", "2",      "--max-steps", "6",   "--save-steps",
+                                             "3",     "--lr", "1e-3",    "--bf16", "--method",    "full"};
       const auto paged = [&](bool pages) { return std::vector<std::string>{"--optim", (pages ? "paged_" : "") + optim}; };
       const std::string name = optim + (before ? "_paged" : "");
       const ProcessResult whole = run_program(work.train(work / name, joined(keys, paged(before))));
       ASSERT_EQ(whole.exit_code, 0) << whole.error;
       const fs::path other = work / (name + "_resumed");
       const std::string checkpoint = (work / name / "checkpoint-3").string();
-      const ProcessResult rest = run_program(
-          work.train(other, joined(joined(keys, paged(!before)), {"--resume-from-checkpoint", checkpoint})));
+      const ProcessResult rest =
+          run_program(work.train(other, joined(joined(keys, paged(!before)), {"--resume-from-checkpoint", checkpoint})));
       ASSERT_EQ(rest.exit_code, 0) << rest.error;
       EXPECT_TRUE(contents(work / name / "model.safetensors") == contents(other / "model.safetensors")) << name;
       for (const char* file : {"optimizer.safetensors", "snug.json"})

@@ -17,9 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-fs::path place(const char* name) {
-  return fs::temp_directory_path() / ("snug-" + std::to_string(getpid()) + "-" + name);
-}
+fs::path place(const char* name) { return fs::temp_directory_path() / ("snug-" + std::to_string(getpid()) + "-" + name); }
 
 std::vector<std::byte> read(const PageFile& file, int64_t offset, size_t bytes) {
   std::vector<std::byte> out(bytes, std::byte{1});

@@ -1,5 +1,5 @@
-// page_in, page_out: a chunk of a buffer in the far home, and the window in the arena through which ops see it. Nothing flows
-// back through them.
+// page_in, page_out: a chunk of a buffer in the far home, and the window in the arena through which ops see it. Nothing
+// flows back through them.
 
 #include "program/rules.h"
 
