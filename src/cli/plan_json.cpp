@@ -85,7 +85,7 @@ std::string plan_json(const Plan& plan) {
       {"peak_stage", name_of(plan.peak_stage)},
       {"breakdown", breakdown_json(plan)},
       {"stages", stages_json(plan)},
-      {"homes", {{"device", plan.peak_bytes}, {"host", 0}, {"disk", 0}}},
+      {"homes", {{"device", plan.peak_bytes}, {"host", 0}, {"disk", plan.layout.disk_bytes}}},
       {"ranks", Json::array({{{"count", 1}, {"peak_bytes", plan.peak_bytes}, {"arena_bytes", arena}}})},
       {"cost", cost_json(plan)},
       {"notes", plan.program.notes}};

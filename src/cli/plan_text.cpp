@@ -159,6 +159,9 @@ std::string plan_text(const Plan& plan, const std::vector<std::string>& keys_set
   text += breakdown(plan, style) + "\npeak of each stage\n" + stages(plan, style) + "\nlargest at the peak\n";
   for (const LargeStorage& large : largest_at_peak(plan, 10))
     text += fmt::format("  {:<42} {:>10}  {}\n", large.name, format_bytes(large.bytes), name_of(large.role));
+  if (plan.layout.disk_bytes > 0)
+    text += fmt::format("\non disk ({} = {} bytes): the optimizer's states, paged\n", format_bytes(plan.layout.disk_bytes),
+                        plan.layout.disk_bytes);
   return text + "\n" + assumptions(plan, keys_set, style);
 }
 

@@ -401,6 +401,7 @@ struct AdamW {
   int64_t elements = 0;
   double beta1 = 0, beta2 = 0, epsilon = 0, weight_decay = 0;
   uint64_t seed = 0, stream = 0;
+  int64_t first_element = 0;  // where the noise's counting of elements begins, a multiple of 4
   const Scalars* scalars = nullptr;
   Cut cut;
 };

@@ -9,7 +9,8 @@ std::string dump(const Layout& layout, const Program& program) {
                                 layout.dynamic_bytes, layout.peak_live_bytes);
   for (size_t id = 0; id < program.storages.size(); ++id)
     if (program.storages[id].lifetime == Lifetime::run)
-      out += fmt::format("{:>14} {:>14} run        {}\n", layout.storages[id].offset, program.storages[id].bytes,
+      out += fmt::format("{:>14} {:>14} {:<10} {}\n", layout.storages[id].offset, program.storages[id].bytes,
+                         program.storages[id].home == Home::device ? "run" : name_of(program.storages[id].home),
                          program.storages[id].name);
   for (const Life& life : layout.timeline.lives)
     out += fmt::format("{:>14} {:>14} {:>4}..{:<4} {}{}\n", layout.offset_of(life.storage, life.first_instance), life.bytes,

@@ -137,7 +137,7 @@ class Packing {
   uint64_t random_ = 1;
 };
 
-// Storages that live throughout the run: one after the other from the arena's start.
+// Storages that live throughout the run: one after the other from the start of their home.
 Layout place_run_storages(const Program& program, int64_t red_zone) {
   Layout layout;
   const size_t count = program.storages.size();
@@ -145,10 +145,12 @@ Layout place_run_storages(const Program& program, int64_t red_zone) {
   layout.stride.resize(count);
   for (size_t i = 0; i < count; ++i) {
     const Storage& storage = program.storages[i];
-    layout.stride[i] = align_up(storage.bytes, kAlignment) + red_zone;
+    const bool far = storage.home != Home::device;
+    layout.stride[i] = far ? align_up(storage.bytes, kFarAlignment) : align_up(storage.bytes, kAlignment) + red_zone;
     if (storage.lifetime != Lifetime::run) continue;
-    layout.storages[i].offset = layout.run_bytes;
-    layout.run_bytes = checked_add(layout.run_bytes, layout.stride[i]);
+    int64_t& end = far ? layout.disk_bytes : layout.run_bytes;
+    layout.storages[i].offset = end;
+    end = checked_add(end, layout.stride[i]);
   }
   return layout;
 }
@@ -214,6 +216,7 @@ Layout lay_out_within(const Program& program, const Layout& shared) {
     layout.stride[i] = shared.stride[i];
   }
   layout.run_bytes = shared.run_bytes;
+  layout.disk_bytes = shared.disk_bytes;
   place_computed(program, 0, layout);
   return layout;
 }

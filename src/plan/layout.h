@@ -11,7 +11,7 @@
 namespace snug {
 
 struct Placed {
-  int64_t offset = -1;  // of instance 0, bytes from the arena's start; -1: never used
+  int64_t offset = -1;  // of instance 0, bytes from the start of its home; -1: never used
   // Runs of instances that lie elsewhere: (first instance, offset of that instance), ascending.
   std::vector<std::pair<int64_t, int64_t>> runs;
 };
@@ -22,6 +22,7 @@ struct Layout {
   int64_t arena_bytes = 0;       // run_bytes + dynamic_bytes
   int64_t run_bytes = 0;         // storages that live from load to save; they come first
   int64_t dynamic_bytes = 0;     // what the computed storages need
+  int64_t disk_bytes = 0;        // what lies in the far home throughout the run; no part of the arena
   int64_t peak_live_bytes = 0;   // lower bound of dynamic_bytes: the most that is live at once
   int32_t peak_time = 0;
   std::vector<int64_t> live_bytes;  // by point of time, computed storages

@@ -54,17 +54,19 @@ class Walk {
 
   void visit_loop(const Region& loop) {
     const auto begin = static_cast<int32_t>(timeline_.stages.size());
-    for (const Item& item : loop.items) {
-      if (item.op() == nullptr) throw std::logic_error("layer loops do not nest");
+    std::vector<const Op*> ops;
+    for_each_op(loop, [&](const Op& op, const Region& region) {
+      if (&region != &loop && region.axis != Axis::chunk) throw std::logic_error("layer loops do not nest");
+      ops.push_back(&op);
       append(loop);
-    }
+    });
     loops_.push_back({begin, static_cast<int32_t>(timeline_.stages.size()), loop.count});
     loop_ = static_cast<int32_t>(loops_.size()) - 1;
     Touched beside;
     for (iteration_ = 0; iteration_ < loop.count; ++iteration_) {
       layer_ = loop.layer_of(iteration_);
       int32_t time = begin;
-      for (const Item& item : loop.items) use(*item.op(), time++, beside);
+      for (const Op* op : ops) use(*op, time++, beside);
     }
     join(beside);
     loop_ = -1;
@@ -153,6 +155,7 @@ class Walk {
       const auto id = static_cast<StorageId>(i);
       const Storage& storage = program_.storages[i];
       if (storage.lifetime == Lifetime::run) {
+        if (storage.home != Home::device) continue;
         timeline_.run_bytes = checked_add(timeline_.run_bytes, align_up(storage.bytes, kAlignment));
         continue;
       }

@@ -23,7 +23,7 @@ double flops_of(const Program& program, const Region& region) {
 void add_up_peak(Plan& plan) {
   const Layout& layout = plan.layout;
   for (const Storage& storage : plan.program.storages)
-    if (storage.lifetime == Lifetime::run)
+    if (storage.lifetime == Lifetime::run && storage.home == Home::device)
       plan.breakdown[static_cast<size_t>(storage.role)] += align_up(storage.bytes, kAlignment);
   for (const Life& life : layout.timeline.lives)
     if (life.birth <= layout.peak_time && layout.peak_time <= life.death)
@@ -113,7 +113,8 @@ std::optional<int64_t> capacity_that_fits(const Plan& plan, const GenerationRequ
 std::vector<LargeStorage> largest_at_peak(const Plan& plan, size_t count) {
   std::map<std::pair<std::string, Role>, int64_t> by_name;
   for (const Storage& storage : plan.program.storages)
-    if (storage.lifetime == Lifetime::run) by_name[{storage.name, storage.role}] += storage.bytes;
+    if (storage.lifetime == Lifetime::run && storage.home == Home::device)
+      by_name[{storage.name, storage.role}] += storage.bytes;
   for (const Life& life : plan.layout.timeline.lives) {
     if (life.birth > plan.layout.peak_time || plan.layout.peak_time > life.death) continue;
     const Storage& storage = plan.program.storage(life.storage);

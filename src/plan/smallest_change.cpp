@@ -2,8 +2,10 @@
 
 #include <functional>
 
+#include "base/error.h"
 #include "plan/plan.h"
 #include "program/compile.h"
+#include "recipe/keys.h"
 
 namespace snug {
 
@@ -14,13 +16,32 @@ struct Candidate {
   Recipe recipe;
 };
 
+// Keys may need each other: the optimizer in backward takes no accumulation.
+bool is_sound(const Recipe& recipe) {
+  try {
+    validate(recipe);
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+// The name of the recipe's optimizer with its states on disk; empty if there is none, or they are there.
+std::string paged_optimizer(Recipe recipe) {
+  const Key& optim = *find_key("optim");
+  const std::string now = optim.get(recipe);
+  recipe.pages_states = true;
+  const std::string paged = optim.get(recipe);
+  return paged == now ? "" : paged;
+}
+
 std::vector<Candidate> candidates(const Plan& plan) {
   std::vector<Candidate> list;
   const Recipe& now = plan.recipe;
   const auto add = [&](std::string key, std::string value, std::string effect, const std::function<void(Recipe&)>& change) {
     Recipe recipe = now;
     change(recipe);
-    list.push_back({std::move(key), std::move(value), std::move(effect), std::move(recipe)});
+    if (is_sound(recipe)) list.push_back({std::move(key), std::move(value), std::move(effect), std::move(recipe)});
   };
   const bool all_recomputed = now.gradient_checkpointing && now.checkpoint_layers.empty();
   if (!all_recomputed) {
@@ -40,6 +61,9 @@ std::vector<Candidate> candidates(const Plan& plan) {
           r.accumulation = accumulation;
         });
   }
+  if (const std::string paged = paged_optimizer(now); now.method == Method::full && !paged.empty())
+    add("optim", paged, "same result; each step reads and writes the optimizer's states on disk",
+        [](Recipe& r) { r.pages_states = true; });
   if (!now.bf16 && !now.fp16)
     add("bf16", "true", "weights and saved activations rounded to bf16", [](Recipe& r) { r.bf16 = true; });
   const int64_t seq_len = sequence_length(plan.model, now);

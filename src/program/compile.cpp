@@ -9,6 +9,7 @@
 #include "program/passes/evaluate.h"
 #include "program/passes/lora.h"
 #include "program/passes/optimizer.h"
+#include "program/passes/optimizer_in_backward.h"
 #include "program/passes/quantize.h"
 #include "program/passes/recompute.h"
 #include "program/passes/transfer.h"
@@ -87,7 +88,11 @@ Program compile(const ModelSpec& spec, const Recipe& recipe) {
   differentiate(program);
   recompute_blocks(program, recomputed_layers(spec, recipe));
   place_weights(program, precision, recipe);
-  add_optimizer(program, recipe);
+  if (recipe.optimizer_in_bwd) {
+    add_optimizer_in_backward(program, recipe);
+  } else {
+    add_optimizer(program, recipe);
+  }
   add_transfers(program);
   check_all(program);
   return program;

@@ -33,7 +33,7 @@ void dump_op(const Program& program, const Op& op, int depth, std::string& out) 
 }
 
 void dump_region(const Program& program, const Region& region, int depth, std::string& out) {
-  constexpr const char* kAxes[] = {"", " layers", " micro-batches"};
+  constexpr const char* kAxes[] = {"", " layers", " micro-batches", " chunks"};
   out += fmt::format("{:{}}{} ({})", "", depth * 2, region.name, name_of(region.stage));
   if (region.axis != Axis::none)
     out += fmt::format(" x {}{} from {}{}", region.count, kAxes[static_cast<int>(region.axis)], region.first,

@@ -58,8 +58,11 @@ enum class OpKind : uint8_t {
   dora_norm,
   scale_columns,
   scale_columns_backward,
+  // Between a home and a window in the arena
+  page_in,
+  page_out,
 };
-constexpr int kOpKindCount = 42;
+constexpr int kOpKindCount = 44;
 
 // Names of operands, shared by all kinds.
 // clang-format off
@@ -72,6 +75,7 @@ enum class Slot : uint8_t {
   workspace, staging,
   logits, route_weights, expert_rows, row_tokens, tile_experts, rows, d_rows, d_route_weights, d_logits,
   magnitude, norm, d_magnitude,
+  far, window,
 };
 // clang-format on
 

@@ -132,7 +132,9 @@ const char* name_of(OpKind kind) {
                                                 "dropout",
                                                 "dora_norm",
                                                 "scale_columns",
-                                                "scale_columns_backward"};
+                                                "scale_columns_backward",
+                                                "page_in",
+                                                "page_out"};
   return kNames[static_cast<int>(kind)];
 }
 
@@ -147,7 +149,8 @@ const char* name_of(Slot slot) {
       "parameter", "master", "gradient", "first_moment", "second_moment", "first_absmax", "second_absmax", "row_factor", "column_factor",
       "workspace", "staging",
       "logits", "route_weights", "expert_rows", "row_tokens", "tile_experts", "rows", "d_rows", "d_route_weights", "d_logits",
-      "magnitude", "norm", "d_magnitude"};
+      "magnitude", "norm", "d_magnitude",
+      "far", "window"};
   // clang-format on
   return kNames[static_cast<int>(slot)];
 }

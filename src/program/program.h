@@ -18,8 +18,8 @@ constexpr int kStageCount = 7;
 const char* name_of(Stage stage);
 
 // What a region repeats over. `micro_batch` repeats in time with the same storages; `layer` selects instances and layer
-// views.
-enum class Axis : uint8_t { none, layer, micro_batch };
+// views; `chunk`, which may stand inside a layer loop, selects chunks of flat buffers.
+enum class Axis : uint8_t { none, layer, micro_batch, chunk };
 
 // A value handed from layer to layer: the same storage seen from before the loop, at the top and bottom of the body, and
 // after.

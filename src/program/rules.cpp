@@ -11,7 +11,7 @@ extern const OpRule kLoadRule, kSaveRule, kBatchRule, kEmbeddingRule, kEmbedding
     kBiasBackwardRule, kSplitRule, kJoinRule, kAddRule, kHeadLossRule, kZeroRule, kSquareSumRule, kClipFactorRule,
     kUpdateScaleRule, kAdamWRule, kSgdRule, kLionRule, kAdafactorRule;
 extern const OpRule kRouteRule, kRouteBackwardRule, kGatherRowsRule, kGatherRowsBackwardRule, kExpertMatmulRule,
-    kCombineRule, kCombineBackwardRule;
+    kCombineRule, kCombineBackwardRule, kPageInRule, kPageOutRule;
 extern const OpRule kDropoutRule, kDoraNormRule, kScaleColumnsRule, kScaleColumnsBackwardRule;
 
 const OpRule& rule_of(OpKind kind) {
@@ -56,7 +56,9 @@ const OpRule& rule_of(OpKind kind) {
                                                      &kDropoutRule,
                                                      &kDoraNormRule,
                                                      &kScaleColumnsRule,
-                                                     &kScaleColumnsBackwardRule};
+                                                     &kScaleColumnsBackwardRule,
+                                                     &kPageInRule,
+                                                     &kPageOutRule};
   return *kRules[static_cast<int>(kind)];
 }
 

@@ -14,7 +14,8 @@ namespace snug {
 using StorageId = int32_t;
 using TensorId = int32_t;
 constexpr int32_t kNone = -1;
-constexpr int64_t kAlignment = 64;  // bytes; every storage starts on a cache line
+constexpr int64_t kAlignment = 64;       // bytes; every storage starts on a cache line
+constexpr int64_t kFarAlignment = 4096;  // … and in the far home on a page of the file
 
 enum class Home : uint8_t { device, host, disk };
 enum class Role : uint8_t { weight, adapter, gradient, optimizer, activation, temporary, workspace, batch, comm };
@@ -51,6 +52,7 @@ struct Tensor {
   std::vector<Extent> shape;
   int64_t offset = 0;              // bytes from the start of the storage
   int64_t layer_stride = 0;        // bytes from one layer's view to the next, in flat buffers
+  int64_t chunk_stride = 0;        // bytes from one chunk's view to the next, in a loop over chunks
   int64_t instance = 0;            // which instance of the storage …
   bool instance_by_layer = false;  // … plus the layer in whose iteration the view is used
 

@@ -117,6 +117,31 @@ Key max_steps() {
   return key;
 }
 
+// bitsandbytes' paged optimizers, under Hugging Face's names.
+struct Paged {
+  std::string_view word;
+  Optimizer optim;
+};
+constexpr Paged kPaged[] = {
+    {"paged_adamw_32bit", Optimizer::adamw}, {"paged_adamw", Optimizer::adamw}, {"paged_adamw_8bit", Optimizer::adamw_8bit},
+    {"paged_lion_32bit", Optimizer::lion},   {"paged_lion", Optimizer::lion},   {"paged_lion_8bit", Optimizer::lion_8bit}};
+
+Key or_paged(Key key) {
+  key.set = [set = key.set](Recipe& recipe, KeyValues values) {
+    const std::string& word = single_value("optim", values);
+    const auto* paged = std::find_if(std::begin(kPaged), std::end(kPaged), [&](const Paged& p) { return p.word == word; });
+    recipe.pages_states = paged != std::end(kPaged);
+    if (!recipe.pages_states) return set(recipe, values);
+    recipe.optim = paged->optim;
+  };
+  key.get = [get = key.get](const Recipe& recipe) {
+    for (const Paged& paged : kPaged)
+      if (recipe.pages_states && paged.optim == recipe.optim) return std::string(paged.word);
+    return get(recipe);
+  };
+  return key;
+}
+
 // Hugging Face's Trainer reads momentum from here; what else it would take for other optimizers is refused by name.
 Key optim_args() {
   return {"optim_args",
@@ -349,10 +374,12 @@ std::vector<Key> main_keys() {  // NOLINT(readability-function-size): a table
               "Keep only block inputs and recompute the rest in backward.", &Recipe::gradient_checkpointing),
       checkpoint_layers(),
 
-      choice<Optimizer>(
+      or_paged(choice<Optimizer>(
           "optim", {"optimizer"},
-          "The optimizer: adamw_torch, adamw_bf16_states, adamw_8bit, adafactor, lion_32bit, lion_8bit or sgd.",
-          "adamw_torch|adamw_bf16_states|adamw_8bit|adafactor|lion_32bit|lion_8bit|sgd",
+          "The optimizer: adamw_torch, adamw_bf16_states, adamw_8bit, adafactor, lion_32bit, lion_8bit or sgd; of a paged "
+          "one the states lie on disk.",
+          "adamw_torch|adamw_bf16_states|adamw_8bit|adafactor|lion_32bit|lion_8bit|sgd|paged_adamw_32bit|paged_adamw_8bit|"
+          "paged_lion_32bit|paged_lion_8bit",
           {{"adamw_torch", Optimizer::adamw},
            {"adamw_torch_fused", Optimizer::adamw},
            {"adamw", Optimizer::adamw},
@@ -367,13 +394,9 @@ std::vector<Key> main_keys() {  // NOLINT(readability-function-size): a table
            {"adafactor", Optimizer::adafactor},
            {"adamw_torch_4bit", {}, kNoOptimizer},
            {"adamw_torch_8bit", {}, kNoOptimizer},
-           {"paged_adamw_8bit", {}, kNoOptimizer},
-           {"paged_adamw_32bit", {}, kNoOptimizer},
-           {"paged_lion_8bit", {}, kNoOptimizer},
-           {"paged_lion_32bit", {}, kNoOptimizer},
            {"adam", {}, kNoOptimizer},
            {"muon", {}, kNoOptimizer}},
-          &Recipe::optim),
+          &Recipe::optim)),
       optim_args(),
       number("learning_rate", {"lr"}, "Peak learning rate; auto is 5e-5 for full, 2e-4 for LoRA.",
              {kLeastPositive, kUnbounded, "auto or above 0", true}, &Recipe::learning_rate),
@@ -386,6 +409,9 @@ std::vector<Key> main_keys() {  // NOLINT(readability-function-size): a table
              {0.0, kUnbounded, "at least 0"}, &Recipe::weight_decay),
       number("max_grad_norm", {"gradient_clipping"}, "Gradients are scaled down to this norm; 0 for never.",
              {0.0, kUnbounded, "at least 0"}, &Recipe::max_grad_norm),
+      boolean("optimizer_in_bwd", {"optimizer_in_backward"},
+              "Update each weight as soon as its gradient is complete, so that gradients never exist together.",
+              &Recipe::optimizer_in_bwd),
       choice<Schedule>("lr_scheduler_type", {"lr_scheduler"}, "How the learning rate falls.", "constant|linear|cosine",
                        {{"constant", Schedule::constant},
                         {"linear", Schedule::linear},

@@ -118,6 +118,14 @@ void validate(const Recipe& recipe) {
   beta("momentum", recipe.momentum);
   if (recipe.momentum > 0.0 && recipe.optim != Optimizer::sgd)
     refuse("optim_args: momentum has a meaning only for optim: sgd", "remove it, or set optim: sgd");
+  if (recipe.optimizer_in_bwd && recipe.accumulation != 1)
+    refuse("optimizer_in_bwd updates weights in every backward, so gradients cannot be accumulated",
+           "set gradient_accumulation_steps: 1");
+  if (recipe.optimizer_in_bwd && recipe.max_grad_norm != 0.0)
+    refuse("optimizer_in_bwd cannot clip: the norm of all gradients is known when the weights are already updated",
+           "set max_grad_norm: 0");
+  if (recipe.optimizer_in_bwd && recipe.fp16)
+    refuse("optimizer_in_bwd cannot skip a step whose gradients overflow in fp16", "use bf16: true");
   if (recipe.max_steps != -1) at_least("max_steps", recipe.max_steps, 1);
   if (recipe.max_steps == -1 && !(recipe.num_train_epochs > 0.0))
     refuse("num_train_epochs is 0", "give a positive number, or max_steps");

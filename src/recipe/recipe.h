@@ -100,8 +100,10 @@ struct Recipe {
   std::vector<int64_t> checkpoint_layers;  // with gradient_checkpointing: these blocks only; empty means all
 
   Optimizer optim = Optimizer::adamw;
-  double momentum = 0.0;       // of sgd; 0: no state
-  double learning_rate = 0.0;  // 0: 5e-5 full, 2e-4 LoRA
+  bool pages_states = false;      // optim: paged_…: the optimizer's states lie on disk
+  bool optimizer_in_bwd = false;  // weights are updated during backward, each as soon as its gradient is complete
+  double momentum = 0.0;          // of sgd; 0: no state
+  double learning_rate = 0.0;     // 0: 5e-5 full, 2e-4 LoRA
   double adam_beta1 = 0.9;
   double adam_beta2 = 0.999;
   double adam_epsilon = 1e-8;

@@ -7,7 +7,8 @@ namespace snug {
 BucketExecutors::Bucket::Bucket(BucketProgram made_program, const Executor& owner)
     : made(std::move(made_program)), executor(made.program, made.layout, owner) {}
 
-BucketExecutors::BucketExecutors(const Plan& plan, std::span<const int64_t> lengths) : whole_(plan.program, plan.layout) {
+BucketExecutors::BucketExecutors(const Plan& plan, std::span<const int64_t> lengths, const std::filesystem::path& pages)
+    : whole_(plan.program, plan.layout, pages) {
   for (const int64_t length : lengths) {
     if (length >= plan.program.seq_len) break;
     if (std::optional<BucketProgram> made = plan_bucket(plan, length)) buckets_.emplace_back(std::move(*made), whole_);

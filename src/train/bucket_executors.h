@@ -11,9 +11,9 @@ namespace snug {
 
 class BucketExecutors {
  public:
-  // Commits the plan's arena and prepares a Program for each of `lengths`, ascending, that is shorter than the plan's. A
-  // length whose layout would not fit is left out: its rows run in the next longer one.
-  BucketExecutors(const Plan& plan, std::span<const int64_t> lengths);
+  // Commits the plan's homes, the far one in a file `pages`, and prepares a Program for each of `lengths`, ascending, that
+  // is shorter than the plan's. A length whose layout would not fit is left out: its rows run in the next longer one.
+  BucketExecutors(const Plan& plan, std::span<const int64_t> lengths, const std::filesystem::path& pages = {});
 
   Executor& of_plan() { return whole_; }
   // The executor with the shortest rows that hold `tokens`.

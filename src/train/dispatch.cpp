@@ -10,9 +10,19 @@ namespace snug {
 
 void* Binding::address(TensorId id) const {
   if (id == kNone || base == nullptr) return nullptr;
+  if (program.storage(program.tensor(id).storage).home != Home::device) return nullptr;
+  return base + offset(id);
+}
+
+int64_t Binding::offset(TensorId id) const {
   const Tensor& tensor = program.tensor(id);
   const int64_t instance = tensor.instance + (tensor.instance_by_layer ? layer : 0);
-  return base + layout.offset_of(tensor.storage, instance) + tensor.offset + layer * tensor.layer_stride;
+  return layout.offset_of(tensor.storage, instance) + first_element(id) * size_of(tensor.dtype);
+}
+
+int64_t Binding::first_element(TensorId id) const {
+  const Tensor& tensor = program.tensor(id);
+  return (tensor.offset + layer * tensor.layer_stride + chunk * tensor.chunk_stride) / size_of(tensor.dtype);
 }
 
 namespace {
@@ -29,15 +39,15 @@ class Call {
     return {binding_.address(op_.find(slot)), tensor(slot).dtype};
   }
   // A weight, with its scales if it is quantized.
-  kernels::In weight(Slot slot) const {
-    kernels::In matrix = in(slot);
-    if (!has(Slot::absmax)) return matrix;
-    matrix.scales = {.absmax = pointer<const void>(Slot::absmax),
+  kernels::In matrix(Slot slot) const {
+    kernels::In found = in(slot);
+    if (!has(Slot::absmax)) return found;
+    found.scales = {.absmax = pointer<const void>(Slot::absmax),
                 .nested_absmax = floats(Slot::nested_absmax),
                 .offset = floats(Slot::absmax_offset),
                 .block_size = attributes().block_size,
                 .values = attributes().values};
-    return matrix;
+    return found;
   }
   kernels::Out out(Slot slot) const {
     if (!has(slot)) return {};
@@ -65,7 +75,7 @@ class Call {
   kernels::Matmul matmul() const {
     const ProductShape shape = product_shape(binding_.program, op_);
     return {.a = in(Slot::a),
-            .b = weight(Slot::b),
+            .b = matrix(Slot::b),
             .c = out(Slot::c),
             .m = shape.m,
             .n = shape.n,
@@ -341,7 +351,7 @@ class Call {
                          .cut = cut()});
   }
 
-  void clip_weight(Slot::b) const {
+  void clip_factor() const {
     kernels::clip_factor({.scalars = scalars(), .max_norm = static_cast<float>(attributes().max_norm)});
   }
 
@@ -364,7 +374,7 @@ class Call {
 
   void dora_norm() const {
     const int64_t rows = tensor(Slot::norm).elements();
-    kernels::dora_norm({.weight = weight(Slot::weight),
+    kernels::dora_norm({.weight = matrix(Slot::weight),
                         .a = floats(Slot::a),
                         .b = floats(Slot::b),
                         .norm = floats(Slot::norm),
@@ -421,6 +431,7 @@ class Call {
                     .weight_decay = a.weight_decay,
                     .seed = a.noise_seed,
                     .stream = a.noise_stream,
+                    .first_element = binding_.first_element(op_.find(Slot::parameter)),
                     .scalars = scalars(),
                     .cut = cut()});
   }
@@ -536,7 +547,7 @@ class Call {
     const int64_t rows = tensor(Slot::a).dim(0);
     const int64_t tile = rows / tensor(Slot::tile_experts).elements();
     return {.a = in(Slot::a),
-            .b = weight(Slot::b),
+            .b = matrix(Slot::b),
             .c = out(Slot::c),
             .tile_experts = ints(Slot::tile_experts),
             .routed_rows = rows,
@@ -612,7 +623,7 @@ void dispatch(const Op& op, const Binding& binding) {
     case OpKind::head_loss: return kernels::head_loss(call.head_loss());
     case OpKind::zero: return call.zero();
     case OpKind::square_sum: return call.square_sum();
-    case OpKind::clip_factor: return call.clip_weight(Slot::b);
+    case OpKind::clip_factor: return call.clip_factor();
     case OpKind::update_scale: return call.update_scale();
     case OpKind::adamw: return call.adamw();
     case OpKind::sgd: return call.sgd();
@@ -631,7 +642,9 @@ void dispatch(const Op& op, const Binding& binding) {
     case OpKind::scale_columns_backward: return call.scale_columns_backward();
     case OpKind::load:
     case OpKind::save:
-    case OpKind::batch: break;  // the host's
+    case OpKind::batch:
+    case OpKind::page_in:
+    case OpKind::page_out: break;  // the host's and the executor's
   }
   throw std::logic_error(std::string(name_of(op.kind)) + " is not a kernel");
 }

@@ -9,15 +9,20 @@
 
 namespace snug {
 
-// Where tensors lie: a Program, its Layout, the arena, and the layer whose turn it is.
+// Where tensors lie: a Program, its Layout, the arena, and the layer and chunk whose turn it is.
 struct Binding {
   const Program& program;
   const Layout& layout;
   std::byte* base = nullptr;  // null: addresses are null (for prepare)
   int64_t layer = 0;
+  int64_t chunk = 0;
 
-  // The address of a tensor's view, null for kNone.
+  // The address of a tensor's view, null for kNone and in the far home.
   void* address(TensorId id) const;
+  // Bytes from the start of its home.
+  int64_t offset(TensorId id) const;
+  // Elements before the view in its storage.
+  int64_t first_element(TensorId id) const;
 };
 
 // Runs one op of the compute lane.

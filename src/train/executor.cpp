@@ -9,19 +9,22 @@ namespace {
 
 bool is_host_op(const Op& op) { return op.kind == OpKind::load || op.kind == OpKind::save || op.kind == OpKind::batch; }
 
+bool is_page(const Op& op) { return op.kind == OpKind::page_in || op.kind == OpKind::page_out; }
+
 }  // namespace
 
-Executor::Executor(const Program& program, const Layout& layout)
+Executor::Executor(const Program& program, const Layout& layout, const std::filesystem::path& pages)
     : program_(program),
       layout_(layout),
       own_arena_(std::in_place, layout.arena_bytes),
       arena_(own_arena_->data()),
       arena_bytes_(own_arena_->bytes()) {
+  if (layout.disk_bytes > 0) pages_ = &own_pages_.emplace(pages, layout.disk_bytes);
   prepare_ops();
 }
 
 Executor::Executor(const Program& program, const Layout& layout, const Executor& owner)
-    : program_(program), layout_(layout), arena_(owner.arena_), arena_bytes_(owner.arena_bytes_) {
+    : program_(program), layout_(layout), arena_(owner.arena_), arena_bytes_(owner.arena_bytes_), pages_(owner.pages_) {
   if (layout.arena_bytes > arena_bytes_) throw std::logic_error("the layout does not fit in the arena");
   prepare_ops();
 }
@@ -35,7 +38,21 @@ void Executor::prepare_ops() {
 double& Executor::scalar(Scalar scalar) { return elements<double>(program_.interface.scalars)[static_cast<size_t>(scalar)]; }
 
 void Executor::clear(StorageId storage) {
-  std::memset(arena_ + layout_.offset_of(storage, 0), 0, static_cast<size_t>(program_.storage(storage).bytes));
+  const Storage& cleared = program_.storage(storage);
+  if (cleared.home != Home::device) return pages_->clear(layout_.offset_of(storage, 0), cleared.bytes);
+  std::memset(arena_ + layout_.offset_of(storage, 0), 0, static_cast<size_t>(cleared.bytes));
+}
+
+bool Executor::is_far(TensorId tensor) const {
+  return program_.storage(program_.tensor(tensor).storage).home != Home::device;
+}
+
+void Executor::read_far(TensorId tensor, int64_t layer, int64_t begin, std::span<std::byte> out) const {
+  pages_->read(Binding{program_, layout_, arena_, layer}.offset(tensor) + begin, out);
+}
+
+void Executor::write_far(TensorId tensor, int64_t layer, int64_t begin, std::span<const std::byte> bytes) {
+  pages_->write(Binding{program_, layout_, arena_, layer}.offset(tensor) + begin, bytes);
 }
 
 bool Executor::skipped(const Region& region) { return region.skip && scalar(static_cast<Scalar>(*region.skip)) != 0.0; }
@@ -46,10 +63,15 @@ void Executor::run(const Region& region, Host& host, int64_t repetitions) {
   for (int64_t iteration = 0; iteration < count; ++iteration) {
     if (region.axis == Axis::layer) layer_ = region.layer_of(iteration);
     if (region.axis == Axis::micro_batch) repetition_ = iteration;
+    if (region.axis == Axis::chunk) {
+      chunk_ = iteration;
+      chunks_ = count;
+    }
     run_body(region, host, repetitions);
   }
   if (region.axis == Axis::layer) layer_ = 0;
   if (region.axis == Axis::micro_batch) repetition_ = 0;
+  if (region.axis == Axis::chunk) chunk_ = 0;
 }
 
 void Executor::run_body(const Region& region, Host& host, int64_t repetitions) {
@@ -60,14 +82,25 @@ void Executor::run_body(const Region& region, Host& host, int64_t repetitions) {
 }
 
 void Executor::run_op(const Op& op, Host& host) {
-  const Binding binding{program_, layout_, arena_, layer_};
+  const Binding binding{program_, layout_, arena_, layer_, chunk_};
   if (observer_ != nullptr) observer_->before(op, binding);
   if (is_host_op(op)) {
     host.run(op, repetition_);
+  } else if (is_page(op)) {
+    run_page(op, binding);
   } else {
     dispatch(op, binding);
   }
   if (observer_ != nullptr) observer_->after(op, binding);
+}
+
+void Executor::run_page(const Op& op, const Binding& binding) {
+  const TensorId far = op.find(Slot::far), window = op.find(Slot::window);
+  const int64_t at = binding.offset(far), bytes = program_.tensor(window).bytes();
+  const std::span<std::byte> memory(static_cast<std::byte*>(binding.address(window)), static_cast<size_t>(bytes));
+  if (op.kind == OpKind::page_out) return pages_->write(at, memory);
+  pages_->read(at, memory);
+  if (chunk_ + 1 < chunks_) pages_->expect(at + program_.tensor(far).chunk_stride, bytes);
 }
 
 }  // namespace snug

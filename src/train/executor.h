@@ -2,12 +2,14 @@
 // The executor: walks a Program's regions in order and runs their ops in the arena. Host ops (load, batch, save) go to
 // whoever drives it. It owns no policy: the loop decides which region runs when.
 
+#include <filesystem>
 #include <optional>
 #include <span>
 
 #include "base/scalars.h"
 #include "train/arena.h"
 #include "train/dispatch.h"
+#include "train/page_file.h"
 
 namespace snug {
 
@@ -29,10 +31,10 @@ class Observer {
 
 class Executor {
  public:
-  // Commits the arena, then prepares every op's kernel.
-  Executor(const Program& program, const Layout& layout);
+  // Commits the arena, and the far home in a file `pages` where the Layout has one, then prepares every op's kernel.
+  Executor(const Program& program, const Layout& layout, const std::filesystem::path& pages = {});
 
-  // Works in the arena of `owner`, which must outlive it and hold the layout.
+  // Works in the homes of `owner`, which must outlive it and hold the layout.
   Executor(const Program& program, const Layout& layout, const Executor& owner);
 
   // Runs a region. `repetitions`: how often a micro-batch region inside repeats (0: as often as the Program says).
@@ -56,6 +58,11 @@ class Executor {
     return {static_cast<std::byte*>(binding.address(tensor)), static_cast<size_t>(program_.tensor(tensor).bytes())};
   }
 
+  // Tensors in the far home have no address: their bytes, from byte `begin` of one layer's view on, come and go by copies.
+  bool is_far(TensorId tensor) const;
+  void read_far(TensorId tensor, int64_t layer, int64_t begin, std::span<std::byte> out) const;
+  void write_far(TensorId tensor, int64_t layer, int64_t begin, std::span<const std::byte> bytes);
+
   // Zeroes a storage that lives throughout the run.
   void clear(StorageId storage);
 
@@ -66,6 +73,7 @@ class Executor {
   void prepare_ops();
   void run_body(const Region& region, Host& host, int64_t repetitions);
   void run_op(const Op& op, Host& host);
+  void run_page(const Op& op, const Binding& binding);
   bool skipped(const Region& region);
 
   const Program& program_;
@@ -73,8 +81,10 @@ class Executor {
   std::optional<Arena> own_arena_;
   std::byte* arena_ = nullptr;
   int64_t arena_bytes_ = 0;
+  std::optional<PageFile> own_pages_;
+  PageFile* pages_ = nullptr;  // of the far home; null without one
   Observer* observer_ = nullptr;
-  int64_t layer_ = 0, repetition_ = 0;
+  int64_t layer_ = 0, repetition_ = 0, chunk_ = 0, chunks_ = 1;
 };
 
 }  // namespace snug

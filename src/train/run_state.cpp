@@ -44,7 +44,8 @@ std::map<std::string, FileSum> write_result(const Executor& executor, const Plan
 
 // What a resumed run must share with the run that was stopped.
 std::map<std::string, StateValue> identity_of(const Plan& plan, const DataIdentity& data) {
-  const Recipe& r = plan.recipe;
+  Recipe r = plan.recipe;
+  r.pages_states = false;  // where states lie says nothing of them
   return {{"method", std::string(r.method == Method::full ? "full" : "lora")},
           {"trainable_parameters", plan.program.trainable_parameters()},
           {"per_device_train_batch_size", r.batch},
@@ -100,11 +101,12 @@ void remove_checkpoint(const fs::path& checkpoint) {
 
 }  // namespace
 
-void save_checkpoint(Executor& executor, const Plan& plan, const DataIdentity& data, const Progress& progress) {
+void save_checkpoint(Executor& executor, const Plan& plan, const DataIdentity& data, const Progress& progress,
+                     std::span<std::byte> staging) {
   AtomicDirectory directory(fs::path(plan.recipe.output_dir) / ("checkpoint-" + std::to_string(progress.step)));
   Manifest manifest{.version = kSnugVersion, .step = progress.step};
   manifest.files = write_result(executor, plan, directory.path());
-  manifest.files.merge(save_state(executor, directory.path()));
+  manifest.files.merge(save_state(executor, directory.path(), staging));
   manifest.state = identity_of(plan, data);
   if (plan.recipe.fp16) {
     manifest.state["updates"] = progress.updates;

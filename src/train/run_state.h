@@ -26,7 +26,9 @@ struct Progress {
 
 // Writes output_dir/checkpoint-STEP, in fp16 with the loss scale and its counts. A fully fine-tuned checkpoint takes
 // config.json and tokenizer files along from the model's directory, so that it loads in Hugging Face's libraries.
-void save_checkpoint(Executor& executor, const Plan& plan, const DataIdentity& data, const Progress& progress);
+// States in the far home go through `staging`.
+void save_checkpoint(Executor& executor, const Plan& plan, const DataIdentity& data, const Progress& progress,
+                     std::span<std::byte> staging);
 
 // Writes the result of the run (adapter or model) into output_dir itself, and `card` as its README.md; one that somebody
 // wrote or changed stays.

@@ -80,7 +80,8 @@ class Run final : public Host {
     const std::optional<fs::path> checkpoint = choose_start();
     prepare_data();
     settle_process(plan_.target.threads);
-    executors_.emplace(plan_, std::span(data_summary_.bucket_length).first(static_cast<size_t>(data_summary_.buckets)));
+    executors_.emplace(plan_, std::span(data_summary_.bucket_length).first(static_cast<size_t>(data_summary_.buckets)),
+                       output_ / ".pages");
     executor_ = &executors_->of_plan();
     executor_->run(plan_.program.region("load"), *this);
     if (checkpoint) {
@@ -101,7 +102,7 @@ class Run final : public Host {
   void run(const Op& op, int64_t repetition) override {
     if (op.kind == OpKind::load) load(op);
     if (op.kind == OpKind::batch) fill_batch(op, repetition);
-    if (op.kind == OpKind::save) save_checkpoint(*executor_, plan_, identity_, {done_, updates_});
+    if (op.kind == OpKind::save) save_checkpoint(*executor_, plan_, identity_, {done_, updates_}, staging_of(op));
   }
 
  private:
@@ -182,6 +183,12 @@ class Run final : public Host {
     if (!evaluates(recipe_)) return;
     if (!recipe_.eval_data.empty()) prepare(request_for(recipe_.eval_data, "eval"));
     eval_.emplace(output_ / "dataset" / "eval", loader_options(false, 1));
+  }
+
+  // What a host op passes bytes through; empty where it needs none.
+  std::span<std::byte> staging_of(const Op& op) const {
+    const TensorId staging = op.find(Slot::staging);
+    return staging == kNone ? std::span<std::byte>() : executor_->bytes(staging);
   }
 
   void load(const Op& op) {

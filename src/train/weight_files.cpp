@@ -50,6 +50,11 @@ std::span<std::byte> bytes_of(const Executor& executor, const Part& part) {
   return all.subspan(static_cast<size_t>(part.expert) * bytes, bytes);
 }
 
+// Bytes of a layer's tensor before this part of it.
+int64_t begin_of(const Executor& executor, const Part& part) {
+  return part.expert == kAll ? 0 : part.expert * tensor_of(executor, part).bytes();
+}
+
 int64_t instances(const Executor& executor, const Weight& weight) {
   return weight.parameter.per_layer ? executor.program().layers : 1;
 }
@@ -140,6 +145,29 @@ void read_tensor(const Checkpoint& checkpoint, const TensorEntry& entry, const T
   }
 }
 
+// Reads one tensor into the far home, slice by slice: the file's bytes through the first half of staging, ours through the
+// second.
+void read_far_tensor(Executor& executor, const Checkpoint& checkpoint, const TensorEntry& entry, const Part& part,
+                     std::span<std::byte> staging) {
+  Tensor tensor = tensor_of(executor, part);
+  std::vector<int64_t> shape;
+  for (const Extent& extent : tensor.shape) shape.push_back(extent.bound);
+  const int64_t from = size_of(require_weights(checkpoint, entry, shape, tensor.dtype)), size = size_of(tensor.dtype);
+  const size_t half = staging.size() / 2;
+  const int64_t most = static_cast<int64_t>(half) / std::max(from, size);
+  for (int64_t begin = 0, count = 0; begin < entry.elements(); begin += count) {
+    count = std::min(most, entry.elements() - begin);
+    TensorEntry slice = entry;
+    slice.shape = {count};
+    slice.offset += begin * from;
+    slice.bytes = count * from;
+    tensor.shape = {count};
+    const std::span<std::byte> ours = staging.subspan(half, static_cast<size_t>(count * size));
+    read_tensor(checkpoint, slice, tensor, ours, staging.first(half));
+    executor.write_far(part.tensor, part.layer, begin_of(executor, part) + begin * size, ours);
+  }
+}
+
 uint64_t name_hash(const std::string& name) {  // FNV-1a: each tensor draws from a stream of its own
   uint64_t hash = 14695981039346656037ULL;
   for (char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ULL;
@@ -211,7 +239,11 @@ void read_pieces(Executor& executor, const ModelSpec& model, const std::vector<P
   for (const auto& [name, part, former_name] : pieces) {
     const TensorEntry* former = file.find(name) == nullptr ? file.find(former_name) : nullptr;
     const TensorEntry& entry = former != nullptr ? *former : find_tensor(model, file, name);
-    read_tensor(file, entry, tensor_of(executor, part), bytes_of(executor, part), staging);
+    if (executor.is_far(part.tensor)) {
+      read_far_tensor(executor, file, entry, part, staging);
+    } else {
+      read_tensor(file, entry, tensor_of(executor, part), bytes_of(executor, part), staging);
+    }
   }
 }
 
@@ -240,8 +272,19 @@ void copy_tensor(const Checkpoint& base, const TensorEntry& entry, SafetensorsWr
   }
 }
 
+void write_part(const Executor& executor, const Part& part, SafetensorsWriter& writer, std::span<std::byte> staging) {
+  if (!executor.is_far(part.tensor)) return writer.write(bytes_of(executor, part));
+  const int64_t bytes = tensor_of(executor, part).bytes(), begin = begin_of(executor, part);
+  const auto most = static_cast<int64_t>(staging.size());
+  for (int64_t done = 0; done < bytes; done += most) {
+    const std::span<std::byte> some = staging.first(static_cast<size_t>(std::min(most, bytes - done)));
+    executor.read_far(part.tensor, part.layer, begin + done, some);
+    writer.write(some);
+  }
+}
+
 FileSum write_pieces(const Executor& executor, const std::vector<Piece>& pieces, const std::filesystem::path& path,
-                     const Tower* tower = nullptr) {
+                     const Tower* tower = nullptr, std::span<std::byte> staging = {}) {
   std::map<std::string, const Piece*> by_name;
   std::vector<TensorToWrite> list;
   for (const Piece& piece : pieces) {
@@ -256,7 +299,7 @@ FileSum write_pieces(const Executor& executor, const std::vector<Piece>& pieces,
   SafetensorsWriter writer(path, list);
   for (const TensorEntry& entry : writer.order()) {
     if (const auto found = by_name.find(entry.name); found != by_name.end()) {
-      writer.write(bytes_of(executor, found->second->part));
+      write_part(executor, found->second->part, writer, staging);
     } else if (tower != nullptr) {
       copy_tensor(tower->base, *tower->tensors.at(entry.name), writer);
     }
@@ -308,15 +351,23 @@ void read_forward(Executor& executor, const Checkpoint& base, std::vector<Source
 }
 
 // The fp32 copies of bf16 and f16 weights start from what was just loaded or drawn.
-void fill_masters(Executor& executor) {
+void fill_masters(Executor& executor, std::span<std::byte> staging) {
   for (const Weight& weight : executor.program().weights) {
     const TensorId copy = weight.state(Slot::master);
     if (copy == kNone) continue;
     const DType dtype = executor.program().tensor(weight.tensor).dtype;
     for (int64_t layer = 0; layer < instances(executor, weight); ++layer) {
       const std::span<std::byte> from = executor.bytes(weight.tensor, layer);
-      const auto master = executor.elements<float>(copy, layer);
-      for (size_t i = 0; i < master.size(); ++i) master[i] = element_as_float(from.data(), dtype, i);
+      const auto elements = static_cast<size_t>(executor.program().tensor(copy).elements());
+      const bool far = executor.is_far(copy);
+      const size_t most = far ? staging.size() / sizeof(float) : elements;
+      for (size_t begin = 0; begin < elements; begin += most) {
+        const size_t count = std::min(most, elements - begin);
+        const std::span<std::byte> out = (far ? staging : executor.bytes(copy, layer)).first(count * sizeof(float));
+        for (size_t i = 0; i < count; ++i)
+          store_float(out.data(), DType::f32, i, element_as_float(from.data(), dtype, begin + i));
+        if (far) executor.write_far(copy, layer, static_cast<int64_t>(begin * sizeof(float)), out);
+      }
     }
   }
 }
@@ -397,7 +448,7 @@ void load_model(Executor& executor, const ModelSpec& model, const Checkpoint& ba
   }
   read_forward(executor, base, sources, room);
   fill_magnitudes(executor, room.staging);
-  fill_masters(executor);
+  fill_masters(executor, room.staging);
   refuse_unused(model, base, used, !has_head);
 }
 
@@ -523,8 +574,10 @@ std::map<std::string, FileSum> save_weights(const Executor& executor, const Mode
   return sums;
 }
 
-std::map<std::string, FileSum> save_state(const Executor& executor, const std::filesystem::path& directory) {
-  return {{"optimizer.safetensors", write_pieces(executor, state_pieces(executor), directory / "optimizer.safetensors")}};
+std::map<std::string, FileSum> save_state(const Executor& executor, const std::filesystem::path& directory,
+                                          std::span<std::byte> staging) {
+  const char* name = "optimizer.safetensors";
+  return {{name, write_pieces(executor, state_pieces(executor), directory / name, nullptr, staging)}};
 }
 
 }  // namespace snug

@@ -47,7 +47,8 @@ void load_state(Executor& executor, const ModelSpec& model, const std::filesyste
 std::map<std::string, FileSum> save_weights(const Executor& executor, const ModelSpec& model,
                                             const std::filesystem::path& directory, const Lora& lora,
                                             const std::string& base_model);
-// Writes `optimizer.safetensors`: moments and masters.
-std::map<std::string, FileSum> save_state(const Executor& executor, const std::filesystem::path& directory);
+// Writes `optimizer.safetensors`: moments and masters, those in the far home through `staging`.
+std::map<std::string, FileSum> save_state(const Executor& executor, const std::filesystem::path& directory,
+                                          std::span<std::byte> staging = {});
 
 }  // namespace snug

@@ -75,6 +75,10 @@ INSTANTIATE_TEST_SUITE_P(
                       Case{"lora_bf16_some_recomputed",
                            {"--method", "lora", "--bf16", "--gradient-checkpointing", "--checkpoint-layers", "1"}},
                       Case{"full_on_one_thread", {"--method", "full", "--threads", "1"}},
+                      Case{"full_paged", {"--method", "full", "--optim", "paged_adamw_8bit"}},
+                      Case{"full_in_backward",
+                           {"--method", "full", "--accum", "1", "--optimizer-in-bwd", "--max-grad-norm", "0", "--optim",
+                            "paged_adamw_32bit"}},
                       Case{"lora_padded", {"--method", "lora", "--packing", "false"}}),
     [](const auto& test) { return test.param.name; });
 

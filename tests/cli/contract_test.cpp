@@ -375,6 +375,18 @@ TEST(Output, a_full_disk_is_named_and_leaves_no_half_of_a_checkpoint) {
   EXPECT_FALSE(fs::exists(work / "out" / "model.safetensors"));
 }
 
+TEST(Output, a_disk_too_small_for_pages_is_found_before_the_first_step) {
+  if (sanitized()) GTEST_SKIP() << "a sanitizer's runtime dies of the limit";
+  const Workspace work({{"vocab_size", 2000}, {"hidden_size", 64}});
+  ProcessOptions options;
+  options.limits[RLIMIT_FSIZE] = 600'000;
+  const std::vector<std::string> keys = joined(kShort, {"--method", "full", "--optim", "paged_adamw_32bit"});
+  const ProcessResult result = run_program(work.train(work / "out", keys), options);
+  EXPECT_TRUE(refused(result, 1, {"out/.pages", "bytes for the optimizer's pages", "not paged"})) << result.signal;
+  EXPECT_EQ(result.error.find("step 1/"), std::string::npos) << result.error;
+  EXPECT_FALSE(fs::exists(work / "out" / ".pages"));
+}
+
 // ---- What snug writes, snug reads
 
 TEST(RoundTrip, a_trained_checkpoint_is_a_model_to_plan_and_train) {

@@ -117,6 +117,15 @@ std::vector<Case> cases() {
       {"rename_killed", "rename", "kill", kKilled, 20, true, "out"},
       {"mkdir_killed", "mkdir", "kill", kKilled, 2, true, "out"},
       {"lora_write_killed", "write", "kill", kKilled, 5, true, "out/checkpoint-6", "lora"},
+      {"pages_reserve_ENOSPC", "reserve", enospc, kRefused, 1, true, "out/.pages", "paged"},
+      {"pages_open_EIO", "open", eio, kRefused, 1, true, "out/.pages", "paged"},
+      {"pages_remove_EIO", "remove", eio, kRefused, 1, true, "out/.pages", "paged"},
+      {"pages_read_EIO", "read", eio, kRefused, 8, true, "out/.pages", "paged"},
+      {"pages_write_EIO", "write", eio, kRefused, 8, true, "out/.pages", "paged"},
+      {"pages_write_ENOSPC", "write", enospc, kRefused, 4, true, "out/.pages", "paged"},
+      {"pages_write_full_disk", "write", "full", kRefused, 8, false, "out/.pages", "paged"},
+      {"pages_read_killed", "read", "kill", kKilled, 6, true, "out/.pages", "paged"},
+      {"pages_write_killed", "write", "kill", kKilled, 12, true, "out/.pages", "paged"},
   };
 }
 
@@ -129,9 +138,10 @@ class Bearable : public ::testing::TestWithParam<const char*> {};
 TEST_P(Bearable, interrupted_and_short_calls_change_nothing) {
   if (sanitized()) GTEST_SKIP() << kWhySkipped;
   const std::string how = GetParam();
-  for (const char* method : {"full", "lora"}) {
+  for (const char* method : {"full", "lora", "paged"}) {
     const Disturbed runs(method);
-    const Injection injection{how == "short" ? "read,write" : "open,read,write,sync", how, 1, true, runs.workspace().path()};
+    const Injection injection{how == "short" ? "read,write" : "open,read,write,sync,reserve", how, 1, true,
+                              runs.workspace().path()};
     const Injected run = runs.resume(injection);
     EXPECT_EQ(run.result.exit_code, 0) << run.result.error;
     EXPECT_EQ(runs.difference(), "") << method;

@@ -229,6 +229,10 @@ ssize_t write(int fd, const void* bytes, size_t count) {
 ssize_t pwrite(int fd, const void* bytes, size_t count, off_t offset) {
   return move_bytes("write", fd, count, [&](size_t n) { return syscall(SYS_pwrite64, fd, bytes, n, offset); });
 }
+int posix_fallocate(int fd, off_t offset, off_t bytes) {  // tells an error by its result
+  if (fails("reserve", PathOf(fd).view())) return errno;
+  return syscall(SYS_fallocate, fd, 0, offset, bytes) == 0 ? 0 : errno;
+}
 int fsync(int fd) { return fails("sync", PathOf(fd).view()) ? -1 : static_cast<int>(syscall(SYS_fsync, fd)); }
 
 // ---- Names

@@ -155,6 +155,36 @@ TEST(PlanIsRun, every_optimizer_stays_within_16_mebibytes_below_its_plan) {
   EXPECT_NEAR(saved("sgd --optim-args momentum=0.9"), whole / 2, 0.01 * whole);
 }
 
+// Of the 16 bytes that each parameter needs with AdamW, 8 go to the disk and 4 are needed for one weight at a time.
+TEST(PlanIsRun, states_on_disk_and_updates_in_backward_are_met_too) {
+  if (sanitized()) GTEST_SKIP() << "a sanitizer's own memory is not planned";
+  const Workspace workspace(Json{{"hidden_size", 256},
+                                 {"intermediate_size", 1024},
+                                 {"num_hidden_layers", 12},
+                                 {"num_attention_heads", 8},
+                                 {"num_key_value_heads", 8},
+                                 {"head_dim", 32},
+                                 {"vocab_size", 8000}});
+  std::map<std::string, double> planned;
+  for (const std::string optim :
+       {"adamw_torch", "paged_adamw_32bit", "paged_adamw_8bit", "paged_lion_32bit", "paged_lion_8bit"})
+    for (const bool in_backward : {false, true})
+      for (const char* method : {"full", "lora"}) {
+        std::vector<std::string> recipe = {"--max-steps", "2",    "--batch", "1",   "--seq",           "64",
+                                           "--method",    method, "--optim", optim, "--max-grad-norm", "0",
+                                           "--packing",   "false"};
+        if (in_backward) recipe = joined(recipe, {"--optimizer-in-bwd", "--bf16"});
+        const Figures figures = plan_and_run(workspace, recipe, "run", in_backward);
+        const std::string name = optim + (in_backward ? " in backward " : " ") + method;
+        expect_plan_is_run(figures, name);
+        planned[name] = static_cast<double>(figures.planned) / static_cast<double>(kMiB);
+        std::printf("%-36s %.2f MiB planned, %.2f measured\n", name.c_str(), planned[name],
+                    static_cast<double>(figures.measured) / static_cast<double>(kMiB));
+      }
+  EXPECT_LT(planned["paged_adamw_32bit full"], 0.62 * planned["adamw_torch full"]);
+  EXPECT_LT(planned["paged_adamw_32bit in backward full"], 0.5 * planned["paged_adamw_32bit full"]);
+}
+
 TEST(PlanIsRun, plans_of_half_a_gigabyte_and_more_are_met_to_3_percent) {
   if (sanitized()) GTEST_SKIP() << "a sanitizer's own memory is not planned";
   const Workspace large(Json{{"hidden_size", 768},

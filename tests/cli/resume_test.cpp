@@ -38,7 +38,8 @@ const Variant kVariants[] = {
     {"full_fp16", {"--method", "full", "--fp16", "--loss-scale-window", "3", "--save-steps", "2"}, 16},
     {"full_bf16_recomputed_evaluated",
      {"--method", "full", "--bf16", "--gradient-checkpointing", "--save-steps", "2", "--eval-steps", "2"},
-     14}};
+     14},
+    {"full_bf16_paged", {"--method", "full", "--bf16", "--optim", "paged_adamw_8bit", "--save-steps", "3"}, 16}};
 
 class Resume : public ::testing::TestWithParam<Variant> {
  protected:
@@ -142,6 +143,29 @@ TEST(ResumeOptimizer, a_checkpoint_holds_every_state) {
       EXPECT_TRUE(contents(work / name / weights) == contents(other / weights)) << name;
       const fs::path state = fs::path("checkpoint-6") / "optimizer.safetensors";
       EXPECT_TRUE(contents(work / name / state) == contents(other / state)) << name;
+    }
+}
+
+// Where states lie says nothing of them: a run goes on with either, to the same bits.
+TEST(ResumeOptimizer, a_run_goes_on_with_states_paged_or_not) {
+  const Workspace work({{"vocab_size", 9000}, {"hidden_size", 128}});  // two chunks and a rest
+  for (const std::string optim : {"adamw", "adamw_8bit", "lion", "lion_8bit"})
+    for (const bool before : {false, true}) {
+      const std::vector<std::string> keys = {"--seq", "64",   "--batch", "2",      "--max-steps", "6",   "--save-steps",
+                                             "3",     "--lr", "1e-3",    "--bf16", "--method",    "full"};
+      const auto paged = [&](bool pages) { return std::vector<std::string>{"--optim", (pages ? "paged_" : "") + optim}; };
+      const std::string name = optim + (before ? "_paged" : "");
+      const ProcessResult whole = run_program(work.train(work / name, joined(keys, paged(before))));
+      ASSERT_EQ(whole.exit_code, 0) << whole.error;
+      const fs::path other = work / (name + "_resumed");
+      const std::string checkpoint = (work / name / "checkpoint-3").string();
+      const ProcessResult rest =
+          run_program(work.train(other, joined(joined(keys, paged(!before)), {"--resume-from-checkpoint", checkpoint})));
+      ASSERT_EQ(rest.exit_code, 0) << rest.error;
+      EXPECT_TRUE(contents(work / name / "model.safetensors") == contents(other / "model.safetensors")) << name;
+      for (const char* file : {"optimizer.safetensors", "snug.json"})
+        EXPECT_TRUE(contents(work / name / "checkpoint-6" / file) == contents(other / "checkpoint-6" / file)) << name;
+      EXPECT_FALSE(fs::exists(other / ".pages"));
     }
 }
 

@@ -36,9 +36,12 @@ void Disturbed::restore() const {
 }
 
 std::vector<std::string> Disturbed::words(const fs::path& output, const std::vector<std::string>& more) const {
-  return work_.train(output, joined({"--method", method_, "--seq", "64", "--batch", "2", "--max-steps", "6", "--save-steps",
-                                     "2", "--lr", "1e-3", "--eval-data", work_.data().string()},
-                                    more));
+  const bool paged = method_ == "paged";
+  return work_.train(
+      output,
+      joined({"--method", paged ? "full" : method_, "--optim", paged ? "paged_adamw_32bit" : "adamw_torch", "--seq", "64",
+              "--batch", "2", "--max-steps", "6", "--save-steps", "2", "--lr", "1e-3", "--eval-data", work_.data().string()},
+             more));
 }
 
 ProcessResult Disturbed::run(const std::vector<std::string>& more) const { return run_program(words(out(), more)); }

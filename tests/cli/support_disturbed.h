@@ -15,7 +15,7 @@ inline constexpr const char* kWhySkipped = "a sanitizer's runtime stands in for 
 
 class Disturbed {
  public:
-  explicit Disturbed(const std::string& method);  // "full", "lora"
+  explicit Disturbed(const std::string& method);  // "full", "lora", "paged": full with states on disk
 
   const Workspace& workspace() const { return work_; }
   std::filesystem::path truth() const { return work_ / "truth"; }    // checkpoints 2, 4 and 6, the result

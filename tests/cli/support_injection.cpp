@@ -19,6 +19,8 @@ namespace {
 // Users know a file by its own name, not by the one under which it is prepared.
 std::string public_name(const fs::path& path) {
   std::string name = path.string();
+  constexpr std::string_view kNameless = " (deleted)";  // as the system calls a file that is open and has no name any more
+  if (name.ends_with(kNameless)) name.resize(name.size() - kNameless.size());
   const size_t mark = name.rfind(".tmp-");
   return mark == std::string::npos || name.find('/', mark) != std::string::npos ? name : name.substr(0, mark);
 }

@@ -36,6 +36,8 @@ Recipe random_recipe(std::mt19937& random, int64_t layers) {
   recipe.lora.r = 1 + pick(64);
   if (pick(2) == 0) recipe.lora.target_modules = {"all-linear"};
   if (pick(4) == 0) recipe.eval_data = "some.jsonl";
+  recipe.pages_states = pick(4) == 0;
+  recipe.optimizer_in_bwd = pick(3) == 0;
   recipe.gradient_checkpointing = true;
   for (int64_t layer = 0; layer < layers; ++layer)
     if (pick(2) == 0) recipe.checkpoint_layers.push_back(layer);

@@ -52,6 +52,40 @@ TEST(Plan, weights_and_states_are_the_worked_bytes_of_the_parameters) {
   EXPECT_EQ(plan.breakdown[static_cast<size_t>(Role::optimizer)], 12 * n);  // master and two moments
 }
 
+TEST(Plan, paged_states_are_counted_on_disk_and_leave_a_window_in_the_arena) {
+  Recipe recipe;
+  recipe.method = Method::full;
+  recipe.seq_len = 512;
+  const ModelSpec model = *find_model("HuggingFaceTB/SmolLM2-135M");
+  const Plan near = make_plan(model, recipe, target_of(int64_t{1} << 36));
+  recipe.pages_states = true;
+  const Plan paged = make_plan(model, recipe, target_of(int64_t{1} << 36));
+  const int64_t n = 134'515'008;
+  EXPECT_EQ(near.layout.disk_bytes, 0);
+  EXPECT_GE(paged.layout.disk_bytes, 8 * n);
+  EXPECT_LE(paged.layout.disk_bytes, 8 * n + 4 * kFarAlignment);
+  EXPECT_EQ(near.layout.run_bytes - paged.layout.run_bytes, 8 * n);
+  EXPECT_LE(paged.peak_bytes, near.peak_bytes - 8 * n + (4 << 20));  // two states' windows of half a million elements
+  EXPECT_EQ(std::accumulate(paged.breakdown.begin(), paged.breakdown.end(), paged.runtime_bytes), paged.peak_bytes);
+  for (const LargeStorage& large : largest_at_peak(paged, 1000)) EXPECT_NE(large.role, Role::optimizer) << large.name;
+}
+
+TEST(Plan, the_optimizer_in_backward_needs_the_gradient_of_one_weight_at_a_time) {
+  Recipe recipe;
+  recipe.method = Method::full;
+  recipe.seq_len = 64;
+  recipe.max_grad_norm = 0;
+  ModelSpec model = *find_model("HuggingFaceTB/SmolLM2-135M");
+  model.tied_embeddings = false;
+  const Plan plain = make_plan(model, recipe, target_of(int64_t{1} << 36));
+  recipe.optimizer_in_bwd = true;
+  const Plan plan = make_plan(model, recipe, target_of(int64_t{1} << 36));
+  const int64_t n = plan.program.trainable_parameters(), head = model.vocab_size * model.hidden_size;
+  EXPECT_EQ(plain.layout.run_bytes - plan.layout.run_bytes, 4 * n);
+  EXPECT_EQ(plan.breakdown[static_cast<size_t>(Role::gradient)], 4 * head);
+  EXPECT_EQ(std::accumulate(plan.breakdown.begin(), plan.breakdown.end(), plan.runtime_bytes), plan.peak_bytes);
+}
+
 TEST(Plan, lora_trains_the_published_number_of_parameters) {
   Recipe recipe = lora_recipe();
   recipe.lora.r = 16;
@@ -73,6 +107,22 @@ TEST(Plan, one_mebibyte_under_the_plan_does_not_fit_and_a_change_that_fits_is_na
   ASSERT_TRUE(change.has_value());
   EXPECT_EQ(change->key, "gradient_checkpointing");
   EXPECT_LE(change->peak_bytes, recipe.memory_bytes);
+}
+
+TEST(Plan, states_on_disk_are_a_change_that_may_fit_and_an_unsound_recipe_is_none) {
+  Recipe recipe = lora_recipe();
+  recipe.method = Method::full;
+  recipe.batch = 2;
+  recipe.gradient_checkpointing = true;
+  recipe.max_grad_norm = 0;
+  recipe.optimizer_in_bwd = true;  // so that two micro-batches are no way out
+  recipe.memory_bytes = int64_t{1} << 30;
+  const Plan plan = make_plan(*find_model("HuggingFaceTB/SmolLM2-135M"), recipe, target_of(int64_t{1} << 36));
+  std::optional<Change> closest;
+  const auto change = smallest_change_that_fits(plan, closest);
+  ASSERT_TRUE(change.has_value());
+  EXPECT_EQ(change->key, "optim");
+  EXPECT_EQ(change->value, "paged_adamw_32bit");
 }
 
 TEST(Plan, targets_that_the_model_lacks_are_refused_by_name) {

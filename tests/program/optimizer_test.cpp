@@ -4,9 +4,11 @@
 
 #include <functional>
 #include <map>
+#include <set>
 
 #include "base/scalars.h"
 #include "program/compile.h"
+#include "program/passes/updates.h"
 
 namespace snug::testing {
 
@@ -26,11 +28,16 @@ ModelSpec small() {
   return spec;
 }
 
-Program compiled(Optimizer optim, double momentum = 0.0) {
+Recipe recipe_of(Optimizer optim) {
   Recipe recipe;
   recipe.method = Method::full;
   recipe.seq_len = 16;
   recipe.optim = optim;
+  return recipe;
+}
+
+Program compiled(Optimizer optim, double momentum = 0.0) {
+  Recipe recipe = recipe_of(optim);
   recipe.momentum = momentum;
   return compile(small(), recipe);
 }
@@ -103,6 +110,175 @@ TEST(OptimizerStates, of_matrices_are_updated_weight_by_weight_where_they_are_fa
   EXPECT_EQ(ops["optimizer"], once);
   EXPECT_EQ(ops["optimizer.layers"], layered);
   EXPECT_EQ(program.region("optimizer.layers").count, program.layers);
+}
+
+// ---- Paged states
+
+int64_t bytes_at(const Program& program, Home home) {
+  int64_t sum = 0;
+  for (const Storage& storage : program.storages)
+    if (storage.home == home && storage.role == Role::optimizer) sum += storage.bytes;
+  return sum;
+}
+
+TEST(PagedStates, lie_in_the_far_home_with_their_master_copies_and_nothing_else_does) {
+  for (const Optimizer optim : {Optimizer::adamw, Optimizer::adamw_8bit, Optimizer::lion, Optimizer::lion_8bit}) {
+    Recipe recipe = recipe_of(optim);
+    recipe.bf16 = true;
+    const int64_t states = state_bytes(compile(small(), recipe));
+    recipe.pages_states = true;
+    const Program paged = compile(small(), recipe);
+    EXPECT_EQ(bytes_at(paged, Home::disk), states);
+    for (const Storage& storage : paged.storages) {
+      EXPECT_EQ(storage.home == Home::disk, storage.role == Role::optimizer && storage.lifetime == Lifetime::run)
+          << storage.name;
+    }
+  }
+}
+
+struct Bytes {
+  StorageId storage;
+  int64_t begin, end;
+  auto operator<=>(const Bytes&) const = default;
+};
+
+// What an op of a loop over chunks touches in each, of one operand.
+std::vector<Bytes> touched(const Program& program, const Op& op, Slot slot, const Region& region) {
+  std::vector<Bytes> list;
+  const Tensor& tensor = program.tensor(op.find(slot));
+  for (int64_t chunk = 0; chunk < (region.axis == Axis::chunk ? region.count : 1); ++chunk) {
+    const int64_t begin = tensor.offset + chunk * tensor.chunk_stride;
+    list.push_back({tensor.storage, begin, begin + tensor.bytes()});
+  }
+  return list;
+}
+
+// That `list` holds every byte of each storage once, and nothing more.
+void expect_each_byte_once(const Program& program, std::vector<Bytes> list) {
+  std::sort(list.begin(), list.end());
+  std::map<StorageId, int64_t> reached;
+  for (const Bytes& bytes : list) {
+    EXPECT_EQ(bytes.begin, reached[bytes.storage]) << program.storage(bytes.storage).name;
+    reached[bytes.storage] = bytes.end;
+  }
+  for (const auto& [storage, end] : reached) EXPECT_EQ(end, program.storage(storage).bytes) << program.storage(storage).name;
+}
+
+TEST(PagedStates, come_and_go_in_chunks_that_hold_every_byte_once_and_no_part_of_a_block) {
+  ModelSpec wide = small();
+  wide.vocab_size = 30011;  // 1.8 million elements: several chunks and a rest
+  Recipe recipe = recipe_of(Optimizer::adamw_8bit);
+  recipe.pages_states = true;
+  const Program program = compile(wide, recipe);
+  std::vector<Bytes> in, out, parameters;
+  for_each_op(program.region("optimizer"), [&](const Op& op, const Region& region) {
+    const auto append = [&](std::vector<Bytes>& to, Slot slot) {
+      for (const Bytes& bytes : touched(program, op, slot, region)) to.push_back(bytes);
+    };
+    if (op.kind == OpKind::page_in) append(in, Slot::far);
+    if (op.kind == OpKind::page_out) append(out, Slot::far);
+    if (op.kind == OpKind::page_in) {
+      const Storage& window = program.storage(program.tensor(op.find(Slot::window)).storage);
+      EXPECT_EQ(window.lifetime, Lifetime::computed);
+      EXPECT_LE(window.bytes, 4 * kPagedElements);
+    }
+    if (op.kind != OpKind::adamw) return;
+    append(parameters, Slot::parameter);
+    EXPECT_LE(program.tensor(op.find(Slot::parameter)).elements(), kPagedElements);
+    EXPECT_EQ(program.tensor(op.find(Slot::parameter)).offset / 4 % kStateBlock, 0);
+  });
+  expect_each_byte_once(program, in);
+  expect_each_byte_once(program, out);
+  expect_each_byte_once(program, parameters);
+  int64_t held = 0;
+  for (const Bytes& bytes : in) held += bytes.end - bytes.begin;
+  EXPECT_EQ(held, bytes_at(program, Home::disk));
+  EXPECT_EQ(bytes_at(program, Home::device), 0);
+}
+
+// ---- The optimizer in backward
+
+// Ops in the order of one step, with the layer of each.
+struct Executed {
+  const Op* op;
+  int64_t layer;
+};
+
+void unfold(const Region& region, int64_t layer, std::vector<Executed>& list) {
+  for (int64_t i = 0; i < (region.axis == Axis::layer ? region.count : 1); ++i) {
+    const int64_t here = region.axis == Axis::layer ? region.layer_of(i) : layer;
+    for (const Item& item : region.items) {
+      if (const Op* op = item.op()) list.push_back({op, here});
+      if (const Region* child = item.region()) unfold(*child, here, list);
+    }
+  }
+}
+
+bool is_update(OpKind kind) {
+  return kind == OpKind::adamw || kind == OpKind::sgd || kind == OpKind::lion || kind == OpKind::adafactor;
+}
+
+void expect_updates_after_last_use(const Program& program) {
+  std::vector<Executed> ops;
+  unfold(program.region("step"), 0, ops);
+  for (const Weight& weight : program.weights) {
+    for (int64_t layer = 0; weight.trainable && layer < (weight.parameter.per_layer ? program.layers : 1); ++layer) {
+      int updates = 0;
+      std::set<TensorId> cleared;  // gradients, in this layer
+      for (const auto& [op, at] : ops) {
+        if (weight.parameter.per_layer && at != layer) continue;
+        const bool reads = std::any_of(op->operands.begin(), op->operands.end(),
+                                       [&](const Operand& operand) { return operand.tensor == weight.tensor; });
+        if (reads && !is_update(op->kind)) {
+          EXPECT_EQ(updates, 0) << weight.parameter.name << " is read after its update";
+        }
+        if (reads && is_update(op->kind)) {
+          EXPECT_TRUE(cleared.contains(op->find(Slot::gradient))) << weight.parameter.name;
+          ++updates;
+        }
+        if (op->kind == OpKind::zero) cleared.insert(op->find(Slot::gradient));
+      }
+      EXPECT_EQ(updates, 1) << weight.parameter.name << " in layer " << layer;
+    }
+  }
+}
+
+TEST(OptimizerInBackward, updates_each_weight_once_and_after_its_last_use) {
+  for (const Method method : {Method::full, Method::lora})
+    for (const bool tied : {false, true})
+      for (const std::vector<int64_t>& recomputed : {std::vector<int64_t>(), {0, 1, 2}, {1}})
+        for (const Optimizer optim : {Optimizer::adamw, Optimizer::adamw_8bit, Optimizer::adafactor}) {
+          ModelSpec spec = small();
+          spec.tied_embeddings = tied;
+          Recipe recipe = recipe_of(optim);
+          recipe.method = method;
+          recipe.lora.target_modules = {"all-linear"};
+          recipe.gradient_checkpointing = !recomputed.empty();
+          recipe.checkpoint_layers = recomputed;
+          recipe.optimizer_in_bwd = true;
+          recipe.max_grad_norm = 0;
+          expect_updates_after_last_use(compile(spec, recipe));
+        }
+}
+
+TEST(OptimizerInBackward, keeps_no_gradient_throughout_the_run_and_counts_each_in_the_norm) {
+  Recipe recipe = recipe_of(Optimizer::adamw);
+  recipe.optimizer_in_bwd = true;
+  const Program program = compile(small(), recipe);
+  for (const Storage& storage : program.storages) {
+    if (storage.role != Role::gradient) continue;
+    EXPECT_EQ(storage.lifetime, Lifetime::computed) << storage.name;
+    EXPECT_EQ(storage.instances, 1) << storage.name;
+  }
+  std::set<TensorId> zeroed, squared, updated;
+  for_each_op(program.region("micro_batch"), [&](const Op& op, const Region&) {
+    if (op.kind == OpKind::zero) zeroed.insert(op.find(Slot::gradient));
+    if (op.kind == OpKind::square_sum) squared.insert(op.find(Slot::gradient));
+    if (op.kind == OpKind::adamw) updated.insert(op.find(Slot::gradient));
+  });
+  EXPECT_EQ(zeroed.size(), program.weights.size());
+  EXPECT_EQ(squared, zeroed);
+  EXPECT_EQ(updated, zeroed);
 }
 
 }  // namespace

@@ -234,7 +234,13 @@ TEST(Dump, programs_and_layouts_are_what_they_were) {
                                                      recipe.checkpoint_layers = {1, 2};
                                                      recipe.lora.target_modules = {"all-linear"};
                                                      return recipe;
-                                                   }()}};
+                                                   }()},
+               {"full_in_backward_paged", [] {
+                  Recipe recipe = recipe_of(Method::full);
+                  recipe.bf16 = recipe.pages_states = recipe.optimizer_in_bwd = true;
+                  recipe.optim = Optimizer::adamw_8bit;
+                  return recipe;
+                }()}};
   for (const auto& [name, recipe] : cases) {
     Program program = compile(tiny(true), recipe);
     fit_to_target(program, {.threads = 2});

@@ -108,7 +108,7 @@ TEST(Keys, WhatIsNotSupportedIsRefusedByNameOnlyWhenOn) {
   says(refusal("lora_dropout", "1"), "lora_dropout must be");
   says(refusal("neftune_noise_alpha", "5"), "not supported yet");
   says(refusal("deepspeed", "ds_z3.json"), "several devices");
-  says(refusal("optim", "paged_adamw_8bit"), "not supported yet");
+  says(refusal("optim", "paged_adagrad"), "is not known");
   says(refusal("optim", "adamm"), "is not known");
   says(refusal("optim_args", "momentum=0.9,nesterov=true"), "optim_args 'nesterov=true' is not supported");
   says(refusal("optim_args", "momentum=1"), "momentum");
@@ -176,6 +176,46 @@ TEST(Keys, WordsOfOtherTrainersAreTranslated) {
   EXPECT_EQ(recipe.warmup_ratio, 0.1);
   apply(recipe, "train_on_inputs", "true");
   EXPECT_FALSE(recipe.completion_only_loss);
+}
+
+TEST(Keys, PagedOptimizersAreOptimizersWhoseStatesLieElsewhere) {
+  const auto both = [](const char* word) {
+    Recipe recipe;
+    apply(recipe, "optim", word);
+    return std::pair(recipe.optim, recipe.pages_states);
+  };
+  EXPECT_EQ(both("paged_adamw"), std::pair(Optimizer::adamw, true));
+  EXPECT_EQ(both("paged_adamw_32bit"), std::pair(Optimizer::adamw, true));
+  EXPECT_EQ(both("paged_adamw_8bit"), std::pair(Optimizer::adamw_8bit, true));
+  EXPECT_EQ(both("paged_lion_32bit"), std::pair(Optimizer::lion, true));
+  EXPECT_EQ(both("paged_lion_8bit"), std::pair(Optimizer::lion_8bit, true));
+  EXPECT_EQ(both("adamw_8bit"), std::pair(Optimizer::adamw_8bit, false));
+  const Key& optim = *find_key("optim");
+  for (const char* word : {"paged_adamw_32bit", "paged_adamw_8bit", "paged_lion_32bit", "paged_lion_8bit", "lion_8bit"}) {
+    Recipe recipe;
+    recipe.pages_states = true;  // whatever was set before
+    apply(recipe, "optim", word);
+    EXPECT_EQ(optim.get(recipe), word);
+  }
+  says(refusal("optim", "paged_sgd"), "is not known");
+}
+
+TEST(Validate, TheOptimizerInBackwardNeedsOneMicroBatchAndNoClipping) {
+  const auto refusal_of = [](const Recipe& recipe) -> std::string {
+    try {
+      validate(recipe);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "accepted";
+  };
+  Recipe recipe;
+  apply(recipe, "optimizer_in_backward", "true");
+  says(refusal_of(recipe), "set max_grad_norm: 0");
+  recipe.max_grad_norm = 0;
+  EXPECT_EQ(refusal_of(recipe), "accepted");
+  recipe.accumulation = 2;
+  says(refusal_of(recipe), "set gradient_accumulation_steps: 1");
 }
 
 TEST(Validate, TheDefaultRecipeIsSound) { EXPECT_NO_THROW(validate(Recipe{})); }

@@ -275,16 +275,22 @@ struct Bf16States {
   explicit Bf16States(int64_t elements) : p(numbers(elements, 1)), first(p.size(), 0), second(p.size(), 0) {}
 
   void step(const float* gradient, const double* scalars, int32_t threads, uint64_t seed = 42) {
-    kernels::adamw({.parameter = {p.data(), DType::f32},
-                    .gradient = gradient,
-                    .first_moment = {first.data(), DType::bf16},
-                    .second_moment = {second.data(), DType::bf16},
-                    .elements = static_cast<int64_t>(p.size()),
+    step(0, static_cast<int64_t>(p.size()), gradient, scalars, threads, seed);
+  }
+
+  // Of elements [begin, end) alone.
+  void step(int64_t begin, int64_t end, const float* gradient, const double* scalars, int32_t threads, uint64_t seed = 42) {
+    kernels::adamw({.parameter = {p.data() + begin, DType::f32},
+                    .gradient = gradient + begin,
+                    .first_moment = {first.data() + begin, DType::bf16},
+                    .second_moment = {second.data() + begin, DType::bf16},
+                    .elements = end - begin,
                     .beta1 = kBeta1,
                     .beta2 = kBeta2,
                     .epsilon = kEpsilon,
                     .weight_decay = kDecay,
                     .seed = seed,
+                    .first_element = begin,
                     .scalars = scalars,
                     .cut = {.threads = threads}});
   }
@@ -302,6 +308,19 @@ TEST(StochasticRounding, depends_on_seed_and_step_and_not_on_threads) {
   EXPECT_EQ(one.first, two.first);
   EXPECT_EQ(one.second, two.second);
   EXPECT_NE(one.first, seeded.first);
+}
+
+TEST(StochasticRounding, of_a_buffer_in_parts_gives_the_bits_of_the_whole) {
+  constexpr int64_t kElements = 1001;
+  Bf16States whole(kElements), parts(kElements);
+  fifty_steps(kElements, [&](const float* gradient, const double* scalars) {
+    whole.step(gradient, scalars, 2);
+    for (const auto& [begin, end] : {std::pair<int64_t, int64_t>(512, kElements), {0, 32}, {32, 512}})
+      parts.step(begin, end, gradient, scalars, 2);
+  });
+  EXPECT_EQ(whole.p, parts.p);
+  EXPECT_EQ(whole.first, parts.first);
+  EXPECT_EQ(whole.second, parts.second);
 }
 
 // beta2 = 0.999 moves a second moment by less than half a step of bf16: rounded to nearest it stands still, far from its

@@ -1,5 +1,7 @@
 #include "train/support_golden.h"
 
+#include <unistd.h>
+
 #include <cmath>
 #include <cstring>
 #include <fstream>
@@ -66,7 +68,8 @@ GoldenRun::GoldenRun(const fs::path& model, Recipe recipe, const std::vector<Jso
   recipe.accumulation = static_cast<int64_t>(first_window.size());
   settle_process(2);
   plan_ = make_plan(read_config(model), recipe, target, red_zone);
-  executors_ = std::make_unique<BucketExecutors>(plan_, std::span<const int64_t>());
+  executors_ = std::make_unique<BucketExecutors>(plan_, std::span<const int64_t>(),
+                                                 fs::temp_directory_path() / ("snug-pages-" + std::to_string(getpid())));
   running_ = &executors_->of_plan();
 }
 
@@ -103,10 +106,15 @@ double GoldenRun::evaluate(const Json& batch) {
   return running_->scalar(Scalar::loss_sum);
 }
 
-void GoldenRun::update(double learning_rate, int64_t step) {
+void GoldenRun::set_rate(double learning_rate, int64_t step) {
   running_->scalar(Scalar::learning_rate) = learning_rate;
   running_->scalar(Scalar::step) = static_cast<double>(step);
+}
+
+void GoldenRun::update(double learning_rate, int64_t step) {
+  set_rate(learning_rate, step);
   running_->run(program().region("norm"), *this);
+  if (plan_.recipe.optimizer_in_bwd) return;
   running_->run(program().region("optimizer"), *this);
   if (plan_.recipe.fp16) running_->run(program().region("scale"), *this);
 }

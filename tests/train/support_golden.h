@@ -40,7 +40,9 @@ class GoldenRun : public Host {
   double forward_backward(const std::vector<nlohmann::json>& window, double denominator = 0);
   // The loss of one batch by the region that evaluates, of a recipe that does.
   double evaluate(const nlohmann::json& batch);
-  // The optimizer after it.
+  // What an optimizer in backward is told before.
+  void set_rate(double learning_rate, int64_t step);
+  // The optimizer after it, unless it ran in backward.
   void update(double learning_rate, int64_t step);
 
   void run(const Op& op, int64_t repetition) override;

@@ -11,7 +11,7 @@ constexpr std::byte kZone{0xA5};
 }  // namespace
 
 Shadow::Shadow(Executor& executor, int64_t red_zone) : executor_(executor), red_zone_(red_zone) {
-  number(executor.program().root);
+  number(executor.program().root, 0);
   for (const UnfoldedLife& life : unfold(executor.program())) {
     births_.emplace(life.birth, life);
     deaths_.emplace(life.death, life);
@@ -19,19 +19,24 @@ Shadow::Shadow(Executor& executor, int64_t red_zone) : executor_(executor), red_
   written_.resize(static_cast<size_t>(executor.layout().arena_bytes));
   std::memset(executor.arena(), kPoison, static_cast<size_t>(executor.arena_bytes()));
   for (size_t id = 0; id < executor.program().storages.size(); ++id)
-    if (executor.program().storages[id].lifetime == Lifetime::run) birth(static_cast<StorageId>(id), 0);
+    if (lives_throughout(id)) birth(static_cast<StorageId>(id), 0);
 }
 
 // The same order as unfold(): every layer of a loop in turn, a micro-batch once.
-void Shadow::number(const Region& region) {
+void Shadow::number(const Region& region, int64_t outer_layer) {
   const int64_t count = region.axis == Axis::layer ? region.count : 1;
   for (int64_t iteration = 0; iteration < count; ++iteration) {
-    const int64_t layer = region.axis == Axis::layer ? region.layer_of(iteration) : 0;
+    const int64_t layer = region.axis == Axis::layer ? region.layer_of(iteration) : outer_layer;
     for (const Item& item : region.items) {
-      if (const Region* child = item.region()) number(*child);
+      if (const Region* child = item.region()) number(*child, layer);
       if (const Op* op = item.op()) times_[{op, layer}] = clock_++;
     }
   }
+}
+
+bool Shadow::lives_throughout(size_t id) const {
+  const Storage& storage = executor_.program().storages[id];
+  return storage.lifetime == Lifetime::run && storage.home == Home::device;
 }
 
 int64_t Shadow::time_of(const Op& op, const Binding& binding) const { return times_.at({&op, binding.layer}); }
@@ -74,7 +79,7 @@ void Shadow::after(const Op& op, const Binding& binding) {
 
 double Shadow::written_share() {
   for (size_t id = 0; id < executor_.program().storages.size(); ++id) {
-    if (executor_.program().storages[id].lifetime != Lifetime::run) continue;
+    if (!lives_throughout(id)) continue;
     const auto storage = static_cast<StorageId>(id);
     note_written(storage, 0);
     const std::byte* zone = begin_of(storage, 0) + align_up(executor_.program().storages[id].bytes, kAlignment);

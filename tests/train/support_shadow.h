@@ -24,7 +24,8 @@ class Shadow : public Observer {
   double written_share();
 
  private:
-  void number(const Region& region);
+  bool lives_throughout(size_t storage) const;  // in the arena
+  void number(const Region& region, int64_t outer_layer);
   int64_t time_of(const Op& op, const Binding& binding) const;
   std::byte* begin_of(StorageId storage, int64_t instance) const;
   void birth(StorageId storage, int64_t instance);

@@ -71,7 +71,7 @@ void adamw_block(const AdamW& op, const AdamWStep& step, P* p, Rounded* rounded,
 void adamw_coded_part(const AdamW& op, int64_t begin, int64_t end) {
   const AdamWStep step = step_of(op);
   const auto noise_step = static_cast<uint64_t>(op.scalars[static_cast<int32_t>(Scalar::step)]);
-  const StochasticRounding rounding(op.seed, op.stream, noise_step);
+  const StochasticRounding rounding(op.seed, op.stream, noise_step, op.first_element);
   with_type(op.parameter, [&](auto* parameter) HWY_ATTR {
     alignas(64) float first[kStateBlock], second[kStateBlock];
     for (int64_t at = begin; at < end; at += kStateBlock) {

@@ -62,13 +62,15 @@ inline void encode_unsigned(const CodedState& state, int64_t begin, int64_t n, c
 // on threads.
 class StochasticRounding {
  public:
-  StochasticRounding(uint64_t seed, uint64_t stream, uint64_t step) : random_{seed, step << 16 | stream} {}
+  // The noise counts elements from `first_element`, so that parts of a buffer get what they would get in the whole.
+  StochasticRounding(uint64_t seed, uint64_t stream, uint64_t step, int64_t first_element)
+      : random_{seed, step << 16 | stream}, first_element_(first_element) {}
 
   // Elements begin … begin + n of two states; begin is a multiple of 4.
   void round(Bf16* first, Bf16* second, const float* first_values, const float* second_values, int64_t begin,
              int64_t n) const {
     for (int64_t i = 0; i < n; i += 4) {
-      const std::array<uint32_t, 4> noise = random_.words(static_cast<uint64_t>(begin + i) / 4);
+      const std::array<uint32_t, 4> noise = random_.words(static_cast<uint64_t>(first_element_ + begin + i) / 4);
       for (int64_t j = i; j < std::min(i + 4, n); ++j) {
         const uint32_t word = noise[static_cast<size_t>(j - i)];
         first[begin + j].bits = rounded(first_values[j], word & 0xffffU);
@@ -85,6 +87,7 @@ class StochasticRounding {
   }
 
   Philox random_;
+  int64_t first_element_;
 };
 
 // run(i, count) for every run of finite gradients, other(i) for every element between them.

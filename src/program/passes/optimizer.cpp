@@ -1,9 +1,9 @@
 #include "program/passes/optimizer.h"
 
-#include <algorithm>
 #include <set>
 
 #include "base/scalars.h"
+#include "program/passes/updates.h"
 
 namespace snug {
 
@@ -17,13 +17,6 @@ TensorId whole(Program& program, TensorId view) {
   return program.add_tensor(
       {.name = program.storage(storage).name, .storage = storage, .dtype = dtype, .shape = {elements}});
 }
-
-// The flat buffers of one group of trained weights; or one weight and its views.
-struct Trained {
-  TensorId parameter, gradient;
-  std::vector<OptimizerState> states;
-  bool decays;
-};
 
 std::vector<Trained> trained_groups(Program& program) {
   std::vector<Trained> groups;
@@ -39,43 +32,13 @@ std::vector<Trained> trained_groups(Program& program) {
   return groups;
 }
 
-OpKind kind_of(Optimizer optimizer) {
-  switch (optimizer) {
-    case Optimizer::adamw:
-    case Optimizer::adamw_bf16:
-    case Optimizer::adamw_8bit: return OpKind::adamw;
-    case Optimizer::sgd: return OpKind::sgd;
-    case Optimizer::lion:
-    case Optimizer::lion_8bit: return OpKind::lion;
-    case Optimizer::adafactor: return OpKind::adafactor;
-  }
-  return OpKind::adamw;
-}
-
-// The op that updates parameters from their gradient and states. With a master copy the parameter is only written.
-Op update_of(const Trained& group, TensorId scalars, const Recipe& recipe) {
-  Op update{kind_of(recipe.optim)};
-  update.attributes = {.epsilon = recipe.adam_epsilon,
-                       .beta1 = recipe.adam_beta1,
-                       .beta2 = recipe.adam_beta2,
-                       .weight_decay = group.decays ? recipe.weight_decay : 0.0,
-                       .momentum = recipe.momentum};
-  update.attributes.noise_seed = recipe.seed;
-  update.reads(Slot::gradient, group.gradient).reads(Slot::scalars, scalars);
-  const bool has_master = std::any_of(group.states.begin(), group.states.end(),
-                                      [](const OptimizerState& state) { return state.slot == Slot::master; });
-  update.with(Slot::parameter, has_master ? Access::write : Access::update, group.parameter);
-  for (const OptimizerState& state : group.states) update.updates(state.slot, state.tensor);
-  return update;
-}
-
 // An op for each weight, in a loop over layers where there is one for each.
-void update_each_weight(const Program& program, Region& update, const Recipe& recipe) {
+void update_each_weight(const Program& program, Region& update, Updates& updates) {
   Region layers{.name = "optimizer.layers", .stage = Stage::optimizer, .axis = Axis::layer, .count = program.layers};
   for (const Weight& weight : program.weights) {
     if (!weight.trainable) continue;
-    const Trained alone{weight.tensor, weight.gradient, weight.states, weight.decays};
-    (weight.parameter.per_layer ? layers : update).add(update_of(alone, program.interface.scalars, recipe));
+    updates.add(weight.parameter.per_layer ? layers : update,
+                {weight.tensor, weight.gradient, weight.states, weight.decays});
   }
   if (!layers.items.empty()) update.add(std::move(layers));
 }
@@ -88,14 +51,13 @@ void add_optimizer(Program& program, const Recipe& recipe) {
   Region clear{.name = "clear", .stage = Stage::optimizer};
   Region norm{.name = "norm", .stage = Stage::optimizer};
   Region update{.name = "optimizer", .stage = Stage::optimizer, .skip = static_cast<int32_t>(Scalar::skip)};
+  Updates updates(program, recipe);
   for (const Trained& group : groups) {
     clear.add(Op{OpKind::zero}).writes(Slot::gradient, group.gradient);
     norm.add(Op{OpKind::square_sum}).reads(Slot::gradient, group.gradient).updates(Slot::scalars, scalars);
-    if (recipe.optim == Optimizer::adafactor) continue;
-    const auto ordinal = static_cast<uint64_t>(update.items.size());
-    update.add(update_of(group, scalars, recipe)).attributes.noise_stream = ordinal;
+    if (recipe.optim != Optimizer::adafactor) updates.add(update, group);
   }
-  if (recipe.optim == Optimizer::adafactor) update_each_weight(program, update, recipe);
+  if (recipe.optim == Optimizer::adafactor) update_each_weight(program, update, updates);
   Op clip{OpKind::clip_factor};
   clip.attributes.max_norm = recipe.max_grad_norm;
   norm.add(std::move(clip)).updates(Slot::scalars, scalars);

@@ -69,7 +69,11 @@ class Placement {
       parameters.views.push_back({weight->tensor, weight->parameter.per_layer});
       if (weight->quantization) add_scales(*weight, name, scales);
       if (!group.trainable) continue;
-      gradients.views.push_back({weight->gradient, weight->parameter.per_layer});
+      if (recipe_.optimizer_in_bwd) {
+        place_apart(weight->gradient);
+      } else {
+        gradients.views.push_back({weight->gradient, weight->parameter.per_layer});
+      }
       add_states(*weight, group, name, states);
     }
     place_buffer(parameters);
@@ -121,6 +125,13 @@ class Placement {
     }
   }
 
+  // A gradient that lives from a weight's backward to its update; the same memory serves layer after layer.
+  void place_apart(TensorId gradient) {
+    const Storage storage{
+        .name = program_.tensor(gradient).name, .bytes = program_.tensor(gradient).bytes(), .role = Role::gradient};
+    program_.tensor(gradient).storage = program_.add_storage(storage);
+  }
+
   // Order in the buffer: what comes once, then layer after layer, each padded to the alignment.
   void place_buffer(const Buffer& buffer) {
     if (buffer.views.empty()) return;
@@ -133,8 +144,12 @@ class Placement {
       sum = checked_add(sum, padded(view));
     }
     const int64_t elements = checked_add(once, checked_mul(layer, program_.layers));
-    const StorageId storage = program_.add_storage(
-        {.name = buffer.name, .bytes = bytes_of(buffer.dtype, elements), .role = buffer.role, .lifetime = Lifetime::run});
+    const bool far = buffer.role == Role::optimizer && recipe_.pages_states;
+    const StorageId storage = program_.add_storage({.name = buffer.name,
+                                                    .bytes = bytes_of(buffer.dtype, elements),
+                                                    .role = buffer.role,
+                                                    .home = far ? Home::disk : Home::device,
+                                                    .lifetime = Lifetime::run});
     int64_t next_once = 0, next_layer = once;
     for (const Buffer::View& view : buffer.views) {
       int64_t& next = view.per_layer ? next_layer : next_once;

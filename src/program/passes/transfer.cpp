@@ -10,7 +10,7 @@ namespace {
 
 // A staging buffer no larger than the largest tensor that passes through it, is turned in it, or what rows are
 // measured in.
-TensorId staging(Program& program) {
+TensorId staging(Program& program, const char* name) {
   int64_t largest = 0;
   for (const Weight& weight : program.weights) {
     const bool turned = weight.quantization && weight.parameter.input_features_first;
@@ -18,7 +18,12 @@ TensorId staging(Program& program) {
     largest = std::max(largest, align_up(bytes, kAlignment));
     if (weight.origin == Origin::row_norms) largest = std::max(largest, kDoraPanel * size_of(DType::f32));
   }
-  return program.make("load.staging", DType::u8, {std::min(largest, kStagingBytes)}, Role::temporary);
+  return program.make(name, DType::u8, {std::min(largest, kStagingBytes)}, Role::temporary);
+}
+
+bool has_far_states(const Program& program) {
+  return std::any_of(program.storages.begin(), program.storages.end(),
+                     [](const Storage& storage) { return storage.home != Home::device; });
 }
 
 // The scales of the largest matrix whose scales are quantized in their turn.
@@ -50,7 +55,7 @@ void operands(const Program& program, Op& op, Access access) {
 void add_load(Program& program) {
   Region load{.name = "load", .stage = Stage::load};
   Op read{OpKind::load};
-  read.writes(Slot::staging, staging(program));
+  read.writes(Slot::staging, staging(program, "load.staging"));
   if (const TensorId scales = nested_scales(program); scales != kNone) read.writes(Slot::staging, scales);
   read.writes(Slot::scalars, program.interface.scalars);
   for (TensorId table : {program.interface.inverse_frequency, program.interface.local_inverse_frequency})
@@ -64,6 +69,7 @@ void add_transfers(Program& program) {
   add_load(program);
   Region save{.name = "save", .stage = Stage::save};
   Op write{OpKind::save};
+  if (has_far_states(program)) write.writes(Slot::staging, staging(program, "save.staging"));
   operands(program, write, Access::read);
   save.add(std::move(write));
   program.root.add(std::move(save));

@@ -1,6 +1,6 @@
 #pragma once
 // Loading and saving as parts of the Program. Loading streams through a planned staging buffer, saving writes straight from
-// the arena, so neither raises the peak.
+// the arena, or through such a buffer from the far home, so neither raises the peak.
 
 #include "program/program.h"
 

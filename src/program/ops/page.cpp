@@ -1,0 +1,28 @@
+// page_in, page_out: a chunk of a buffer in the far home, and the window in the arena through which ops see it. Nothing
+// flows back through them.
+
+#include "program/rules.h"
+
+namespace snug {
+
+namespace {
+
+void check_page(const Program& program, const Op& op) {
+  const Tensor& far = program.tensor(op.find(Slot::far));
+  const Tensor& window = program.tensor(op.find(Slot::window));
+  expect(program.storage(far.storage).home != Home::device, op, "pages lie in the far home");
+  expect(program.storage(window.storage).home == Home::device, op, "a window lies in the arena");
+  expect(far.bytes() == window.bytes() && far.dtype == window.dtype, op, "a window holds one chunk");
+}
+
+constexpr OpRule page_rule(OpKind kind) {
+  return {kind, check_page, cut_by_rows, no_workspace, memory_work, nullptr, Recompute::never, {.data = false}};
+}
+
+}  // namespace
+
+extern const OpRule kPageInRule, kPageOutRule;
+const OpRule kPageInRule = page_rule(OpKind::page_in);
+const OpRule kPageOutRule = page_rule(OpKind::page_out);
+
+}  // namespace snug
