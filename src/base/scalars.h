@@ -20,7 +20,7 @@ enum class Scalar : int32_t {
   first_micro_batch,  // nonzero in the first micro-batch of a window
   steps_at_scale,     // since loss_scale changed
   skips_in_a_row,
-  micro_batch,        // its ordinal in the window, from 0
+  micro_batch,  // its ordinal in the window, from 0
   count
 };
 constexpr int64_t kScalarCount = 16;  // room for more

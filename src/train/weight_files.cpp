@@ -395,13 +395,12 @@ void fill_magnitudes(Executor& executor, std::span<std::byte> staging) {
     const auto base =
         std::find_if(weights.begin(), weights.end(), [&](const Weight& w) { return w.parameter.name == weight.source; });
     for (int64_t layer = 0; layer < instances(executor, weight); ++layer)
-      kernels::dora_norm(
-          {.weight = matrix_of(executor, *base, layer),
-           .norm = executor.elements<float>(weight.tensor, layer).data(),
-           .rows = base->parameter.output_features(),
-           .cols = base->parameter.input_features(),
-           .input_features_first = base->parameter.input_features_first && !base->quantization,
-           .workspace = {staging.data(), static_cast<int64_t>(staging.size())}});
+      kernels::dora_norm({.weight = matrix_of(executor, *base, layer),
+                          .norm = executor.elements<float>(weight.tensor, layer).data(),
+                          .rows = base->parameter.output_features(),
+                          .cols = base->parameter.input_features(),
+                          .input_features_first = base->parameter.input_features_first && !base->quantization,
+                          .workspace = {staging.data(), static_cast<int64_t>(staging.size())}});
   }
 }
 

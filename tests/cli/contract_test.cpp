@@ -82,8 +82,8 @@ TEST(Calls, usage_mistakes_exit_2_and_name_what_is_near) {
 TEST(Calls, another_trainers_flag_that_stands_alone_means_true) {
   const Workspace work;
   const std::string model = work.model().string();
-  EXPECT_TRUE(refused(run_program({"plan", model, "--load-in-4bit"}), 1, {"load_in_4bit", "not supported yet"}));
-  EXPECT_EQ(run_program({"plan", model, "--load-in-4bit", "false"}).exit_code, 0);
+  EXPECT_TRUE(refused(run_program({"plan", model, "--fp8"}), 1, {"fp8", "not supported yet"}));
+  EXPECT_EQ(run_program({"plan", model, "--fp8", "false"}).exit_code, 0);
   EXPECT_EQ(run_program({"plan", model, "--push-to-hub"}).exit_code, 0);
 }
 

@@ -53,6 +53,41 @@ std::vector<std::string> random_recipe(std::mt19937& random, int64_t longest) {
   return words;
 }
 
+// Any technique beside any other: what is nonsense is refused with its reason, the rest must run as planned.
+std::vector<std::string> random_combination(std::mt19937& random) {
+  const auto pick = [&](std::vector<std::string> values) { return values[random() % values.size()]; };
+  std::vector<std::string> words = {"--max-steps", "2",
+                                    "--accum",     pick({"1", "2"}),
+                                    "--batch",     pick({"1", "2"}),
+                                    "--seq",       pick({"48", "100", "128"}),
+                                    "--threads",   "2",
+                                    "--method",    pick({"full", "lora", "lora", "qlora", "qlora"})};
+  const auto add = [&](std::vector<std::string> more) { words.insert(words.end(), more.begin(), more.end()); };
+  const auto sometimes = [&](unsigned of, std::vector<std::string> more) {
+    if (random() % of == 0) add(std::move(more));
+  };
+  add({"--optim", pick({"adamw_torch", "adamw_bf16_states", "adamw_8bit", "lion_32bit", "lion_8bit", "adafactor", "sgd",
+                        "paged_adamw_32bit", "paged_adamw_8bit", "paged_lion_32bit", "paged_lion_8bit"})});
+  sometimes(3, {"--bf16"});
+  sometimes(4, {"--fp16"});
+  sometimes(2, {"--gradient-checkpointing"});
+  sometimes(6, {"--load-in-8bit"});
+  sometimes(4, {"--bnb-4bit-quant-type", "fp4"});
+  sometimes(3, {"--bnb-4bit-use-double-quant", "false"});
+  sometimes(4, {"--bnb-4bit-compute-dtype", pick({"float32", "bfloat16"})});
+  sometimes(6, {"--prepare-model-for-kbit-training"});
+  sometimes(5, {"--optimizer-in-bwd"});
+  sometimes(3, {"--max-grad-norm", "0"});
+  sometimes(8, {"--master-weights", pick({"true", "false"})});
+  if (random() % 2 == 0) add({"--lora-target-modules", pick({"all-linear", "q_proj", "down_proj,lm_head"})});
+  sometimes(6, {"--use-dora"});
+  sometimes(6, {"--use-rslora"});
+  sometimes(5, {"--lora-dropout", "0.1"});
+  sometimes(8, {"--modules-to-save", "embed_tokens"});
+  sometimes(8, {"--packing", "false"});
+  return words;
+}
+
 Figures plan_and_run(const Workspace& workspace, std::vector<std::string> recipe, const std::string& name, bool evaluate) {
   if (evaluate) recipe = joined(recipe, {"--eval-data", workspace.data().string()});
   const ProcessResult plan = run_program(joined({"plan", workspace.model().string(), "--json"}, recipe));
@@ -183,6 +218,36 @@ TEST(PlanIsRun, states_on_disk_and_updates_in_backward_are_met_too) {
       }
   EXPECT_LT(planned["paged_adamw_32bit full"], 0.62 * planned["adamw_torch full"]);
   EXPECT_LT(planned["paged_adamw_32bit in backward full"], 0.5 * planned["paged_adamw_32bit full"]);
+}
+
+// Seed and generator are fixed: these recipes are the same on every machine.
+TEST(PlanIsRun, a_hundred_random_combinations_of_techniques_run_as_planned_or_are_refused_with_a_reason) {
+  if (sanitized()) GTEST_SKIP() << "a sanitizer's own memory is not planned";
+  const Workspace workspace(Json{{"hidden_size", 128}, {"intermediate_size", 192}, {"vocab_size", 3000}});
+  std::mt19937 random(11);
+  int ran = 0;
+  std::map<std::string, int> refusals;
+  int64_t widest = 0;
+  for (int i = 0; ran < 100; ++i) {
+    const std::vector<std::string> recipe = random_combination(random);
+    std::string text;
+    for (const std::string& word : recipe) text += word + " ";
+    const ProcessResult plan = run_program(joined({"plan", workspace.model().string(), "--json"}, recipe));
+    if (plan.exit_code != 0) {
+      EXPECT_EQ(plan.exit_code, 1) << text << plan.error;
+      EXPECT_NE(plan.error.find(" ("), std::string::npos) << text << plan.error;  // the way out, in brackets
+      EXPECT_EQ(std::count(plan.error.begin(), plan.error.end(), '\n'), 1) << text << plan.error;
+      ++refusals[plan.error];
+      continue;
+    }
+    const Figures figures = plan_and_run(workspace, recipe, "run", i % 7 == 0);
+    expect_plan_is_run(figures, text);
+    widest = std::max(widest, figures.planned - figures.measured);
+    ++ran;
+  }
+  std::printf("%d combinations ran, at most %.2f MiB below their plan; refused:\n", ran,
+              static_cast<double>(widest) / static_cast<double>(kMiB));
+  for (const auto& [reason, count] : refusals) std::printf("%5d  %s", count, reason.c_str());
 }
 
 TEST(PlanIsRun, plans_of_half_a_gigabyte_and_more_are_met_to_3_percent) {

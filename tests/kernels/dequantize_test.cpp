@@ -93,8 +93,11 @@ TEST(Dequantize, NumbersAreThoseOfTheFormatBitForBit) {
       SCOPED_TRACE(describe(format) + " " + std::to_string(rows) + " x " + std::to_string(cols));
       const Quantized matrix(format, rows, cols);
       const auto all = static_cast<int64_t>(matrix.numbers.size());
-      for (const auto& [begin, count] :
-           {std::pair<int64_t, int64_t>{0, all}, {1, all - 1}, {all / 3, all / 2}, {all - 1, 1}, {std::min<int64_t>(63, all - 1), 1}}) {
+      for (const auto& [begin, count] : {std::pair<int64_t, int64_t>{0, all},
+                                         {1, all - 1},
+                                         {all / 3, all / 2},
+                                         {all - 1, 1},
+                                         {std::min<int64_t>(63, all - 1), 1}}) {
         std::vector<float> out(static_cast<size_t>(count));
         kernels::dequantize(matrix.in, begin, count, out.data());
         for (int64_t i = 0; i < count; ++i)
@@ -160,7 +163,8 @@ Values product(const ProductShape& shape, const kernels::In& b, DType a_dtype) {
 TEST(Dequantize, ProductsWithCodesAreProductsWithTheirNumbers) {
   for (const Format& format : kFormats) {
     if (format.values == DType::f16) continue;
-    for (const Sizes& sizes : {Sizes{40, 64, 128}, {5, 33, 65}, {130, 96, 192}, {64, 300, 73}, {3, 256, 2112}, {70, 2112, 64}})
+    for (const Sizes& sizes :
+         {Sizes{40, 64, 128}, {5, 33, 65}, {130, 96, 192}, {64, 300, 73}, {3, 256, 2112}, {70, 2112, 64}})
       for (const bool transpose_b : {false, true})
         for (const DType a : {DType::f32, DType::bf16}) {
           ProductShape shape{.m = sizes.m,

@@ -228,13 +228,15 @@ TEST(Dump, programs_and_layouts_are_what_they_were) {
   const struct {
     const char* name;
     Recipe recipe;
-  } cases[] = {{"full", recipe_of(Method::full)}, {"lora_checkpointed", [] {
-                                                     Recipe recipe = recipe_of(Method::lora);
-                                                     recipe.bf16 = recipe.gradient_checkpointing = true;
-                                                     recipe.checkpoint_layers = {1, 2};
-                                                     recipe.lora.target_modules = {"all-linear"};
-                                                     return recipe;
-                                                   }()},
+  } cases[] = {{"full", recipe_of(Method::full)},
+               {"lora_checkpointed",
+                [] {
+                  Recipe recipe = recipe_of(Method::lora);
+                  recipe.bf16 = recipe.gradient_checkpointing = true;
+                  recipe.checkpoint_layers = {1, 2};
+                  recipe.lora.target_modules = {"all-linear"};
+                  return recipe;
+                }()},
                {"full_in_backward_paged", [] {
                   Recipe recipe = recipe_of(Method::full);
                   recipe.bf16 = recipe.pages_states = recipe.optimizer_in_bwd = true;
