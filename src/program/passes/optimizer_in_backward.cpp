@@ -90,8 +90,7 @@ void separate_gradients(Program& program, const Parts& loops, std::vector<std::v
     std::vector<TensorId>& of_loop = gradients.emplace_back();
     Clones clones(program, loop == loops.front() ? std::set<StorageId>() : layered);
     clones.rename(*loop);
-    for (size_t i = 0; i < program.weights.size(); ++i) {
-      const Weight& weight = program.weights[i];
+    for (const Weight& weight : program.weights) {
       const bool own = weight.trainable && weight.parameter.per_layer;
       of_loop.push_back(own ? clones.of(weight.gradient) : kNone);
     }
