@@ -31,7 +31,7 @@ int64_t workspace_norm(const Program& program, const Op& op, int32_t threads) {
 }
 
 Work work_norm(const Program& program, const Op& op) {
-  const double rank = static_cast<double>(program.tensor(op.find(Slot::a)).dim(0));
+  const auto rank = static_cast<double>(program.tensor(op.find(Slot::a)).dim(0));
   return {.flops = 2.0 * (rank + 1.0) * static_cast<double>(program.tensor(op.find(Slot::weight)).elements()),
           .bytes = memory_work(program, op).bytes};
 }
