@@ -142,7 +142,7 @@ TEST(Keys, OneTypeOfTwoBytesIsChosen) {
   neither.initial_scale_power = 16;
   says(problem(neither), "loss_scale_window has a meaning only for fp16: true");
   says(refusal("initial_scale_power", "25"), "from 0 to 24");
-  says(refusal("loss_scale_window", "0"), "at least 1");
+  says(refusal("loss_scale_window", "0"), "loss_scale_window must be a whole number from 1");
 }
 
 TEST(Keys, HarmlessKeysArePassedOver) {
