@@ -147,6 +147,33 @@ TEST(Keys, APatternFindsTheEndOfAPath) {
   EXPECT_FALSE(path_matches("model.layers.1.mlp.up_proj.longer", "up_proj"));
 }
 
+TEST(Keys, OneTypeOfTwoBytesIsChosen) {
+  Recipe recipe;
+  apply(recipe, "torch_dtype", "float16");
+  EXPECT_TRUE(recipe.fp16 && !recipe.bf16);
+  apply(recipe, "initial_scale_power", "10");
+  apply(recipe, "loss_scale_window", "100");
+  EXPECT_NO_THROW(validate(recipe));
+  const auto problem = [](const Recipe& of) {
+    try {
+      validate(of);
+    } catch (const Error& error) {
+      return error.problem();
+    }
+    return std::string("accepted");
+  };
+  Recipe both = recipe;
+  both.bf16 = true;
+  says(problem(both), "bf16 and fp16 are both true");
+  Recipe neither = recipe;
+  neither.fp16 = false;
+  says(problem(neither), "initial_scale_power has a meaning only for fp16: true");
+  neither.initial_scale_power = 16;
+  says(problem(neither), "loss_scale_window has a meaning only for fp16: true");
+  says(refusal("initial_scale_power", "25"), "from 0 to 24");
+  says(refusal("loss_scale_window", "0"), "loss_scale_window must be a whole number from 1");
+}
+
 TEST(Keys, HarmlessKeysArePassedOver) {
   Recipe recipe;
   EXPECT_EQ(apply(recipe, "report_to", "wandb"), Applied::passed_over);
