@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The same checkpoint, rows and recipe in snug and in Hugging Face's transformers + peft, side by side: speed, memory, time to
 # the end of the first step, and the losses of both.
-#   bench/rivals.sh      MODEL, a catalogue name (random weights) or a checkpoint; METHOD=lora|full; BATCH, SEQ, STEPS, THREADS
+#   bench/rivals.sh      MODEL, a catalogue name (random weights) or a checkpoint; METHOD=lora|qlora|full; BATCH, SEQ, STEPS, THREADS
 #                        PRECISION=bf16|fp32, of snug
 #                        ROUNDS, in each of which every MODES="bf16 autocast fp32" of the rival runs right after snug
 #                        GSM8K=DIRECTORY with train.jsonl; TOKENIZER=DIRECTORY; RESULTS=DIRECTORY

@@ -70,20 +70,20 @@ def write_text(args: argparse.Namespace) -> pathlib.Path:
 def recipe_flags(args: argparse.Namespace) -> list[str]:
     flags = ["--method", args.method, "--bf16", str(args.precision == "bf16").lower(), "--batch", str(args.batch), "--seq",
              str(args.seq), "--threads", str(args.threads)]
-    if args.method == "lora":
+    if args.method != "full":
         flags += ["--lora-r", str(RANK), "--lora-alpha", str(ALPHA), "--lora-target-modules", "all-linear"]
     return flags
 
 
 def snug_command(args: argparse.Namespace, text: pathlib.Path, output: pathlib.Path) -> list[str]:
-    start = ["--adapter-name-or-path", str(args.work / "adapter")] if args.method == "lora" else []
+    start = ["--adapter-name-or-path", str(args.work / "adapter")] if args.method != "full" else []
     return [args.snug, "train", args.model, "--data", str(text), *recipe_flags(args), *start, "--lr", RATE, "--lr-scheduler-type",
             "constant", "--shuffle", "false", "--max-steps", str(args.steps), "--save-steps", "0", "--seed", str(SEED),
             "--output-dir", str(output), "--overwrite-output-dir"]
 
 
 def rival_command(args: argparse.Namespace, text: pathlib.Path, mode: str) -> list[str]:
-    start = ["--adapter", str(args.work / "adapter")] if args.method == "lora" else []
+    start = ["--adapter", str(args.work / "adapter")] if args.method != "full" else []
     name, _, compiled = mode.partition("+")
     return [args.python, str(HERE / "train.py"), "--model", args.model, "--text", str(text), "--method", args.method, "--mode", name,
             *(["--compile"] if compiled else []), *start, "--batch", str(args.batch), "--seq", str(args.seq), "--steps",
@@ -206,7 +206,7 @@ def report(args: argparse.Namespace, text: pathlib.Path, snug: dict[str, list[Fi
     all_snug = [run for runs in snug.values() for run in runs]
     fastest = max(rivals, key=lambda mode: median_of(rivals[mode], "speed"))
     versions = rivals[fastest][0].extra
-    adapters = f"LoRA r {RANK}, alpha {ALPHA}, all linear layers" if args.method == "lora" else "every weight"
+    adapters = f"LoRA r {RANK}, alpha {ALPHA}, all linear layers" + (", on NF4 with double quantization" if args.method == "qlora" else "") if args.method != "full" else "every weight"
     lines = [f"# snug beside transformers and peft: {args.model_name}, {args.method}", "",
              f"{adapters}; {args.batch} x {args.seq} tokens a step, {args.steps} steps, AdamW, constant rate {RATE}, "
              f"{args.threads} threads, no gradient checkpointing; {flops / 1e9:.1f} GFLOP needed a step.", "",
@@ -249,7 +249,7 @@ def report(args: argparse.Namespace, text: pathlib.Path, snug: dict[str, list[Fi
 def main() -> None:
     args = arguments()
     text = write_text(args)
-    if args.method == "lora":  # both sides start from the same adapter
+    if args.method != "full":  # both sides start from the same adapter
         subprocess.run([args.python, str(HERE / "train.py"), "--model", args.model, "--make-adapter", str(args.work / "adapter"),
                         "--rank", str(RANK), "--alpha", str(ALPHA), "--seed", str(SEED)], check=True, stdout=subprocess.DEVNULL)
     flops = step_flops(args)

@@ -28,7 +28,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--mode", choices=("fp32", "bf16", "autocast"), default="fp32",
                         help="fp32; bf16 weights; fp32 weights with bf16 autocast")
     parser.add_argument("--compile", action="store_true", help="torch.compile the model")
-    parser.add_argument("--method", choices=("lora", "full"), default="lora")
+    parser.add_argument("--method", choices=("lora", "qlora", "full"), default="lora")
     parser.add_argument("--adapter", help="PEFT adapter whose weights to start from")
     parser.add_argument("--make-adapter", help="write a fresh adapter into this directory, and stop")
     parser.add_argument("--batch", type=int, default=4)
@@ -49,9 +49,14 @@ def lora_config(args: argparse.Namespace) -> peft.LoraConfig:
 
 def load(args: argparse.Namespace) -> torch.nn.Module:
     dtype = torch.bfloat16 if args.mode == "bf16" else torch.float32
-    model = transformers.AutoModelForCausalLM.from_pretrained(args.model, dtype=dtype, attn_implementation="sdpa")
+    quantization = None
+    if args.method == "qlora":
+        quantization = transformers.BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_use_double_quant=True,
+                                                       bnb_4bit_compute_dtype=dtype)
+    model = transformers.AutoModelForCausalLM.from_pretrained(args.model, dtype=dtype, attn_implementation="sdpa",
+                                                              quantization_config=quantization)
     model.config.use_cache = False
-    if args.method == "lora":
+    if args.method != "full":
         model = peft.get_peft_model(model, lora_config(args))  # adapters in fp32 over bf16 weights, as peft makes them
         if args.adapter:
             peft.set_peft_model_state_dict(model, load_file(f"{args.adapter}/adapter_model.safetensors"))

@@ -70,6 +70,9 @@ std::vector<Candidate> candidates(const Plan& plan) {
   for (int64_t shorter = seq_len / 2; shorter >= 64; shorter /= 2)
     add("max_length", std::to_string(shorter), "documents longer than this are cut",
         [shorter](Recipe& r) { r.seq_len = shorter; });
+  if (now.method == Method::lora && !now.quantize.any())
+    add("load_in_4bit", "true", "the frozen linears rounded to 4 bits; about as fast",
+        [](Recipe& r) { r.quantize.in_4bit = true; });
   if (now.method == Method::full)
     add("method", "lora", "trains an adapter instead of all weights", [](Recipe& r) { r.method = Method::lora; });
   return list;
