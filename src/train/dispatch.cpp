@@ -17,13 +17,15 @@ void* Binding::address(TensorId id) const {
 int64_t Binding::offset(TensorId id) const {
   const Tensor& tensor = program.tensor(id);
   const int64_t instance = tensor.instance + (tensor.instance_by_layer ? layer : 0);
-  return layout.offset_of(tensor.storage, instance) + first_element(id) * size_of(tensor.dtype);
+  return layout.offset_of(tensor.storage, instance) + first_byte(id);
 }
 
-int64_t Binding::first_element(TensorId id) const {
+int64_t Binding::first_byte(TensorId id) const {
   const Tensor& tensor = program.tensor(id);
-  return (tensor.offset + layer * tensor.layer_stride + chunk * tensor.chunk_stride) / size_of(tensor.dtype);
+  return tensor.offset + layer * tensor.layer_stride + chunk * tensor.chunk_stride;
 }
+
+int64_t Binding::first_element(TensorId id) const { return first_byte(id) / size_of(program.tensor(id).dtype); }
 
 namespace {
 
@@ -43,10 +45,10 @@ class Call {
     kernels::In found = in(slot);
     if (!has(Slot::absmax)) return found;
     found.scales = {.absmax = pointer<const void>(Slot::absmax),
-                .nested_absmax = floats(Slot::nested_absmax),
-                .offset = floats(Slot::absmax_offset),
-                .block_size = attributes().block_size,
-                .values = attributes().values};
+                    .nested_absmax = floats(Slot::nested_absmax),
+                    .offset = floats(Slot::absmax_offset),
+                    .block_size = attributes().block_size,
+                    .values = attributes().values};
     return found;
   }
   kernels::Out out(Slot slot) const {

@@ -21,7 +21,8 @@ struct Binding {
   void* address(TensorId id) const;
   // Bytes from the start of its home.
   int64_t offset(TensorId id) const;
-  // Elements before the view in its storage.
+  // Bytes, and elements, before the view in its storage.
+  int64_t first_byte(TensorId id) const;
   int64_t first_element(TensorId id) const;
 };
 
