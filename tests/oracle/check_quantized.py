@@ -5,8 +5,7 @@
 Quantizes tiny models of several families with `snug quantize`, to nf4 (with double quantization), fp4 and int8: loads the result,
 which must find every tensor, and compares each weight with the one that transformers quantizes itself from the same model: codes
 equal, absmax equal or, where they are doubly quantized, within an ulp or so of the offset (PyTorch sums its mean in another order);
-every other weight; and the logits of one forward pass. Of int8 a code in a thousand may be another by one: PyTorch computes
-127 / absmax as (1 / absmax) · 127, and halves of fp16 numbers lie on edges. Exit code 1 if not.
+every other weight; and the logits of one forward pass. Exit code 1 if not.
 
 As in make_qlora.py rows are multiples of 64 elements, and Linear4bit alone is left in training mode.
 """
@@ -30,8 +29,8 @@ SETTINGS = {
     "int8": ({"load_in_8bit": True}, ["--load-in-8bit"]),
 }
 # How far they may be: a step of a scale's table; bf16 numbers on FP4's thresholds, which snug has from CUDA and the CPU from midpoints
-# (src/quantize/four_bit.h); a few codes of int8.
-LOGITS = {"nf4": 1e-3, "fp4": 3e-2, "int8": 2e-2}
+# (src/quantize/four_bit.h); int8 is the same.
+LOGITS = {"nf4": 1e-3, "fp4": 3e-2, "int8": 1e-6}
 
 
 def gpt2_config():
@@ -88,24 +87,19 @@ def same_four_bit(ours, theirs):
 
 def difference(ours, theirs):
     """How many weights are quantized, and names of those that are not as transformers makes them."""
-    quantized, wrong, edges, codes = 0, [], 0, 0
+    quantized, wrong = 0, []
     for name, weight in ours.named_parameters():
         other = theirs.get_parameter(name)
         if getattr(weight, "quant_state", None) is not None:
             same = same_four_bit(weight, other)
         elif weight.dtype == torch.int8:
-            apart = (weight.data.int() - other.data.int()).abs()
-            edges += int((apart > 0).sum())
-            codes += apart.numel()
-            same = torch.equal(weight.SCB, other.SCB) and int(apart.max()) <= 1 and (apart > 0).float().mean().item() < 1e-3
+            same = torch.equal(weight.data, other.data) and torch.equal(weight.SCB, other.SCB)
         else:
             same = weight.dtype == other.dtype and torch.equal(weight, other)
             quantized -= 1
         quantized += 1
         if not same:
             wrong.append(name)
-    if edges:
-        print(f"  {edges} of {codes} codes are another by one")
     return quantized, wrong
 
 
