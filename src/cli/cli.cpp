@@ -18,9 +18,9 @@ struct Command {
   int (*run)(std::span<char* const>);
 };
 
-constexpr Command kCommands[] = {{"plan", plan_command},     {"train", train_command},   {"generate", generate_command},
-                                 {"merge", merge_command},   {"export", export_command}, {"init", init_command},
-                                 {"models", models_command}, {"help", help_command}};
+constexpr Command kCommands[] = {{"plan", plan_command},   {"train", train_command},       {"generate", generate_command},
+                                 {"merge", merge_command}, {"quantize", quantize_command}, {"export", export_command},
+                                 {"init", init_command},   {"models", models_command},     {"help", help_command}};
 
 int dispatch(std::span<char* const> arguments) {
   if (arguments.empty()) {
@@ -40,8 +40,8 @@ int dispatch(std::span<char* const> arguments) {
       if (std::string_view(word) == "--help" || std::string_view(word) == "-h") return help_command(arguments.first(1));
     return command.run(rest);
   }
-  throw UsageError(
-      fmt::format("there is no command '{}'; try plan, train, generate, merge, export, init, models or help", name));
+  throw UsageError(fmt::format(
+      "there is no command '{}'; try plan, train, generate, merge, quantize, export, init, models or help", name));
 }
 
 }  // namespace

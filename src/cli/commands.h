@@ -9,6 +9,7 @@ int plan_command(std::span<char* const> words);
 int train_command(std::span<char* const> words);
 int generate_command(std::span<char* const> words);
 int merge_command(std::span<char* const> words);
+int quantize_command(std::span<char* const> words);
 int export_command(std::span<char* const> words);
 int init_command(std::span<char* const> words);
 int models_command(std::span<char* const> words);

@@ -19,6 +19,7 @@ constexpr std::string_view kOverview = R"(snug fine-tunes language models in the
   snug train RECIPE.yaml | MODEL    do it, in exactly that memory
   snug generate MODEL               let it answer: a prompt, a chat, a file of prompts
   snug merge ADAPTER --output-dir DIR   an adapter into its base model: a checkpoint of its own
+  snug quantize MODEL --output-dir DIR  its linears in 4 or 8 bits, as bitsandbytes has them
   snug export MODEL --gguf FILE     a model or an adapter as a GGUF file, for llama.cpp
   snug init MODEL --output-dir DIR  a random-weight checkpoint, for benchmarks and pretraining
   snug models                       models that plan knows by name
@@ -88,6 +89,17 @@ as words, with commas or as --adapter, are added in that order.
   --overwrite-output-dir  replace a model that stands there
 )";
 
+constexpr std::string_view kQuantize = R"(snug quantize MODEL --output-dir DIRECTORY
+
+Writes a checkpoint whose linears are quantized in bitsandbytes' formats, piece by piece, so that a model of any size can be
+quantized in little memory. transformers and snug load it as it is; embedding, head, router, experts and norms stay as they are.
+  --bnb-4bit-quant-type nf4|fp4             4 bits a weight, a scale for each 64 (default: nf4)
+  --bnb-4bit-use-double-quant true|false    the scales in 8 bits (default: true)
+  --load-in-8bit                            LLM.int8 instead: 8 bits a weight, a scale for each row
+  --max-shard-size SIZE                     of one file of weights (default: 5GB)
+  --overwrite-output-dir                    replace a model that stands there
+)";
+
 constexpr std::string_view kExport = R"(snug export MODEL --gguf FILE [--adapter ADAPTER…]
 snug export ADAPTER --gguf FILE [--model DIRECTORY]
 
@@ -120,6 +132,7 @@ int help_command(std::span<char* const> words) {
   if (topic == "train") text = kTrain;
   if (topic == "generate") text = kGenerate;
   if (topic == "merge") text = kMerge;
+  if (topic == "quantize") text = kQuantize;
   if (topic == "export") text = kExport;
   if (topic == "init") text = kInit;
   fmt::print("{}", text);

@@ -106,6 +106,16 @@ void read_at(int fd, int64_t offset, std::span<std::byte> out, const std::filesy
   }
 }
 
+void write_at(int fd, int64_t offset, std::span<const std::byte> bytes, const std::filesystem::path& path) {
+  while (!bytes.empty()) {
+    const ssize_t count = ::pwrite(fd, bytes.data(), bytes.size(), offset);
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) throw_errno("writing failed", path, count < 0 ? errno : EIO);
+    bytes = bytes.subspan(static_cast<size_t>(count));
+    offset += count;
+  }
+}
+
 void write_all(int fd, std::span<const std::byte> bytes, const std::filesystem::path& path) {
   while (!bytes.empty()) {
     const ssize_t count = ::write(fd, bytes.data(), bytes.size());

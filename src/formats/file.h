@@ -44,6 +44,7 @@ int64_t file_bytes(int fd, const std::filesystem::path& path);
 
 // Fills `out` from `offset`; a file that ends before is an error.
 void read_at(int fd, int64_t offset, std::span<std::byte> out, const std::filesystem::path& path);
+void write_at(int fd, int64_t offset, std::span<const std::byte> bytes, const std::filesystem::path& path);
 void write_all(int fd, std::span<const std::byte> bytes, const std::filesystem::path& path);
 void sync_file(int fd, const std::filesystem::path& path);
 void sync_path(const std::filesystem::path& path);  // a file or a directory, by name

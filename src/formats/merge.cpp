@@ -10,6 +10,7 @@
 #include "formats/file.h"
 #include "formats/merged_weights.h"
 #include "formats/model_card.h"
+#include "formats/model_directory.h"
 #include "formats/safetensors_writer.h"
 
 namespace snug {
@@ -19,55 +20,9 @@ using Json = nlohmann::ordered_json;
 
 namespace {
 
-constexpr int64_t kLargestConfig = int64_t{16} << 20;  // bytes
-constexpr int64_t kLargestOther = int64_t{1} << 30;    // a tokenizer's files have tens of MB
 constexpr const char* kTokenizerFiles[] = {
     "tokenizer.json", "tokenizer_config.json",   "tokenizer.model",   "vocab.json",
     "merges.txt",     "special_tokens_map.json", "added_tokens.json", "chat_template.jinja"};
-
-Json read_config_json(const fs::path& model) {
-  const fs::path path = model / "config.json";
-  if (!is_there(path)) throw Error("there is no config.json here", model.string(), "give a checkpoint directory");
-  try {
-    Json config = Json::parse(read_text_file(path, kLargestConfig));
-    if (config.is_object()) return config;
-  } catch (const Json::exception&) {
-  }
-  throw Error("is not a JSON object", path.string());
-}
-
-Json& text_part(Json& config) {
-  const auto text = config.find("text_config");
-  return text != config.end() && text->is_object() ? *text : config;
-}
-
-// Weights in any format, what only their directory means, and what describes the base alone.
-bool stays_behind(const fs::path& path) {
-  const std::string name = path.filename().string();
-  if (name.starts_with(".") || name == "README.md" || name == "snug.json") return true;
-  if (name.ends_with(".index.json")) return true;
-  constexpr const char* kWeights[] = {".safetensors", ".bin", ".pt",      ".pth", ".gguf",
-                                      ".onnx",        ".h5",  ".msgpack", ".npz", ".ot"};
-  return std::any_of(std::begin(kWeights), std::end(kWeights), [&](const char* end) { return name.ends_with(end); });
-}
-
-void copy_through(const fs::path& from, const fs::path& to) {
-  const UniqueFd in = open_to_read(from), out = open_to_write(to);
-  const int64_t bytes = file_bytes(in.get(), from);
-  if (bytes > kLargestOther) throw Error("is too large to be a file of a tokenizer", from.string(), "move it elsewhere");
-  std::vector<std::byte> buffer(size_t{1} << 20);
-  for (int64_t offset = 0; offset < bytes;) {
-    const auto part = std::span(buffer).first(static_cast<size_t>(std::min<int64_t>(bytes - offset, int64_t{1} << 20)));
-    read_at(in.get(), offset, part, from);
-    write_all(out.get(), part, to);
-    offset += static_cast<int64_t>(part.size());
-  }
-}
-
-void copy_model_files(const fs::path& base, const fs::path& to) {
-  for (const fs::path& path : entries_of(base))
-    if (fs::is_regular_file(path) && !stays_behind(path)) copy_through(path, to / path.filename());
-}
 
 // The tokenizer that an adapter was saved with knows tokens and templates that came with its training.
 bool copy_adapter_tokenizer(const fs::path& adapter, const fs::path& to) {
@@ -137,45 +92,18 @@ void write_shard(const std::vector<const MergedTensor*>& tensors, const fs::path
 
 int64_t write_weights(const MergedWeights& weights, int64_t shard_bytes, const fs::path& to) {
   const auto shards = split(weights, shard_bytes);
-  Json map = Json::object();
   int64_t total = 0;
-  std::map<std::string, std::string> places;  // sorted, as Hugging Face writes them
+  std::map<std::string, std::string> places;
   for (size_t i = 0; i < shards.size(); ++i) {
-    const std::string name =
-        shards.size() == 1 ? "model.safetensors" : fmt::format("model-{:05}-of-{:05}.safetensors", i + 1, shards.size());
+    const std::string name = shard_name(i, shards.size());
     write_shard(shards[i], to / name);
     for (const MergedTensor* tensor : shards[i]) {
       places[tensor->name] = name;
       total += tensor->bytes();
     }
   }
-  if (shards.size() > 1) {
-    for (const auto& [tensor, file] : places) map[tensor] = file;
-    const Json index = {{"metadata", {{"total_size", total}}}, {"weight_map", map}};
-    write_file_atomically(to / "model.safetensors.index.json", index.dump(2) + "\n");
-  }
+  if (shards.size() > 1) write_index(to, places, total);
   return static_cast<int64_t>(shards.size());
-}
-
-bool is_within(const fs::path& path, const fs::path& directory) {
-  const fs::path relative = fs::weakly_canonical(path).lexically_relative(fs::weakly_canonical(directory));
-  return !relative.empty() && *relative.begin() != "..";
-}
-
-// What stands in the output's place is replaced as a whole, so it must not be more than a model.
-void check_output(const MergeRequest& request) {
-  const fs::path& output = request.output;
-  std::vector<fs::path> sources = request.adapters;
-  sources.push_back(request.base);
-  for (const fs::path& source : sources)
-    if (is_within(source, output)) throw Error("holds what is to be merged", output.string(), "give another --output-dir");
-  if (!is_there(output)) return;
-  if (!fs::is_directory(output)) throw Error("is not a directory", output.string(), "give another --output-dir");
-  if (entries_of(output).empty()) return;
-  if (!request.overwrite)
-    throw Error("is not empty", output.string(), "give another --output-dir, or --overwrite-output-dir to replace it");
-  if (!is_there(output / "config.json"))
-    throw Error("holds something that is not a model", output.string(), "give another --output-dir");
 }
 
 }  // namespace
@@ -199,7 +127,9 @@ bool has_tied_head(const fs::path& model, bool has_head) {
 
 MergeSummary merge_adapters(const MergeRequest& request) {
   if (request.shard_bytes <= 0) throw Error("the size of a shard must be above 0");
-  check_output(request);
+  std::vector<fs::path> sources = request.adapters;
+  sources.push_back(request.base);
+  check_output(request.output, sources, "merged", request.overwrite);
   std::vector<AdapterFile> adapters;
   for (const fs::path& path : request.adapters) adapters.emplace_back(path);
   const Checkpoint base(request.base);

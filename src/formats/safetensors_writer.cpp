@@ -73,12 +73,25 @@ void SafetensorsWriter::write(std::span<const std::byte> bytes) {
   written_ += count;
 }
 
-FileSum SafetensorsWriter::finish() {
+void SafetensorsWriter::write_at(const TensorEntry& tensor, int64_t begin, std::span<const std::byte> bytes) {
+  const auto count = static_cast<int64_t>(bytes.size());
+  if (!fd_) throw Error("the file is already finished", path_.string());
+  if (begin < 0 || begin > tensor.bytes || count > tensor.bytes - begin)
+    throw Error(fmt::format("bytes beyond tensor '{}'", tensor.name), path_.string());
+  snug::write_at(fd_.get(), tensor.offset + begin, bytes, path_);
+  written_ += count;
+}
+
+void SafetensorsWriter::close() {
   if (written_ != data_bytes_) {
     throw Error(fmt::format("{} of {} bytes were written", written_, data_bytes_), path_.string());
   }
   sync_file(fd_.get(), path_);
   fd_.reset();
+}
+
+FileSum SafetensorsWriter::finish() {
+  close();
   return {file_bytes(), checksum_.value()};
 }
 

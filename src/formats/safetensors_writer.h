@@ -37,7 +37,14 @@ class SafetensorsWriter {
   // more than the tensors hold.
   void write(std::span<const std::byte> bytes);
 
-  // Flushes to the disk. Throws Error if bytes are missing. Size and checksum of the whole file.
+  // Bytes of one tensor of order() from byte `begin` of it on, whatever was written before: for who learns a tensor's bytes
+  // together with another's. The file then ends with close(), since a sum needs its bytes in order. Each byte once.
+  void write_at(const TensorEntry& tensor, int64_t begin, std::span<const std::byte> bytes);
+
+  // Flushes to the disk. Throws Error if bytes are missing.
+  void close();
+
+  // The same for a file that was written in order. Size and checksum of the whole file.
   FileSum finish();
 
   int64_t file_bytes() const { return header_bytes_ + data_bytes_; }

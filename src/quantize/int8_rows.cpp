@@ -62,7 +62,7 @@ void quantize_int8_rows(const Values& values, int64_t columns, std::span<int8_t>
       greatest = std::max(greatest, absmax_of(piece));
     });
     absmax[row] = greatest;
-    const float scale = greatest == 0 ? 0.0F : 127.0F / greatest;
+    const float scale = greatest == 0 ? 0.0F : 1.0F / greatest * 127.0F;  // as PyTorch computes 127.0 / tensor
     for_pieces(row_begin, columns, [&](int64_t begin, int64_t count) {
       if (columns > kPiece) read_halves(values, begin, std::span(buffer).first(static_cast<size_t>(count)));
       round_to_codes(buffer.data(), scale, codes.data() + begin, count);

@@ -2,7 +2,7 @@
 // Row-wise int8, as LLM.int8 (arXiv 2208.07339) keeps weights: each row of a matrix over its greatest magnitude, times 127,
 // rounded to nearest even (bitsandbytes: Int8Params, int8_vectorwise_quant, kInt8VectorQuant). The weights are rounded to
 // fp16 first, whatever they come in, as Int8Params does. A row of zeros gets codes 0. (A GPU's 127 / absmax is approximate,
-// so a code on the edge between two may differ there; the CPU's is followed.)
+// so a code on the edge between two may differ there; the CPU's (1 / absmax) · 127 is followed.)
 
 #include <cstdint>
 #include <span>

@@ -3,15 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
-#include <exception>
 
 #include "base/dynamic_map.h"
 #include "base/error.h"
 #include "formats/bnb_tensors.h"
+#include "formats/quantize_pieces.h"
 #include "quantize/double_quantization.h"
 #include "quantize/four_bit.h"
-#include "quantize/int8_rows.h"
 
 namespace snug {
 
@@ -40,12 +38,7 @@ class Loader {
   void load(bool turned) {
     if (const auto four_bit = find_four_bit(checkpoint_, entry_.name)) return take(*four_bit);
     if (const auto int8 = find_int8(checkpoint_, entry_.name)) return take(*int8);
-    const DType from = entry_.dtype();
-    if (from != DType::f32 && from != DType::bf16 && from != DType::f16)
-      throw Error("tensor '" + entry_.name + "' is " + std::string(name_of(from)), checkpoint_.path().string(),
-                  "weights must be F32, F16 or BF16");
-    require_shape(turned ? std::vector{out_.columns, out_.rows} : std::vector{out_.rows, out_.columns});
-    turned ? quantize_turned() : quantize_all();
+    quantize(turned);
     finish_scales();
   }
 
@@ -70,77 +63,17 @@ class Loader {
 
   // ---- From numbers
 
-  // Elements whose codes and scales are whole: pieces end there.
-  int64_t grain() const { return out_.block_size % 2 == 0 ? out_.block_size : 2 * out_.block_size; }
-
-  void quantize_all() const {
-    const int64_t all = out_.rows * out_.columns;
-    const int64_t size = size_of(entry_.dtype());
-    const int64_t room = std::min<int64_t>(kReadAtOnce, static_cast<int64_t>(room_.staging.size())) / size;
-    const int64_t most = std::max(grain(), room / grain() * grain());
-    for (int64_t begin = 0, count = 0; begin < all; begin += count) {
-      count = std::min(most, all - begin);
-      const std::span<std::byte> piece = room_.staging.first(static_cast<size_t>(count * size));
-      checkpoint_.read(entry_, begin * size, piece);
-      checkpoint_.drop_behind(entry_, begin * size, count * size);
-      quantize(piece, begin);
-    }
-  }
-
-  // Some rows at a time, gathered from the columns that the file holds.
-  void quantize_turned() const {
-    const int64_t size = size_of(entry_.dtype());
-    const auto half = static_cast<int64_t>(room_.staging.size()) / 2;
-    const int64_t step = out_.columns % grain() == 0 ? 1 : grain();
-    const int64_t most = std::max(step, half / (out_.columns * size) / step * step);
-    for (int64_t row = 0, rows = 0; row < out_.rows; row += rows) {
-      rows = std::min(most, out_.rows - row);
-      const auto bytes = static_cast<size_t>(rows * out_.columns * size);
-      const std::span<std::byte> columns = room_.staging.first(bytes), turned = room_.staging.subspan(bytes, bytes);
-      for (int64_t c = 0; c < out_.columns; ++c)
-        checkpoint_.read(entry_, (c * out_.rows + row) * size,
-                         columns.subspan(static_cast<size_t>(c * rows * size), static_cast<size_t>(rows * size)));
-      for (int64_t r = 0; r < rows; ++r)
-        for (int64_t c = 0; c < out_.columns; ++c)
-          std::memcpy(turned.data() + (r * out_.columns + c) * size, columns.data() + (c * rows + r) * size,
-                      static_cast<size_t>(size));
-      quantize(turned, row * out_.columns);
-    }
-    checkpoint_.drop_behind(entry_, 0, entry_.bytes);
-  }
-
-  // Elements from `begin` on, shared out over threads.
-  void quantize(std::span<const std::byte> piece, int64_t begin) const {
-    constexpr int64_t kGrains = 512;
-    const int64_t size = size_of(entry_.dtype());
-    const int64_t count = static_cast<int64_t>(piece.size()) / size;
-    const int64_t step = kGrains * grain();
-    std::exception_ptr failure;
-#pragma omp parallel for schedule(dynamic)
-    for (int64_t at = 0; at < count; at += step) {
-      try {
-        const int64_t part = std::min(step, count - at);
-        quantize_part({piece.subspan(static_cast<size_t>(at * size), static_cast<size_t>(part * size)), entry_.dtype(),
-                       begin + at, where_},
-                      begin + at, part);
-      } catch (...) {
-#pragma omp critical
-        failure = std::current_exception();
-      }
-    }
-    if (failure) std::rethrow_exception(failure);
-  }
-
-  void quantize_part(const Values& values, int64_t begin, int64_t count) const {
-    const auto blocks = static_cast<size_t>(block_count(count, out_.block_size));
-    const auto absmax = scales().subspan(static_cast<size_t>(begin / out_.block_size), blocks);
-    if (out_.type == DType::i8)
-      return quantize_int8_rows(values, out_.columns,
-                                as<int8_t>(out_.codes).subspan(static_cast<size_t>(begin), static_cast<size_t>(count)),
-                                absmax);
-    const auto codes =
-        as<uint8_t>(out_.codes).subspan(static_cast<size_t>(begin / 2), static_cast<size_t>(packed_bytes(count)));
-    quantize_4bit(format_of(out_), values, codes, absmax);
+  void quantize(bool turned) const {
+    const MatrixFormat format{out_.type, out_.rows, out_.columns, out_.block_size};
+    read_pieces_of(checkpoint_, entry_, turned, format, room_.staging, [&](int64_t begin, std::span<const std::byte> piece) {
+      const Values values{piece, entry_.dtype(), begin, where_};
+      const int64_t count = values.count();
+      quantize_piece(
+          format, values,
+          out_.codes.subspan(static_cast<size_t>(format.code_bytes(begin)), static_cast<size_t>(format.code_bytes(count))),
+          scales().subspan(static_cast<size_t>(begin / format.block_size),
+                           static_cast<size_t>(block_count(count, format.block_size))));
+    });
   }
 
   // ---- From codes

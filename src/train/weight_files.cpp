@@ -14,6 +14,7 @@
 #include "base/philox.h"
 #include "formats/adapter.h"
 #include "formats/bnb_tensors.h"
+#include "formats/model_tensors.h"
 #include "formats/safetensors_writer.h"
 #include "kernels/kernels.h"
 
@@ -217,15 +218,6 @@ std::vector<Piece> state_pieces(const Executor& executor) {
     });
   }
   return pieces;
-}
-
-// The tensor of this name, or of a name that files of the family have for it. Throws Error.
-const TensorEntry& find_tensor(const ModelSpec& model, const Checkpoint& base, const std::string& name) {
-  if (const TensorEntry* entry = base.find(name)) return *entry;
-  for (const auto& [ours, theirs] : name_aliases(model))
-    if (name.starts_with(ours))
-      if (const TensorEntry* entry = base.find(theirs + name.substr(ours.size()))) return *entry;
-  return base.at(name);
 }
 
 void read_pieces(Executor& executor, const ModelSpec& model, const std::vector<Piece>& pieces, const Checkpoint& file,

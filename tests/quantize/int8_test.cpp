@@ -36,7 +36,7 @@ TEST(Int8Rows, rows_longer_than_a_piece_are_quantized_as_their_definition_says) 
     for (size_t i = 0; i < kColumns; ++i) greatest = std::max(greatest, std::fabs(values[row * kColumns + i]));
     ASSERT_EQ(absmax[row], greatest);
     for (size_t i = 0; i < kColumns; ++i)
-      ASSERT_EQ(codes[row * kColumns + i], std::nearbyint(values[row * kColumns + i] * (127.0F / greatest)))
+      ASSERT_EQ(codes[row * kColumns + i], std::nearbyint(values[row * kColumns + i] * (1.0F / greatest * 127.0F)))
           << row << ", " << i;
   }
 }

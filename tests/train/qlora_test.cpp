@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "formats/quantize_checkpoint.h"
 #include "train/support_golden.h"
 
 namespace snug::testing {
@@ -75,6 +76,27 @@ TEST_P(Qlora, losses_of_50_steps_in_bf16_are_within_a_percent_of_bitsandbytes_in
   const double distance = worst(recipe);
   RecordProperty("worst_step", std::to_string(distance));
   EXPECT_LE(distance, 0.01);
+}
+
+// A file that was quantized once gives the bits of one that is quantized while it loads, and so the losses of bitsandbytes.
+TEST(Quantized, losses_of_a_quantized_checkpoint_equal_those_of_quantizing_while_loading) {
+  const std::filesystem::path online = golden_directory("qlora_online");
+  const std::filesystem::path made = std::filesystem::path(::testing::TempDir()) / "snug-quantized-online";
+  quantize_checkpoint({.model = online, .output = made, .overwrite = true});
+  const Json steps = read_json(online / "batch.json")["steps"];
+  const Json truth = read_json(online / "expected.json");
+  const Recipe recipe = qlora_recipe(online, kLinears);
+  GoldenRun a(online, recipe, steps[0]["micro_batches"]), b(made, recipe, steps[0]["micro_batches"]);
+  a.load();
+  b.load();
+  for (size_t step = 0; step < truth["losses"].size(); ++step) {
+    const Json& window = steps[step % steps.size()]["micro_batches"];
+    const double loss = b.forward_backward(window);
+    ASSERT_EQ(a.forward_backward(window), loss) << step;
+    EXPECT_NEAR(loss, truth["losses"][step].get<double>(), 1e-4 * loss) << step;
+    for (GoldenRun* run : {&a, &b}) run->update(truth["learning_rate"].get<double>(), static_cast<int64_t>(step) + 1);
+  }
+  std::filesystem::remove_all(made);
 }
 
 INSTANTIATE_TEST_SUITE_P(golden, Qlora,

@@ -1,0 +1,15 @@
+#include "formats/model_tensors.h"
+
+#include "model/parameters.h"
+
+namespace snug {
+
+const TensorEntry& find_tensor(const ModelSpec& model, const Checkpoint& checkpoint, const std::string& name) {
+  if (const TensorEntry* entry = checkpoint.find(name)) return *entry;
+  for (const auto& [ours, theirs] : name_aliases(model))
+    if (name.starts_with(ours))
+      if (const TensorEntry* entry = checkpoint.find(theirs + name.substr(ours.size()))) return *entry;
+  return checkpoint.at(name);
+}
+
+}  // namespace snug
