@@ -52,7 +52,7 @@ DynamicMap::DynamicMap(bool is_signed) : values_(dynamic_values(is_signed)), thr
       return static_cast<uint8_t>(std::lower_bound(thresholds_.begin(), thresholds_.end(), value) - thresholds_.begin());
     };
     least_[static_cast<size_t>(bucket)] = code_of(least);
-    least_[static_cast<size_t>(bucket + kBuckets)] = code_of(-most);
+    least_[static_cast<size_t>(bucket) + size_t{kBuckets}] = code_of(-most);
   }
 }
 

@@ -31,7 +31,7 @@ class DynamicMap {
   uint8_t nearest(float value) const {
     const auto bits = std::bit_cast<uint32_t>(value);
     const int magnitude = std::clamp(static_cast<int>((bits & 0x7fffffffU) >> 16), kFirst, kLast) - kFirst;
-    const uint8_t least = least_[static_cast<size_t>(magnitude + (bits >> 31 != 0 ? kBuckets : 0))];
+    const uint8_t least = least_[static_cast<size_t>(magnitude) + (bits >> 31 != 0 ? size_t{kBuckets} : 0)];
     return static_cast<uint8_t>(least + (value > thresholds_[least] ? 1 : 0));
   }
 

@@ -15,7 +15,7 @@ ModelSpec parse_config(std::string_view json, const std::string& where);
 // `path`: a config.json or a directory that holds one.
 ModelSpec read_config(const std::filesystem::path& path);
 
-// The text of a config.json that reads back as `spec`, with weights of `dtype`.
+// The text of a config.json that reads back as `spec`, with weights of `dtype` that are not quantized.
 std::string format_config(const ModelSpec& spec, DType dtype);
 
 }  // namespace snug

@@ -105,8 +105,9 @@ TEST(Families, GoldenConfigsOfTransformersAreReadBackToo) {
   int64_t read = 0;
   for (const auto& entry : std::filesystem::directory_iterator(std::string(SNUG_SOURCE_DIR) + "/tests/golden")) {
     if (!std::filesystem::exists(entry.path() / "config.json")) continue;
-    const ModelSpec spec = read_config(entry.path());
+    ModelSpec spec = read_config(entry.path());
     if (spec.vision_parameters > 0) continue;
+    spec.quantization.reset();  // what is written describes a checkpoint of numbers
     ModelSpec again = parse(format_config(spec, spec.dtype));
     again.name = spec.name;
     EXPECT_TRUE(again == spec) << entry.path();
