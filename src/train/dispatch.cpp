@@ -2,6 +2,7 @@
 
 #include <stdexcept>
 
+#include "base/element_count.h"
 #include "kernels/kernels.h"
 #include "program/ops/experts.h"
 #include "program/ops/workspace.h"
@@ -25,7 +26,7 @@ int64_t Binding::first_byte(TensorId id) const {
   return tensor.offset + layer * tensor.layer_stride + chunk * tensor.chunk_stride;
 }
 
-int64_t Binding::first_element(TensorId id) const { return first_byte(id) / size_of(program.tensor(id).dtype); }
+int64_t Binding::first_element(TensorId id) const { return element_count(program.tensor(id).dtype, first_byte(id)); }
 
 namespace {
 

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "base/bfloat16.h"
+#include "base/element_count.h"
 #include "base/error.h"
 #include "base/float16.h"
 #include "base/philox.h"
@@ -97,7 +98,7 @@ constexpr int64_t kReadAtOnce = int64_t{4} << 20;
 int64_t elements_at_once(const TensorEntry& entry, int64_t begin, int64_t most) {
   const int64_t size = size_of(entry.dtype());
   const int64_t to_boundary = kReadAtOnce - (entry.offset + begin * size) % kReadAtOnce;
-  return std::min({std::max<int64_t>(1, to_boundary / size), most, entry.elements() - begin});
+  return std::min({std::max<int64_t>(1, element_count(entry.dtype(), to_boundary)), most, entry.elements() - begin});
 }
 
 // The dtype of a tensor that is read as `wanted`: codes as they are, numbers of any floating-point type. Throws Error for
@@ -127,7 +128,7 @@ void read_tensor(const Checkpoint& checkpoint, const TensorEntry& entry, const T
   for (const Extent& extent : tensor.shape) shape.push_back(extent.bound);
   const DType from = require_weights(checkpoint, entry, shape, tensor.dtype);
   const bool straight = from == tensor.dtype;
-  const int64_t most = straight ? kReadAtOnce : static_cast<int64_t>(staging.size()) / size_of(from);
+  const int64_t most = straight ? kReadAtOnce : element_count(from, static_cast<int64_t>(staging.size()));
   for (int64_t begin = 0, count = 0; begin < entry.elements(); begin += count) {
     count = elements_at_once(entry, begin, most);
     std::byte* const target = out.data() + begin * size_of(tensor.dtype);
@@ -406,7 +407,7 @@ bool is_adapter(const Executor& executor) {
 void read_numbers(const Checkpoint& checkpoint, const TensorEntry& entry, const std::vector<int64_t>& shape,
                   std::span<std::byte> staging, const std::function<void(int64_t, float)>& visit) {
   const DType from = require_weights(checkpoint, entry, shape);
-  const int64_t most = static_cast<int64_t>(staging.size()) / size_of(from);
+  const int64_t most = element_count(from, static_cast<int64_t>(staging.size()));
   for (int64_t begin = 0, count = 0; begin < entry.elements(); begin += count) {
     count = elements_at_once(entry, begin, most);
     const std::span<std::byte> read = staging.first(static_cast<size_t>(count * size_of(from)));

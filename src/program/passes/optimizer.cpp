@@ -2,6 +2,7 @@
 
 #include <set>
 
+#include "base/element_count.h"
 #include "base/scalars.h"
 #include "program/passes/updates.h"
 
@@ -13,7 +14,7 @@ namespace {
 TensorId whole(Program& program, TensorId view) {
   const StorageId storage = program.tensor(view).storage;
   const DType dtype = program.tensor(view).dtype;
-  const int64_t elements = program.storage(storage).bytes / size_of(dtype);
+  const int64_t elements = element_count(dtype, program.storage(storage).bytes);
   return program.add_tensor(
       {.name = program.storage(storage).name, .storage = storage, .dtype = dtype, .shape = {elements}});
 }

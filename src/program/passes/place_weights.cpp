@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <map>
 
+#include "base/element_count.h"
 #include "base/scalars.h"
 #include "program/passes/optimizer.h"
 #include "program/passes/optimizer_states.h"
@@ -90,7 +91,7 @@ class Placement {
     for (const auto& [part, tensor] : parts) {
       if (tensor == kNone) continue;
       const DType dtype = program_.tensor(tensor).dtype;
-      Buffer& buffer = buffer_of(buffers, {group_name + "." + part, dtype, Role::weight, kAlignment / size_of(dtype)});
+      Buffer& buffer = buffer_of(buffers, {group_name + "." + part, dtype, Role::weight, element_count(dtype, kAlignment)});
       buffer.views.push_back({tensor, weight.parameter.per_layer});
     }
   }
