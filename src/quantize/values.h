@@ -7,7 +7,7 @@
 #include <span>
 #include <string_view>
 
-#include "base/dtype.h"
+#include "base/element_count.h"
 
 namespace snug {
 
@@ -17,14 +17,14 @@ struct Values {
   int64_t first = 0;         // index of the first element in its tensor, for messages
   std::string_view where;    // file and tensor, for messages
 
-  int64_t count() const { return static_cast<int64_t>(bytes.size()) / size_of(dtype); }
+  int64_t count() const { return element_count(dtype, static_cast<int64_t>(bytes.size())); }
 };
 
 struct ValuesOut {
   std::span<std::byte> bytes;
   DType dtype = DType::f32;
 
-  int64_t count() const { return static_cast<int64_t>(bytes.size()) / size_of(dtype); }
+  int64_t count() const { return element_count(dtype, static_cast<int64_t>(bytes.size())); }
 };
 
 constexpr int64_t kPiece = 4096;  // elements; also the largest block
