@@ -1,5 +1,6 @@
 """Writes every case of tests/golden/ that these scripts own anew; other directories there are left alone."""
 
+import make_8bit_losses
 import make_adamw
 import make_experts
 import make_families
@@ -7,7 +8,9 @@ import make_forward
 import make_generation
 import make_lora
 import make_optimizers
+import make_qlora
 
 if __name__ == "__main__":
-    for script in (make_forward, make_families, make_adamw, make_optimizers, make_lora, make_experts, make_generation):
+    for script in (make_forward, make_families, make_adamw, make_optimizers, make_lora, make_experts, make_generation,
+                   make_qlora, make_8bit_losses):
         script.main()
