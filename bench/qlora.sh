@@ -30,17 +30,26 @@ print(sys.argv[2], sys.argv[3], statistics.median(speeds[2:]), rows[-1]["summary
 END
 }
 
-for shape in HuggingFaceTB/SmolLM2-135M:4 Qwen/Qwen2.5-1.5B:1; do
-  model=$work/${shape%%:*}
-  "$snug" init "${shape%%:*}" --bf16 --output-dir "$model" --tokenizer "$tokenizer" >&2
+cat >"$work/Qwen2.5-1.5B" <<'END'
+{"architectures": ["Qwen2ForCausalLM"], "model_type": "qwen2", "hidden_act": "silu", "hidden_size": 1536, "intermediate_size": 8960,
+ "num_hidden_layers": 28, "num_attention_heads": 12, "num_key_value_heads": 2, "vocab_size": 151936, "tie_word_embeddings": true,
+ "max_position_embeddings": 131072, "rms_norm_eps": 1e-6, "rope_theta": 1000000.0, "torch_dtype": "bfloat16"}
+END
+
+# compare MODEL BATCH
+compare() {
+  "$snug" init "$1" --bf16 --output-dir "$work/model" --tokenizer "$tokenizer" >&2
   for _ in $(seq "${ROUNDS:-3}"); do
-    for method in lora qlora; do run "${shape%%:*}" "$model" "${shape##*:}" "$method"; done
+    for method in lora qlora; do run "$(basename "$1")" "$work/model" "$2" "$method"; done
   done
-  rm -r "$model"
-done
+  rm -r "$work/model"
+}
+
+compare HuggingFaceTB/SmolLM2-135M 4
+compare "$work/Qwen2.5-1.5B" 1
 
 mkdir -p "$results"
-report=$results/$(date +%F)-$(python3 bench/common/machine.py)-qlora.md
+report=$results/$(date +%F)-$(python3 bench/common/machine.py)-qlora-cost.md
 {
   printf '# QLoRA beside LoRA on bf16 weights\n\n'
   python3 -c 'import sys; sys.path.insert(0, "bench/common"); import machine; print(machine.description("build/snug"), end="\n\n")'
