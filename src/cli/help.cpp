@@ -16,6 +16,7 @@ namespace {
 constexpr std::string_view kOverview = R"(snug fine-tunes language models in the memory you have.
 
   snug plan MODEL [keys]            will it fit? the exact peak, before anything is loaded
+  snug fit MODEL --gpu NAME         what should I change? the best recipe for that memory, and the file to run it
   snug train RECIPE.yaml | MODEL    do it, in exactly that memory
   snug generate MODEL               let it answer: a prompt, a chat, a file of prompts
   snug merge ADAPTER --output-dir DIR   an adapter into its base model: a checkpoint of its own
@@ -36,12 +37,27 @@ Short forms: --batch --seq --accum --lr --data --memory.
 Exit codes: 0 done, 1 bad input or failure, 2 usage, 3 does not fit, 130/143 stopped after saving.
 )";
 
-constexpr std::string_view kPlan = R"(snug plan MODEL [keys] [--json | --dump]
+constexpr std::string_view kPlan = R"(snug plan MODEL [keys] [--gpu NAME] [--json | --dump | --solve WHAT]
 
 Compiles the fine-tuning step that the keys describe and prints its exact memory: the peak, where its bytes are, the peak
 of each stage, what was assumed. Exit code 3 if it does not fit --memory (default: what this machine can give).
-  --json   one JSON object for scripts
-  --dump   the compiled program and its layout, for review
+  --gpu NAME               plan for an accelerator of the catalogue (snug gpus)
+  --levers                 each single change: bytes saved, time, what it gives up
+  --solve batch|seq|rank   the largest that fits
+  --examples N --example-tokens M, or --count-data with --data FILE   steps, tokens, time and price of a run
+  --json                   one JSON object for scripts
+  --dump                   the compiled program and its layout, for review
+)";
+
+constexpr std::string_view kFit =
+    R"(snug fit MODEL [--gpu NAME | --memory SIZE] [keys] [--data FILE | --examples N --example-tokens M] [--write FILE.yaml]
+
+Searches thousands of recipes for the one that is best for the memory at hand: quantization, optimizer and the home of its
+states, micro-batch and accumulation at your effective batch, and how many blocks are recomputed. Keys that you give stay as
+they are. Every recipe shown is planned in full. Exit code 3 if nothing fits, with the cheapest thing that would.
+  --method full|lora|qlora   search this one (default: all are shown, LoRA is chosen)
+  --write FILE.yaml          the chosen recipe, for snug train
+  --json                     one JSON object for scripts
 )";
 
 constexpr std::string_view kTrain = R"(snug train RECIPE.yaml [keys]
@@ -142,6 +158,7 @@ int help_command(std::span<char* const> words) {
   }
   std::string_view text = kOverview;
   if (topic == "plan") text = kPlan;
+  if (topic == "fit") text = kFit;
   if (topic == "train") text = kTrain;
   if (topic == "generate") text = kGenerate;
   if (topic == "merge") text = kMerge;

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
 #include <string>
 #include <vector>
@@ -13,6 +12,7 @@
 #include "cli/plan_text.h"
 #include "cli/process.h"
 #include "cli/terminal.h"
+#include "cli/units.h"
 #include "model/catalogue.h"
 #include "model/families.h"
 #include "plan/plan.h"
@@ -23,12 +23,6 @@
 namespace snug::cli {
 
 namespace {
-
-std::string duration(double seconds) {
-  const int64_t s = std::llround(seconds);
-  if (s >= 3600) return fmt::format("{}:{:02}:{:02}", s / 3600, s / 60 % 60, s % 60);
-  return fmt::format("{}:{:02}", s / 60, s % 60);
-}
 
 class Screen final : public Reporter {
  public:
@@ -47,7 +41,7 @@ class Screen final : public Reporter {
     const double used = static_cast<double>(r.measured_peak_bytes) / static_cast<double>(r.planned_peak_bytes);
     std::string line =
         fmt::format("step {}/{}  loss {:.4f}  {:.0f} tok/s  {} left  {} ({:.1f} % of plan)  grad norm {:.3g}  lr {:.3g}",
-                    m.step, r.total_steps, m.loss, m.tokens_per_second, duration(r.seconds_left),
+                    m.step, r.total_steps, m.loss, m.tokens_per_second, clock_text(r.seconds_left),
                     format_bytes(m.memory_bytes), 100.0 * used, m.gradient_norm, m.learning_rate);
     if (m.loss_scale) line += fmt::format("  loss scale {:g}{}", *m.loss_scale, m.skipped ? ", step skipped" : "");
     if (live_)

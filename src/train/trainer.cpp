@@ -133,24 +133,10 @@ class Run final : public Host {
   }
 
   DatasetRequest request_for(const std::string& file, const char* name) {
-    DatasetRequest request{.data = file,
-                           .directory = output_ / "dataset" / name,
-                           .seq_len = plan_.program.seq_len,
-                           .packing = recipe_.packing,
-                           .completion_only_loss = recipe_.completion_only_loss,
-                           .vocab_size = plan_.model.vocab_size,
-                           .assistant_only_loss = recipe_.assistant_only_loss,
-                           .columns = {.format = recipe_.dataset_format,
-                                       .text = recipe_.text_column,
-                                       .prompt = recipe_.prompt_column,
-                                       .completion = recipe_.completion_column,
-                                       .messages = recipe_.messages_column},
-                           .chat_template = recipe_.chat_template,
-                           .skip_bad_rows = recipe_.skip_bad_rows,
-                           .most_buckets = recipe_.packing ? 1 : kMostBuckets,
-                           .threads = static_cast<int>(plan_.target.threads)};
+    DatasetRequest request = dataset_request(plan_);
+    request.data = file;
+    request.directory = output_ / "dataset" / name;
     request.complain = [this](const std::string& line) { reporter_.bad_row(line); };
-    if (plan_.model.eos_token_id >= 0) request.eos_id = static_cast<int32_t>(plan_.model.eos_token_id);
     return request;
   }
 
