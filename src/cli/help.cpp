@@ -35,12 +35,14 @@ Short forms: --batch --seq --accum --lr --data --memory.
 Exit codes: 0 done, 1 bad input or failure, 2 usage, 3 does not fit, 130/143 stopped after saving.
 )";
 
-constexpr std::string_view kPlan = R"(snug plan MODEL [keys] [--json | --dump]
+constexpr std::string_view kPlan = R"(snug plan MODEL [keys] [--json | --dump] [--trace FILE] [--html FILE]
 
 Compiles the fine-tuning step that the keys describe and prints its exact memory: the peak, where its bytes are, the peak
 of each stage, what was assumed. Exit code 3 if it does not fit --memory (default: what this machine can give).
   --json   one JSON object for scripts
   --dump   the compiled program and its layout, for review
+  --trace FILE   memory over the ops, for ui.perfetto.dev and chrome://tracing
+  --html FILE    one web page: memory over the ops, what is alive at each, the arena as a map
 )";
 
 constexpr std::string_view kTrain = R"(snug train RECIPE.yaml [keys]

@@ -49,8 +49,8 @@ class Unfolding {
   }
 
  private:
-  // ---- Once over the folded tree: points of time, and each storage's home: the smallest region whose body has all its uses.
-  // A storage lives from its first to its last use in one run of that body.
+  // ---- Once over the folded tree: points of time, and each storage's home: the smallest region whose body has all its
+  // uses. A storage lives from its first to its last use in one run of that body.
 
   void number(const Region& region, int32_t parent) {
     const auto id = static_cast<int32_t>(nodes_.size());
@@ -211,7 +211,7 @@ class Unfolding {
   std::vector<Node> nodes_;
   std::map<const Region*, int32_t> node_of_;
   std::map<const Op*, int32_t> point_of_;
-  std::vector<int32_t> home_;  // by storage: index of a node
+  std::vector<int32_t> home_;            // by storage: index of a node
   std::vector<std::vector<Open>> open_;  // by storage, by instance
   int64_t layer_ = 0;
 };
@@ -225,12 +225,15 @@ std::string in_layer(std::string name, int64_t layer) {
 
 MemoryTimeline unfold(const Program& program, const Layout& layout) { return Unfolding(program, layout).run(); }
 
-std::string label_of(const Program& program, const Op& op, int64_t layer) {
+std::string label_of(const Program& program, const Op& op) {
+  if (op.kind == OpKind::load || op.kind == OpKind::save || op.kind == OpKind::batch) return name_of(op.kind);
   for (const Operand& operand : op.operands)
-    if (operand.access != Access::read && operand.slot != Slot::workspace && operand.slot != Slot::staging)
-      return std::string(name_of(op.kind)) + " " + in_layer(program.tensor(operand.tensor).name, layer);
+    if (operand.access != Access::read && operand.slot != Slot::workspace)
+      return std::string(name_of(op.kind)) + " " + program.tensor(operand.tensor).name;
   return name_of(op.kind);
 }
+
+std::string label_of(const Program& program, const Op& op, int64_t layer) { return in_layer(label_of(program, op), layer); }
 
 std::string label_of(const TimelineGroup& group) {
   const Region& region = *group.region;

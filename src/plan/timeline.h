@@ -1,9 +1,9 @@
 #pragma once
-// The memory over one run of a Program, op by op, as data for whoever draws it: what runs when, inside which stage and layer,
-// and which storages are alive then. Layers are unfolded, so that memory rises through forward and falls through backward as
-// it does when the run goes; of loops that repeat the same storages (micro-batches, chunks) the first and the last repetition
-// are shown. It knows nothing of files or formats. That bytes alive by tensor over time explain a peak is the idea of
-// PyTorch's memory snapshots.
+// The memory over one run of a Program, op by op, as data for whoever draws it: what runs when, inside which stage and
+// layer, and which storages are alive then. Layers are unfolded, so that memory rises through forward and falls through
+// backward as it does when the run goes; of loops that repeat the same storages (micro-batches, chunks) the first and the
+// last repetition are shown. It knows nothing of files or formats. That bytes alive by tensor over time explain a peak is
+// the idea of PyTorch's memory snapshots.
 
 #include <array>
 #include <cstdint>
@@ -61,7 +61,8 @@ struct MemoryTimeline {
 // The timeline of a Program and its Layout, both of which must outlive it.
 MemoryTimeline unfold(const Program& program, const Layout& layout);
 
-// "matmul query": the kind of the op and what it makes, in a layer.
+// "matmul query": the kind of the op and what it makes, with "{}" for the layer, or in a layer.
+std::string label_of(const Program& program, const Op& op);
 std::string label_of(const Program& program, const Op& op, int64_t layer);
 // "forward", "layer 3", "micro-batch 1 of 4".
 std::string label_of(const TimelineGroup& group);

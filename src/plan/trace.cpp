@@ -48,14 +48,13 @@ void TraceWriter::event(std::string_view text) {
 }
 
 void TraceWriter::slice(std::string_view name, std::string_view category, double start, double duration, Facts arguments) {
-  std::string text = fmt::format(R"({{"ph":"X","pid":1,"tid":1,"name":{},"cat":{},"ts":{:.3f},"dur":{:.3f})", json_text(name),
-                                 json_text(category), micros(start), micros(duration));
+  std::string text = fmt::format(R"({{"ph":"X","pid":1,"tid":1,"name":{},"cat":{},"ts":{:.3f},"dur":{:.3f})",
+                                 json_text(name), json_text(category), micros(start), micros(duration));
   if (!arguments.empty()) text += ",\"args\":" + object_of(arguments);
   event(text + "}");
 }
 
-void TraceWriter::counter(std::string_view name, double time,
-                          std::span<const std::pair<std::string_view, int64_t>> values) {
+void TraceWriter::counter(std::string_view name, double time, std::span<const std::pair<std::string_view, int64_t>> values) {
   std::string text = fmt::format(R"({{"ph":"C","pid":1,"name":{},"ts":{:.3f},"args":{{)", json_text(name), micros(time));
   for (size_t i = 0; i < values.size(); ++i)
     text += fmt::format("{}{}:{}", i == 0 ? "" : ",", json_text(values[i].first), values[i].second);

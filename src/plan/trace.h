@@ -1,7 +1,7 @@
 #pragma once
-// Traces that chrome://tracing and ui.perfetto.dev open: slices that nest, and counters, in the JSON array of Chrome's "Trace
-// Event Format". The plan and the run write the same names in the same order, so that the two can be laid side by side.
-// It knows no files: text goes to whoever takes it, piece by piece.
+// Traces that chrome://tracing and ui.perfetto.dev open: slices that nest, and counters, in the JSON array of Chrome's
+// "Trace Event Format". The plan and the run write the same names in the same order, so that the two can be laid side by
+// side. It knows no files: text goes to whoever takes it, piece by piece.
 
 #include <functional>
 #include <span>

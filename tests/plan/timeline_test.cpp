@@ -1,5 +1,5 @@
-// The timeline against three counts of the same bytes: the Layout's at each point, the independent unfolding of the tests, and
-// the plan's own peak.
+// The timeline against three counts of the same bytes: the Layout's at each point, the independent unfolding of the tests,
+// and the plan's own peak.
 
 #include "plan/timeline.h"
 
@@ -110,7 +110,8 @@ TEST(Timeline, every_life_is_the_independent_unfoldings) {
     const MemoryTimeline timeline = unfold(plan.program, plan.layout);
     std::multiset<std::vector<int64_t>> ours, theirs;
     for (const TimelineLife& life : timeline.lives) ours.insert({life.storage, life.instance, life.birth, life.death});
-    for (const UnfoldedLife& life : unfold(plan.program)) theirs.insert({life.storage, life.instance, life.birth, life.death});
+    for (const UnfoldedLife& life : unfold(plan.program))
+      theirs.insert({life.storage, life.instance, life.birth, life.death});
     EXPECT_EQ(ours, theirs) << which.name;
   }
 }

@@ -26,7 +26,8 @@ Plan small_plan(const std::string& name = "") {
 
 std::string trace_of(const Plan& plan, const SecondsOf& seconds_of = {}) {
   std::string text;
-  write_trace(plan, [&](std::string_view piece) { text += piece; }, seconds_of);
+  write_trace(
+      plan, [&](std::string_view piece) { text += piece; }, seconds_of);
   return text;
 }
 
@@ -126,7 +127,8 @@ TEST(Trace, the_largest_model_with_many_micro_batches_stays_small) {
   Recipe recipe;
   recipe.gradient_checkpointing = true;
   recipe.accumulation = 64;
-  const Plan plan = make_plan(*find_model("meta-llama/Llama-3.1-405B"), recipe, {.threads = 2, .memory_bytes = int64_t{1} << 40});
+  const Plan plan =
+      make_plan(*find_model("meta-llama/Llama-3.1-405B"), recipe, {.threads = 2, .memory_bytes = int64_t{1} << 40});
   EXPECT_LT(trace_of(plan).size(), size_t{24} << 20);
 }
 

@@ -1,0 +1,21 @@
+# As a script: writes OUTPUT, a C++ source that holds the bytes of files. FILES is a list of NAME=PATH[,PATH…]; the parts of a name are
+# joined. Each name becomes an entry of snug::cli::kAssets (src/cli/assets.h).
+set(arrays "")
+set(entries "")
+set(count 0)
+foreach(file IN LISTS FILES)
+  string(REGEX MATCH "^([^=]+)=(.*)$" matched "${file}")
+  set(name "${CMAKE_MATCH_1}")
+  string(REPLACE "," ";" parts "${CMAKE_MATCH_2}")
+  set(all "")
+  foreach(part IN LISTS parts)
+    file(READ "${part}" hex HEX)
+    string(APPEND all "${hex}")
+  endforeach()
+  string(REGEX REPLACE "([0-9a-f][0-9a-f])" "'\\\\x\\1'," bytes "${all}")
+  string(APPEND arrays "constexpr char k${count}[] = {${bytes} 0};\n")
+  string(APPEND entries "  {\"${name}\", {k${count}, sizeof k${count} - 1}},\n")
+  math(EXPR count "${count} + 1")
+endforeach()
+file(WRITE "${OUTPUT}" "// Made by cmake/embed.cmake.\n#include \"cli/assets.h\"\n\nnamespace snug::cli {\nnamespace {\n${arrays}"
+  "constexpr Asset kAll[] = {\n${entries}};\n}  // namespace\n\nstd::span<const Asset> assets() { return kAll; }\n\n}  // namespace snug::cli\n")
