@@ -51,6 +51,7 @@ snug train MODEL --data FILE.jsonl [keys]
 Plans, refuses what does not fit (exit code 3), then trains in exactly the planned memory. FILE holds one JSON object a line
 with "text", or with "prompt" and "completion". Writes metrics.jsonl, checkpoint-N directories and the result (a PEFT adapter
 or a Hugging Face checkpoint) into --output-dir. Ctrl-C finishes the step and saves; --resume-from-checkpoint goes on.
+  --trace FILE   loading and the first two steps, op by op with times and memory, for ui.perfetto.dev
 )";
 
 constexpr std::string_view kInit =

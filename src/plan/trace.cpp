@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <vector>
 
 #include "base/utf8.h"
@@ -31,7 +32,10 @@ std::string object_of(TraceWriter::Facts facts) {
   return out + "}";
 }
 
-double micros(double seconds) { return seconds * 1e6; }
+int64_t nanoseconds(double seconds) { return std::llround(seconds * 1e9); }
+
+// The format's unit is the microsecond.
+std::string micros(int64_t nanoseconds) { return fmt::format("{}.{:03}", nanoseconds / 1000, nanoseconds % 1000); }
 
 }  // namespace
 
@@ -47,15 +51,16 @@ void TraceWriter::event(std::string_view text) {
   first_ = false;
 }
 
-void TraceWriter::slice(std::string_view name, std::string_view category, double start, double duration, Facts arguments) {
-  std::string text = fmt::format(R"({{"ph":"X","pid":1,"tid":1,"name":{},"cat":{},"ts":{:.3f},"dur":{:.3f})",
-                                 json_text(name), json_text(category), micros(start), micros(duration));
-  if (!arguments.empty()) text += ",\"args\":" + object_of(arguments);
-  event(text + "}");
+// Times are rounded before they are subtracted, so that slices that meet still meet in nanoseconds.
+void TraceWriter::slice(std::string_view name, std::string_view category, double start, double end) {
+  const int64_t begin = nanoseconds(start);
+  event(fmt::format(R"({{"ph":"X","pid":1,"tid":1,"name":{},"cat":{},"ts":{},"dur":{}}})", json_text(name),
+                    json_text(category), micros(begin), micros(nanoseconds(end) - begin)));
 }
 
 void TraceWriter::counter(std::string_view name, double time, std::span<const std::pair<std::string_view, int64_t>> values) {
-  std::string text = fmt::format(R"({{"ph":"C","pid":1,"name":{},"ts":{:.3f},"args":{{)", json_text(name), micros(time));
+  std::string text =
+      fmt::format(R"({{"ph":"C","pid":1,"name":{},"ts":{},"args":{{)", json_text(name), micros(nanoseconds(time)));
   for (size_t i = 0; i < values.size(); ++i)
     text += fmt::format("{}{}:{}", i == 0 ? "" : ",", json_text(values[i].first), values[i].second);
   event(text + "}}");
@@ -107,13 +112,11 @@ void write_trace(const Plan& plan, const TraceWriter::Sink& sink, const SecondsO
   for (const TimelineGroup& group : timeline.groups) {
     if (group.parent == kNone || group.last_step < group.first_step) continue;  // the whole needs no slice
     const double start = times[static_cast<size_t>(group.first_step)];
-    trace.slice(label_of(group), name_of(group.region->stage), start,
-                times[static_cast<size_t>(group.last_step) + 1] - start);
+    trace.slice(label_of(group), name_of(group.region->stage), start, times[static_cast<size_t>(group.last_step) + 1]);
   }
   for (size_t i = 0; i < timeline.steps.size(); ++i) {
     const TimelineStep& step = timeline.steps[i];
-    trace.slice(label_of(plan.program, *step.op, step.layer), name_of(timeline.stage_of(step)), times[i],
-                times[i + 1] - times[i]);
+    trace.slice(label_of(plan.program, *step.op, step.layer), name_of(timeline.stage_of(step)), times[i], times[i + 1]);
     if (i == 0 || timeline.live[i] != timeline.live[i - 1])
       write_memory(trace, times[i], timeline.live[i], plan.runtime_bytes);
   }

@@ -25,8 +25,8 @@ class TraceWriter {
   // Opens the trace of a process of this name; `facts` say what it shows.
   TraceWriter(Sink sink, std::string_view process, Facts facts);
 
-  // From `start` for `duration`, in seconds. Slices of a trace nest: an inner one may be written before its outer.
-  void slice(std::string_view name, std::string_view category, double start, double duration, Facts arguments = {});
+  // From `start` to `end`, in seconds. Slices of a trace nest: an inner one may be written before its outer.
+  void slice(std::string_view name, std::string_view category, double start, double end);
   // Values from `time` on, in seconds, which viewers stack.
   void counter(std::string_view name, double time, std::span<const std::pair<std::string_view, int64_t>> values);
   // Closes the trace; nothing may follow.

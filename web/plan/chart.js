@@ -111,10 +111,10 @@ function drawChart(plan, onSelect) {
       .attr("y2", height - margin.bottom);
   }
 
-  // Ticks at round numbers of a binary unit.
+  // Ticks at multiples of a power of two, which are round in binary units.
   function byteTicks(most) {
-    const unit = 2 ** (10 * Math.floor(Math.log2(most) / 10));
-    return d3.ticks(0, most / unit, 6).map((v) => v * unit);
+    const step = 2 ** Math.ceil(Math.log2(most / 7));
+    return d3.range(0, most, step);
   }
 
   function resize() {
