@@ -80,16 +80,26 @@ function drawChart(plan, onSelect) {
   }
 
   function drawBands(inside, scale) {
+    const boxes = inside.append("g"), names = inside.append("g");  // no name lies under the next box
     rows.forEach((row, r) => {
+      const layers = row[0].kind === "layer";
       for (const band of row) {
         const left = scale(band.first), wide = scale(band.last + 1) - left;
         if (left > width || left + wide < margin.left || wide < 2) continue;
-        inside.append("rect").attr("class", "band").attr("x", left).attr("y", r * kBand + 1).attr("width", wide).attr("height", kBand - 2);
+        boxes.append("rect").attr("class", "band").attr("x", left).attr("y", r * kBand + 1).attr("width", wide).attr("height", kBand - 2);
         const shownLeft = Math.max(left, margin.left), shown = Math.min(left + wide, width - margin.right) - shownLeft;
-        const name = [band.name, band.name.replace(/^(micro-batch|layer) /, "").replace(/ of .*/, "")].find((n) => n.length * 6.4 + 4 < shown);
-        if (name) inside.append("text").attr("class", "band-name").attr("x", shownLeft + shown / 2).attr("y", r * kBand + 13).text(name);
+        const name = layers ? layerName(band, wide) : [band.name, band.name.replace(/^micro-batch | of .*/g, "")].find((n) => n.length * 6.4 + 4 < shown);
+        if (name) names.append("text").attr("class", "band-name").attr("x", shownLeft + shown / 2).attr("y", r * kBand + 13).text(name);
       }
     });
+  }
+
+  // "layer 12", "12", or nothing where every second, fifth … number is all that there is room for.
+  function layerName(band, wide) {
+    if (band.name.length * 6.4 + 4 < wide) return band.name;
+    const number = band.name.replace("layer ", "");
+    const every = [1, 2, 5, 10, 20, 50, 100, 200, 500].find((n) => n * wide > 22) || 1000;
+    return Number(number) % every === 0 ? number : "";
   }
 
   function drawLines(inside, scale, y) {

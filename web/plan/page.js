@@ -71,7 +71,8 @@ function showAlive(plan, step) {
   const heading = element("h3", "", `op ${step}: ${plan.opName(step)}${step === plan.peak ? " (the peak)" : ""}`);
   for (const entry of list.slice(0, kMostLines)) {
     const line = element("li");
-    line.append(swatch(plan.roles[entry.role]), element("span", "name", entry.count > 1 ? `${entry.name} × ${entry.count}` : entry.name),
+    const name = entry.name.replace(/[._]/g, "$&\u200b");  // long names break at their parts
+    line.append(swatch(plan.roles[entry.role]), element("span", "name", entry.count > 1 ? `${name} × ${entry.count}` : name),
       element("span", "bytes", formatBytes(entry.bytes)));
     line.title = `${plan.roles[entry.role]}, ${entry.bytes} bytes`;
     lines.append(line);
