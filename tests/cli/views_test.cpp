@@ -214,6 +214,29 @@ TEST_F(Page, an_op_in_the_address_shows_what_is_alive_there) {
   EXPECT_TRUE(has(later.output, "layer 0"));
 }
 
+// Appends a script to the page, which runs when it has drawn.
+TEST_F(Page, pointer_and_keys_choose_the_op) {
+  plan_page({});
+  const std::string text = contents(work_ / "page.html");
+  const auto after = [&](const std::string& script) {
+    put(work_ / "moved.html",
+        text + "<script>const chart = document.getElementById('chart'), box = chart.getBoundingClientRect();" + script +
+            "</script>");
+    const ProcessResult page = show("moved.html");
+    EXPECT_FALSE(has(page.error, "CONSOLE")) << page.error;
+    const size_t at = page.output.find("data-step=\"");
+    return at == std::string::npos ? -1 : std::stol(page.output.substr(at + 11));
+  };
+  const std::string key = "const press = (key) => chart.dispatchEvent(new KeyboardEvent('keydown', {key}));";
+  const int64_t peak = after("");
+  EXPECT_GT(peak, 5);
+  EXPECT_LT(after("chart.dispatchEvent(new PointerEvent('pointermove', {clientX: box.left + 90, clientY: box.top + 100}));"),
+            5);
+  EXPECT_EQ(after(key + "press('ArrowRight'); press('ArrowRight'); press('ArrowLeft');"), peak + 1);
+  EXPECT_EQ(after(key + "press('Home'); press('+'); press('ArrowRight');"), 1);
+  EXPECT_EQ(after(key + "press('End'); press('p');"), peak);
+}
+
 TEST_F(Page, hostile_names_stay_text) {
   const std::string hostile = "</script><script>document.documentElement.dataset.hacked='yes'</script>{{d3}}";
   const std::string plain = contents(work_.model() / "config.json");
