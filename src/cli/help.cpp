@@ -45,6 +45,8 @@ of each stage, what was assumed. Exit code 3 if it does not fit --memory (defaul
   --levers                 each single change: bytes saved, time, what it gives up
   --solve batch|seq|rank   the largest that fits
   --examples N --example-tokens M, or --count-data with --data FILE   steps, tokens, time and price of a run
+  --trace FILE             memory over the ops, for ui.perfetto.dev and chrome://tracing
+  --html FILE              one web page: memory over the ops, what is alive at each, the arena as a map
   --json                   one JSON object for scripts
   --dump                   the compiled program and its layout, for review
 )";
@@ -66,6 +68,7 @@ snug train MODEL --data FILE.jsonl [keys]
 Plans, refuses what does not fit (exit code 3), then trains in exactly the planned memory. FILE holds one JSON object a line
 with "text", or with "prompt" and "completion". Writes metrics.jsonl, checkpoint-N directories and the result (a PEFT adapter
 or a Hugging Face checkpoint) into --output-dir. Ctrl-C finishes the step and saves; --resume-from-checkpoint goes on.
+  --trace FILE   loading and the first two steps, op by op with times and memory, for ui.perfetto.dev
 )";
 
 constexpr std::string_view kInit =

@@ -4,9 +4,11 @@
 
 #include <cstdio>
 
+#include "base/file.h"
 #include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/count_data.h"
+#include "cli/plan_html.h"
 #include "cli/plan_json.h"
 #include "cli/plan_text.h"
 #include "cli/target_flags.h"
@@ -15,6 +17,7 @@
 #include "plan/dump.h"
 #include "plan/plan.h"
 #include "plan/solve.h"
+#include "plan/trace.h"
 #include "program/dump.h"
 #include "recipe/bytes.h"
 #include "recipe/keys.h"
@@ -36,14 +39,30 @@ Quantity quantity_asked(const std::string& word) {
   throw UsageError("--solve takes batch, seq or rank, not '" + word + "'");
 }
 
+// --trace and --html: each file appears whole or not at all.
+void write_views(const Plan& plan, const Arguments& arguments) {
+  const auto bytes_of = [](std::string_view text) { return std::as_bytes(std::span(text.data(), text.size())); };
+  if (arguments.has("trace")) {
+    OutputFile file(arguments.flags.at("trace"));
+    write_trace(plan, [&](std::string_view piece) { file.write(bytes_of(piece)); });
+    file.commit();
+  }
+  if (arguments.has("html")) {
+    OutputFile file(arguments.flags.at("html"));
+    file.write(bytes_of(plan_html(plan, arguments.keys_set)));
+    file.commit();
+  }
+}
+
 }  // namespace
 
 int plan_command(std::span<char* const> words) {
-  const Arguments arguments =
-      parse_arguments(words, {"json", "dump", "gpu=", "levers", "solve=", "examples=", "example-tokens=", "count-data"});
+  const Arguments arguments = parse_arguments(
+      words, {"json", "dump", "gpu=", "levers", "solve=", "examples=", "example-tokens=", "count-data", "trace=", "html="});
   if (arguments.recipe.model.empty()) throw UsageError("which model? snug plan MODEL [--method lora] [--gpu NAME]");
   validate(arguments.recipe);
   const Plan plan = make_plan(resolve_model(arguments.recipe.model), arguments.recipe, target_for(arguments));
+  write_views(plan, arguments);
   std::optional<CountedData> data;
   if (arguments.has("examples") || arguments.has("example-tokens") || arguments.has("count-data"))
     data = count_data(arguments, plan);

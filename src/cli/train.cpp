@@ -18,6 +18,7 @@
 #include "plan/plan.h"
 #include "recipe/bytes.h"
 #include "recipe/keys.h"
+#include "train/run_trace.h"
 #include "train/trainer.h"
 
 namespace snug::cli {
@@ -81,7 +82,7 @@ int refuse(const Plan& plan) {
 
 int train_command(std::span<char* const> words) {
   wait_briefly("train", words);
-  const Arguments arguments = parse_arguments(words, {});
+  const Arguments arguments = parse_arguments(words, {"trace="});
   const Recipe& recipe = arguments.recipe;
   if (recipe.model.empty()) throw UsageError("which model? snug train RECIPE.yaml, or snug train MODEL --data FILE");
   if (recipe.data.empty()) throw UsageError("which data? add --data FILE.jsonl");
@@ -89,14 +90,15 @@ int train_command(std::span<char* const> words) {
   for (const std::string& key : arguments.passed_over) fmt::print(stderr, "snug: {} has no effect here\n", key);
   const ModelSpec model = resolve_model(recipe.model);
   refuse_plan_only(model, "trained");
-  const Plan plan = make_plan(model, recipe, this_cpu(recipe.threads));
+  Plan plan = make_plan(model, recipe, this_cpu(recipe.threads));
+  if (arguments.has("trace")) plan_tracing(plan);
   if (!plan.fits()) return refuse(plan);
   fmt::print(stderr, "{}\n", plan_verdict(plan));
   for (const std::string& note : plan.program.notes) fmt::print(stderr, "{}\n", note);
 
   listen_for_signals();
   Screen screen;
-  const RunSummary summary = train(plan, screen, stop_signal());
+  const RunSummary summary = train(plan, screen, stop_signal(), arguments.has("trace") ? arguments.flags.at("trace") : "");
   screen.finish_line();
   fmt::print("{} steps, mean loss {:.4f}, {:.0f} tokens/s\nplanned peak {} bytes, measured {} bytes ({:.2f} %)\n",
              summary.steps, summary.train_loss, summary.tokens_per_second, summary.planned_peak_bytes,
