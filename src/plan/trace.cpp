@@ -40,7 +40,7 @@ std::string micros(int64_t nanoseconds) { return fmt::format("{}.{:03}", nanosec
 }  // namespace
 
 TraceWriter::TraceWriter(Sink sink, std::string_view process, Facts facts) : sink_(std::move(sink)) {
-  sink_(fmt::format("{{\"displayTimeUnit\":\"ms\",\"otherData\":{},\"traceEvents\":[", object_of(facts)));
+  sink_(fmt::format(R"({{"displayTimeUnit":"ms","otherData":{},"traceEvents":[)", object_of(facts)));
   event(fmt::format(R"({{"ph":"M","pid":1,"name":"process_name","args":{{"name":{}}}}})", json_text(process)));
   event(R"({"ph":"M","pid":1,"tid":1,"name":"thread_name","args":{"name":"ops"}})");
 }

@@ -12,7 +12,6 @@ namespace snug {
 
 namespace {
 
-constexpr int64_t kMostOps = 200'000;    // in one trace: a file of some 30 MB
 constexpr int64_t kSteps = 2;            // the first pays for first touches, the second is like all others
 constexpr double kMeasureEvery = 0.001;  // seconds: asking the system takes 20 µs
 
@@ -39,11 +38,12 @@ void plan_tracing(Plan& plan) {
     if (peak) *peak = checked_add(*peak, bytes);
 }
 
-RunTrace::RunTrace(const std::filesystem::path& file, const Plan& plan)
+RunTrace::RunTrace(const std::filesystem::path& file, const Plan& plan, int64_t most_ops)
     : file_(file),
       trace_([this](std::string_view text) { file_.write(std::as_bytes(std::span(text.data(), text.size()))); },
              "snug train " + plan.model.name, facts_of(plan)),
-      runtime_bytes_(plan.runtime_bytes) {
+      runtime_bytes_(plan.runtime_bytes),
+      most_ops_(most_ops) {
   open_.reserve(16);
   chain_.reserve(16);
 }
@@ -67,22 +67,18 @@ const TimelineStep* RunTrace::Expected::find(const Op& op, int64_t layer, int32_
   return &timeline.steps[static_cast<size_t>(step)];
 }
 
-void RunTrace::watch(Executor& executor) {
+Observer* RunTrace::watch(const Program& program) {
   for (const Expected& expected : expected_)
-    if (expected.timeline.program == &executor.program()) current_ = &expected;
-  executor.observe(this);
-}
-
-void RunTrace::leave(Executor& executor) {
-  executor.observe(nullptr);
-  close_to(0);
+    if (expected.timeline.program == &program) current_ = &expected;
+  if (begin_ == Clock::time_point()) begin_ = Clock::now();
+  return this;
 }
 
 bool RunTrace::step_done() { return ++steps_ >= kSteps; }
 
 void RunTrace::finish() {
   close_to(0);
-  if (ops_ >= kMostOps) trace_.slice("the trace ends after this many ops", "cut", op_end_, op_end_);
+  if (ops_ >= most_ops_) trace_.slice("the trace ends after this many ops", "cut", op_end_, op_end_);
   trace_.finish();
   file_.commit();
 }
@@ -91,14 +87,14 @@ double RunTrace::now() const { return std::chrono::duration<double>(Clock::now()
 
 void RunTrace::before(const Op& op, const Binding& binding) {
   int32_t step = 0;
-  if (ops_ < kMostOps && current_->find(op, binding.layer, step) != nullptr) enter(step);
+  if (ops_ < most_ops_ && current_->find(op, binding.layer, step) != nullptr) enter(step, binding.chunk);
   op_start_ = now();
 }
 
 void RunTrace::after(const Op& op, const Binding& binding) {
   const double end = now();
   int32_t step = 0;
-  if (ops_ >= kMostOps || current_->find(op, binding.layer, step) == nullptr) return;
+  if (ops_ >= most_ops_ || current_->find(op, binding.layer, step) == nullptr) return;
   ++ops_;
   op_end_ = end;
   const TimelineStep& place = current_->timeline.steps[static_cast<size_t>(step)];
@@ -108,27 +104,32 @@ void RunTrace::after(const Op& op, const Binding& binding) {
   measure();
 }
 
-// Groups that an op is in: those that it opens begin with it. What repeats (micro-batches, chunks) is known by its first
-// repetition, and begins anew whenever its first op comes.
-void RunTrace::enter(int32_t step) {
+// Groups that an op is in: those that it opens begin with it. Of what repeats the timeline has the first repetition: a
+// micro-batch begins anew whenever its first op comes, a chunk is known by its number.
+void RunTrace::enter(int32_t step, int64_t chunk) {
   const std::vector<TimelineGroup>& groups = current_->timeline.groups;
+  const auto group_of = [&](int32_t id) -> const TimelineGroup& { return groups[static_cast<size_t>(id)]; };
+  const auto is_chunk = [&](int32_t id) { return group_of(id).region->axis == Axis::chunk; };
   chain_.clear();
-  for (int32_t g = current_->timeline.steps[static_cast<size_t>(step)].group; g != kNone && groups[g].parent != kNone;
-       g = groups[g].parent)
-    chain_.push_back(g);
+  for (int32_t id = current_->timeline.steps[static_cast<size_t>(step)].group; group_of(id).parent != kNone;
+       id = group_of(id).parent)
+    chain_.push_back(id);
   std::reverse(chain_.begin(), chain_.end());
+  const auto goes_on = [&](const Slice& open, int32_t id) {
+    if (open.group != id || (is_chunk(id) && open.iteration != chunk)) return false;
+    return chunk > 0 || group_of(id).first_step != step;
+  };
   size_t same = 0;
-  while (same < std::min(chain_.size(), open_.size()) && open_[same].group == chain_[same] &&
-         groups[chain_[same]].first_step != step)
-    ++same;
+  while (same < std::min(chain_.size(), open_.size()) && goes_on(open_[same], chain_[same])) ++same;
   close_to(same);
   const double start = now();
   for (size_t depth = same; depth < chain_.size(); ++depth) {
-    const TimelineGroup& group = groups[chain_[depth]];
-    const bool again = closed_.group == chain_[depth] && depth == same;
-    open_.push_back({chain_[depth], again ? closed_.iteration + 1 : group.iteration, start});
-    closed_ = {kNone, 0, 0};
+    const int32_t id = chain_[depth];
+    const bool again = group_of(id).region->axis == Axis::micro_batch && depth == same && closed_.group == id;
+    const int64_t iteration = again ? closed_.iteration + 1 : is_chunk(id) ? chunk : group_of(id).iteration;
+    open_.push_back({id, iteration, start});
   }
+  closed_ = {kNone, 0, 0};
 }
 
 void RunTrace::close_to(size_t depth) {

@@ -21,15 +21,17 @@ void plan_tracing(Plan& plan);
 
 class RunTrace final : public Observer {
  public:
+  static constexpr int64_t kMostOps = 200'000;  // a file of some 30 MB
+
   // Throws Error if the file cannot be written. It takes its name in `finish`.
-  RunTrace(const std::filesystem::path& file, const Plan& plan);
+  RunTrace(const std::filesystem::path& file, const Plan& plan, int64_t most_ops = kMostOps);
 
   // Prepares for ops of a Program; both must outlive this.
   void expect(const Program& program, const Layout& layout);
 
-  // Watches an executor whose Program is expected, until `leave`.
-  void watch(Executor& executor);
-  void leave(Executor& executor);
+  // What to observe an executor of this Program with, which must be expected, until `leave`.
+  Observer* watch(const Program& program);
+  void leave() { close_to(0); }
 
   // Counts a step as traced; true once there are enough.
   bool step_done();
@@ -58,20 +60,20 @@ class RunTrace final : public Observer {
   };
 
   double now() const;
-  void enter(int32_t step);
+  void enter(int32_t step, int64_t chunk);
   void close_to(size_t depth);
   void measure();
 
   using Clock = std::chrono::steady_clock;
   OutputFile file_;
   TraceWriter trace_;
-  int64_t runtime_bytes_;
+  int64_t runtime_bytes_, most_ops_;
   std::list<Expected> expected_;
   const Expected* current_ = nullptr;
   std::vector<Slice> open_;
   Slice closed_{kNone, 0, 0};  // the last repetition that ended
   std::vector<int32_t> chain_;
-  Clock::time_point begin_ = Clock::now();
+  Clock::time_point begin_;  // when the first op was awaited
   double op_start_ = 0, op_end_ = 0, measured_at_ = -1;
   BytesByRole planned_{};
   int64_t resident_ = 0, ops_ = 0, steps_ = 0;

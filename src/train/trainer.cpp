@@ -259,9 +259,10 @@ class Run final : public Host {
   }
 
   void run_traced(Executor& executor, const Region& region, int64_t micro_batches) {
-    if (trace_) trace_->watch(executor);
+    if (trace_) executor.observe(trace_->watch(executor.program()));
     executor.run(region, *this, micro_batches);
-    if (trace_) trace_->leave(executor);
+    executor.observe(nullptr);
+    if (trace_) trace_->leave();
   }
 
   void finish_trace() {
