@@ -1,4 +1,5 @@
-// add_bias: x [M, N] += bias [N], in place.  Adjoint: the gradient passes through; d_bias += its column sums, if trained.
+// add_bias: x [M, N] += bias [N], in place; or, of routed rows, the row of bias [E, N] of each tile's expert.  Adjoint: the
+// gradient passes through; d_bias += its column sums, if trained.
 
 #include "program/adjoint.h"
 #include "program/rules.h"
@@ -8,7 +9,9 @@ namespace snug {
 namespace {
 
 void check(const Program& program, const Op& op) {
-  const int64_t cols = program.tensor(op.find(Slot::bias)).elements();
+  const Tensor& bias = program.tensor(op.find(Slot::bias));
+  const bool of_experts = op.find(Slot::tile_experts) != kNone;
+  const int64_t cols = of_experts ? bias.dim(1) : bias.elements();
   expect(program.tensor(op.find(Slot::x)).elements() % cols == 0, op, "rows of the bias's length");
 }
 
@@ -18,6 +21,7 @@ void adjoint(Adjoint& adjoint, const Op& op) {
   if (d_x == kNone || !adjoint.wanted(bias)) return;
   Op back{OpKind::bias_backward};
   back.reads(Slot::d_out, d_x).updates(Slot::d_bias, adjoint.destination(bias).tensor);
+  if (const TensorId tiles = op.find(Slot::tile_experts); tiles != kNone) back.reads(Slot::tile_experts, tiles);
   adjoint.emit(std::move(back));
 }
 
@@ -25,8 +29,9 @@ void check_backward(const Program& program, const Op& op) {
   expect(program.tensor(op.find(Slot::d_bias)).dtype == DType::f32, op, "gradients are fp32");
 }
 
-// Each thread sums its rows apart.
+// Each thread sums its rows apart; an expert's rows stand together, and one thread sums them.
 int64_t workspace_backward(const Program& program, const Op& op, int32_t threads) {
+  if (op.find(Slot::tile_experts) != kNone) return 0;
   return threads * program.tensor(op.find(Slot::d_bias)).elements() * size_of(DType::f32);
 }
 
