@@ -245,6 +245,7 @@ class Table {
       const std::string path = in_layer("mlp.experts." + module);
       add(path, {E, out, in}, ParameterKind::expert, true, part);
       table_.back().name = path;
+      table_.back().experts = E;
       add(path + "_bias", {E, out}, ParameterKind::bias, true, part + "_bias");
       table_.back().name = path + "_bias";
     };
