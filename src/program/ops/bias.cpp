@@ -1,5 +1,5 @@
-// add_bias: x [M, N] += bias [N], in place; or, of routed rows, the row of bias [E, N] of each tile's expert.  Adjoint: the
-// gradient passes through; d_bias += its column sums, if trained.
+// add_bias: x [M, N] += bias [N], in place.  Adjoint: the gradient passes through; d_bias += its column sums, if trained.
+// With tile_experts: x [P, N] += the row of bias [E, N] of each tile's expert (plans only).
 
 #include "program/adjoint.h"
 #include "program/rules.h"
@@ -9,9 +9,9 @@ namespace snug {
 namespace {
 
 void check(const Program& program, const Op& op) {
-  const Tensor& bias = program.tensor(op.find(Slot::bias));
-  const bool of_experts = op.find(Slot::tile_experts) != kNone;
-  const int64_t cols = of_experts ? bias.dim(1) : bias.elements();
+  if (op.find(Slot::tile_experts) != kNone)
+    return expect(program.tensor(op.find(Slot::x)).dim(1) == program.tensor(op.find(Slot::bias)).dim(1), op, "N agrees");
+  const int64_t cols = program.tensor(op.find(Slot::bias)).elements();
   expect(program.tensor(op.find(Slot::x)).elements() % cols == 0, op, "rows of the bias's length");
 }
 
@@ -29,9 +29,9 @@ void check_backward(const Program& program, const Op& op) {
   expect(program.tensor(op.find(Slot::d_bias)).dtype == DType::f32, op, "gradients are fp32");
 }
 
-// Each thread sums its rows apart; an expert's rows stand together, and one thread sums them.
+// Each thread sums its rows apart.
 int64_t workspace_backward(const Program& program, const Op& op, int32_t threads) {
-  if (op.find(Slot::tile_experts) != kNone) return 0;
+  if (op.find(Slot::tile_experts) != kNone) return 0;  // an expert's rows stand together: one thread sums them
   return threads * program.tensor(op.find(Slot::d_bias)).elements() * size_of(DType::f32);
 }
 
