@@ -13,5 +13,6 @@ constexpr std::string_view kText = R\"~~~(${text})~~~\";
 const std::string_view ${symbol} = kText;
 }  // namespace snug
 ")
+  set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS -Wno-overlength-strings)  # longer than a standard asks for
   target_sources(snug_${room} PRIVATE ${source})
 endfunction()
