@@ -28,10 +28,11 @@ void print_table() {
       vendor = a.vendor;
     }
     const bool bf16 = a.bf16_flops > 0;
-    fmt::print("{:<22} {:>4.0f} {:>5.0f} {:>6.0f}{} {:>5}  {}\n", a.name, static_cast<double>(a.memory_bytes) / kGiB,
-               a.bandwidth / 1e9, (bf16 ? a.bf16_flops : a.fp16_flops) / 1e12, bf16 ? ' ' : '*', price(a), a.best_use);
+    const double rate = (bf16 ? a.bf16_flops : a.fp16_flops) / 1e12;
+    fmt::print("{:<22} {:>4.0f} {:>5.0f} {:>6.{}f}{} {:>5}  {}\n", a.name, static_cast<double>(a.memory_bytes) / kGiB,
+               a.bandwidth / 1e9, rate, rate < 10 ? 1 : 0, bf16 ? ' ' : '*', price(a), a.best_use);
   }
-  fmt::print("\nTFLOP/s: dense bf16 (* fp16: the card has no bf16). $/h: rough rents on demand, 2025.\n");
+  fmt::print("\nTFLOP/s: dense bf16 (*: fp16, the card has no bf16). $/h: rough rents, 2025.\n");
 }
 
 void print_one(const Accelerator& a) {
