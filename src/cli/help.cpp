@@ -25,6 +25,7 @@ constexpr std::string_view kOverview = R"(snug fine-tunes language models in the
   snug init MODEL --output-dir DIR  a random-weight checkpoint, for benchmarks and pretraining
   snug models [NAME]                models that plan knows by name
   snug gpus [NAME]                  accelerators: memory, bandwidth, rates, rough rents
+  snug probe                        how fast this machine is: a few seconds, so that plans tell times
   snug help keys                    every key, with its default
 
 MODEL is a Hugging Face checkpoint directory, a config.json, or a name such as meta-llama/Llama-3.1-8B.
@@ -60,6 +61,12 @@ they are. Every recipe shown is planned in full. Exit code 3 if nothing fits, wi
   --method full|lora|qlora   search this one (default: all are shown, LoRA is chosen)
   --write FILE.yaml          the chosen recipe, for snug train
   --json                     one JSON object for scripts
+)";
+
+constexpr std::string_view kProbe = R"(snug probe [--threads N]
+
+Runs a few steps of small random models and keeps how fast each kind of op went in ~/.cache/snug (or $XDG_CACHE_HOME/snug).
+From then on snug plan and snug fit tell seconds for this machine, and finished runs leave receipts there that correct them.
 )";
 
 constexpr std::string_view kTrain = R"(snug train RECIPE.yaml [keys]
@@ -162,6 +169,7 @@ int help_command(std::span<char* const> words) {
   std::string_view text = kOverview;
   if (topic == "plan") text = kPlan;
   if (topic == "fit") text = kFit;
+  if (topic == "probe") text = kProbe;
   if (topic == "train") text = kTrain;
   if (topic == "generate") text = kGenerate;
   if (topic == "merge") text = kMerge;

@@ -11,8 +11,11 @@
 #include "cli/commands.h"
 #include "cli/plan_text.h"
 #include "cli/process.h"
+#include "cli/receipts.h"
+#include "cli/target_flags.h"
 #include "cli/terminal.h"
 #include "cli/units.h"
+#include "formats/file.h"
 #include "model/catalogue.h"
 #include "model/families.h"
 #include "plan/plan.h"
@@ -73,6 +76,21 @@ class Screen final : public Reporter {
   bool open_line_ = false;
 };
 
+// Predicted beside measured: in the output directory, and among this machine's receipts if it has any.
+void leave_receipt(const Plan& plan, const RunSummary& summary) {
+  const Program& p = plan.program;
+  const auto tokens = static_cast<double>(p.batch * p.seq_len * p.micro_batches);
+  const RunReceipt receipt{.model = std::filesystem::path(plan.recipe.model).filename().string(),
+                           .method = method_word(plan.recipe),
+                           .threads = plan.target.threads,
+                           .planned_peak_bytes = summary.planned_peak_bytes,
+                           .measured_peak_bytes = summary.measured_peak_bytes,
+                           .planned_step_seconds = plan.target.cost.known() ? plan.step_time.seconds : 0,
+                           .measured_step_seconds = summary.tokens_per_second > 0 ? tokens / summary.tokens_per_second : 0};
+  write_file_atomically(std::filesystem::path(plan.recipe.output_dir) / "receipt.json", receipt_json(receipt) + "\n");
+  if (plan.recipe.packing) keep_receipt(receipt);  // padded rows are shorter than planned
+}
+
 int refuse(const Plan& plan) {
   fmt::print(stderr, "snug: {}\nsnug: {}\n", plan_verdict(plan), change_text(plan));
   return 3;
@@ -90,7 +108,7 @@ int train_command(std::span<char* const> words) {
   for (const std::string& key : arguments.passed_over) fmt::print(stderr, "snug: {} has no effect here\n", key);
   const ModelSpec model = resolve_model(recipe.model);
   refuse_plan_only(model, "trained");
-  Plan plan = make_plan(model, recipe, this_cpu(recipe.threads));
+  Plan plan = make_plan(model, recipe, target_for(arguments));
   if (arguments.has("trace")) plan_tracing(plan);
   if (!plan.fits()) return refuse(plan);
   fmt::print(stderr, "{}\n", plan_verdict(plan));
@@ -104,6 +122,7 @@ int train_command(std::span<char* const> words) {
              summary.steps, summary.train_loss, summary.tokens_per_second, summary.planned_peak_bytes,
              summary.measured_peak_bytes,
              100.0 * static_cast<double>(summary.measured_peak_bytes) / static_cast<double>(summary.planned_peak_bytes));
+  leave_receipt(plan, summary);
   return stop_signal().load() == 0 ? 0 : 128 + stop_signal().load();
 }
 

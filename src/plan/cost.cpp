@@ -62,6 +62,10 @@ const char* name_of(CostClass cost_class) {
   return kNames[static_cast<int>(cost_class)];
 }
 
+void CostModel::slow_down(double factor) {
+  for (CostRate& rate : rates) rate = {rate.flops / factor, rate.bytes / factor, rate.seconds * factor};
+}
+
 CostClass cost_class_of(const Program& program, const Op& op) {
   switch (op.kind) {
     case OpKind::matmul:

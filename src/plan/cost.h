@@ -50,6 +50,8 @@ struct CostModel {
   bool known() const { return !source.empty(); }
   CostRate& rate(CostClass cost_class) { return rates[static_cast<size_t>(cost_class)]; }
   const CostRate& rate(CostClass cost_class) const { return rates[static_cast<size_t>(cost_class)]; }
+  // Every op takes so many times as long.
+  void slow_down(double factor);
 };
 
 // Rates of no machine in particular, for ranking alone: a core with wide vectors, memory that several share.
