@@ -9,6 +9,7 @@
 #include "base/bfloat16.h"
 #include "base/float16.h"
 #include "base/scalars.h"
+#include "model/families.h"
 #include "program/ops/experts.h"
 
 namespace snug {
@@ -23,6 +24,8 @@ class Builder {
 
   Program build() {
     add_weights();
+    if (is_plan_only(spec_))
+      program_.notes.push_back("models of family " + spec_.family + " can be planned, but not be trained yet");
     if (spec_.dropout > 0)
       program_.notes.push_back("transformers trains this model with dropout " + fmt::format("{}", spec_.dropout) +
                                "; here it is trained without");
