@@ -61,36 +61,34 @@ using Settings = std::vector<std::pair<const char*, const char*>>;
 
 struct Measured {
   ModelSpec model;
+  int64_t seq_len;
   Settings settings;
 };
 
-// Small and large rows, each arithmetic, each way of keeping weights and states.
+// Small and large matrices, each arithmetic, each way of keeping weights and states.
 std::vector<Measured> programs() {
-  const ModelSpec narrow = model_of(576, 1536, 9, 3, 16384), wide = model_of(1536, 4096, 24, 8, 16384);
-  std::vector<Measured> list;
-  for (const ModelSpec& model : {narrow, wide}) {
-    const char* length = model.hidden_size < 1000 ? "512" : "256";
-    list.push_back({model, {{"max_length", length}, {"method", "full"}}});
-    list.push_back({model, {{"max_length", length}, {"method", "full"}, {"bf16", "true"}, {"optim", "adamw_8bit"}}});
-    list.push_back({model,
-                    {{"max_length", length},
-                     {"bf16", "true"},
-                     {"lora_r", "16"},
-                     {"lora_target_modules", "all-linear"},
-                     {"lora_dropout", "0.1"}}});
-    list.push_back({model, {{"max_length", length}, {"bf16", "true"}, {"load_in_4bit", "true"}, {"lora_r", "8"}}});
-    list.push_back({model, {{"max_length", length}, {"load_in_4bit", "true"}, {"lora_r", "8"}}});
-  }
-  list.push_back({narrow, {{"max_length", "1024"}, {"bf16", "true"}}});
-  list.push_back({narrow, {{"max_length", "128"}, {"method", "full"}, {"optim", "adafactor"}}});
-  list.push_back({narrow, {{"max_length", "128"}, {"method", "full"}, {"bf16", "true"}, {"optim", "paged_adamw_32bit"}}});
-  return list;
+  const ModelSpec narrow = model_of(576, 1536, 9, 3, 8192), wide = model_of(1536, 4096, 24, 8, 8192);
+  const Settings full = {{"method", "full"}};
+  const Settings full_half = {{"method", "full"}, {"bf16", "true"}, {"optim", "adamw_8bit"}};
+  const Settings lora_half = {
+      {"bf16", "true"}, {"lora_r", "16"}, {"lora_target_modules", "all-linear"}, {"lora_dropout", "0.1"}};
+  const Settings lora = {{"lora_r", "8"}, {"lora_target_modules", "all-linear"}};
+  const Settings qlora_half = {{"bf16", "true"}, {"load_in_4bit", "true"}, {"lora_r", "8"}};
+  const Settings qlora = {{"load_in_4bit", "true"}, {"lora_r", "8"}};
+  const Settings long_rows = {{"bf16", "true"}};
+  const Settings adafactor = {{"method", "full"}, {"optim", "adafactor"}};
+  const Settings paged = {{"method", "full"}, {"bf16", "true"}, {"optim", "paged_adamw_32bit"}};
+  return {{narrow, 256, full},       {narrow, 512, full_half}, {narrow, 512, lora_half},  {narrow, 512, lora},
+          {narrow, 512, qlora_half}, {narrow, 256, qlora},     {narrow, 1024, long_rows}, {narrow, 128, adafactor},
+          {narrow, 128, paged},      {wide, 128, full},        {wide, 256, full_half},    {wide, 512, lora_half},
+          {wide, 256, qlora_half}};
 }
 
 void measure(const Measured& what, const Target& target, const std::filesystem::path& pages,
              std::vector<CostSample>& samples) {
-  constexpr int kSteps = 3;
+  constexpr int kSteps = 2;
   Recipe recipe;
+  recipe.seq_len = what.seq_len;
   for (const auto& [key, value] : what.settings) apply(recipe, key, value);
   const Plan plan = make_plan(what.model, recipe, target);
   Executor executor(plan.program, plan.layout, pages / "probe.pages");

@@ -12,9 +12,12 @@ namespace {
 
 void fill_weight(Executor& executor, const Weight& weight, int64_t layer, std::minstd_rand& random) {
   const DType dtype = executor.program().tensor(weight.tensor).dtype;
-  std::normal_distribution<float> normal(0.0F, 0.02F);
   const bool norm = weight.parameter.kind == ParameterKind::norm;
-  const auto value = [&] { return norm ? 1.0F : weight.origin == Origin::zeros ? 0.0F : normal(random); };
+  // Uniform with the deviation of usual initial weights, 0.02.
+  constexpr float kHalf = 0.035F, kScale = 2 * kHalf / static_cast<float>(std::minstd_rand::max());
+  const auto value = [&] {
+    return norm ? 1.0F : weight.origin == Origin::zeros ? 0.0F : static_cast<float>(random()) * kScale - kHalf;
+  };
   if (dtype == DType::f32) {
     for (float& x : executor.elements<float>(weight.tensor, layer)) x = value();
   } else if (is_half(dtype)) {
