@@ -8,6 +8,7 @@
 #include "cli/commands.h"
 #include "cli/plan_json.h"
 #include "cli/plan_text.h"
+#include "cli/plan_textbook.h"
 #include "cli/terminal.h"
 #include "model/catalogue.h"
 #include "plan/dump.h"
@@ -18,8 +19,11 @@
 namespace snug::cli {
 
 int plan_command(std::span<char* const> words) {
-  const Arguments arguments = parse_arguments(words, {"json", "dump"});
+  std::vector<std::string> own = textbook_flags();
+  own.insert(own.end(), {"json", "dump"});
+  const Arguments arguments = parse_arguments(words, own);
   if (arguments.recipe.model.empty()) throw UsageError("which model? snug plan MODEL [--method lora] [--memory 16GiB]");
+  if (arguments.has("textbook")) return plan_textbook(arguments);
   validate(arguments.recipe);
   const Plan plan = make_plan(resolve_model(arguments.recipe.model), arguments.recipe, this_cpu(arguments.recipe.threads));
   std::string text;
