@@ -6,6 +6,7 @@
 
 #include "cli/arguments.h"
 #include "cli/commands.h"
+#include "cli/plan_devices.h"
 #include "cli/plan_json.h"
 #include "cli/plan_text.h"
 #include "cli/plan_textbook.h"
@@ -21,9 +22,11 @@ namespace snug::cli {
 int plan_command(std::span<char* const> words) {
   std::vector<std::string> own = textbook_flags();
   own.insert(own.end(), {"json", "dump"});
+  for (std::string& flag : device_flags()) own.push_back(std::move(flag));
   const Arguments arguments = parse_arguments(words, own);
   if (arguments.recipe.model.empty()) throw UsageError("which model? snug plan MODEL [--method lora] [--memory 16GiB]");
   if (arguments.has("textbook")) return plan_textbook(arguments);
+  if (arguments.has("max-memory")) return plan_devices(arguments);
   validate(arguments.recipe);
   const Plan plan = make_plan(resolve_model(arguments.recipe.model), arguments.recipe, this_cpu(arguments.recipe.threads));
   std::string text;
