@@ -20,7 +20,8 @@ struct Command {
 
 constexpr Command kCommands[] = {{"plan", plan_command},   {"train", train_command},       {"generate", generate_command},
                                  {"merge", merge_command}, {"quantize", quantize_command}, {"export", export_command},
-                                 {"init", init_command},   {"models", models_command},     {"help", help_command}};
+                                 {"init", init_command},   {"models", models_command},     {"gpus", gpus_command},
+                                 {"help", help_command}};
 
 int dispatch(std::span<char* const> arguments) {
   if (arguments.empty()) {
@@ -41,7 +42,7 @@ int dispatch(std::span<char* const> arguments) {
     return command.run(rest);
   }
   throw UsageError(fmt::format(
-      "there is no command '{}'; try plan, train, generate, merge, quantize, export, init, models or help", name));
+      "there is no command '{}'; try plan, train, generate, merge, quantize, export, init, models, gpus or help", name));
 }
 
 }  // namespace

@@ -22,7 +22,8 @@ constexpr std::string_view kOverview = R"(snug fine-tunes language models in the
   snug quantize MODEL --output-dir DIR  its linears in 4 or 8 bits, as bitsandbytes has them
   snug export MODEL --gguf FILE     a model or an adapter as a GGUF file, for llama.cpp
   snug init MODEL --output-dir DIR  a random-weight checkpoint, for benchmarks and pretraining
-  snug models                       models that plan knows by name
+  snug models [NAME]                models that plan knows by name
+  snug gpus [NAME]                  accelerators: memory, bandwidth, rates, rough rents
   snug help keys                    every key, with its default
 
 MODEL is a Hugging Face checkpoint directory, a config.json, or a name such as meta-llama/Llama-3.1-8B.
@@ -109,6 +110,18 @@ by itself. Families: llama, mistral, mixtral, qwen2, qwen3, qwen3_moe, gemma2, g
   --pretokenizer NAME           tokenizer.ggml.pre, for a tokenizer that is not recognized
 )";
 
+constexpr std::string_view kModels = R"(snug models [NAME] [--json]
+
+Lists the models that plan knows by name, family by family, with their parameters; with NAME all about one: what its config.json
+says, where its parameters are, and whether it can be trained or only planned.
+)";
+
+constexpr std::string_view kGpus = R"(snug gpus [NAME] [--json]
+
+Lists accelerators by vendor: memory, bandwidth, dense 16-bit rate, rough rent, best use; with NAME all about one. Names are
+taken as drivers and sellers write them: "NVIDIA GeForce RTX 4090", rtx4090, 4090.
+)";
+
 void print_keys() {
   for (const Key& key : recipe_keys()) {
     std::string aliases;
@@ -135,6 +148,8 @@ int help_command(std::span<char* const> words) {
   if (topic == "quantize") text = kQuantize;
   if (topic == "export") text = kExport;
   if (topic == "init") text = kInit;
+  if (topic == "models") text = kModels;
+  if (topic == "gpus") text = kGpus;
   fmt::print("{}", text);
   return 0;
 }

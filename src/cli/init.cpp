@@ -6,6 +6,7 @@
 #include "cli/arguments.h"
 #include "cli/commands.h"
 #include "model/catalogue.h"
+#include "model/families.h"
 #include "model/parameters.h"
 #include "recipe/keys.h"
 #include "train/initialize.h"
@@ -17,6 +18,7 @@ int init_command(std::span<char* const> words) {
   if (arguments.recipe.model.empty())
     throw UsageError("which model? snug init MODEL --output-dir DIRECTORY [--bf16|--fp16] [--tokenizer DIRECTORY]");
   const ModelSpec spec = resolve_model(arguments.recipe.model);
+  refuse_plan_only(spec, "trained");
   const auto tokenizer = arguments.flags.find("tokenizer");
   validate(arguments.recipe);
   const DType dtype = arguments.recipe.bf16 ? DType::bf16 : arguments.recipe.fp16 ? DType::f16 : DType::f32;

@@ -14,6 +14,7 @@
 #include "cli/process.h"
 #include "cli/terminal.h"
 #include "model/catalogue.h"
+#include "model/families.h"
 #include "plan/plan.h"
 #include "recipe/bytes.h"
 #include "recipe/keys.h"
@@ -92,7 +93,9 @@ int train_command(std::span<char* const> words) {
   if (recipe.data.empty()) throw UsageError("which data? add --data FILE.jsonl");
   validate(recipe);
   for (const std::string& key : arguments.passed_over) fmt::print(stderr, "snug: {} has no effect here\n", key);
-  const Plan plan = make_plan(resolve_model(recipe.model), recipe, this_cpu(recipe.threads));
+  const ModelSpec model = resolve_model(recipe.model);
+  refuse_plan_only(model, "trained");
+  const Plan plan = make_plan(model, recipe, this_cpu(recipe.threads));
   if (!plan.fits()) return refuse(plan);
   fmt::print(stderr, "{}\n", plan_verdict(plan));
   for (const std::string& note : plan.program.notes) fmt::print(stderr, "{}\n", note);

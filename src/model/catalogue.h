@@ -1,6 +1,6 @@
 #pragma once
-// The models that `snug plan` knows by name, so that a plan needs no download. Data only: a row is what the published
-// config.json says. Knows nothing of recipes or weights.
+// The models that `snug plan` knows by name, so that a plan needs no download: the lines of models.txt, which is part of the
+// program. A line holds what the published config.json says and is read as such. Knows nothing of recipes or weights.
 
 #include <optional>
 #include <string>

@@ -1,6 +1,10 @@
 #include "model/families.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+
+#include "base/error.h"
 
 namespace snug {
 
@@ -172,6 +176,17 @@ std::span<const Family> families() { return kFamilies; }
 const Family* find_family(std::string_view Family::*name, std::string_view value) {
   const auto found = std::find_if(kFamilies.begin(), kFamilies.end(), [&](const Family& f) { return f.*name == value; });
   return found == kFamilies.end() ? nullptr : &*found;
+}
+
+bool is_plan_only(const ModelSpec& spec) {
+  const Family* family = find_family(&Family::model_type, spec.family);
+  return family != nullptr && family->plan_only;
+}
+
+void refuse_plan_only(const ModelSpec& spec, std::string_view doing) {
+  if (is_plan_only(spec))
+    throw Error(fmt::format("models of family {} can be planned, but not be {} yet", spec.family, doing), spec.name,
+                "`snug plan` answers for it; `snug models` lists those that can be " + std::string(doing));
 }
 
 std::string supported_families(std::string_view Family::*name) {

@@ -23,11 +23,18 @@ struct Family {
   bool tied = false;
   std::string_view activation = "silu";
   std::span<const std::string_view> fields = {};  // beyond the common ones
+  bool plan_only = false;                         // its memory is planned, but it cannot be trained or run yet
 };
 
 std::span<const Family> families();
 
 const Family* find_family(std::string_view Family::*name, std::string_view value);  // null: none
-std::string supported_families(std::string_view Family::*name);                     // "supported: llama, …"
+
+// True if the model's family can be planned, but not be trained, run or written.
+bool is_plan_only(const ModelSpec& spec);
+// Throws Error for such a model: `doing` is what was asked for, "trained".
+void refuse_plan_only(const ModelSpec& spec, std::string_view doing);
+
+std::string supported_families(std::string_view Family::*name);  // "supported: llama, …"
 
 }  // namespace snug

@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include "base/error.h"
 #include "model/catalogue.h"
 
 namespace snug {
@@ -50,45 +49,6 @@ TEST(Parameters, TheTableFollowsTheForwardPass) {
 TEST(Parameters, ATiedHeadIsNotListed) {
   const auto table = parameters_of(find_model("Llama-3.2-1B").value());
   EXPECT_EQ(table.back().name, "model.norm.weight");
-}
-
-TEST(Catalogue, NamesWorkWithoutOwnerAndInAnyCase) {
-  EXPECT_EQ(find_model("llama-3.1-8b-instruct")->name, "meta-llama/Llama-3.1-8B-Instruct");
-  EXPECT_EQ(find_model("meta-llama/Meta-Llama-3.1-8B")->name, "meta-llama/Llama-3.1-8B");
-  EXPECT_EQ(find_model("Meta-Llama-3.1-405B")->layers, 126);
-  EXPECT_FALSE(find_model("nobody/Llama-3.1-8B"));
-  for (const std::string& name : model_names()) EXPECT_EQ(find_model(name)->name, name);
-}
-
-TEST(Catalogue, RowsAreSound) {
-  for (const std::string& name : model_names()) {
-    const ModelSpec spec = find_model(name).value();
-    EXPECT_EQ(spec.hidden_size, spec.heads * spec.head_size) << name;
-    EXPECT_EQ(spec.heads % spec.kv_heads, 0) << name;
-  }
-}
-
-TEST(Catalogue, OnlyTheFirstMistralHasASlidingWindow) {
-  EXPECT_EQ(find_model("Mistral-7B-v0.1")->sliding_window, 4096);
-  EXPECT_EQ(find_model("Mistral-7B-Instruct-v0.2")->sliding_window, 0);
-  EXPECT_EQ(find_model("Mistral-7B-v0.3")->architecture, "MistralForCausalLM");
-  EXPECT_EQ(find_model("Llama-3.1-8B")->family, "llama");
-}
-
-TEST(Catalogue, AnUnknownNameIsAnsweredWithTheNearest) {
-  EXPECT_EQ(nearest_model_name("meta-llama/Lama-3.1-8B-Instuct"), "meta-llama/Llama-3.1-8B-Instruct");
-  try {
-    resolve_model("SmolLM2-136M");
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_NE(std::string(error.what()).find("HuggingFaceTB/SmolLM2-135M"), std::string::npos) << error.what();
-  }
-}
-
-TEST(Catalogue, PathsGoBeforeNames) {
-  EXPECT_EQ(resolve_model(SNUG_SOURCE_DIR "/tests/golden/formats/tied").vocab_size, 12);
-  EXPECT_EQ(resolve_model("SmolLM2-135M").layers, 30);
-  EXPECT_THROW(resolve_model(""), Error);
 }
 
 }  // namespace

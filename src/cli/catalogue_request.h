@@ -1,0 +1,34 @@
+#pragma once
+// What `snug models` and `snug gpus` are asked for: all rows or one, for people or for programs.
+
+#include <fmt/format.h>
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "cli/arguments.h"
+
+namespace snug::cli {
+
+struct CatalogueRequest {
+  std::string name;  // empty: all
+  bool json = false;
+};
+
+// [NAME] [--json]; NAME may be several words ("RTX 4090"). Throws UsageError for any other flag.
+inline CatalogueRequest parse_catalogue_request(std::string_view command, std::span<char* const> words) {
+  CatalogueRequest request;
+  for (const std::string_view word : words) {
+    if (word == "--json") {
+      request.json = true;
+    } else if (word.starts_with('-')) {
+      throw UsageError(fmt::format("snug {} has no flag {}; it takes a NAME and --json", command, word));
+    } else {
+      request.name += (request.name.empty() ? "" : " ") + std::string(word);
+    }
+  }
+  return request;
+}
+
+}  // namespace snug::cli

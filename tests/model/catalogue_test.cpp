@@ -1,0 +1,128 @@
+#include "model/catalogue.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <set>
+
+#include "base/error.h"
+#include "model/json.h"
+#include "model/parameters.h"
+
+namespace snug {
+namespace {
+
+TEST(Catalogue, NamesWorkWithoutOwnerAndInAnyCase) {
+  EXPECT_EQ(find_model("llama-3.1-8b-instruct")->name, "meta-llama/Llama-3.1-8B-Instruct");
+  EXPECT_EQ(find_model("meta-llama/Meta-Llama-3.1-8B")->name, "meta-llama/Llama-3.1-8B");
+  EXPECT_EQ(find_model("Meta-Llama-3.1-405B")->layers, 126);
+  EXPECT_FALSE(find_model("nobody/Llama-3.1-8B"));
+  for (const std::string& name : model_names()) EXPECT_EQ(find_model(name)->name, name);
+}
+
+TEST(Catalogue, ThereAreSixtyModelsAtLeast) { EXPECT_GE(model_names().size(), 60U); }
+
+TEST(Catalogue, RowsAreSound) {
+  std::set<std::string> names;
+  for (const std::string& name : model_names()) {
+    const ModelSpec spec = find_model(name).value();
+    EXPECT_EQ(spec.heads % spec.kv_heads, 0) << name;
+    EXPECT_GE(spec.max_position, 1024) << name;
+    EXPECT_TRUE(spec.quantization == std::nullopt) << name;
+    EXPECT_TRUE(names.insert(name).second) << name << " stands twice";
+  }
+}
+
+// tests/oracle/make_catalogue.py: transformers builds each model from the same line and counts.
+TEST(Catalogue, EveryModelHasTheParametersThatTransformersCounts) {
+  std::ifstream stream(SNUG_SOURCE_DIR "/tests/golden/catalogue.json");
+  const std::string text((std::istreambuf_iterator<char>(stream)), {});
+  const JsonDocument golden(text, "catalogue.json");
+  const auto counted = json_object("parameters", golden.root_object().at_key("parameters").value(), "catalogue.json");
+  size_t models = 0;
+  for (const auto [name, total] : counted) {
+    const auto spec = find_model(name);
+    ASSERT_TRUE(spec) << name;
+    EXPECT_EQ(total_parameters(*spec), total.get_int64().value()) << name;
+    ++models;
+  }
+  EXPECT_EQ(models, model_names().size()) << "run tests/oracle/make_catalogue.py";
+}
+
+// The counts that the Hub shows (safetensors' metadata) or papers print.
+TEST(Catalogue, TotalsAreThePublishedOnes) {
+  const std::pair<const char*, int64_t> published[] = {
+      {"Llama-3.3-70B-Instruct", 70'553'706'496},
+      {"Qwen2-0.5B", 494'032'768},
+      {"Qwen2-72B", 72'706'203'648},
+      {"Qwen2.5-1.5B-Instruct", 1'543'714'304},
+      {"Qwen2.5-3B", 3'085'938'688},
+      {"Qwen2.5-7B-Instruct", 7'615'616'512},
+      {"Qwen2.5-14B", 14'770'033'664},
+      {"Qwen2.5-32B", 32'763'876'352},
+      {"DeepSeek-R1-Distill-Qwen-1.5B", 1'777'088'000},
+      {"DeepSeek-R1-Distill-Qwen-7B", 7'615'616'512},
+      {"Qwen3-0.6B", 596'049'920},
+      {"Qwen3-4B", 4'022'468'096},
+      {"Qwen3-8B", 8'190'735'360},
+      {"Qwen3-14B", 14'768'307'200},
+      {"Qwen3-32B", 32'762'123'264},
+      {"Qwen3-30B-A3B", 30'532'122'624},
+      {"Qwen3-235B-A22B", 235'093'634'560},
+      {"Mistral-Nemo-Base-2407", 12'247'782'400},
+      {"Mistral-Small-24B-Base-2501", 23'572'403'200},
+      {"Mistral-Large-Instruct-2407", 122'610'069'504},
+      {"Mixtral-8x7B-v0.1", 46'702'792'704},
+      {"Mixtral-8x22B-v0.1", 140'620'634'112},
+      {"gemma-2b", 2'506'172'416},
+      {"gemma-7b", 8'537'680'896},
+      {"gemma-2-2b", 2'614'341'888},
+      {"gemma-2-9b", 9'241'705'984},
+      {"gemma-2-27b", 27'227'128'320},
+      {"gemma-3-270m", 268'098'176},
+      {"gemma-3-1b-it", 999'885'952},
+      {"gemma-3-4b-it", 4'300'079'472},
+      {"medgemma-4b-it", 4'300'079'472},
+      {"gemma-3-12b-it", 12'187'325'040},
+      {"gemma-3-27b-it", 27'432'406'640},
+      {"Phi-3-mini-4k-instruct", 3'821'079'552},
+      {"Phi-3-medium-4k-instruct", 13'960'238'080},
+      {"phi-4", 14'659'507'200},
+      {"Phi-4-mini-instruct", 3'836'021'760},
+      {"Yi-6B", 6'061'035'520},
+      {"Yi-34B", 34'388'917'248},
+      {"Falcon3-7B-Base", 7'455'550'464},
+      {"Falcon3-10B-Base", 10'305'653'760},
+      {"gpt2", 124'439'808},
+      {"gpt2-medium", 354'823'168},
+      {"gpt2-large", 774'030'080},
+      {"gpt2-xl", 1'557'611'200},
+  };
+  for (const auto& [name, total] : published) EXPECT_EQ(total_parameters(find_model(name).value()), total) << name;
+}
+
+TEST(Catalogue, OnlyTheFirstMistralHasASlidingWindow) {
+  EXPECT_EQ(find_model("Mistral-7B-v0.1")->sliding_window, 4096);
+  EXPECT_EQ(find_model("Mistral-7B-Instruct-v0.2")->sliding_window, 0);
+  EXPECT_EQ(find_model("Mistral-7B-v0.3")->architecture, "MistralForCausalLM");
+  EXPECT_EQ(find_model("Llama-3.1-8B")->family, "llama");
+}
+
+TEST(Catalogue, AnUnknownNameIsAnsweredWithTheNearest) {
+  EXPECT_EQ(nearest_model_name("meta-llama/Lama-3.1-8B-Instuct"), "meta-llama/Llama-3.1-8B-Instruct");
+  try {
+    resolve_model("SmolLM2-136M");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("HuggingFaceTB/SmolLM2-135M"), std::string::npos) << error.what();
+  }
+}
+
+TEST(Catalogue, PathsGoBeforeNames) {
+  EXPECT_EQ(resolve_model(SNUG_SOURCE_DIR "/tests/golden/formats/tied").vocab_size, 12);
+  EXPECT_EQ(resolve_model("SmolLM2-135M").layers, 30);
+  EXPECT_THROW(resolve_model(""), Error);
+}
+
+}  // namespace
+}  // namespace snug
