@@ -42,6 +42,10 @@ Compiles the fine-tuning step that the keys describe and prints its exact memory
 of each stage, what was assumed. Exit code 3 if it does not fit --memory (default: what this machine can give).
   --json   one JSON object for scripts
   --dump   the compiled program and its layout, for review
+  --max-memory 0:80GiB,1:24GiB,cpu:200GiB   which part of the model on which device, and the device_map to paste
+      --weights-only   for inference: no gradients, states or activations
+  --textbook   the rules of thumb of articles, beside the exact figures; MODEL may be a round count, such as 7B
+      --parameters N --trained N --hidden N --layers N --heads N --activations SIZE   what a rule is to take instead
 )";
 
 constexpr std::string_view kTrain = R"(snug train RECIPE.yaml [keys]

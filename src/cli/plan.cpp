@@ -19,12 +19,28 @@
 
 namespace snug::cli {
 
+namespace {
+
+// A flag of another view than the one asked for would be without effect.
+void refuse_strays(const Arguments& arguments, const std::string& view, const std::vector<std::string>& flags) {
+  if (arguments.has(view)) return;
+  for (const std::string& flag : flags)
+    if (const std::string name = flag.substr(0, flag.find('=')); arguments.has(name))
+      throw UsageError("--" + name + " has a meaning only with --" + view);
+}
+
+}  // namespace
+
 int plan_command(std::span<char* const> words) {
   std::vector<std::string> own = textbook_flags();
   own.insert(own.end(), {"json", "dump"});
   for (std::string& flag : device_flags()) own.push_back(std::move(flag));
   const Arguments arguments = parse_arguments(words, own);
   if (arguments.recipe.model.empty()) throw UsageError("which model? snug plan MODEL [--method lora] [--memory 16GiB]");
+  refuse_strays(arguments, "textbook", textbook_flags());
+  refuse_strays(arguments, "max-memory", device_flags());
+  if (arguments.has("textbook") && arguments.has("max-memory"))
+    throw UsageError("--textbook and --max-memory: one at a time");
   if (arguments.has("textbook")) return plan_textbook(arguments);
   if (arguments.has("max-memory")) return plan_devices(arguments);
   validate(arguments.recipe);
