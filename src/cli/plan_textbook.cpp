@@ -50,7 +50,7 @@ std::string row_text(const std::string& name, std::optional<int64_t> by_rule, co
                      const std::string& sign = "") {
   std::string text = fmt::format("  {:<12} {:>9}", name, by_rule ? sign + decimal_gigabytes(*by_rule) : "?");
   if (exact != nullptr) text += fmt::format(" {:>9}", decimal_gigabytes(exact->bytes));
-  text += "   " + rule + "\n";
+  text += (rule.empty() ? "" : "   " + rule) + "\n";
   if (exact != nullptr && !exact->why.empty()) text += "               " + exact->why + "\n";
   return text;
 }
