@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <functional>
 #include <nlohmann/json.hpp>
@@ -80,7 +81,7 @@ std::string python_map(const ModelParts& model, const DeviceMap& map) {
 std::string slow_note(const ModelParts& model, const DeviceMap& map, int64_t micro_batches, bool weights_only) {
   const DeviceShare& main = map.shares[map.main];
   std::string text;
-  if (main.room.kind == DeviceKind::host)
+  if (main.room.kind == DeviceKind::host && map.shares.front().room.kind == DeviceKind::accelerator)
     text += "slow: everything runs on the cpu; no accelerator holds a part with what it needs to run\n";
   if (map.far_parts == 0) return text;
   const size_t first = model.parts.size() - map.far_parts;
@@ -164,6 +165,27 @@ std::string cheapest_change(const Plan& plan, const std::vector<DeviceRoom>& roo
   return "";
 }
 
+// A device that would be enough, "cpu:140GiB": the last one made larger, or a host.
+std::string larger_room(const ModelParts& model, std::vector<DeviceRoom> rooms) {
+  const auto shown = [](const DeviceRoom& room, int64_t bytes) {
+    constexpr int64_t kMiBInGiB = 1024;
+    const int64_t mib = bytes >> 20;
+    return mib > 10 * kMiBInGiB ? fmt::format("{}:{}GiB", room.name, (mib + kMiBInGiB - 1) / kMiBInGiB)
+                                : fmt::format("{}:{}MiB", room.name, mib);
+  };
+  if (rooms.back().kind != DeviceKind::accelerator)
+    if (const auto bytes = least_room(model, rooms, rooms.size() - 1)) return shown(rooms.back(), *bytes);
+  const auto is_host = [](const DeviceRoom& room) { return room.kind == DeviceKind::host; };
+  auto host = std::find_if(rooms.begin(), rooms.end(), is_host);
+  if (host == rooms.end()) {
+    const auto disk = std::find_if(rooms.begin(), rooms.end(), [](const auto& r) { return r.kind == DeviceKind::disk; });
+    host = rooms.insert(disk, {.name = "cpu", .kind = DeviceKind::host, .bytes = 1});
+  }
+  const DeviceRoom room = *host;
+  const auto bytes = least_room(model, rooms, static_cast<size_t>(host - rooms.begin()));
+  return bytes ? shown(room, *bytes) : "";
+}
+
 std::string refusal(const Plan& plan, const ModelParts& model, const std::vector<DeviceRoom>& rooms, bool weights_only) {
   int64_t room = 0, need = model.common_bytes, one = 0;
   for (const DeviceRoom& r : rooms) room += std::min(r.bytes, int64_t{1} << 56);
@@ -174,14 +196,7 @@ std::string refusal(const Plan& plan, const ModelParts& model, const std::vector
   std::string text = fmt::format("does not fit: {} in all and {} to run the largest part, on {} of devices",
                                  format_bytes(need), format_bytes(one), format_bytes(room));
   std::string fix = cheapest_change(plan, rooms, weights_only);
-  std::vector<DeviceRoom> more = rooms;
-  if (more.back().kind == DeviceKind::accelerator) more.push_back({.name = "cpu", .kind = DeviceKind::host, .bytes = 1});
-  if (const auto bytes = least_last_room(model, more)) {
-    const int64_t mib = *bytes >> 20;
-    fix += fix.empty() ? "" : ", or ";
-    fix += mib % 1024 == 0 || mib > 10 * 1024 ? fmt::format("{}:{}GiB", more.back().name, (mib + 1023) / 1024)
-                                              : fmt::format("{}:{}MiB", more.back().name, mib);
-  }
+  if (const std::string more = larger_room(model, rooms); !more.empty()) fix += (fix.empty() ? "" : ", or ") + more;
   return text + (fix.empty() ? "" : "; fits with " + fix);
 }
 

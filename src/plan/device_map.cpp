@@ -161,11 +161,11 @@ std::optional<DeviceMap> map_devices(const ModelParts& model, const std::vector<
   return Search(model, rooms).run();
 }
 
-std::optional<int64_t> least_last_room(const ModelParts& model, const std::vector<DeviceRoom>& rooms) {
+std::optional<int64_t> least_room(const ModelParts& model, const std::vector<DeviceRoom>& rooms, size_t at) {
   constexpr int64_t kStep = int64_t{1} << 20;
   std::vector<DeviceRoom> changed = rooms;
   const auto fits = [&](int64_t steps) {
-    changed.back().bytes = steps * kStep;
+    changed[at].bytes = steps * kStep;
     return map_devices(model, changed).has_value();
   };
   int64_t low = 0, high = 1;  // `low` does not fit

@@ -40,8 +40,8 @@ struct DeviceMap {
 // `rooms`: as parse_max_memory returns them. None if no map fits.
 std::optional<DeviceMap> map_devices(const ModelParts& model, const std::vector<DeviceRoom>& rooms);
 
-// The least size of the last room, all others as they are, with which a map fits, in whole MiB; none if it is not what
+// The least size of the room `at`, all others as they are, with which a map fits, in whole MiB; none if it is not what
 // lacks.
-std::optional<int64_t> least_last_room(const ModelParts& model, const std::vector<DeviceRoom>& rooms);
+std::optional<int64_t> least_room(const ModelParts& model, const std::vector<DeviceRoom>& rooms, size_t at);
 
 }  // namespace snug

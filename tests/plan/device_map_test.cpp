@@ -94,17 +94,18 @@ TEST(DeviceMap, the_host_computes_only_where_no_accelerator_can) {
   EXPECT_EQ(counts(map_devices(small_model(), rooms({}, 69))), (Counts{9}));
 }
 
-TEST(DeviceMap, the_least_last_room_fits_and_a_MiB_less_does_not) {
+TEST(DeviceMap, the_least_room_fits_and_a_MiB_less_does_not) {
   constexpr int64_t kMiB = 1 << 20;
   ModelParts model;
   for (int i = 0; i < 5; ++i) model.parts.push_back(part("layer", 7 * kMiB));
   std::vector<DeviceRoom> given = rooms({15 * kMiB}, 1);
-  const auto least = least_last_room(model, given);
+  const auto least = least_room(model, given, 1);
   EXPECT_EQ(least, 28 * kMiB);  // one layer near, with a window for the others
   given.back().bytes = *least;
   EXPECT_TRUE(map_devices(model, given).has_value());
   given.back().bytes -= kMiB;
   EXPECT_FALSE(map_devices(model, given).has_value());
+  EXPECT_FALSE(least_room(model, rooms({kMiB}, 0, kMiB), 1).has_value());  // no disk helps where nothing can run
 }
 
 // Everything a map must hold, said once more: all cuts of the parts over the rooms are tried.
