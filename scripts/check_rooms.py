@@ -20,6 +20,7 @@ MAY_USE = {
     "train": {"base", "model", "recipe", "program", "plan", "formats", "quantize", "kernels", "tokenizer", "chat", "data"},
     "generate": {"base", "model", "recipe", "program", "plan", "formats", "tokenizer", "chat", "train"},
     "cli": {"base", "model", "recipe", "program", "plan", "formats", "tokenizer", "chat", "data", "train", "generate"},
+    "library": {"base", "model", "recipe", "plan", "cli"},
 }
 
 source = pathlib.Path(__file__).resolve().parent.parent / "src"

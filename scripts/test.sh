@@ -21,6 +21,7 @@ step "planner alone"
 cmake --preset planner >/dev/null
 cmake --build --preset planner
 ctest --test-dir build-planner --output-on-failure -j 2 --no-tests=error | tail -n 3
+scripts/check_planner_library.sh
 
 step "thread sanitizer: loader, files, executor"
 cmake --preset thread >/dev/null

@@ -48,6 +48,10 @@ of each stage, what was assumed. Exit code 3 if it does not fit --memory (defaul
   --examples N --example-tokens M, or --count-data with --data FILE   steps, tokens, time and price of a run
   --trace FILE             memory over the ops, for ui.perfetto.dev and chrome://tracing
   --html FILE              one web page: memory over the ops, what is alive at each, the arena as a map
+  --max-memory 0:80GiB,1:24GiB,cpu:200GiB   which part of the model on which device, and the device_map to paste
+      --weights-only       for inference: no gradients, states or activations
+  --textbook               the rules of thumb of articles, beside the exact figures; MODEL may be a round count, such as 7B
+      --parameters N --trained N --hidden N --layers N --heads N --activations SIZE   what a rule is to take instead
   --json                   one JSON object for scripts
   --dump                   the compiled program and its layout, for review
 )";
