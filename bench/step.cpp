@@ -17,20 +17,17 @@
 #include <chrono>
 #include <cstring>
 #include <numeric>
-#include <random>
 #include <string>
 #include <vector>
 
-#include "base/bfloat16.h"
 #include "base/error.h"
-#include "base/float16.h"
 #include "cli/arguments.h"
 #include "kernels/kernels.h"
 #include "model/catalogue.h"
 #include "plan/plan.h"
 #include "program/rules.h"
 #include "train/executor.h"
-#include "train/inverse_frequency.h"
+#include "train/synthetic_run.h"
 #include "train/trainer.h"
 
 namespace snug {
@@ -204,55 +201,6 @@ double unneeded_flops(const Program& program) {
 
 // ---- Running it
 
-class Feed final : public Host {
- public:
-  Feed(Executor& executor, const ModelSpec& model) : executor_(executor), vocabulary_(model.vocab_size) {}
-  void run(const Op& op, int64_t repetition) override {
-    if (op.kind != OpKind::batch) return;
-    const auto ids = executor_.elements<int32_t>(op.find(Slot::ids));
-    const auto starts = executor_.elements<int32_t>(op.find(Slot::document_start));
-    const int64_t length = executor_.program().seq_len;
-    std::fill(starts.begin(), starts.end(), 0);
-    const auto fill = [&](Slot slot, auto value) {
-      const auto values = executor_.elements<int32_t>(op.find(slot));
-      for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<int32_t>(value(static_cast<int64_t>(i)));
-    };
-    fill(Slot::ids, [&](int64_t) { return static_cast<int64_t>(random_()) % vocabulary_; });
-    fill(Slot::target_tokens, [&](int64_t) { return static_cast<int64_t>(random_()) % vocabulary_; });
-    fill(Slot::positions, [&](int64_t i) { return i % length; });
-    // The last token of a sequence predicts nothing.
-    fill(Slot::target_rows, [&](int64_t i) { return i / (length - 1) * length + i % (length - 1); });
-    executor_.scalar(Scalar::target_count) = static_cast<double>(ids.size() - ids.size() / static_cast<size_t>(length));
-    executor_.scalar(Scalar::first_micro_batch) = repetition == 0 ? 1.0 : 0.0;
-  }
-
- private:
-  Executor& executor_;
-  int64_t vocabulary_;
-  std::minstd_rand random_{1};
-};
-
-void fill_weights(Executor& executor, const Program& program) {
-  std::minstd_rand random(2);
-  std::normal_distribution<float> normal(0.0F, 0.02F);
-  for (const Weight& weight : program.weights) {
-    const bool norm = weight.parameter.kind == ParameterKind::norm;
-    const bool is_f16 = program.tensor(weight.tensor).dtype == DType::f16;
-    for (int64_t layer = 0; layer < (weight.parameter.per_layer ? program.layers : 1); ++layer) {
-      const auto value = [&] { return norm ? 1.0F : weight.origin == Origin::zeros ? 0.0F : normal(random); };
-      if (program.tensor(weight.tensor).dtype == DType::f32) {
-        for (float& x : executor.elements<float>(weight.tensor, layer)) x = value();
-      } else {
-        for (uint16_t& x : executor.elements<uint16_t>(weight.tensor, layer))
-          x = is_f16 ? f32_to_f16(value()) : f32_to_bf16(value());
-      }
-      const TensorId master = weight.state(Slot::master);
-      if (master == kNone) continue;
-      for (float& x : executor.elements<float>(master, layer)) x = value();
-    }
-  }
-}
-
 // Steps set against one ceiling.
 struct Against {
   const char* name;
@@ -271,18 +219,11 @@ struct Result {
 };
 
 Result measure(Executor& executor, const Plan& plan, Profile& profile, double flops, int64_t steps) {
-  Feed feed(executor, plan.model);
-  const Region& step = plan.program.region("step");
+  RandomBatches batches(executor, plan.model);
   int64_t done = 0;
   const auto run_step = [&] {
-    executor.scalar(Scalar::learning_rate) = 1e-4;
-    executor.scalar(Scalar::step) = static_cast<double>(++done);
-    executor.scalar(Scalar::loss_scale) = 1.0;
-    executor.scalar(Scalar::inverse_labels) =
-        1.0 / static_cast<double>(plan.program.batch * plan.program.seq_len * plan.program.micro_batches);
-    executor.scalar(Scalar::loss_sum) = executor.scalar(Scalar::square_sum) = 0.0;
     const auto start = Clock::now();
-    executor.run(step, feed);
+    run_random_step(executor, batches, ++done);
     return seconds_since(start);
   };
   run_step();
@@ -348,10 +289,7 @@ int run(std::span<char* const> words) {
   settle_process(plan.target.threads);
   const double bandwidth = copy_bandwidth(plan.target.threads);
   Executor executor(plan.program, plan.layout);
-  for (size_t id = 0; id < plan.program.storages.size(); ++id)
-    if (plan.program.storages[id].lifetime == Lifetime::run) executor.clear(static_cast<StorageId>(id));
-  fill_weights(executor, plan.program);
-  fill_inverse_frequencies(plan.model, executor);
+  fill_at_random(executor, plan.model);
   Profile profile(plan.program);
   const double flops = needed_flops(plan.program, plan.program.region("step"), 1) - unneeded_flops(plan.program);
   const Result result = measure(executor, plan, profile, flops, steps);

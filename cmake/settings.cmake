@@ -34,6 +34,9 @@ find_library(XXHASH_LIBRARY xxhash REQUIRED)
 add_library(xxhash INTERFACE)
 target_link_libraries(xxhash INTERFACE ${XXHASH_LIBRARY})
 
+if(NOT SNUG_FUZZ)
+  find_file(D3_SCRIPT d3.min.js PATHS /usr/share/nodejs/d3/dist REQUIRED)  # node-d3; the pages that plan writes hold it
+endif()
 if(NOT SNUG_PLANNER_ONLY AND NOT SNUG_FUZZ)
   find_package(dnnl REQUIRED)
   add_library(dnnl INTERFACE)

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <string>
 #include <string_view>
 
 #include "base/error.h"
@@ -18,10 +19,17 @@ struct Command {
   int (*run)(std::span<char* const>);
 };
 
-constexpr Command kCommands[] = {{"plan", plan_command},   {"train", train_command},       {"generate", generate_command},
-                                 {"merge", merge_command}, {"quantize", quantize_command}, {"export", export_command},
-                                 {"init", init_command},   {"models", models_command},     {"gpus", gpus_command},
-                                 {"help", help_command}};
+constexpr Command kCommands[] = {{"plan", plan_command},         {"fit", fit_command},     {"train", train_command},
+                                 {"generate", generate_command}, {"merge", merge_command}, {"quantize", quantize_command},
+                                 {"export", export_command},     {"init", init_command},   {"models", models_command},
+                                 {"gpus", gpus_command},         {"probe", probe_command}, {"help", help_command}};
+
+std::string command_names() {
+  std::string names;
+  for (const Command& command : kCommands)
+    names += (names.empty() ? "" : command.name == std::end(kCommands)[-1].name ? " or " : ", ") + std::string(command.name);
+  return names;
+}
 
 int dispatch(std::span<char* const> arguments) {
   if (arguments.empty()) {
@@ -41,8 +49,7 @@ int dispatch(std::span<char* const> arguments) {
       if (std::string_view(word) == "--help" || std::string_view(word) == "-h") return help_command(arguments.first(1));
     return command.run(rest);
   }
-  throw UsageError(fmt::format(
-      "there is no command '{}'; try plan, train, generate, merge, quantize, export, init, models, gpus or help", name));
+  throw UsageError(fmt::format("there is no command '{}'; try {}", name, command_names()));
 }
 
 }  // namespace

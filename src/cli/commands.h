@@ -6,6 +6,8 @@
 namespace snug::cli {
 
 int plan_command(std::span<char* const> words);
+int fit_command(std::span<char* const> words);
+int probe_command(std::span<char* const> words);
 int train_command(std::span<char* const> words);
 int generate_command(std::span<char* const> words);
 int merge_command(std::span<char* const> words);

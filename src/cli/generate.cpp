@@ -16,6 +16,7 @@
 #include "cli/terminal.h"
 #include "generate/session.h"
 #include "model/config.h"
+#include "model/families.h"
 #include "recipe/bytes.h"
 #include "train/process_memory.h"
 
@@ -28,13 +29,19 @@ using Json = nlohmann::ordered_json;
 constexpr int64_t kChatLength = 4096;  // tokens of a conversation, unless told
 constexpr int64_t kMargin = int64_t{1} << 20;
 
+ModelSpec runnable(const std::filesystem::path& model) {
+  ModelSpec spec = read_config(model);
+  refuse_plan_only(spec, "run");
+  return spec;
+}
+
 class Run {
  public:
   explicit Run(GenerateRequest request)
       : request_(std::move(request)),
         resident_before_(process_memory().resident_bytes),
         text_(TextSide::load(request_.model)),
-        model_(read_config(request_.model)),
+        model_(runnable(request_.model)),
         target_(this_cpu(request_.threads)) {
     if (request_.interactive() && !text_.can_chat()) user_turn("");  // refuses: there is no template
     add_turn_ends();

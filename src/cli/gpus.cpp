@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "cli/catalogue_request.h"
 #include "cli/commands.h"
+#include "cli/list_text.h"
 #include "plan/accelerators.h"
 
 namespace snug::cli {
@@ -28,10 +29,11 @@ void print_table() {
       vendor = a.vendor;
     }
     const bool bf16 = a.bf16_flops > 0;
-    fmt::print("{:<22} {:>4.0f} {:>5.0f} {:>6.0f}{} {:>5}  {}\n", a.name, static_cast<double>(a.memory_bytes) / kGiB,
-               a.bandwidth / 1e9, (bf16 ? a.bf16_flops : a.fp16_flops) / 1e12, bf16 ? ' ' : '*', price(a), a.best_use);
+    const double rate = (bf16 ? a.bf16_flops : a.fp16_flops) / 1e12;
+    fmt::print("{:<22} {:>4.0f} {:>5.0f} {:>6.{}f}{} {:>5}  {}\n", a.name, static_cast<double>(a.memory_bytes) / kGiB,
+               a.bandwidth / 1e9, rate, rate < 10 ? 1 : 0, bf16 ? ' ' : '*', price(a), a.best_use);
   }
-  fmt::print("\nTFLOP/s: dense bf16 (* fp16: the card has no bf16). $/h: rough rents on demand, 2025.\n");
+  fmt::print("\nTFLOP/s: dense bf16 (*: fp16, the card has no bf16). $/h: rough rents, 2025.\n");
 }
 
 void print_one(const Accelerator& a) {
@@ -42,21 +44,21 @@ void print_one(const Accelerator& a) {
   line("memory", fmt::format("{:.0f} GiB, of which {:.2f} GiB can be allocated", static_cast<double>(a.memory_bytes) / kGiB,
                              static_cast<double>(a.usable_bytes) / kGiB));
   line("bandwidth", fmt::format("{:.0f} GB/s", a.bandwidth / 1e9));
-  std::string rates;
+  std::vector<std::string> rates;
   for (const auto& [label, rate] : {std::pair("fp32", a.fp32_flops),
                                     {"tf32", a.tf32_flops},
                                     {"fp16", a.fp16_flops},
                                     {"bf16", a.bf16_flops},
                                     {"fp8", a.fp8_flops},
                                     {"int8", a.int8_ops}})
-    if (rate > 0) rates += fmt::format("{}{} {:g}", rates.empty() ? "" : ", ", label, rate / 1e12);
-  line("dense TFLOP/s", rates);
+    if (rate > 0) rates.push_back(fmt::format("{} {:g}", label, rate / 1e12));
+  line("dense TFLOP/s", list_text(rates, 21));
   line("to the host",
        fmt::format("{:g} GB/s each way{}", a.host_link / 1e9, a.host_link == a.bandwidth ? " (unified)" : ""));
   line("to its kind", a.peer_link > 0 ? fmt::format("{:g} GB/s each way", a.peer_link / 1e9) : "over the host");
   line("rent", a.dollars_per_hour ? fmt::format("about ${} an hour on demand (2025)", price(a)) : "rarely rented");
   line("best for", a.best_use);
-  line("also", fmt::format("{}", fmt::join(a.aliases, ", ")));
+  line("also", list_text(a.aliases, 21));
 }
 
 Json json_of(const Accelerator& a) {

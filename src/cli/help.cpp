@@ -16,6 +16,7 @@ namespace {
 constexpr std::string_view kOverview = R"(snug fine-tunes language models in the memory you have.
 
   snug plan MODEL [keys]            will it fit? the exact peak, before anything is loaded
+  snug fit MODEL --gpu NAME         what should I change? the best recipe for that memory, and the file to run it
   snug train RECIPE.yaml | MODEL    do it, in exactly that memory
   snug generate MODEL               let it answer: a prompt, a chat, a file of prompts
   snug merge ADAPTER --output-dir DIR   an adapter into its base model: a checkpoint of its own
@@ -24,6 +25,7 @@ constexpr std::string_view kOverview = R"(snug fine-tunes language models in the
   snug init MODEL --output-dir DIR  a random-weight checkpoint, for benchmarks and pretraining
   snug models [NAME]                models that plan knows by name
   snug gpus [NAME]                  accelerators: memory, bandwidth, rates, rough rents
+  snug probe                        how fast this machine is: a few seconds, so that plans tell times
   snug help keys                    every key, with its default
 
 MODEL is a Hugging Face checkpoint directory, a config.json, or a name such as meta-llama/Llama-3.1-8B.
@@ -36,16 +38,39 @@ Short forms: --batch --seq --accum --lr --data --memory.
 Exit codes: 0 done, 1 bad input or failure, 2 usage, 3 does not fit, 130/143 stopped after saving.
 )";
 
-constexpr std::string_view kPlan = R"(snug plan MODEL [keys] [--json | --dump]
+constexpr std::string_view kPlan = R"(snug plan MODEL [keys] [--gpu NAME] [--json | --dump | --solve WHAT]
 
 Compiles the fine-tuning step that the keys describe and prints its exact memory: the peak, where its bytes are, the peak
 of each stage, what was assumed. Exit code 3 if it does not fit --memory (default: what this machine can give).
-  --json   one JSON object for scripts
-  --dump   the compiled program and its layout, for review
+  --gpu NAME               plan for an accelerator of the catalogue (snug gpus)
+  --levers                 each single change: bytes saved, time, what it gives up
+  --solve batch|seq|rank   the largest that fits
+  --examples N --example-tokens M, or --count-data with --data FILE   steps, tokens, time and price of a run
+  --trace FILE             memory over the ops, for ui.perfetto.dev and chrome://tracing
+  --html FILE              one web page: memory over the ops, what is alive at each, the arena as a map
   --max-memory 0:80GiB,1:24GiB,cpu:200GiB   which part of the model on which device, and the device_map to paste
       --weights-only   for inference: no gradients, states or activations
   --textbook   the rules of thumb of articles, beside the exact figures; MODEL may be a round count, such as 7B
       --parameters N --trained N --hidden N --layers N --heads N --activations SIZE   what a rule is to take instead
+  --json                   one JSON object for scripts
+  --dump                   the compiled program and its layout, for review
+)";
+
+constexpr std::string_view kFit =
+    R"(snug fit MODEL [--gpu NAME | --memory SIZE] [keys] [--data FILE | --examples N --example-tokens M] [--write FILE.yaml]
+
+Searches thousands of recipes for the one that is best for the memory at hand: quantization, optimizer and the home of its
+states, micro-batch and accumulation at your effective batch, and how many blocks are recomputed. Keys that you give stay as
+they are. Every recipe shown is planned in full. Exit code 3 if nothing fits, with the cheapest thing that would.
+  --method full|lora|qlora   search this one (default: all are shown, LoRA is chosen)
+  --write FILE.yaml          the chosen recipe, for snug train
+  --json                     one JSON object for scripts
+)";
+
+constexpr std::string_view kProbe = R"(snug probe [--threads N]
+
+Runs a few steps of small random models and keeps how fast each kind of op went in ~/.cache/snug (or $XDG_CACHE_HOME/snug).
+From then on snug plan and snug fit tell seconds for this machine, and finished runs leave receipts there that correct them.
 )";
 
 constexpr std::string_view kTrain = R"(snug train RECIPE.yaml [keys]
@@ -54,6 +79,7 @@ snug train MODEL --data FILE.jsonl [keys]
 Plans, refuses what does not fit (exit code 3), then trains in exactly the planned memory. FILE holds one JSON object a line
 with "text", or with "prompt" and "completion". Writes metrics.jsonl, checkpoint-N directories and the result (a PEFT adapter
 or a Hugging Face checkpoint) into --output-dir. Ctrl-C finishes the step and saves; --resume-from-checkpoint goes on.
+  --trace FILE   loading and the first two steps, op by op with times and memory, for ui.perfetto.dev
 )";
 
 constexpr std::string_view kInit =
@@ -146,6 +172,8 @@ int help_command(std::span<char* const> words) {
   }
   std::string_view text = kOverview;
   if (topic == "plan") text = kPlan;
+  if (topic == "fit") text = kFit;
+  if (topic == "probe") text = kProbe;
   if (topic == "train") text = kTrain;
   if (topic == "generate") text = kGenerate;
   if (topic == "merge") text = kMerge;

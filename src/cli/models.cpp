@@ -7,6 +7,7 @@
 
 #include "cli/catalogue_request.h"
 #include "cli/commands.h"
+#include "cli/list_text.h"
 #include "model/catalogue.h"
 #include "model/families.h"
 #include "model/parameters.h"
@@ -52,9 +53,9 @@ void print_table() {
 }
 
 std::string features(const ModelSpec& spec) {
-  std::string text;
-  const auto add = [&text](bool holds, const std::string& feature) {
-    if (holds) text += (text.empty() ? "" : ", ") + feature;
+  std::vector<std::string> list;
+  const auto add = [&list](bool holds, const std::string& feature) {
+    if (holds) list.push_back(feature);
   };
   add(spec.tied_embeddings, "tied embeddings");
   add(spec.query_key_value_bias, "biases");
@@ -64,8 +65,10 @@ std::string features(const ModelSpec& spec) {
   const auto local = std::count(spec.local_layers.begin(), spec.local_layers.end(), true);
   add(local > 0, fmt::format("window of {} in {} layers", spec.sliding_window, local));
   add(spec.attention_softcap > 0, "soft caps");
+  add(spec.attention_sinks, "attention sinks");
+  add(spec.parallel != ParallelBlock::none, "attention and MLP side by side");
   add(spec.vision_parameters > 0, "vision tower");
-  return text.empty() ? "none" : text;
+  return list.empty() ? "none" : list_text(list, 25);
 }
 
 void print_one(const ModelSpec& spec) {

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "cli/plan_json.h"
+#include "cli/target_flags.h"
 #include "model/catalogue.h"
 #include "plan/device_map.h"
 #include "recipe/bytes.h"
@@ -208,7 +209,7 @@ int plan_devices(const Arguments& arguments) {
   validate(arguments.recipe);
   const std::vector<DeviceRoom> rooms = parse_max_memory(arguments.flags.at("max-memory"));
   const bool weights_only = arguments.has("weights-only");
-  const Plan plan = make_plan(resolve_model(arguments.recipe.model), arguments.recipe, this_cpu(arguments.recipe.threads));
+  const Plan plan = make_plan(resolve_model(arguments.recipe.model), arguments.recipe, target_for(arguments));
   const ModelParts model = parts_of(plan, weights_only);
   const std::optional<DeviceMap> map = map_devices(model, rooms);
   std::string text;

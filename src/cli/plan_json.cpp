@@ -50,6 +50,13 @@ Json breakdown_json(const Plan& plan) {
   return json;
 }
 
+// What is far from a CPU's memory is on disk; from a GPU's, in the host's.
+Json homes_json(const Plan& plan) {
+  const bool host = plan.target.kind == TargetKind::cuda;
+  const int64_t far = plan.layout.disk_bytes;
+  return {{"device", plan.peak_bytes}, {"host", host ? far : 0}, {"disk", host ? 0 : far}};
+}
+
 Json stages_json(const Plan& plan) {
   Json json;
   for (int stage = 0; stage < kStageCount; ++stage) {
@@ -59,18 +66,26 @@ Json stages_json(const Plan& plan) {
   return json;
 }
 
-Json cost_json(const Plan& plan) {
-  Json json{{"tokens", nullptr}, {"flops", nullptr}, {"seconds", nullptr}, {"dollars", nullptr}};
-  if (plan.recipe.max_steps <= 0) return json;
-  const Program& p = plan.program;
-  json["tokens"] = plan.recipe.max_steps * p.batch * p.seq_len * p.micro_batches;
-  json["flops"] = static_cast<double>(plan.recipe.max_steps) * plan.step_flops;
+template <class T>
+Json or_null(const std::optional<T>& value) {
+  return value ? Json(*value) : Json();
+}
+
+Json cost_json(const Plan& plan, const std::optional<CountedData>& data) {
+  const RunCost cost = run_cost(plan, data ? std::optional(data->workload) : std::nullopt);
+  Json json{{"tokens", or_null(cost.tokens)},   {"flops", or_null(cost.flops)},
+            {"seconds", or_null(cost.seconds)}, {"dollars", or_null(cost.dollars)},
+            {"steps", or_null(cost.steps)},     {"step_flops", plan.step_flops},
+            {"step_seconds", nullptr},          {"source", nullptr}};
+  if (!plan.target.cost.known()) return json;
+  json["step_seconds"] = plan.step_time.seconds;
+  json["source"] = plan.target.cost.source;
   return json;
 }
 
 }  // namespace
 
-std::string plan_json(const Plan& plan) {
+std::string plan_json(const Plan& plan, const std::optional<CountedData>& data) {
   const int64_t arena = plan.peak_bytes - plan.runtime_bytes;
   Json json{
       {"schema", 1},
@@ -85,9 +100,9 @@ std::string plan_json(const Plan& plan) {
       {"peak_stage", name_of(plan.peak_stage)},
       {"breakdown", breakdown_json(plan)},
       {"stages", stages_json(plan)},
-      {"homes", {{"device", plan.peak_bytes}, {"host", 0}, {"disk", plan.layout.disk_bytes}}},
+      {"homes", homes_json(plan)},
       {"ranks", Json::array({{{"count", 1}, {"peak_bytes", plan.peak_bytes}, {"arena_bytes", arena}}})},
-      {"cost", cost_json(plan)},
+      {"cost", cost_json(plan, data)},
       {"notes", plan.program.notes}};
   return json.dump(2);
 }

@@ -3,10 +3,11 @@
 
 #include <string>
 
+#include "cli/count_data.h"
 #include "plan/plan.h"
 
 namespace snug::cli {
 
-std::string plan_json(const Plan& plan);
+std::string plan_json(const Plan& plan, const std::optional<CountedData>& data = std::nullopt);
 
 }  // namespace snug::cli

@@ -5,25 +5,14 @@
 #include <algorithm>
 #include <cmath>
 
+#include "cli/units.h"
+#include "plan/levers.h"
 #include "recipe/bytes.h"
 #include "recipe/keys.h"
 
 namespace snug::cli {
 
 namespace {
-
-std::string count_text(int64_t count) {
-  if (count >= 1'000'000'000) return fmt::format("{:.2f} B", static_cast<double>(count) / 1e9);
-  if (count >= 1'000'000) return fmt::format("{:.2f} M", static_cast<double>(count) / 1e6);
-  if (count >= 1'000) return fmt::format("{:.1f} k", static_cast<double>(count) / 1e3);
-  return fmt::format("{}", count);
-}
-
-// "1 thread", "2 threads".
-std::string counted(int64_t count, std::string_view noun) {
-  const std::string_view ending = count == 1 ? "" : noun.ends_with("ch") ? "es" : "s";
-  return fmt::format("{} {}{}", count, noun, ending);
-}
 
 std::string bar(int64_t bytes, int64_t whole, int width) {
   const int64_t cells = std::llround(static_cast<double>(bytes) / static_cast<double>(std::max<int64_t>(1, whole)) * width);
@@ -69,26 +58,25 @@ std::string precision_line(const Precision& p) {
       name_of(p.accumulation), name_of(p.optimizer), name_of(p.reduction));
 }
 
-// Breaks at spaces; continuation lines are indented.
-std::string wrapped(const std::string& text, int width, int indent) {
-  std::string out;
-  int column = 0;
-  size_t begin = 0;
-  while (begin < text.size()) {
-    const size_t end = std::min(text.find(' ', begin), text.size());
-    const auto length = static_cast<int>(end - begin);
-    if (column > 0 && column + 1 + length > width - indent) {
-      out += "\n" + std::string(static_cast<size_t>(indent), ' ');
-      column = 0;
-    } else if (column > 0) {
-      out += ' ';
-      ++column;
-    }
-    out += text.substr(begin, end - begin);
-    column += length;
-    begin = end + 1;
+std::string device_words(const Target& target) {
+  return target.kind == TargetKind::cuda ? target.name : counted(target.threads, "thread");
+}
+
+// "4.1 s a step; 625 steps: 42 min 10 s, $0.84", as far as it is known.
+std::string cost_lines(const Plan& plan, const std::optional<CountedData>& data) {
+  const RunCost cost = run_cost(plan, data ? std::optional(data->workload) : std::nullopt);
+  std::string text;
+  if (plan.target.cost.known())
+    text = fmt::format("{} a step by {}", seconds_text(plan.step_time.seconds), plan.target.cost.source);
+  if (cost.steps) {
+    text += (text.empty() ? "" : "; ") + counted(*cost.steps, "step");
+    if (cost.tokens) text += ", " + count_text(*cost.tokens) + " tokens";
+    if (cost.flops) text += fmt::format(", {:.3g} PFLOP", *cost.flops / 1e15);
+    if (cost.seconds) text += ": " + seconds_text(cost.seconds);
+    if (cost.dollars) text += ", " + dollars_text(cost.dollars);
   }
-  return out;
+  if (!text.empty()) text += "\n";
+  return text + (data ? data->description + "\n" : "");
 }
 
 constexpr const char* kKeysThatMatter[] = {"method",
@@ -123,27 +111,53 @@ std::string assumptions(const Plan& plan, const std::vector<std::string>& keys_s
 
 }  // namespace
 
+std::string flag_of(const Setting& setting) {
+  std::string name = setting.key;
+  std::replace(name.begin(), name.end(), '_', '-');
+  const size_t length = setting.value.size();
+  return "--" + name + " " +
+         (length > 40 ? setting.value.substr(0, 8) + "…" + setting.value.substr(length - 3) : setting.value);
+}
+
 std::string plan_verdict(const Plan& plan) {
   return fmt::format("{}: {} of {}, peak in {}", plan.fits() ? "fits" : "does not fit", format_bytes(plan.peak_bytes),
                      format_bytes(plan.budget_bytes), name_of(plan.peak_stage));
 }
 
 std::string change_text(const Plan& plan) {
-  std::optional<Change> closest;
-  const auto flag = [](const Change& change) {
-    std::string name = change.key;
-    std::replace(name.begin(), name.end(), '_', '-');
-    return "--" + name + " " + change.value;
+  std::optional<LeverSet> closest;
+  const auto found = smallest_set_that_fits(plan, closest);
+  const auto flags = [](const LeverSet& set) {
+    std::string text, notes;
+    for (const Alternative& change : set.changes) {
+      for (const Setting& setting : change.settings) text += (text.empty() ? "" : " ") + flag_of(setting);
+      notes += (notes.empty() ? "" : "; ") + change.note;
+    }
+    return std::pair(text, notes);
   };
-  if (const auto change = smallest_change_that_fits(plan, closest))
-    return fmt::format("smallest change that fits: {} needs {} ({})", flag(*change), format_bytes(change->peak_bytes),
-                       change->effect);
-  if (closest)
-    return fmt::format("no single change fits; the least is {} with {}", format_bytes(closest->peak_bytes), flag(*closest));
-  return "no single change fits";
+  if (found) {
+    const auto [text, notes] = flags(*found);
+    return fmt::format("smallest change that fits: {} needs {} ({})", text, format_bytes(found->peak_bytes), notes);
+  }
+  if (!closest || closest->changes.empty()) return "no change makes it smaller";
+  return fmt::format("nothing fits; the least is {} with {}", format_bytes(closest->peak_bytes), flags(*closest).first);
 }
 
-std::string plan_text(const Plan& plan, const std::vector<std::string>& keys_set, const TextStyle& style) {
+std::string levers_text(const Plan& plan, const TextStyle& style) {
+  std::string text =
+      fmt::format("\nlevers: each change alone\n  {:>10}  {:>6}  {:<6} {}\n", "saves", "time", "effect", "change");
+  for (const Lever& lever : levers(plan)) {
+    std::string flags;
+    for (const Setting& setting : lever.change.settings) flags += (flags.empty() ? "" : " ") + flag_of(setting);
+    text += fmt::format("  {:>10}  {:>+5.0f}%  {:<6} {}\n", format_bytes(lever.saved_bytes), 100 * (lever.slowdown - 1),
+                        name_of(lever.change.effect), wrapped(flags, style.width, 29));
+    text += fmt::format("{:29}{}\n", "", wrapped(lever.change.note, style.width, 29));
+  }
+  return text;
+}
+
+std::string plan_text(const Plan& plan, const std::vector<std::string>& keys_set, const std::optional<CountedData>& data,
+                      const TextStyle& style) {
   const char* on = style.colour ? (plan.fits() ? "\033[1;32m" : "\033[1;31m") : "";
   const char* off = style.colour ? "\033[0m" : "";
   std::string text = fmt::format("{}{}{}\n", on, plan_verdict(plan), off);
@@ -153,15 +167,17 @@ std::string plan_text(const Plan& plan, const std::vector<std::string>& keys_set
                       count_text(p.trainable_parameters()),
                       100.0 * static_cast<double>(p.trainable_parameters()) / static_cast<double>(p.total_parameters()));
   text += fmt::format("{} x {} x {} a step, {}, {:.3g} TFLOP a step\n", counted(p.batch, "sequence"),
-                      counted(p.seq_len, "token"), counted(p.micro_batches, "micro-batch"),
-                      counted(plan.target.threads, "thread"), plan.step_flops / 1e12);
+                      counted(p.seq_len, "token"), counted(p.micro_batches, "micro-batch"), device_words(plan.target),
+                      plan.step_flops / 1e12);
+  text += cost_lines(plan, data);
   text += fmt::format("\nat the peak ({} = {} bytes)\n", format_bytes(plan.peak_bytes), plan.peak_bytes);
   text += breakdown(plan, style) + "\npeak of each stage\n" + stages(plan, style) + "\nlargest at the peak\n";
   for (const LargeStorage& large : largest_at_peak(plan, 10))
     text += fmt::format("  {:<42} {:>10}  {}\n", large.name, format_bytes(large.bytes), name_of(large.role));
   if (plan.layout.disk_bytes > 0)
-    text += fmt::format("\non disk ({} = {} bytes): the optimizer's states, paged\n", format_bytes(plan.layout.disk_bytes),
-                        plan.layout.disk_bytes);
+    text += fmt::format("\n{} ({} = {} bytes): the optimizer's states, paged\n",
+                        plan.target.kind == TargetKind::cuda ? "in host memory" : "on disk",
+                        format_bytes(plan.layout.disk_bytes), plan.layout.disk_bytes);
   return text + "\n" + assumptions(plan, keys_set, style);
 }
 

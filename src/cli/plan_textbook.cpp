@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/quote.h"
 #include "cli/plan_json.h"
+#include "cli/target_flags.h"
 #include "model/catalogue.h"
 #include "plan/textbook.h"
 #include "recipe/bytes.h"
@@ -130,7 +131,7 @@ int plan_textbook(const Arguments& arguments) {
   if (count) {
     q = textbook_question(arguments.recipe, *count);
   } else {
-    plan = make_plan(resolve_model(name), arguments.recipe, this_cpu(arguments.recipe.threads));
+    plan = make_plan(resolve_model(name), arguments.recipe, target_for(arguments));
     q = textbook_question(*plan);
   }
   if (const auto round = count_flag(arguments, "parameters")) {

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
 #include <string>
 #include <vector>
@@ -12,23 +11,22 @@
 #include "cli/commands.h"
 #include "cli/plan_text.h"
 #include "cli/process.h"
+#include "cli/receipts.h"
+#include "cli/target_flags.h"
 #include "cli/terminal.h"
+#include "cli/units.h"
+#include "formats/file.h"
 #include "model/catalogue.h"
 #include "model/families.h"
 #include "plan/plan.h"
 #include "recipe/bytes.h"
 #include "recipe/keys.h"
+#include "train/run_trace.h"
 #include "train/trainer.h"
 
 namespace snug::cli {
 
 namespace {
-
-std::string duration(double seconds) {
-  const int64_t s = std::llround(seconds);
-  if (s >= 3600) return fmt::format("{}:{:02}:{:02}", s / 3600, s / 60 % 60, s % 60);
-  return fmt::format("{}:{:02}", s / 60, s % 60);
-}
 
 class Screen final : public Reporter {
  public:
@@ -47,7 +45,7 @@ class Screen final : public Reporter {
     const double used = static_cast<double>(r.measured_peak_bytes) / static_cast<double>(r.planned_peak_bytes);
     std::string line =
         fmt::format("step {}/{}  loss {:.4f}  {:.0f} tok/s  {} left  {} ({:.1f} % of plan)  grad norm {:.3g}  lr {:.3g}",
-                    m.step, r.total_steps, m.loss, m.tokens_per_second, duration(r.seconds_left),
+                    m.step, r.total_steps, m.loss, m.tokens_per_second, clock_text(r.seconds_left),
                     format_bytes(m.memory_bytes), 100.0 * used, m.gradient_norm, m.learning_rate);
     if (m.loss_scale) line += fmt::format("  loss scale {:g}{}", *m.loss_scale, m.skipped ? ", step skipped" : "");
     if (live_)
@@ -78,6 +76,21 @@ class Screen final : public Reporter {
   bool open_line_ = false;
 };
 
+// Predicted beside measured: in the output directory, and among this machine's receipts if it has any.
+void leave_receipt(const Plan& plan, const RunSummary& summary) {
+  const Program& p = plan.program;
+  const auto tokens = static_cast<double>(p.batch * p.seq_len * p.micro_batches);
+  const RunReceipt receipt{.model = std::filesystem::path(plan.recipe.model).filename().string(),
+                           .method = method_word(plan.recipe),
+                           .threads = plan.target.threads,
+                           .planned_peak_bytes = summary.planned_peak_bytes,
+                           .measured_peak_bytes = summary.measured_peak_bytes,
+                           .planned_step_seconds = plan.target.cost.known() ? plan.step_time.seconds : 0,
+                           .measured_step_seconds = summary.tokens_per_second > 0 ? tokens / summary.tokens_per_second : 0};
+  write_file_atomically(std::filesystem::path(plan.recipe.output_dir) / "receipt.json", receipt_json(receipt) + "\n");
+  if (plan.recipe.packing) keep_receipt(receipt);  // padded rows are shorter than planned
+}
+
 int refuse(const Plan& plan) {
   fmt::print(stderr, "snug: {}\nsnug: {}\n", plan_verdict(plan), change_text(plan));
   return 3;
@@ -87,7 +100,7 @@ int refuse(const Plan& plan) {
 
 int train_command(std::span<char* const> words) {
   wait_briefly("train", words);
-  const Arguments arguments = parse_arguments(words, {});
+  const Arguments arguments = parse_arguments(words, {"trace="});
   const Recipe& recipe = arguments.recipe;
   if (recipe.model.empty()) throw UsageError("which model? snug train RECIPE.yaml, or snug train MODEL --data FILE");
   if (recipe.data.empty()) throw UsageError("which data? add --data FILE.jsonl");
@@ -95,19 +108,21 @@ int train_command(std::span<char* const> words) {
   for (const std::string& key : arguments.passed_over) fmt::print(stderr, "snug: {} has no effect here\n", key);
   const ModelSpec model = resolve_model(recipe.model);
   refuse_plan_only(model, "trained");
-  const Plan plan = make_plan(model, recipe, this_cpu(recipe.threads));
+  Plan plan = make_plan(model, recipe, target_for(arguments));
+  if (arguments.has("trace")) plan_tracing(plan);
   if (!plan.fits()) return refuse(plan);
   fmt::print(stderr, "{}\n", plan_verdict(plan));
   for (const std::string& note : plan.program.notes) fmt::print(stderr, "{}\n", note);
 
   listen_for_signals();
   Screen screen;
-  const RunSummary summary = train(plan, screen, stop_signal());
+  const RunSummary summary = train(plan, screen, stop_signal(), arguments.has("trace") ? arguments.flags.at("trace") : "");
   screen.finish_line();
   fmt::print("{} steps, mean loss {:.4f}, {:.0f} tokens/s\nplanned peak {} bytes, measured {} bytes ({:.2f} %)\n",
              summary.steps, summary.train_loss, summary.tokens_per_second, summary.planned_peak_bytes,
              summary.measured_peak_bytes,
              100.0 * static_cast<double>(summary.measured_peak_bytes) / static_cast<double>(summary.planned_peak_bytes));
+  leave_receipt(plan, summary);
   return stop_signal().load() == 0 ? 0 : 128 + stop_signal().load();
 }
 

@@ -15,6 +15,7 @@
 #include "formats/model_tensors.h"
 #include "formats/quantize_pieces.h"
 #include "model/config.h"
+#include "model/families.h"
 #include "model/parameters.h"
 #include "quantize/double_quantization.h"
 
@@ -295,6 +296,7 @@ QuantizeSummary quantize_checkpoint(const QuantizeRequest& request) {
   check_output(request.output, std::span(&request.model, 1), "quantized", request.overwrite);
   Json config = read_config_json(request.model);
   const ModelSpec spec = read_config(request.model / "config.json");
+  refuse_plan_only(spec, "quantized");
   const Checkpoint checkpoint(request.model);
   refuse_quantized(request.model, spec, config, checkpoint);
   const std::vector<Item> items = Items(request, spec, checkpoint).make();

@@ -144,7 +144,8 @@ constexpr auto kCommon = std::to_array<std::string_view>({
     "vocab_size",
 });
 
-Activation activation_of(const ConfigFields& config, std::string_view field, const std::string& name) {
+Activation activation_of(const ConfigFields& config, std::string_view field, const std::string& name, bool plan_only) {
+  if (plan_only && name == "gelu") return Activation::gelu_tanh;  // its memory is the same
   if (name == "silu" || name == "swish") return Activation::silu;
   for (const std::string_view tanh : {"gelu_pytorch_tanh", "gelu_new", "gelu_fast"})
     if (name == tanh) return Activation::gelu_tanh;
@@ -166,6 +167,8 @@ class ConfigReader {
     refuse_unknown_fields(family);
     if (spec.naming == TensorNaming::gpt2) {
       read_gpt2_sizes(spec);
+    } else if (spec.naming == TensorNaming::falcon) {
+      read_falcon_sizes(spec, family);
     } else {
       read_sizes(spec, family);
     }
@@ -258,6 +261,26 @@ class ConfigReader {
       spec.dropout = std::max(spec.dropout, config_.number(name, 0.1));
   }
 
+  // Falcon: its two generations of blocks; neither sequential blocks, biases nor ALiBi.
+  void read_falcon_sizes(ModelSpec& spec, const Family& family) const {
+    spec.hidden_size = config_.dimension("hidden_size", 4544);
+    spec.intermediate_size = config_.dimension("ffn_hidden_size", checked_mul(spec.hidden_size, 4));
+    spec.vocab_size = config_.dimension("vocab_size", 65024);
+    spec.layers = config_.integer("num_hidden_layers", 32, 1, kMostLayers);
+    spec.heads = config_.dimension("num_attention_heads", 71);
+    spec.max_position = config_.dimension("max_position_embeddings", family.max_position);
+    spec.norm_eps = config_.positive("layer_norm_epsilon", family.norm_eps);
+    const bool grouped = config_.boolean("new_decoder_architecture", false);
+    const bool one_key = !grouped && config_.boolean("multi_query", true);
+    spec.kv_heads = one_key ? 1 : config_.dimension("num_kv_heads", spec.heads);
+    spec.parallel = grouped && config_.integer("num_ln_in_parallel_attn", 2, 1, 2) == 2 ? ParallelBlock::two_norms
+                                                                                        : ParallelBlock::one_norm;
+    if (!grouped && !config_.boolean("parallel_attn", true)) refuse("parallel_attn = false is not supported yet");
+    for (const std::string_view name : {"bias", "alibi"})
+      if (config_.boolean(name, false)) refuse(fmt::format("{} = true is not supported yet", name));
+    spec.dropout = config_.number("hidden_dropout", 0.0);
+  }
+
   void read_heads(ModelSpec& spec, const Family& family) const {
     const bool divided = !config_.field("head_dim") && (family.head_size == 0 || config_.given("head_dim"));
     if (divided && spec.hidden_size % spec.heads != 0) {
@@ -299,6 +322,7 @@ class ConfigReader {
       const int64_t from = qwen ? config_.integer("max_window_layers", 28, 0, kMostLayers) : 0;
       for (int64_t i = 0; i < spec.layers; ++i) {
         bool local = i >= from;
+        if (spec.naming == TensorNaming::gpt_oss) local = i % 2 == 0;
         if (spec.post_norms) local = spec.query_key_norms ? (i + 1) % pattern != 0 : i % 2 == 0;
         spec.local_layers.push_back(local);
       }
@@ -309,10 +333,12 @@ class ConfigReader {
   }
 
   void read_switches(ModelSpec& spec, const Family& family) const {
-    std::string field = spec.naming == TensorNaming::gpt2 ? "activation_function" : "hidden_act";
+    std::string field = "hidden_act";
+    if (spec.naming == TensorNaming::gpt2) field = "activation_function";
+    if (spec.naming == TensorNaming::falcon) field = "activation";
     if (config_.field("hidden_activation")) field = "hidden_activation";
-    spec.activation = activation_of(config_, field, config_.string(field, family.activation));
-    if (config_.boolean("attention_bias", false)) {
+    spec.activation = activation_of(config_, field, config_.string(field, family.activation), family.plan_only);
+    if (config_.boolean("attention_bias", spec.naming == TensorNaming::gpt_oss)) {
       if (spec.fused_projections) refuse("attention_bias = true is not supported in this family");
       spec.query_key_value_bias = spec.output_bias = true;
     }
@@ -322,7 +348,7 @@ class ConfigReader {
     const bool outer = inherited_ != nullptr && inherited_->boolean("tie_word_embeddings", family.tied);
     spec.tied_embeddings = config_.boolean("tie_word_embeddings", inherited_ != nullptr ? outer : family.tied);
     if (spec.norms_from_zero) spec.embedding_scale = std::sqrt(static_cast<double>(spec.hidden_size));
-    if (!spec.post_norms) return;
+    if (spec.naming != TensorNaming::gemma) return;
     spec.attention_scale = 1.0 / std::sqrt(config_.positive("query_pre_attn_scalar", 256.0));
     const bool capped = !spec.query_key_norms;  // Gemma 2's defaults
     spec.attention_softcap = cap("attn_logit_softcapping", capped ? 50.0 : 0.0);
@@ -336,10 +362,11 @@ class ConfigReader {
 
   void read_experts(ModelSpec& spec) const {
     const bool qwen = spec.naming == TensorNaming::qwen_moe;
-    if (!qwen && spec.naming != TensorNaming::mixtral) return;
+    const bool gpt_oss = spec.naming == TensorNaming::gpt_oss;
+    if (!qwen && !gpt_oss && spec.naming != TensorNaming::mixtral) return;
     const std::string_view count = config_.field("num_experts") ? "num_experts" : "num_local_experts";
-    spec.experts.count = config_.integer(count, qwen ? 128 : 8, 1, kMostExperts);
-    spec.experts.per_token = config_.integer("num_experts_per_tok", qwen ? 8 : 2, 1, spec.experts.count);
+    spec.experts.count = config_.integer(count, qwen || gpt_oss ? 128 : 8, 1, kMostExperts);
+    spec.experts.per_token = config_.integer("num_experts_per_tok", qwen ? 8 : gpt_oss ? 4 : 2, 1, spec.experts.count);
     spec.experts.intermediate_size = qwen ? config_.dimension("moe_intermediate_size", 768) : spec.intermediate_size;
     spec.experts.normalize = !qwen || config_.boolean("norm_topk_prob", false);
     if (config_.integer("decoder_sparse_step", 1, 1, kMostLayers) != 1)

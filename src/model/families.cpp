@@ -48,6 +48,25 @@ void gpt2(ModelSpec& spec) {
   spec.gated_mlp = spec.pad_row_is_fixed = false;
 }
 
+// Norms stand after attention and MLP, not before ("OLMo 2 Furious", 2024).
+void olmo2(ModelSpec& spec) {
+  spec.naming = TensorNaming::olmo2;
+  spec.pre_norms = false;
+  spec.post_norms = spec.query_key_norms = spec.wide_query_key_norms = true;
+}
+
+void falcon(ModelSpec& spec) {
+  spec.naming = TensorNaming::falcon;
+  spec.norm = NormKind::layer;
+  spec.fused_projections = true;
+  spec.gated_mlp = spec.pad_row_is_fixed = false;
+}
+
+void gpt_oss(ModelSpec& spec) {
+  spec.naming = TensorNaming::gpt_oss;
+  spec.attention_sinks = spec.experts.biased = true;
+}
+
 constexpr std::array<std::string_view, 1> kWindow = {"sliding_window"};
 constexpr std::array<std::string_view, 4> kQwen = {"sliding_window", "use_sliding_window", "max_window_layers",
                                                    "layer_types"};
@@ -86,6 +105,16 @@ constexpr std::array<std::string_view, 16> kGpt2 = {"n_positions",
                                                     "summary_use_proj",
                                                     "summary_proj_to_labels",
                                                     "summary_first_dropout"};
+
+constexpr std::array<std::string_view, 6> kSmolLm3 = {"no_rope_layers", "no_rope_layer_interval", "layer_types",
+                                                      "sliding_window", "use_sliding_window",     "max_window_layers"};
+constexpr std::array<std::string_view, 11> kFalcon = {
+    "num_kv_heads",  "multi_query", "parallel_attn",      "new_decoder_architecture", "num_ln_in_parallel_attn",
+    "bias",          "alibi",       "layer_norm_epsilon", "ffn_hidden_size",          "activation",
+    "hidden_dropout"};
+constexpr std::array<std::string_view, 7> kGptOss = {"sliding_window",        "layer_types",       "num_local_experts",
+                                                     "num_experts_per_tok",   "experts_per_token", "swiglu_limit",
+                                                     "initial_context_length"};
 
 constexpr auto kFamilies = std::to_array<Family>({
     {.model_type = "llama", .architecture = "LlamaForCausalLM", .fix = plain, .max_position = 2048},
@@ -167,6 +196,41 @@ constexpr auto kFamilies = std::to_array<Family>({
      .tied = true,
      .activation = "gelu_new",
      .fields = kGpt2},
+    {.model_type = "smollm3",
+     .architecture = "SmolLM3ForCausalLM",
+     .fix = plain,
+     .max_position = 32768,
+     .kv_heads = 4,
+     .rope_theta = 2e6,
+     .tied = true,
+     .fields = kSmolLm3,
+     .plan_only = true},
+    {.model_type = "olmo2",
+     .architecture = "Olmo2ForCausalLM",
+     .fix = olmo2,
+     .max_position = 2048,
+     .norm_eps = 1e-5,
+     .plan_only = true},
+    {.model_type = "falcon",
+     .architecture = "FalconForCausalLM",
+     .fix = falcon,
+     .max_position = 2048,
+     .norm_eps = 1e-5,
+     .tied = true,
+     .activation = "gelu",
+     .fields = kFalcon,
+     .plan_only = true},
+    {.model_type = "gpt_oss",
+     .architecture = "GptOssForCausalLM",
+     .fix = gpt_oss,
+     .max_position = 131072,
+     .kv_heads = 8,
+     .head_size = 64,
+     .sliding_window = 128,
+     .norm_eps = 1e-5,
+     .rope_theta = 150000.0,
+     .fields = kGptOss,
+     .plan_only = true},
 });
 
 }  // namespace

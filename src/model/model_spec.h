@@ -36,7 +36,10 @@ struct Rope {
 enum class NormKind : uint8_t { rms, layer };
 
 // What checkpoints call their tensors; the table is model/parameters.cpp.
-enum class TensorNaming : uint8_t { llama, gemma, phi3, gpt2, mixtral, qwen_moe };
+enum class TensorNaming : uint8_t { llama, gemma, phi3, gpt2, mixtral, qwen_moe, olmo2, falcon, gpt_oss };
+
+// Whether attention and MLP both start from the block's input, by one norm or by one each, and are summed (Falcon).
+enum class ParallelBlock : uint8_t { none, one_norm, two_norms };
 
 // A mixture of experts in place of the MLP (Shazeer et al., 2017), without capacity limits.
 struct Experts {
@@ -44,6 +47,7 @@ struct Experts {
   int64_t per_token = 0;          // chosen for each token
   int64_t intermediate_size = 0;  // of one expert
   bool normalize = true;          // the chosen ones' weights sum to 1
+  bool biased = false;            // router and experts have biases, gate and up are one matrix (gpt-oss)
 
   bool operator==(const Experts&) const = default;
 };
@@ -72,9 +76,12 @@ struct ModelSpec {
 
   NormKind norm = NormKind::rms;
   double norm_eps = 1e-6;
-  bool norms_from_zero = false;  // a norm multiplies by 1 + weight
-  bool post_norms = false;       // norms also after attention and MLP, before the residual sum
-  bool query_key_norms = false;  // over each head, before positions
+  bool norms_from_zero = false;       // a norm multiplies by 1 + weight
+  bool post_norms = false;            // norms also after attention and MLP, before the residual sum
+  bool pre_norms = true;              // norms before attention and MLP
+  bool query_key_norms = false;       // over each head, before positions
+  bool wide_query_key_norms = false;  // these are over all heads at once (OLMo 2)
+  ParallelBlock parallel = ParallelBlock::none;
 
   bool fused_projections = false;     // one matrix for queries, keys and values, one for gate and up
   bool input_features_first = false;  // linear weights are [in, out] (GPT-2's Conv1D)
@@ -83,6 +90,7 @@ struct ModelSpec {
   bool mlp_bias = false;
 
   double attention_scale = 0.0;    // of scores; 0: 1 / sqrt(D)
+  bool attention_sinks = false;    // a learned score for each head beside those of the keys (gpt-oss)
   double attention_softcap = 0.0;  // scores become cap * tanh(score / cap); 0: none
   double logit_softcap = 0.0;
   int64_t sliding_window = 0;      // in local layers a token sees so many, itself the last of them; 0: there are none

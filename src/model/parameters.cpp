@@ -82,14 +82,44 @@ constexpr Names kGpt2 = {.root = "transformer.",
                          .down = "mlp.c_proj",
                          .mlp_post_norm = ""};
 
+constexpr Names kFalcon = {.root = "transformer.",
+                           .layers = "h",
+                           .embedding = "word_embeddings",
+                           .positions = "",
+                           .final_norm = "ln_f",
+                           .attention_norm = "input_layernorm",
+                           .query = "",
+                           .key = "",
+                           .value = "",
+                           .query_key_value = "self_attention.query_key_value",
+                           .query_norm = "",
+                           .key_norm = "",
+                           .output = "self_attention.dense",
+                           .attention_post_norm = "",
+                           .mlp_norm = "ln_mlp",
+                           .gate = "",
+                           .up = "mlp.dense_h_to_4h",
+                           .gate_up = "",
+                           .down = "mlp.dense_4h_to_h",
+                           .mlp_post_norm = ""};
+
+constexpr Names falcon_names(ParallelBlock parallel) {
+  Names names = kFalcon;
+  if (parallel == ParallelBlock::two_norms) names.attention_norm = "ln_attn";
+  return names;
+}
+
 Names names_of(const ModelSpec& spec) {
   switch (spec.naming) {
     case TensorNaming::gpt2: return kGpt2;
+    case TensorNaming::falcon: return falcon_names(spec.parallel);
+    case TensorNaming::olmo2:
     case TensorNaming::gemma: return gemma_names(spec.family == "gemma3" ? "model.language_model." : "model.");
     case TensorNaming::llama:
     case TensorNaming::phi3:
     case TensorNaming::mixtral:
-    case TensorNaming::qwen_moe: break;
+    case TensorNaming::qwen_moe:
+    case TensorNaming::gpt_oss: break;
   }
   return kLlama;
 }
@@ -154,7 +184,7 @@ class Table {
     const int64_t C = spec_.hidden_size, D = spec_.head_size;
     const int64_t queries = checked_mul(spec_.heads, D), keys = checked_mul(spec_.kv_heads, D);
     const bool biased = spec_.query_key_value_bias;
-    norm(names_.attention_norm, C, "attention_norm");
+    if (spec_.pre_norms) norm(names_.attention_norm, C, "attention_norm");
     if (spec_.fused_projections) {
       linear(names_.query_key_value, checked_add(queries, 2 * keys), C, biased, "query_key_value");
     } else {
@@ -163,8 +193,12 @@ class Table {
       linear(names_.value, keys, C, biased, "value");
     }
     if (spec_.query_key_norms) {
-      norm(names_.query_norm, D, "query_norm");
-      norm(names_.key_norm, D, "key_norm");
+      norm(names_.query_norm, spec_.wide_query_key_norms ? queries : D, "query_norm");
+      norm(names_.key_norm, spec_.wide_query_key_norms ? keys : D, "key_norm");
+    }
+    if (spec_.attention_sinks) {
+      add(in_layer("self_attn.sinks"), {spec_.heads}, ParameterKind::bias, true, "sinks");
+      table_.back().name = in_layer("self_attn.sinks");  // no module of its own
     }
     linear(names_.output, C, queries, spec_.output_bias, "output");
     if (spec_.post_norms) norm(names_.attention_post_norm, C, "attention_post_norm");
@@ -172,7 +206,8 @@ class Table {
 
   void add_mlp() {
     const int64_t C = spec_.hidden_size, F = spec_.intermediate_size;
-    norm(names_.mlp_norm, C, "mlp_norm");
+    if (spec_.pre_norms && spec_.parallel != ParallelBlock::one_norm) norm(names_.mlp_norm, C, "mlp_norm");
+    if (spec_.experts.biased) return add_biased_experts();
     if (spec_.experts.count > 0) return add_experts();
     if (!spec_.gated_mlp) {
       linear(names_.up, F, C, spec_.mlp_bias, "up");
@@ -199,6 +234,23 @@ class Table {
     expert(mixtral ? "w1" : "gate_proj", F, C, "expert_gate");
     expert(mixtral ? "w3" : "up_proj", F, C, "expert_up");
     expert(mixtral ? "w2" : "down_proj", C, F, "expert_down");
+  }
+
+  // gpt-oss: files hold all experts' matrices stacked, [E, in, out]; here the last two axes are swapped, as everywhere.
+  void add_biased_experts() {
+    const int64_t C = spec_.hidden_size, E = spec_.experts.count, F = spec_.experts.intermediate_size;
+    add(in_layer("mlp.router"), {E, C}, ParameterKind::router, true, "router");
+    bias_of_last();
+    const auto expert = [&](const std::string& module, int64_t out, int64_t in, const std::string& part) {
+      const std::string path = in_layer("mlp.experts." + module);
+      add(path, {E, out, in}, ParameterKind::expert, true, part);
+      table_.back().name = path;
+      table_.back().experts = E;
+      add(path + "_bias", {E, out}, ParameterKind::bias, true, part + "_bias");
+      table_.back().name = path + "_bias";
+    };
+    expert("gate_up_proj", checked_mul(2, F), C, "expert_gate_up");
+    expert("down_proj", C, F, "expert_down");
   }
 
   const ModelSpec& spec_;

@@ -188,4 +188,15 @@ class Walk {
 
 Timeline live_ranges(const Program& program) { return Walk(program).run(); }
 
+int64_t peak_live_bytes(const Timeline& timeline) {
+  std::vector<int64_t> change(timeline.stages.size() + 1);
+  for (const Life& life : timeline.lives) {
+    change[static_cast<size_t>(life.birth)] += life.bytes;
+    change[static_cast<size_t>(life.death) + 1] -= life.bytes;
+  }
+  int64_t live = 0, most = 0;
+  for (const int64_t bytes : change) most = std::max(most, live += bytes);
+  return most;
+}
+
 }  // namespace snug

@@ -29,4 +29,7 @@ struct Timeline {
 // Throws std::logic_error if something is read before it is written.
 Timeline live_ranges(const Program& program);
 
+// The most bytes of computed storages that are live at one point of time.
+int64_t peak_live_bytes(const Timeline& timeline);
+
 }  // namespace snug

@@ -45,14 +45,20 @@ void find_stage_peaks(Plan& plan) {
   plan.stage_peaks[static_cast<size_t>(plan.peak_stage)] = plan.peak_bytes;
 }
 
+// What a process that runs the Program takes outside its arena.
+int64_t runtime_bytes(const Program& program, const Recipe& recipe, const Target& target) {
+  const int64_t lengths = recipe.packing ? 1 : kMostBuckets;  // each prepares products of its own
+  const int64_t products = target.runtime_bytes_per_product == 0 ? 0 : distinct_products(program);
+  return target.runtime_bytes + target.threads * target.runtime_bytes_per_thread +
+         lengths * products * target.runtime_bytes_per_product;
+}
+
 // Cuts, lays out and adds up what `plan.program` needs; `more`: bytes of the process beside the usual.
 void complete(Plan& plan, int64_t red_zone, int64_t more) {
   const Target& target = plan.target;
   fit_to_target(plan.program, target);
   plan.layout = lay_out(plan.program, red_zone);
-  const int64_t lengths = plan.recipe.packing ? 1 : kMostBuckets;  // each prepares products of its own
-  plan.runtime_bytes = target.runtime_bytes + target.threads * target.runtime_bytes_per_thread +
-                       lengths * distinct_products(plan.program) * target.runtime_bytes_per_product + more;
+  plan.runtime_bytes = runtime_bytes(plan.program, plan.recipe, target) + more;
   plan.budget_bytes = plan.recipe.memory_bytes > 0 ? plan.recipe.memory_bytes : target.memory_bytes;
   plan.peak_bytes = checked_add(plan.runtime_bytes, align_up(plan.layout.arena_bytes, target.page_bytes));
   add_up_peak(plan);
@@ -68,7 +74,17 @@ Plan make_plan(const ModelSpec& model, const Recipe& recipe, const Target& targe
   plan.program = compile(model, plan.recipe);
   complete(plan, red_zone, 0);
   plan.step_flops = flops_of(plan.program, plan.program.region("step"));
+  if (target.cost.known()) plan.step_time = step_time(target.cost, plan.program);
   return plan;
+}
+
+Estimate estimate(const ModelSpec& model, const Recipe& recipe, const Target& target) {
+  Program program = compile(model, recipe);
+  fit_to_target(program, target);
+  const Timeline timeline = live_ranges(program);
+  const int64_t arena = checked_add(timeline.run_bytes, peak_live_bytes(timeline));
+  return {.peak_bytes = runtime_bytes(program, recipe, target) + align_up(arena, target.page_bytes),
+          .step_time = step_time(target.cost, program)};
 }
 
 Plan make_plan(const ModelSpec& model, const GenerationRequest& request, const Target& target, int64_t red_zone) {

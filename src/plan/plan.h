@@ -30,12 +30,21 @@ struct Plan {
   std::array<int64_t, kRoleCount> breakdown{};                    // at the peak, by role; with runtime it sums to peak_bytes
   std::array<std::optional<int64_t>, kStageCount> stage_peaks{};  // none: the recipe has no such stage
   double step_flops = 0;                                          // needed work of one optimizer step
+  StepTime step_time;                                             // by the target's cost model, if it is known
 
   bool fits() const { return peak_bytes <= budget_bytes; }
 };
 
 // Compiles and lays out. Throws Error for a recipe that makes no sense for the model. `red_zone`: see lay_out.
 Plan make_plan(const ModelSpec& model, const Recipe& recipe, const Target& target, int64_t red_zone = 0);
+
+// What a plan would need at least, without placing anything: the most that is live at once on the folded timeline. The
+// layout's holes, mostly none, come on top.
+struct Estimate {
+  int64_t peak_bytes = 0;
+  StepTime step_time;
+};
+Estimate estimate(const ModelSpec& model, const Recipe& recipe, const Target& target);
 
 // What a generating run is asked for.
 struct GenerationRequest {
@@ -62,16 +71,5 @@ struct LargeStorage {
   int64_t bytes;  // all instances alive at the peak
 };
 std::vector<LargeStorage> largest_at_peak(const Plan& plan, size_t count);
-
-// One change to a recipe and what it would need then.
-struct Change {
-  std::string key, value;  // as a flag: gradient_checkpointing, true
-  std::string effect;      // "same result, about a third slower"
-  int64_t peak_bytes = 0;
-};
-
-// The first single change, in the order of what it costs the user, that makes the plan fit its budget; none if none does,
-// with the cheapest thing seen in `closest`.
-std::optional<Change> smallest_change_that_fits(const Plan& plan, std::optional<Change>& closest);
 
 }  // namespace snug

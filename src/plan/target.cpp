@@ -65,6 +65,7 @@ Target this_cpu(int64_t threads) {
   target.runtime_bytes = int64_t{15} << 20;
   target.runtime_bytes_per_thread = int64_t{128} << 10;
   target.runtime_bytes_per_product = int64_t{96} << 10;
+  target.cost = nominal_cpu_rates(target.threads);
   return target;
 }
 

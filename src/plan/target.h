@@ -2,9 +2,11 @@
 // Target: what a Program runs on, as plain data. Any machine can plan for any target.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "base/arithmetic.h"
+#include "plan/cost.h"
 
 namespace snug {
 
@@ -17,11 +19,15 @@ struct Target {
   int64_t memory_bytes = 0;  // what the device has
   int64_t page_bytes = 4096;
   Arithmetic products = Arithmetic::fp32;  // of those with a bf16 or f16 operand
+  bool multiplies_bf16 = true;             // false: f16 is the half precision to choose
 
   // What lives outside the arena, measured once for a kind of machine: program, libraries, heap …
   int64_t runtime_bytes = 0;
   int64_t runtime_bytes_per_thread = 0;   // … stacks and the threading library's own
   int64_t runtime_bytes_per_product = 0;  // … and each prepared product: oneDNN's primitive with its generated code
+
+  CostModel cost;
+  std::optional<double> dollars_per_hour;
 };
 
 // This machine's CPU with so many threads (0: the cores this process may use) and the memory it can really give:

@@ -4,6 +4,7 @@
 #include <set>
 #include <tuple>
 
+#include "program/ops/cuda_workspace.h"
 #include "program/ops/experts.h"
 #include "program/ops/workspace.h"
 #include "program/rules.h"
@@ -29,7 +30,8 @@ void fit_to_target(Program& program, const Target& target) {
     const OpRule& rule = rule_of(op.kind);
     const int32_t threads = threads_of(program, op, rule, target.threads);
     op.cut = rule.cut(program, op, threads);
-    const int64_t bytes = rule.workspace(program, op, threads);
+    const int64_t bytes =
+        target.kind == TargetKind::cuda ? cuda_workspace_bytes(program, op) : rule.workspace(program, op, threads);
     if (bytes == 0) return;
     op.writes(Slot::workspace,
               program.make(std::string(name_of(op.kind)) + ".workspace", DType::u8, {bytes}, Role::workspace));

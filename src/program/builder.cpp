@@ -9,6 +9,7 @@
 #include "base/bfloat16.h"
 #include "base/float16.h"
 #include "base/scalars.h"
+#include "model/families.h"
 #include "program/ops/experts.h"
 
 namespace snug {
@@ -23,6 +24,8 @@ class Builder {
 
   Program build() {
     add_weights();
+    if (is_plan_only(spec_))
+      program_.notes.push_back("models of family " + spec_.family + " can be planned, but not be trained yet");
     if (spec_.dropout > 0)
       program_.notes.push_back("transformers trains this model with dropout " + fmt::format("{}", spec_.dropout) +
                                "; here it is trained without");
@@ -158,6 +161,13 @@ class Builder {
     return out;
   }
 
+  // Each routed row gets its expert's row of the biases [E, N].
+  void add_expert_bias(Region& region, const std::string& part, TensorId rows, TensorId tile_experts) {
+    Op add{OpKind::add_bias};
+    add.updates(Slot::x, rows).reads(Slot::bias, by_part_.at(part + "_bias")).reads(Slot::tile_experts, tile_experts);
+    region.add(std::move(add));
+  }
+
   // Queries, keys and values, by one product or three.
   std::array<TensorId, 3> project(Region& body, TensorId x) {
     const int64_t B = shape_.batch, T = shape_.seq_len, D = spec_.head_size;
@@ -203,6 +213,7 @@ class Builder {
     attention.attributes.softcap = spec_.attention_softcap;
     attention.attributes.window = spec_.sliding_window;
     attention.reads(Slot::q, q).reads(Slot::k, k).reads(Slot::v, v);
+    if (spec_.attention_sinks) attention.reads(Slot::bias, by_part_.at("sinks"));
     if (cached) {
       attention.reads(Slot::positions, program_.interface.positions).writes(Slot::out, attended);
       attention.updates(Slot::key_cache, key_cache_).updates(Slot::value_cache, value_cache_);
@@ -233,6 +244,10 @@ class Builder {
     Op router{OpKind::matmul};
     router.attributes.transpose_b = true;
     body.add(std::move(router.reads(Slot::a, x).reads(Slot::b, by_part_.at("router")).writes(Slot::c, logits)));
+    if (spec_.experts.biased) {
+      Op add{OpKind::add_bias};
+      body.add(std::move(add.updates(Slot::x, logits).reads(Slot::bias, by_part_.at("router_bias"))));
+    }
     const auto indices = [&](const char* name, std::vector<Extent> shape) {
       return program_.make(name, DType::i32, std::move(shape), Role::temporary);
     };
@@ -250,6 +265,19 @@ class Builder {
     return routing;
   }
 
+  // The experts' gates and ups, by two products or by one.
+  std::array<TensorId, 2> expert_gate_up(Region& body, TensorId rows, const Routing& routing) {
+    if (!spec_.experts.biased)
+      return {expert_product(body, "expert_gate", rows, routing), expert_product(body, "expert_up", rows, routing)};
+    const TensorId fused = expert_product(body, "expert_gate_up", rows, routing);
+    add_expert_bias(body, "expert_gate_up", fused, routing.tile_experts);
+    const std::vector<Extent> half = {routing.rows, spec_.experts.intermediate_size};
+    const std::array<TensorId, 2> parts = {activation("expert_gate", half), activation("expert_up", half)};
+    Op split{OpKind::split};
+    body.add(std::move(split.reads(Slot::x, fused).writes(Slot::a, parts[0]).writes(Slot::b, parts[1])));
+    return parts;
+  }
+
   // A mixture of experts in the MLP's place.
   TensorId sparse_mlp(Region& body, TensorId x) {
     const int64_t M = shape_.batch * shape_.seq_len, F = spec_.experts.intermediate_size;
@@ -258,13 +286,13 @@ class Builder {
     Op gather{OpKind::gather_rows};
     gather.reads(Slot::x, x).reads(Slot::expert_rows, routing.expert_rows).reads(Slot::row_tokens, routing.row_tokens);
     body.add(std::move(gather.writes(Slot::out, rows)));
-    const TensorId gate = expert_product(body, "expert_gate", rows, routing);
-    const TensorId up = expert_product(body, "expert_up", rows, routing);
+    const auto [gate, up] = expert_gate_up(body, rows, routing);
     const TensorId gated = activation("gated", {routing.rows, F});
     Op op{OpKind::activation};
     op.attributes.activation = spec_.activation;
     body.add(std::move(op.reads(Slot::gate, gate).reads(Slot::up, up).writes(Slot::out, gated)));
     const TensorId down = expert_product(body, "expert_down", gated, routing);
+    if (spec_.experts.biased) add_expert_bias(body, "expert_down", down, routing.tile_experts);
     const TensorId out = activation("combined", {M, spec_.hidden_size});
     Op combine{OpKind::combine};
     combine.reads(Slot::rows, down).reads(Slot::route_weights, routing.weights);
@@ -302,12 +330,23 @@ class Builder {
   Region block(TensorId x_in, TensorId x_out) {
     const int64_t M = shape_.batch * shape_.seq_len;
     Region body{.name = "blocks", .stage = Stage::forward, .axis = Axis::layer, .count = spec_.layers};
-    TensorId attended = attend(body, norm(body, "attention_norm", x_in));
+    if (spec_.parallel != ParallelBlock::none) return parallel_block(std::move(body), x_in, x_out);
+    TensorId attended = attend(body, spec_.pre_norms ? norm(body, "attention_norm", x_in) : x_in);
     if (spec_.post_norms) attended = norm(body, "attention_post_norm", attended);
     const TensorId x_mid = sum(body, x_in, attended, activation("x_mid", {M, spec_.hidden_size}));
-    TensorId down = mlp(body, norm(body, "mlp_norm", x_mid));
+    TensorId down = mlp(body, spec_.pre_norms ? norm(body, "mlp_norm", x_mid) : x_mid);
     if (spec_.post_norms) down = norm(body, "mlp_post_norm", down);
     sum(body, x_mid, down, x_out);
+    return body;
+  }
+
+  // x -> x + attention(norm(x)) + mlp(norm(x)), the norms one and the same or one each.
+  Region parallel_block(Region body, TensorId x_in, TensorId x_out) {
+    const TensorId to_attention = norm(body, "attention_norm", x_in);
+    const TensorId to_mlp = spec_.parallel == ParallelBlock::two_norms ? norm(body, "mlp_norm", x_in) : to_attention;
+    const TensorId x_mid =
+        sum(body, x_in, attend(body, to_attention), activation("x_mid", {shape_.batch * shape_.seq_len, spec_.hidden_size}));
+    sum(body, x_mid, mlp(body, to_mlp), x_out);
     return body;
   }
 

@@ -19,6 +19,12 @@ class BucketExecutors {
   // The executor with the shortest rows that hold `tokens`.
   Executor& holding(int64_t tokens);
 
+  template <class Visit>
+  void each(Visit&& visit) {
+    visit(whole_);
+    for (Bucket& bucket : buckets_) visit(bucket.executor);
+  }
+
  private:
   struct Bucket {
     Bucket(BucketProgram made, const Executor& owner);

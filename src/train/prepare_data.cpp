@@ -87,6 +87,27 @@ std::vector<std::string> listen(int fd, const std::function<void(const std::stri
 
 }  // namespace
 
+DatasetRequest dataset_request(const Plan& plan) {
+  const Recipe& recipe = plan.recipe;
+  DatasetRequest request{.data = recipe.data,
+                         .seq_len = plan.program.seq_len,
+                         .packing = recipe.packing,
+                         .completion_only_loss = recipe.completion_only_loss,
+                         .vocab_size = plan.model.vocab_size,
+                         .assistant_only_loss = recipe.assistant_only_loss,
+                         .columns = {.format = recipe.dataset_format,
+                                     .text = recipe.text_column,
+                                     .prompt = recipe.prompt_column,
+                                     .completion = recipe.completion_column,
+                                     .messages = recipe.messages_column},
+                         .chat_template = recipe.chat_template,
+                         .skip_bad_rows = recipe.skip_bad_rows,
+                         .most_buckets = recipe.packing ? 1 : kMostBuckets,
+                         .threads = static_cast<int>(plan.target.threads)};
+  if (plan.model.eos_token_id >= 0) request.eos_id = static_cast<int32_t>(plan.model.eos_token_id);
+  return request;
+}
+
 DatasetSummary prepare_in_child(const DatasetRequest& request, const std::filesystem::path& tokenizer) {
   std::array<int, 2> ends{};
   if (pipe(ends.data()) != 0) throw Error(std::string("no pipe: ") + std::strerror(errno), request.data.string());

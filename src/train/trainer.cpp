@@ -21,6 +21,7 @@
 #include "train/prepare_data.h"
 #include "train/process_memory.h"
 #include "train/run_state.h"
+#include "train/run_trace.h"
 #include "train/schedule.h"
 #include "train/weight_files.h"
 
@@ -72,8 +73,10 @@ UniqueFd lock_directory(const fs::path& directory) {
 
 class Run final : public Host {
  public:
-  Run(const Plan& plan, Reporter& reporter, const std::atomic<int>& stop)
-      : plan_(plan), recipe_(plan.recipe), reporter_(reporter), stop_(stop), output_(recipe_.output_dir) {}
+  Run(const Plan& plan, Reporter& reporter, const std::atomic<int>& stop, const fs::path& trace)
+      : plan_(plan), recipe_(plan.recipe), reporter_(reporter), stop_(stop), output_(recipe_.output_dir) {
+    if (!trace.empty()) trace_.emplace(trace, plan);
+  }
 
   RunSummary go() {
     const UniqueFd lock = lock_directory(output_);
@@ -83,7 +86,8 @@ class Run final : public Host {
     executors_.emplace(plan_, std::span(data_summary_.bucket_length).first(static_cast<size_t>(data_summary_.buckets)),
                        output_ / ".pages");
     executor_ = &executors_->of_plan();
-    executor_->run(plan_.program.region("load"), *this);
+    if (trace_) executors_->each([this](Executor& e) { trace_->expect(e.program(), e.layout()); });
+    run_traced(*executor_, plan_.program.region("load"), 0);
     if (checkpoint) {
       restore(*checkpoint);
     } else {
@@ -133,24 +137,10 @@ class Run final : public Host {
   }
 
   DatasetRequest request_for(const std::string& file, const char* name) {
-    DatasetRequest request{.data = file,
-                           .directory = output_ / "dataset" / name,
-                           .seq_len = plan_.program.seq_len,
-                           .packing = recipe_.packing,
-                           .completion_only_loss = recipe_.completion_only_loss,
-                           .vocab_size = plan_.model.vocab_size,
-                           .assistant_only_loss = recipe_.assistant_only_loss,
-                           .columns = {.format = recipe_.dataset_format,
-                                       .text = recipe_.text_column,
-                                       .prompt = recipe_.prompt_column,
-                                       .completion = recipe_.completion_column,
-                                       .messages = recipe_.messages_column},
-                           .chat_template = recipe_.chat_template,
-                           .skip_bad_rows = recipe_.skip_bad_rows,
-                           .most_buckets = recipe_.packing ? 1 : kMostBuckets,
-                           .threads = static_cast<int>(plan_.target.threads)};
+    DatasetRequest request = dataset_request(plan_);
+    request.data = file;
+    request.directory = output_ / "dataset" / name;
     request.complain = [this](const std::string& line) { reporter_.bad_row(line); };
-    if (plan_.model.eos_token_id >= 0) request.eos_id = static_cast<int32_t>(plan_.model.eos_token_id);
     return request;
   }
 
@@ -248,20 +238,36 @@ class Run final : public Host {
       set_scalars(rate);
       const double loss_scale = executor_->scalar(Scalar::loss_scale);
       const int64_t tokens_before = tokens_;
-      run_window("step", window_.micro_batches);
+      run_window("step", window_.micro_batches, true);
+      if (trace_ && trace_->step_done()) finish_trace();
       ++done_;
       if (executor_->scalar(Scalar::skip) == 0.0) ++updates_;
       report(rate, loss_scale, rate_of(tokens_ - tokens_before, watch_.lap()));
       if (eval_ && due(recipe_.eval_steps)) evaluate();  // before saving: a step that is saved is evaluated once
       if (due(recipe_.save_steps)) save();
     }
+    finish_trace();
     if (done_ < total_steps_ && done_ > saved_step_) save();  // stopped
   }
 
   // The region in the Program of the shortest rows that hold the window's.
-  void run_window(const char* region, int64_t micro_batches) {
+  void run_window(const char* name, int64_t micro_batches, bool traced = false) {
     running_ = &executors_->holding(window_.longest_row);
-    running_->run(running_->program().region(region), *this, micro_batches);
+    const Region& region = running_->program().region(name);
+    if (traced) return run_traced(*running_, region, micro_batches);
+    running_->run(region, *this, micro_batches);
+  }
+
+  void run_traced(Executor& executor, const Region& region, int64_t micro_batches) {
+    if (trace_) executor.observe(trace_->watch(executor.program()));
+    executor.run(region, *this, micro_batches);
+    executor.observe(nullptr);
+    if (trace_) trace_->leave();
+  }
+
+  void finish_trace() {
+    if (trace_) trace_->finish();
+    trace_.reset();
   }
 
   bool due(int64_t every) const { return every > 0 && done_ % every == 0 && done_ < total_steps_; }
@@ -413,6 +419,7 @@ class Run final : public Host {
   Executor* running_ = nullptr;   // of the window at hand
   std::optional<MetricsFile> metrics_;
   std::optional<EventLog> events_;
+  std::optional<RunTrace> trace_;  // while it goes on
   DatasetSummary data_summary_;
   std::vector<EvaluationMetrics> evaluations_;
   std::span<std::byte> staging_;
@@ -423,8 +430,8 @@ class Run final : public Host {
 
 }  // namespace
 
-RunSummary train(const Plan& plan, Reporter& reporter, const std::atomic<int>& stop) {
-  return Run(plan, reporter, stop).go();
+RunSummary train(const Plan& plan, Reporter& reporter, const std::atomic<int>& stop, const fs::path& trace) {
+  return Run(plan, reporter, stop, trace).go();
 }
 
 }  // namespace snug

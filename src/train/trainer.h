@@ -35,8 +35,10 @@ class Reporter {
 };
 
 // Executes the plan, which must fit. Stops after the step in which `stop` became nonzero, with a checkpoint saved.
-// Throws Error: bad files, a directory that holds another run, a loss that is not a number.
-RunSummary train(const Plan& plan, Reporter& reporter, const std::atomic<int>& stop);
+// Throws Error: bad files, a directory that holds another run, a loss that is not a number. `trace`: a file for a trace of
+// the first steps, which plan_tracing must have counted; empty: none.
+RunSummary train(const Plan& plan, Reporter& reporter, const std::atomic<int>& stop,
+                 const std::filesystem::path& trace = {});
 
 // Settles the process before memory is counted: one malloc arena, small thread stacks, `threads` threads started.
 void settle_process(int32_t threads);

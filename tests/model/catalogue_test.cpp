@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <map>
 #include <set>
 
 #include "base/error.h"
+#include "model/families.h"
 #include "model/json.h"
 #include "model/parameters.h"
 
@@ -47,6 +49,40 @@ TEST(Catalogue, EveryModelHasTheParametersThatTransformersCounts) {
     ++models;
   }
   EXPECT_EQ(models, model_names().size()) << "run tests/oracle/make_catalogue.py";
+}
+
+// Families that can be planned but not trained yet: nothing else would notice a wrong name.
+TEST(Catalogue, TensorsOfPlanOnlyModelsAreThoseOfTransformers) {
+  std::ifstream stream(SNUG_SOURCE_DIR "/tests/golden/catalogue.json");
+  const std::string text((std::istreambuf_iterator<char>(stream)), {});
+  const JsonDocument golden(text, "catalogue.json");
+  size_t models = 0;
+  for (const auto [name, tensors] : json_object("tensors", golden.root_object().at_key("tensors").value(), "")) {
+    std::map<std::string, std::vector<int64_t>> expected, actual;
+    for (const auto [tensor, shape] : json_object(name, tensors, ""))
+      for (const auto size : json_array(tensor, shape, ""))
+        expected[std::string(tensor)].push_back(size.get_int64().value());
+    for (const Parameter& parameter : parameters_of(*find_model(name))) {
+      std::vector<int64_t> shape = parameter.shape;
+      if (parameter.kind == ParameterKind::expert) std::swap(shape[1], shape[2]);  // files have [E, in, out]
+      actual[parameter.instance(0)] = shape;
+    }
+    EXPECT_EQ(actual, expected) << name;
+    EXPECT_TRUE(is_plan_only(*find_model(name))) << name;
+    ++models;
+  }
+  EXPECT_EQ(models, 5U);
+}
+
+TEST(Catalogue, WhatCanOnlyBePlannedIsRefusedInOneLine) {
+  EXPECT_NO_THROW(refuse_plan_only(*find_model("Llama-3.1-8B"), "trained"));
+  try {
+    refuse_plan_only(*find_model("gpt-oss-20b"), "trained");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("family gpt_oss can be planned, but not be trained yet"), std::string::npos);
+    EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos);
+  }
 }
 
 // The counts that the Hub shows (safetensors' metadata) or papers print.
@@ -93,6 +129,11 @@ TEST(Catalogue, TotalsAreThePublishedOnes) {
       {"Yi-34B", 34'388'917'248},
       {"Falcon3-7B-Base", 7'455'550'464},
       {"Falcon3-10B-Base", 10'305'653'760},
+      {"gpt-oss-20b", 20'914'757'184},
+      {"gpt-oss-120b", 116'829'156'672},
+      {"falcon-7b", 6'921'720'704},
+      {"falcon-40b", 41'303'293'952},
+      {"SmolLM3-3B", 3'075'098'624},
       {"gpt2", 124'439'808},
       {"gpt2-medium", 354'823'168},
       {"gpt2-large", 774'030'080},

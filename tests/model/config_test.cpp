@@ -175,8 +175,8 @@ TEST(Config, AFamilysNameAndArchitectureMustAgree) {
 }
 
 TEST(Config, OtherFamiliesAreRefusedByName) {
-  EXPECT_TRUE(says(refusal(with("model_type", "\"falcon\"")),
-                   "model_type 'falcon' is not supported yet (supported: llama, mistral"));
+  EXPECT_TRUE(
+      says(refusal(with("model_type", "\"mamba\"")), "model_type 'mamba' is not supported yet (supported: llama, mistral"));
   EXPECT_TRUE(
       says(refusal(with("architectures", R"(["LlamaForSequenceClassification"])")), "LlamaForSequenceClassification"));
   EXPECT_TRUE(says(refusal("{}"), "neither model_type nor architectures"));

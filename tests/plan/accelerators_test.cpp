@@ -108,7 +108,7 @@ TEST(Accelerators, FiguresAreWithinReason) {
     EXPECT_TRUE(a.int8_ops == 0 || a.compute_capability == 61 || a.int8_ops <= 4.05 * std::max(a.fp16_flops, a.bf16_flops))
         << a.name;  // four times: GeForce cards halve floats alone
     EXPECT_FALSE(a.best_use.empty()) << a.name;
-    EXPECT_LE(a.best_use.size(), 33U) << a.name << ": a line of `snug gpus` has 80 columns";
+    EXPECT_LE(a.best_use.size(), 31U) << a.name << ": a line of `snug gpus` has 80 columns";
     EXPECT_TRUE((a.vendor == "NVIDIA") == (a.compute_capability > 0)) << a.name;
     EXPECT_FALSE(a.compute_capability > 0 && a.compute_capability < 80 && a.bf16_flops > 0) << a.name << " has no bf16";
     if (a.dollars_per_hour) {

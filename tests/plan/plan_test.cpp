@@ -1,4 +1,5 @@
 #include "plan/plan.h"
+#include "plan/levers.h"
 
 #include <gtest/gtest.h>
 
@@ -102,11 +103,12 @@ TEST(Plan, one_mebibyte_under_the_plan_does_not_fit_and_a_change_that_fits_is_na
   recipe.memory_bytes -= 1 << 20;
   const Plan plan = make_plan(model, recipe, target_of(int64_t{1} << 36));
   EXPECT_FALSE(plan.fits());
-  std::optional<Change> closest;
-  const auto change = smallest_change_that_fits(plan, closest);
-  ASSERT_TRUE(change.has_value());
-  EXPECT_EQ(change->key, "gradient_checkpointing");
-  EXPECT_LE(change->peak_bytes, recipe.memory_bytes);
+  std::optional<LeverSet> closest;
+  const auto set = smallest_set_that_fits(plan, closest);
+  ASSERT_TRUE(set.has_value());
+  EXPECT_EQ(set->changes.size(), 1U);
+  EXPECT_EQ(set->effect, Effect::none);
+  EXPECT_LE(set->peak_bytes, recipe.memory_bytes);
 }
 
 TEST(Plan, states_on_disk_are_a_change_that_may_fit_and_an_unsound_recipe_is_none) {
@@ -118,11 +120,12 @@ TEST(Plan, states_on_disk_are_a_change_that_may_fit_and_an_unsound_recipe_is_non
   recipe.optimizer_in_bwd = true;  // so that two micro-batches are no way out
   recipe.memory_bytes = int64_t{1} << 30;
   const Plan plan = make_plan(*find_model("HuggingFaceTB/SmolLM2-135M"), recipe, target_of(int64_t{1} << 36));
-  std::optional<Change> closest;
-  const auto change = smallest_change_that_fits(plan, closest);
-  ASSERT_TRUE(change.has_value());
-  EXPECT_EQ(change->key, "optim");
-  EXPECT_EQ(change->value, "paged_adamw_32bit");
+  std::optional<LeverSet> closest;
+  const auto set = smallest_set_that_fits(plan, closest);
+  ASSERT_TRUE(set.has_value());
+  ASSERT_EQ(set->changes.size(), 1U);
+  EXPECT_EQ(set->changes[0].settings[0].key, "optim");
+  EXPECT_EQ(set->changes[0].settings[0].value, "paged_adamw_32bit");
 }
 
 TEST(Plan, targets_that_the_model_lacks_are_refused_by_name) {

@@ -1,6 +1,6 @@
 // attention: causal within documents, windowed in local layers, grouped queries, blockwise with a running softmax (Dao et
 // al., FlashAttention, 2022). q [B, T, H, D], k and v [B, T, K, D], out like q, lse [B, H, T]. No T x T matrix, forward or
-// backward.
+// backward. A bias, where there is one, is a score for each head [H] beside those of the keys (plans only).
 
 #include <algorithm>
 
@@ -72,6 +72,10 @@ void adjoint(Adjoint& adjoint, const Op& op) {
     const auto destination = adjoint.destination(op.find(input));
     expect(!destination.accumulate, op, "q, k and v are used once");
     back.writes(gradient, destination.tensor);
+  }
+  if (const TensorId sinks = op.find(Slot::bias); sinks != kNone) {
+    back.reads(Slot::bias, sinks);
+    if (adjoint.wanted(sinks)) back.updates(Slot::d_bias, adjoint.destination(sinks).tensor);
   }
   adjoint.emit(std::move(back));
 }

@@ -1,4 +1,5 @@
 // add_bias: x [M, N] += bias [N], in place.  Adjoint: the gradient passes through; d_bias += its column sums, if trained.
+// With tile_experts: x [P, N] += the row of bias [E, N] of each tile's expert (plans only).
 
 #include "program/adjoint.h"
 #include "program/rules.h"
@@ -8,6 +9,8 @@ namespace snug {
 namespace {
 
 void check(const Program& program, const Op& op) {
+  if (op.find(Slot::tile_experts) != kNone)
+    return expect(program.tensor(op.find(Slot::x)).dim(1) == program.tensor(op.find(Slot::bias)).dim(1), op, "N agrees");
   const int64_t cols = program.tensor(op.find(Slot::bias)).elements();
   expect(program.tensor(op.find(Slot::x)).elements() % cols == 0, op, "rows of the bias's length");
 }
@@ -18,6 +21,7 @@ void adjoint(Adjoint& adjoint, const Op& op) {
   if (d_x == kNone || !adjoint.wanted(bias)) return;
   Op back{OpKind::bias_backward};
   back.reads(Slot::d_out, d_x).updates(Slot::d_bias, adjoint.destination(bias).tensor);
+  if (const TensorId tiles = op.find(Slot::tile_experts); tiles != kNone) back.reads(Slot::tile_experts, tiles);
   adjoint.emit(std::move(back));
 }
 
@@ -27,6 +31,7 @@ void check_backward(const Program& program, const Op& op) {
 
 // Each thread sums its rows apart.
 int64_t workspace_backward(const Program& program, const Op& op, int32_t threads) {
+  if (op.find(Slot::tile_experts) != kNone) return 0;  // an expert's rows stand together: one thread sums them
   return threads * program.tensor(op.find(Slot::d_bias)).elements() * size_of(DType::f32);
 }
 

@@ -1,0 +1,147 @@
+// snug fit: what should I change? The best recipe for the memory at hand.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+
+#include "base/error.h"
+#include "cli/arguments.h"
+#include "cli/commands.h"
+#include "cli/count_data.h"
+#include "cli/fit_report.h"
+#include "cli/target_flags.h"
+#include "cli/terminal.h"
+#include "cli/units.h"
+#include "formats/file.h"
+#include "model/catalogue.h"
+#include "plan/levers.h"
+#include "program/compile.h"
+#include "recipe/bytes.h"
+#include "recipe/keys.h"
+#include "recipe/yaml.h"
+
+namespace snug::cli {
+
+namespace {
+
+constexpr int64_t kUsualEffectiveBatch = 16;
+
+bool is_set(const Arguments& arguments, std::string_view key) {
+  return std::find(arguments.keys_set.begin(), arguments.keys_set.end(), key) != arguments.keys_set.end();
+}
+
+// What most people would take where they said nothing: 16 sequences a step, half precision.
+std::vector<std::string> assume(Arguments& arguments, const ModelSpec& model, const Target& target) {
+  std::vector<std::string> assumed;
+  const auto take = [&](std::string_view key, const std::string& value) {
+    apply(arguments.recipe, key, value);
+    assumed.push_back(std::string(key) + " " + value);
+  };
+  if (!is_set(arguments, "per_device_train_batch_size") && !is_set(arguments, "gradient_accumulation_steps")) {
+    arguments.recipe.accumulation = kUsualEffectiveBatch;
+    assumed.push_back(fmt::format("{} sequences a step", kUsualEffectiveBatch));
+  }
+  if (!is_set(arguments, "bf16") && !is_set(arguments, "fp16")) take(target.multiplies_bf16 ? "bf16" : "fp16", "true");
+  if (!is_set(arguments, "max_length"))
+    assumed.push_back(fmt::format("max_length {}", sequence_length(model, arguments.recipe)));
+  return assumed;
+}
+
+struct Asked {
+  std::string name;
+  std::vector<Setting> settings;
+};
+
+std::vector<Asked> methods_asked(const Arguments& arguments) {
+  const bool quantized = arguments.recipe.quantize.any();
+  if (is_set(arguments, "method") || quantized)
+    return {{arguments.recipe.method == Method::full ? "full" : quantized ? "QLoRA" : "LoRA", {}}};
+  return {{"full", {{"method", "full"}}},
+          {"LoRA", {{"method", "lora"}, {"load_in_8bit", "false"}, {"load_in_4bit", "false"}}},
+          {"LoRA on int8", {{"method", "lora"}, {"load_in_8bit", "true"}, {"load_in_4bit", "false"}}},
+          {"QLoRA", {{"method", "lora"}, {"load_in_4bit", "true"}, {"load_in_8bit", "false"}}}};
+}
+
+MethodReport search(const Arguments& arguments, const Asked& asked, const FitAnswer& answer) {
+  Recipe recipe = arguments.recipe;
+  std::vector<std::string> fixed = arguments.keys_set;
+  for (const Setting& setting : asked.settings) {
+    apply(recipe, setting.key, setting.value);
+    fixed.push_back(setting.key);
+  }
+  return {asked.name, fit(answer.model, recipe, fixed, answer.target)};
+}
+
+// LoRA unless another method was asked for; on fewer bits only where bf16 does not fit.
+size_t chosen_method(const std::vector<MethodReport>& methods) {
+  for (size_t i = methods.size() == 1 ? 0 : 1; i < methods.size(); ++i)
+    if (!methods[i].report.front.empty()) return i;
+  return methods.size() - 1;
+}
+
+// The keys that differ from their defaults, as a file that `snug train` runs.
+std::string recipe_yaml(const FitAnswer& answer, const Recipe& recipe) {
+  const std::string all = write_recipe_yaml(recipe), usual = write_recipe_yaml({});
+  std::string text =
+      fmt::format("# chosen by snug fit for {} of {}\n", format_bytes(answer.budget_bytes), answer.target.name);
+  for (size_t begin = 0; begin < all.size();) {
+    const size_t end = all.find('\n', begin) + 1;
+    const std::string line = all.substr(begin, end - begin);
+    if (usual.find("\n" + line) == std::string::npos && !usual.starts_with(line)) text += line;
+    begin = end;
+  }
+  return text;
+}
+
+// What would fit if more were given up: planned, so it does.
+void print_way_out(const FitAnswer& answer, const Arguments& arguments) {
+  const FitReport& report = answer.report();
+  if (!report.least) return;
+  const Plan plan = make_plan(answer.model, report.least->recipe, answer.target);
+  std::optional<LeverSet> closest;
+  if (const auto set = smallest_set_that_fits(plan, closest)) {
+    std::string flags, notes;
+    for (const Setting& setting : differences(arguments.recipe, set->recipe)) flags += " " + flag_of(setting);
+    for (const Alternative& change : set->changes) notes += (notes.empty() ? "" : "; ") + change.note;
+    fmt::print("the cheapest that would:{} needs {} ({})\n", flags, format_bytes(set->peak_bytes), notes);
+  } else if (closest) {
+    fmt::print("nor would any change: the least is {}\n", format_bytes(closest->peak_bytes));
+  }
+}
+
+}  // namespace
+
+int fit_command(std::span<char* const> words) {
+  Arguments arguments = parse_arguments(words, {"json", "gpu=", "examples=", "example-tokens=", "write="});
+  if (arguments.recipe.model.empty()) throw UsageError("which model? snug fit MODEL --gpu NAME [--data FILE]");
+  FitAnswer answer{.model = resolve_model(arguments.recipe.model), .target = target_for(arguments)};
+  answer.assumed = assume(arguments, answer.model, answer.target);
+  validate(arguments.recipe);
+  answer.budget_bytes = arguments.recipe.memory_bytes > 0 ? arguments.recipe.memory_bytes : answer.target.memory_bytes;
+  if (arguments.has("examples") || !arguments.recipe.data.empty()) {
+    if (auto counted = count_data(arguments, make_plan(answer.model, arguments.recipe, answer.target))) {
+      answer.data = std::move(counted->description);
+      answer.workload = counted->workload;
+    }
+  }
+  const auto begin = std::chrono::steady_clock::now();
+  for (const Asked& asked : methods_asked(arguments)) answer.methods.push_back(search(arguments, asked, answer));
+  answer.chosen = chosen_method(answer.methods);
+  answer.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+
+  const std::string text = arguments.has("json") ? fit_json(answer) + "\n" : fit_text(answer, style_of(stdout));
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  if (!answer.fits()) {
+    if (!arguments.has("json")) print_way_out(answer, arguments);
+    return 3;
+  }
+  if (arguments.has("write")) {
+    write_file_atomically(arguments.flags.at("write"), recipe_yaml(answer, answer.report().front.front().recipe));
+    fmt::print(stderr, "wrote {}: snug train {}\n", arguments.flags.at("write"), arguments.flags.at("write"));
+  }
+  return 0;
+}
+
+}  // namespace snug::cli

@@ -1,0 +1,38 @@
+#pragma once
+// What `snug fit` found, for people and for scripts.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/plan_text.h"
+#include "plan/fit.h"
+#include "plan/workload.h"
+
+namespace snug::cli {
+
+// One method's search.
+struct MethodReport {
+  std::string name;  // "full", "LoRA", "LoRA on 8 bits", "QLoRA"
+  FitReport report;
+};
+
+struct FitAnswer {
+  ModelSpec model;
+  Target target;
+  int64_t budget_bytes = 0;
+  std::vector<MethodReport> methods;  // more than one if none was asked for
+  size_t chosen = 0;                  // of methods
+  std::vector<std::string> assumed;   // "bf16 true"
+  std::string data;                   // what there is to train on; empty: unknown
+  std::optional<Workload> workload;
+  double seconds = 0;  // that the search took
+
+  const FitReport& report() const { return methods[chosen].report; }
+  bool fits() const { return !report().front.empty(); }
+};
+
+std::string fit_text(const FitAnswer& answer, const TextStyle& style);
+std::string fit_json(const FitAnswer& answer);
+
+}  // namespace snug::cli

@@ -1,0 +1,54 @@
+// snug probe: how fast is this machine? A few seconds, kept as a receipt that plans use.
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+
+#include "cli/commands.h"
+#include "cli/options.h"
+#include "cli/process.h"
+#include "cli/receipts.h"
+#include "cli/terminal.h"
+#include "cli/units.h"
+#include "recipe/keys.h"
+#include "train/probe.h"
+
+namespace snug::cli {
+
+namespace {
+
+void print_rates(const CostModel& model) {
+  fmt::print("{:<24} {:>12} {:>12}\n", "", "GFLOP/s", "GB/s");
+  for (int i = 0; i < kCostClassCount; ++i) {
+    const auto cost_class = static_cast<CostClass>(i);
+    if (cost_class == CostClass::host) continue;
+    const CostRate& rate = model.rate(cost_class);
+    fmt::print("{:<24} {:>12.1f} {:>12.2f}\n", name_of(cost_class), rate.flops / 1e9, rate.bytes / 1e9);
+  }
+}
+
+}  // namespace
+
+int probe_command(std::span<char* const> words) {
+  wait_briefly("probe", words);
+  const Options options = parse_options(words, {"threads="});
+  Recipe recipe;
+  if (options.has("threads")) apply(recipe, "threads", options.value("threads"), "--threads");
+  const Target target = this_cpu(recipe.threads);
+  const auto begin = std::chrono::steady_clock::now();
+  const bool live = is_terminal(stderr);
+  const CostModel model = probe(target, std::filesystem::temp_directory_path(), [&](double share) {
+    if (live) fmt::print(stderr, "\rmeasuring {:3.0f} %", 100 * share);
+  });
+  if (live) fmt::print(stderr, "\r\033[K");
+  keep_probe(model, target.threads);
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  print_rates(model);
+  fmt::print("{} in {}: snug plan and snug fit now tell times\nkept in {}\n", counted(target.threads, "thread"),
+             seconds_text(seconds), probe_file(target.threads).string());
+  return 0;
+}
+
+}  // namespace snug::cli

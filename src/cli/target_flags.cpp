@@ -1,0 +1,45 @@
+#include "cli/target_flags.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "base/error.h"
+#include "cli/receipts.h"
+#include "cli/units.h"
+#include "plan/accelerator_target.h"
+
+namespace snug::cli {
+
+namespace {
+
+Target this_machine(const Recipe& recipe) {
+  Target target = this_cpu(recipe.threads);
+  const auto kept = kept_probe(target.threads);
+  if (!kept) return target;
+  target.cost = *kept;
+  const std::string name = std::filesystem::path(recipe.model).filename().string();
+  if (const auto correction = kept_correction(name, method_word(recipe), target.threads)) {
+    target.cost.slow_down(correction->factor);
+    target.cost.source += fmt::format(", corrected by {} of this model", counted(correction->runs, "run"));
+  }
+  return target;
+}
+
+}  // namespace
+
+std::string method_word(const Recipe& recipe) {
+  return recipe.method == Method::full ? "full" : recipe.quantize.any() ? "qlora" : "lora";
+}
+
+Target target_for(const Arguments& arguments) {
+  const auto gpu = arguments.flags.find("gpu");
+  if (gpu == arguments.flags.end()) return this_machine(arguments.recipe);
+  const Accelerator* card = find_accelerator(gpu->second);
+  if (card == nullptr)
+    throw Error("there is no accelerator '" + gpu->second + "' in the catalogue", "--gpu",
+                "did you mean " + nearest_accelerator(gpu->second) + "? snug gpus lists all; --memory plans for any size");
+  return target_of(*card);
+}
+
+}  // namespace snug::cli

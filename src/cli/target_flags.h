@@ -1,0 +1,18 @@
+#pragma once
+// What a plan is made for: --gpu NAME, or this machine.
+
+#include <string>
+
+#include "cli/arguments.h"
+#include "plan/target.h"
+
+namespace snug::cli {
+
+// With the rates of its catalogue row, or of the kept probe and receipts of this model's runs. Throws Error naming the
+// nearest accelerator.
+Target target_for(const Arguments& arguments);
+
+// The receipts' word for the recipe's method: "full", "lora" or "qlora".
+std::string method_word(const Recipe& recipe);
+
+}  // namespace snug::cli

@@ -1,0 +1,126 @@
+#include "plan/cost.h"
+
+#include <algorithm>
+
+#include "program/ops/workspace.h"
+#include "program/rules.h"
+
+namespace snug {
+
+namespace {
+
+bool is_half_head(const Program& program, const Op& op) {
+  return is_half(program.tensor(op.find(Slot::hidden)).dtype) && op.cut.arithmetic != Arithmetic::fp32;
+}
+
+CostClass class_of_product(const Program& program, const Op& op) {
+  if (op.cut.arithmetic == Arithmetic::fp32_thin) return CostClass::product_thin;
+  const bool half = op.cut.arithmetic == Arithmetic::bf16_pieces;
+  const bool quantized = op.find(Slot::absmax) != kNone;
+  if (op.kind == OpKind::matmul && !quantized) {
+    // A rank-deep product that tiles compute still moves more than it multiplies; its traffic says so.
+    const ProductShape shape = product_shape(program, op);
+    if (std::min({shape.m, shape.n, shape.k}) <= 64) return CostClass::product_thin;
+  }
+  if (quantized) return half ? CostClass::product_half_quantized : CostClass::product_quantized;
+  return half ? CostClass::product_half : CostClass::product_fp32;
+}
+
+void add_region(const CostModel& model, const Program& program, const Region& region, double runs, StepTime& time) {
+  runs *= static_cast<double>(region.count);
+  for (const Item& item : region.items) {
+    if (const Region* child = item.region()) add_region(model, program, *child, runs, time);
+    if (const Op* op = item.op()) {
+      const double seconds = runs * seconds_of(model, program, *op);
+      time.seconds += seconds;
+      time.stages[static_cast<size_t>(region.stage)] += seconds;
+    }
+  }
+}
+
+}  // namespace
+
+const char* name_of(CostClass cost_class) {
+  constexpr const char* kNames[kCostClassCount] = {"product_fp32",
+                                                   "product_half",
+                                                   "product_thin",
+                                                   "product_quantized",
+                                                   "product_half_quantized",
+                                                   "attention",
+                                                   "attention_backward",
+                                                   "loss_fp32",
+                                                   "loss_half",
+                                                   "rows",
+                                                   "gather",
+                                                   "dropout",
+                                                   "update",
+                                                   "update_8bit",
+                                                   "update_adafactor",
+                                                   "page_in",
+                                                   "page_out",
+                                                   "host"};
+  return kNames[static_cast<int>(cost_class)];
+}
+
+void CostModel::slow_down(double factor) {
+  for (CostRate& rate : rates) rate = {rate.flops / factor, rate.bytes / factor, rate.seconds * factor};
+}
+
+CostClass cost_class_of(const Program& program, const Op& op) {
+  switch (op.kind) {
+    case OpKind::matmul:
+    case OpKind::expert_matmul: return class_of_product(program, op);
+    case OpKind::attention:
+    case OpKind::cached_attention: return CostClass::attention;
+    case OpKind::attention_backward: return CostClass::attention_backward;
+    case OpKind::head_loss: return is_half_head(program, op) ? CostClass::loss_half : CostClass::loss_fp32;
+    case OpKind::embedding:
+    case OpKind::embedding_backward:
+    case OpKind::gather_rows:
+    case OpKind::gather_rows_backward:
+    case OpKind::combine:
+    case OpKind::combine_backward: return CostClass::gather;
+    case OpKind::dropout: return CostClass::dropout;
+    case OpKind::adamw:
+    case OpKind::sgd:
+    case OpKind::lion: return op.find(Slot::first_absmax) != kNone ? CostClass::update_8bit : CostClass::update;
+    case OpKind::adafactor: return CostClass::update_adafactor;
+    case OpKind::page_in: return CostClass::page_in;
+    case OpKind::page_out: return CostClass::page_out;
+    case OpKind::load:
+    case OpKind::save:
+    case OpKind::batch: return CostClass::host;
+    default: return CostClass::rows;
+  }
+}
+
+CostModel nominal_cpu_rates(int32_t threads) {
+  constexpr double kFlops = 50e9, kHalfFlops = 150e9, kBytes = 5e9, kDisk = 1e9;  // of a core; of the machine's disk
+  const double cores = threads;
+  CostModel model;
+  for (int i = 0; i < kCostClassCount; ++i)
+    model.rates[static_cast<size_t>(i)] = {.flops = kFlops * cores, .bytes = kBytes * cores, .seconds = 5e-6};
+  for (const CostClass half : {CostClass::product_half, CostClass::product_half_quantized, CostClass::loss_half})
+    model.rate(half).flops = kHalfFlops * cores;
+  for (const CostClass page : {CostClass::page_in, CostClass::page_out}) model.rate(page) = {.bytes = kDisk};
+  model.rate(CostClass::host) = {};
+  return model;
+}
+
+double seconds_of(const CostModel& model, const Program& program, const Op& op) {
+  const OpRule& rule = rule_of(op.kind);
+  const CostRate& rate = model.rate(cost_class_of(program, op));
+  if (rule.work == nullptr) return rate.seconds;
+  const Work work = rule.work(program, op);
+  const double arithmetic = rate.flops > 0 ? work.flops / rate.flops : 0;
+  const double traffic = rate.bytes > 0 ? work.bytes / rate.bytes : 0;
+  return rate.seconds + std::max(arithmetic, traffic);
+}
+
+StepTime step_time(const CostModel& model, const Program& program) {
+  StepTime time;
+  add_region(model, program, program.region("step"), 1, time);
+  return time;
+}
+
+}  // namespace snug

@@ -1,0 +1,70 @@
+#pragma once
+// Cost model: how long a Program takes on a Target. An op needs the longer of its arithmetic and its traffic (the roofline
+// of Williams et al., 2009), each at the rate of its class, and a little to start. The rates come from a probe of this
+// machine or from the catalogue of accelerators; it knows no clock.
+
+#include <array>
+#include <cstdint>
+#include <string>
+
+#include "program/program.h"
+
+namespace snug {
+
+// Ops that run at one rate. Products are told apart by arithmetic and by what their matrix is kept in.
+enum class CostClass : uint8_t {
+  product_fp32,
+  product_half,       // bf16 or f16 operands
+  product_thin,       // one short dimension: a LoRA rank
+  product_quantized,  // fp32 arithmetic on codes
+  product_half_quantized,
+  attention,
+  attention_backward,
+  loss_fp32,  // head and cross entropy
+  loss_half,
+  rows,    // norms, rotations, activations, sums: one pass over their operands
+  gather,  // embeddings and routing
+  dropout,
+  update,  // an optimizer's step over 16- and 32-bit states
+  update_8bit,
+  update_adafactor,
+  page_in,  // between a window and the far home
+  page_out,
+  host,  // batches; loading and saving lie outside steps
+};
+constexpr int kCostClassCount = 18;
+const char* name_of(CostClass cost_class);
+
+CostClass cost_class_of(const Program& program, const Op& op);
+
+struct CostRate {
+  double flops = 0;    // per second; 0: arithmetic costs nothing
+  double bytes = 0;    // per second; 0: traffic costs nothing
+  double seconds = 0;  // to start one op
+};
+
+struct CostModel {
+  std::array<CostRate, kCostClassCount> rates{};
+  std::string source;  // "probed on 2 threads", "catalogue rates of A100-SXM4-80GB"; empty: nothing is known
+
+  bool known() const { return !source.empty(); }
+  CostRate& rate(CostClass cost_class) { return rates[static_cast<size_t>(cost_class)]; }
+  const CostRate& rate(CostClass cost_class) const { return rates[static_cast<size_t>(cost_class)]; }
+  // Every op takes so many times as long.
+  void slow_down(double factor);
+};
+
+// Rates of no machine in particular, for ranking alone: a core with wide vectors, memory that several share.
+CostModel nominal_cpu_rates(int32_t threads);
+
+// Seconds of one execution.
+double seconds_of(const CostModel& model, const Program& program, const Op& op);
+
+// Seconds of one optimizer step, in all and by stage.
+struct StepTime {
+  double seconds = 0;
+  std::array<double, kStageCount> stages{};
+};
+StepTime step_time(const CostModel& model, const Program& program);
+
+}  // namespace snug

@@ -1,0 +1,74 @@
+#include "train/synthetic_run.h"
+
+#include <algorithm>
+
+#include "base/bfloat16.h"
+#include "base/float16.h"
+#include "train/inverse_frequency.h"
+
+namespace snug {
+
+namespace {
+
+void fill_weight(Executor& executor, const Weight& weight, int64_t layer, std::minstd_rand& random) {
+  const DType dtype = executor.program().tensor(weight.tensor).dtype;
+  const bool norm = weight.parameter.kind == ParameterKind::norm;
+  // Uniform with the deviation of usual initial weights, 0.02.
+  constexpr float kHalf = 0.035F, kScale = 2 * kHalf / static_cast<float>(std::minstd_rand::max());
+  const auto value = [&] {
+    return norm ? 1.0F : weight.origin == Origin::zeros ? 0.0F : static_cast<float>(random()) * kScale - kHalf;
+  };
+  if (dtype == DType::f32) {
+    for (float& x : executor.elements<float>(weight.tensor, layer)) x = value();
+  } else if (is_half(dtype)) {
+    for (uint16_t& x : executor.elements<uint16_t>(weight.tensor, layer))
+      x = dtype == DType::f16 ? f32_to_f16(value()) : f32_to_bf16(value());
+  }
+  const TensorId master = weight.state(Slot::master);
+  if (master == kNone || executor.is_far(master)) return;
+  for (float& x : executor.elements<float>(master, layer)) x = value();
+}
+
+}  // namespace
+
+void fill_at_random(Executor& executor, const ModelSpec& model) {
+  const Program& program = executor.program();
+  for (size_t id = 0; id < program.storages.size(); ++id)
+    if (program.storages[id].lifetime == Lifetime::run) executor.clear(static_cast<StorageId>(id));
+  std::minstd_rand random(2);
+  for (const Weight& weight : program.weights)
+    for (int64_t layer = 0; layer < (weight.parameter.per_layer ? program.layers : 1); ++layer)
+      fill_weight(executor, weight, layer, random);
+  fill_inverse_frequencies(model, executor);
+}
+
+void RandomBatches::run(const Op& op, int64_t repetition) {
+  if (op.kind != OpKind::batch) return;
+  const auto ids = executor_.elements<int32_t>(op.find(Slot::ids));
+  const auto starts = executor_.elements<int32_t>(op.find(Slot::document_start));
+  const int64_t length = executor_.program().seq_len;
+  std::fill(starts.begin(), starts.end(), 0);
+  const auto fill = [&](Slot slot, auto value) {
+    const auto values = executor_.elements<int32_t>(op.find(slot));
+    for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<int32_t>(value(static_cast<int64_t>(i)));
+  };
+  fill(Slot::ids, [&](int64_t) { return static_cast<int64_t>(random_()) % vocabulary_; });
+  fill(Slot::target_tokens, [&](int64_t) { return static_cast<int64_t>(random_()) % vocabulary_; });
+  fill(Slot::positions, [&](int64_t i) { return i % length; });
+  fill(Slot::target_rows, [&](int64_t i) { return i / (length - 1) * length + i % (length - 1); });
+  executor_.scalar(Scalar::target_count) = static_cast<double>(ids.size() - ids.size() / static_cast<size_t>(length));
+  executor_.scalar(Scalar::first_micro_batch) = repetition == 0 ? 1.0 : 0.0;
+}
+
+void run_random_step(Executor& executor, RandomBatches& batches, int64_t step) {
+  const Program& program = executor.program();
+  executor.scalar(Scalar::learning_rate) = 1e-4;
+  executor.scalar(Scalar::step) = static_cast<double>(step);
+  executor.scalar(Scalar::loss_scale) = 1.0;
+  executor.scalar(Scalar::inverse_labels) =
+      1.0 / static_cast<double>(program.batch * program.seq_len * program.micro_batches);
+  executor.scalar(Scalar::loss_sum) = executor.scalar(Scalar::square_sum) = 0.0;
+  executor.run(program.region("step"), batches);
+}
+
+}  // namespace snug
