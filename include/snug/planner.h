@@ -46,7 +46,7 @@ struct Result {
   std::vector<Bytes> stages;         // the peak of each stage that the recipe has
   std::string smallest_change;       // what would make it fit, one line; empty if it fits
   std::vector<std::string> ignored;  // recipe keys that are known and have no effect on memory
-  std::string json;                  // what `snug plan --json` prints, without a final line end
+  std::string json;                  // what `snug plan --json` prints, but for seconds measured on this machine
 };
 
 // Never throws, but where memory for the result itself runs out.

@@ -154,12 +154,12 @@ std::string cheapest_change(const Plan& plan, const std::vector<DeviceRoom>& roo
     for (const bool together : {false, true}) {
       Recipe recipe = together ? all : now;
       candidate.change(recipe);
-      const std::string named = together && !flags.empty() ? flags + " " + candidate.flag : candidate.flag;
+      std::string named = together && !flags.empty() ? flags + " " + candidate.flag : candidate.flag;
       const ModelParts parts = parts_of(make_plan(plan.model, recipe, plan.target), weights_only);
       if (map_devices(parts, rooms)) return named;
       if (together) {
         all = recipe;
-        flags = named;
+        flags = std::move(named);
       }
     }
   }

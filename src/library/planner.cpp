@@ -8,7 +8,7 @@
 #include "cli/plan_text.h"
 #include "model/catalogue.h"
 #include "model/config.h"
-#include "plan/accelerators.h"
+#include "plan/accelerator_target.h"
 #include "plan/plan.h"
 #include "recipe/keys.h"
 
@@ -22,14 +22,13 @@ ModelSpec model_of(const Request& request) {
   return request.model.empty() ? parse_config(request.config_json, "config_json") : resolve_model(request.model);
 }
 
-int64_t budget_of(const Request& request) {
-  if (request.memory_bytes < 0) throw Error("memory_bytes is negative", "request", "give the budget in bytes");
-  if (request.memory_bytes > 0 || request.accelerator.empty()) return request.memory_bytes;
+Target target_of_request(const Request& request, const Recipe& recipe) {
+  if (request.accelerator.empty()) return this_cpu(recipe.threads);
   const Accelerator* accelerator = find_accelerator(request.accelerator);
   if (accelerator == nullptr)
     throw Error("there is no accelerator '" + request.accelerator + "'", "request",
                 "nearest: " + nearest_accelerator(request.accelerator) + "; or give memory_bytes");
-  return accelerator->usable_bytes;
+  return target_of(*accelerator);
 }
 
 Recipe recipe_of(const Request& request, std::vector<std::string>& ignored) {
@@ -37,7 +36,8 @@ Recipe recipe_of(const Request& request, std::vector<std::string>& ignored) {
   for (const auto& [key, value] : request.recipe)
     if (apply(recipe, key, value, key) == Applied::passed_over) ignored.push_back(key);
   recipe.model = request.model;
-  if (const int64_t budget = budget_of(request); budget > 0) recipe.memory_bytes = budget;
+  if (request.memory_bytes < 0) throw Error("memory_bytes is negative", "request", "give the budget in bytes");
+  if (request.memory_bytes > 0) recipe.memory_bytes = request.memory_bytes;
   if (request.threads > 0) recipe.threads = request.threads;
   validate(recipe);
   return recipe;
@@ -63,7 +63,7 @@ Result plan(const Request& request) {
   try {
     std::vector<std::string> ignored;
     const Recipe recipe = recipe_of(request, ignored);
-    Result result = result_of(make_plan(model_of(request), recipe, this_cpu(recipe.threads)));
+    Result result = result_of(make_plan(model_of(request), recipe, target_of_request(request, recipe)));
     result.ignored = std::move(ignored);
     return result;
   } catch (const std::exception& error) {

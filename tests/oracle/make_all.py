@@ -3,6 +3,7 @@
 import make_8bit_losses
 import make_adamw
 import make_catalogue
+import make_device_map
 import make_experts
 import make_families
 import make_forward
@@ -13,5 +14,5 @@ import make_qlora
 
 if __name__ == "__main__":
     for script in (make_forward, make_families, make_adamw, make_optimizers, make_lora, make_experts, make_generation,
-                   make_qlora, make_8bit_losses, make_catalogue):
+                   make_qlora, make_8bit_losses, make_catalogue, make_device_map):
         script.main()

@@ -69,4 +69,5 @@ def main():
     OUT.write_text(json.dumps(result, separators=(",", ":")) + "\n")
 
 
-main()
+if __name__ == "__main__":
+    main()
