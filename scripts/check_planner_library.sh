@@ -31,7 +31,7 @@ assert words[0] == verdict, (words[0], verdict)
 assert code == expected == (0 if plan["fits"] else 3), (code, expected)
 shown = {line.split()[0]: int(line.split()[1]) for line in words[1:] if line.startswith("  ")}
 assert shown == {name: n for name, n in plan["breakdown"].items() if n}, shown
-assert plan["fits"] or words[-1].startswith(("smallest change", "no single change")), words
+assert plan["fits"] or words[-1].startswith(("smallest change", "nothing fits")), words
 PYTHON
 }
 compare meta-llama/Llama-3.1-8B 24 bf16=true max_length=2048

@@ -114,9 +114,14 @@ std::string assumptions(const Plan& plan, const std::vector<std::string>& keys_s
 std::string flag_of(const Setting& setting) {
   std::string name = setting.key;
   std::replace(name.begin(), name.end(), '_', '-');
-  const size_t length = setting.value.size();
-  return "--" + name + " " +
-         (length > 40 ? setting.value.substr(0, 8) + "…" + setting.value.substr(length - 3) : setting.value);
+  return "--" + name + " " + (setting.value.empty() ? "\"\"" : setting.value);
+}
+
+std::string short_flag_of(const Setting& setting) {
+  constexpr size_t kLongest = 40, kKept = 9;
+  const std::string& value = setting.value;
+  if (value.size() <= kLongest) return flag_of(setting);
+  return flag_of({setting.key, value.substr(0, kKept) + "…" + value.substr(value.rfind(',') + 1)});
 }
 
 std::string plan_verdict(const Plan& plan) {
@@ -148,7 +153,7 @@ std::string levers_text(const Plan& plan, const TextStyle& style) {
       fmt::format("\nlevers: each change alone\n  {:>10}  {:>6}  {:<6} {}\n", "saves", "time", "effect", "change");
   for (const Lever& lever : levers(plan)) {
     std::string flags;
-    for (const Setting& setting : lever.change.settings) flags += (flags.empty() ? "" : " ") + flag_of(setting);
+    for (const Setting& setting : lever.change.settings) flags += (flags.empty() ? "" : " ") + short_flag_of(setting);
     text += fmt::format("  {:>10}  {:>+5.0f}%  {:<6} {}\n", format_bytes(lever.saved_bytes), 100 * (lever.slowdown - 1),
                         name_of(lever.change.effect), wrapped(flags, style.width, 29));
     text += fmt::format("{:29}{}\n", "", wrapped(lever.change.note, style.width, 29));

@@ -25,6 +25,8 @@ std::string plan_text(const Plan& plan, const std::vector<std::string>& keys_set
 std::string levers_text(const Plan& plan, const TextStyle& style);
 // "--per-device-train-batch-size 1".
 std::string flag_of(const Setting& setting);
+// The same with long lists cut in the middle, for tables.
+std::string short_flag_of(const Setting& setting);
 // What to change when it does not fit, one line.
 std::string change_text(const Plan& plan);
 

@@ -36,6 +36,7 @@ CostModel rates_of(const Accelerator& card) {
   for (const CostClass page : {CostClass::page_in, CostClass::page_out})
     model.rate(page) = {.bytes = card.host_link * kLink, .seconds = kLaunch};
   model.rate(CostClass::host) = {};
+  model.overlaps = true;
   model.source = "the catalogue's rates of " + card.name;
   return model;
 }

@@ -9,6 +9,8 @@ namespace snug {
 
 namespace {
 
+constexpr int64_t kThin = 32;
+
 bool is_half_head(const Program& program, const Op& op) {
   return is_half(program.tensor(op.find(Slot::hidden)).dtype) && op.cut.arithmetic != Arithmetic::fp32;
 }
@@ -20,7 +22,7 @@ CostClass class_of_product(const Program& program, const Op& op) {
   if (op.kind == OpKind::matmul && !quantized) {
     // A rank-deep product that tiles compute still moves more than it multiplies; its traffic says so.
     const ProductShape shape = product_shape(program, op);
-    if (std::min({shape.m, shape.n, shape.k}) <= 64) return CostClass::product_thin;
+    if (std::min({shape.m, shape.n, shape.k}) <= kThin) return CostClass::product_thin;
   }
   if (quantized) return half ? CostClass::product_half_quantized : CostClass::product_quantized;
   return half ? CostClass::product_half : CostClass::product_fp32;
@@ -114,7 +116,7 @@ double seconds_of(const CostModel& model, const Program& program, const Op& op) 
   const Work work = rule.work(program, op);
   const double arithmetic = rate.flops > 0 ? work.flops / rate.flops : 0;
   const double traffic = rate.bytes > 0 ? work.bytes / rate.bytes : 0;
-  return rate.seconds + std::max(arithmetic, traffic);
+  return rate.seconds + (model.overlaps ? std::max(arithmetic, traffic) : arithmetic + traffic);
 }
 
 StepTime step_time(const CostModel& model, const Program& program) {

@@ -1,7 +1,8 @@
 #pragma once
-// Cost model: how long a Program takes on a Target. An op needs the longer of its arithmetic and its traffic (the roofline
-// of Williams et al., 2009), each at the rate of its class, and a little to start. The rates come from a probe of this
-// machine or from the catalogue of accelerators; it knows no clock.
+// Cost model: how long a Program takes on a Target. On an accelerator an op needs the longer of its arithmetic and its
+// traffic (the roofline of Williams et al., 2009), each at the rate of its class; on a CPU, where the same threads copy and
+// multiply, their sum; and a little to start. The rates come from a probe of this machine or from the catalogue of
+// accelerators; it knows no clock.
 
 #include <array>
 #include <cstdint>
@@ -45,7 +46,8 @@ struct CostRate {
 
 struct CostModel {
   std::array<CostRate, kCostClassCount> rates{};
-  std::string source;  // "probed on 2 threads", "catalogue rates of A100-SXM4-80GB"; empty: nothing is known
+  bool overlaps = false;  // arithmetic hides traffic, or the other way round
+  std::string source;     // "probed on 2 threads", "catalogue rates of A100-SXM4-80GB"; empty: nothing is known
 
   bool known() const { return !source.empty(); }
   CostRate& rate(CostClass cost_class) { return rates[static_cast<size_t>(cost_class)]; }

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cmath>
 #include <map>
+#include <optional>
 
 #include "plan/plan.h"
 #include "program/rules.h"
@@ -41,7 +43,7 @@ class Stopwatch final : public Observer {
   std::map<const Op*, std::vector<double>> runs_;
 };
 
-ModelSpec model_of(int64_t hidden, int64_t width, int64_t heads, int64_t kv_heads, int64_t vocabulary) {
+ModelSpec model_of(int64_t hidden, int64_t width, int64_t heads, int64_t kv_heads, int64_t layers) {
   ModelSpec model;
   model.name = "probe";
   model.architecture = "LlamaForCausalLM";
@@ -51,8 +53,8 @@ ModelSpec model_of(int64_t hidden, int64_t width, int64_t heads, int64_t kv_head
   model.heads = heads;
   model.kv_heads = kv_heads;
   model.head_size = hidden / heads;
-  model.vocab_size = vocabulary;
-  model.layers = 2;
+  model.vocab_size = 8192;
+  model.layers = layers;
   model.max_position = 4096;
   return model;
 }
@@ -65,9 +67,11 @@ struct Measured {
   Settings settings;
 };
 
-// Small and large matrices, each arithmetic, each way of keeping weights and states.
+// Small and large matrices, each arithmetic, each way of keeping weights and states; enough layers that weights come from
+// memory, as they do in models of any use.
 std::vector<Measured> programs() {
-  const ModelSpec narrow = model_of(576, 1536, 9, 3, 8192), wide = model_of(1536, 4096, 24, 8, 8192);
+  const ModelSpec narrow = model_of(576, 1536, 9, 3, 8), wide = model_of(1536, 4096, 24, 8, 3);
+  const Settings wide_lora = {{"bf16", "true"}, {"lora_r", "64"}, {"lora_target_modules", "all-linear"}};
   const Settings full = {{"method", "full"}};
   const Settings full_half = {{"method", "full"}, {"bf16", "true"}, {"optim", "adamw_8bit"}};
   const Settings lora_half = {
@@ -78,15 +82,15 @@ std::vector<Measured> programs() {
   const Settings long_rows = {{"bf16", "true"}};
   const Settings adafactor = {{"method", "full"}, {"optim", "adafactor"}};
   const Settings paged = {{"method", "full"}, {"bf16", "true"}, {"optim", "paged_adamw_32bit"}};
-  return {{narrow, 256, full},       {narrow, 512, full_half}, {narrow, 512, lora_half},  {narrow, 512, lora},
-          {narrow, 512, qlora_half}, {narrow, 256, qlora},     {narrow, 1024, long_rows}, {narrow, 128, adafactor},
-          {narrow, 128, paged},      {wide, 128, full},        {wide, 256, full_half},    {wide, 512, lora_half},
-          {wide, 256, qlora_half}};
+  return {{narrow, 256, full},      {narrow, 256, long_rows},  {narrow, 512, full_half}, {narrow, 512, lora_half},
+          {narrow, 512, lora},      {narrow, 512, qlora_half}, {narrow, 256, qlora},     {narrow, 1024, long_rows},
+          {narrow, 128, adafactor}, {narrow, 128, paged},      {wide, 128, full},        {wide, 256, full_half},
+          {wide, 512, lora_half},   {narrow, 256, wide_lora},  {wide, 256, qlora_half}};
 }
 
 void measure(const Measured& what, const Target& target, const std::filesystem::path& pages,
              std::vector<CostSample>& samples) {
-  constexpr int kSteps = 2;
+  constexpr int kSteps = 1;
   Recipe recipe;
   recipe.seq_len = what.seq_len;
   for (const auto& [key, value] : what.settings) apply(recipe, key, value);
@@ -101,34 +105,78 @@ void measure(const Measured& what, const Target& target, const std::filesystem::
   stopwatch.add_to(samples, plan.program);
 }
 
-// Two rates so that each sample takes the longer of its two times: the samples are sorted to the rate that bounds them, and
-// the rates are their medians, weighed by time so that the ops that matter decide, until nothing changes.
-double weighed_median(std::vector<std::pair<double, double>> rates) {  // rate, weight
-  std::sort(rates.begin(), rates.end());
-  double all = 0, seen = 0;
-  for (const auto& [rate, weight] : rates) all += weight;
-  for (const auto& [rate, weight] : rates)
-    if ((seen += weight) >= all / 2) return rate;
-  return 0;
+// The sums of a least-squares fit of seconds by FLOPs, bytes and one, each sample weighed by 1 / seconds: between absolute
+// and relative errors, so that what matters decides and small ops are not forgotten.
+struct Normal {
+  std::array<std::array<double, 3>, 3> matrix{};
+  std::array<double, 3> right{};
+  double squares = 0;
+};
+
+std::array<double, 3> features(const CostSample& s) { return {s.flops / 1e9, s.bytes / 1e9, 1.0}; }
+
+Normal normal_of(const std::vector<CostSample>& samples) {
+  Normal normal;
+  for (const CostSample& s : samples) {
+    const std::array<double, 3> x = features(s);
+    for (size_t i = 0; i < 3; ++i) {
+      for (size_t j = 0; j < 3; ++j) normal.matrix[i][j] += x[i] * x[j] / s.seconds;
+      normal.right[i] += x[i];
+    }
+    normal.squares += s.seconds;
+  }
+  return normal;
 }
 
-CostRate fit_class(const std::vector<CostSample>& samples) {
-  CostRate rate;
-  for (const CostSample& s : samples) {
-    rate.flops = std::max(rate.flops, s.flops / s.seconds);
-    rate.bytes = std::max(rate.bytes, s.bytes / s.seconds);
+// The least squares over the chosen features alone, by Gauss elimination; none if they do not determine it.
+std::optional<std::array<double, 3>> solve(const Normal& normal, const std::vector<size_t>& chosen) {
+  std::array<std::array<double, 4>, 3> rows{};
+  const size_t n = chosen.size();
+  for (size_t i = 0; i < n; ++i) {
+    for (size_t j = 0; j < n; ++j) rows[i][j] = normal.matrix[chosen[i]][chosen[j]];
+    rows[i][n] = normal.right[chosen[i]];
   }
-  constexpr int kRounds = 20;
-  for (int round = 0; round < kRounds; ++round) {
-    std::vector<std::pair<double, double>> flops, bytes;
-    for (const CostSample& s : samples) {
-      const bool by_arithmetic = s.flops / rate.flops > s.bytes / rate.bytes;
-      (by_arithmetic ? flops : bytes).emplace_back((by_arithmetic ? s.flops : s.bytes) / s.seconds, s.seconds);
+  for (size_t pivot = 0; pivot < n; ++pivot) {
+    const double scale = normal.matrix[chosen[pivot]][chosen[pivot]];
+    if (!(std::abs(rows[pivot][pivot]) > 1e-9 * scale)) return std::nullopt;  // positive semidefinite: no exchange needed
+    for (size_t i = 0; i < n; ++i) {
+      if (i == pivot) continue;
+      const double factor = rows[i][pivot] / rows[pivot][pivot];
+      for (size_t j = pivot; j <= n; ++j) rows[i][j] -= factor * rows[pivot][j];
     }
-    if (!flops.empty()) rate.flops = weighed_median(flops);
-    if (!bytes.empty()) rate.bytes = weighed_median(bytes);
   }
-  return rate;
+  std::array<double, 3> weights{};
+  for (size_t i = 0; i < n; ++i) weights[chosen[i]] = rows[i][n] / rows[i][i];
+  return weights;
+}
+
+// Squares left over, up to a constant.
+double left_over(const Normal& normal, const std::array<double, 3>& weights) {
+  double sum = normal.squares;
+  for (size_t i = 0; i < 3; ++i) {
+    sum -= 2 * weights[i] * normal.right[i];
+    for (size_t j = 0; j < 3; ++j) sum += weights[i] * normal.matrix[i][j] * weights[j];
+  }
+  return sum;
+}
+
+// Non-negative least squares over so few features: the best of all subsets whose weights are positive.
+CostRate fit_class(const std::vector<CostSample>& samples) {
+  const Normal normal = normal_of(samples);
+  std::array<double, 3> best{};
+  double least = normal.squares;
+  for (unsigned subset = 1; subset < 8; ++subset) {
+    std::vector<size_t> chosen;
+    for (size_t i = 0; i < 3; ++i)
+      if ((subset >> i & 1U) != 0) chosen.push_back(i);
+    const auto weights = solve(normal, chosen);
+    if (!weights || std::any_of(weights->begin(), weights->end(), [](double w) { return w < 0; })) continue;
+    if (const double left = left_over(normal, *weights); left < least) {
+      least = left;
+      best = *weights;
+    }
+  }
+  return {.flops = best[0] > 0 ? 1e9 / best[0] : 0, .bytes = best[1] > 0 ? 1e9 / best[1] : 0, .seconds = best[2]};
 }
 
 }  // namespace

@@ -18,8 +18,8 @@ struct CostSample {
   double seconds = 0;
 };
 
-// For each class the rates that explain its samples best: those that arithmetic bounds tell the FLOP/s, the others the
-// bytes/s. Classes without samples keep the rates of `otherwise`.
+// For each class the seconds a FLOP, a byte and an op that explain its samples best (non-negative least squares). Classes
+// without samples keep the rates of `otherwise`.
 CostModel fit_rates(const std::vector<CostSample>& samples, const CostModel& otherwise);
 
 // Measures `target`, a CPU. `pages`: a directory for the far home's file. `progress`: told the share that is done.

@@ -23,16 +23,16 @@ void PrintTo(const Case& test, std::ostream* out) { *out << test.name; }
 
 class Budget : public ::testing::TestWithParam<Case> {};
 
-// "… smallest change that fits: --gradient-checkpointing true needs …" -> {"--gradient-checkpointing", "true"}
+// "… smallest change that fits: --gradient-checkpointing true needs …" -> {"--gradient-checkpointing", "true"}; there may
+// be several.
 std::vector<std::string> advised(const std::string& error) {
   constexpr std::string_view kStart = "smallest change that fits: ";
   const size_t start = error.find(kStart);
   if (start == std::string::npos) return {};
   std::istringstream text(error.substr(start + kStart.size()));
-  std::string flag, value, needs;
-  text >> flag >> value >> needs;
-  if (!flag.starts_with("--") || needs != "needs") return {};
-  return {flag, value};
+  std::vector<std::string> words;
+  for (std::string word; text >> word && word != "needs";) words.push_back(word);
+  return words;
 }
 
 TEST_P(Budget, one_mebibyte_too_little_is_refused_unloaded_and_the_advice_fits) {
@@ -60,7 +60,7 @@ TEST_P(Budget, one_mebibyte_too_little_is_refused_unloaded_and_the_advice_fits) 
   EXPECT_EQ(refused.output, "");
   EXPECT_FALSE(fs::exists(work / "out"));
   const std::vector<std::string> change = advised(refused.error);
-  ASSERT_EQ(change.size(), 2U) << refused.error;
+  ASSERT_GE(change.size(), 2U) << refused.error;
   EXPECT_EQ(advised(plan.output), change);
   const ProcessResult again = run_program(joined(joined(joined({"plan", model}, keys), budget), change));
   EXPECT_EQ(again.exit_code, 0) << refused.error << again.output;
@@ -86,7 +86,7 @@ TEST(BudgetOfNothing, names_the_nearest_change_where_none_fits) {
   const Workspace work;
   const ProcessResult refused = run_program(work.train(work / "out", {"--memory", "1MiB", "--seq", "128", "--batch", "2"}));
   EXPECT_EQ(refused.exit_code, 3);
-  EXPECT_NE(refused.error.find("no single change fits; the least is "), std::string::npos) << refused.error;
+  EXPECT_NE(refused.error.find("nothing fits; the least is "), std::string::npos) << refused.error;
   EXPECT_FALSE(fs::exists(work / "out"));
 }
 
