@@ -90,6 +90,7 @@ def run(documents, environment):
     ran, wrong = 0, []
     with tempfile.TemporaryDirectory(prefix="snug-docs-") as directory:
         shutil.copytree(ROOT / "demo", pathlib.Path(directory) / "demo")
+        environment = dict(environment, XDG_CACHE_HOME=str(pathlib.Path(directory) / "cache"))  # receipts of this run alone
         for document in documents:
             for info, lines, first in blocks(document.read_text()):
                 language, _, name = info.partition(" file=")

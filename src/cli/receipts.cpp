@@ -19,7 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-constexpr int kSchema = 2;  // of probes: 2 adds up arithmetic and traffic
+constexpr int kSchema = 2;                        // of probes: 2 adds up arithmetic and traffic
 constexpr int64_t kMostBytes = int64_t{4} << 20;  // of receipts that are read; older ones lie before
 constexpr size_t kMostRuns = 10;
 

@@ -56,7 +56,8 @@ void RandomBatches::run(const Op& op, int64_t repetition) {
   fill(Slot::target_tokens, [&](int64_t) { return static_cast<int64_t>(random_()) % vocabulary_; });
   fill(Slot::positions, [&](int64_t i) { return i % length; });
   fill(Slot::target_rows, [&](int64_t i) { return i / (length - 1) * length + i % (length - 1); });
-  executor_.scalar(Scalar::target_count) = static_cast<double>(ids.size() - ids.size() / static_cast<size_t>(length));
+  const int64_t rows = static_cast<int64_t>(ids.size()) / length;
+  executor_.scalar(Scalar::target_count) = static_cast<double>(static_cast<int64_t>(ids.size()) - rows);
   executor_.scalar(Scalar::first_micro_batch) = repetition == 0 ? 1.0 : 0.0;
 }
 

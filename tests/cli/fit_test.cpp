@@ -111,7 +111,7 @@ TEST(PlanQuestions, bad_input_is_one_line_with_the_way_out) {
       {{"plan", model, "--examples", "99999999999999999999", "--example-tokens", "10"}, 1, "whole number"},
       {{"plan", model, "--memory", "-5GiB"}, 1, "memory"},
       {{"plan", model, "--memory", "24G"}, 1, "GiB"},
-      {{"plan", model, "--batch", "0"}, 1, "at least 1"},
+      {{"plan", model, "--batch", "0"}, 1, "from 1 to"},
       {{"plan", model, "--seq", "99999999999"}, 1, "max_length"},
       {{"fit", model, "--gpus", "h100"}, 2, "gpu"},
       {{"fit", "meta-llama/Llama-3.2-1C", "--gpu", "h100"}, 1, "Llama-3.2-1B"},
