@@ -26,8 +26,9 @@ struct FitChoice {
 };
 
 struct FitReport {
-  std::vector<FitChoice> front;  // of time, memory and effect: what is slower needs at least 5 % less memory or gives up
-                                 // less; best score first, each laid out
+  // Of time, memory and effect: what is slower needs at least 5 % less memory or gives up less. Best score first, each laid
+  // out.
+  std::vector<FitChoice> front;
   std::optional<FitChoice> least;  // nothing fits: the recipe that needs least
   int64_t candidates = 0;          // recipes in the space
   int64_t compiled = 0;            // of which were compiled
