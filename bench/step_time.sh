@@ -29,7 +29,7 @@ for recipe in "${recipes[@]}"; do
   # shellcheck disable=SC2086
   predicted=$(build/snug plan $recipe --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["cost"]["step_seconds"])')
   # shellcheck disable=SC2086
-  measured=$(build/bench/step $recipe --steps 3 | sed -n 's/^\([0-9.]*\) s a step.*/\1/p')
+  measured=$(build/bench/step $recipe --steps 2 | sed -n 's/^\([0-9.]*\) s a step.*/\1/p')
   awk -v p="$predicted" -v m="$measured" -v r="$recipe" 'BEGIN { printf "%8.3fs %8.3fs %+6.1f%%  %s\n", p, m, 100 * (p - m) / m, r }'
 done | tee "$XDG_CACHE_HOME/lines"
 awk '{ e = $3 + 0; if (e < 0) e = -e; print e }' "$XDG_CACHE_HOME/lines" | sort -n |

@@ -54,8 +54,8 @@ struct Asked {
   std::vector<Setting> settings;
 };
 
-std::vector<Asked> methods_asked(const Arguments& arguments) {
-  const bool quantized = arguments.recipe.quantize.any();
+std::vector<Asked> methods_asked(const Arguments& arguments, const ModelSpec& model) {
+  const bool quantized = arguments.recipe.quantize.any() || model.quantization.has_value();
   if (is_set(arguments, "method") || quantized)
     return {{arguments.recipe.method == Method::full ? "full" : quantized ? "QLoRA" : "LoRA", {}}};
   return {{"full", {{"method", "full"}}},
@@ -95,20 +95,17 @@ std::string recipe_yaml(const FitAnswer& answer, const Recipe& recipe) {
   return text;
 }
 
-// What would fit if more were given up: planned, so it does.
-void print_way_out(const FitAnswer& answer, const Arguments& arguments) {
-  const FitReport& report = answer.report();
-  if (!report.least) return;
-  const Plan plan = make_plan(answer.model, report.least->recipe, answer.target);
+// What would fit if more were given up: planned, so it does; or, if nothing would, what needs least.
+std::optional<WayOut> way_out(const FitAnswer& answer, const Recipe& asked) {
+  if (answer.fits() || !answer.report().least) return std::nullopt;
+  const Plan plan = make_plan(answer.model, answer.report().least->recipe, answer.target);
   std::optional<LeverSet> closest;
-  if (const auto set = smallest_set_that_fits(plan, closest)) {
-    std::string flags, notes;
-    for (const Setting& setting : differences(arguments.recipe, set->recipe)) flags += " " + flag_of(setting);
-    for (const Alternative& change : set->changes) notes += (notes.empty() ? "" : "; ") + change.note;
-    fmt::print("the cheapest that would:{} needs {} ({})\n", flags, format_bytes(set->peak_bytes), notes);
-  } else if (closest) {
-    fmt::print("nor would any change: the least is {}\n", format_bytes(closest->peak_bytes));
-  }
+  const auto found = smallest_set_that_fits(plan, closest);
+  const std::optional<LeverSet>& set = found ? found : closest;
+  if (!set) return std::nullopt;
+  WayOut out{.fits = found.has_value(), .settings = differences(asked, set->recipe), .peak_bytes = set->peak_bytes};
+  for (const Alternative& change : set->changes) out.given_up.push_back(change.note);
+  return out;
 }
 
 }  // namespace
@@ -120,23 +117,21 @@ int fit_command(std::span<char* const> words) {
   answer.assumed = assume(arguments, answer.model, answer.target);
   validate(arguments.recipe);
   answer.budget_bytes = arguments.recipe.memory_bytes > 0 ? arguments.recipe.memory_bytes : answer.target.memory_bytes;
-  if (arguments.has("examples") || !arguments.recipe.data.empty()) {
-    if (auto counted = count_data(arguments, make_plan(answer.model, arguments.recipe, answer.target))) {
-      answer.data = std::move(counted->description);
-      answer.workload = counted->workload;
-    }
+  if (auto counted = count_data(arguments, make_plan(answer.model, arguments.recipe, answer.target))) {
+    answer.data = std::move(counted->description);
+    answer.workload = counted->workload;
   }
   const auto begin = std::chrono::steady_clock::now();
-  for (const Asked& asked : methods_asked(arguments)) answer.methods.push_back(search(arguments, asked, answer));
+  for (const Asked& asked : methods_asked(arguments, answer.model))
+    answer.methods.push_back(search(arguments, asked, answer));
   answer.chosen = chosen_method(answer.methods);
+  answer.way_out = way_out(answer, arguments.recipe);
   answer.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 
   const std::string text = arguments.has("json") ? fit_json(answer) + "\n" : fit_text(answer, style_of(stdout));
   std::fwrite(text.data(), 1, text.size(), stdout);
-  if (!answer.fits()) {
-    if (!arguments.has("json")) print_way_out(answer, arguments);
-    return 3;
-  }
+  for (const std::string& key : arguments.passed_over) fmt::print(stderr, "snug: {} has no effect here\n", key);
+  if (!answer.fits()) return 3;
   if (arguments.has("write")) {
     write_file_atomically(arguments.flags.at("write"), recipe_yaml(answer, answer.report().front.front().recipe));
     fmt::print(stderr, "wrote {}: snug train {}\n", arguments.flags.at("write"), arguments.flags.at("write"));

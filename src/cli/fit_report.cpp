@@ -122,12 +122,31 @@ std::string assumptions(const FitAnswer& answer, const TextStyle& style) {
                             seconds_text(answer.seconds), compiled, laid_out);
 }
 
+std::string way_out_line(const WayOut& out) {
+  if (!out.fits) return fmt::format("nor would any change: the least is {}\n", format_bytes(out.peak_bytes));
+  std::string flags, notes;
+  for (const Setting& setting : out.settings) flags += " " + flag_of(setting);
+  for (const std::string& note : out.given_up) notes += (notes.empty() ? "" : "; ") + note;
+  return fmt::format("the cheapest that would:{} needs {} ({})\n", flags, format_bytes(out.peak_bytes), notes);
+}
+
+Json settings_json(const std::vector<Setting>& settings) {
+  Json json = Json::object();
+  for (const Setting& setting : settings) json[setting.key] = setting.value;
+  return json;
+}
+
+Json way_out_json(const WayOut& out) {
+  return {{"fits", out.fits},
+          {"settings", settings_json(out.settings)},
+          {"given_up", out.given_up},
+          {"peak_bytes", out.peak_bytes}};
+}
+
 Json choice_json(const FitAnswer& answer, const FitChoice& choice) {
   const RunCost cost = cost_of(answer, choice);
   const auto or_null = [](const auto& value) { return value ? Json(*value) : Json(); };
-  Json settings = Json::object();
-  for (const Setting& setting : choice.settings) settings[setting.key] = setting.value;
-  return {{"settings", settings},
+  return {{"settings", settings_json(choice.settings)},
           {"peak_bytes", choice.peak_bytes},
           {"effect", name_of(choice.effect)},
           {"given_up", choice.given_up},
@@ -148,7 +167,8 @@ std::string fit_text(const FitAnswer& answer, const TextStyle& style) {
   std::string text = fmt::format("{}{}{}\n", on, headline(answer), off);
   if (answer.fits()) text += best_lines(answer) + front_table(answer, style);
   if (answer.methods.size() > 1) text += methods_table(answer);
-  return text + assumptions(answer, style);
+  text += assumptions(answer, style);
+  return answer.way_out ? text + way_out_line(*answer.way_out) : text;
 }
 
 std::string fit_json(const FitAnswer& answer) {
@@ -170,6 +190,7 @@ std::string fit_json(const FitAnswer& answer) {
                                {"compiled", method.report.compiled},
                                {"laid_out", method.report.laid_out}});
   }
+  json["way_out"] = answer.way_out ? way_out_json(*answer.way_out) : Json();
   json["assumed"] = answer.assumed;
   json["seconds"] = answer.seconds;
   return json.dump(2);

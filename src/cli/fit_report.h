@@ -17,6 +17,14 @@ struct MethodReport {
   FitReport report;
 };
 
+// Where nothing fits: what would if more were given up, or what needs least.
+struct WayOut {
+  bool fits = false;
+  std::vector<Setting> settings;  // what differs from the recipe that was asked for
+  std::vector<std::string> given_up;
+  int64_t peak_bytes = 0;
+};
+
 struct FitAnswer {
   ModelSpec model;
   Target target;
@@ -26,6 +34,7 @@ struct FitAnswer {
   std::vector<std::string> assumed;   // "bf16 true"
   std::string data;                   // what there is to train on; empty: unknown
   std::optional<Workload> workload;
+  std::optional<WayOut> way_out;
   double seconds = 0;  // that the search took
 
   const FitReport& report() const { return methods[chosen].report; }
