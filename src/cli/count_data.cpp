@@ -80,7 +80,7 @@ std::optional<CountedData> count_data(const Arguments& arguments, const Plan& pl
                           .tokens = summary.tokens,
                           .rows = summary.rows,
                           .computed_tokens = computed_tokens(summary)};
-  return CountedData{workload, describe(summary)};
+  return CountedData{workload, describe(summary) + "\n  " + describe_lengths(summary)};
 }
 
 }  // namespace snug::cli

@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "plan/levers.h"
 #include "recipe/keys.h"
 
 namespace snug::cli {
@@ -66,6 +67,21 @@ Json stages_json(const Plan& plan) {
   return json;
 }
 
+Json levers_json(const Plan& plan) {
+  Json list = Json::array();
+  for (const Lever& lever : levers(plan)) {
+    Json settings = Json::object();
+    for (const Setting& setting : lever.change.settings) settings[setting.key] = setting.value;
+    list.push_back({{"settings", settings},
+                    {"saved_bytes", lever.saved_bytes},
+                    {"peak_bytes", lever.peak_bytes},
+                    {"slowdown", lever.slowdown},
+                    {"effect", name_of(lever.change.effect)},
+                    {"note", lever.change.note}});
+  }
+  return list;
+}
+
 template <class T>
 Json or_null(const std::optional<T>& value) {
   return value ? Json(*value) : Json();
@@ -85,7 +101,7 @@ Json cost_json(const Plan& plan, const std::optional<CountedData>& data) {
 
 }  // namespace
 
-std::string plan_json(const Plan& plan, const std::optional<CountedData>& data) {
+std::string plan_json(const Plan& plan, const PlanDetails& details) {
   const int64_t arena = plan.peak_bytes - plan.runtime_bytes;
   Json json{
       {"schema", 1},
@@ -102,8 +118,9 @@ std::string plan_json(const Plan& plan, const std::optional<CountedData>& data) 
       {"stages", stages_json(plan)},
       {"homes", homes_json(plan)},
       {"ranks", Json::array({{{"count", 1}, {"peak_bytes", plan.peak_bytes}, {"arena_bytes", arena}}})},
-      {"cost", cost_json(plan, data)},
+      {"cost", cost_json(plan, details.data)},
       {"notes", plan.program.notes}};
+  if (details.levers) json["levers"] = levers_json(plan);
   return json.dump(2);
 }
 

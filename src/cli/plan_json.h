@@ -8,6 +8,11 @@
 
 namespace snug::cli {
 
-std::string plan_json(const Plan& plan, const std::optional<CountedData>& data = std::nullopt);
+struct PlanDetails {
+  std::optional<CountedData> data;  // what there is to train on
+  bool levers = false;              // each single change too
+};
+
+std::string plan_json(const Plan& plan, const PlanDetails& details = {});
 
 }  // namespace snug::cli

@@ -129,6 +129,7 @@ std::optional<Correction> kept_correction(const std::string& model, const std::s
   if (!text) return std::nullopt;
   const std::string here = processor();
   std::vector<double> ratios;
+  Correction correction;
   for (size_t end = text->size(); end > 0 && ratios.size() < kMostRuns;) {  // newest first
     const size_t begin = text->rfind('\n', end - 1) == std::string::npos ? 0 : text->rfind('\n', end - 1) + 1;
     const Json json = begin < end ? parse(text->substr(begin, end - begin)) : Json();
@@ -138,11 +139,18 @@ std::optional<Correction> kept_correction(const std::string& model, const std::s
       continue;
     const double planned = number_or_zero(json, "planned_step_seconds"),
                  measured = number_or_zero(json, "measured_step_seconds");
-    if (planned > 0 && measured > 0) ratios.push_back(measured / planned);
+    const double planned_peak = number_or_zero(json, "planned_peak_bytes");
+    if (!(planned > 0 && measured > 0 && planned_peak > 0)) continue;
+    ratios.push_back(measured / planned);
+    const double peak = number_or_zero(json, "measured_peak_bytes") / planned_peak;
+    correction.least_peak = std::min(correction.least_peak, peak);
+    correction.most_peak = std::max(correction.most_peak, peak);
   }
   if (ratios.empty()) return std::nullopt;
   std::sort(ratios.begin(), ratios.end());
-  return Correction{ratios[ratios.size() / 2], static_cast<int64_t>(ratios.size())};
+  correction.factor = ratios[ratios.size() / 2];
+  correction.runs = static_cast<int64_t>(ratios.size());
+  return correction;
 }
 
 }  // namespace snug::cli

@@ -25,16 +25,17 @@ struct RunReceipt {
   std::string model, method;
   int32_t threads = 1;
   int64_t planned_peak_bytes = 0, measured_peak_bytes = 0;
-  double planned_step_seconds = 0, measured_step_seconds = 0;  // planned: 0 if unknown
+  double planned_step_seconds = 0, measured_step_seconds = 0;  // planned: without correction; 0 if unknown
 };
 std::string receipt_json(const RunReceipt& receipt);
 // Adds a line to the kept receipts, if the directory is there. A directory that cannot be written is told on stderr, no
 // more.
 void keep_receipt(const RunReceipt& receipt);
-// Median of measured over planned step time of the last ten runs of this model and method; none without such runs.
+// What the last ten runs of a model and method say of their plans; none without such runs.
 struct Correction {
-  double factor = 1;
+  double factor = 1;  // median of measured over planned step time
   int64_t runs = 0;
+  double least_peak = 1, most_peak = 0;  // measured peak over planned
 };
 std::optional<Correction> kept_correction(const std::string& model, const std::string& method, int32_t threads);
 

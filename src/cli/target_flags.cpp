@@ -21,7 +21,9 @@ Target this_machine(const Recipe& recipe) {
   const std::string name = std::filesystem::path(recipe.model).filename().string();
   if (const auto correction = kept_correction(name, method_word(recipe), target.threads)) {
     target.cost.slow_down(correction->factor);
-    target.cost.source += fmt::format(", corrected by {} of this model", counted(correction->runs, "run"));
+    target.cost.source +=
+        fmt::format(", corrected by {} of this model (peak {:.0f} to {:.0f} % of plan)", counted(correction->runs, "run"),
+                    100 * correction->least_peak, 100 * correction->most_peak);
   }
   return target;
 }

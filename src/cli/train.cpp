@@ -80,13 +80,14 @@ class Screen final : public Reporter {
 void leave_receipt(const Plan& plan, const RunSummary& summary) {
   const Program& p = plan.program;
   const auto tokens = static_cast<double>(p.batch * p.seq_len * p.micro_batches);
-  const RunReceipt receipt{.model = std::filesystem::path(plan.recipe.model).filename().string(),
-                           .method = method_word(plan.recipe),
-                           .threads = plan.target.threads,
-                           .planned_peak_bytes = summary.planned_peak_bytes,
-                           .measured_peak_bytes = summary.measured_peak_bytes,
-                           .planned_step_seconds = plan.target.cost.known() ? plan.step_time.seconds : 0,
-                           .measured_step_seconds = summary.tokens_per_second > 0 ? tokens / summary.tokens_per_second : 0};
+  const RunReceipt receipt{
+      .model = std::filesystem::path(plan.recipe.model).filename().string(),
+      .method = method_word(plan.recipe),
+      .threads = plan.target.threads,
+      .planned_peak_bytes = summary.planned_peak_bytes,
+      .measured_peak_bytes = summary.measured_peak_bytes,
+      .planned_step_seconds = plan.target.cost.known() ? plan.step_time.seconds / plan.target.cost.correction : 0,
+      .measured_step_seconds = summary.tokens_per_second > 0 ? tokens / summary.tokens_per_second : 0};
   write_file_atomically(std::filesystem::path(plan.recipe.output_dir) / "receipt.json", receipt_json(receipt) + "\n");
   if (plan.recipe.packing) keep_receipt(receipt);  // padded rows are shorter than planned
 }

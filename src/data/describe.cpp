@@ -54,4 +54,17 @@ std::string describe(const DatasetSummary& s) {
   return text;
 }
 
+std::string describe_lengths(const DatasetSummary& s) {
+  int64_t rows = 0;
+  for (const int64_t count : s.lengths) rows += count;
+  std::string text;
+  for (size_t i = 0; i < s.lengths.size(); ++i) {
+    if (s.lengths[i] == 0) continue;
+    const double share = 100.0 * static_cast<double>(s.lengths[i]) / static_cast<double>(rows);
+    text += fmt::format("{} {}–{}: {:.{}f} %", text.empty() ? "lengths" : ",", grouped(int64_t{1} << i),
+                        grouped((int64_t{2} << i) - 1), share, share < 9.95 ? 1 : 0);
+  }
+  return text;
+}
+
 }  // namespace snug

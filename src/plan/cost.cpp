@@ -66,6 +66,7 @@ const char* name_of(CostClass cost_class) {
 
 void CostModel::slow_down(double factor) {
   for (CostRate& rate : rates) rate = {rate.flops / factor, rate.bytes / factor, rate.seconds * factor};
+  correction *= factor;
 }
 
 CostClass cost_class_of(const Program& program, const Op& op) {

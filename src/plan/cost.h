@@ -47,6 +47,7 @@ struct CostRate {
 struct CostModel {
   std::array<CostRate, kCostClassCount> rates{};
   bool overlaps = false;  // arithmetic hides traffic, or the other way round
+  double correction = 1;  // what slow_down has done so far
   std::string source;     // "probed on 2 threads", "catalogue rates of A100-SXM4-80GB"; empty: nothing is known
 
   bool known() const { return !source.empty(); }

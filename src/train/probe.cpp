@@ -70,7 +70,7 @@ struct Measured {
 // Small and large matrices, each arithmetic, each way of keeping weights and states; enough layers that weights come from
 // memory, as they do in models of any use.
 std::vector<Measured> programs() {
-  const ModelSpec narrow = model_of(576, 1536, 9, 3, 8), wide = model_of(1536, 4096, 24, 8, 3);
+  const ModelSpec narrow = model_of(576, 1536, 9, 3, 8), wide = model_of(1536, 4096, 24, 8, 2);
   const Settings wide_lora = {{"bf16", "true"}, {"lora_r", "64"}, {"lora_target_modules", "all-linear"}};
   const Settings full = {{"method", "full"}};
   const Settings full_half = {{"method", "full"}, {"bf16", "true"}, {"optim", "adamw_8bit"}};
