@@ -119,9 +119,12 @@ class Run {
   }
 
   int refuse() const {
+    constexpr int64_t kPages = int64_t{128} << 10;
     fmt::print(stderr, "snug: {}\n", plan_verdict(*plan_));
     const int64_t least = request_.interactive() ? 64 : longest_question() + 1;
-    if (const auto fits = capacity_that_fits(*plan_, wanted_, least)) {
+    GenerationRequest again = wanted_;  // the next process may touch a few pages more than this one
+    again.text_bytes += kPages;
+    if (const auto fits = capacity_that_fits(*plan_, again, least)) {
       fmt::print(stderr, "snug: smallest change that fits: --max-length {} ({} tokens of prompt and answer)\n", *fits,
                  *fits);
     } else if (!wanted_.bf16 && !wanted_.fp16) {

@@ -15,7 +15,6 @@
 #include "cli/target_flags.h"
 #include "cli/terminal.h"
 #include "cli/units.h"
-#include "formats/file.h"
 #include "model/catalogue.h"
 #include "model/families.h"
 #include "plan/plan.h"
@@ -76,7 +75,7 @@ class Screen final : public Reporter {
   bool open_line_ = false;
 };
 
-// Predicted beside measured: in the output directory, and among this machine's receipts if it has any.
+// Predicted beside measured, among this machine's receipts if it keeps any; metrics.jsonl has the peaks in any case.
 void leave_receipt(const Plan& plan, const RunSummary& summary) {
   const Program& p = plan.program;
   const auto tokens = static_cast<double>(p.batch * p.seq_len * p.micro_batches);
@@ -88,7 +87,6 @@ void leave_receipt(const Plan& plan, const RunSummary& summary) {
       .measured_peak_bytes = summary.measured_peak_bytes,
       .planned_step_seconds = plan.target.cost.known() ? plan.step_time.seconds / plan.target.cost.correction : 0,
       .measured_step_seconds = summary.tokens_per_second > 0 ? tokens / summary.tokens_per_second : 0};
-  write_file_atomically(std::filesystem::path(plan.recipe.output_dir) / "receipt.json", receipt_json(receipt) + "\n");
   if (plan.recipe.packing) keep_receipt(receipt);  // padded rows are shorter than planned
 }
 

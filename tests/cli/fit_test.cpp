@@ -25,6 +25,11 @@ std::vector<std::string> flags_of(const Json& settings) {
   return flags;
 }
 
+Json last_receipt(const fs::path& file) {
+  const std::string text = contents(file);
+  return Json::parse(text.substr(text.rfind('\n', text.size() - 2) + 1));
+}
+
 TEST(FitCommand, every_recipe_shown_is_what_plan_says_of_it) {
   const std::vector<std::string> asked = {"meta-llama/Llama-3.1-8B", "--gpu", "RTX-4090", "--seq", "1024", "--bf16"};
   const ProcessResult fit = run_program(joined(joined({"fit"}, asked), {"--method", "lora", "--accum", "16", "--json"}));
@@ -154,7 +159,7 @@ TEST(Receipts, a_probe_tells_times_and_runs_correct_them) {
 
   const ProcessResult train = run_program(work.train(work / "out", {"--seq", "128", "--max-steps", "3"}), options);
   ASSERT_EQ(train.exit_code, 0) << train.error;
-  const Json receipt = Json::parse(contents(work / "out" / "receipt.json"));
+  const Json receipt = last_receipt(work / "cache" / "snug" / "runs.jsonl");
   const Json summary = read_metrics(work / "out").back()["summary"];
   EXPECT_EQ(receipt["planned_peak_bytes"], summary["planned_peak_bytes"]);
   EXPECT_EQ(receipt["measured_peak_bytes"], summary["measured_peak_bytes"]);
@@ -168,7 +173,7 @@ TEST(Receipts, a_probe_tells_times_and_runs_correct_them) {
   // A second run is set against the probe, not against what the first one corrected.
   const ProcessResult again = run_program(work.train(work / "again", {"--seq", "128", "--max-steps", "3"}), options);
   ASSERT_EQ(again.exit_code, 0) << again.error;
-  const Json second = Json::parse(contents(work / "again" / "receipt.json"));
+  const Json second = last_receipt(work / "cache" / "snug" / "runs.jsonl");
   EXPECT_NEAR(second["planned_step_seconds"].get<double>() / probed["step_seconds"].get<double>(), 1, 1e-9);
 
   put(work / "cache" / "snug" / "probe-2-threads.json", "{\"schema\": 2, \"rates\": [1e999");
