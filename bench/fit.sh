@@ -7,7 +7,7 @@ snug=${SNUG:-build/snug}
 
 for gpu in RTX-4090 A100-SXM4-80GB H100-SXM5-80GB; do
   for _ in 1 2 3 4 5; do
-    taskset -c 0 "$snug" fit meta-llama/Llama-3.1-8B --gpu $gpu --batch 1 --accum 64 --seq 1024 --json
+    taskset -c 0 "$snug" fit meta-llama/Llama-3.1-8B --gpu $gpu --batch 1 --accum 128 --seq 1024 --json
   done | python3 -c '
 import json, sys
 text, runs, decoder = sys.stdin.read(), [], json.JSONDecoder()
@@ -21,7 +21,7 @@ print(f"""{sys.argv[1]}: {1000 * best["seconds"]:.0f} ms, {count("candidates")} 
 done
 
 export LC_ALL=C
-"$snug" models --json | python3 -c 'import json, sys; print("\n".join(m["name"] for m in json.load(sys.stdin)))' | while read -r model; do
+"$snug" models --json | python3 -c 'import json, sys; print("\n".join(m["name"] for m in json.load(sys.stdin)["models"]))' | while read -r model; do
   for _ in 1 2 3 4 5; do
     begin=$(date +%s%N)
     "$snug" plan "$model" --gpu H100-SXM5-80GB --bf16 --gradient-checkpointing >/dev/null || [ $? -eq 3 ]

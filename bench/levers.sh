@@ -25,7 +25,7 @@ compare() { # base keys -- change
   shift
   change=("$@")
   if [ "${base[*]}" != "${last-}" ]; then before=$(run "${base[@]}") last="${base[*]}"; fi
-  printf '%s %s %s | %s\n' $before "$(run "${base[@]}" "${change[@]}")" "${base[*]}" "${change[*]}"
+  printf '%s %s %s | %s\n' "$before" "$(run "${base[@]}" "${change[@]}")" "${base[*]}" "${change[*]}"
 }
 
 {
