@@ -17,9 +17,12 @@ MAY_USE = {
     "tokenizer": {"base"},
     "chat": {"base"},
     "data": {"base", "recipe", "tokenizer", "chat"},
+    "torch": {"base", "formats"},
+    "watch": {"base"},
+    "explain": {"base", "model", "recipe", "program", "plan", "torch"},
     "train": {"base", "model", "recipe", "program", "plan", "formats", "quantize", "kernels", "tokenizer", "chat", "data"},
     "generate": {"base", "model", "recipe", "program", "plan", "formats", "tokenizer", "chat", "train"},
-    "cli": {"base", "model", "recipe", "program", "plan", "formats", "tokenizer", "chat", "data", "train", "generate"},
+    "cli": {"base", "model", "recipe", "program", "plan", "formats", "tokenizer", "chat", "data", "train", "generate", "torch", "explain", "watch"},
     "library": {"base", "model", "recipe", "plan", "cli"},
 }
 

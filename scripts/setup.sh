@@ -3,7 +3,7 @@
 set -euo pipefail
 
 packages=(cmake ninja-build g++ pkg-config git python3
-  libdnnl-dev libhwy-dev libsimdjson-dev nlohmann-json3-dev libyaml-cpp-dev libfmt-dev libpcre2-dev libutf8proc-dev libxxhash-dev
+  libdnnl-dev ocl-icd-opencl-dev libhwy-dev libsimdjson-dev nlohmann-json3-dev libyaml-cpp-dev libfmt-dev libpcre2-dev libutf8proc-dev libxxhash-dev
   libsnappy-dev libzstd-dev zlib1g-dev
   node-d3
   libgtest-dev chromium clang clang-format clang-tidy libclang-rt-14-dev)

@@ -35,4 +35,17 @@ inline std::vector<std::pair<std::string, Json>> families(int64_t vocab_size) {
                  {{"n_embd", 128}, {"n_inner", 384}, {"n_layer", 4}, {"n_head", 4}, {"n_positions", 512}})};
 }
 
+// Families that can be planned only, whose layers are not all alike: the first two have no experts.
+inline std::vector<std::pair<std::string, Json>> unlike_layers(int64_t vocab_size) {
+  Json v2 = {{"model_type", "deepseek_v2"},    {"hidden_size", 128},        {"intermediate_size", 384},
+             {"num_hidden_layers", 4},         {"num_attention_heads", 4},  {"vocab_size", vocab_size},
+             {"max_position_embeddings", 512}, {"q_lora_rank", nullptr},    {"kv_lora_rank", 48},
+             {"qk_nope_head_dim", 32},         {"qk_rope_head_dim", 16},    {"v_head_dim", 24},
+             {"n_routed_experts", 10},         {"num_experts_per_tok", 3},  {"n_shared_experts", 2},
+             {"moe_intermediate_size", 96},    {"first_k_dense_replace", 2}};
+  Json v3 = v2;
+  v3.update({{"model_type", "deepseek_v3"}, {"q_lora_rank", 40}, {"num_hidden_layers", 5}});
+  return {{"deepseek_v2", v2}, {"deepseek_v3", v3}};
+}
+
 }  // namespace snug::test

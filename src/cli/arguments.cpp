@@ -1,9 +1,14 @@
 #include "cli/arguments.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cstdio>
+#include <filesystem>
 #include <utility>
 
 #include "base/error.h"
+#include "model/catalogue.h"
 #include "recipe/keys.h"
 #include "recipe/yaml.h"
 
@@ -21,7 +26,7 @@ class Parser {
       const std::string word = words_[next_++];
       if (word.starts_with("--")) {
         flag(word.substr(2));
-      } else if (word.ends_with(".yaml") || word.ends_with(".yml")) {
+      } else if (is_recipe(word)) {
         if (!recipe_file_.empty()) throw UsageError("one recipe at a time: '" + word + "' is too much");
         recipe_file_ = word;
       } else {
@@ -36,7 +41,7 @@ class Parser {
  private:
   // The file first, whatever its place: flags change what it says.
   void apply_all() {
-    if (!recipe_file_.empty()) {
+    if (!recipe_file_.empty() && !take_foreign()) {
       RecipeFile file = read_recipe_yaml(recipe_file_);
       result_.recipe = std::move(file.recipe);
       result_.keys_set = std::move(file.keys_set);
@@ -44,6 +49,52 @@ class Parser {
     }
     for (const auto& [name, value] : settings_) set_key(name, value);
     if (!result_.positional.empty()) result_.recipe.model = result_.positional.front();
+    if (!result_.foreign) return;
+    fmt::print(stderr, "snug: {}: {}\n", recipe_file_, describe(*result_.foreign));
+    for (const std::string& note : result_.foreign->notes) fmt::print(stderr, "snug: {}\n", note);
+    if (result_.recipe.model.empty()) throw UsageError(recipe_file_ + " does not say which model: give it beside the file");
+  }
+
+  static bool ends_in(const std::string& word, std::initializer_list<std::string_view> endings) {
+    return std::any_of(endings.begin(), endings.end(), [&](std::string_view end) { return word.ends_with(end); });
+  }
+
+  // A .json may be a model's config.json, or the arguments that a trainer has left.
+  static bool is_recipe(const std::string& word) {
+    if (ends_in(word, {".yaml", ".yml", ".sh", ".bash"})) return true;
+    if (!ends_in(word, {".json"}) || word.ends_with("config.json")) return false;
+    try {
+      return recognise(dialects::read_document(read_recipe_text(word), word)).has_value();
+    } catch (const Error&) {
+      return false;
+    }
+  }
+
+  // True if the file is another trainer's recipe. What is no recipe of theirs is left to our own reader and its messages.
+  bool take_foreign() {
+    const bool script = ends_in(recipe_file_, {".sh", ".bash"});
+    const std::string text = read_recipe_text(recipe_file_);
+    dialects::Document document;
+    std::optional<Dialect> dialect;
+    try {
+      document = dialects::read_document(text, recipe_file_);
+      dialect = recognise(document);
+    } catch (const Error&) {
+      if (script) throw;
+    }
+    if (!dialect) return false;
+    result_.foreign = read_foreign(document, *dialect);
+    result_.recipe = result_.foreign->recipe;
+    result_.keys_set = result_.foreign->keys_set;
+    for (const std::string& name : result_.foreign->models) {
+      if (!std::filesystem::exists(name) && !find_model(name)) continue;
+      result_.recipe.model = name;
+      break;
+    }
+    // Rows are counted and trained on only where file and tokenizer are at hand; --data says otherwise.
+    if (!std::filesystem::exists(result_.recipe.data) || !std::filesystem::exists(result_.recipe.model))
+      result_.recipe.data.clear();
+    return true;
   }
 
   bool owned(const std::string& name) const { return std::find(own_.begin(), own_.end(), name) != own_.end(); }

@@ -2,11 +2,13 @@
 // Arguments of a command: one MODEL or RECIPE.yaml, recipe keys as flags, and the command's own flags.
 
 #include <map>
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "recipe/dialects/dialect.h"
 #include "recipe/recipe.h"
 
 namespace snug::cli {
@@ -24,13 +26,16 @@ struct Arguments {
   std::vector<std::string> keys_set;                      // recipe keys given by file or flag
   std::vector<std::string> passed_over;                   // keys that are known and have no effect here
 
+  std::optional<ForeignRecipe> foreign;  // the recipe file, if it is another trainer's
+
   bool has(const std::string& flag) const { return flags.contains(flag); }
 };
 
 // `own`: names of the command's flags; those that end with "=" take a value, with "=+" one each
 // time they are given. Everything else must be a recipe key. A
-// positional that ends in .yaml or .yml is read as a recipe, which flags then change; any other is the model. Throws
-// UsageError for an unknown flag or a missing value, Error for a bad value.
+// positional that ends in .yaml, .yml or .sh is read as a recipe, as is a .json of another trainer; flags then change it.
+// Another trainer's recipe is named on stderr, with its keys that touch memory and are not planned. Any other positional is
+// the model. Throws UsageError for an unknown flag or a missing value, Error for a bad value.
 Arguments parse_arguments(std::span<char* const> arguments, const std::vector<std::string>& own);
 
 }  // namespace snug::cli

@@ -19,10 +19,11 @@ struct Command {
   int (*run)(std::span<char* const>);
 };
 
-constexpr Command kCommands[] = {{"plan", plan_command},         {"fit", fit_command},     {"train", train_command},
-                                 {"generate", generate_command}, {"merge", merge_command}, {"quantize", quantize_command},
-                                 {"export", export_command},     {"init", init_command},   {"models", models_command},
-                                 {"gpus", gpus_command},         {"probe", probe_command}, {"help", help_command}};
+constexpr Command kCommands[] = {{"plan", plan_command},   {"fit", fit_command},           {"explain", explain_command},
+                                 {"watch", watch_command}, {"train", train_command},       {"generate", generate_command},
+                                 {"merge", merge_command}, {"quantize", quantize_command}, {"export", export_command},
+                                 {"init", init_command},   {"models", models_command},     {"gpus", gpus_command},
+                                 {"probe", probe_command}, {"help", help_command}};
 
 std::string command_names() {
   std::string names;

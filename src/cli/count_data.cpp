@@ -66,7 +66,7 @@ std::optional<CountedData> count_data(const Arguments& arguments, const Plan& pl
     const int64_t tokens = count_flag(arguments, "example-tokens", kMostTokens);
     std::string text = fmt::format("{} examples of {}", examples, counted(tokens, "token"));
     if (tokens > plan.program.seq_len) text += fmt::format(", cut to {}", plan.program.seq_len);
-    return CountedData{workload_of(plan, examples, tokens), text};
+    return CountedData{workload_of(plan, examples, tokens), text, tokens};
   }
   if (plan.recipe.data.empty()) return std::nullopt;
   if (!fs::is_directory(plan.recipe.model))
@@ -80,7 +80,7 @@ std::optional<CountedData> count_data(const Arguments& arguments, const Plan& pl
                           .tokens = summary.tokens,
                           .rows = summary.rows,
                           .computed_tokens = computed_tokens(summary)};
-  return CountedData{workload, describe(summary) + "\n  " + describe_lengths(summary)};
+  return CountedData{workload, describe(summary) + "\n  " + describe_lengths(summary), summary.longest_document};
 }
 
 }  // namespace snug::cli

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdio>
 
+#include "base/checked.h"
 #include "base/error.h"
 #include "cli/arguments.h"
 #include "cli/commands.h"
@@ -33,19 +34,19 @@ bool is_set(const Arguments& arguments, std::string_view key) {
 }
 
 // What most people would take where they said nothing: 16 sequences a step, half precision.
-std::vector<std::string> assume(Arguments& arguments, const ModelSpec& model, const Target& target) {
+std::vector<std::string> assume(Arguments& arguments, const Target& target) {
   std::vector<std::string> assumed;
   const auto take = [&](std::string_view key, const std::string& value) {
     apply(arguments.recipe, key, value);
     assumed.push_back(std::string(key) + " " + value);
   };
-  if (!is_set(arguments, "per_device_train_batch_size") && !is_set(arguments, "gradient_accumulation_steps")) {
+  if (!arguments.foreign && !is_set(arguments, "per_device_train_batch_size") &&
+      !is_set(arguments, "gradient_accumulation_steps")) {
     arguments.recipe.accumulation = kUsualEffectiveBatch;
     assumed.push_back(fmt::format("{} sequences a step", kUsualEffectiveBatch));
   }
-  if (!is_set(arguments, "bf16") && !is_set(arguments, "fp16")) take(target.multiplies_bf16 ? "bf16" : "fp16", "true");
-  if (!is_set(arguments, "max_length"))
-    assumed.push_back(fmt::format("max_length {}", sequence_length(model, arguments.recipe)));
+  if (!arguments.foreign && !is_set(arguments, "bf16") && !is_set(arguments, "fp16"))
+    take(target.multiplies_bf16 ? "bf16" : "fp16", "true");
   return assumed;
 }
 
@@ -81,6 +82,49 @@ size_t chosen_method(const std::vector<MethodReport>& methods) {
   return methods.size() - 1;
 }
 
+// Lengths to try: as asked; else the usual one, or what the longest example needs if that is more, and then the other of the
+// two. Packed rows hold the same examples at any length that cuts none, and never compute more than padded ones.
+std::vector<int64_t> lengths(const Arguments& arguments, const ModelSpec& model, int64_t longest_tokens) {
+  constexpr int64_t kMultiple = 64;
+  const int64_t usual = sequence_length(model, arguments.recipe);
+  if (is_set(arguments, "max_length") || longest_tokens <= 0) return {usual};
+  int64_t needed = align_up(longest_tokens, kMultiple);
+  if (model.max_position > 0) needed = std::min(needed, model.max_position);
+  if (needed == usual) return {usual};
+  return {std::max(usual, needed), std::min(usual, needed)};
+}
+
+// Every method at this length.
+void search_all(Arguments& arguments, int64_t length, FitAnswer& answer) {
+  arguments.recipe.seq_len = length;
+  answer.methods.clear();
+  for (const Asked& asked : methods_asked(arguments, answer.model))
+    answer.methods.push_back(search(arguments, asked, answer));
+  answer.chosen = chosen_method(answer.methods);
+}
+
+// A shorter length that cuts no example gives up nothing: it goes before fewer bits. One that cuts some is for where nothing
+// fits.
+void search_lengths(Arguments& arguments, const std::optional<CountedData>& data, FitAnswer& answer) {
+  const int64_t longest = data ? data->longest_tokens : 0;
+  const std::vector<int64_t> tried = lengths(arguments, answer.model, longest);
+  search_all(arguments, tried[0], answer);
+  int64_t length = tried[0];
+  if (const bool first_choice = answer.fits() && answer.chosen <= 1; tried.size() > 1 && !first_choice) {
+    FitAnswer shorter = answer;
+    search_all(arguments, tried[1], shorter);
+    const bool frees_bits = shorter.fits() && tried[1] >= longest && shorter.chosen < answer.chosen;
+    if (!answer.fits() || frees_bits) {
+      answer = std::move(shorter);
+      length = tried[1];
+    }
+  }
+  arguments.recipe.seq_len = length;
+  if (is_set(arguments, "max_length")) return;
+  answer.assumed.push_back(fmt::format("max_length {}", length));
+  if (longest > length) answer.assumed.back() += fmt::format(" (the longest example has {})", counted(longest, "token"));
+}
+
 // The keys that differ from their defaults, as a file that `snug train` runs.
 std::string recipe_yaml(const FitAnswer& answer, const Recipe& recipe) {
   const std::string all = write_recipe_yaml(recipe), usual = write_recipe_yaml({});
@@ -114,19 +158,21 @@ int fit_command(std::span<char* const> words) {
   Arguments arguments = parse_arguments(words, {"json", "gpu=", "examples=", "example-tokens=", "write="});
   if (arguments.recipe.model.empty()) throw UsageError("which model? snug fit MODEL --gpu NAME [--data FILE]");
   FitAnswer answer{.model = resolve_model(arguments.recipe.model), .target = target_for(arguments)};
-  answer.assumed = assume(arguments, answer.model, answer.target);
+  answer.assumed = assume(arguments, answer.target);
   validate(arguments.recipe);
   answer.budget_bytes = arguments.recipe.memory_bytes > 0 ? arguments.recipe.memory_bytes : answer.target.memory_bytes;
-  if (auto counted = count_data(arguments, make_plan(answer.model, arguments.recipe, answer.target))) {
-    answer.data = std::move(counted->description);
-    answer.workload = counted->workload;
-  }
+  const int64_t counted_at = sequence_length(answer.model, arguments.recipe);
+  std::optional<CountedData> data = count_data(arguments, make_plan(answer.model, arguments.recipe, answer.target));
   const auto begin = std::chrono::steady_clock::now();
-  for (const Asked& asked : methods_asked(arguments, answer.model))
-    answer.methods.push_back(search(arguments, asked, answer));
-  answer.chosen = chosen_method(answer.methods);
+  search_lengths(arguments, data, answer);
   answer.way_out = way_out(answer, arguments.recipe);
   answer.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  if (data && arguments.recipe.seq_len != counted_at)
+    data = count_data(arguments, make_plan(answer.model, arguments.recipe, answer.target));
+  if (data) {
+    answer.data = std::move(data->description);
+    answer.workload = data->workload;
+  }
 
   const std::string text = arguments.has("json") ? fit_json(answer) + "\n" : fit_text(answer, style_of(stdout));
   std::fwrite(text.data(), 1, text.size(), stdout);

@@ -18,6 +18,8 @@ constexpr std::string_view kOverview = R"(snug fine-tunes language models in the
   snug plan MODEL [keys]            will it fit? the exact peak, before anything is loaded
   snug fit MODEL --gpu NAME         what should I change? the best recipe for that memory, and the file to run it
   snug train RECIPE.yaml | MODEL    do it, in exactly that memory
+  snug explain FILE                 why did it run out? from the log or the memory snapshot of a run on PyTorch
+  snug watch [PID | GPU]            the memory of a process or of the GPUs, live
   snug generate MODEL               let it answer: a prompt, a chat, a file of prompts
   snug merge ADAPTER --output-dir DIR   an adapter into its base model: a checkpoint of its own
   snug quantize MODEL --output-dir DIR  its linears in 4 or 8 bits, as bitsandbytes has them
@@ -65,6 +67,29 @@ they are. Every recipe shown is planned in full. Exit code 3 if nothing fits, wi
   --method full|lora|qlora   search this one (default: all are shown, LoRA is chosen)
   --write FILE.yaml          the chosen recipe, for snug train
   --json                     one JSON object for scripts
+)";
+
+constexpr std::string_view kExplain = R"(snug explain FILE|- [RECIPE] [--gpu NAME] [--json]
+
+Reads what a program on PyTorch left behind when it ran out of memory and says what ran out, with the arithmetic that shows
+it, what the program was doing, which line of yours it was, and what to change. Needs neither PyTorch nor a GPU. FILE is
+  a log or a traceback     of any release, mixed with other output, of any length; - reads what comes in
+  a memory snapshot        of torch.cuda.memory._dump_snapshot(): also what held the memory, and what grows
+  a memory summary         of torch.cuda.memory_summary() or memory_stats()
+  a profiler trace         of torch.profiler with profile_memory=True (JSON)
+Exit code 1 if the file holds none of these.
+  RECIPE                   of snug, axolotl, LLaMA-Factory, TRL, torchtune, Unsloth or ms-swift: what to change in it, as a diff
+  --gpu NAME               the device it ran on, where the message does not tell
+  --json                   one JSON object for scripts
+)";
+
+constexpr std::string_view kWatch = R"(snug watch [PID | GPU] [--interval SECONDS] [--count N] [--json]
+
+Shows a memory live: of every NVIDIA GPU and the processes on it, of one (GPU: 0, 1 …), or of a process (PID), with its peak and
+what the machine could still give it. From 90 % on it says "nearly full". Ends with the process, after N looks, or with Ctrl-C.
+  --interval SECONDS       between looks (1)
+  --count N                so many looks
+  --json                   one JSON object a line, for scripts; elsewhere than on a terminal, one line of text a look
 )";
 
 constexpr std::string_view kProbe = R"(snug probe [--threads N]
@@ -173,6 +198,8 @@ int help_command(std::span<char* const> words) {
   std::string_view text = kOverview;
   if (topic == "plan") text = kPlan;
   if (topic == "fit") text = kFit;
+  if (topic == "explain") text = kExplain;
+  if (topic == "watch") text = kWatch;
   if (topic == "probe") text = kProbe;
   if (topic == "train") text = kTrain;
   if (topic == "generate") text = kGenerate;

@@ -25,8 +25,6 @@ std::string count_text(int64_t count) {
   return number >= 1e5 ? fmt::format("{:.1f} M", number / 1e6) : fmt::format("{}", count);
 }
 
-int64_t instances(const Parameter& parameter, const ModelSpec& spec) { return parameter.per_layer ? spec.layers : 1; }
-
 std::vector<ModelSpec> all_models() {
   std::vector<ModelSpec> models;
   for (const std::string& name : model_names()) models.push_back(*find_model(name));
@@ -71,6 +69,27 @@ std::string features(const ModelSpec& spec) {
   return list.empty() ? "none" : list_text(list, 25);
 }
 
+std::string experts_text(const ModelSpec& spec) {
+  const Experts& experts = spec.experts;
+  std::string text =
+      fmt::format("{}, {} for each token, of width {}", experts.count, experts.per_token, experts.intermediate_size);
+  if (experts.shared > 0) text += fmt::format("; {} shared by all", experts.shared);
+  if (experts.dense_layers > 0)
+    text += fmt::format("; in the first {} an MLP of width {} instead",
+                        experts.dense_layers == 1 ? "layer" : fmt::format("{} layers", experts.dense_layers),
+                        spec.intermediate_size);
+  return text;
+}
+
+std::string heads_text(const ModelSpec& spec) {
+  if (!spec.has_latent_attention())
+    return fmt::format("{} of {}, {} for keys and values", spec.heads, spec.head_size, spec.kv_heads);
+  std::string text = fmt::format("{} of {}, {} for values; keys and values of rank {}", spec.heads, spec.head_size,
+                                 spec.latent.value_size, spec.latent.rank);
+  if (spec.latent.query_rank > 0) text += fmt::format(", queries of rank {}", spec.latent.query_rank);
+  return text;
+}
+
 void print_one(const ModelSpec& spec) {
   fmt::print("{}: {} parameters ({})\n", spec.name, count_text(total_parameters(spec)), total_parameters(spec));
   const auto line = [](std::string_view label, const std::string& text) { fmt::print("  {:<22} {}\n", label, text); };
@@ -80,19 +99,18 @@ void print_one(const ModelSpec& spec) {
   number("layers", spec.layers);
   number("hidden size", spec.hidden_size);
   if (spec.experts.count > 0) {
-    line("experts", fmt::format("{}, {} for each token, of width {}", spec.experts.count, spec.experts.per_token,
-                                spec.experts.intermediate_size));
+    line("experts", experts_text(spec));
   } else {
     number("MLP width", spec.intermediate_size);
   }
-  line("heads", fmt::format("{} of {}, {} for keys and values", spec.heads, spec.head_size, spec.kv_heads));
+  line("heads", heads_text(spec));
   number("vocabulary", spec.vocab_size);
   number("positions", spec.max_position);
   line("stored as", std::string(name_of(spec.dtype)));
   line("besides", features(spec));
   fmt::print("  {:<22} {:>10}  {}\n", "part", "parameters", "each");
   for (const Parameter& parameter : parameters_of(spec)) {
-    const int64_t times = instances(parameter, spec);
+    const int64_t times = parameter.instances(spec.layers);
     fmt::print("  {:<22} {:>10}  [{}]{}\n", parameter.part, count_text(parameter.elements() * times),
                fmt::join(parameter.shape, ", "), times > 1 ? fmt::format(" x {}", times) : "");
   }
@@ -127,8 +145,8 @@ Json full_json(const ModelSpec& spec) {
     table.push_back({{"name", parameter.name},
                      {"part", parameter.part},
                      {"shape", parameter.shape},
-                     {"instances", instances(parameter, spec)},
-                     {"elements", parameter.elements() * instances(parameter, spec)}});
+                     {"instances", parameter.instances(spec.layers)},
+                     {"elements", parameter.elements() * parameter.instances(spec.layers)}});
   json["vision_parameters"] = spec.vision_parameters;
   json["parameters"] = table;
   return json;

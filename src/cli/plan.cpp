@@ -17,6 +17,7 @@
 #include "cli/terminal.h"
 #include "model/catalogue.h"
 #include "plan/dump.h"
+#include "plan/levers.h"
 #include "plan/plan.h"
 #include "plan/solve.h"
 #include "plan/trace.h"
@@ -115,7 +116,7 @@ int plan_command(std::span<char* const> words) {
     print(plan_json(plan, {data_asked(arguments, plan), arguments.has("levers")}) + "\n");
   } else {
     print(plan_text(plan, arguments.keys_set, data_asked(arguments, plan), style_of(stdout)));
-    if (arguments.has("levers")) print(levers_text(plan, style_of(stdout)));
+    if (arguments.has("levers")) print(levers_text(levers(plan), style_of(stdout)));
   }
   for (const std::string& key : arguments.passed_over) fmt::print(stderr, "snug: {} has no effect here\n", key);
   return fits ? 0 : 3;

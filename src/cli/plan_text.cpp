@@ -7,6 +7,7 @@
 
 #include "cli/units.h"
 #include "plan/levers.h"
+#include "program/passes/lora.h"
 #include "recipe/bytes.h"
 #include "recipe/keys.h"
 
@@ -99,7 +100,8 @@ std::string assumptions(const Plan& plan, const std::vector<std::string>& keys_s
     if (plan.recipe.fp16 && std::string_view(name) == "bf16") continue;
     std::string value = key->get(plan.recipe);
     if (std::string_view(name) == "max_length") value = std::to_string(plan.program.seq_len);
-    if (std::string_view(name) == "lora_target_modules" && value.empty()) value = "q_proj,v_proj";
+    if (std::string_view(name) == "lora_target_modules" && value.empty())
+      value = fmt::format("{}", fmt::join(lora_targets(plan.program, plan.recipe.lora), ","));
     list += (list.empty() ? "" : ", ") + std::string(name) + " " + value;
   }
   std::string text;
@@ -148,10 +150,10 @@ std::string change_text(const Plan& plan) {
   return fmt::format("nothing fits; the least is {} with {}", format_bytes(closest->peak_bytes), flags(*closest).first);
 }
 
-std::string levers_text(const Plan& plan, const TextStyle& style) {
+std::string levers_text(std::span<const Lever> levers, const TextStyle& style) {
   std::string text =
       fmt::format("\nlevers: each change alone\n  {:>10}  {:>6}  {:<6} {}\n", "saves", "time", "effect", "change");
-  for (const Lever& lever : levers(plan)) {
+  for (const Lever& lever : levers) {
     std::string flags;
     for (const Setting& setting : lever.change.settings) flags += (flags.empty() ? "" : " ") + short_flag_of(setting);
     text += fmt::format("  {:>10}  {:>+5.0f}%  {:<6} {}\n", format_bytes(lever.saved_bytes), 100 * (lever.slowdown - 1),

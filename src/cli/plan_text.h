@@ -2,11 +2,13 @@
 // A plan as one screen for people: the answer first, then where the bytes go, then what was assumed.
 
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "cli/count_data.h"
 #include "plan/alternatives.h"
+#include "plan/levers.h"
 #include "plan/plan.h"
 
 namespace snug::cli {
@@ -22,7 +24,7 @@ std::string plan_verdict(const Plan& plan);
 std::string plan_text(const Plan& plan, const std::vector<std::string>& keys_set, const std::optional<CountedData>& data,
                       const TextStyle& style);
 // Each single change: bytes saved, time, what it gives up.
-std::string levers_text(const Plan& plan, const TextStyle& style);
+std::string levers_text(std::span<const Lever> levers, const TextStyle& style);
 // "--per-device-train-batch-size 1".
 std::string flag_of(const Setting& setting);
 // The same with long lists cut in the middle, for tables.

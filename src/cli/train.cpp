@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/plan_text.h"
@@ -95,12 +96,23 @@ int refuse(const Plan& plan) {
   return 3;
 }
 
+// Another trainer's recipe is trained only if all of it can be.
+void refuse_foreign(const Arguments& arguments) {
+  std::vector<std::string> lines = arguments.foreign->refusals(!arguments.recipe.data.empty());
+  for (const std::string& name : arguments.foreign->named(KeyFate::unknown)) lines.push_back(name + ": not known");
+  if (lines.empty()) return;
+  for (const std::string& line : lines) fmt::print(stderr, "snug: {}\n", line);
+  throw Error(fmt::format("this {} recipe asks for what snug does not do", name_of(arguments.foreign->dialect)), "",
+              "remove these keys, or write a recipe of snug's own: see docs/recipes.md");
+}
+
 }  // namespace
 
 int train_command(std::span<char* const> words) {
   wait_briefly("train", words);
   const Arguments arguments = parse_arguments(words, {"trace="});
   const Recipe& recipe = arguments.recipe;
+  if (arguments.foreign) refuse_foreign(arguments);
   if (recipe.model.empty()) throw UsageError("which model? snug train RECIPE.yaml, or snug train MODEL --data FILE");
   if (recipe.data.empty()) throw UsageError("which data? add --data FILE.jsonl");
   validate(recipe);

@@ -85,7 +85,7 @@ class Items {
   // In the order of the checkpoint's files. Throws Error.
   std::vector<Item> make() {
     for (const Parameter& parameter : parameters_of(spec_))
-      for (int64_t layer = 0; layer < (parameter.per_layer ? spec_.layers : 1); ++layer)
+      for (int64_t layer = parameter.first_layer; layer < parameter.end_layer(spec_.layers); ++layer)
         for (int64_t expert = 0; expert < std::max<int64_t>(1, parameter.experts); ++expert) add(parameter, layer, expert);
     for (const TensorEntry& entry : checkpoint_.tensors()) add_rest(entry);
     std::sort(items_.begin(), items_.end(), [](const Item& a, const Item& b) {

@@ -115,15 +115,22 @@ SafetensorsHeader parse_safetensors_header(std::string_view json, int64_t data_b
 
 std::string format_safetensors_header(const std::vector<TensorEntry>& tensors,
                                       const std::map<std::string, std::string>& metadata) {
-  nlohmann::ordered_json json = nlohmann::ordered_json::object();
-  if (!metadata.empty()) json["__metadata__"] = metadata;
+  // As text straight away: a tree of the thousands of tensors of a model takes megabytes that no plan has.
+  constexpr size_t kUsualEntry = 160;  // bytes
+  std::string text;
+  text.reserve(kUsualEntry * (tensors.size() + 1));
+  text += '{';
+  const auto quoted = [](const std::string& name) { return nlohmann::json(name).dump(); };
+  if (!metadata.empty()) text += "\"__metadata__\":" + nlohmann::json(metadata).dump();
   int64_t offset = 0;
   for (const TensorEntry& entry : tensors) {
     const int64_t end = checked_add(offset, entry.bytes);
-    json[entry.name] = {{"dtype", entry.stored->name}, {"shape", entry.shape}, {"data_offsets", {offset, end}}};
+    if (text.size() > 1) text += ',';
+    fmt::format_to(std::back_inserter(text), R"({}:{{"dtype":"{}","shape":[{}],"data_offsets":[{},{}]}})",
+                   quoted(entry.name), entry.stored->name, fmt::join(entry.shape, ","), offset, end);
     offset = end;
   }
-  std::string text = json.dump();
+  text += '}';
   text.resize(static_cast<size_t>(align_up(static_cast<int64_t>(text.size()), 8)), ' ');
   return text;
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <numeric>
 #include <utility>
 
 #include "base/checked.h"
@@ -13,38 +14,58 @@ namespace snug {
 
 namespace {
 
-std::vector<TensorEntry> in_file_order(const std::vector<TensorToWrite>& tensors, const std::string& where) {
-  std::vector<TensorEntry> entries;
-  for (const TensorToWrite& tensor : tensors) {
-    TensorEntry entry{.name = tensor.name, .stored = &stored_type_of(tensor.dtype), .shape = tensor.shape};
-    if (std::any_of(entry.shape.begin(), entry.shape.end(), [](int64_t dimension) { return dimension < 0; })) {
-      throw Error(fmt::format("tensor '{}' has a negative dimension", entry.name), where);
-    }
-    if (entry.name == "__metadata__") throw Error("'__metadata__' cannot name a tensor", where);
-    entry.bytes = checked_mul(entry.elements(), size_of(tensor.dtype));
-    entries.push_back(std::move(entry));
-  }
-  std::sort(entries.begin(), entries.end(), [](const TensorEntry& a, const TensorEntry& b) {
-    return a.stored->rank != b.stored->rank ? a.stored->rank > b.stored->rank : a.name < b.name;
-  });
+void check(const TensorToWrite& tensor, const std::string& where) {
+  if (std::any_of(tensor.shape.begin(), tensor.shape.end(), [](int64_t dimension) { return dimension < 0; }))
+    throw Error(fmt::format("tensor '{}' has a negative dimension", tensor.name), where);
+  if (tensor.name == "__metadata__") throw Error("'__metadata__' cannot name a tensor", where);
+}
+
+void refuse_twins(const std::vector<TensorToWrite>& tensors, const std::string& where) {
   std::vector<std::string_view> names;
-  for (const TensorEntry& entry : entries) names.push_back(entry.name);
+  for (const TensorToWrite& tensor : tensors) names.push_back(tensor.name);
   std::sort(names.begin(), names.end());
   const auto twice = std::adjacent_find(names.begin(), names.end());
   if (twice != names.end()) throw Error(fmt::format("tensor '{}' is given twice", *twice), where);
+}
+
+struct FileOrder {
+  std::vector<TensorEntry> entries;
+  std::vector<size_t> given;
+};
+
+// Widest dtype first, then by name; offsets from the start of the data.
+FileOrder in_file_order(std::vector<TensorToWrite> tensors, const std::string& where) {
+  for (const TensorToWrite& tensor : tensors) check(tensor, where);
+  refuse_twins(tensors, where);
+  FileOrder order;
+  order.given.resize(tensors.size());
+  std::iota(order.given.begin(), order.given.end(), size_t{0});
+  std::sort(order.given.begin(), order.given.end(), [&](size_t a, size_t b) {
+    const int rank_a = stored_type_of(tensors[a].dtype).rank, rank_b = stored_type_of(tensors[b].dtype).rank;
+    return rank_a != rank_b ? rank_a > rank_b : tensors[a].name < tensors[b].name;
+  });
+  order.entries.reserve(tensors.size());
   int64_t offset = 0;
-  for (TensorEntry& entry : entries) {
+  for (const size_t index : order.given) {
+    TensorToWrite& tensor = tensors[index];
+    TensorEntry entry{
+        .name = std::move(tensor.name), .stored = &stored_type_of(tensor.dtype), .shape = std::move(tensor.shape)};
+    entry.bytes = checked_mul(entry.elements(), size_of(tensor.dtype));
     entry.offset = offset;
     offset = checked_add(offset, entry.bytes);
+    order.entries.push_back(std::move(entry));
   }
-  return entries;
+  return order;
 }
 
 }  // namespace
 
-SafetensorsWriter::SafetensorsWriter(std::filesystem::path path, const std::vector<TensorToWrite>& tensors,
+SafetensorsWriter::SafetensorsWriter(std::filesystem::path path, std::vector<TensorToWrite> tensors,
                                      const std::map<std::string, std::string>& metadata)
-    : path_(std::move(path)), tensors_(in_file_order(tensors, path_.string())) {
+    : path_(std::move(path)) {
+  FileOrder order = in_file_order(std::move(tensors), path_.string());
+  tensors_ = std::move(order.entries);
+  given_ = std::move(order.given);
   const std::string header = format_safetensors_header(tensors_, metadata);
   const auto length = static_cast<int64_t>(header.size());
   if (length > kLargestSafetensorsHeader)
@@ -95,9 +116,8 @@ FileSum SafetensorsWriter::finish() {
   return {file_bytes(), checksum_.value()};
 }
 
-int64_t safetensors_file_bytes(const std::vector<TensorToWrite>& tensors,
-                               const std::map<std::string, std::string>& metadata) {
-  const std::vector<TensorEntry> entries = in_file_order(tensors, "");
+int64_t safetensors_file_bytes(std::vector<TensorToWrite> tensors, const std::map<std::string, std::string>& metadata) {
+  const std::vector<TensorEntry> entries = in_file_order(std::move(tensors), "").entries;
   int64_t bytes = 8 + static_cast<int64_t>(format_safetensors_header(entries, metadata).size());
   for (const TensorEntry& entry : entries) bytes = checked_add(bytes, entry.bytes);
   return bytes;

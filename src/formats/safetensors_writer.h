@@ -27,11 +27,14 @@ class SafetensorsWriter {
  public:
   // Creates `path` and writes the header. Throws Error: two tensors of one name, a size out of range, or what the system
   // says.
-  SafetensorsWriter(std::filesystem::path path, const std::vector<TensorToWrite>& tensors,
+  SafetensorsWriter(std::filesystem::path path, std::vector<TensorToWrite> tensors,
                     const std::map<std::string, std::string>& metadata = {{"format", "pt"}});
 
   // The tensors in the order in which their bytes must come: widest dtype first, then by name.
   std::span<const TensorEntry> order() const { return tensors_; }
+
+  // Where each tensor of order() stood in the list that was given.
+  std::span<const size_t> given() const { return given_; }
 
   // The next bytes, little-endian and row-major; a chunk may end anywhere, also beyond one tensor. Throws Error if there are
   // more than the tensors hold.
@@ -54,13 +57,14 @@ class SafetensorsWriter {
   UniqueFd fd_;
   Checksum checksum_;
   std::vector<TensorEntry> tensors_;
+  std::vector<size_t> given_;
   int64_t header_bytes_ = 0;
   int64_t data_bytes_ = 0;  // of all tensors
   int64_t written_ = 0;     // of data_bytes_
 };
 
 // Bytes that the file of these tensors will have. For planning disk space.
-int64_t safetensors_file_bytes(const std::vector<TensorToWrite>& tensors,
+int64_t safetensors_file_bytes(std::vector<TensorToWrite> tensors,
                                const std::map<std::string, std::string>& metadata = {{"format", "pt"}});
 
 }  // namespace snug

@@ -86,7 +86,7 @@ void AdapterStack::load(Executor& executor, std::span<std::byte> staging) const 
     std::set<std::string> used;
     for (const Weight& weight : program.weights) {
       if (!weight.adapter) continue;
-      for (int64_t layer = 0; layer < (weight.parameter.per_layer ? program.layers : 1); ++layer) {
+      for (int64_t layer = weight.parameter.first_layer; layer < weight.parameter.end_layer(program.layers); ++layer) {
         const std::string name = "base_model.model." + weight.parameter.instance(layer);
         if (load_tensor(executor, adapter, weight, layer, name, staging)) used.insert(name);
       }

@@ -13,6 +13,7 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "model/config_fields.h"
+#include "model/deepseek_config.h"
 #include "model/families.h"
 #include "model/parameters.h"
 #include "model/quantization_config.h"
@@ -172,7 +173,11 @@ class ConfigReader {
     } else {
       read_sizes(spec, family);
     }
-    read_heads(spec, family);
+    if (spec.naming == TensorNaming::deepseek) {
+      read_latent_attention(config_, spec);
+    } else {
+      read_heads(spec, family);
+    }
     read_windows(spec, family);
     read_switches(spec, family);
     read_experts(spec);
@@ -196,7 +201,8 @@ class ConfigReader {
   // By model_type, or by architectures where that is all there is.
   const Family& read_family() const {
     const Family* family = nullptr;
-    if (const std::string name = config_.string("model_type", ""); !name.empty()) {
+    if (std::string name = config_.string("model_type", ""); !name.empty()) {
+      if (name == "kimi_k2") name = "deepseek_v3";  // a name of its own for the same architecture
       family = find_family(&Family::model_type, name);
       if (family == nullptr)
         refuse(fmt::format("model_type '{}' is not supported yet", name), supported_families(&Family::model_type));
@@ -361,6 +367,7 @@ class ConfigReader {
   }
 
   void read_experts(ModelSpec& spec) const {
+    if (spec.naming == TensorNaming::deepseek) return read_deepseek_experts(config_, spec);
     const bool qwen = spec.naming == TensorNaming::qwen_moe;
     const bool gpt_oss = spec.naming == TensorNaming::gpt_oss;
     if (!qwen && !gpt_oss && spec.naming != TensorNaming::mixtral) return;
@@ -464,7 +471,7 @@ ModelSpec parse_config(std::string_view json, const std::string& where) {
     const ConfigFields config(document.root_object(), document.where());
     const bool nested = config.string("model_type", "") == "gemma3";
     spec = nested ? read_gemma3(config) : ConfigReader(config, nullptr).read();
-    spec.quantization = read_quantization(config);
+    read_quantization(config, is_plan_only(spec), spec);
   } catch (const Error& error) {
     if (!error.where().empty()) throw;
     throw Error(error.problem(), where, "the sizes in this config are not those of a model");  // from checked arithmetic

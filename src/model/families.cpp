@@ -67,6 +67,13 @@ void gpt_oss(ModelSpec& spec) {
   spec.attention_sinks = spec.experts.biased = true;
 }
 
+void deepseek(ModelSpec& spec) { spec.naming = TensorNaming::deepseek; }
+
+void deepseek_v3(ModelSpec& spec) {
+  deepseek(spec);
+  spec.experts.sigmoid_scores = true;
+}
+
 constexpr std::array<std::string_view, 1> kWindow = {"sliding_window"};
 constexpr std::array<std::string_view, 4> kQwen = {"sliding_window", "use_sliding_window", "max_window_layers",
                                                    "layer_types"};
@@ -115,6 +122,19 @@ constexpr std::array<std::string_view, 11> kFalcon = {
 constexpr std::array<std::string_view, 7> kGptOss = {"sliding_window",        "layer_types",       "num_local_experts",
                                                      "num_experts_per_tok",   "experts_per_token", "swiglu_limit",
                                                      "initial_context_length"};
+constexpr auto kDeepseek = std::to_array<std::string_view>({"auto_map",         "aux_loss_alpha",
+                                                            "ep_size",          "first_k_dense_replace",
+                                                            "kv_lora_rank",     "moe_intermediate_size",
+                                                            "moe_layer_freq",   "n_group",
+                                                            "n_routed_experts", "n_shared_experts",
+                                                            "norm_topk_prob",   "num_experts_per_tok",
+                                                            "num_mtp_layers",   "num_nextn_predict_layers",
+                                                            "q_lora_rank",      "qk_head_dim",
+                                                            "qk_nope_head_dim", "qk_rope_head_dim",
+                                                            "rope_interleave",  "routed_scaling_factor",
+                                                            "scoring_func",     "seq_aux",
+                                                            "topk_group",       "topk_method",
+                                                            "v_head_dim"});
 
 constexpr auto kFamilies = std::to_array<Family>({
     {.model_type = "llama", .architecture = "LlamaForCausalLM", .fix = plain, .max_position = 2048},
@@ -230,6 +250,18 @@ constexpr auto kFamilies = std::to_array<Family>({
      .norm_eps = 1e-5,
      .rope_theta = 150000.0,
      .fields = kGptOss,
+     .plan_only = true},
+    {.model_type = "deepseek_v2",
+     .architecture = "DeepseekV2ForCausalLM",
+     .fix = deepseek,
+     .max_position = 2048,
+     .fields = kDeepseek,
+     .plan_only = true},
+    {.model_type = "deepseek_v3",
+     .architecture = "DeepseekV3ForCausalLM",
+     .fix = deepseek_v3,
+     .max_position = 4096,
+     .fields = kDeepseek,
      .plan_only = true},
 });
 

@@ -36,7 +36,7 @@ struct Rope {
 enum class NormKind : uint8_t { rms, layer };
 
 // What checkpoints call their tensors; the table is model/parameters.cpp.
-enum class TensorNaming : uint8_t { llama, gemma, phi3, gpt2, mixtral, qwen_moe, olmo2, falcon, gpt_oss };
+enum class TensorNaming : uint8_t { llama, gemma, phi3, gpt2, mixtral, qwen_moe, olmo2, falcon, gpt_oss, deepseek };
 
 // Whether attention and MLP both start from the block's input, by one norm or by one each, and are summed (Falcon).
 enum class ParallelBlock : uint8_t { none, one_norm, two_norms };
@@ -48,8 +48,22 @@ struct Experts {
   int64_t intermediate_size = 0;  // of one expert
   bool normalize = true;          // the chosen ones' weights sum to 1
   bool biased = false;            // router and experts have biases, gate and up are one matrix (gpt-oss)
+  int64_t shared = 0;             // beside these as many that every token goes to, as one MLP (DeepSeek)
+  int64_t dense_layers = 0;       // the first layers have a plain MLP instead
+  bool sigmoid_scores = false;    // scores are sigmoids, and a correction for each expert helps to choose (DeepSeek-V3)
+  double weight_scale = 1.0;      // of the chosen ones' weights
 
   bool operator==(const Experts&) const = default;
+};
+
+// Multi-head latent attention (DeepSeek-AI, "DeepSeek-V2", 2024): keys and values come from a row of low rank for each
+// token, and the rotated part of a key is one for all heads. A head's last `rotary_size` numbers rotate, the others do not.
+struct LatentAttention {
+  int64_t rank = 0;        // of keys and values; 0: plain attention
+  int64_t query_rank = 0;  // 0: queries come from one matrix
+  int64_t value_size = 0;  // of a head
+
+  bool operator==(const LatentAttention&) const = default;
 };
 
 // How a checkpoint's linears are quantized, in bitsandbytes' formats.
@@ -89,6 +103,7 @@ struct ModelSpec {
   bool output_bias = false;
   bool mlp_bias = false;
 
+  LatentAttention latent;
   double attention_scale = 0.0;    // of scores; 0: 1 / sqrt(D)
   bool attention_sinks = false;    // a learned score for each head beside those of the keys (gpt-oss)
   double attention_softcap = 0.0;  // scores become cap * tanh(score / cap); 0: none
@@ -97,7 +112,7 @@ struct ModelSpec {
   std::vector<bool> local_layers;  // [L]; empty: none
 
   bool learned_positions = false;  // a table of positions in place of rotations
-  int64_t rotary_size = 0;         // the first so many numbers of a head turn; 0: all
+  int64_t rotary_size = 0;         // the first so many numbers of a head turn (latent: the last); 0: all
   Rope rope;
   double local_rope_theta = 0.0;  // local layers turn by this, unscaled; 0: as the others
 
@@ -115,11 +130,14 @@ struct ModelSpec {
   DType dtype = DType::bf16;  // torch_dtype of the checkpoint
 
   std::optional<StoredQuantization> quantization;  // none: the checkpoint holds numbers
+  std::string stored_format;  // of files that hold other numbers than fine-tuning does ("fp8"); empty: the same
 
   int64_t bos_token_id = -1;  // -1: none
   int64_t eos_token_id = -1;
   int64_t pad_token_id = -1;
 
+  bool has_latent_attention() const { return latent.rank > 0; }
+  int64_t value_size() const { return has_latent_attention() ? latent.value_size : head_size; }
   int64_t rotated() const { return rotary_size > 0 ? rotary_size : head_size; }
   bool operator==(const ModelSpec&) const = default;
 };

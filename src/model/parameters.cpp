@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/checked.h"
+#include "model/module_names.h"
 
 namespace snug {
 
@@ -24,117 +25,25 @@ std::string Parameter::instance(int64_t layer, int64_t expert) const {
 
 namespace {
 
-// The modules of a block, as a family calls them.
-struct Names {
-  std::string_view root, layers, embedding, positions, final_norm;
-  std::string_view attention_norm, query, key, value, query_key_value, query_norm, key_norm, output, attention_post_norm;
-  std::string_view mlp_norm, gate, up, gate_up, down, mlp_post_norm;
-};
-
-constexpr Names kLlama = {.root = "model.",
-                          .layers = "layers",
-                          .embedding = "embed_tokens",
-                          .positions = "",
-                          .final_norm = "norm",
-                          .attention_norm = "input_layernorm",
-                          .query = "self_attn.q_proj",
-                          .key = "self_attn.k_proj",
-                          .value = "self_attn.v_proj",
-                          .query_key_value = "self_attn.qkv_proj",
-                          .query_norm = "self_attn.q_norm",
-                          .key_norm = "self_attn.k_norm",
-                          .output = "self_attn.o_proj",
-                          .attention_post_norm = "",
-                          .mlp_norm = "post_attention_layernorm",
-                          .gate = "mlp.gate_proj",
-                          .up = "mlp.up_proj",
-                          .gate_up = "mlp.gate_up_proj",
-                          .down = "mlp.down_proj",
-                          .mlp_post_norm = ""};
-
-constexpr Names gemma_names(std::string_view root) {
-  Names names = kLlama;
-  names.root = root;
-  names.attention_post_norm = "post_attention_layernorm";
-  names.mlp_norm = "pre_feedforward_layernorm";
-  names.mlp_post_norm = "post_feedforward_layernorm";
-  return names;
-}
-
-constexpr Names kGpt2 = {.root = "transformer.",
-                         .layers = "h",
-                         .embedding = "wte",
-                         .positions = "wpe",
-                         .final_norm = "ln_f",
-                         .attention_norm = "ln_1",
-                         .query = "",
-                         .key = "",
-                         .value = "",
-                         .query_key_value = "attn.c_attn",
-                         .query_norm = "",
-                         .key_norm = "",
-                         .output = "attn.c_proj",
-                         .attention_post_norm = "",
-                         .mlp_norm = "ln_2",
-                         .gate = "",
-                         .up = "mlp.c_fc",
-                         .gate_up = "",
-                         .down = "mlp.c_proj",
-                         .mlp_post_norm = ""};
-
-constexpr Names kFalcon = {.root = "transformer.",
-                           .layers = "h",
-                           .embedding = "word_embeddings",
-                           .positions = "",
-                           .final_norm = "ln_f",
-                           .attention_norm = "input_layernorm",
-                           .query = "",
-                           .key = "",
-                           .value = "",
-                           .query_key_value = "self_attention.query_key_value",
-                           .query_norm = "",
-                           .key_norm = "",
-                           .output = "self_attention.dense",
-                           .attention_post_norm = "",
-                           .mlp_norm = "ln_mlp",
-                           .gate = "",
-                           .up = "mlp.dense_h_to_4h",
-                           .gate_up = "",
-                           .down = "mlp.dense_4h_to_h",
-                           .mlp_post_norm = ""};
-
-constexpr Names falcon_names(ParallelBlock parallel) {
-  Names names = kFalcon;
-  if (parallel == ParallelBlock::two_norms) names.attention_norm = "ln_attn";
-  return names;
-}
-
-Names names_of(const ModelSpec& spec) {
-  switch (spec.naming) {
-    case TensorNaming::gpt2: return kGpt2;
-    case TensorNaming::falcon: return falcon_names(spec.parallel);
-    case TensorNaming::olmo2:
-    case TensorNaming::gemma: return gemma_names(spec.family == "gemma3" ? "model.language_model." : "model.");
-    case TensorNaming::llama:
-    case TensorNaming::phi3:
-    case TensorNaming::mixtral:
-    case TensorNaming::qwen_moe:
-    case TensorNaming::gpt_oss: break;
-  }
-  return kLlama;
-}
-
 class Table {
  public:
-  explicit Table(const ModelSpec& spec) : spec_(spec), names_(names_of(spec)) {}
+  explicit Table(const ModelSpec& spec) : spec_(spec), names_(module_names(spec)) {}
 
   std::vector<Parameter> make() {
     const int64_t C = spec_.hidden_size, V = spec_.vocab_size;
     once(names_.root, names_.embedding, {V, C}, ParameterKind::embedding, "embedding");
     if (spec_.learned_positions)
       once(names_.root, names_.positions, {spec_.max_position, C}, ParameterKind::embedding, "positions");
-    add_attention();
-    add_mlp();
+    if (spec_.has_latent_attention()) {
+      add_latent_attention();
+    } else {
+      add_attention();
+    }
+    if (spec_.naming == TensorNaming::deepseek) {
+      add_deepseek_mlps();
+    } else {
+      add_mlp();
+    }
     once(names_.root, names_.final_norm, {C}, ParameterKind::norm, "final_norm");
     if (spec_.norm == NormKind::layer) bias_of_last();
     if (!spec_.tied_embeddings) once("", "lm_head", {V, C}, ParameterKind::head, "head");
@@ -204,6 +113,54 @@ class Table {
     if (spec_.post_norms) norm(names_.attention_post_norm, C, "attention_post_norm");
   }
 
+  void add_latent_attention() {
+    const int64_t C = spec_.hidden_size, H = spec_.heads, D = spec_.head_size;
+    const LatentAttention& latent = spec_.latent;
+    norm(names_.attention_norm, C, "attention_norm");
+    if (latent.query_rank > 0) {
+      linear("self_attn.q_a_proj", latent.query_rank, C, false, "query_down");
+      norm("self_attn.q_a_layernorm", latent.query_rank, "query_norm");
+      linear("self_attn.q_b_proj", checked_mul(H, D), latent.query_rank, false, "query");
+    } else {
+      linear(names_.query, checked_mul(H, D), C, false, "query");
+    }
+    linear("self_attn.kv_a_proj_with_mqa", checked_add(latent.rank, spec_.rotary_size), C, false, "key_value_down");
+    norm("self_attn.kv_a_layernorm", latent.rank, "key_value_norm");
+    const int64_t keys_and_values = checked_add(D - spec_.rotary_size, latent.value_size);
+    linear("self_attn.kv_b_proj", checked_mul(H, keys_and_values), latent.rank, false, "key_value");
+    linear(names_.output, C, checked_mul(H, latent.value_size), false, "output");
+  }
+
+  void gated_mlp(const std::string& root, int64_t width, const std::string& part) {
+    const int64_t C = spec_.hidden_size;
+    linear(root + "gate_proj", width, C, false, part + "gate");
+    linear(root + "up_proj", width, C, false, part + "up");
+    linear(root + "down_proj", C, width, false, part + "down");
+  }
+
+  // A plain MLP in the first layers; in the others experts, and beside them those that all tokens share.
+  void add_deepseek_mlps() {
+    const Experts& experts = spec_.experts;
+    norm(names_.mlp_norm, spec_.hidden_size, "mlp_norm");
+    if (experts.dense_layers > 0) {
+      const size_t begin = table_.size();
+      gated_mlp("mlp.", spec_.intermediate_size, "");
+      only_in(begin, 0, experts.dense_layers);
+    }
+    const size_t begin = table_.size();
+    add_experts();
+    gated_mlp("mlp.shared_experts.", checked_mul(experts.shared, experts.intermediate_size), "shared_");
+    only_in(begin, experts.dense_layers, spec_.layers - experts.dense_layers);
+  }
+
+  // What was added since the table had `begin` entries is there in so many layers only.
+  void only_in(size_t begin, int64_t first_layer, int64_t layer_count) {
+    for (size_t i = begin; i < table_.size(); ++i) {
+      table_[i].first_layer = first_layer;
+      table_[i].layer_count = layer_count;
+    }
+  }
+
   void add_mlp() {
     const int64_t C = spec_.hidden_size, F = spec_.intermediate_size;
     if (spec_.pre_norms && spec_.parallel != ParallelBlock::one_norm) norm(names_.mlp_norm, C, "mlp_norm");
@@ -254,7 +211,7 @@ class Table {
   }
 
   const ModelSpec& spec_;
-  Names names_;
+  ModuleNames names_;
   std::vector<Parameter> table_;
 };
 
@@ -265,7 +222,7 @@ std::vector<Parameter> parameters_of(const ModelSpec& spec) { return Table(spec)
 int64_t total_parameters(const ModelSpec& spec) {
   int64_t total = spec.vision_parameters;
   for (const Parameter& parameter : parameters_of(spec)) {
-    total = checked_add(total, checked_mul(parameter.elements(), parameter.per_layer ? spec.layers : 1));
+    total = checked_add(total, checked_mul(parameter.elements(), parameter.instances(spec.layers)));
   }
   return total;
 }

@@ -24,7 +24,17 @@ struct Parameter {
   bool input_features_first = false;  // a linear's shape is [in, out]
   int64_t experts = 0;  // stacked experts [E, …]: files hold each one's tensor apart, "{e}" in the name; 0: not stacked
 
+  int64_t first_layer = 0;  // of a layer's parameter: the layers that have it are these …
+  int64_t layer_count = 0;  // … so many; 0: all
+
   int64_t elements() const;  // of one instance
+  // How many there are of it in a model of so many layers.
+  int64_t instances(int64_t layers) const {
+    if (!per_layer) return 1;
+    return layer_count > 0 ? layer_count : layers;
+  }
+  // One past the last layer that has it; 1 for what there is once.
+  int64_t end_layer(int64_t layers) const { return first_layer + instances(layers); }
   // The name with "{}" and, for stacked experts, "{e}" filled in.
   std::string instance(int64_t layer, int64_t expert = 0) const;
   int64_t input_features() const { return shape[input_features_first ? 0 : 1]; }   // of a linear or head

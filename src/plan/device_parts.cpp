@@ -75,7 +75,7 @@ class Cut {
         continue;
       }
       const std::string stem = parameter.name.substr(0, parameter.name.find("{}"));
-      for (int64_t layer = 0; layer < program_.layers; ++layer)
+      for (int64_t layer = parameter.first_layer; layer < parameter.end_layer(program_.layers); ++layer)
         part_at(Place::layer, layer).modules = {stem + std::to_string(layer)};
     }
     if (plan_.model.tied_embeddings)
@@ -96,7 +96,7 @@ class Cut {
     for (const Weight& weight : program_.weights) {
       const Place place = place_of(weight.parameter, head_is_apart_);
       const auto note = [&](TensorId id) {
-        if (id != kNone) places_.emplace(id, place);
+        if (id != kNone) places_.emplace(id, place), owners_.emplace(id, &weight.parameter);
       };
       note(weight.tensor);
       note(weight.gradient);
@@ -108,7 +108,8 @@ class Cut {
     }
   }
 
-  // Flat buffers are what comes once, each with its padding, then layer after layer of equal size.
+  // Flat buffers are what comes once, each with its padding, then layer after layer of equal size: first what all layers
+  // have, then what only some have.
   void add_resident() {
     std::map<StorageId, std::map<int64_t, TensorId>> views;  // by offset
     for (const auto& [id, place] : places_) views[program_.tensor(id).storage][program_.tensor(id).offset] = id;
@@ -125,10 +126,16 @@ class Cut {
   }
 
   void add_buffer(const Storage& storage, const std::map<int64_t, TensorId>& views) {
-    int64_t stride = 0;
-    for (const auto& [offset, id] : views) stride = std::max(stride, program_.tensor(id).layer_stride);
-    for (int64_t layer = 0; layer < program_.layers; ++layer) add(part_at(Place::layer, layer), storage.role, stride);
-    const int64_t once = storage.bytes - stride * program_.layers;
+    std::map<std::pair<int64_t, int64_t>, int64_t> strides;  // by first layer, and one past the last
+    for (const auto& [offset, id] : views)
+      if (const int64_t stride = program_.tensor(id).layer_stride; stride > 0)
+        strides[{owners_.at(id)->first_layer, owners_.at(id)->end_layer(program_.layers)}] = stride;
+    int64_t once = storage.bytes;
+    for (const auto& [layers, stride] : strides) {
+      for (int64_t layer = layers.first; layer < layers.second; ++layer)
+        add(part_at(Place::layer, layer), storage.role, stride);
+      once -= stride * (layers.second - layers.first);
+    }
     for (auto at = views.begin(); at != views.end(); ++at) {
       if (program_.tensor(at->second).layer_stride > 0 || at->first >= once) continue;
       const auto next = std::next(at);
@@ -261,7 +268,8 @@ class Cut {
   bool head_is_apart_ = false;
   ModelParts result_;
   std::map<TensorId, Place> places_;  // of weights and what belongs to them
-  std::vector<Moment> moments_;       // by point of the timeline
+  std::map<TensorId, const Parameter*> owners_;
+  std::vector<Moment> moments_;  // by point of the timeline
   std::map<std::pair<StorageId, int64_t>, std::pair<Place, int64_t>> last_use_;
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
+#include <span>
 #include <stdexcept>
 
 namespace snug {
@@ -15,43 +16,53 @@ struct Block {
   bool crosses;  // made in one stage, used in another: saved for backward
 };
 
+// A block that has its place: all that the search for gaps reads, side by side.
+struct Taken {
+  int64_t start, end;
+  int32_t birth, death;
+};
+
 // Greedy placement in a given order: each block goes to the lowest gap that holds it among the blocks alive with it.
 int64_t place(const std::vector<Block>& blocks, const std::vector<int32_t>& order, std::vector<int64_t>& offsets,
               int64_t stop_at) {
-  std::vector<int32_t> by_offset;  // blocks placed so far, by offset
-  by_offset.reserve(blocks.size());
+  std::vector<Taken> taken;  // by start
+  taken.reserve(blocks.size());
+  std::vector<Taken> beside(blocks.size());  // those of them that are alive with the block
   int64_t top = 0;
   for (int32_t index : order) {
     const Block& block = blocks[static_cast<size_t>(index)];
     int64_t best = -1, best_gap = 0, end = 0;
-    for (int32_t other : by_offset) {
-      const Block& placed = blocks[static_cast<size_t>(other)];
-      if (placed.death < block.birth || block.death < placed.birth) continue;
-      const int64_t start = offsets[static_cast<size_t>(other)];
-      const int64_t gap = start - end;
+    size_t count = 0;
+    for (const Taken& other : taken) {  // no branch: whether lives meet cannot be foretold
+      beside[count] = other;
+      count += static_cast<size_t>(other.death >= block.birth) & static_cast<size_t>(block.death >= other.birth);
+    }
+    for (const Taken& other : std::span(beside).first(count)) {
+      const int64_t gap = other.start - end;
       if (gap >= block.bytes && (best < 0 || gap < best_gap)) {
         best = end;
         best_gap = gap;
       }
-      end = std::max(end, start + placed.bytes);
+      end = std::max(end, other.end);
     }
     const int64_t offset = best >= 0 ? best : end;
     offsets[static_cast<size_t>(index)] = offset;
     top = std::max(top, offset + block.bytes);
     if (top >= stop_at) return top;  // no better than what we have
-    const auto position = std::upper_bound(by_offset.begin(), by_offset.end(), offset, [&](int64_t value, int32_t other) {
-      return value < offsets[static_cast<size_t>(other)];
-    });
-    by_offset.insert(position, index);
+    const auto position = std::upper_bound(taken.begin(), taken.end(), offset,
+                                           [](int64_t value, const Taken& other) { return value < other.start; });
+    taken.insert(position, {offset, offset + block.bytes, block.birth, block.death});
   }
   return top;
 }
 
 class Packing {
  public:
-  Packing(const std::vector<Block>& blocks, int64_t lower_bound)
+  // `beside`: bytes of the arena that are not packed here.
+  Packing(const std::vector<Block>& blocks, int64_t lower_bound, int64_t beside)
       : blocks_(blocks),
         lower_bound_(lower_bound),
+        enough_(lower_bound + std::max(lower_bound / 1000, (lower_bound + beside) / 10000)),
         order_(blocks.size()),
         offsets_(blocks.size()),
         best_offsets_(blocks.size()) {
@@ -89,7 +100,7 @@ class Packing {
   const std::vector<int64_t>& offsets() const { return best_offsets_; }
 
  private:
-  bool done() const { return best_ <= lower_bound_ + lower_bound_ / 1000; }
+  bool done() const { return best_ <= enough_; }
 
   template <class Less>
   void attempt(Less less) {
@@ -130,7 +141,7 @@ class Packing {
   }
 
   const std::vector<Block>& blocks_;
-  int64_t lower_bound_;
+  int64_t lower_bound_, enough_;  // less is impossible; less is not worth looking for
   std::vector<int32_t> order_;
   std::vector<int64_t> offsets_, best_offsets_;
   int64_t best_ = std::numeric_limits<int64_t>::max();
@@ -181,7 +192,7 @@ void place_computed(const Program& program, int64_t red_zone, Layout& layout) {
     }
   }
 
-  Packing packing(blocks, layout.peak_live_bytes);
+  Packing packing(blocks, layout.peak_live_bytes, layout.run_bytes);
   layout.dynamic_bytes = blocks.empty() ? 0 : packing.run();
   for (size_t i = 0; i < lives.size(); ++i)
     layout.storages[static_cast<size_t>(lives[i].storage)].runs.emplace_back(lives[i].first_instance,

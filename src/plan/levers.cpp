@@ -13,6 +13,11 @@ namespace snug {
 
 namespace {
 
+bool has_module(const Program& program, std::string_view name) {
+  return std::any_of(program.weights.begin(), program.weights.end(),
+                     [&](const Weight& weight) { return weight.parameter.module == name; });
+}
+
 // Beside the alternatives that keep the task as it is: what trains something else, or on less.
 void add_real_changes(const Plan& plan, std::vector<AlternativeGroup>& groups) {
   const Recipe& now = plan.recipe;
@@ -32,7 +37,8 @@ void add_real_changes(const Plan& plan, std::vector<AlternativeGroup>& groups) {
                              "an adapter is trained on frozen weights in 4 bits (QLoRA)"}});
   if (now.lora.r > 1)
     group("rank", {{{{"lora_r", std::to_string(now.lora.r / 2)}}, Effect::real, "adapters of half the rank"}});
-  if (now.lora.target_modules.size() > 2 || now.lora.target_modules == std::vector<std::string>{"all-linear"})
+  if (has_module(plan.program, "q_proj") && has_module(plan.program, "v_proj") &&
+      (now.lora.target_modules.size() > 2 || now.lora.target_modules == std::vector<std::string>{"all-linear"}))
     group("targets", {{{{"lora_target_modules", "q_proj,v_proj"}}, Effect::real, "adapters on queries and values alone"}});
   if (!now.lora.modules_to_save.empty())
     group("saved modules",

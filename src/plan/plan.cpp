@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "plan/file_tensors.h"
 #include "plan/workspaces.h"
 #include "program/compile.h"
 #include "program/rules.h"
@@ -46,11 +47,12 @@ void find_stage_peaks(Plan& plan) {
 }
 
 // What a process that runs the Program takes outside its arena.
-int64_t runtime_bytes(const Program& program, const Recipe& recipe, const Target& target) {
+int64_t runtime_bytes(const ModelSpec& model, const Program& program, const Recipe& recipe, const Target& target) {
   const int64_t lengths = recipe.packing ? 1 : kMostBuckets;  // each prepares products of its own
   const int64_t products = target.runtime_bytes_per_product == 0 ? 0 : distinct_products(program);
   return target.runtime_bytes + target.threads * target.runtime_bytes_per_thread +
-         lengths * products * target.runtime_bytes_per_product;
+         lengths * products * target.runtime_bytes_per_product +
+         most_file_tensors(model, program) * target.runtime_bytes_per_file_tensor;
 }
 
 // Cuts, lays out and adds up what `plan.program` needs; `more`: bytes of the process beside the usual.
@@ -58,7 +60,7 @@ void complete(Plan& plan, int64_t red_zone, int64_t more) {
   const Target& target = plan.target;
   fit_to_target(plan.program, target);
   plan.layout = lay_out(plan.program, red_zone);
-  plan.runtime_bytes = runtime_bytes(plan.program, plan.recipe, target) + more;
+  plan.runtime_bytes = runtime_bytes(plan.model, plan.program, plan.recipe, target) + more;
   plan.budget_bytes = plan.recipe.memory_bytes > 0 ? plan.recipe.memory_bytes : target.memory_bytes;
   plan.peak_bytes = checked_add(plan.runtime_bytes, align_up(plan.layout.arena_bytes, target.page_bytes));
   add_up_peak(plan);
@@ -83,7 +85,7 @@ Estimate estimate(const ModelSpec& model, const Recipe& recipe, const Target& ta
   fit_to_target(program, target);
   const Timeline timeline = live_ranges(program);
   const int64_t arena = checked_add(timeline.run_bytes, peak_live_bytes(timeline));
-  return {.peak_bytes = runtime_bytes(program, recipe, target) + align_up(arena, target.page_bytes),
+  return {.peak_bytes = runtime_bytes(model, program, recipe, target) + align_up(arena, target.page_bytes),
           .step_time = step_time(target.cost, program)};
 }
 

@@ -23,8 +23,9 @@ struct Target {
 
   // What lives outside the arena, measured once for a kind of machine: program, libraries, heap …
   int64_t runtime_bytes = 0;
-  int64_t runtime_bytes_per_thread = 0;   // … stacks and the threading library's own
-  int64_t runtime_bytes_per_product = 0;  // … and each prepared product: oneDNN's primitive with its generated code
+  int64_t runtime_bytes_per_thread = 0;       // … stacks and the threading library's own
+  int64_t runtime_bytes_per_product = 0;      // … and each prepared product: oneDNN's primitive with its generated code
+  int64_t runtime_bytes_per_file_tensor = 0;  // … and each tensor that the longest of the files lists
 
   CostModel cost;
   std::optional<double> dollars_per_hour;

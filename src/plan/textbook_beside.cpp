@@ -25,7 +25,7 @@ Quantized quantized(const Program& program) {
   Quantized sum;
   for (const Weight& weight : program.weights) {
     if (!weight.quantization) continue;
-    const int64_t layers = weight.parameter.per_layer ? program.layers : 1;
+    const int64_t layers = weight.parameter.instances(program.layers);
     sum.codes += layers * program.tensor(weight.tensor).bytes();
     for (const TensorId id :
          {weight.quantization->absmax, weight.quantization->nested_absmax, weight.quantization->absmax_offset})

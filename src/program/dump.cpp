@@ -23,6 +23,8 @@ void dump_op(const Program& program, const Op& op, int depth, std::string& out) 
                        name_of(tensor.dtype), shape_of(tensor));
   }
   if (op.attributes.scale != 1.0) out += fmt::format(" scale={}", op.attributes.scale);
+  if (op.attributes.first_column > 0) out += fmt::format(" from={}", op.attributes.first_column);
+  if (op.attributes.sigmoid_scores) out += " sigmoid";
   if (op.cut.rows + op.cut.cols + op.cut.depth > 0)
     out += fmt::format(" cut={}/{}/{}", op.cut.rows, op.cut.cols, op.cut.depth);
   if (op.cut.arithmetic == Arithmetic::bf16_pieces) out += " bf16-tiles";

@@ -27,6 +27,8 @@ enum class OpKind : uint8_t {
   attention,
   attention_backward,
   cached_attention,
+  latent_heads,
+  latent_heads_backward,
   activation,
   activation_backward,
   layer_norm,
@@ -62,7 +64,7 @@ enum class OpKind : uint8_t {
   page_in,
   page_out,
 };
-constexpr int kOpKindCount = 44;
+constexpr int kOpKindCount = 46;
 
 // Names of operands, shared by all kinds.
 // clang-format off
@@ -99,6 +101,7 @@ struct Attributes {
   double scale = 1.0;
   double weight_offset = 0.0;  // norms: added to the weight
   double softcap = 0.0;        // attention, head_loss; 0: none
+  int64_t first_column = 0;    // rope: the first number of a head that rotates
   int64_t window = 0;          // attention in the Program's local layers, tokens; 0: none
   Activation activation = Activation::silu;
   int64_t untrained_row = -1;  // embedding: this row's gradient is left out; -1: none's
@@ -111,6 +114,7 @@ struct Attributes {
   double max_norm = 0.0;
   int64_t scale_window = 0;        // update_scale: good steps before the scale grows
   bool normalize_weights = false;  // of a token's chosen experts, so that they sum to 1
+  bool sigmoid_scores = false;     // route: of experts, in place of a softmax
   double probability = 0.0;        // dropout: of an element to be left out
   bool complement = false;         // dropout: what it takes away instead of what it leaves
   int64_t needed_rows = 0;         // of routed rows: tokens times choices; the others are padding

@@ -40,7 +40,7 @@ TensorId Program::view(TensorId id, std::string name, std::vector<Extent> shape)
 int64_t Program::trainable_parameters() const {
   int64_t sum = 0;
   for (const Weight& weight : weights)
-    if (weight.trainable) sum += weight.parameter.elements() * (weight.parameter.per_layer ? layers : 1);
+    if (weight.trainable) sum += weight.parameter.elements() * weight.parameter.instances(layers);
   return sum;
 }
 
@@ -48,7 +48,7 @@ int64_t Program::total_parameters() const {
   int64_t sum = 0;
   for (const Weight& weight : weights)
     if (weight.origin == Origin::checkpoint && !weight.copied)
-      sum += weight.parameter.elements() * (weight.parameter.per_layer ? layers : 1);
+      sum += weight.parameter.elements() * weight.parameter.instances(layers);
   return sum;
 }
 
@@ -104,6 +104,8 @@ const char* name_of(OpKind kind) {
                                                 "attention",
                                                 "attention_backward",
                                                 "cached_attention",
+                                                "latent_heads",
+                                                "latent_heads_backward",
                                                 "activation",
                                                 "activation_backward",
                                                 "layer_norm",

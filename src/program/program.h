@@ -101,6 +101,7 @@ struct Interface {
   TensorId tokens = kNone, positions = kNone, document_start = kNone, target_rows = kNone, target_tokens = kNone;
   TensorId predictions = kNone;  // evaluation
   TensorId scalars = kNone, inverse_frequency = kNone, local_inverse_frequency = kNone;
+  TensorId router_correction = kNone;  // [E] fp32 for each layer with experts, added to scores when they are chosen
 };
 
 // One forward of generation: so many new tokens, whose last one's hidden state it leaves for the head.

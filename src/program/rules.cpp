@@ -7,9 +7,9 @@ namespace snug {
 
 extern const OpRule kLoadRule, kSaveRule, kBatchRule, kEmbeddingRule, kEmbeddingBackwardRule, kRmsNormRule,
     kRmsNormBackwardRule, kMatmulRule, kRopeTableRule, kRopeRule, kAttentionRule, kAttentionBackwardRule,
-    kCachedAttentionRule, kActivationRule, kActivationBackwardRule, kLayerNormRule, kLayerNormBackwardRule, kAddBiasRule,
-    kBiasBackwardRule, kSplitRule, kJoinRule, kAddRule, kHeadLossRule, kZeroRule, kSquareSumRule, kClipFactorRule,
-    kUpdateScaleRule, kAdamWRule, kSgdRule, kLionRule, kAdafactorRule;
+    kCachedAttentionRule, kLatentHeadsRule, kLatentHeadsBackwardRule, kActivationRule, kActivationBackwardRule,
+    kLayerNormRule, kLayerNormBackwardRule, kAddBiasRule, kBiasBackwardRule, kSplitRule, kJoinRule, kAddRule, kHeadLossRule,
+    kZeroRule, kSquareSumRule, kClipFactorRule, kUpdateScaleRule, kAdamWRule, kSgdRule, kLionRule, kAdafactorRule;
 extern const OpRule kRouteRule, kRouteBackwardRule, kGatherRowsRule, kGatherRowsBackwardRule, kExpertMatmulRule,
     kCombineRule, kCombineBackwardRule, kPageInRule, kPageOutRule;
 extern const OpRule kDropoutRule, kDoraNormRule, kScaleColumnsRule, kScaleColumnsBackwardRule;
@@ -28,6 +28,8 @@ const OpRule& rule_of(OpKind kind) {
                                                      &kAttentionRule,
                                                      &kAttentionBackwardRule,
                                                      &kCachedAttentionRule,
+                                                     &kLatentHeadsRule,
+                                                     &kLatentHeadsBackwardRule,
                                                      &kActivationRule,
                                                      &kActivationBackwardRule,
                                                      &kLayerNormRule,

@@ -52,6 +52,7 @@ struct Tensor {
   std::vector<Extent> shape;
   int64_t offset = 0;              // bytes from the start of the storage
   int64_t layer_stride = 0;        // bytes from one layer's view to the next, in flat buffers
+  int64_t first_layer = 0;         // whose view lies at `offset`
   int64_t chunk_stride = 0;        // bytes from one chunk's view to the next, in a loop over chunks
   int64_t instance = 0;            // which instance of the storage …
   bool instance_by_layer = false;  // … plus the layer in whose iteration the view is used

@@ -166,7 +166,7 @@ RecipeFile parse_recipe_yaml(std::string_view text, const std::string& where) {
   }
 }
 
-RecipeFile read_recipe_yaml(const std::filesystem::path& path) {
+std::string read_recipe_text(const std::filesystem::path& path) {
   std::error_code error;
   const auto status = std::filesystem::status(path, error);
   if (!std::filesystem::exists(status)) throw Error("there is no such file", path.string());
@@ -177,7 +177,11 @@ RecipeFile read_recipe_yaml(const std::filesystem::path& path) {
   stream.read(text.data(), static_cast<std::streamsize>(text.size()));
   if (stream.bad()) throw Error("the file cannot be read", path.string());
   text.resize(static_cast<size_t>(stream.gcount()));
-  return parse_recipe_yaml(text, path.string());
+  return text;
+}
+
+RecipeFile read_recipe_yaml(const std::filesystem::path& path) {
+  return parse_recipe_yaml(read_recipe_text(path), path.string());
 }
 
 std::string write_recipe_yaml(const Recipe& recipe) {

@@ -21,6 +21,9 @@ struct RecipeFile {
 // follow.
 RecipeFile parse_recipe_yaml(std::string_view text, const std::string& where);
 
+// The text of a file of at most 1 MiB. Throws Error.
+std::string read_recipe_text(const std::filesystem::path& path);
+
 // Reads a file of at most 1 MiB.
 RecipeFile read_recipe_yaml(const std::filesystem::path& path);
 

@@ -23,7 +23,7 @@ int64_t Binding::offset(TensorId id) const {
 
 int64_t Binding::first_byte(TensorId id) const {
   const Tensor& tensor = program.tensor(id);
-  return tensor.offset + layer * tensor.layer_stride + chunk * tensor.chunk_stride;
+  return tensor.offset + (layer - tensor.first_layer) * tensor.layer_stride + chunk * tensor.chunk_stride;
 }
 
 int64_t Binding::first_element(TensorId id) const { return element_count(program.tensor(id).dtype, first_byte(id)); }
@@ -647,7 +647,10 @@ void dispatch(const Op& op, const Binding& binding) {
     case OpKind::save:
     case OpKind::batch:
     case OpKind::page_in:
-    case OpKind::page_out: break;  // the host's and the executor's
+    case OpKind::page_out:               // the host's and the executor's
+    case OpKind::latent_heads:           // planned, not run yet
+    case OpKind::latent_heads_backward:  // likewise
+      break;
   }
   throw std::logic_error(std::string(name_of(op.kind)) + " is not a kernel");
 }

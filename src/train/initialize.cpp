@@ -58,7 +58,7 @@ void initialize_checkpoint(const ModelSpec& spec, DType dtype, uint64_t seed, co
   std::map<std::string, Instance> instances;
   std::vector<TensorToWrite> list;
   for (const Parameter& parameter : parameters)
-    for (int64_t layer = 0; layer < (parameter.per_layer ? spec.layers : 1); ++layer) {
+    for (int64_t layer = parameter.first_layer; layer < parameter.end_layer(spec.layers); ++layer) {
       for (int64_t expert = 0; expert < std::max<int64_t>(1, parameter.experts); ++expert) {
         const std::string name = parameter.instance(layer, expert);
         instances[name] = {&parameter, instances.size()};

@@ -37,7 +37,7 @@ void fill_at_random(Executor& executor, const ModelSpec& model) {
     if (program.storages[id].lifetime == Lifetime::run) executor.clear(static_cast<StorageId>(id));
   std::minstd_rand random(2);
   for (const Weight& weight : program.weights)
-    for (int64_t layer = 0; layer < (weight.parameter.per_layer ? program.layers : 1); ++layer)
+    for (int64_t layer = weight.parameter.first_layer; layer < weight.parameter.end_layer(program.layers); ++layer)
       fill_weight(executor, weight, layer, random);
   fill_inverse_frequencies(model, executor);
 }

@@ -36,8 +36,12 @@ struct Part {
 struct Piece {
   std::string name;
   Part part;
-  std::string former_name = {};  // in older files
+  const char* former_end = nullptr;  // what its name ends with in older files
 };
+
+std::string former_name(const Piece& piece) {
+  return piece.former_end == nullptr ? "" : piece.name.substr(0, piece.name.rfind('.') + 1) + piece.former_end;
+}
 
 Tensor tensor_of(const Executor& executor, const Part& part) {
   Tensor tensor = executor.program().tensor(part.tensor);
@@ -57,14 +61,14 @@ int64_t begin_of(const Executor& executor, const Part& part) {
   return part.expert == kAll ? 0 : part.expert * tensor_of(executor, part).bytes();
 }
 
-int64_t instances(const Executor& executor, const Weight& weight) {
-  return weight.parameter.per_layer ? executor.program().layers : 1;
+int64_t end_layer(const Executor& executor, const Weight& weight) {
+  return weight.parameter.end_layer(executor.program().layers);
 }
 
 // visit(layer, expert) for every tensor that files hold of this weight.
 template <class Visit>
 void for_each_part(const Executor& executor, const Weight& weight, const Visit& visit) {
-  for (int64_t layer = 0; layer < instances(executor, weight); ++layer) {
+  for (int64_t layer = weight.parameter.first_layer; layer < end_layer(executor, weight); ++layer) {
     if (weight.parameter.experts == 0) visit(layer, kAll);
     for (int64_t expert = 0; expert < weight.parameter.experts; ++expert) visit(layer, expert);
   }
@@ -215,7 +219,7 @@ std::vector<Piece> state_pieces(const Executor& executor) {
     for_each_part(executor, weight, [&](int64_t layer, int64_t expert) {
       const std::string name = weight.parameter.instance(layer, expert) + ".";
       for (const OptimizerState& state : weight.states)
-        pieces.push_back({name + state.name, {state.tensor, layer, expert}, name + name_of(state.slot)});
+        pieces.push_back({name + state.name, {state.tensor, layer, expert}, name_of(state.slot)});
     });
   }
   return pieces;
@@ -229,9 +233,10 @@ void read_pieces(Executor& executor, const ModelSpec& model, const std::vector<P
   if (pieces.size() != trained)
     throw Error("holds " + std::to_string(trained) + " tensors where this recipe has " + std::to_string(pieces.size()),
                 file.path().string(), "use the recipe that made it");
-  for (const auto& [name, part, former_name] : pieces) {
-    const TensorEntry* former = file.find(name) == nullptr ? file.find(former_name) : nullptr;
-    const TensorEntry& entry = former != nullptr ? *former : find_tensor(model, file, name);
+  for (const Piece& piece : pieces) {
+    const Part& part = piece.part;
+    const TensorEntry* former = file.find(piece.name) == nullptr ? file.find(former_name(piece)) : nullptr;
+    const TensorEntry& entry = former != nullptr ? *former : find_tensor(model, file, piece.name);
     if (executor.is_far(part.tensor)) {
       read_far_tensor(executor, file, entry, part, staging);
     } else {
@@ -242,12 +247,12 @@ void read_pieces(Executor& executor, const ModelSpec& model, const std::vector<P
 
 // Tensors of the base model that are written as they are.
 struct Tower {
-  const Checkpoint& base;
+  const Checkpoint* base = nullptr;
   std::map<std::string, const TensorEntry*> tensors;
 };
 
 Tower tower_of(const ModelSpec& model, const Checkpoint& base) {
-  Tower tower{base, {}};
+  Tower tower{&base, {}};
   for (const TensorEntry& entry : base.tensors())
     if (is_in_tower(model, entry.name)) tower.tensors[entry.name] = &entry;
   return tower;
@@ -276,25 +281,25 @@ void write_part(const Executor& executor, const Part& part, SafetensorsWriter& w
   }
 }
 
-FileSum write_pieces(const Executor& executor, const std::vector<Piece>& pieces, const std::filesystem::path& path,
-                     const Tower* tower = nullptr, std::span<std::byte> staging = {}) {
-  std::map<std::string, const Piece*> by_name;
+// The pieces' names go into the file's list; with thousands of tensors a second copy of them counts.
+FileSum write_pieces(const Executor& executor, std::vector<Piece> pieces, const std::filesystem::path& path,
+                     const Tower& tower = {}, std::span<std::byte> staging = {}) {
   std::vector<TensorToWrite> list;
-  for (const Piece& piece : pieces) {
+  list.reserve(pieces.size());
+  for (Piece& piece : pieces) {
     const Tensor tensor = tensor_of(executor, piece.part);
-    TensorToWrite entry{piece.name, tensor.dtype, {}};
+    TensorToWrite entry{std::move(piece.name), tensor.dtype, {}};
+    entry.shape.reserve(tensor.shape.size());
     for (const Extent& extent : tensor.shape) entry.shape.push_back(extent.bound);
-    by_name[piece.name] = &piece;
     list.push_back(std::move(entry));
   }
-  if (tower != nullptr)
-    for (const auto& [name, entry] : tower->tensors) list.push_back({name, entry->dtype(), entry->shape});
-  SafetensorsWriter writer(path, list);
-  for (const TensorEntry& entry : writer.order()) {
-    if (const auto found = by_name.find(entry.name); found != by_name.end()) {
-      write_part(executor, found->second->part, writer, staging);
-    } else if (tower != nullptr) {
-      copy_tensor(tower->base, *tower->tensors.at(entry.name), writer);
+  for (const auto& [name, entry] : tower.tensors) list.push_back({name, entry->dtype(), entry->shape});
+  SafetensorsWriter writer(path, std::move(list));
+  for (size_t i = 0; i < writer.order().size(); ++i) {
+    if (const size_t given = writer.given()[i]; given < pieces.size()) {
+      write_part(executor, pieces[given].part, writer, staging);
+    } else if (tower.base != nullptr) {
+      copy_tensor(*tower.base, *tower.tensors.at(writer.order()[i].name), writer);
     }
   }
   return writer.finish();
@@ -349,7 +354,7 @@ void fill_masters(Executor& executor, std::span<std::byte> staging) {
     const TensorId copy = weight.state(Slot::master);
     if (copy == kNone) continue;
     const DType dtype = executor.program().tensor(weight.tensor).dtype;
-    for (int64_t layer = 0; layer < instances(executor, weight); ++layer) {
+    for (int64_t layer = weight.parameter.first_layer; layer < end_layer(executor, weight); ++layer) {
       const std::span<std::byte> from = executor.bytes(weight.tensor, layer);
       const auto elements = static_cast<size_t>(executor.program().tensor(copy).elements());
       const bool far = executor.is_far(copy);
@@ -387,7 +392,7 @@ void fill_magnitudes(Executor& executor, std::span<std::byte> staging) {
     if (weight.origin != Origin::row_norms) continue;
     const auto base =
         std::find_if(weights.begin(), weights.end(), [&](const Weight& w) { return w.parameter.name == weight.source; });
-    for (int64_t layer = 0; layer < instances(executor, weight); ++layer)
+    for (int64_t layer = weight.parameter.first_layer; layer < end_layer(executor, weight); ++layer)
       kernels::dora_norm({.weight = matrix_of(executor, *base, layer),
                           .norm = executor.elements<float>(weight.tensor, layer).data(),
                           .rows = base->parameter.output_features(),
@@ -467,7 +472,7 @@ void require_same_variant(const Executor& executor, const AdapterConfig& config,
                 directory.string(), std::string("set use_dora: ") + (config.use_dora ? "true" : "false"));
   for (const Weight& weight : executor.program().weights) {
     if (weight.origin != Origin::lora_a) continue;
-    for (int64_t layer = 0; layer < instances(executor, weight); ++layer) {
+    for (int64_t layer = weight.parameter.first_layer; layer < end_layer(executor, weight); ++layer) {
       const std::string name = weight.parameter.instance(layer);
       const std::string_view path = std::string_view(name).substr(0, name.size() - kLoraAEnd.size());
       const int64_t rank = pattern_value(config.rank_pattern, path, config.r);
@@ -491,7 +496,7 @@ void load_adapter(Executor& executor, const std::filesystem::path& directory, co
   const Checkpoint file(directory / "adapter_model.safetensors");
   std::vector<Piece> pieces = trained_pieces(executor, Naming::adapter);
   // PEFT may store the frozen matrix below an adapted, tied head as well; it is the base model's and not needed.
-  for (const auto& [name, part, former_name] : pieces)
+  for (const auto& [name, part, former_end] : pieces)
     read_tensor(file, file.at(name), tensor_of(executor, part), bytes_of(executor, part), staging);
   for (const TensorEntry& entry : file.tensors()) {
     const bool known =
@@ -519,11 +524,11 @@ namespace {
 FileSum save_model(const Executor& executor, const ModelSpec& model, const std::filesystem::path& path,
                    const std::string& base_model) {
   std::vector<Piece> pieces = trained_pieces(executor, Naming::model);
-  if (model.vision_parameters == 0) return write_pieces(executor, pieces, path);
+  if (model.vision_parameters == 0) return write_pieces(executor, std::move(pieces), path);
   const Checkpoint base(base_model);
   for (Piece& piece : pieces) piece.name = find_tensor(model, base, piece.name).name;
   const Tower tower = tower_of(model, base);
-  return write_pieces(executor, pieces, path, &tower);
+  return write_pieces(executor, std::move(pieces), path, tower);
 }
 
 // As PEFT compares them: by the end of a module's name, which a vision tower's modules would share.
@@ -532,7 +537,8 @@ std::vector<std::string> target_modules(const Executor& executor, const ModelSpe
   for (const Weight& weight : executor.program().weights) {
     if (!weight.adapter || weight.origin != Origin::lora_a) continue;
     if (model.vision_parameters == 0) targets.insert(weight.parameter.module);
-    for (int64_t layer = 0; model.vision_parameters > 0 && layer < instances(executor, weight); ++layer) {
+    for (int64_t layer = weight.parameter.first_layer; model.vision_parameters > 0 && layer < end_layer(executor, weight);
+         ++layer) {
       const std::string name = weight.parameter.instance(layer);
       targets.insert(name.substr(0, name.size() - kLoraAEnd.size()));
     }
@@ -569,7 +575,7 @@ std::map<std::string, FileSum> save_weights(const Executor& executor, const Mode
 std::map<std::string, FileSum> save_state(const Executor& executor, const std::filesystem::path& directory,
                                           std::span<std::byte> staging) {
   const char* name = "optimizer.safetensors";
-  return {{name, write_pieces(executor, state_pieces(executor), directory / name, nullptr, staging)}};
+  return {{name, write_pieces(executor, state_pieces(executor), directory / name, {}, staging)}};
 }
 
 }  // namespace snug

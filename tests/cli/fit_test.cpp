@@ -65,6 +65,25 @@ TEST(FitCommand, the_written_recipe_trains_within_the_memory) {
   EXPECT_TRUE(sanitized() || summary["measured_peak_bytes"].get<int64_t>() <= planned);
 }
 
+// Where no length is asked for: as long as the longest example needs, shorter only where that saves bits or the day.
+TEST(FitCommand, the_length_follows_the_data) {
+  const auto best_for = [](const char* memory, const char* example_tokens) {
+    return run_program({"fit", "meta-llama/Llama-3.1-8B", "--gpu", "RTX-4090", "--memory", memory, "--examples", "100",
+                        "--example-tokens", example_tokens})
+        .output;
+  };
+  const auto expect_both = [](const std::string& output, const char* method, const char* length) {
+    EXPECT_NE(output.substr(0, output.find('\n')).find(method), std::string::npos) << output;
+    EXPECT_NE(output.find(length), std::string::npos) << output;
+  };
+  expect_both(best_for("20GiB", "300"), ": LoRA,", "max_length 1024");    // packed: three examples a row
+  expect_both(best_for("16400MiB", "300"), ": LoRA,", "max_length 320");  // nothing is cut, and bf16 fits
+  expect_both(best_for("12GiB", "300"), ": LoRA on int8,", "max_length 1024");
+  expect_both(best_for("20GiB", "3000"), ": LoRA,", "max_length 3008");
+  expect_both(best_for("6GiB", "60000"), "nothing fits", "max_length 1024 (the longest example");
+  expect_both(best_for("6700MiB", "60000"), ": QLoRA,", "max_length 1024 (the longest example");  // better than nothing
+}
+
 TEST(FitCommand, where_nothing_fits_the_cheapest_that_would_does) {
   const std::vector<std::string> asked = {"meta-llama/Llama-3.1-8B", "--gpu", "RTX-3060", "--method", "full"};
   const ProcessResult fit = run_program(joined({"fit"}, asked));

@@ -142,6 +142,34 @@ TEST(Families, LayersSeeWindowsWhereTheyShould) {
             "fwfffff");
 }
 
+// The fields of DeepSeek-V3's own file.
+TEST(Families, LatentAttentionAndSharedExpertsAreRead) {
+  const std::string fields =
+      R"("architectures": ["DeepseekV3ForCausalLM"], "auto_map": {"AutoConfig": "configuration_deepseek.DeepseekV3Config"},
+         "attention_bias": false, "aux_loss_alpha": 0.001, "ep_size": 1, "first_k_dense_replace": 3, "hidden_size": 7168,
+         "intermediate_size": 18432, "kv_lora_rank": 512, "max_position_embeddings": 163840, "moe_intermediate_size": 2048,
+         "moe_layer_freq": 1, "n_group": 8, "n_routed_experts": 256, "n_shared_experts": 1, "norm_topk_prob": true,
+         "num_attention_heads": 128, "num_experts_per_tok": 8, "num_hidden_layers": 61, "num_key_value_heads": 128,
+         "num_nextn_predict_layers": 1, "q_lora_rank": 1536, "qk_nope_head_dim": 128, "qk_rope_head_dim": 64,
+         "quantization_config": {"activation_scheme": "dynamic", "fmt": "e4m3", "quant_method": "fp8"},
+         "rope_scaling": {"beta_fast": 32, "beta_slow": 1, "factor": 40, "mscale": 1.0, "mscale_all_dim": 1.0,
+                          "original_max_position_embeddings": 4096, "type": "yarn"},
+         "routed_scaling_factor": 2.5, "scoring_func": "sigmoid", "seq_aux": true, "topk_group": 4,
+         "topk_method": "noaux_tc", "torch_dtype": "bfloat16", "v_head_dim": 128, "vocab_size": 129280})";
+  for (const char* type : {"deepseek_v3", "kimi_k2"}) {
+    const ModelSpec spec = parse(std::string(R"({"model_type": ")") + type + "\", " + fields);
+    EXPECT_EQ(total_parameters(spec), 671'026'404'352);
+    EXPECT_EQ(spec.latent, (LatentAttention{.rank = 512, .query_rank = 1536, .value_size = 128}));
+    EXPECT_EQ(spec.head_size, 192);
+    EXPECT_EQ(spec.rotated(), 64);
+    EXPECT_EQ(spec.experts.dense_layers, 3);
+    EXPECT_EQ(spec.experts.weight_scale, 2.5);
+    EXPECT_EQ(spec.rope.attention_factor, 1.0);
+    EXPECT_FALSE(spec.quantization);
+    EXPECT_EQ(spec.stored_format, "fp8");
+  }
+}
+
 TEST(Families, WhatAFamilyCannotHaveIsRefusedByName) {
   const auto refusal = [](const std::string& more) -> std::string {
     const std::string sizes =
@@ -167,6 +195,15 @@ TEST(Families, WhatAFamilyCannotHaveIsRefusedByName) {
       {R"("model_type": "qwen3_moe", "decoder_sparse_step": 2)", "decoder_sparse_step"},
       {R"("model_type": "qwen3_moe", "mlp_only_layers": [0])", "mlp_only_layers"},
       {R"("model_type": "mixtral", "router_jitter_noise": 0.1)", "router_jitter_noise"},
+      {R"("model_type": "deepseek_v3", "num_experts_per_tok": 9, "n_routed_experts": 8)", "num_experts_per_tok"},
+      {R"("model_type": "deepseek_v3", "first_k_dense_replace": 2)", "first_k_dense_replace"},
+      {R"("model_type": "deepseek_v3", "first_k_dense_replace": 1, "moe_layer_freq": 2)", "moe_layer_freq"},
+      {R"("model_type": "deepseek_v3", "first_k_dense_replace": 1, "scoring_func": "softmax")", "scoring_func 'softmax'"},
+      {R"("model_type": "deepseek_v2", "num_experts_per_tok": 2, "topk_method": "noaux_tc")", "topk_method 'noaux_tc'"},
+      {R"("model_type": "deepseek_v2")", "num_experts_per_tok is missing"},
+      {R"("model_type": "deepseek_v2", "attention_bias": true)", "attention_bias = true"},
+      {R"("model_type": "deepseek_v2", "qk_rope_head_dim": 63)", "qk_rope_head_dim 63 is odd"},
+      {R"("model_type": "llama", "quantization_config": {"quant_method": "fp8"})", "quant_method 'fp8' is not supported"},
       {R"("model_type": "gemma3")", "text_config is missing"},
       {R"("model_type": "gemma3", "text_config": {"model_type": "gemma3_text", "hidden_size": 0})",
        "text_config.hidden_size"},

@@ -1,25 +1,33 @@
 """Counts the parameters of every model of src/model/models.txt: transformers builds each from the same config.json on the meta device.
-Writes tests/golden/catalogue.json: {"versions": …, "parameters": {name: count}, "tensors": {name: {tensor: shape}}}, tensors for one
-model of each plan-only block, of the first layer and outside layers. Tied weights count once; buffers do not, except for
-routers' correction biases, which checkpoints hold as tensors."""
+Writes tests/golden/catalogue.json: {"versions": …, "parameters": {name: count}, "tensors": {name: {tensor: shape}}, "lora": {name:
+{targets: count}}}. Tensors for one model of each plan-only block: outside layers, of the first layer, and of the first with experts
+where the first has none. LoRA: what PEFT trains with r 16. Tied weights count once; buffers do not (DeepSeek-V3's routers have one:
+the correction of their scores), nor do layers for multi-token prediction, which transformers leaves out of the model."""
 
 import json
 import pathlib
 import re
 import warnings
 
+import peft
 import torch
 import transformers
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
-TENSORS_OF = ("tiiuae/falcon-7b", "tiiuae/falcon-40b", "openai/gpt-oss-20b", "allenai/OLMo-2-1124-7B", "HuggingFaceTB/SmolLM3-3B")
+TENSORS_OF = ("tiiuae/falcon-7b", "tiiuae/falcon-40b", "openai/gpt-oss-20b", "allenai/OLMo-2-1124-7B", "HuggingFaceTB/SmolLM3-3B",
+              "deepseek-ai/DeepSeek-V2-Lite", "deepseek-ai/DeepSeek-V3")
+LORA_OF = {
+    "deepseek-ai/DeepSeek-V2-Lite": "q_proj,kv_a_proj_with_mqa,kv_b_proj,o_proj",
+    "deepseek-ai/DeepSeek-V3": "q_a_proj,q_b_proj,kv_a_proj_with_mqa,kv_b_proj,o_proj",
+}
 
 
 def build(config):
     config = dict(config)
-    kind = config.pop("model_type")
+    kind = {"kimi_k2": "deepseek_v3"}.get(config["model_type"], config["model_type"])
+    del config["model_type"]
     made = transformers.AutoConfig.for_model(kind, **config)
     vision = "vision_config" in config
     auto = transformers.AutoModelForImageTextToText if vision else transformers.AutoModelForCausalLM
@@ -30,20 +38,43 @@ def build(config):
 
 
 def count(model):
-    total = sum(p.numel() for p in model.parameters())
-    return total + sum(b.numel() for name, b in model.named_buffers() if name.endswith("e_score_correction_bias"))
+    return sum(p.numel() for p in model.parameters())
+
+
+def in_files(name, shape):
+    """DeepSeek's files hold each expert's gate and up apart: here all experts' under the first one's name."""
+    root, _, matrix = name.rpartition(".experts.")
+    if matrix == "gate_up_proj":
+        experts, both, width = shape
+        return {f"{root}.experts.0.{half}_proj.weight": [experts, both // 2, width] for half in ("gate", "up")}
+    return {f"{root}.experts.0.{matrix}.weight": shape} if matrix == "down_proj" else {name: shape}
 
 
 def tensors(model):
-    other_layer = re.compile(r"\.(layers|h)\.[1-9]")
-    return {name: list(p.shape) for name, p in model.named_parameters() if not other_layer.search(name)}
+    first = getattr(model.config, "first_k_dense_replace", None)
+    layer = re.compile(r"\.(?:layers|h)\.(\d+)\.")
+    shapes = {}
+    for name, parameter in model.named_parameters():
+        found = layer.search(name)
+        if found and int(found[1]) not in (0, first):
+            continue
+        shape = list(parameter.shape)
+        shapes.update({name: shape} if first is None else in_files(name, shape))
+    return shapes
+
+
+def trained(text, targets):
+    config = peft.LoraConfig(r=16, target_modules=targets.split(","))
+    with torch.device("meta"):
+        model = peft.get_peft_model(build(json.loads(text)), config, low_cpu_mem_usage=True)
+    return sum(p.numel() for p in model.parameters() if p.requires_grad)
 
 
 def main():
     warnings.filterwarnings("ignore")
     transformers.logging.set_verbosity_error()
     torch.set_num_threads(1)
-    parameters, seen, shapes = {}, {}, {}
+    parameters, seen, shapes, lora = {}, {}, {}, {}
     for line in (ROOT / "src/model/models.txt").read_text().splitlines():
         if not line or line.startswith("#"):
             continue
@@ -56,7 +87,10 @@ def main():
             if name in TENSORS_OF:
                 shapes[name] = tensors(model)
         parameters[name] = seen[text]
-    golden = {"versions": {"torch": torch.__version__, "transformers": transformers.__version__}, "parameters": parameters, "tensors": shapes}
+        if name in LORA_OF:
+            lora[name] = {LORA_OF[name]: trained(text, LORA_OF[name])}
+    versions = {"torch": torch.__version__, "transformers": transformers.__version__, "peft": peft.__version__}
+    golden = {"versions": versions, "parameters": parameters, "tensors": shapes, "lora": lora}
     (ROOT / "tests/golden/catalogue.json").write_text(json.dumps(golden, indent=1) + "\n")
 
 

@@ -60,11 +60,29 @@ const Case kCases[] = {
        r.max_grad_norm = 0;
        r.pages_states = true;
      }},
+    {"layers unlike, all trained", "deepseek_v3", [](Recipe& r) { r.method = Method::full; }},
+    {"layers unlike, some recomputed", "deepseek_v3",
+     [](Recipe& r) {
+       r.lora.target_modules = {"all-linear"};
+       r.gradient_checkpointing = true;
+       r.checkpoint_layers = {2, 4};
+       r.eval_data = "eval.jsonl";
+     }},
+    {"layers unlike, all recomputed", "deepseek_v2", [](Recipe& r) { r.gradient_checkpointing = true; }},
+    {"layers unlike, optimizer in backward", "deepseek_v2",
+     [](Recipe& r) {
+       r.method = Method::full;
+       r.optimizer_in_bwd = true;
+       r.max_grad_norm = 0;
+       r.pages_states = true;
+     }},
 };
 
 ModelSpec model_of(const std::string& name) {
   if (const auto known = find_model(name)) return *known;
   for (const auto& [family, config] : test::families(1000))
+    if (family == name) return parse_config(config.dump(), name);
+  for (const auto& [family, config] : test::unlike_layers(1000))
     if (family == name) return parse_config(config.dump(), name);
   throw std::logic_error("no model " + name);
 }

@@ -1,6 +1,7 @@
 // attention: causal within documents, windowed in local layers, grouped queries, blockwise with a running softmax (Dao et
-// al., FlashAttention, 2022). q [B, T, H, D], k and v [B, T, K, D], out like q, lse [B, H, T]. No T x T matrix, forward or
-// backward. A bias, where there is one, is a score for each head [H] beside those of the keys (plans only).
+// al., FlashAttention, 2022). q [B, T, H, D], k [B, T, K, D], v [B, T, K, D'], out [B, T, H, D'], lse [B, H, T]; kernels
+// have D' = D. No T x T matrix, forward or backward. A bias, where there is one, is a score for each head [H] beside those
+// of the keys (plans only).
 
 #include <algorithm>
 
@@ -16,27 +17,35 @@ void check(const Program& program, const Op& op) {
   const Tensor& q = program.tensor(op.find(Slot::q));
   const Tensor& k = program.tensor(op.find(Slot::k));
   const Tensor& v = program.tensor(op.find(Slot::v));
-  expect(q.shape.size() == 4 && k.shape.size() == 4 && v.elements() == k.elements(), op, "q, k, v have four axes");
+  expect(q.shape.size() == 4 && k.shape.size() == 4 && v.shape.size() == 4, op, "q, k, v have four axes");
   expect(q.dim(0) == k.dim(0) && q.dim(1) == k.dim(1) && q.dim(3) == k.dim(3), op, "q and k agree");
+  expect(v.dim(0) == k.dim(0) && v.dim(1) == k.dim(1) && v.dim(2) == k.dim(2), op, "k and v agree");
+  const Tensor& out = program.tensor(op.find(Slot::out));
+  expect(out.elements() * q.dim(3) == q.elements() * v.dim(3), op, "out has a row of v's size for each query");
   expect(q.dim(2) % k.dim(2) == 0, op, "K divides H");
+}
+
+// Blocks are cut for the larger of the two sizes.
+int64_t widest_head(const Program& program, const Op& op) {
+  return std::max(program.tensor(op.find(Slot::q)).dim(3), program.tensor(op.find(Slot::v)).dim(3));
 }
 
 OpCut cut(const Program& program, const Op& op, int32_t threads) {
   const Tensor& q = program.tensor(op.find(Slot::q));
-  const Blocks blocks = attention_blocks(q.dim(1), q.dim(3));
+  const Blocks blocks = attention_blocks(q.dim(1), widest_head(program, op));
   return {.threads = threads, .rows = blocks.rows, .cols = blocks.cols};
 }
 
 int64_t workspace(const Program& program, const Op& op, int32_t threads) {
   const Tensor& q = program.tensor(op.find(Slot::q));
   const int64_t kv_heads = program.tensor(op.find(Slot::k)).dim(2);
-  return attention_workspace_bytes(q.dim(0), q.dim(1), q.dim(2), kv_heads, q.dim(3), threads);
+  return attention_workspace_bytes(q.dim(0), q.dim(1), q.dim(2), kv_heads, widest_head(program, op), threads);
 }
 
 int64_t workspace_backward(const Program& program, const Op& op, int32_t threads) {
   const Tensor& q = program.tensor(op.find(Slot::q));
   const int64_t kv_heads = program.tensor(op.find(Slot::k)).dim(2);
-  return attention_backward_workspace_bytes(q.dim(0), q.dim(1), q.dim(2), kv_heads, q.dim(3), threads);
+  return attention_backward_workspace_bytes(q.dim(0), q.dim(1), q.dim(2), kv_heads, widest_head(program, op), threads);
 }
 
 // Twice the keys that a query sees on the average, over all layers: T without windows.
@@ -48,16 +57,19 @@ double twice_visible_keys(const Program& program, const Op& op, double seq_len) 
   return seq_len + (in_window - seq_len) * local / static_cast<double>(program.layers);
 }
 
-// The causal half of two products (q k^T, p v), and of five backward.
-Work causal_work(const Program& program, const Op& op, double products) {
+// The causal half of so many products over D numbers (q k^T; backward also d_q and d_k) and over D' (p v; backward d_p and
+// d_v).
+Work causal_work(const Program& program, const Op& op, double with_keys, double with_values) {
   const Tensor& q = program.tensor(op.find(Slot::q));
-  const auto elements = static_cast<double>(q.elements());
-  return {.flops = products * elements * twice_visible_keys(program, op, static_cast<double>(q.dim(1))),
-          .bytes = memory_work(program, op).bytes};
+  const auto keys = static_cast<double>(q.elements());
+  const auto values = static_cast<double>(program.tensor(op.find(Slot::out)).elements());
+  return {
+      .flops = (with_keys * keys + with_values * values) * twice_visible_keys(program, op, static_cast<double>(q.dim(1))),
+      .bytes = memory_work(program, op).bytes};
 }
 
-Work work(const Program& program, const Op& op) { return causal_work(program, op, 2); }
-Work work_backward(const Program& program, const Op& op) { return causal_work(program, op, 5); }
+Work work(const Program& program, const Op& op) { return causal_work(program, op, 1, 1); }
+Work work_backward(const Program& program, const Op& op) { return causal_work(program, op, 3, 2); }
 
 void adjoint(Adjoint& adjoint, const Op& op) {
   const TensorId out = op.find(Slot::out);

@@ -1,6 +1,6 @@
 // cached_attention: new tokens attend over the keys and values of all tokens so far, their own included. q [1, M, H, D], k
-// and v [1, M, K, D], positions [M]; the caches [capacity, K, D] are updated at the rows that positions name. Generation
-// only: nothing flows back.
+// [1, M, K, D], v [1, M, K, D'], positions [M]; the caches [capacity, K, D] and [capacity, K, D'] (kernels: D' = D) are
+// updated at the rows that positions name. Generation only: nothing flows back.
 
 #include "program/ops/workspace.h"
 #include "program/rules.h"
@@ -15,11 +15,14 @@ void check(const Program& program, const Op& op) {
   const Tensor& cache = program.tensor(op.find(Slot::key_cache));
   const Tensor& values = program.tensor(op.find(Slot::value_cache));
   expect(q.shape.size() == 4 && k.shape.size() == 4 && cache.shape.size() == 3, op, "q, k, v have four axes, caches three");
-  expect(program.tensor(op.find(Slot::v)).elements() == k.elements(), op, "k and v agree");
+  const Tensor& v = program.tensor(op.find(Slot::v));
+  expect(v.shape.size() == 4 && v.dim(1) == k.dim(1) && v.dim(2) == k.dim(2), op, "k and v agree");
   expect(q.dim(0) == 1 && k.dim(1) == q.dim(1) && k.dim(3) == q.dim(3), op, "q and k agree");
   expect(q.dim(2) % k.dim(2) == 0, op, "K divides H");
   expect(cache.dim(1) == k.dim(2) && cache.dim(2) == k.dim(3), op, "the cache has rows like k");
-  expect(values.elements() == cache.elements() && values.dtype == cache.dtype, op, "the caches agree");
+  expect(
+      values.dim(0) == cache.dim(0) && values.dim(1) == v.dim(2) && values.dim(2) == v.dim(3) && values.dtype == cache.dtype,
+      op, "the caches agree");
   expect(program.tensor(op.find(Slot::positions)).elements() == q.dim(1), op, "one position for each row");
 }
 
@@ -32,8 +35,10 @@ int64_t workspace(const Program& program, const Op& op, int32_t threads) {
 Work work(const Program& program, const Op& op) {
   const Tensor& q = program.tensor(op.find(Slot::q));
   const Tensor& cache = program.tensor(op.find(Slot::key_cache));
-  return {.flops = 4.0 * static_cast<double>(q.elements()) * static_cast<double>(cache.dim(0)),
-          .bytes = 2.0 * static_cast<double>(cache.bytes()) + static_cast<double>(2 * q.bytes())};
+  const Tensor& values = program.tensor(op.find(Slot::value_cache));
+  const Tensor& out = program.tensor(op.find(Slot::out));
+  return {.flops = 2.0 * static_cast<double>(q.elements() + out.elements()) * static_cast<double>(cache.dim(0)),
+          .bytes = static_cast<double>(cache.bytes() + values.bytes() + q.bytes() + out.bytes())};
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // route: logits [M, E] -> the J largest of each token: their weights [M, J], their rows [M, J], and what every routed row
-// and tile of rows holds.  Adjoint: d_logits from d_route_weights; which experts are chosen has no gradient.
+// and tile of rows holds. With sigmoid scores (plans only) a bias [E] helps to choose, and has no part in the weights.
+// Adjoint: d_logits from d_route_weights; which experts are chosen has no gradient.
 
 #include <algorithm>
 #include <limits>
@@ -24,6 +25,9 @@ RoutedRows routed_rows(int64_t tokens, int64_t experts, int64_t choices) {
 }
 
 namespace {
+
+// The weights alone do not say what made them: a softmax over all experts, or sigmoids before their sum was divided out.
+bool reads_logits_back(const Op& op) { return !op.attributes.normalize_weights || op.attributes.sigmoid_scores; }
 
 struct Sizes {
   int64_t tokens, experts, choices, rows, tile;
@@ -62,7 +66,7 @@ void adjoint(Adjoint& adjoint, const Op& op) {
   back.attributes = op.attributes;
   back.reads(Slot::d_route_weights, d_weights);
   for (Slot slot : {Slot::route_weights, Slot::expert_rows, Slot::tile_experts}) back.reads(slot, op.find(slot));
-  if (!op.attributes.normalize_weights) back.reads(Slot::logits, logits);
+  if (reads_logits_back(op)) back.reads(Slot::logits, logits);
   back.writes(Slot::d_logits, d_logits.tensor);
   adjoint.emit(std::move(back));
 }
@@ -72,7 +76,7 @@ void check_backward(const Program& program, const Op& op) {
   expect(program.tensor(op.find(Slot::d_logits)).dtype == DType::f32, op, "gradients are fp32");
   expect(program.tensor(op.find(Slot::d_route_weights)).elements() == sizes.tokens * sizes.choices, op,
          "one gradient a choice");
-  expect((op.find(Slot::logits) == kNone) == op.attributes.normalize_weights, op,
+  expect((op.find(Slot::logits) != kNone) == reads_logits_back(op), op,
          "logits are read where all of them make the weights");
 }
 

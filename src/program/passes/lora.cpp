@@ -29,6 +29,7 @@ class LoraPass {
     const size_t model_weights = program_.weights.size();
     save_modules(model_weights);
     for (const std::string& target : targets) adapt(target, model_weights);
+    note_experts(model_weights);
     note_unused_patterns();
   }
 
@@ -42,10 +43,11 @@ class LoraPass {
     return regions;
   }
 
-  static Region& blocks_of(Region& forward) {
+  static std::vector<Region*> blocks_of(Region& forward) {  // one loop for each kind of block
+    std::vector<Region*> loops;
     for (Item& item : forward.items)
-      if (Region* child = item.region(); child != nullptr && child->axis == Axis::layer) return *child;
-    throw std::logic_error("a forward without blocks");
+      if (Region* child = item.region(); child != nullptr && child->axis == Axis::layer) loops.push_back(child);
+    return loops;
   }
 
   // The operand that is the head's weight, and those that are the table of tokens.
@@ -129,6 +131,7 @@ class LoraPass {
     for (size_t i = 0; i < model_weights; ++i) {
       const Parameter parameter = program_.weights[i].parameter;
       if (parameter.module != target || parameter.kind == ParameterKind::bias) continue;
+      if (parameter.kind == ParameterKind::expert && asks_for_all_linears(lora_)) continue;
       found = true;
       if (parameter.kind == ParameterKind::linear) adapt_linear(parameter, program_.weights[i].tensor);
       if (parameter.kind == ParameterKind::head) adapt_head(parameter);
@@ -150,6 +153,8 @@ class LoraPass {
   TensorId add_adapter(const Parameter& base, const char* part, const char* end, std::vector<int64_t> shape, Origin origin) {
     Parameter parameter{module_path(base) + "." + part + end, base.module, std::move(shape), ParameterKind::linear,
                         base.per_layer};
+    parameter.first_layer = base.first_layer;
+    parameter.layer_count = base.layer_count;
     Tensor tensor{.name = parameter.name, .dtype = DType::f32};
     for (int64_t size : parameter.shape) tensor.shape.emplace_back(size);
     Weight weight{.parameter = std::move(parameter), .source = {}, .tensor = program_.add_tensor(std::move(tensor))};
@@ -188,7 +193,7 @@ class LoraPass {
     PathPatterns<Value> sorted = patterns;  // PEFT saves them so, and the first that fits decides
     std::sort(sorted.begin(), sorted.end());
     std::optional<Value> found;
-    for (int64_t layer = 0; layer < (base.per_layer ? program_.layers : 1); ++layer) {
+    for (int64_t layer = base.first_layer; layer < base.end_layer(program_.layers); ++layer) {
       const std::string name = base.instance(layer);
       const std::string_view path = std::string_view(name).substr(0, name.rfind('.'));
       const Value value = pattern_value(patterns, path, otherwise);
@@ -203,6 +208,13 @@ class LoraPass {
         if (path_matches(key, path)) used_patterns_.insert(key);
     }
     return *found;
+  }
+
+  void note_experts(size_t model_weights) {
+    const auto is_expert = [](const Weight& weight) { return weight.parameter.kind == ParameterKind::expert; };
+    const auto end = program_.weights.begin() + static_cast<int64_t>(model_weights);
+    if (asks_for_all_linears(lora_) && std::any_of(program_.weights.begin(), end, is_expert))
+      program_.notes.emplace_back("all-linear leaves routed experts and routers as they are");
   }
 
   void note_unused_patterns() {
@@ -227,7 +239,8 @@ class LoraPass {
 
   void adapt_linear(const Parameter& base, TensorId weight) {
     const Pair pair = add_pair(base);
-    for (Region* forward : forwards()) adapt_product(blocks_of(*forward), base, weight, pair);
+    for (Region* forward : forwards())
+      for (Region* blocks : blocks_of(*forward)) adapt_product(*blocks, base, weight, pair);
   }
 
   // Adds the pair's product after the one with `weight`.
@@ -291,20 +304,6 @@ class LoraPass {
 };
 
 }  // namespace
-
-std::vector<std::string> lora_targets(const Program& program, const Lora& lora) {
-  if (lora.target_modules.empty()) {  // as PEFT, which adapts a fused projection whole
-    for (const Weight& weight : program.weights)
-      if (weight.parameter.part == "query_key_value") return {weight.parameter.module};
-    return {"q_proj", "v_proj"};
-  }
-  if (lora.target_modules != std::vector<std::string>{"all-linear"}) return lora.target_modules;
-  std::vector<std::string> targets;
-  for (const Weight& weight : program.weights)
-    if (weight.parameter.kind == ParameterKind::linear && !weight.adapter && !contains(targets, weight.parameter.module))
-      targets.push_back(weight.parameter.module);
-  return targets;
-}
 
 void add_lora(Program& program, const Lora& lora) { LoraPass(program, lora).run(); }
 

@@ -14,4 +14,7 @@ void add_lora(Program& program, const Lora& lora);
 // The modules that `target_modules` means in this model: PEFT's default, "all-linear" (every linear but the head) or a list.
 std::vector<std::string> lora_targets(const Program& program, const Lora& lora);
 
+// True if `target_modules` is "all-linear". Routed experts are no linears: they stay as they are.
+bool asks_for_all_linears(const Lora& lora);
+
 }  // namespace snug

@@ -1,5 +1,6 @@
 #include "program/passes/optimizer.h"
 
+#include <map>
 #include <set>
 
 #include "base/element_count.h"
@@ -33,15 +34,21 @@ std::vector<Trained> trained_groups(Program& program) {
   return groups;
 }
 
-// An op for each weight, in a loop over layers where there is one for each.
+// An op for each weight, in a loop over the layers that have it where there is one for each.
 void update_each_weight(const Program& program, Region& update, Updates& updates) {
-  Region layers{.name = "optimizer.layers", .stage = Stage::optimizer, .axis = Axis::layer, .count = program.layers};
+  std::map<std::pair<int64_t, int64_t>, Region> loops;  // by first layer, and one past the last
   for (const Weight& weight : program.weights) {
     if (!weight.trainable) continue;
-    updates.add(weight.parameter.per_layer ? layers : update,
-                {weight.tensor, weight.gradient, weight.states, weight.decays});
+    const Parameter& parameter = weight.parameter;
+    const int64_t first = parameter.first_layer, end = parameter.end_layer(program.layers);
+    Region& loop = loops[{first, end}];
+    if (loop.items.empty())
+      loop = {
+          .name = "optimizer.layers", .stage = Stage::optimizer, .axis = Axis::layer, .first = first, .count = end - first};
+    updates.add(parameter.per_layer ? loop : update, {weight.tensor, weight.gradient, weight.states, weight.decays});
   }
-  if (!layers.items.empty()) update.add(std::move(layers));
+  for (auto& [layers, loop] : loops)
+    if (!loop.items.empty()) update.add(std::move(loop));
 }
 
 }  // namespace

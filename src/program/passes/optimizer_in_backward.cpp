@@ -81,6 +81,12 @@ Parts layer_loops(Program& program) {
   return loops;
 }
 
+bool is_updated_in(const Program& program, const Region& loop, const Weight& weight) {
+  const Parameter& parameter = weight.parameter;
+  return weight.trainable && parameter.per_layer && parameter.first_layer < loop.first + loop.count &&
+         loop.first < parameter.end_layer(program.layers);
+}
+
 // Each loop has gradients of its own, so that they need no place between the loops.
 void separate_gradients(Program& program, const Parts& loops, std::vector<std::vector<TensorId>>& gradients) {
   std::set<StorageId> layered;
@@ -90,10 +96,8 @@ void separate_gradients(Program& program, const Parts& loops, std::vector<std::v
     std::vector<TensorId>& of_loop = gradients.emplace_back();
     Clones clones(program, loop == loops.front() ? std::set<StorageId>() : layered);
     clones.rename(*loop);
-    for (const Weight& weight : program.weights) {
-      const bool own = weight.trainable && weight.parameter.per_layer;
-      of_loop.push_back(own ? clones.of(weight.gradient) : kNone);
-    }
+    for (const Weight& weight : program.weights)
+      of_loop.push_back(is_updated_in(program, *loop, weight) ? clones.of(weight.gradient) : kNone);
   }
 }
 
@@ -106,8 +110,9 @@ void add_optimizer_in_backward(Program& program, const Recipe& recipe) {
   separate_gradients(program, loops, gradients);
   for (size_t i = 0; i < program.weights.size(); ++i) {
     const Weight weight = program.weights[i];
-    for (size_t loop = 0; loop < loops.size() && weight.trainable && weight.parameter.per_layer; ++loop)
-      update_within(program, {loops[loop]}, weight, gradients[loop][i], updates);
+    for (size_t loop = 0; loop < loops.size(); ++loop)
+      if (is_updated_in(program, *loops[loop], weight))
+        update_within(program, {loops[loop]}, weight, gradients[loop][i], updates);
   }
   const Parts whole = {&program.region("forward"), &program.region("backward")};  // `loops` may move from here on
   for (size_t i = 0; i < program.weights.size(); ++i) {

@@ -34,7 +34,7 @@ struct Buffer {
   int64_t alignment = kElementAlignment;  // elements
   struct View {
     TensorId tensor;
-    bool per_layer;
+    const Parameter* parameter;
   };
   std::vector<View> views = {};
 };
@@ -67,13 +67,13 @@ class Placement {
     Buffer gradients{name + ".gradient", DType::f32, Role::gradient, alignment_of(group)};
     std::vector<Buffer> states, scales;
     for (Weight* weight : weights) {
-      parameters.views.push_back({weight->tensor, weight->parameter.per_layer});
+      parameters.views.push_back({weight->tensor, &weight->parameter});
       if (weight->quantization) add_scales(*weight, name, scales);
       if (!group.trainable) continue;
       if (recipe_.optimizer_in_bwd) {
         place_apart(weight->gradient);
       } else {
-        gradients.views.push_back({weight->gradient, weight->parameter.per_layer});
+        gradients.views.push_back({weight->gradient, &weight->parameter});
       }
       add_states(*weight, group, name, states);
     }
@@ -92,7 +92,7 @@ class Placement {
       if (tensor == kNone) continue;
       const DType dtype = program_.tensor(tensor).dtype;
       Buffer& buffer = buffer_of(buffers, {group_name + "." + part, dtype, Role::weight, element_count(dtype, kAlignment)});
-      buffer.views.push_back({tensor, weight.parameter.per_layer});
+      buffer.views.push_back({tensor, &weight.parameter});
     }
   }
 
@@ -122,7 +122,7 @@ class Placement {
       weight.states.push_back({state.slot, state.name, program_.add_tensor(std::move(tensor))});
       Buffer& buffer =
           buffer_of(buffers, {group_name + what, state.dtype, Role::optimizer, alignment_of(group, state.slot)});
-      buffer.views.push_back({weight.states.back().tensor, weight.parameter.per_layer});
+      buffer.views.push_back({weight.states.back().tensor, &weight.parameter});
     }
   }
 
@@ -133,33 +133,61 @@ class Placement {
     program_.tensor(gradient).storage = program_.add_storage(storage);
   }
 
-  // Order in the buffer: what comes once, then layer after layer, each padded to the alignment.
+  // Views of a buffer that repeat over the same layers, side by side.
+  struct Block {
+    int64_t first = 0, count = 1;  // layers; what comes once is a block of its own
+    int64_t elements = 0;          // of one layer
+  };
+
+  // What comes once, then what all layers have, then what only some have.
+  std::vector<Block> blocks_of(const Buffer& buffer) const {
+    std::vector<Block> blocks = {Block{}, Block{.count = program_.layers}};
+    for (const Buffer::View& view : buffer.views) {
+      const size_t at = block_of(blocks, *view.parameter);
+      if (at == blocks.size()) blocks.push_back({view.parameter->first_layer, view.parameter->layer_count});
+      blocks[at].elements = checked_add(blocks[at].elements, padded(buffer, view));
+    }
+    return blocks;
+  }
+
+  static size_t block_of(const std::vector<Block>& blocks, const Parameter& parameter) {
+    if (!parameter.per_layer) return 0;
+    if (parameter.layer_count == 0) return 1;
+    size_t at = 2;
+    while (at < blocks.size() && (blocks[at].first != parameter.first_layer || blocks[at].count != parameter.layer_count))
+      ++at;
+    return at;
+  }
+
+  int64_t padded(const Buffer& buffer, const Buffer::View& view) const {
+    return align_up(program_.tensor(view.tensor).elements(), buffer.alignment);
+  }
+
+  // Order in the buffer: block after block, in each layer after layer, each view padded to the alignment.
   void place_buffer(const Buffer& buffer) {
     if (buffer.views.empty()) return;
-    const auto padded = [&](const Buffer::View& view) {
-      return align_up(program_.tensor(view.tensor).elements(), buffer.alignment);
-    };
-    int64_t once = 0, layer = 0;
-    for (const Buffer::View& view : buffer.views) {
-      int64_t& sum = view.per_layer ? layer : once;
-      sum = checked_add(sum, padded(view));
+    const std::vector<Block> blocks = blocks_of(buffer);
+    int64_t elements = 0;
+    std::vector<int64_t> next;  // by block
+    for (const Block& block : blocks) {
+      next.push_back(elements);
+      elements = checked_add(elements, checked_mul(block.elements, block.count));
     }
-    const int64_t elements = checked_add(once, checked_mul(layer, program_.layers));
     const bool far = buffer.role == Role::optimizer && recipe_.pages_states;
     const StorageId storage = program_.add_storage({.name = buffer.name,
                                                     .bytes = bytes_of(buffer.dtype, elements),
                                                     .role = buffer.role,
                                                     .home = far ? Home::disk : Home::device,
                                                     .lifetime = Lifetime::run});
-    int64_t next_once = 0, next_layer = once;
     for (const Buffer::View& view : buffer.views) {
-      int64_t& next = view.per_layer ? next_layer : next_once;
+      const size_t at = block_of(blocks, *view.parameter);
       Tensor& tensor = program_.tensor(view.tensor);
       tensor.storage = storage;
       tensor.dtype = buffer.dtype;
-      tensor.offset = bytes_of(buffer.dtype, next);
-      tensor.layer_stride = view.per_layer ? bytes_of(buffer.dtype, layer) : 0;
-      next += padded(view);
+      tensor.offset = bytes_of(buffer.dtype, next[at]);
+      tensor.layer_stride = view.parameter->per_layer ? bytes_of(buffer.dtype, blocks[at].elements) : 0;
+      tensor.first_layer = view.parameter->first_layer;
+      next[at] += padded(buffer, view);
     }
   }
 

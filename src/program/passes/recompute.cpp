@@ -16,9 +16,9 @@ struct Run {
   bool recomputed = false;
 };
 
-std::vector<Run> runs_of(int64_t layers, const std::vector<int64_t>& recomputed) {
+std::vector<Run> runs_of(const Region& loop, const std::vector<int64_t>& recomputed) {
   std::vector<Run> runs;
-  for (int64_t layer = 0; layer < layers; ++layer) {
+  for (int64_t layer = loop.first; layer < loop.first + loop.count; ++layer) {
     const bool again = std::binary_search(recomputed.begin(), recomputed.end(), layer);
     if (runs.empty() || runs.back().recomputed != again) runs.push_back({layer, 0, again});
     ++runs.back().count;
@@ -72,13 +72,30 @@ std::set<StorageId> made_by(const Program& program, const Region& body) {
   return made;
 }
 
-}  // namespace
+// Puts `replacements` where the child region of this name is.
+void replace(Region& parent, std::string_view name, std::vector<Region> replacements) {
+  for (size_t i = 0; i < parent.items.size(); ++i) {
+    const Region* child = parent.items[i].region();
+    if (child == nullptr || child->name != name) continue;
+    parent.items.erase(parent.items.begin() + static_cast<int64_t>(i));
+    for (size_t r = 0; r < replacements.size(); ++r)
+      parent.items.insert(parent.items.begin() + static_cast<int64_t>(i + r), Item{std::move(replacements[r])});
+    return;
+  }
+  throw std::logic_error("no layer loop to split");
+}
 
-void recompute_blocks(Program& program, const std::vector<int64_t>& layers) {
-  if (layers.empty()) return;
-  const Region forward = program.region("blocks");
-  const Region backward = program.region("blocks.backward");
-  const std::vector<Run> runs = runs_of(program.layers, layers);
+std::vector<std::string> layer_loops(const Region& forward) {
+  std::vector<std::string> names;
+  for (const Item& item : forward.items)
+    if (const Region* loop = item.region(); loop != nullptr && loop->axis == Axis::layer) names.push_back(loop->name);
+  return names;
+}
+
+void recompute_loop(Program& program, const std::string& name, const std::vector<int64_t>& layers) {
+  const Region forward = program.region(name);
+  const Region backward = program.region(name + ".backward");
+  const std::vector<Run> runs = runs_of(forward, layers);
   const std::set<StorageId> made = made_by(program, forward);
 
   std::vector<Region> forward_runs, backward_runs;
@@ -108,20 +125,16 @@ void recompute_blocks(Program& program, const std::vector<int64_t>& layers) {
     backward_runs.push_back(std::move(back));
   }
 
-  const auto replace = [&](Region& parent, std::string_view name, std::vector<Region> replacements) {
-    for (size_t i = 0; i < parent.items.size(); ++i) {
-      const Region* child = parent.items[i].region();
-      if (child == nullptr || child->name != name) continue;
-      parent.items.erase(parent.items.begin() + static_cast<int64_t>(i));
-      for (size_t r = 0; r < replacements.size(); ++r)
-        parent.items.insert(parent.items.begin() + static_cast<int64_t>(i + r), Item{std::move(replacements[r])});
-      return;
-    }
-    throw std::logic_error("no layer loop to split");
-  };
   std::reverse(backward_runs.begin(), backward_runs.end());
-  replace(program.region("forward"), "blocks", std::move(forward_runs));
-  replace(program.region("backward"), "blocks.backward", std::move(backward_runs));
+  replace(program.region("forward"), name, std::move(forward_runs));
+  replace(program.region("backward"), backward.name, std::move(backward_runs));
+}
+
+}  // namespace
+
+void recompute_blocks(Program& program, const std::vector<int64_t>& layers) {
+  if (layers.empty()) return;
+  for (const std::string& loop : layer_loops(program.region("forward"))) recompute_loop(program, loop, layers);
 }
 
 }  // namespace snug

@@ -60,6 +60,7 @@ void add_load(Program& program) {
   read.writes(Slot::scalars, program.interface.scalars);
   for (TensorId table : {program.interface.inverse_frequency, program.interface.local_inverse_frequency})
     if (table != kNone) read.writes(Slot::inverse_frequency, table);
+  if (const TensorId table = program.interface.router_correction; table != kNone) read.writes(Slot::bias, table);
   operands(program, read, Access::write);
   load.add(std::move(read));
   program.root.items.insert(program.root.items.begin(), Item{std::move(load)});

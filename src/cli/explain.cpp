@@ -1,0 +1,172 @@
+// snug explain: why a program on PyTorch ran out of memory, from what it left behind.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "cli/arguments.h"
+#include "cli/commands.h"
+#include "cli/explain_recipe.h"
+#include "cli/explain_report.h"
+#include "cli/units.h"
+#include "explain/explanation.h"
+#include "explain/snapshot_explanation.h"
+#include "torch/oom_log.h"
+#include "torch/profiler_trace.h"
+
+namespace snug::cli {
+
+namespace {
+
+constexpr size_t kPiece = size_t{1} << 20;
+
+struct Request {
+  std::string file;
+  bool json = false;
+  std::vector<char*> recipe;  // the words behind the file: a recipe, and flags of `snug plan`
+};
+
+Request parse(std::span<char* const> words) {
+  Request request;
+  for (char* const text : words) {
+    const std::string_view word = text;
+    if (word == "--json") {
+      request.json = true;
+    } else if (!request.file.empty()) {
+      request.recipe.push_back(text);
+    } else if (word.starts_with('-') && word != "-") {
+      throw UsageError(fmt::format("{}: the file comes first: snug explain FILE [RECIPE] [flags]", word));
+    } else {
+      request.file = word;
+    }
+  }
+  if (request.file.empty()) throw UsageError("which file? snug explain FILE, or - for what comes in");
+  return request;
+}
+
+// A file by pieces of 1 MiB; the first is looked at before it is read.
+class Source {
+ public:
+  explicit Source(const std::string& name)
+      : name_(name == "-" ? "stdin" : name), file_(name == "-" ? "/dev/stdin" : name, "give a log, a traceback or a trace") {
+    next();
+  }
+
+  const std::string& name() const { return name_; }
+  std::string_view piece() const { return {piece_.data(), size_}; }
+
+  bool next() {
+    piece_.resize(kPiece);
+    size_ = 0;
+    while (size_ < kPiece) {
+      const size_t got = file_.read_some(std::as_writable_bytes(std::span(piece_)).subspan(size_));
+      if (got == 0) break;
+      size_ += got;
+    }
+    return size_ > 0;
+  }
+
+  template <class Reader>
+  void feed(Reader& reader) {
+    do reader.feed(piece());
+    while (next());
+  }
+
+ private:
+  std::string name_;
+  InputFile file_;
+  std::vector<char> piece_;
+  size_t size_ = 0;
+};
+
+void refuse_binary(const Source& source) {
+  const std::string_view head = source.piece();
+  const auto refuse = [&](const char* what, const char* mend) { throw Error(what, source.name(), mend); };
+  if (head.empty()) refuse("the file is empty", "give the log or the traceback of the run");
+  if (head.starts_with("\x1f\x8b")) refuse("the file is compressed", "gunzip it first");
+  if (head.starts_with("PK\x03\x04"))
+    refuse("a zip archive, such as a PyTorch checkpoint, tells nothing of memory", "give the log of the run");
+}
+
+bool is_pickle(std::string_view head) { return head.size() > 2 && head[0] == '\x80' && head[1] >= 2 && head[1] <= 5; }
+
+template <class Answer>
+int print(const Answer& answer, const Request& request, const std::optional<RecipeAnswer>& recipe = {}) {
+  if (request.json) {
+    nlohmann::ordered_json json = explain_json(answer);
+    if (recipe) json["recipe"] = recipe_json(*recipe);
+    fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+  } else {
+    fmt::print("{}{}", explain_text(answer), recipe ? recipe_text(*recipe) : "");
+  }
+  return 0;
+}
+
+// What the device had for this process: all of it, but for what others held.
+std::optional<int64_t> capacity_of(const OomMessage& message, const Diagnosis& diagnosis) {
+  if (!message.capacity_bytes) return std::nullopt;
+  return std::max<int64_t>(1, *message.capacity_bytes - diagnosis.others_bytes.value_or(0));
+}
+
+std::optional<RecipeAnswer> about_recipe(const Request& request, const OomMessage* message, const Diagnosis& diagnosis) {
+  if (request.recipe.empty()) return std::nullopt;
+  const std::optional<int64_t> capacity = message != nullptr ? capacity_of(*message, diagnosis) : std::nullopt;
+  return answer_for_recipe(request.recipe, capacity, diagnosis.missing_bytes.value_or(0));
+}
+
+// Where tensors simply do not fit, what is known of the recipe takes the place of what helps in general.
+void drop_general_advice(Cause cause, std::vector<Advice>& advice) {
+  if (cause == Cause::shortage || cause == Cause::memory_limit) advice.clear();
+}
+
+int explain_text_file(Source& source, const Request& request) {
+  OomLogReader reader;
+  source.feed(reader);
+  OomLog log = reader.finish();
+  if (!log.first) {
+    if (const auto summary = read_memory_summary(log.head)) return print(*summary, request);
+    throw Error(
+        fmt::format("no out-of-memory message in {}", counted(log.lines, "line")), source.name(),
+        "looked for those of PyTorch, CUDA, ROCm, XPU, MPS, cuBLAS, cuDNN, NCCL, bitsandbytes, vLLM, JAX, NumPy and the "
+        "kernel, for memory_summary() and for profiler traces");
+  }
+  Explanation e = *explain_log(std::move(log));
+  const auto recipe = about_recipe(request, &e.log.cause(), e.diagnosis);
+  if (recipe) drop_general_advice(e.diagnosis.cause, e.advice);
+  return print(e, request, recipe);
+}
+
+int explain_snapshot_file(const Request& request) {
+  if (request.file == "-") throw Error("a snapshot cannot come from a pipe", "stdin", "give the file");
+  SnapshotExplanation e = explain_snapshot(read_snapshot(request.file));
+  const auto recipe = about_recipe(request, nullptr, e.diagnosis);
+  if (recipe) drop_general_advice(e.diagnosis.cause, e.advice);
+  return print(e, request, recipe);
+}
+
+int explain_trace(Source& source, const Request& request) {
+  ProfilerTraceReader reader;
+  source.feed(reader);
+  const ProfilerTrace trace = reader.finish();
+  if (trace.memory_events == 0)
+    throw Error(fmt::format("the trace has {} events and none of memory", trace.events), source.name(),
+                "record it with torch.profiler.profile(profile_memory=True)");
+  return print(trace, request);
+}
+
+}  // namespace
+
+int explain_command(std::span<char* const> words) {
+  const Request request = parse(words);
+  Source source(request.file);
+  refuse_binary(source);
+  if (is_pickle(source.piece())) return explain_snapshot_file(request);
+  if (looks_like_trace(source.piece())) return explain_trace(source, request);
+  return explain_text_file(source, request);
+}
+
+}  // namespace snug::cli

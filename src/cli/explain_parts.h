@@ -1,0 +1,26 @@
+#pragma once
+// Pieces that the answers of `snug explain` share.
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "explain/advice.h"
+#include "torch/stage.h"
+#include "torch/traceback.h"
+
+namespace snug::cli {
+
+std::string paragraph(const std::string& text, int indent);
+std::string fact(std::string_view label, const std::string& text);
+std::string lines_of(std::string_view title, const std::vector<std::string>& lines);
+std::string place_text(const Frame& frame);
+std::string stage_text(const StageFound& stage);
+std::string advice_text(const std::vector<Advice>& all);
+
+nlohmann::ordered_json frame_json(const std::optional<Frame>& frame);
+nlohmann::ordered_json advice_json(const std::vector<Advice>& all);
+
+}  // namespace snug::cli

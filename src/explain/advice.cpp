@@ -1,0 +1,163 @@
+#include "explain/advice.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "explain/size_text.h"
+#include "explain/stage_advice.h"
+
+namespace snug {
+
+namespace {
+
+bool starts_with_any(const std::string& text, std::initializer_list<std::string_view> starts) {
+  return std::ranges::any_of(starts, [&](std::string_view start) { return text.starts_with(start); });
+}
+
+void cure_fragmentation(std::vector<Advice>& all, const OomMessage& m, const Diagnosis& d) {
+  const std::string& era = m.era;
+  if (starts_with_any(era, {"1.0", "1.4", "up to"})) {
+    all.push_back({"update PyTorch", "this release has no setting against fragmentation", d.unused_bytes});
+  } else if (starts_with_any(era, {"1."})) {
+    all.push_back({"PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:128",
+                   "large segments are no longer cut up; from 2.1 on "
+                   "expandable_segments:True does better",
+                   d.unused_bytes});
+  } else {
+    const std::string_view name = m.source == OomSource::torch_hip ? "PYTORCH_HIP_ALLOC_CONF"
+                                  : era == "2.9 or later"          ? "PYTORCH_ALLOC_CONF"
+                                                                   : "PYTORCH_CUDA_ALLOC_CONF";
+    all.push_back({fmt::format("{}=expandable_segments:True", name),
+                   "segments grow instead of being cut up; no cost (Linux; if it is set already, it cannot help)",
+                   d.unused_bytes});
+  }
+  all.push_back({"batches of one shape: packing: true, or pad_to_multiple_of: 64",
+                 "blocks are used again instead of new ones beside them",
+                 {}});
+  all.push_back(
+      {"torch.cuda.empty_cache() between training and evaluation", "only between stages: in each step it costs time", {}});
+}
+
+void cure_others(std::vector<Advice>& all, const OomMessage& m, const Diagnosis& d) {
+  std::vector<OomProcess> others;
+  for (const OomProcess& process : m.processes)
+    if (process.bytes && process.pid != d.own_pid) others.push_back(process);
+  std::ranges::sort(others, [](const OomProcess& a, const OomProcess& b) { return *a.bytes > *b.bytes; });
+  for (size_t i = 0; i < others.size() && i < 4; ++i)
+    all.push_back({fmt::format("end process {}, or wait for it", others[i].pid),
+                   "`nvidia-smi` and `ps -p PID` tell whose it is", others[i].bytes});
+  if (others.empty())
+    all.push_back({"look at `nvidia-smi`: which processes hold the device?",
+                   "a notebook's kernel keeps its memory until it is restarted", d.others_bytes});
+  all.push_back({"CUDA_VISIBLE_DEVICES=N, with a GPU that is free",
+                 "several ranks: torch.cuda.set_device(local_rank) before any tensor",
+                 {}});
+}
+
+void cure_impossible(std::vector<Advice>& all, const StageFound& stage) {
+  if (stage.stage == TorchStage::evaluation || stage.stage == TorchStage::loss || stage.logits) {
+    add_stage_advice(all, stage);
+    return;
+  }
+  all.push_back({"check the shapes: one sequence far longer than the rest? max_length: 2048",
+                 "the longest row decides; longer ones lose their end",
+                 {}});
+  all.push_back({"attn_implementation: sdpa, or flash_attention_2", "no tensor of sequence x sequence", {}});
+  all.push_back({"use_liger_kernel: true", "the logits are never whole", {}});
+  all.push_back({"per_device_train_batch_size: 1, with gradient_accumulation_steps", "the effective batch stays", {}});
+}
+
+void cure_limit(std::vector<Advice>& all, const OomMessage& m, const Diagnosis& d, const StageFound& stage) {
+  std::optional<int64_t> more;
+  if (m.capacity_bytes && m.allowed_bytes) more = std::max<int64_t>(*m.capacity_bytes - *m.allowed_bytes, 0);
+  if (m.source == OomSource::torch_mps) {
+    all.push_back({"close other programs; the memory is the system's too", "", m.other_bytes});
+    all.push_back(
+        {"PYTORCH_MPS_HIGH_WATERMARK_RATIO=1.0 or a little more", "0.0 lifts the limit and may stop the whole machine", {}});
+  } else {
+    all.push_back(
+        {"raise torch.cuda.set_per_process_memory_fraction, or leave it out", "unless the rest is meant for others", more});
+  }
+  (void)d;
+  add_stage_advice(all, stage);
+}
+
+void cure_overcommit(std::vector<Advice>& all, const StageFound& stage) {
+  all.push_back({"NVIDIA control panel: CUDA - Sysmem Fallback Policy: Prefer No Sysmem Fallback",
+                 "it then stops at the device's size instead of running ten times slower beyond it",
+                 {}});
+  add_stage_advice(all, stage);
+}
+
+void cure_host(std::vector<Advice>& all, const OomMessage& m, const StageFound& stage) {
+  if (m.source == OomSource::shared_memory) {
+    all.push_back({"docker run --shm-size=8g, or --ipc=host", "a container's /dev/shm has 64 MiB unless told", {}});
+    all.push_back({"dataloader_num_workers: 0", "batches are made in the process itself", {}});
+    return;
+  }
+  if (m.source == OomSource::killed)
+    all.push_back({"see `dmesg | grep -i kill`, or the container's memory limit", "tells which process had how much",
+                   m.process_bytes});
+  if (stage.stage == TorchStage::load || stage.stage == TorchStage::unknown)
+    all.push_back({"low_cpu_mem_usage=True, torch_dtype=\"auto\", safetensors files",
+                   "loads weights once and in their own type, not twice in fp32",
+                   {}});
+  if (stage.stage == TorchStage::save)
+    all.push_back({"max_shard_size=\"2GB\"; gather on one rank only", "less lies in RAM at a time", {}});
+  all.push_back({"dataloader_num_workers: 0 or 1; keep_in_memory=False", "each worker copies what it touches", {}});
+  all.push_back(
+      {"offload less to the CPU (device_map, ZeRO offload, paged optimizers)", "what leaves the device lands here", {}});
+  all.push_back({"fewer processes a machine, or more RAM or swap", "each rank loads the model for itself", {}});
+}
+
+void cure_driver(std::vector<Advice>& all, const OomMessage& m, const Diagnosis& d, const StageFound& stage) {
+  if (m.has_figures()) {
+    all.push_back({"Windows: let the system manage the page file, or make it larger", "device memory is backed by it", {}});
+    all.push_back({"look at `nvidia-smi` while it starts", "another process may take and give back memory in between",
+                   d.others_bytes});
+    all.push_back({"a MIG slice, a vGPU or a container may have less than the card shows", "", {}});
+    return;
+  }
+  all.push_back(
+      {"look at `nvidia-smi`: which processes hold the device?", "a context needs 0.3 to 1 GiB before any tensor", {}});
+  all.push_back({"torch.cuda.set_per_process_memory_fraction(0.95)", "PyTorch leaves room for libraries", {}});
+  if (m.source == OomSource::cublas)
+    all.push_back({"CUBLAS_WORKSPACE_CONFIG=:4096:2", "a smaller workspace for each handle", {}});
+  if (m.source == OomSource::nccl)
+    all.push_back({"NCCL_BUFFSIZE=1048576, NCCL_MAX_NCHANNELS=4", "smaller buffers; somewhat slower", {}});
+  if (m.source == OomSource::cublas || m.source == OomSource::cudnn)
+    all.push_back({"if memory is free: CUDA_LAUNCH_BLOCKING=1", "a label or token id out of range shows as this too", {}});
+  add_stage_advice(all, stage);
+}
+
+}  // namespace
+
+std::vector<Advice> advise(const OomMessage& m, const Diagnosis& d, const StageFound& stage) {
+  std::vector<Advice> all;
+  switch (d.cause) {
+    case Cause::fragmentation:
+      cure_fragmentation(all, m, d);
+      if (d.nearly_full) add_stage_advice(all, stage);
+      break;
+    case Cause::other_process: cure_others(all, m, d); break;
+    case Cause::impossible_request: cure_impossible(all, stage); break;
+    case Cause::memory_limit: cure_limit(all, m, d, stage); break;
+    case Cause::overcommit: cure_overcommit(all, stage); break;
+    case Cause::host_memory: cure_host(all, m, stage); break;
+    case Cause::driver: cure_driver(all, m, d, stage); break;
+    case Cause::unknown:
+    case Cause::shortage:
+      if (m.source == OomSource::device_map) {
+        add_stage_advice(all, {TorchStage::load, {}, false, false});
+      } else {
+        add_stage_advice(all, m.source == OomSource::vllm ? StageFound{TorchStage::capture, {}, false, false} : stage);
+      }
+  }
+  if (m.private_pool_bytes && *m.private_pool_bytes > 0 && d.cause != Cause::host_memory)
+    all.push_back({"no CUDA graphs: enforce_eager=True, or torch.compile without mode=\"reduce-overhead\"",
+                   "steps get slower", m.private_pool_bytes});
+  return all;
+}
+
+}  // namespace snug

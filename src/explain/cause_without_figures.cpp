@@ -1,0 +1,121 @@
+#include "explain/cause_without_figures.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "explain/size_text.h"
+
+namespace snug {
+
+namespace {
+
+void explain_library(Diagnosis& d, const OomMessage& m) {
+  const bool unclear = m.text.find("NOT_INITIALIZED") != std::string::npos;
+  d.cause = Cause::driver;
+  switch (m.source) {
+    case OomSource::cublas: d.answer = "cuBLAS found no device memory for its handle or workspace"; break;
+    case OomSource::cudnn: d.answer = "cuDNN found no device memory for its handle or workspace"; break;
+    case OomSource::nccl: d.answer = "NCCL found no device memory for its buffers"; break;
+    case OomSource::bitsandbytes: d.answer = "bitsandbytes was refused memory by the CUDA driver"; break;
+    default: d.answer = "the CUDA driver itself ran out of device memory";
+  }
+  if (unclear) d.answer += ", most likely";
+  d.remarks.emplace_back("no figures: this memory lies outside of PyTorch's, in what PyTorch and others left over");
+  if (unclear) d.remarks.emplace_back("a driver that does not match, or an earlier error of a kernel, says the same");
+}
+
+void explain_vllm_start(Diagnosis& d, const OomMessage& m) {
+  const int64_t others = std::max<int64_t>(*m.capacity_bytes - *m.free_bytes, 0);
+  d.cause = Cause::other_process;
+  d.others_bytes = others;
+  d.missing_bytes = std::max<int64_t>(*m.tried_bytes - *m.free_bytes, 0);
+  d.answer = fmt::format("other processes hold {} of the GPU, so that vLLM cannot have the {} it was told to take",
+                         size_text(others), size_text(*m.tried_bytes));
+  d.arithmetic.push_back(fmt::format("{} in all - {} free = {} held by others", size_text(*m.capacity_bytes),
+                                     size_text(*m.free_bytes), size_text(others)));
+  d.arithmetic.push_back(fmt::format("{} wanted > {} free", size_text(*m.tried_bytes), size_text(*m.free_bytes)));
+}
+
+// PyTorch's own refusals that need no figures to be understood; false if the text is none of them.
+bool explain_refused_at_once(Diagnosis& d, const OomMessage& m) {
+  if (m.text.find("1EB memory") != std::string::npos) {
+    d.cause = Cause::impossible_request;
+    d.answer = "one tensor of more than 2^60 bytes was asked for: a shape went wrong, most likely below zero";
+  } else if (m.text.find("preemptively rejected") != std::string::npos) {
+    d.cause = Cause::memory_limit;
+    d.answer = fmt::format("the limit set by per_process_memory_fraction is reached{}",
+                           m.tried_bytes ? ": " + size_text(*m.tried_bytes) + " more were asked for" : std::string());
+  } else {
+    return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+void tell_shape(Diagnosis& d, int64_t tried) {
+  const auto bytes = static_cast<double>(tried);
+  d.remarks.push_back(fmt::format("as fp32 logits that is {:.0f} tokens of a vocabulary of 32,000, or {:.0f} of 128,256",
+                                  bytes / 4 / 32000, bytes / 4 / 128256));
+  d.remarks.push_back(fmt::format("as 16-bit attention scores of 32 heads it is one sequence of {:.0f} tokens squared",
+                                  std::sqrt(bytes / 2 / 32)));
+}
+
+void explain_host(Diagnosis& d, const OomMessage& m) {
+  d.cause = Cause::host_memory;
+  switch (m.source) {
+    case OomSource::cpu_allocator:
+    case OomSource::numpy:
+      d.answer = m.tried_bytes ? fmt::format("host memory (RAM) ran out: {} were asked for", size_text(*m.tried_bytes))
+                               : std::string("host memory (RAM) ran out");
+      break;
+    case OomSource::shared_memory:
+      d.answer = "shared memory (/dev/shm) ran out, which the loader's workers pass batches through";
+      break;
+    case OomSource::killed:
+      d.answer = m.process_bytes ? fmt::format("host memory (RAM) ran out: the kernel killed a process of {}",
+                                               size_text(*m.process_bytes))
+                                 : std::string("the process was killed (SIGKILL): host memory (RAM) ran out, most likely");
+      break;
+    default: d.answer = "host memory (RAM or the page file) ran out";
+  }
+  d.remarks.emplace_back(m.source == OomSource::killed ? "not a GPU error: Python cannot catch it and prints no traceback"
+                                                       : "not a GPU error: the request went to the operating system");
+}
+
+void explain_without_figures(Diagnosis& d, const OomMessage& m) {
+  switch (m.source) {
+    case OomSource::cuda:
+    case OomSource::cublas:
+    case OomSource::cudnn:
+    case OomSource::nccl:
+    case OomSource::bitsandbytes: return explain_library(d, m);
+    case OomSource::vllm:
+      if (m.free_bytes && m.capacity_bytes && m.tried_bytes) return explain_vllm_start(d, m);
+      d.cause = Cause::shortage;
+      d.answer = "vLLM found too little device memory for its key-value cache";
+      return;
+    case OomSource::device_map:
+      d.cause = Cause::shortage;
+      d.answer = "the quantized model is larger than the device: parts were to go to the CPU";
+      return;
+    default: break;
+  }
+  if (explain_refused_at_once(d, m)) return;
+  d.answer = "device memory ran out; the text has too few figures to say why";
+  if (m.tried_bytes) d.arithmetic.push_back(fmt::format("asked for {}", size_text(*m.tried_bytes)));
+  if (m.capacity_bytes && m.free_bytes)
+    d.arithmetic.push_back(fmt::format("free {} of {}", size_text(*m.free_bytes), size_text(*m.capacity_bytes)));
+  if (m.tried_bytes && m.capacity_bytes && *m.tried_bytes > *m.capacity_bytes) {
+    d.cause = Cause::impossible_request;
+    d.answer = fmt::format("one tensor of {} was asked for on a device of {}: impossible", size_text(*m.tried_bytes),
+                           size_text(*m.capacity_bytes));
+    tell_shape(d, *m.tried_bytes);
+  } else if (m.tried_bytes && m.free_bytes && *m.free_bytes >= *m.tried_bytes) {
+    d.remarks.emplace_back("more is free than was asked for: a limit that was set, or the driver, refused");
+  }
+}
+
+}  // namespace snug

@@ -1,0 +1,103 @@
+#include "explain/explanation.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string_view>
+
+#include "explain/size_text.h"
+
+namespace snug {
+
+namespace {
+
+// "FAILED tests/test_sft.py::TestSFT::test_train[tiny] - torch.OutOfMemoryError: …": pytest's summary names the test.
+std::optional<Frame> failed_test(std::string_view text, size_t at) {
+  const size_t begin = text.rfind('\n', at) == std::string_view::npos ? 0 : text.rfind('\n', at) + 1;
+  std::string_view line = text.substr(begin, at - begin);
+  constexpr std::string_view kFailed = "FAILED ";
+  if (!line.starts_with(kFailed)) return std::nullopt;
+  line = line.substr(kFailed.size(), std::min(line.find(" - "), line.size()) - std::min(kFailed.size(), line.find(" - ")));
+  const size_t colons = line.find("::");
+  if (colons == std::string_view::npos) return std::nullopt;
+  return Frame{std::string(line.substr(0, colons)), 0, std::string(line.substr(colons + 2, 512)), {}};
+}
+
+// The list "At:" that pybind11 prints behind a message tells what Python was doing inside the backward.
+const Traceback* list_behind(const std::vector<Traceback>& all, std::string_view text, size_t at) {
+  constexpr size_t kNear = 8 << 10;
+  for (const Traceback& traceback : all)
+    if (traceback.begin > at && traceback.begin - at < kNear && text.substr(traceback.begin).starts_with("At:"))
+      return &traceback;
+  return nullptr;
+}
+
+// Some messages are printed in one place alone.
+TorchStage stage_of_source(OomSource source) {
+  if (source == OomSource::vllm) return TorchStage::capture;
+  if (source == OomSource::device_map) return TorchStage::load;
+  if (source == OomSource::shared_memory) return TorchStage::data;
+  return TorchStage::unknown;
+}
+
+template <class T>
+std::optional<Frame> copy_of(const T* frame) {
+  return frame == nullptr ? std::nullopt : std::optional<Frame>(*frame);
+}
+
+void find_place(Explanation& e) {
+  const std::string_view text = e.log.around;
+  const auto all = read_tracebacks(text);
+  const Traceback* traceback = traceback_of(all, text, e.log.at);
+  const Traceback* list = list_behind(all, text, e.log.at);
+  e.stage = stage_of(traceback, text.substr(0, e.log.at));
+  if (list != nullptr && list != traceback && e.stage.stage == TorchStage::backward) e.stage.recompute = true;
+  if (traceback != nullptr) {
+    e.own = copy_of(traceback->own());
+    e.caller = copy_of(traceback->caller());
+  }
+  if (e.stage.stage == TorchStage::unknown) e.stage.stage = stage_of_source(e.log.cause().source);
+  if (e.stage.by.empty() && e.stage.stage != TorchStage::unknown) e.stage.by = "the message itself";
+  if (!e.own && list != nullptr) e.own = copy_of(list->own());
+  if (!e.own) e.own = failed_test(text, e.log.at);
+}
+
+}  // namespace
+
+std::optional<Explanation> explain_log(OomLog log) {
+  if (!log.first) return std::nullopt;
+  Explanation e;
+  e.log = std::move(log);
+  e.diagnosis = diagnose(e.log);
+  find_place(e);
+  e.advice = advise(e.log.cause(), e.diagnosis, e.stage);
+  e.summary = read_memory_summary(e.log.around);
+  return e;
+}
+
+Diagnosis diagnose(const MemorySummary& s) {
+  Diagnosis d;
+  const auto text = [](const std::optional<int64_t>& bytes) { return bytes ? size_text(*bytes) : std::string("unknown"); };
+  const std::string device = s.device >= 0 ? fmt::format("GPU {}", s.device) : std::string("the GPU");
+  d.answer = fmt::format("{}: at most {} in tensors, {} reserved", device, text(s.allocated.peak), text(s.reserved.peak));
+  if (s.ooms && *s.ooms > 0) d.answer += fmt::format("; it ran out {} time{}", *s.ooms, *s.ooms == 1 ? "" : "s");
+  if (s.allocated.now && s.reserved.now) {
+    d.unused_bytes = std::max<int64_t>(*s.reserved.now - *s.allocated.now, 0);
+    d.arithmetic.push_back(fmt::format("now {} reserved - {} in tensors = {} unused", text(s.reserved.now),
+                                       text(s.allocated.now), size_text(*d.unused_bytes)));
+  }
+  if (s.allocated.peak && s.reserved.peak)
+    d.arithmetic.push_back(fmt::format("peak {} reserved, {} in tensors", text(s.reserved.peak), text(s.allocated.peak)));
+  if (s.non_releasable.now)
+    d.arithmetic.push_back(fmt::format("{} of the unused are pieces that cannot be returned (peak {})",
+                                       text(s.non_releasable.now), text(s.non_releasable.peak)));
+  if (s.requested.now && s.allocated.now && *s.allocated.now >= *s.requested.now)
+    d.arithmetic.push_back(fmt::format("rounding of sizes costs {}", size_text(*s.allocated.now - *s.requested.now)));
+  if (s.retries && *s.retries > 0)
+    d.remarks.push_back(
+        fmt::format("the cache was emptied {} time{} to go on: the device was at its limit, and steps were slow", *s.retries,
+                    *s.retries == 1 ? "" : "s"));
+  return d;
+}
+
+}  // namespace snug

@@ -1,0 +1,35 @@
+#pragma once
+// What holds the memory at one moment of a replayed trace: sums by purpose and by the line of code that asked for it. Every
+// active byte is counted once.
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "explain/stack_reading.h"
+#include "torch/replay.h"
+
+namespace snug {
+
+// All that one line, or one node of backward, holds for one purpose.
+struct Holder {
+  Holding holding = Holding::other;
+  std::optional<Frame> place;    // none: no line of Python is known
+  std::string node;              // of backward
+  std::optional<Frame> forward;  // where forward called what the node goes back through
+  int64_t bytes = 0, blocks = 0;
+};
+
+struct Holders {
+  std::array<int64_t, kHoldingCount> by_holding{};  // bytes; sums to the active bytes
+  std::vector<Holder> list;                         // largest first
+};
+
+Holders holders_of(const Replay& replay, StackReader& reader);
+
+// "train.py:88 in main", "SoftmaxBackward0, of model.py:47 in attend", "not known".
+std::string text_of(const Holder& holder);
+
+}  // namespace snug

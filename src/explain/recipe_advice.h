@@ -1,0 +1,30 @@
+#pragma once
+// What to change in a known recipe after memory ran out on PyTorch: each change with the bytes and the time that two
+// compiled plans tell, and the smallest set that frees what was missing, planned as a whole. PyTorch needs more than a plan
+// of ours; so what must go is measured by the failure: what was missing and a twentieth of the device to spare.
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "plan/levers.h"
+#include "plan/plan.h"
+
+namespace snug {
+
+struct RecipeAdvice {
+  int64_t plan_bytes = 0;    // peak of the recipe as it is
+  int64_t budget_bytes = 0;  // what its plan may need to be safe; at least plan_bytes: nothing must change
+  std::vector<Lever> levers;
+  std::optional<LeverSet> set;  // none: nothing must change, or nothing is enough
+  bool enough = false;          // the set's plan is within the budget
+
+  bool must_change() const { return plan_bytes > budget_bytes; }
+};
+
+// `capacity_bytes`: what the device has for this process. `missing_bytes`: what must have come free for the allocation that
+// failed; 0 if none is known.
+RecipeAdvice advise_on(const ModelSpec& model, Recipe recipe, const Target& target, int64_t capacity_bytes,
+                       int64_t missing_bytes);
+
+}  // namespace snug

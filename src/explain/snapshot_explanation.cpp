@@ -1,0 +1,165 @@
+#include "explain/snapshot_explanation.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "explain/size_text.h"
+#include "torch/allocator_rules.h"
+
+namespace snug {
+
+namespace {
+
+int devices_of(const Snapshot& snapshot) {
+  auto count = static_cast<int64_t>(snapshot.traces.size());
+  for (const Segment& segment : snapshot.segments) count = std::max(count, segment.device + 1);
+  constexpr int64_t kMost = 1024;
+  return static_cast<int>(std::min(count, kMost));
+}
+
+int64_t reserved_of(const Snapshot& snapshot, int device) {
+  int64_t bytes = 0;
+  for (const Segment& segment : snapshot.segments)
+    if (segment.device == device) bytes += segment.bytes;
+  return bytes;
+}
+
+int device_to_explain(const Snapshot& snapshot) {
+  const int devices = devices_of(snapshot);
+  int best = -1;
+  int64_t most = -1;
+  for (int device = 0; device < devices; ++device) {
+    if (!oom_events(snapshot, device).empty()) return device;
+    const int64_t bytes = reserved_of(snapshot, device) + static_cast<int64_t>(snapshot.event_count(device));
+    if (bytes > most) best = device, most = bytes;
+  }
+  if (most <= 0)
+    throw Error("the snapshot holds no segments and no events", "",
+                "call torch.cuda.memory._record_memory_history() before the model is loaded");
+  return best;
+}
+
+// The message that PyTorch would have written from these figures; the device's capacity is not in a snapshot.
+OomMessage message_of(const SnapshotExplanation& e) {
+  OomMessage message;
+  message.device = e.device;
+  message.tried_bytes = e.asked_bytes;
+  message.free_bytes = e.free_bytes;
+  message.allocated_bytes = e.totals.allocated_bytes;
+  message.reserved_bytes = e.totals.reserved_bytes;
+  message.unallocated_bytes = e.totals.unused_bytes();
+  return message;
+}
+
+std::string sum_line(const SnapshotExplanation& e) {
+  return fmt::format("{} reserved = {} in tensors + {} rounding + {} free inside it", size_text(e.totals.reserved_bytes),
+                     size_text(e.totals.requested_bytes), size_text(e.totals.rounding_bytes()),
+                     size_text(e.totals.unused_bytes()));
+}
+
+void diagnose_oom(SnapshotExplanation& e) {
+  Diagnosis& d = e.diagnosis;
+  const int64_t asked = *e.asked_bytes, unused = e.totals.unused_bytes();
+  d.unused_bytes = unused;
+  if (e.free_bytes) d.missing_bytes = std::max<int64_t>(asked - *e.free_bytes, 0);
+  const std::string device = fmt::format("GPU {}", e.device);
+  const bool in_pieces = unused >= asked && e.largest_free_bytes < asked;
+  if (e.totals.reserved_bytes > 0 && asked > 4 * e.totals.reserved_bytes && asked > int64_t{1} << 30) {
+    d.cause = Cause::impossible_request;
+    d.answer = fmt::format("one tensor of {} was asked for while all others had {}", size_text(asked),
+                           size_text(e.totals.active_bytes));
+  } else if (in_pieces) {
+    d.cause = Cause::fragmentation;
+    d.answer = fmt::format("{}: {} were asked for; {} are free inside what PyTorch holds, in pieces of at most {}", device,
+                           size_text(asked), size_text(unused), size_text(e.largest_free_bytes));
+  } else if (e.free_bytes && *e.free_bytes >= asked) {
+    d.cause = Cause::memory_limit;
+    d.answer = fmt::format("{} had {} free for {}: a limit below what the device has", device, size_text(*e.free_bytes),
+                           size_text(asked));
+  } else {
+    d.cause = Cause::shortage;
+    d.answer = fmt::format("{} is full: tensors fill {}, and {} more did not fit", device, size_text(e.totals.active_bytes),
+                           size_text(asked));
+  }
+  d.arithmetic.push_back(sum_line(e));
+  if (e.free_bytes)
+    d.arithmetic.push_back(fmt::format("asked for {}; the device had {} free, the largest free piece inside is {}",
+                                       size_text(asked), size_text(*e.free_bytes), size_text(e.largest_free_bytes)));
+}
+
+void tell_peak(SnapshotExplanation& e) {
+  e.diagnosis.answer =
+      fmt::format("GPU {} did not run out; at most {} were in tensors", e.device, size_text(e.totals.active_bytes));
+  e.diagnosis.arithmetic.push_back(sum_line(e));
+  e.diagnosis.unused_bytes = e.totals.unused_bytes();
+}
+
+void find_moment(SnapshotExplanation& e, const Snapshot& snapshot) {
+  const std::vector<size_t> ooms = oom_events(snapshot, e.device);
+  e.ooms = static_cast<int64_t>(ooms.size());
+  e.events = snapshot.event_count(e.device);
+  if (ooms.empty()) {
+    e.event = peak_of(snapshot, e.device).position;
+    return;
+  }
+  e.moment = Moment::out_of_memory;
+  e.event = ooms.front();
+  const Event& oom = snapshot.event(e.device, e.event);
+  e.asked_bytes = oom.bytes;
+  e.free_bytes = oom.address;
+}
+
+// The stack of the failed allocation; at a peak, of the one that reached it.
+StackId stack_at(const SnapshotExplanation& e, const Snapshot& snapshot) {
+  if (e.events == 0) return 0;
+  if (e.moment == Moment::out_of_memory) return snapshot.event(e.device, e.event).stack;
+  return e.event > 0 ? snapshot.event(e.device, e.event - 1).stack : 0;
+}
+
+void find_place(SnapshotExplanation& e, const StackReading& reading) {
+  e.stage = reading.stage;
+  e.own = reading.own;
+  e.caller = reading.caller;
+}
+
+void tell_growth(SnapshotExplanation& e) {
+  if (e.growth.list.empty()) return;
+  const Growing& first = e.growth.list.front();
+  const std::string where = first.place ? fmt::format(" at {}:{}", first.place->file, first.place->line) : "";
+  e.diagnosis.remarks.push_back(fmt::format("memory grows by {} a step{}", size_text(first.bytes_a_step), where));
+  e.advice.insert(
+      e.advice.begin(),
+      {fmt::format("give back what is kept{}", where),
+       "a loss or output kept in a list keeps its whole graph: append x.item() or x.detach().cpu()", first.bytes});
+}
+
+}  // namespace
+
+SnapshotExplanation explain_snapshot(const Snapshot& snapshot) {
+  SnapshotExplanation e;
+  e.device = device_to_explain(snapshot);
+  find_moment(e, snapshot);
+  Replay replay(snapshot, e.device);
+  replay.advance_to(e.event);
+  e.totals = replay.totals();
+  e.largest_free_bytes = replay.largest_free_bytes();
+  StackReader reader(snapshot);
+  e.has_frames = snapshot.stacks.size() > 1;
+  e.holders = holders_of(replay, reader);
+  e.growth = growth_of(snapshot, e.device, reader);
+  find_place(e, reader.read(stack_at(e, snapshot)));
+  if (e.moment == Moment::out_of_memory) {
+    diagnose_oom(e);
+    e.advice = advise(message_of(e), e.diagnosis, e.stage);
+  } else {
+    tell_peak(e);
+  }
+  tell_growth(e);
+  if (!e.has_frames)
+    e.diagnosis.remarks.emplace_back("no frames were recorded: _record_memory_history(stacks=\"all\") tells who allocates");
+  return e;
+}
+
+}  // namespace snug

@@ -1,0 +1,103 @@
+#include "model/module_names.h"
+
+namespace snug {
+
+namespace {
+
+constexpr ModuleNames kLlama = {.root = "model.",
+                                .layers = "layers",
+                                .embedding = "embed_tokens",
+                                .positions = "",
+                                .final_norm = "norm",
+                                .attention_norm = "input_layernorm",
+                                .query = "self_attn.q_proj",
+                                .key = "self_attn.k_proj",
+                                .value = "self_attn.v_proj",
+                                .query_key_value = "self_attn.qkv_proj",
+                                .query_norm = "self_attn.q_norm",
+                                .key_norm = "self_attn.k_norm",
+                                .output = "self_attn.o_proj",
+                                .attention_post_norm = "",
+                                .mlp_norm = "post_attention_layernorm",
+                                .gate = "mlp.gate_proj",
+                                .up = "mlp.up_proj",
+                                .gate_up = "mlp.gate_up_proj",
+                                .down = "mlp.down_proj",
+                                .mlp_post_norm = ""};
+
+constexpr ModuleNames gemma_names(std::string_view root) {
+  ModuleNames names = kLlama;
+  names.root = root;
+  names.attention_post_norm = "post_attention_layernorm";
+  names.mlp_norm = "pre_feedforward_layernorm";
+  names.mlp_post_norm = "post_feedforward_layernorm";
+  return names;
+}
+
+constexpr ModuleNames kGpt2 = {.root = "transformer.",
+                               .layers = "h",
+                               .embedding = "wte",
+                               .positions = "wpe",
+                               .final_norm = "ln_f",
+                               .attention_norm = "ln_1",
+                               .query = "",
+                               .key = "",
+                               .value = "",
+                               .query_key_value = "attn.c_attn",
+                               .query_norm = "",
+                               .key_norm = "",
+                               .output = "attn.c_proj",
+                               .attention_post_norm = "",
+                               .mlp_norm = "ln_2",
+                               .gate = "",
+                               .up = "mlp.c_fc",
+                               .gate_up = "",
+                               .down = "mlp.c_proj",
+                               .mlp_post_norm = ""};
+
+constexpr ModuleNames kFalcon = {.root = "transformer.",
+                                 .layers = "h",
+                                 .embedding = "word_embeddings",
+                                 .positions = "",
+                                 .final_norm = "ln_f",
+                                 .attention_norm = "input_layernorm",
+                                 .query = "",
+                                 .key = "",
+                                 .value = "",
+                                 .query_key_value = "self_attention.query_key_value",
+                                 .query_norm = "",
+                                 .key_norm = "",
+                                 .output = "self_attention.dense",
+                                 .attention_post_norm = "",
+                                 .mlp_norm = "ln_mlp",
+                                 .gate = "",
+                                 .up = "mlp.dense_h_to_4h",
+                                 .gate_up = "",
+                                 .down = "mlp.dense_4h_to_h",
+                                 .mlp_post_norm = ""};
+
+constexpr ModuleNames falcon_names(ParallelBlock parallel) {
+  ModuleNames names = kFalcon;
+  if (parallel == ParallelBlock::two_norms) names.attention_norm = "ln_attn";
+  return names;
+}
+
+}  // namespace
+
+ModuleNames module_names(const ModelSpec& spec) {
+  switch (spec.naming) {
+    case TensorNaming::gpt2: return kGpt2;
+    case TensorNaming::falcon: return falcon_names(spec.parallel);
+    case TensorNaming::olmo2:
+    case TensorNaming::gemma: return gemma_names(spec.family == "gemma3" ? "model.language_model." : "model.");
+    case TensorNaming::llama:
+    case TensorNaming::phi3:
+    case TensorNaming::mixtral:
+    case TensorNaming::qwen_moe:
+    case TensorNaming::gpt_oss:
+    case TensorNaming::deepseek: break;
+  }
+  return kLlama;
+}
+
+}  // namespace snug

@@ -1,0 +1,56 @@
+#pragma once
+// A recipe file as it is written, before anybody asks what its keys mean: a flat list of entries, each with its value and
+// the bytes where that stands, so that a change can be made in place. YAML, JSON and shell scripts all become this. Knows
+// nothing of dialects or of our keys. Whatever comes from outside is bounded: 1 MiB, 16 levels, no anchors.
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace snug::dialects {
+
+inline constexpr size_t kLargestDocumentBytes = size_t{1} << 20;
+
+enum class Syntax : uint8_t { yaml, json, shell };
+enum class EntryKind : uint8_t { scalar, list, map };
+
+struct Span {
+  size_t begin = 0, end = 0;  // bytes of the text
+};
+
+struct Entry {
+  std::string path;  // "model.lora_rank", "datasets.0.path"; a flag's name without dashes, with underscores
+  EntryKind kind = EntryKind::scalar;
+  std::vector<std::string> values;  // a scalar's one, a list's plain items; none for null, {} and []
+  int64_t line = 0;                 // of the name, from 1
+  Span name, value;                 // a flag's name includes its dashes; a value its quotes
+  bool in_place = false;            // `value` may be replaced: it stands in one piece on one line
+  bool in_flow = false;             // the entry stands in {…}
+
+  const std::string& text() const;  // the one value, or ""
+  std::string_view leaf() const { return std::string_view(path).substr(path.rfind('.') + 1); }
+  std::string_view parent() const;  // "model" of "model.lora_rank"; "" at the top
+};
+
+struct Document {
+  Syntax syntax = Syntax::yaml;
+  std::string text, where;
+  std::vector<Entry> entries;        // in the file's order; a mapping comes before what it holds
+  std::vector<std::string> command;  // shell: the command's words before its flags, "swift", "sft"
+  std::vector<std::string> unread;   // shell: words whose value only a shell knows, "${ARGS[@]}"
+
+  const Entry* find(std::string_view path) const;  // the last one of that path, as in a shell; null if there is none
+  bool has(std::string_view path) const { return find(path) != nullptr; }
+};
+
+// Each throws Error with `where` and the line for what is not of that form. `shell` finds the command that trains; an error
+// names the commands it knows.
+Document read_yaml(std::string_view text, const std::string& where);
+Document read_json(std::string_view text, const std::string& where);
+Document read_shell(std::string_view text, const std::string& where);
+
+// By the name's ending (.json, .sh, .bash) or, for others, by the text's beginning.
+Document read_document(std::string_view text, const std::string& where);
+
+}  // namespace snug::dialects

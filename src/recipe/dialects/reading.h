@@ -1,0 +1,142 @@
+#pragma once
+// What all dialects share in being read: tables of rows, and the state of one reading. A dialect is a set of Rules.
+
+#include <functional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "recipe/dialects/dialect.h"
+
+namespace snug::dialects {
+
+class Reading;
+using Take = void (*)(Reading&, const Entry&);
+
+// Their key. Without `take` its value goes to `ours` as it stands. The first row of an `ours` is how it is written.
+struct Row {
+  std::string_view theirs, ours;
+  Take take = nullptr;
+};
+
+// A key that touches memory in a way that is not planned, unless it is off. A path that ends in "*" stands for all that
+// begin so.
+struct Touch {
+  std::string_view theirs, why;
+  std::string_view also_off;   // words besides false, null, 0 … under which nothing changes, space between
+  std::string_view only_with;  // has an effect only where this key is on
+};
+
+// A value in their words; an empty value with `remove` takes the key out.
+struct TheirSetting {
+  std::string path, value;
+  bool remove = false;
+};
+
+struct Rules {
+  std::vector<Row> rows;
+  std::vector<Touch> touches;
+  std::vector<std::string_view> ignored;  // texts of keys, space between; "*" as above
+  bool by_leaf = false;                // keys are known by the last part of their path (files that users lay out themselves)
+  void (*start)(Reading&) = nullptr;   // defaults, before the keys
+  void (*finish)(Reading&) = nullptr;  // what several keys decide together
+  // How a change of ours is written; false: as the rows say. Nothing added: the dialect has no word for it.
+  bool (*write)(const Document&, const ForeignRecipe&, const RecipeChange&, std::vector<TheirSetting>&) = nullptr;
+  std::vector<std::string_view> beside;  // keys after which new ones are put, best first; others: the last plain key
+};
+
+const Rules& rules_of(Dialect dialect);
+Rules axolotl_rules();
+Rules llama_factory_rules();
+Rules trl_rules();
+Rules hugging_face_rules();
+Rules torchtune_rules();
+Rules unsloth_rules();
+Rules swift_rules();
+
+// Rows of Hugging Face's TrainingArguments, which TRL, LLaMA-Factory and ms-swift inherit.
+void add_trainer(Rules& rules);
+
+class Reading {
+ public:
+  Reading(const Document& document, Dialect dialect);
+  ForeignRecipe read();
+
+  const Document& document() const { return document_; }
+  ForeignRecipe& result() { return result_; }
+  Recipe& recipe() { return result_.recipe; }
+
+  // Value of a key of theirs; "" if it is not given or null.
+  std::string value(std::string_view path) const;
+  bool is_on(std::string_view path) const;   // given and not off
+  bool is_off(std::string_view path) const;  // given, not null, and off
+  bool has(std::string_view ours) const;     // set by the file
+
+  // A default of the dialect: set before the keys are read; told if the file leaves it so.
+  void assume(std::string_view ours, std::string_view value);
+  void note(std::string text);
+
+  // What became of an entry; the last word holds.
+  void set(const Entry& entry, std::string_view ours, std::string_view value);
+  void set_list(const Entry& entry, std::string_view ours, const std::vector<std::string>& written);
+  void understood(const Entry& entry, std::string note = {});
+  void ignore(const Entry& entry, std::string refusal = {});
+  void touches(const Entry& entry, std::string why);
+  // Sets a key of ours from several of theirs, after all are read.
+  void decide(std::string_view ours, std::string_view value);
+
+  void model(const std::string& name);  // one more thing that the model may be called
+  void data(const std::string& name);
+
+ private:
+  void settle();
+  void note_config();
+  void classify(const Entry& entry);
+  bool take_row(const Entry& entry);
+  bool take_touch(const Entry& entry);
+  bool is_empty(const Entry& map) const;
+  bool is_ignored(std::string_view path) const;
+  ForeignKey& key_of(const Entry& entry);
+  void mark_set(std::string_view ours);
+
+  const Document& document_;
+  const Rules& rules_;
+  ForeignRecipe result_;
+  std::set<std::string, std::less<>> claimed_;  // mappings and lists that speak for what they hold
+};
+
+// Takes that several dialects share.
+void take_model(Reading&, const Entry&);
+void take_data(Reading&, const Entry&);
+void take_dtype(Reading&, const Entry&);  // torch_dtype, dtype
+void take_optimizer(Reading&, const Entry&);
+void take_checkpointing(Reading&, const Entry&);  // true, false, "unsloth", "offload", …
+void take_quantization_bit(Reading&, const Entry&);
+void take_deepspeed(Reading&, const Entry&);
+void take_fsdp(Reading&, const Entry&);
+void take_fsdp_config(Reading&, const Entry&);
+void take_eval_batch(Reading&, const Entry&);
+void take_attention(Reading&, const Entry&);
+void take_report(Reading&, const Entry&);
+void take_on(Reading&, const Entry&);  // does what snug does anyway
+void take_stage(Reading&, const Entry&);
+void take_count(Reading&, const Entry&);  // "0" and null are the default
+void take_bf16(Reading&, const Entry&);
+void take_targets(Reading&, const Entry&);
+void take_padding_free(Reading&, const Entry&);
+void take_optimizer_arguments(Reading&, const Entry&);
+
+// Whether a data set's name is that of a file.
+bool is_file(const std::string& name);
+
+// Adds "launch.…" and "env.…": how many devices, which sharding.
+void read_launcher(Reading& reading);
+
+std::string lower(std::string_view text);
+int64_t count_of(std::string_view text);  // -1 for what is no whole number
+
+// The key that a stage other than sft and pt makes touch memory.
+std::string why_stage(std::string_view stage);
+
+}  // namespace snug::dialects

@@ -1,0 +1,110 @@
+// Several devices: what a launcher, DeepSpeed and FSDP say.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "recipe/dialects/reading.h"
+#include "recipe/foreign_keys.h"
+
+namespace snug::dialects {
+
+namespace {
+
+bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
+
+// "zero3.json", "ds_z2_config.json", "zero3_offload", "examples/deepspeed/ds_z3_offload_config.json".
+void read_zero(Reading& reading, std::string_view name) {
+  const std::string text = lower(name.substr(name.rfind('/') + 1));
+  ForeignRecipe& result = reading.result();
+  const auto stage = [&](char digit) {
+    for (const char* form : {"zero", "zero_", "zero-", "stage", "stage_", "stage-", "_z", "ds_z", "z"})
+      if (contains(text, std::string(form) + digit)) return true;
+    return false;
+  };
+  result.sharding = stage('3')   ? Sharding::zero3
+                    : stage('2') ? Sharding::zero2
+                    : stage('1') ? Sharding::zero1
+                                 : result.sharding;
+  if (contains(text, "offload")) result.offloads = true;
+}
+
+std::string_view word_of(Sharding sharding) {
+  constexpr std::string_view kWords[] = {"", "ZeRO-1", "ZeRO-2", "ZeRO-3", "FSDP"};
+  return kWords[static_cast<size_t>(sharding)];
+}
+
+}  // namespace
+
+void take_deepspeed(Reading& reading, const Entry& entry) {
+  for (const Entry& inside : reading.document().entries)
+    if (inside.path.starts_with(entry.path + ".") && inside.path.ends_with("zero_optimization.stage"))
+      read_zero(reading, "zero" + inside.text());
+  if (!entry.values.empty()) read_zero(reading, entry.values[0]);
+  if (entry.kind == EntryKind::scalar && means_off(entry.text())) return reading.ignore(entry);
+  const std::string_view word = word_of(reading.result().sharding);
+  reading.touches(entry, fmt::format("{} over several devices: the plan is for one device that holds all of it",
+                                     word.empty() ? "DeepSpeed" : word));
+}
+
+void take_fsdp(Reading& reading, const Entry& entry) {
+  bool shards = false;
+  for (const std::string& word : entry.values) {
+    shards = shards || !means_off(word);
+    if (contains(lower(word), "offload")) reading.result().offloads = true;
+  }
+  if (!shards) return reading.ignore(entry);
+  reading.result().sharding = Sharding::fsdp;
+  reading.touches(entry, "FSDP over several devices: the plan is for one device that holds all of it");
+}
+
+// Its parts that say something about one device are read; the others belong to `fsdp`.
+void take_fsdp_config(Reading& reading, const Entry& entry) {
+  bool any = entry.kind == EntryKind::scalar && !means_off(entry.text());
+  for (const Entry& inside : reading.document().entries) {
+    if (!inside.path.starts_with(entry.path + ".")) continue;
+    const std::string_view leaf = inside.leaf();
+    const bool on = !inside.values.empty() && !means_off(inside.text());
+    if (contains(leaf, "activation_checkpointing") && on) reading.decide("gradient_checkpointing", "true");
+    if (contains(leaf, "offload_params") && on) reading.result().offloads = true;
+    any = true;
+  }
+  if (!any) return reading.ignore(entry);
+  reading.result().sharding = Sharding::fsdp;
+  reading.touches(entry, "FSDP over several devices: the plan is for one device that holds all of it");
+}
+
+void read_launcher(Reading& reading) {
+  ForeignRecipe& result = reading.result();
+  int64_t nodes = 1;
+  for (const Entry& entry : reading.document().entries) {
+    const bool launch = entry.path.starts_with("launch.");
+    if (!launch && !entry.path.starts_with("env.")) continue;
+    const std::string name = lower(entry.leaf());
+    const std::string value = entry.values.empty() ? "" : entry.values[0];
+    const int64_t count = count_of(value);
+    if (name == "nproc_per_node" || name == "num_processes" || name == "num_gpus" || name == "gpus_per_node" ||
+        name == "num_gpu") {
+      if (count > 0) result.gpus = count;
+      if (name == "num_processes" && count > 0) nodes = 0;  // it counts those of all machines
+    } else if ((name == "nnodes" || name == "num_machines" || name == "num_nodes") && count > 0 && nodes != 0) {
+      nodes = count;
+    } else if (name == "cuda_visible_devices" && result.gpus == 0 && !value.empty() &&
+               value.find('$') == std::string::npos) {
+      result.gpus = 1 + std::count(value.begin(), value.end(), ',');
+    } else if (launch && (name == "config_file" || name == "accelerate_config" || name == "deepspeed_config_file")) {
+      if (contains(lower(value), "fsdp")) result.sharding = Sharding::fsdp;
+      read_zero(reading, value);
+    } else if (launch && (name == "use_deepspeed" || name == "use_fsdp" || name == "zero_stage")) {
+      if (name == "use_fsdp") result.sharding = Sharding::fsdp;
+      if (name == "zero_stage") read_zero(reading, "zero" + value);
+    }
+  }
+  if (result.gpus > 0 && nodes > 1) result.gpus *= nodes;
+  if (result.gpus > 1)
+    reading.note(
+        fmt::format("{} devices{}: the plan is for each one, with nothing shared out", result.gpus,
+                    result.sharding == Sharding::none ? std::string() : fmt::format(" with {}", word_of(result.sharding))));
+}
+
+}  // namespace snug::dialects

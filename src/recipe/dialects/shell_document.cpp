@@ -1,0 +1,226 @@
+// Shell script -> Document: the command that trains, its flags as entries; what launches it as "launch.…", what it finds in
+// its environment as "env.…".
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "base/error.h"
+#include "recipe/dialects/document.h"
+#include "recipe/dialects/shell_words.h"
+
+namespace snug::dialects {
+
+namespace {
+
+std::string_view base_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
+
+bool is_python(std::string_view word) {
+  return word == "python" || word == "python3" || word.starts_with("python3.") || word.ends_with("/python") ||
+         word.ends_with("/python3");
+}
+
+struct Tool {
+  std::string_view program;
+  std::vector<std::string_view> verbs;
+};
+
+const std::vector<Tool>& tools() {
+  static const std::vector<Tool> list = {
+      {"swift", {"sft", "pt", "rlhf"}},
+      {"llamafactory-cli", {"train"}},
+      {"lmf", {"train"}},
+      {"axolotl", {"train"}},
+      {"tune", {"run"}},
+      {"unsloth", {"train"}},
+      {"trl", {"sft", "dpo", "kto", "grpo", "reward", "rloo", "orpo", "cpo", "ppo"}},
+  };
+  return list;
+}
+
+// Where the flags of the command's own begin, and what it is called; nothing if it does not train.
+struct Found {
+  size_t launcher = 0;  // first word of what launches it
+  size_t flags = 0;     // first word after the command
+  std::vector<std::string> command;
+};
+
+bool find_tool(const Command& words, Found& found) {
+  for (size_t i = 0; i + 1 < words.size(); ++i) {
+    for (const Tool& tool : tools()) {
+      if (base_name(words[i].text) != tool.program) continue;
+      const std::string& verb = words[i + 1].text;
+      if (std::find(tool.verbs.begin(), tool.verbs.end(), verb) == tool.verbs.end()) continue;
+      found = {i, i + 2, {std::string(tool.program), verb}};
+      return true;
+    }
+    if (words[i].text == "-m" && words[i + 1].text == "axolotl.cli.train") {
+      found = {i, i + 2, {"axolotl", "train"}};
+      return true;
+    }
+  }
+  return false;
+}
+
+// "python train.py --…", with any launcher before it.
+bool find_script(const Command& words, Found& found) {
+  size_t launcher = words.size();
+  for (size_t i = 0; i < words.size(); ++i) {
+    const std::string& word = words[i].text;
+    const std::string_view name = base_name(word);
+    const bool launches =
+        is_python(word) || name == "torchrun" || name == "accelerate" || name == "deepspeed" || name == "accelerate-launch";
+    if (launches) launcher = std::min(launcher, i);
+    const bool module = i > 0 && words[i - 1].text == "-m" && !word.starts_with("torch.distributed");
+    if (launcher < i && (word.ends_with(".py") || module)) {
+      found = {launcher, i + 1, {"python", std::string(name)}};
+      return i + 1 < words.size();
+    }
+  }
+  return false;
+}
+
+class Flags {
+ public:
+  Flags(Document& document, const Command& words) : document_(document), words_(words) {}
+
+  // Words [begin, end) as entries below `prefix`; words with "=" and without dashes are keys where `pairs`.
+  void read(size_t begin, size_t end, const std::string& prefix, bool pairs) {
+    for (size_t i = begin; i < end;) {
+      const Word& word = words_[i];
+      if (is_flag(word.text)) {
+        i = flag(i, end, prefix, pairs);
+      } else if (pairs && word.text.find('=') != std::string::npos && word.text.find('=') > 0) {
+        pair(word, prefix);
+        ++i;
+      } else {
+        if (word.unread) document_.unread.push_back(word.text);
+        if (word.text != "\\") positional(prefix + "words", word);
+        ++i;
+      }
+    }
+  }
+
+  void pair(const Word& word, const std::string& prefix) {
+    const size_t equals = word.text.find('=');
+    Entry entry = made(prefix + word.text.substr(0, equals), word);
+    entry.values = {word.text.substr(equals + 1)};
+    part(entry, word, entry.values[0]);
+    push(std::move(entry));
+  }
+
+ private:
+  Entry made(std::string path, const Word& word) const {
+    std::replace(path.begin(), path.end(), '-', '_');
+    if (path.size() > 200) throw Error("a flag is longer than 200 bytes", document_.where);
+    const auto begin = document_.text.begin();
+    Entry entry;
+    entry.path = std::move(path);
+    entry.line = std::count(begin, begin + static_cast<std::ptrdiff_t>(word.span.begin), '\n') + 1;
+    entry.name = word.span;
+    return entry;
+  }
+
+  // The value is the end of the word itself, with or without quotes, right behind the first "=".
+  void part(Entry& entry, const Word& word, const std::string& value) const {
+    const std::string_view raw = std::string_view(document_.text).substr(word.span.begin, word.span.end - word.span.begin);
+    const size_t after = std::min(raw.find('='), raw.size() - 1) + 1;
+    const std::string_view tail = raw.substr(after);
+    entry.in_place = word.in_place && (tail == value || tail == '"' + value + '"' || tail == "'" + value + "'");
+    entry.value = {word.span.begin + after, word.span.end};
+    entry.name.end = entry.value.begin;
+  }
+
+  size_t flag(size_t i, size_t end, const std::string& prefix, bool pairs) {
+    const Word& word = words_[i];
+    const size_t equals = word.text.find('=');
+    Entry entry = made(prefix + word.text.substr(2, equals == std::string::npos ? equals : equals - 2), word);
+    size_t next = i + 1;
+    if (equals != std::string::npos) {
+      entry.values = {word.text.substr(equals + 1)};
+      part(entry, word, entry.values[0]);
+    } else {
+      while (next < end && !is_flag(words_[next].text) && !(pairs && words_[next].text.find('=') != std::string::npos))
+        entry.values.push_back(words_[next++].text);
+      if (entry.values.size() == 1) {
+        entry.value = words_[next - 1].span;
+        entry.in_place = words_[next - 1].in_place;
+      } else if (entry.values.empty()) {
+        entry.values = {"true"};
+        entry.value = {word.span.end, word.span.end};
+        entry.in_place = word.in_place;
+      } else {
+        entry.kind = EntryKind::list;
+        entry.value = {words_[i + 1].span.begin, words_[next - 1].span.end};
+      }
+    }
+    for (size_t at = i; at < next; ++at)
+      if (words_[at].unread) document_.unread.push_back(words_[at].text);
+    push(std::move(entry));
+    return next;
+  }
+
+  static bool is_flag(const std::string& word) { return word.starts_with("--") && word.size() > 2 && word[2] != '='; }
+
+  void positional(const std::string& path, const Word& word) {
+    for (Entry& entry : document_.entries) {
+      if (entry.path != path) continue;
+      entry.values.push_back(word.text);
+      return;
+    }
+    Entry entry = made(path, word);
+    entry.kind = EntryKind::list;
+    entry.values = {word.text};
+    push(std::move(entry));
+  }
+
+  void push(Entry entry) { document_.entries.push_back(std::move(entry)); }
+
+  Document& document_;
+  const Command& words_;
+};
+
+}  // namespace
+
+Document read_shell(std::string_view text, const std::string& where) {
+  Document document{.syntax = Syntax::shell, .text = std::string(text), .where = where};
+  const std::vector<Command> commands = shell_commands(document.text, where);
+  const Command* chosen = nullptr;
+  Found best;
+  for (const Command& command : commands) {
+    Found found;
+    if (!find_tool(command, found) && !find_script(command, found)) continue;
+    const bool tool = found.command[0] != "python", had_tool = chosen && best.command[0] != "python";
+    const bool longer = !chosen || command.size() - found.flags > chosen->size() - best.flags;
+    if (chosen && (had_tool ? !tool || !longer : !tool && !longer)) continue;
+    chosen = &command;
+    best = found;
+  }
+  if (!chosen)
+    throw Error("no command of the script trains a model", where,
+                "swift sft, llamafactory-cli train, axolotl train, tune run, trl sft, unsloth train, or python X.py --…");
+  document.command = best.command;
+  for (const Command& command : commands) {
+    Flags environment(document, command);
+    const bool all = std::all_of(command.begin(), command.end(),
+                                 [](const Word& w) { return is_assignment(w.text) || w.text == "export"; });
+    if (!all && &command != chosen) continue;
+    for (size_t i = 0; i < (all ? command.size() : best.launcher); ++i)
+      if (is_assignment(command[i].text)) environment.pair(command[i], "env.");
+    if (&command == chosen) break;
+  }
+  Flags flags(document, *chosen);
+  if (document.command[0] == "tune") {  // launcher's flags, the recipe's name, then --config and pairs
+    size_t config = best.flags;
+    while (config < chosen->size() && !(*chosen)[config].text.starts_with("--config")) ++config;
+    flags.read(best.flags, config, "launch.", false);
+    flags.read(config, chosen->size(), "", true);
+  } else {
+    flags.read(best.launcher, std::max(best.launcher, best.flags - 1), "launch.", false);
+    flags.read(best.flags, chosen->size(), "", document.command[0] == "llamafactory-cli" || document.command[0] == "lmf");
+  }
+  return document;
+}
+
+}  // namespace snug::dialects

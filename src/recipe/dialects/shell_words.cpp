@@ -1,0 +1,358 @@
+#include "recipe/dialects/shell_words.h"
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <map>
+#include <optional>
+
+#include "base/error.h"
+
+namespace snug::dialects {
+
+namespace {
+
+constexpr size_t kLongestValue = 16384, kMostWords = 20000;
+constexpr int64_t kMostCounted = int64_t{1} << 31;
+
+bool is_name_char(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
+
+std::vector<std::string> split(const std::string& text) {
+  std::vector<std::string> parts;
+  for (size_t at = 0; at < text.size();) {
+    const size_t begin = text.find_first_not_of(" \t\n", at);
+    if (begin == std::string::npos) break;
+    at = std::min(text.find_first_of(" \t\n", begin), text.size());
+    parts.push_back(text.substr(begin, at - begin));
+  }
+  return parts;
+}
+
+class Shell {
+ public:
+  Shell(std::string_view text, const std::string& where) : text_(text), where_(where) {}
+
+  std::vector<Command> read() {
+    while (at_ < text_.size()) step();
+    end_command();
+    return std::move(commands_);
+  }
+
+ private:
+  char peek(size_t ahead = 0) const { return at_ + ahead < text_.size() ? text_[at_ + ahead] : '\0'; }
+
+  void step() {
+    const char c = peek();
+    if (c == '\\' && (peek(1) == '\n' || (peek(1) == '\r' && peek(2) == '\n'))) {
+      at_ += peek(1) == '\n' ? 2 : 3;
+    } else if (c == '\n') {
+      ++at_;
+      end_command();
+      skip_here_documents();
+    } else if (c == ' ' || c == '\t' || c == '\r') {
+      ++at_;
+    } else if (c == '#') {
+      at_ = std::min(text_.find('\n', at_), text_.size());
+    } else if (c == '<' && peek(1) == '<' && peek(2) != '<') {
+      here_document();
+    } else if (c == ';' || c == '&' || c == '|' || c == '(' || c == ')') {
+      ++at_;
+      end_command();
+    } else if (c == '<' || c == '>') {
+      redirection();
+    } else {
+      word();
+    }
+  }
+
+  // "> FILE" is no word of the command; "<( … )" is a command of its own.
+  void redirection() {
+    while (peek() == '<' || peek() == '>' || peek() == '&') ++at_;
+    if (peek() == '(') return;
+    while (peek() == ' ') ++at_;
+    bool unread = false;
+    Span ignored;
+    if (peek() != '\n' && at_ < text_.size()) raw_word(unread, ignored);
+  }
+
+  void here_document() {
+    at_ += 2;
+    if (peek() == '-') ++at_;
+    while (peek() == ' ') ++at_;
+    bool unread = false;
+    Span ignored;
+    const std::string end = raw_word(unread, ignored);
+    if (!end.empty() && here_ends_.size() < 100) here_ends_.push_back(end);
+  }
+
+  void skip_here_documents() {
+    for (const std::string& end : here_ends_) {
+      while (at_ < text_.size()) {
+        const size_t begin = at_, stop = std::min(text_.find('\n', at_), text_.size());
+        at_ = std::min(stop + 1, text_.size());
+        std::string_view line = text_.substr(begin, stop - begin);
+        while (!line.empty() && (line.front() == '\t' || line.front() == ' ')) line.remove_prefix(1);
+        if (line.ends_with('\r')) line.remove_suffix(1);
+        if (line == end) break;
+      }
+    }
+    here_ends_.clear();
+  }
+
+  // The value of "$NAME" or "${NAME…}" at at_, which is passed; as it is written if only a shell knows it.
+  std::string variable(bool& unread) {
+    const size_t begin = at_++;
+    std::string name, otherwise;
+    bool has_other = false;
+    if (peek() == '{') {
+      const size_t close = text_.find('}', at_);
+      if (close == std::string_view::npos) {
+        unread = true;
+        return "$";
+      }
+      std::string_view inside = text_.substr(at_ + 1, close - at_ - 1);
+      at_ = close + 1;
+      size_t end = 0;
+      while (end < inside.size() && is_name_char(inside[end])) ++end;
+      name = inside.substr(0, end);
+      inside.remove_prefix(end);
+      if (inside.starts_with(":-") || inside.starts_with(":=")) {
+        otherwise = inside.substr(2);
+        has_other = true;
+      } else if (inside.starts_with("-")) {
+        otherwise = inside.substr(1);
+        has_other = true;
+      } else if (!inside.empty() && inside != "[@]" && inside != "[*]") {
+        name.clear();
+      }
+    } else if (peek() == '(') {  // $( … ): up to its end, brackets counted
+      int depth = 0;
+      do {
+        depth += peek() == '(' ? 1 : peek() == ')' ? -1 : 0;
+        ++at_;
+      } while (at_ < text_.size() && depth > 0);
+      if (depth > 0) throw Error("a bracket of the script is never closed", where_);
+      const std::string_view whole = text_.substr(begin, at_ - begin);
+      if (const auto value = arithmetic(whole)) return std::to_string(*value);
+      unread = true;
+      return std::string(whole);
+    } else {
+      const size_t first = at_;
+      while (is_name_char(peek())) ++at_;
+      name = text_.substr(first, at_ - first);
+    }
+    if (const auto known = variables_.find(name); known != variables_.end() && !known->second.empty()) return known->second;
+    if (has_other && otherwise.find('$') == std::string::npos) {
+      if (otherwise.size() >= 2 && (otherwise.front() == '"' || otherwise.front() == '\'') &&
+          otherwise.back() == otherwise.front())
+        otherwise = otherwise.substr(1, otherwise.size() - 2);
+      return otherwise;
+    }
+    unread = true;
+    return std::string(text_.substr(begin, at_ - begin));
+  }
+
+  // "$(expr 16 / $N)", "$((16 / N))": whole numbers and names, from left to right; nothing else.
+  std::optional<int64_t> arithmetic(std::string_view text) const {
+    std::string inside(text.substr(2, text.size() - std::min<size_t>(text.size(), 3)));
+    const bool brackets = inside.starts_with('(') && inside.ends_with(')');
+    if (brackets) inside = inside.substr(1, inside.size() - 2);
+    if (!brackets && !inside.starts_with("expr ")) return std::nullopt;
+    if (!brackets) inside = inside.substr(5);
+    std::string spaced;
+    for (const char c : inside.substr(0, 200))
+      if (std::string_view("+-*/").find(c) != std::string_view::npos) {
+        spaced += std::string(" ") + c + " ";
+      } else if (c != '\\' && c != '"' && c != '{' && c != '}' && c != '$') {
+        spaced += c;
+      }
+    std::optional<int64_t> value;
+    char operation = '\0';
+    for (const std::string& part : split(spaced)) {
+      if (part.size() == 1 && std::string_view("+-*/").find(part[0]) != std::string_view::npos) {
+        if (!value || operation != '\0') return std::nullopt;
+        operation = part[0];
+        continue;
+      }
+      const std::optional<int64_t> next = number(part);
+      if (!next || (value && operation == '\0') || (operation == '/' && *next == 0)) return std::nullopt;
+      value = operation == '+'   ? *value + *next
+              : operation == '-' ? *value - *next
+              : operation == '*' ? *value * *next
+              : operation == '/' ? *value / *next
+                                 : *next;
+      if (*value > kMostCounted || *value < 0) return std::nullopt;
+      operation = '\0';
+    }
+    return operation == '\0' ? value : std::nullopt;
+  }
+
+  std::optional<int64_t> number(const std::string& word) const {
+    const auto known = variables_.find(word);
+    const std::string& text = known == variables_.end() ? word : known->second;
+    int64_t value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc() || end != text.data() + text.size() || value < 0 || value > kMostCounted) return std::nullopt;
+    return value;
+  }
+
+  void append(std::string& made, const std::string& more) const {
+    if (made.size() + more.size() > kLongestValue) throw Error("a word of the script is too long", where_);
+    made += more;
+  }
+
+  // One word with its quotes taken off; at_ stands on its first byte and then behind its last.
+  std::string raw_word(bool& unread, Span& span) {
+    std::string made;
+    span.begin = at_;
+    char quote = '\0';
+    for (; at_ < text_.size();) {
+      const char c = peek();
+      if (quote == '\0' && (std::string_view(" \t\n\r;&|()<>").find(c) != std::string_view::npos)) break;
+      if (made.size() > kLongestValue) throw Error("a word of the script is too long", where_);
+      if (quote != '\'' && c == '$' && (is_name_char(peek(1)) || peek(1) == '{' || peek(1) == '(')) {
+        append(made, variable(unread));
+      } else if (quote != '\'' && c == '`') {
+        unread = true;
+        made += c;
+        ++at_;
+      } else if (quote != '\'' && c == '\\') {
+        const char next = peek(1);
+        if (next == '\n') {
+          // the line goes on
+        } else if (quote == '"' && next != '"' && next != '\\' && next != '$' && next != '`') {
+          made += c;
+          made += next;
+        } else if (next != '\0') {
+          made += next;
+        }
+        at_ += next == '\0' ? 1 : 2;
+      } else if (quote == '\0' && (c == '"' || c == '\'')) {
+        quote = c;
+        ++at_;
+      } else if (quote != '\0' && c == quote) {
+        quote = '\0';
+        ++at_;
+      } else {
+        made += c;
+        ++at_;
+      }
+    }
+    if (quote != '\0') throw Error("a quote of the script is never closed", where_);
+    span.end = at_;
+    return made;
+  }
+
+  void push(Word word) {
+    if (++words_ > kMostWords) throw Error("the script holds too many words", where_);
+    command_.push_back(std::move(word));
+  }
+
+  void word() {
+    const size_t begin = at_;
+    // NAME=( … ): an array; its words are kept for "${NAME[@]}".
+    size_t name_end = begin;
+    while (name_end < text_.size() && is_name_char(text_[name_end])) ++name_end;
+    const bool adds = name_end > begin && text_.substr(name_end).starts_with("+=(");
+    if (name_end > begin && (adds || text_.substr(name_end).starts_with("=("))) {
+      const std::string name(text_.substr(begin, name_end - begin));
+      at_ = name_end + (adds ? 3 : 2);
+      return array(name, adds);
+    }
+    Word word;
+    word.text = raw_word(word.unread, word.span);
+    if (word.span.end == word.span.begin) {
+      ++at_;
+      return;
+    }
+    if ((peek() == '>' || peek() == '<') && word.text.find_first_not_of("0123456789") == std::string::npos) return;  // 2>&1
+    const std::string_view raw = text_.substr(word.span.begin, word.span.end - word.span.begin);
+    if (take_array(raw)) return;
+    if (raw[0] == '$' && word.text != raw && word.text.find_first_of(" \t\n") != std::string::npos) {
+      for (std::string& part : split(word.text)) push({std::move(part), word.span, false, word.unread});
+      return;
+    }
+    push(std::move(word));
+  }
+
+  // "${NAME[@]}", quoted or not.
+  bool take_array(std::string_view raw) {
+    if (raw.starts_with('"') && raw.ends_with('"') && raw.size() > 2) raw = raw.substr(1, raw.size() - 2);
+    if (!raw.starts_with("${") || !(raw.ends_with("[@]}") || raw.ends_with("[*]}"))) return false;
+    const auto known = arrays_.find(std::string(raw.substr(2, raw.size() - 6)));
+    if (known == arrays_.end()) return false;
+    for (const Word& word : known->second) push(word);
+    return true;
+  }
+
+  void array(const std::string& name, bool adds) {
+    Command outer;
+    std::swap(outer, command_);
+    if (adds) command_ = arrays_[name];
+    while (at_ < text_.size() && peek() != ')') {
+      const size_t before = at_;
+      const char c = peek();
+      if (c == '\n' || c == ' ' || c == '\t' || c == '\r' || c == '\\' || c == '#') {
+        if (c == '\n') {
+          ++at_;
+        } else {
+          step_inside();
+        }
+      } else {
+        word();
+      }
+      if (at_ == before) ++at_;
+    }
+    ++at_;
+    if (command_.size() + words_ > kMostWords) throw Error("the script holds too many words", where_);
+    words_ += command_.size();
+    arrays_[name] = std::move(command_);
+    command_ = std::move(outer);
+  }
+
+  void step_inside() {
+    if (peek() == '#') {
+      at_ = std::min(text_.find('\n', at_), text_.size());
+    } else if (peek() == '\\' && peek(1) != '\n' && peek(1) != '\r') {
+      word();
+    } else {
+      ++at_;
+    }
+  }
+
+  void end_command() {
+    if (command_.empty()) return;
+    bool all = true;
+    for (size_t i = 0; i < command_.size() && all; ++i) {
+      const std::string& text = command_[i].text;
+      if (i == 0 && (text == "export" || text == "local" || text == "declare" || text == "readonly")) continue;
+      all = is_assignment(text);
+      if (all && !command_[i].unread && variables_.size() < 4096)
+        variables_[text.substr(0, text.find('='))] = text.substr(text.find('=') + 1);
+    }
+    commands_.push_back(std::move(command_));
+    command_.clear();
+  }
+
+  std::string_view text_;
+  const std::string& where_;
+  size_t at_ = 0, words_ = 0;
+  std::map<std::string, std::string> variables_;
+  std::map<std::string, std::vector<Word>> arrays_;
+  std::vector<std::string> here_ends_;
+  Command command_;
+  std::vector<Command> commands_;
+};
+
+}  // namespace
+
+bool is_assignment(std::string_view word) {
+  const size_t equals = word.find('=');
+  if (equals == 0 || equals == std::string_view::npos) return false;
+  return std::all_of(word.begin(), word.begin() + static_cast<std::ptrdiff_t>(equals), is_name_char) &&
+         std::isdigit(static_cast<unsigned char>(word[0])) == 0;
+}
+
+std::vector<Command> shell_commands(std::string_view text, const std::string& where) { return Shell(text, where).read(); }
+
+}  // namespace snug::dialects

@@ -1,0 +1,29 @@
+#pragma once
+// The words of a shell script, command by command, with variables that the script itself sets put in. Nothing is run: what
+// only a shell could know ("$1", "$(nproc)") stays as it is written and is marked. Not a shell: loops and conditions are
+// read through as if all were taken once.
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "recipe/dialects/document.h"
+
+namespace snug::dialects {
+
+struct Word {
+  std::string text;
+  Span span;             // bytes where it stands; of a word that came out of an array, inside the array
+  bool in_place = true;  // the bytes at `span` are this word and nothing else
+  bool unread = false;   // holds something that only a shell knows
+};
+
+using Command = std::vector<Word>;  // assignments before the command are its first words
+
+// Throws Error for scripts that are out of all proportion.
+std::vector<Command> shell_commands(std::string_view text, const std::string& where);
+
+// True for "NAME=value"; the name is then text up to "=".
+bool is_assignment(std::string_view word);
+
+}  // namespace snug::dialects

@@ -1,0 +1,311 @@
+// torchtune: recipes/configs/*.yaml and torchtune/config (0.6, the last). Everything is said in the file; builders are named
+// by "_component_", and "${name}" stands for another key's value (OmegaConf).
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "recipe/dialects/reading.h"
+#include "recipe/dialects/torchtune_models.h"
+#include "recipe/foreign_keys.h"
+
+namespace snug::dialects {
+
+namespace {
+
+std::string_view last_part(std::string_view component) { return component.substr(component.rfind('.') + 1); }
+
+// "${output_dir}/logs" with the keys' values put in; "${oc.env:NAME,default}" is the default. Bounded.
+std::string resolved(const Document& document, const std::string& text, int depth = 0) {
+  constexpr int kDeepest = 4;
+  std::string made;
+  for (size_t at = 0; at < text.size();) {
+    const size_t open = std::min(text.find("${", at), text.size());
+    made += text.substr(at, open - at);
+    const size_t close = text.find('}', open);
+    if (open == text.size() || close == std::string::npos || made.size() > 4096) {
+      if (open < text.size()) made += text.substr(open);
+      break;
+    }
+    std::string name = text.substr(open + 2, close - open - 2);
+    at = close + 1;
+    if (name.starts_with("oc.env:")) {
+      const size_t comma = name.find(',');
+      made += comma == std::string::npos ? "" : name.substr(comma + 1);
+    } else if (const Entry* entry = depth < kDeepest ? document.find(name) : nullptr) {
+      made += resolved(document, entry->text(), depth + 1);
+    }
+  }
+  return made.substr(0, 4096);
+}
+
+// Configs say all of it; an absent gradient_accumulation_steps is 1, of LoRA's builders lora_rank 8, lora_alpha 16,
+// lora_dropout 0 and apply_lora_to_mlp False (torchtune/models/llama3_1/_model_builders.py).
+void start(Reading& reading) {
+  reading.assume("method", "full");
+  reading.assume("per_device_train_batch_size", "1");
+  reading.assume("gradient_accumulation_steps", "1");
+  reading.assume("packing", "false");
+  reading.assume("gradient_checkpointing", "false");
+  reading.assume("lora_r", "8");
+  reading.assume("lora_alpha", "16");
+  reading.assume("max_grad_norm", "0");
+}
+
+void take_component(Reading& reading, const Entry& entry) {
+  std::string_view name = last_part(entry.text());
+  const bool dora = name.starts_with("dora_") || name.starts_with("qdora_");
+  const bool quantized = name.starts_with("qlora_") || name.starts_with("qdora_");
+  const bool lora = dora || quantized || name.starts_with("lora_");
+  if (lora) name.remove_prefix(name.find('_') + 1);
+  reading.set(entry, "method", lora ? "lora" : "full");
+  if (quantized) reading.decide("load_in_4bit", "true");
+  if (dora) reading.decide("use_dora", "true");
+  for (const Builder& builder : kBuilders)
+    if (builder.component == name) reading.model(std::string(builder.model));
+  if (name.find("vision") != std::string_view::npos || name.find("clip") != std::string_view::npos)
+    reading.touches(entry, "images beside text");
+}
+
+void take_rank(Reading& reading, const Entry& entry) { reading.set(entry, "lora_r", entry.text()); }
+
+void take_quantize_base(Reading& reading, const Entry& entry) { reading.set(entry, "load_in_4bit", entry.text()); }
+
+void take_length(Reading& reading, const Entry& entry) {
+  reading.set(entry, "max_length", resolved(reading.document(), entry.text()));
+}
+
+void take_optimizer_component(Reading& reading, const Entry& entry) {
+  struct Name {
+    std::string_view theirs, ours;
+  };
+  constexpr auto kNames = std::to_array<Name>({
+      {"torch.optim.AdamW", "adamw_torch"},
+      {"torch.optim.SGD", "sgd"},
+      {"torch.optim.Adafactor", "adafactor"},
+      {"bitsandbytes.optim.AdamW", "adamw_torch"},
+      {"bitsandbytes.optim.AdamW8bit", "adamw_8bit"},
+      {"bitsandbytes.optim.PagedAdamW", "paged_adamw_32bit"},
+      {"bitsandbytes.optim.PagedAdamW32bit", "paged_adamw_32bit"},
+      {"bitsandbytes.optim.PagedAdamW8bit", "paged_adamw_8bit"},
+      {"bitsandbytes.optim.Lion", "lion_32bit"},
+      {"bitsandbytes.optim.Lion8bit", "lion_8bit"},
+      {"bitsandbytes.optim.PagedLion", "paged_lion_32bit"},
+      {"bitsandbytes.optim.PagedLion8bit", "paged_lion_8bit"},
+      {"torchao.optim.AdamW8bit", "adamw_8bit"},
+      {"torchao.prototype.low_bit_optim.AdamW8bit", "adamw_8bit"},
+  });
+  for (const Name& name : kNames)
+    if (name.theirs == entry.text()) return reading.set(entry, "optim", name.ours);
+  reading.touches(entry, fmt::format("the optimizer {} is not planned: planned as AdamW", entry.text().substr(0, 60)));
+}
+
+void take_schedule(Reading& reading, const Entry& entry) {
+  const std::string_view name = last_part(entry.text());
+  reading.set(entry, "lr_scheduler_type", name == "get_cosine_schedule_with_warmup" ? "cosine" : name);
+}
+
+void take_loss(Reading& reading, const Entry& entry) {
+  if (entry.text().find("rlhf") == std::string::npos) return take_on(reading, entry);
+  reading.result().stage = entry.text().find("DPO") != std::string::npos ? "dpo" : "ppo";
+  reading.touches(entry, why_stage(reading.result().stage));
+}
+
+void take_norm(Reading& reading, const Entry& entry) { reading.set(entry, "max_grad_norm", entry.text()); }
+
+void take_directory(Reading& reading, const Entry& entry) {
+  reading.set(entry, "output_dir", resolved(reading.document(), entry.text()));
+}
+
+void take_source(Reading& reading, const Entry& entry) {
+  reading.data(resolved(reading.document(), entry.text()));
+  reading.ignore(entry);
+}
+
+void take_packed(Reading& reading, const Entry& entry) { reading.set(entry, "packing", entry.text()); }
+
+void take_seed(Reading& reading, const Entry& entry) { reading.set(entry, "seed", entry.text()); }
+
+void take_device(Reading& reading, const Entry& entry) {
+  if (entry.text().starts_with("cuda")) return reading.ignore(entry);
+  reading.touches(entry, fmt::format("trained on '{}'", entry.text().substr(0, 20)));
+}
+
+void take_checkpoint_dir(Reading& reading, const Entry& entry) { reading.understood(entry, "where the weights are"); }
+
+// What "tune run --config llama3_1/8B_qlora_single_device" stands for, as far as its name tells.
+void read_config_name(Reading& reading) {
+  std::string name = reading.value("config");
+  if (name.empty() || name.ends_with(".yaml")) return;
+  const size_t slash = name.find('/');
+  if (slash == std::string::npos) return;
+  std::string size = name.substr(slash + 1);
+  const std::string rest = size.substr(std::min(size.find('_'), size.size()));
+  size = size.substr(0, size.find('_'));
+  std::transform(size.begin(), size.end(), size.begin(),
+                 [](char c) { return c == '.' ? '_' : static_cast<char>(std::tolower(c)); });
+  const std::string builder = name.substr(0, slash) + "_" + size;
+  for (const Builder& known : kBuilders)
+    if (known.component == builder || known.component == builder + "_instruct") reading.model(std::string(known.model));
+  const bool lora = rest.find("lora") != std::string::npos || rest.find("dora") != std::string::npos;
+  if (!reading.has("method")) reading.assume("method", lora ? "lora" : "full");
+  if (rest.find("qlora") != std::string::npos) reading.decide("load_in_4bit", "true");
+  if (!reading.has("per_device_train_batch_size")) reading.assume("per_device_train_batch_size", "2");
+  if (!reading.has("bf16")) reading.assume("bf16", "true");
+  if (!reading.has("gradient_checkpointing")) reading.assume("gradient_checkpointing", "true");
+  reading.note(fmt::format("{} itself is not here: planned with what its name says", name.substr(0, 80)));
+}
+
+void finish(Reading& reading) {
+  Recipe& recipe = reading.recipe();
+  read_config_name(reading);
+  std::string directory = resolved(reading.document(), reading.value("checkpointer.checkpoint_dir"));
+  while (directory.size() > 1 && directory.ends_with('/')) directory.pop_back();
+  reading.model(directory);
+  if (directory.rfind('/') != std::string::npos) reading.model(directory.substr(directory.rfind('/') + 1));
+  // Which modules: attention's as listed, the MLP's three, the head (torchtune's names; output_proj is o_proj).
+  if (recipe.method == Method::lora) {
+    std::string targets;
+    const Entry* attention = reading.document().find("model.lora_attn_modules");
+    for (const std::string& module : attention ? attention->values : std::vector<std::string>{"q_proj", "v_proj"})
+      targets += (targets.empty() ? "" : ",") + (module == "output_proj" ? "o_proj" : module);
+    if (reading.is_on("model.apply_lora_to_mlp"))
+      targets += (targets.empty() ? "" : ",") + std::string("gate_proj,up_proj,down_proj");
+    if (reading.is_on("model.apply_lora_to_output")) targets += (targets.empty() ? "" : ",") + std::string("lm_head");
+    if (targets.find(",,") == std::string::npos) reading.decide("lora_target_modules", targets);
+  } else {
+    recipe.quantize = {};
+    if (recipe.bf16) recipe.master_weights = false;  // dtype is the dtype of everything
+  }
+  if (!reading.has("max_length"))
+    reading.note("tokenizer.max_seq_len is not given: the longest row decides there; planned shorter");
+}
+
+void take_modules(Reading& reading, const Entry& entry) { reading.understood(entry, "among lora_target_modules"); }
+
+bool write(const Document& document, const ForeignRecipe& read, const RecipeChange& change, std::vector<TheirSetting>& out) {
+  const auto put = [&](std::string path, std::string value) { out.push_back({std::move(path), std::move(value)}); };
+  static_cast<void>(read);
+  if (change.key == "load_in_4bit" || change.key == "method") {
+    const Entry* entry = document.find("model._component_");
+    if (!entry) return true;
+    const std::string& component = entry->text();
+    const size_t begin = component.rfind('.') + 1;
+    std::string_view name = std::string_view(component).substr(begin);
+    for (const char* prefix : {"qlora_", "lora_"})
+      if (name.starts_with(prefix)) {
+        name.remove_prefix(std::string_view(prefix).size());
+        break;
+      }
+    const bool adapter = name.size() != component.size() - begin;
+    if (change.key == "load_in_4bit" && !adapter) return true;
+    const bool four = change.value == "true" || change.value == "qlora";
+    const std::string prefix = change.value == "full" ? "" : four ? "qlora_" : "lora_";
+    put("model._component_", component.substr(0, begin) + prefix + std::string(name));
+    return true;
+  }
+  if (change.key == "optim") {
+    const std::array<std::array<std::string_view, 2>, 7> names = {{{"adamw_torch", "torch.optim.AdamW"},
+                                                                   {"adamw_8bit", "bitsandbytes.optim.AdamW8bit"},
+                                                                   {"paged_adamw_32bit", "bitsandbytes.optim.PagedAdamW"},
+                                                                   {"paged_adamw_8bit", "bitsandbytes.optim.PagedAdamW8bit"},
+                                                                   {"lion_8bit", "bitsandbytes.optim.Lion8bit"},
+                                                                   {"paged_lion_8bit", "bitsandbytes.optim.PagedLion8bit"},
+                                                                   {"sgd", "torch.optim.SGD"}}};
+    for (const auto& [ours, theirs] : names) {
+      if (ours != change.value) continue;
+      put("optimizer._component_", std::string(theirs));
+      // What only torch.optim.AdamW takes.
+      if (ours != "adamw_torch" && document.has("optimizer.fused")) out.push_back({"optimizer.fused", "", true});
+    }
+    return true;
+  }
+  if (change.key == "lora_target_modules" || change.key == "load_in_8bit" || change.key == "master_weights") return true;
+  if (change.key == "bf16") return put("dtype", change.value == "true" ? "bf16" : "fp32"), true;
+  return false;
+}
+
+}  // namespace
+
+Rules torchtune_rules() {  // NOLINT(readability-function-size): a table
+  Rules rules;
+  rules.rows = {
+      {"model._component_", "method", take_component},
+      {"model.lora_rank", "lora_r", take_rank},
+      {"model.lora_alpha", "lora_alpha"},
+      {"model.lora_dropout", "lora_dropout"},
+      {"model.lora_attn_modules", "", take_modules},
+      {"model.apply_lora_to_mlp", "", take_modules},
+      {"model.apply_lora_to_output", "", take_modules},
+      {"model.quantize_base", "load_in_4bit", take_quantize_base},
+      {"model.use_dora", "use_dora"},
+      {"batch_size", "per_device_train_batch_size"},
+      {"batch_size_val", "", take_eval_batch},
+      {"gradient_accumulation_steps", "gradient_accumulation_steps"},
+      {"tokenizer.max_seq_len", "max_length", take_length},
+      {"dataset.packed", "packing", take_packed},
+      {"dataset.source", "", take_source},
+      {"dataset.data_files", "", take_source},
+      {"dataset.train_on_input", "train_on_inputs"},
+      {"optimizer._component_", "optim", take_optimizer_component},
+      {"optimizer.lr", "learning_rate"},
+      {"optimizer.weight_decay", "weight_decay"},
+      {"optimizer_in_bwd", "optimizer_in_bwd"},
+      {"lr_scheduler._component_", "lr_scheduler_type", take_schedule},
+      {"lr_scheduler.num_warmup_steps", "warmup_steps"},
+      {"loss._component_", "", take_loss},
+      {"loss", "", take_loss},
+      {"epochs", "num_train_epochs"},
+      {"max_steps_per_epoch", "max_steps", take_count},
+      {"clip_grad_norm", "max_grad_norm", take_norm},
+      {"dtype", "bf16", take_dtype},
+      {"enable_activation_checkpointing", "gradient_checkpointing", take_checkpointing},
+      {"seed", "seed", take_seed},
+      {"shuffle", "shuffle"},
+      {"output_dir", "output_dir", take_directory},
+      {"device", "", take_device},
+      {"checkpointer.checkpoint_dir", "", take_checkpoint_dir},
+  };
+  rules.touches = {
+      {"enable_activation_offloading", "activations go to host memory"},
+      {"ac_mode", "some activations are kept", "full"},
+      {"ac_option", "some activations are kept"},
+      {"compile", "what the compiler fuses is never stored, and its buffers are its own"},
+      {"compile.*", "what the compiler fuses is never stored, and its buffers are its own"},
+      {"fsdp_cpu_offload", "weights and states go to host memory"},
+      {"tensor_parallel_dim", "weights are cut over devices", "1"},
+      {"tensor_parallel_plan*", "weights are cut over devices"},
+      {"context_parallel_dim", "sequences are cut over devices", "1"},
+      {"data_parallel_shard_dim", "weights are cut over devices", "1 -1"},
+      {"data_parallel_replicate_dim", "weights stand on several devices", "1"},
+      {"quantizer*", "weights are rounded in training"},
+      {"teacher_model*", "a teacher beside the trained model"},
+      {"teacher_checkpointer*", "a teacher beside the trained model"},
+      {"kd_loss*", "distillation: logits of a teacher"},
+      {"kd_ratio", "distillation: logits of a teacher"},
+      {"reward_and_value_model*", "generation, a reference model and rewards beside the trained model"},
+      {"ref_policy*", "a reference model beside the trained one"},
+      {"enable_fp8_training", "products in fp8 keep copies of weights and activations"},
+      {"model.image_size", "images beside text"},
+      {"model.fusion_trainable", "images beside text"},
+      {"model.encoder_trainable", "images beside text"},
+      {"model.decoder_trainable", "images beside text"},
+  };
+  rules.ignored = {
+      "tokenizer.* checkpointer.* resume_from_checkpoint save_adapter_weights_only dataset.* dataset_val "
+      "dataset_val.* run_val_every_n_steps optimizer.* lr_scheduler.* loss.* metric_logger metric_logger.* "
+      "log_every_n_steps log_peak_memory_stats log_level profiler profiler.* checkpoint_dir low_cpu_ram memory_efficient_* "
+      "cudnn_deterministic_mode custom_sharded_layers fsdp_reshard_after_forward keep_last_n_checkpoints "
+      "save_every_n_epochs checkpoint_every_* enable_async_checkpointing collate_fn config words profile ${* "
+      "use_clearml epochs_* num_output_chunks chat_format prompt_template model_type "
+      "fp8_recipe_name dist_init_timeout gradient_clip* train_from_scratch"};
+  rules.start = start;
+  rules.finish = finish;
+  rules.write = write;
+  rules.beside = {"gradient_accumulation_steps", "batch_size",      "epochs",
+                  "optimizer._component_",       "model.lora_rank", "model._component_"};
+  return rules;
+}
+
+}  // namespace snug::dialects

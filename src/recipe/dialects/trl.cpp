@@ -1,0 +1,222 @@
+// TRL: trl/trainer/model_config.py, sft_config.py and the other trainers' configs, trl/scripts/utils.py (2026-07); and, as a
+// dialect of its own, plain scripts around Hugging Face's Trainer, which lack SFTConfig's own defaults.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "recipe/dialects/reading.h"
+#include "recipe/foreign_keys.h"
+
+namespace snug::dialects {
+
+namespace {
+
+// ModelConfig: use_peft False, lora_r 16, lora_alpha 32, lora_dropout 0.05, lora_target_modules none (PEFT's choice),
+// use_bnb_nested_quant False; SFTConfig: max_length 1024, packing False, gradient_checkpointing True, bf16 True unless fp16,
+// learning_rate 2e-5; TrainingArguments: per_device_train_batch_size 8, per_device_eval_batch_size 8.
+void start(Reading& reading) {
+  reading.assume("method", "full");
+  reading.assume("per_device_train_batch_size", "8");
+  reading.assume("max_length", "1024");
+  reading.assume("packing", "false");
+  reading.assume("gradient_checkpointing", "true");
+  reading.assume("bf16", "true");
+  reading.assume("lora_r", "16");
+  reading.assume("lora_alpha", "32");
+  reading.assume("lora_dropout", "0.05");
+  reading.assume("learning_rate", "2e-5");
+  reading.assume("bnb_4bit_use_double_quant", "false");
+  reading.result().eval_batch = 8;
+}
+
+// TrainingArguments: gradient_checkpointing False, bf16 False; peft's LoraConfig: r 8, lora_alpha 8.
+void start_plain(Reading& reading) {
+  reading.assume("method", "full");
+  reading.assume("per_device_train_batch_size", "8");
+  reading.assume("packing", "false");
+  reading.assume("gradient_checkpointing", "false");
+  reading.assume("bnb_4bit_use_double_quant", "false");
+  reading.result().eval_batch = 8;
+}
+
+void take_use_peft(Reading& reading, const Entry& entry) {
+  reading.set(entry, "method", means_off(entry.text()) ? "full" : "lora");
+}
+
+void take_dataset(Reading& reading, const Entry& entry) {
+  if (entry.kind != EntryKind::map) return take_data(reading, entry);
+  for (const Entry& inside : reading.document().entries)
+    if (inside.path.starts_with(entry.path + ".datasets.") && (inside.leaf() == "id" || inside.leaf() == "path"))
+      if (reading.result().data.empty() || reading.result().data.back() != inside.text()) reading.data(inside.text());
+  reading.ignore(entry);
+}
+
+// A number of preference training: its default alone says nothing.
+void take_preference(Reading& reading, const Entry& entry) {
+  if (reading.result().stage == "sft") reading.result().stage = "dpo";
+  reading.touches(entry, why_stage("dpo"));
+}
+
+void take_generation(Reading& reading, const Entry& entry) {
+  reading.result().stage = "grpo";
+  reading.touches(entry, why_stage("grpo"));
+}
+
+void take_loss(Reading& reading, const Entry& entry) {
+  const std::string& word = entry.text();
+  if (word == "nll" || word == "chunked_nll" || word == "dft") return take_on(reading, entry);
+  take_preference(reading, entry);
+}
+
+void take_max_length(Reading& reading, const Entry& entry) { reading.set(entry, "max_length", entry.text()); }
+
+void finish(Reading& reading) {
+  Recipe& recipe = reading.recipe();
+  const auto& command = reading.document().command;
+  if (command.size() == 2 && command[0] == "trl" && command[1] != "sft") {
+    reading.result().stage = command[1];
+    reading.note(why_stage(command[1]));
+  }
+  // Scripts of users' own switch LoRA on by its rank, without use_peft.
+  const bool ranked = reading.has("lora_r") && !reading.is_off("lora_r");
+  if (!reading.has("method") && ranked) {
+    reading.decide("method", "lora");
+    reading.note("lora_r without use_peft: planned as lora");
+  }
+  if (recipe.fp16) recipe.bf16 = false;
+  const bool lora = recipe.method == Method::lora;
+  const std::string dtype = reading.value("torch_dtype").empty() ? reading.value("dtype") : reading.value("torch_dtype");
+  const bool in_half = dtype == "bfloat16" || dtype == "bf16" || dtype == "auto" || dtype == "float16";
+  if (in_half && !recipe.fp16) recipe.bf16 = true;
+  if (!lora && in_half) recipe.master_weights = false;  // Trainer keeps no other copy
+  if (lora && !in_half && recipe.bf16 && !recipe.quantize.any())
+    reading.note("no torch_dtype: the frozen weights may be loaded in float32, in twice the bytes; planned in bf16");
+  if (!lora) recipe.lora.modules_to_save.clear();
+  if (!lora && recipe.quantize.any()) {
+    recipe.quantize.in_4bit = recipe.quantize.in_8bit = false;
+    reading.note("load_in_4bit and load_in_8bit without an adapter cannot be trained: planned without");
+  }
+}
+
+bool write(const Document& document, const ForeignRecipe& read, const RecipeChange& change, std::vector<TheirSetting>& out) {
+  const auto put = [&](std::string path, std::string value) { out.push_back({std::move(path), std::move(value)}); };
+  if (change.key == "master_weights") {
+    if (change.value == "false") put(document.has("dtype") ? "dtype" : "torch_dtype", "bfloat16");
+    return true;
+  }
+  if (change.key == "method") {
+    if (change.value == "qlora") put("load_in_4bit", "true");
+    put("use_peft", change.value == "full" ? "false" : "true");
+    return true;
+  }
+  if (change.key == "max_length") {
+    put(document.has("max_seq_length") ? "max_seq_length" : "max_length", change.value);
+    return true;
+  }
+  if (change.key == "optim" && change.value == "adamw_bf16_states") return true;
+  static_cast<void>(read);
+  return false;
+}
+
+Rules rules(bool plain) {  // NOLINT(readability-function-size): a table
+  Rules rules;
+  rules.rows = {
+      {"use_peft", "method", take_use_peft},
+      {"use_lora", "method", take_use_peft},
+      {"lora_r", "lora_r"},
+      {"lora_rank", "lora_r"},
+      {"lora_alpha", "lora_alpha"},
+      {"lora_dropout", "lora_dropout"},
+      {"lora_target_modules", "lora_target_modules", take_targets},
+      {"target_modules", "lora_target_modules", take_targets},
+      {"lora_modules_to_save", "lora_modules_to_save"},
+      {"modules_to_save", "lora_modules_to_save"},
+      {"use_rslora", "use_rslora"},
+      {"use_dora", "use_dora"},
+      {"load_in_4bit", "load_in_4bit"},
+      {"load_in_8bit", "load_in_8bit"},
+      {"bnb_4bit_quant_type", "bnb_4bit_quant_type"},
+      {"use_bnb_nested_quant", "bnb_4bit_use_double_quant"},
+      {"use_nested_quant", "bnb_4bit_use_double_quant"},
+      {"bnb_4bit_use_double_quant", "bnb_4bit_use_double_quant"},
+      {"bnb_4bit_compute_dtype", "bnb_4bit_compute_dtype"},
+      {"max_length", "max_length", take_max_length},
+      {"max_seq_length", "max_length", take_max_length},
+      {"model_max_length", "max_length", take_max_length},
+      {"packing", "packing"},
+      {"torch_dtype", "bf16", take_dtype},
+      {"dtype", "bf16", take_dtype},
+      {"attn_implementation", "", take_attention},
+      {"padding_free", "", take_padding_free},
+      {"completion_only_loss", "completion_only_loss"},
+      {"assistant_only_loss", "assistant_only_loss"},
+      {"loss_type", "", take_loss},
+      {"dataset_name", "", take_dataset},
+      {"dataset_mixture", "", take_dataset},
+      {"dataset_mixer", "", take_dataset},
+      {"datasets", "", take_dataset},
+      {"dataset", "", take_dataset},
+      {"data_path", "", take_dataset},
+      {"train_file", "", take_dataset},
+      {"model_name", "model", take_model},
+      {"model", "model", take_model},
+      {"model_id", "model", take_model},
+      {"beta", "", take_preference},
+      {"max_prompt_length", "", take_preference},
+      {"max_completion_length", "", take_generation},
+      {"num_generations", "", take_generation},
+      {"reward_funcs", "", take_generation},
+      {"reward_model_path", "", take_generation},
+      {"use_vllm", "", take_generation},
+      {"num_ppo_epochs", "", take_generation},
+  };
+  rules.touches = {
+      {"precompute_ref_log_probs", "the reference model is run beforehand"},
+      {"rpo_alpha", "see beta"},
+      {"ref_model_*", "a reference model beside the trained one"},
+      {"sync_ref_model", "a reference model beside the trained one"},
+      {"ref_adapter_name", "a reference adapter beside the trained one"},
+      {"teacher_model*", "a teacher beside the trained model"},
+      {"sft_model_path", "a reference model beside the trained one"},
+      {"cast_lm_head_to_fp32", "the head in fp32"},
+      {"lora_target_parameters", "adapters on single parameters"},
+      {"model_init_kwargs", "the model is loaded with other settings"},
+      {"vllm_gpu_memory_utilization", "generation on the same device", "", "use_vllm"},
+      {"lora_bias", "biases are trained", "none"},
+      {"init_lora_weights", "adapters begin otherwise", "true True"},
+      {"router_aux_loss_coef", "the router's logits are kept"},
+      {"rope_scaling", "another rotary scaling, for longer sequences"},
+      {"report_memory", "memory is recorded"},
+  };
+  add_trainer(rules);
+  rules.ignored.emplace_back(
+      "dataset_config dataset_config_name dataset_text_field dataset_kwargs dataset_num_proc dataset_train_split "
+      "dataset_test_split dataset_streaming dataset_split dataset_batch_size test_split_size chat_template "
+      "chat_template_path chat_template_kwargs system_prompt eos_token pad_token truncation_mode shuffle_dataset "
+      "packing_strategy eval_packing pad_to_multiple_of lora_task_type bnb_4bit_quant_storage ignore_bias_buffers "
+      "model_code_revision base_model_revision use_flash_attention_2 num_proc preprocessing_* block_size validation_* "
+      "max_train_samples max_eval_samples text_column max_samples streaming seed_data benchmarks callbacks config "
+      "accelerate_config is_reward reward_weights scale_rewards epsilon epsilon_high temperature top_p top_k min_p "
+      "repetition_penalty log_completions* num_completions_to_print vllm_* generation_* mask_truncated_completions "
+      "num_iterations steps_per_generation importance_sampling_level importance_* label_smoothing loss_weights ld_alpha "
+      "f_divergence_type f_alpha_divergence_coef discopop_tau disable_dropout desirable_weight undesirable_weight "
+      "generate_during_eval center_rewards_coefficient max_target_length kl_coef cliprange* vf_coef gamma lam "
+      "whiten_rewards "
+      "num_mini_batches total_episodes response_length stop_token* missing_eos_penalty output_router_logits delta "
+      "cpo_alpha simpo_gamma lmbda seq_kd use_weighting script_args words python_module tokenizer");
+  rules.start = plain ? start_plain : start;
+  rules.finish = finish;
+  rules.write = write;
+  rules.beside = {
+      "gradient_accumulation_steps", "per_device_train_batch_size", "max_length", "max_seq_length", "learning_rate",
+      "model_name_or_path"};
+  return rules;
+}
+
+}  // namespace
+
+Rules trl_rules() { return rules(false); }
+Rules hugging_face_rules() { return rules(true); }
+
+}  // namespace snug::dialects

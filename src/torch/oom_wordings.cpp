@@ -1,0 +1,167 @@
+#include "torch/oom_wordings.h"
+
+#include <array>
+#include <vector>
+
+#include "torch/words.h"
+
+namespace snug {
+
+namespace {
+
+struct Wording {
+  std::string_view phrase;
+  OomSource source;
+  Surety surety = Surety::certain;
+};
+
+using enum OomSource;
+constexpr Surety kHint = Surety::hint;
+
+constexpr auto kWordings = std::to_array<Wording>({
+    {"CUDA out of memory occurred when warming up", vllm},
+    {"CUDA out of memory", torch_cuda},
+    {"HIP out of memory", torch_hip},
+    {"XPU out of memory", torch_xpu},
+    {"MPS backend out of memory", torch_mps},
+    {"would exceed allowed memory", torch_async},
+    {"NPU out of memory", torch_cuda},
+    {"Tried to allocate", torch_cuda},
+    {"THCudaCheck FAIL", thc},
+    {"cuda runtime error (2)", thc},
+    {"error == cudaSuccess. 2 vs 0", caffe2},
+    {"CUDA error: out of memory", cuda},
+    {"CUDA driver error: out of memory", cuda},
+    {"CUDA driver error: 2", cuda},
+    {"HIP error: out of memory", cuda},
+    {"CUDA_ERROR_OUT_OF_MEMORY", cuda},
+    {"cudaErrorMemoryAllocation", cuda},
+    {"hipErrorOutOfMemory", cuda},
+    {"UR_RESULT_ERROR_OUT_OF_DEVICE_MEMORY", torch_xpu},
+    {"UR_RESULT_ERROR_OUT_OF_RESOURCES", torch_xpu},
+    {"PI_ERROR_OUT_OF_RESOURCES", torch_xpu},
+    {"CUBLAS_STATUS_ALLOC_FAILED", cublas},
+    {"CUBLAS_STATUS_NOT_INITIALIZED", cublas},
+    {"HIPBLAS_STATUS_ALLOC_FAILED", cublas},
+    {"CUSOLVER_STATUS_ALLOC_FAILED", cublas},
+    {"CUSPARSE_STATUS_INSUFFICIENT_RESOURCES", cublas},
+    {"CUDNN_STATUS_ALLOC_FAILED", cudnn},
+    {"CUDNN_STATUS_NOT_INITIALIZED", cudnn},
+    {"CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED", cudnn},
+    {"MIOPEN_STATUS_ALLOC_FAILED", cudnn},
+    {"Cuda failure 'out of memory'", nccl},
+    {"Cuda failure 2 'out of memory'", nccl},
+    {"Failed to CUDA calloc", nccl},
+    {"Failed to CUDA host alloc", nccl},
+    {"Error out of memory at line", bitsandbytes},
+    {"Make sure you have enough GPU RAM to fit the quantized model", device_map},
+    {"No available memory for the cache blocks", vllm},
+    {"Free memory on device", vllm},
+    {"larger than the available KV cache memory", vllm},
+    {"larger than the maximum number of tokens that can be stored in KV cache", vllm},
+    {"Engine core initialization failed due to insufficient memory", vllm},
+    {"RESOURCE_EXHAUSTED: Out of memory", jax},
+    {"RESOURCE_EXHAUSTED: Failed to allocate", jax},
+    {"RESOURCE_EXHAUSTED: Error allocating device buffer", jax},
+    {"OOM when allocating tensor", tensorflow},
+    {"kIOGPUCommandBufferCallbackErrorOutOfMemory", torch_mps},
+    {"Invalid buffer size:", torch_mps},
+    {"not enough GPU video memory available", cuda},
+    {"crashed after using all available RAM", killed},
+    {"DefaultCPUAllocator: can't allocate memory", cpu_allocator},
+    {"DefaultCPUAllocator: not enough memory", cpu_allocator},
+    {"DefaultCPUAllocator: can’t allocate memory", cpu_allocator},
+    {"Torch: not enough memory: you tried to allocate", cpu_allocator},
+    {"Unable to allocate", numpy},
+    {"OutOfMemoryError: Task was killed", killed},
+    {"OutOfMemoryError: Allocation on device", torch_async},
+    {"OutOfMemoryError", torch_cuda, kHint},
+    {"Cannot allocate memory", host},
+    {"paging file is too small", host},
+    {"std::bad_alloc", host},
+    {"MemoryError", host, kHint},
+    {"out of shared memory", shared_memory},
+    {"is killed by signal: Bus error", shared_memory},
+    {"insufficient shared memory", shared_memory},
+    {"is killed by signal: Killed", killed},
+    {"Out of memory: Kill", killed},
+    {"Memory cgroup out of memory", killed},
+    {"oom-kill:constraint", killed},
+    {"oom-kill event", killed},
+    {"oom_kill event", killed},
+    {"OOMKilled", killed},
+    {"OOM Killed", killed},
+    {"died with <Signals.SIGKILL: 9>", killed, kHint},
+    {"Signal 9 (SIGKILL)", killed, kHint},
+    {"signal 9: SIGKILL", killed, kHint},
+    {"exit code: -9", killed, kHint},
+    {"exitcode : -9", killed, kHint},
+    {"exitcode: -9", killed, kHint},
+    {"exitcode=-9", killed, kHint},
+    {"exit code -9", killed, kHint},
+    {"return code -9", killed, kHint},
+    {"return code = -9", killed, kHint},
+    {"returncode=-9", killed, kHint},
+    {"exit code 137", killed, kHint},
+    {"exit code: 137", killed, kHint},
+    {"Exit Code: 137", killed, kHint},
+    {"exit status 137", killed, kHint},
+    {"exited with code 137", killed, kHint},
+    {"returned 137", killed, kHint},
+});
+
+// "Killed" as a shell prints it: alone, or "line 3:  12345 Killed   python train.py".
+std::optional<WordingFound> shell_kill(std::string_view line, size_t after) {
+  const size_t at = line.find("Killed");
+  if (at == std::string_view::npos || at + 6 <= after) return std::nullopt;
+  const std::string_view before = line.substr(0, at);
+  const std::string_view behind = line.substr(at + 6);
+  const size_t last = before.find_last_not_of(' ');
+  const bool alone =
+      (last == std::string_view::npos || before[last] == '\n') && behind.find_first_not_of(" \n") == std::string_view::npos;
+  const bool by_shell = last != std::string_view::npos && is_digit(before[last]) && behind.starts_with("  ") &&
+                        (contains(before, "line ") || contains(behind, "python") || contains(behind, "torchrun"));
+  if (!alone && !by_shell) return std::nullopt;
+  return WordingFound{at, at + 6, killed, Surety::hint};
+}
+
+// Wordings by their first byte: most bytes of a log begin none, so that a line is gone through once.
+using FirstBytes = std::array<std::vector<const Wording*>, 256>;
+
+const FirstBytes& by_first_byte() {
+  static const FirstBytes table = [] {
+    FirstBytes made;
+    for (const Wording& wording : kWordings) made[static_cast<unsigned char>(wording.phrase[0])].push_back(&wording);
+    return made;
+  }();
+  return table;
+}
+
+// Bytes that a wording covers at the front of `text`; 0 if it does not stand there. "137" does not stand in "1370".
+size_t wording_length(std::string_view text, const Wording& wording) {
+  const size_t length = phrase_length(text, wording.phrase);
+  const bool goes_on = length > 0 && length < text.size() && is_digit(wording.phrase.back()) && is_digit(text[length]);
+  return goes_on ? 0 : length;
+}
+
+}  // namespace
+
+std::optional<WordingFound> find_wording(std::string_view line, size_t after) {
+  const FirstBytes& table = by_first_byte();
+  std::optional<WordingFound> hint;
+  for (size_t at = 0; at < line.size(); ++at) {
+    for (const Wording* wording : table[static_cast<unsigned char>(line[at])]) {
+      const char second = at + 1 < line.size() ? line[at + 1] : '\0';
+      if (second != wording->phrase[1] && second != '\n') continue;
+      if (hint && wording->surety == kHint) continue;
+      const size_t length = wording_length(line.substr(at), *wording);
+      if (length == 0 || at + length <= after) continue;
+      const WordingFound found{at, at + length, wording->source, wording->surety};
+      if (found.surety == Surety::certain) return found;
+      hint = found;
+    }
+  }
+  return hint ? hint : shell_kill(line, after);
+}
+
+}  // namespace snug

@@ -1,0 +1,187 @@
+#include "torch/traceback.h"
+
+#include <algorithm>
+#include <array>
+#include <span>
+
+#include "torch/frame_line.h"
+#include "torch/words.h"
+
+namespace snug {
+
+namespace {
+
+constexpr size_t kMostFrames = 512;
+constexpr size_t kLongestCode = 512;
+
+bool holds_any(std::string_view file, std::span<const std::string_view> parts) {
+  return std::ranges::any_of(parts, [&](std::string_view part) { return contains(file, part); });
+}
+
+bool is_pythons(std::string_view file) {
+  constexpr std::array<std::string_view, 6> kParts = {"/lib/python", "/lib64/python", "\\Lib\\",
+                                                      "\\lib\\",     "<frozen",       "importlib"};
+  return file.starts_with("<string>") || (holds_any(file, kParts) && !contains(file, "-packages"));
+}
+
+bool is_installed(std::string_view file) {
+  constexpr std::array<std::string_view, 4> kParts = {"site-packages", "dist-packages", "unsloth_compiled_cache",
+                                                      "/torchinductor_"};
+  return holds_any(file, kParts);
+}
+
+// PyTorch's own, installed or from its sources.
+bool is_torchs(std::string_view file) {
+  constexpr std::array<std::string_view, 3> kParts = {"-packages/torch/", "-packages\\torch\\", "/pytorch/torch/"};
+  return holds_any(file, kParts) || (is_installed(file) && contains(file, "orchinductor"));
+}
+
+// Goes through the lines; a traceback is open from its first line to its exception's, or until nothing of it comes any more.
+class Reader {
+ public:
+  explicit Reader(std::string_view text) : text_(text) {}
+
+  std::vector<Traceback> read() {
+    for (size_t begin = 0; begin < text_.size();) {
+      const size_t end = std::min(text_.find('\n', begin), text_.size());
+      take(begin, end);
+      begin = end + 1;
+    }
+    close();
+    return std::move(all_);
+  }
+
+ private:
+  void take(size_t begin, size_t end) {
+    const std::string_view line = text_.substr(begin, end - begin);
+    if (contains(line, "Traceback (most recent call last)")) {
+      open(begin, false);
+    } else if (line == "At:" || line.ends_with(" At:")) {
+      open(begin, true);
+    } else if (auto found = read_frame_line(line)) {
+      const bool list = found->form == FrameForm::at_list;
+      if (!open_ || (list && !at_list_)) open(begin, list);
+      add(std::move(*found), end);
+    } else if (open_) {
+      other(line, end);
+    }
+  }
+
+  void open(size_t begin, bool at_list) {
+    close();
+    open_ = true;
+    at_list_ = at_list;
+    loose_ = false;
+    marked_.clear();
+    wants_code_ = false;
+    now_ = Traceback{begin, begin, {}};
+  }
+
+  void add(FrameLine found, size_t end) {
+    loose_ = loose_ || found.form == FrameForm::ipython || found.form == FrameForm::pytest;
+    if (found.form == FrameForm::pytest && found.frame.function.empty()) found.frame.code = std::move(marked_);
+    marked_.clear();
+    if (now_.frames.size() >= 2 * kMostFrames)
+      now_.frames.erase(now_.frames.begin(), now_.frames.begin() + static_cast<ptrdiff_t>(kMostFrames));
+    now_.frames.push_back(std::move(found.frame));
+    now_.end = end;
+    idle_ = 0;
+    wants_code_ =
+        found.form == FrameForm::standard || (found.form == FrameForm::pytest && !now_.frames.back().function.empty());
+  }
+
+  void other(std::string_view line, size_t end) {
+    int64_t number = 0;
+    if (!now_.frames.empty()) {
+      if (const auto code = arrow_code(line, number)) {
+        now_.frames.back().code = std::string(code->substr(0, kLongestCode));
+        if (now_.frames.back().line == 0) now_.frames.back().line = std::max<int64_t>(number, 0);
+        now_.end = end;
+        idle_ = 0;
+        return;
+      }
+    }
+    if (wants_code_) {
+      const size_t first = std::min(line.find_first_not_of(" >"), line.size());
+      now_.frames.back().code = std::string(line.substr(first, kLongestCode));
+      wants_code_ = false;
+      now_.end = end;
+      return;
+    }
+    if (line.starts_with('>'))
+      marked_ = std::string(line.substr(std::min(line.find_first_not_of("> "), line.size()), kLongestCode));
+    const size_t first = std::min(line.find_first_not_of(' '), line.size());
+    const bool exception = first == 0 && !now_.frames.empty() && !at_list_ && names_exception(line);
+    if (exception) {
+      now_.end = end;
+      close();
+    } else if (++idle_ > (loose_ ? 80 : 12)) {
+      close();
+    }
+  }
+
+  // "torch.cuda.OutOfMemoryError: CUDA …", "RuntimeError: …": a name with a dot or an upper case letter, then a colon.
+  static bool names_exception(std::string_view line) {
+    const size_t colon = line.find(':');
+    const std::string_view name = line.substr(0, std::min(colon, line.size()));
+    if (name.empty() || name.size() > 120 || contains(name, " ") || contains(name, "(")) return false;
+    return name.ends_with("Error") || name.ends_with("Exception") || name.ends_with("Interrupt") || name.ends_with("Exit");
+  }
+
+  void close() {
+    if (open_ && !now_.frames.empty()) {
+      if (at_list_) std::ranges::reverse(now_.frames);
+      if (now_.frames.size() > kMostFrames)
+        now_.frames.erase(now_.frames.begin(), now_.frames.end() - static_cast<ptrdiff_t>(kMostFrames));
+      all_.push_back(std::move(now_));
+    }
+    open_ = false;
+  }
+
+  std::string_view text_;
+  std::vector<Traceback> all_;
+  Traceback now_;
+  bool open_ = false, at_list_ = false, loose_ = false, wants_code_ = false;
+  int idle_ = 0;
+  std::string marked_;  // the code that pytest's ">" pointed at last
+};
+
+}  // namespace
+
+const Frame* Traceback::own() const {
+  const auto found = std::find_if(frames.rbegin(), frames.rend(), [](const Frame& frame) {
+    return !is_installed(frame.file) && !is_pythons(frame.file) && !is_torchs(frame.file);
+  });
+  return found == frames.rend() ? nullptr : &*found;
+}
+
+const Frame* Traceback::caller() const {
+  const auto found = std::find_if(frames.rbegin(), frames.rend(),
+                                  [](const Frame& frame) { return !is_pythons(frame.file) && !is_torchs(frame.file); });
+  return found == frames.rend() ? nullptr : &*found;
+}
+
+std::vector<Traceback> read_tracebacks(std::string_view text) { return Reader(text).read(); }
+
+const Traceback* traceback_of(const std::vector<Traceback>& all, std::string_view text, size_t at) {
+  constexpr size_t kNear = 8 << 10;
+  const Traceback* before = nullptr;
+  for (const Traceback& traceback : all) {
+    if (traceback.begin <= at && at <= traceback.end) return &traceback;
+    if (traceback.end < at && at - traceback.end < kNear) before = &traceback;
+  }
+  if (before != nullptr) return before;
+  for (const Traceback& traceback : all) {
+    if (traceback.begin < at || traceback.begin - at > kNear) continue;
+    // Behind the message only lists that belong to it: "At:", a place without a call, THC's print before its exception.
+    const std::string_view first = text.substr(traceback.begin, traceback.end - traceback.begin);
+    const bool list = first.starts_with("At:") || first.starts_with("/") || contains(first.substr(0, 256), "): ");
+    const bool printed_first = contains(text.substr(at, 64), "THCudaCheck");
+    const bool place = !contains(first, "Traceback") && contains(first.substr(0, 512), ".py:");
+    if (list || printed_first || place) return &traceback;
+    break;
+  }
+  return nullptr;
+}
+
+}  // namespace snug

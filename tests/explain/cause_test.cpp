@@ -1,0 +1,181 @@
+#include "explain/cause.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <sstream>
+
+#include "explain/explanation.h"
+#include "torch/support_oom_texts.h"
+
+namespace snug::explain_tests {
+
+namespace {
+
+namespace fs = std::filesystem;
+using torch_tests::gib;
+using torch_tests::kEraTexts;
+using torch_tests::mib;
+
+OomMessage torch_message(double tried, double capacity, double free, double allocated, double unallocated) {  // GiB
+  OomMessage m;
+  m.device = 0;
+  m.tried_bytes = gib(tried);
+  m.capacity_bytes = gib(capacity);
+  m.free_bytes = gib(free);
+  m.allocated_bytes = gib(allocated);
+  m.unallocated_bytes = gib(unallocated);
+  return m;
+}
+
+bool has_line(const std::vector<std::string>& lines, std::string_view part) {
+  for (const std::string& line : lines)
+    if (line.find(part) != std::string::npos) return true;
+  return false;
+}
+
+}  // namespace
+
+TEST(Cause, OfEachWording) {
+  for (const torch_tests::EraText& text : kEraTexts) {
+    const OomLog log = read_oom_log(text.text);
+    ASSERT_TRUE(log.first) << text.name;
+    const Diagnosis d = diagnose(log);
+    EXPECT_EQ(name_of(d.cause), text.cause) << text.name << ": " << d.answer;
+    EXPECT_FALSE(d.answer.empty()) << text.name;
+    for (const std::string& line : d.arithmetic) EXPECT_LE(line.size(), 78u) << line;
+  }
+}
+
+TEST(Cause, FragmentationIsWhenTheUnusedWouldSuffice) {
+  EXPECT_EQ(diagnose(torch_message(1.0, 24, 0.5, 18, 4.0)).cause, Cause::fragmentation);
+  EXPECT_EQ(diagnose(torch_message(1.0, 24, 0.5, 22, 0.6)).cause, Cause::shortage);
+  const Diagnosis d = diagnose(torch_message(1.0, 24, 0.5, 18, 4.0));
+  EXPECT_EQ(d.unused_bytes, gib(4));
+  EXPECT_TRUE(has_line(d.arithmetic, "unused 4.00 GiB >= asked 1.00 GiB"));
+}
+
+TEST(Cause, AFullCardWithTheUsualSlackIsNotFragmented) {
+  EXPECT_EQ(diagnose(torch_message(0.125, 80, 0.1, 78.4, 0.5)).cause, Cause::shortage);
+}
+
+TEST(Cause, AnotherProcessIsToldByItsListOrByTheRest) {
+  OomMessage m = torch_message(2.0, 24, 0.5, 3, 0.1);
+  EXPECT_EQ(diagnose(m).cause, Cause::other_process);
+  EXPECT_EQ(diagnose(m).outside_bytes, gib(24) - gib(0.5) - gib(3) - gib(0.1));
+  m.process_bytes = gib(23.4);  // this process itself, with libraries
+  EXPECT_EQ(diagnose(m).cause, Cause::shortage);
+  m.process_bytes.reset();
+  m.processes = {{7, gib(20)}, {8, gib(3.6)}};  // the second is this one, seen from outside of its container
+  const Diagnosis d = diagnose(m);
+  EXPECT_EQ(d.cause, Cause::other_process);
+  EXPECT_EQ(d.own_pid, 8);
+  EXPECT_EQ(d.others_bytes, gib(20));
+}
+
+TEST(Cause, ARequestBeyondTheDeviceOrOfHalfOfItIsImpossible) {
+  EXPECT_EQ(diagnose(torch_message(341, 80, 70, 8, 0.1)).cause, Cause::impossible_request);
+  EXPECT_EQ(diagnose(torch_message(14, 18.5, 13, 4, 0.1)).cause, Cause::impossible_request);
+  EXPECT_EQ(diagnose(torch_message(14, 24, 6, 16, 0.1)).cause, Cause::shortage);
+}
+
+TEST(Cause, ALimitIsTheCauseAlsoOfARequestBeyondIt) {
+  OomMessage m = torch_message(2, 192, 190, 0.9, 0.01);
+  m.allowed_bytes = gib(1.05);
+  EXPECT_EQ(diagnose(m).cause, Cause::memory_limit);
+}
+
+TEST(Cause, ASentenceCutShortIsNotGuessedAt) {
+  OomMessage m = torch_message(1, 24, 0.2, 12, 0);
+  m.unallocated_bytes.reset();
+  EXPECT_EQ(diagnose(m).cause, Cause::unknown);
+  m.allocated_bytes = gib(23.5);
+  EXPECT_EQ(diagnose(m).cause, Cause::shortage);
+  m.allocated_bytes = gib(30);
+  EXPECT_EQ(diagnose(m).cause, Cause::overcommit);
+  m.allocated_bytes = gib(22.8);
+  m.processes = {{5, gib(23.6)}};  // 0.8 GiB beside its tensors cannot hide 1 GiB in pieces
+  EXPECT_EQ(diagnose(m).cause, Cause::shortage);
+}
+
+TEST(Cause, TheProcessItselfIsFoundAmongThoseListedAlsoWithLargeLibraries) {
+  OomMessage m = torch_message(2, 80, 0.5, 30, 1);
+  m.processes = {{1, gib(36)}, {2, gib(20)}, {3, gib(23)}};  // 5 GiB beside PyTorch's
+  EXPECT_EQ(diagnose(m).own_pid, 1);
+  EXPECT_EQ(diagnose(m).others_bytes, gib(43));
+}
+
+TEST(Cause, MoreFreeThanAskedIsNoLackOfDeviceMemory) {
+  EXPECT_EQ(diagnose(torch_message(0.0625, 12, 8.36, 2.6, 0.02)).cause, Cause::driver);
+}
+
+TEST(Cause, MoreAllocatedThanThereIsWasLentByTheHost) {
+  const Diagnosis d = diagnose(torch_message(0.05, 8, 0, 13.2, 0.2));
+  EXPECT_EQ(d.cause, Cause::overcommit);
+  EXPECT_TRUE(has_line(d.arithmetic, "at least 5.40 GiB"));
+}
+
+TEST(Cause, ASegmentsSizeTellsTheTensors) {
+  OomMessage m = torch_message(2, 24, 0, 23, 0.001);
+  m.tried_bytes = mib(20);
+  EXPECT_TRUE(has_line(diagnose(m).remarks, "between 1 and 10 MiB"));
+  m.tried_bytes = mib(2);
+  EXPECT_TRUE(has_line(diagnose(m).remarks, "1 MiB or less"));
+}
+
+TEST(Cause, RanksOnOneDeviceAreNamed) {
+  std::string text;
+  for (const char* rank : {"0", "1"})
+    text += std::string("[rank") + rank +
+            "]: CUDA out of memory. Tried to allocate 2.00 GiB (GPU 0; 24.00 GiB total capacity; 9.00 "
+            "GiB already allocated; 0.50 GiB free; 9.10 GiB reserved in total by PyTorch)\n";
+  EXPECT_TRUE(has_line(diagnose(read_oom_log(text)).remarks, "2 ranks ran out on the one GPU 0"));
+}
+
+TEST(Cause, ExtremeFiguresDoNotOverflow) {
+  OomMessage m = torch_message(1, 1, 1, 1, 1);
+  m.tried_bytes = int64_t{1} << 61;
+  for (auto* field : {&m.capacity_bytes, &m.free_bytes, &m.allocated_bytes, &m.unallocated_bytes}) *field = int64_t{1} << 50;
+  m.processes = {{1, int64_t{1} << 50}, {2, int64_t{1} << 50}};
+  EXPECT_EQ(diagnose(m).cause, Cause::impossible_request);
+  m.capacity_bytes = 0;
+  EXPECT_FALSE(diagnose(m).answer.empty());
+}
+
+TEST(Cause, OfTheTextsThatPeoplePosted) {
+  const char* shared = std::getenv("SNUG_SHARED");
+  const fs::path folder =
+      (shared != nullptr ? fs::path(shared) : fs::path(SNUG_SOURCE_DIR) / ".." / "shared") / "data" / "oom";
+  if (!fs::exists(folder)) GTEST_SKIP() << folder << " is not there";
+  struct Truth {
+    Cause cause;
+    TorchStage stage;
+  };
+  using enum Cause;
+  const std::map<int, Truth> truths = {
+      {1, {unknown, TorchStage::backward}},       {3, {impossible_request, TorchStage::unknown}},
+      {5, {shortage, TorchStage::unknown}},       {7, {other_process, TorchStage::backward}},
+      {9, {shortage, TorchStage::backward}},      {11, {fragmentation, TorchStage::unknown}},
+      {13, {driver, TorchStage::unknown}},        {15, {fragmentation, TorchStage::unknown}},
+      {17, {fragmentation, TorchStage::unknown}}, {19, {shortage, TorchStage::backward}},
+      {21, {fragmentation, TorchStage::unknown}}, {23, {fragmentation, TorchStage::unknown}},
+      {25, {other_process, TorchStage::unknown}}, {27, {other_process, TorchStage::unknown}},
+      {29, {driver, TorchStage::backward}},       {31, {unknown, TorchStage::unknown}},
+  };
+  for (const auto& [number, truth] : truths) {
+    const fs::path path = folder / (std::to_string(number) + ".txt");
+    if (!fs::exists(path)) continue;
+    std::ostringstream text;
+    text << std::ifstream(path).rdbuf();
+    const auto e = explain_log(read_oom_log(text.str()));
+    ASSERT_TRUE(e) << number;
+    EXPECT_EQ(name_of(e->diagnosis.cause), name_of(truth.cause)) << number << ": " << e->diagnosis.answer;
+    EXPECT_EQ(name_of(e->stage.stage), name_of(truth.stage)) << number;
+    EXPECT_FALSE(e->advice.empty()) << number;
+  }
+}
+
+}  // namespace snug::explain_tests

@@ -1,0 +1,139 @@
+#include "explain/explanation.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "torch/support_oom_texts.h"
+
+namespace snug::explain_tests {
+
+namespace {
+
+using torch_tests::gib;
+using torch_tests::mib;
+
+constexpr std::string_view kFull =
+    "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 4.00 GiB. GPU 0 has a total capacity of 23.68 GiB of "
+    "which 0.38 "
+    "GiB is free. Including non-PyTorch memory, this process has 23.29 GiB memory in use. Of the allocated memory 22.16 GiB "
+    "is "
+    "allocated by PyTorch, and 544.12 MiB is reserved by PyTorch but unallocated.\n";
+
+std::string traceback(std::string_view frames) {
+  return "Traceback (most recent call last):\n" + std::string(frames) + std::string(kFull);
+}
+
+Explanation explain(const std::string& text) {
+  auto e = explain_log(read_oom_log(text));
+  EXPECT_TRUE(e);
+  return e ? std::move(*e) : Explanation{};
+}
+
+bool advises(const Explanation& e, std::string_view part) {
+  for (const Advice& advice : e.advice)
+    if (advice.change.find(part) != std::string::npos) return true;
+  return false;
+}
+
+}  // namespace
+
+TEST(Explanation, AShortageInEvaluationAsksForSmallerEvaluation) {
+  const Explanation e =
+      explain(traceback("  File \"train.py\", line 5, in <module>\n    trainer.train()\n  File "
+                        "\"/x/site-packages/transformers/trainer.py\", line 4, in "
+                        "evaluation_loop\n    logits = nested_concat(a, b)\n"));
+  EXPECT_EQ(e.stage.stage, TorchStage::evaluation);
+  EXPECT_TRUE(e.stage.logits);
+  ASSERT_TRUE(e.own);
+  EXPECT_EQ(e.own->file, "train.py");
+  ASSERT_FALSE(e.advice.empty());
+  EXPECT_EQ(e.advice[0].change, "prediction_loss_only: true");
+  EXPECT_TRUE(advises(e, "eval_accumulation_steps"));
+  EXPECT_FALSE(advises(e, "gradient_checkpointing"));
+}
+
+TEST(Explanation, EachStageHasItsOwnRemedies) {
+  const auto with = [](const char* function, const char* file) {
+    return explain(traceback("  File \"/x/site-packages/" + std::string(file) + "\", line 4, in " + function + "\n    x\n"));
+  };
+  EXPECT_TRUE(advises(with("_init_group", "torch/optim/adamw.py"), "adamw_bnb_8bit"));
+  EXPECT_TRUE(advises(with("save_pretrained", "peft/peft_model.py"), "adapter alone"));
+  EXPECT_TRUE(advises(with("from_pretrained", "transformers/modeling_utils.py"), "load_in_4bit"));
+  EXPECT_TRUE(advises(with("cross_entropy", "torch/nn/functional.py"), "use_liger_kernel"));
+  EXPECT_TRUE(advises(with("generate", "transformers/generation/utils.py"), "max_new_tokens"));
+  EXPECT_TRUE(advises(with("_engine_run_backward", "torch/autograd/graph.py"), "gradient_checkpointing"));
+  EXPECT_TRUE(advises(with("capture_model", "vllm/worker/model_runner.py"), "enforce_eager"));
+}
+
+TEST(Explanation, TheSettingIsNamedAsThatReleaseKnowsIt) {
+  const auto fragmented = [](std::string_view tail) {
+    return explain(
+        "CUDA out of memory. Tried to allocate 1.00 GiB (GPU 0; 24.00 GiB total capacity; 18.00 GiB already allocated; 0.50 "
+        "GiB free; 22.50 GiB reserved in total by PyTorch)" +
+        std::string(tail));
+  };
+  EXPECT_TRUE(advises(fragmented(""), "update PyTorch"));
+  const Explanation e = fragmented(" If reserved memory is >> allocated memory try setting max_split_size_mb");
+  EXPECT_TRUE(advises(e, "max_split_size_mb:128"));
+  EXPECT_EQ(e.advice[0].most_bytes, gib(4.5));
+  const auto now = [](const char* name) {
+    return explain(
+        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.00 GiB. GPU 0 has a total capacity of 24.00 GiB of "
+        "which 0.50 GiB is free. Of the allocated memory 18.00 GiB is allocated by PyTorch, and 4.50 GiB is reserved by "
+        "PyTorch but unallocated. If reserved but unallocated memory is large try setting " +
+        std::string(name) + "=expandable_segments:True to avoid fragmentation.");
+  };
+  EXPECT_EQ(now("PYTORCH_ALLOC_CONF").advice[0].change, "PYTORCH_ALLOC_CONF=expandable_segments:True");
+  EXPECT_EQ(now("PYTORCH_CUDA_ALLOC_CONF").advice[0].change, "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True");
+}
+
+TEST(Explanation, ProcessesAreEndedByTheirNumberTheLargestFirst) {
+  for (const torch_tests::EraText& text : torch_tests::kEraTexts)
+    if (text.name == "capacty") {
+      const Explanation e = explain(std::string(text.text));
+      EXPECT_EQ(e.diagnosis.own_pid, 26469);
+      EXPECT_EQ(e.advice[0].change, "end process 26470, or wait for it");
+      EXPECT_EQ(e.advice[0].most_bytes, gib(12));
+    }
+}
+
+TEST(Explanation, AListBehindTheMessageTellsTheUsersLine) {
+  const Explanation e = explain(
+      "  File \"/x/site-packages/torch/autograd/__init__.py\", line 173, in backward\n    run_backward()\n" +
+      std::string(kFull) + "\nAt:\n  /x/site-packages/torch/nn/functional.py(12): dropout\n  /me/model.py(130): forward\n");
+  EXPECT_EQ(e.stage.stage, TorchStage::backward);
+  EXPECT_TRUE(e.stage.recompute);
+  ASSERT_TRUE(e.own);
+  EXPECT_EQ(e.own->file, "/me/model.py");
+  EXPECT_EQ(e.own->line, 130);
+}
+
+TEST(Explanation, PytestsSummaryNamesTheTest) {
+  const Explanation e = explain("FAILED tests/test_a.py::TestA::test_b[x-y] - " + std::string(kFull));
+  ASSERT_TRUE(e.own);
+  EXPECT_EQ(e.own->file, "tests/test_a.py");
+  EXPECT_EQ(e.own->function, "TestA::test_b[x-y]");
+}
+
+TEST(Explanation, SomeMessagesTellTheirStageThemselves) {
+  EXPECT_EQ(explain("RuntimeError: DataLoader worker (pid 4) is killed by signal: Bus error.").stage.stage,
+            TorchStage::data);
+  EXPECT_EQ(explain("ValueError: No available memory for the cache blocks.").stage.stage, TorchStage::capture);
+}
+
+TEST(Explanation, AMemorySummaryAloneIsAnAnswerToo) {
+  MemorySummary s;
+  s.device = 0;
+  s.allocated = {gib(8), gib(10)};
+  s.reserved = {gib(11), gib(12)};
+  s.retries = 2;
+  const Diagnosis d = diagnose(s);
+  EXPECT_EQ(d.unused_bytes, gib(3));
+  EXPECT_NE(d.answer.find("10.00 GiB"), std::string::npos);
+  EXPECT_EQ(d.remarks.size(), 1u);
+}
+
+TEST(Explanation, ALogWithoutAMessageHasNone) { EXPECT_FALSE(explain_log(read_oom_log("all is well\n"))); }
+
+}  // namespace snug::explain_tests

@@ -1,0 +1,188 @@
+// Changes written back: the diff is applied with patch(1), and the file read again.
+
+#include "recipe/dialects/changes.h"
+#include "support_dialects.h"
+
+namespace snug {
+namespace {
+
+using Changes = std::vector<RecipeChange>;
+
+// The text after patch(1) has applied the diff to a copy of it.
+std::string patched(const std::string& text, const std::string& diff) {
+  char pattern[] = "/tmp/snug-diff-XXXXXX";
+  const std::filesystem::path directory = mkdtemp(pattern);
+  std::ofstream(directory / "recipe", std::ios::binary) << text;
+  std::ofstream(directory / "diff", std::ios::binary) << diff;
+  const std::string command = "cd " + directory.string() + " && patch --quiet --fuzz=0 recipe < diff > /dev/null 2>&1";
+  const int result = diff.empty() ? 0 : std::system(command.c_str());  // NOLINT(concurrency-mt-unsafe)
+  EXPECT_EQ(result, 0) << diff;
+  std::string after = text_of(directory / "recipe");
+  std::filesystem::remove_all(directory);
+  return after;
+}
+
+// Applies the changes by patch(1) and expects the file to read back as changed, and all else as before.
+void expect_changed(const std::string& text, const std::string& where, const Changes& changes) {
+  const ForeignRecipe before = foreign(text, where);
+  const RecipePatch patch = change_foreign_recipe(text, where, changes);
+  EXPECT_TRUE(patch.unsaid.empty()) << patch.unsaid.front().key;
+  const std::string after = patched(text, patch.diff);
+  EXPECT_EQ(after, patch.text);
+  const ForeignRecipe read = foreign(after, where);
+  Recipe wanted = before.recipe;
+  for (const RecipeChange& change : changes) apply(wanted, change.key, change.value);
+  for (const Key& key : recipe_keys())
+    if (key.get && key.name != "lora_alpha" && key.name != "gradient_accumulation_steps") {
+      EXPECT_EQ(key.get(read.recipe), key.get(wanted)) << key.name << "\n" << patch.diff;
+    }
+}
+
+const Changes kUsual = {{"per_device_train_batch_size", "3"},
+                        {"gradient_accumulation_steps", "24"},
+                        {"gradient_checkpointing", "true"},
+                        {"optim", "paged_adamw_8bit"},
+                        {"max_length", "768"}};
+
+TEST(RecipeChanges, EveryRealFileTakesTheUsualOnes) {
+  const auto root = shared_recipes();
+  if (root.empty()) GTEST_SKIP() << "shared/data/recipes is not here";
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(root)) {
+    const std::string where = entry.path().string();
+    if (!entry.is_regular_file() || entry.path().extension() == ".txt" || where.ends_with("ms-swift/5.sh")) continue;
+    SCOPED_TRACE(where);
+    const std::string text = text_of(entry.path());
+    expect_changed(text, where, kUsual);
+    const RecipePatch patch = change_foreign_recipe(text, where, kUsual);
+    EXPECT_EQ(foreign(patch.text, where).recipe.accumulation, 24);
+    if (foreign(text, where).recipe.method == Method::lora && !foreign(text, where).recipe.quantize.in_8bit) {
+      expect_changed(text, where, {{"load_in_4bit", "true"}});
+      expect_changed(text, where, {{"load_in_4bit", "false"}});
+    }
+    expect_changed(text, where, {{"gradient_checkpointing", "false"}});
+  }
+}
+
+TEST(RecipeChanges, OfAxolotlAreInItsOwnWordsOrderAndComments) {
+  const std::string text =
+      "base_model: a/b\n"
+      "adapter: lora   # cheap\n"
+      "load_in_4bit: false\n"
+      "sequence_len: 2048\n"
+      "\n"
+      "# the batch\n"
+      "micro_batch_size: 4 # fits?\n"
+      "gradient_accumulation_steps: 4\n"
+      "optimizer: adamw_torch\n"
+      "gradient_checkpointing:\n"
+      "datasets:\n"
+      "  - path: x\n";
+  const RecipePatch patch = change_foreign_recipe(text, "r.yml",
+                                                  Changes{{"per_device_train_batch_size", "2"},
+                                                          {"gradient_accumulation_steps", "8"},
+                                                          {"load_in_4bit", "true"},
+                                                          {"gradient_checkpointing", "true"},
+                                                          {"optim", "adamw_8bit"},
+                                                          {"bf16", "false"}});
+  EXPECT_EQ(patch.diff,
+            "--- r.yml\n+++ r.yml\n"
+            "@@ -1,12 +1,13 @@\n"
+            " base_model: a/b\n"
+            "-adapter: lora   # cheap\n"
+            "-load_in_4bit: false\n"
+            "+adapter: qlora   # cheap\n"
+            "+load_in_4bit: true\n"
+            " sequence_len: 2048\n"
+            " \n"
+            " # the batch\n"
+            "-micro_batch_size: 4 # fits?\n"
+            "-gradient_accumulation_steps: 4\n"
+            "-optimizer: adamw_torch\n"
+            "-gradient_checkpointing:\n"
+            "+micro_batch_size: 2 # fits?\n"
+            "+gradient_accumulation_steps: 8\n"
+            "+bf16: false\n"
+            "+optimizer: adamw_bnb_8bit\n"
+            "+gradient_checkpointing: true\n"
+            " datasets:\n"
+            "   - path: x\n");
+  EXPECT_EQ(patched(text, patch.diff), patch.text);
+}
+
+TEST(RecipeChanges, OfTorchtuneNameItsComponents) {
+  const std::string text =
+      "model:\n  _component_: torchtune.models.llama3_2.lora_llama3_2_1b\n  lora_rank: 8\n"
+      "tokenizer: {path: x, max_seq_len: null}\nbatch_size: 4\n"
+      "optimizer:\n  _component_: torch.optim.AdamW\n  fused: True\n  lr: 3e-4\n"
+      "enable_activation_checkpointing: False";
+  const RecipePatch patch = change_foreign_recipe(text, "r.yaml",
+                                                  Changes{{"load_in_4bit", "true"},
+                                                          {"optim", "paged_adamw_8bit"},
+                                                          {"gradient_checkpointing", "true"},
+                                                          {"gradient_accumulation_steps", "2"},
+                                                          {"load_in_8bit", "true"}});
+  EXPECT_NE(patch.text.find("lora_llama3_2_1b"), std::string::npos);
+  EXPECT_NE(patch.text.find("qlora_llama3_2_1b"), std::string::npos);
+  EXPECT_NE(patch.text.find("bitsandbytes.optim.PagedAdamW8bit"), std::string::npos);
+  EXPECT_EQ(patch.text.find("fused"), std::string::npos);
+  EXPECT_NE(patch.text.find("enable_activation_checkpointing: True"), std::string::npos);
+  EXPECT_NE(patch.text.find("batch_size: 4\ngradient_accumulation_steps: 2\n"), std::string::npos);
+  ASSERT_EQ(patch.unsaid.size(), 1u);
+  EXPECT_EQ(patch.unsaid[0].key, "load_in_8bit");
+  EXPECT_EQ(patched(text, patch.diff), patch.text);
+}
+
+TEST(RecipeChanges, OfScriptsChangeFlagsInPlace) {
+  const std::string text =
+      "BATCH=4\nswift sft \\\n    --model a/b --train_type lora \\\n    --per_device_train_batch_size $BATCH \\\n"
+      "    --gradient_checkpointing \\\n    --max_length=\"2048\" --quant_bits 4 --quant_method bnb \\\n    --dataset x\n";
+  expect_changed(text, "r.sh",
+                 {{"per_device_train_batch_size", "2"},
+                  {"gradient_accumulation_steps", "8"},
+                  {"max_length", "1024"},
+                  {"gradient_checkpointing", "false"},
+                  {"optim", "paged_adamw_8bit"},
+                  {"load_in_4bit", "false"}});
+  const RecipePatch patch = change_foreign_recipe(
+      text, "r.sh", Changes{{"per_device_train_batch_size", "2"}, {"gradient_accumulation_steps", "8"}});
+  EXPECT_NE(patch.text.find("    --per_device_train_batch_size 2 \\\n    --gradient_accumulation_steps 8 \\\n"),
+            std::string::npos);
+  expect_changed("tune run lora_finetune_single_device --config llama3_2/1B_lora_single_device batch_size=4 epochs=1\n",
+                 "r.sh", {{"per_device_train_batch_size", "1"}, {"gradient_accumulation_steps", "4"}});
+}
+
+TEST(RecipeChanges, OfJson) {
+  const std::string text =
+      "{\n  \"model\": \"a/b\",\n  \"train_type\": \"lora\",\n  \"dataset\": [\"x\"],\n  \"max_length\": 2048,\n"
+      "  \"per_device_train_batch_size\": 4,\n  \"quant_bits\": null\n}\n";
+  expect_changed(text, "r.json",
+                 {{"per_device_train_batch_size", "2"},
+                  {"gradient_accumulation_steps", "8"},
+                  {"load_in_4bit", "true"},
+                  {"optim", "paged_adamw_8bit"}});
+}
+
+TEST(RecipeChanges, WhatHoldsAlreadyMakesNoDiff) {
+  const std::string text = "base_model: a/b\nadapter: lora\nsequence_len: 64\n";
+  EXPECT_TRUE(
+      change_foreign_recipe(text, "r.yaml", Changes{{"max_length", "64"}, {"checkpoint_layers", "all"}}).diff.empty());
+  const RecipePatch patch = change_foreign_recipe(text, "r.yaml", Changes{{"optim", "adamw_bf16_states"}});
+  EXPECT_TRUE(patch.diff.empty());
+  EXPECT_EQ(patch.unsaid.size(), 1u);
+}
+
+TEST(UnifiedDiff, KeepsPlacesFarApartInHunksOfTheirOwn) {
+  std::string before, after;
+  for (int i = 0; i < 40; ++i) {
+    before += "line " + std::to_string(i) + "\n";
+    after += i == 5 || i == 30 ? "changed " + std::to_string(i) + "\n" : "line " + std::to_string(i) + "\n";
+  }
+  const std::string diff = unified_diff(before, after, "f");
+  EXPECT_NE(diff.find("@@ -3,7 +3,7 @@"), std::string::npos) << diff;
+  EXPECT_NE(diff.find("@@ -28,7 +28,7 @@"), std::string::npos) << diff;
+  EXPECT_EQ(patched(before, diff), after);
+  EXPECT_EQ(patched("a\nb", unified_diff("a\nb", "a\nc", "f")), "a\nc");
+}
+
+}  // namespace
+}  // namespace snug

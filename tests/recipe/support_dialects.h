@@ -1,0 +1,54 @@
+#pragma once
+// What the tests of other trainers' recipes share.
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+
+#include "recipe/dialects/dialect.h"
+#include "recipe/keys.h"
+
+namespace snug {
+
+inline std::filesystem::path shared_recipes() {
+  const char* named = std::getenv("SNUG_SHARED");
+  const std::filesystem::path shared = named ? named : std::filesystem::path(SNUG_SOURCE_DIR) / ".." / "shared";
+  const std::filesystem::path recipes = shared / "data" / "recipes";
+  return std::filesystem::exists(recipes) ? recipes : std::filesystem::path();
+}
+
+inline std::string text_of(const std::filesystem::path& path) {
+  std::ifstream stream(path, std::ios::binary);
+  std::stringstream text;
+  text << stream.rdbuf();
+  return text.str();
+}
+
+inline std::string value_of(const Recipe& recipe, std::string_view key) {
+  const Key* known = find_key(key);
+  return known && known->get ? known->get(recipe) : "no such key";
+}
+
+// Reads a text that must be another trainer's recipe.
+inline ForeignRecipe foreign(const std::string& text, const std::string& where = "r.yaml") {
+  auto read = read_foreign_recipe(text, where);
+  if (!read) {
+    ADD_FAILURE() << where << " is not recognised";
+    return {};
+  }
+  return *read;
+}
+
+inline const ForeignKey& key_named(const ForeignRecipe& recipe, const std::string& name) {
+  static const ForeignKey kNone;
+  for (const ForeignKey& key : recipe.keys)
+    if (key.name == name) return key;
+  ADD_FAILURE() << "no key " << name;
+  return kNone;
+}
+
+}  // namespace snug

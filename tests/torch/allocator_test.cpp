@@ -1,0 +1,132 @@
+#include "torch/allocator.h"
+
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+
+namespace snug {
+namespace {
+
+constexpr int64_t kKiB = 1 << 10, kMiB = 1 << 20;
+
+TEST(AllocatorRules, RoundAsPyTorchDoes) {
+  AllocatorSettings settings;
+  EXPECT_EQ(rounded_bytes(0, settings), 512);
+  EXPECT_EQ(rounded_bytes(1, settings), 512);
+  EXPECT_EQ(rounded_bytes(513, settings), 1024);
+  EXPECT_EQ(rounded_bytes(kMiB + 1, settings), kMiB + 512);
+  settings.roundup_divisions.fill(4);  // the example of PyTorch's documentation: 1200 becomes 1280
+  EXPECT_EQ(rounded_bytes(1200 * kMiB, settings), 1280 * kMiB);
+  EXPECT_EQ(rounded_bytes(1024 * kMiB, settings), 1024 * kMiB);
+  EXPECT_EQ(rounded_bytes(1200 * kKiB, settings), 1280 * kKiB);
+  EXPECT_EQ(rounded_bytes(2048, settings), 2048);
+  EXPECT_EQ(rounded_bytes(2049, settings), 2560);
+  settings.roundup_divisions = {};
+  settings.roundup_divisions[15] = 2;  // of 32 GiB and more
+  EXPECT_EQ(rounded_bytes(33 * 1024 * kMiB, settings), 48 * 1024 * kMiB);
+  EXPECT_EQ(rounded_bytes(31 * 1024 * kMiB + 1, settings), 31 * 1024 * kMiB + 512);
+}
+
+TEST(AllocatorRules, SegmentsAsPyTorchReservesThem) {
+  const AllocatorSettings settings;
+  EXPECT_EQ(segment_bytes(512, settings), 2 * kMiB);
+  EXPECT_EQ(segment_bytes(kMiB, settings), 2 * kMiB);
+  EXPECT_EQ(segment_bytes(kMiB + 512, settings), 20 * kMiB);
+  EXPECT_EQ(segment_bytes(10 * kMiB - 512, settings), 20 * kMiB);
+  EXPECT_EQ(segment_bytes(10 * kMiB, settings), 10 * kMiB);
+  EXPECT_EQ(segment_bytes(11 * kMiB + 512, settings), 12 * kMiB);
+}
+
+TEST(AllocatorRules, UpToOneMiBStaysInALargeBlock) {
+  const AllocatorSettings settings;
+  EXPECT_FALSE(splits(12 * kMiB, 11 * kMiB, false, false, settings));
+  EXPECT_TRUE(splits(12 * kMiB, 11 * kMiB - 512, false, false, settings));
+  EXPECT_TRUE(splits(12 * kMiB, 12 * kMiB - 512, false, true, settings));
+  EXPECT_TRUE(splits(1024, 512, true, false, settings));
+  EXPECT_FALSE(splits(512, 512, true, false, settings));
+}
+
+TEST(Allocator, ReusesTheSmallestBlockThatIsLargeEnough) {
+  Allocator allocator({});
+  const int64_t large = allocator.allocate(60 * kMiB).value(), fitting = allocator.allocate(30 * kMiB).value();
+  allocator.free(large);
+  allocator.free(fitting);
+  EXPECT_EQ(allocator.allocate(28 * kMiB), fitting);
+  EXPECT_EQ(allocator.allocate(31 * kMiB), large);
+  EXPECT_EQ(allocator.totals().reserved_bytes, 90 * kMiB);
+  EXPECT_EQ(allocator.totals().allocated_bytes, 59 * kMiB);  // 2 MiB and 29 MiB were split off
+}
+
+TEST(Allocator, StreamsAndPoolsDoNotShareBlocks) {
+  Allocator allocator({});
+  allocator.free(allocator.allocate(30 * kMiB, 0).value());
+  EXPECT_TRUE(allocator.allocate(30 * kMiB, 1));
+  EXPECT_TRUE(allocator.allocate(30 * kMiB, 0, {1, 2}));
+  EXPECT_EQ(allocator.totals().reserved_bytes, 90 * kMiB);
+  EXPECT_EQ(allocator.totals().cached_bytes, 30 * kMiB);
+}
+
+TEST(Allocator, ReleasesWhatIsCachedBeforeItGivesUp) {
+  AllocatorSettings settings;
+  settings.limit_bytes = 100 * kMiB;
+  Allocator allocator(settings);
+  allocator.free(allocator.allocate(60 * kMiB).value());
+  EXPECT_TRUE(allocator.allocate(80 * kMiB));
+  EXPECT_EQ(allocator.retries(), 1);
+  EXPECT_EQ(allocator.totals().reserved_bytes, 80 * kMiB);
+  EXPECT_FALSE(allocator.allocate(30 * kMiB));
+}
+
+TEST(Allocator, ABlockThatAnotherStreamUsesIsNotFree) {
+  Allocator allocator({});
+  const int64_t address = allocator.allocate(30 * kMiB).value();
+  allocator.request_free(address);
+  EXPECT_EQ(allocator.totals().allocated_bytes, 0);
+  EXPECT_EQ(allocator.totals().active_bytes, 30 * kMiB);
+  EXPECT_NE(allocator.allocate(30 * kMiB), address);
+  allocator.complete_free(address);
+  EXPECT_EQ(allocator.allocate(30 * kMiB), address);
+}
+
+TEST(Allocator, ExpandableSegmentsGrowInPlace) {
+  AllocatorSettings settings;
+  settings.expandable_segments = true;
+  Allocator allocator(settings);
+  const int64_t first = allocator.allocate(30 * kMiB).value();
+  EXPECT_EQ(allocator.totals().reserved_bytes, 40 * kMiB);
+  EXPECT_EQ(allocator.allocate(30 * kMiB), first + 30 * kMiB);
+  EXPECT_EQ(allocator.totals().reserved_bytes, 60 * kMiB);
+  allocator.free(first);
+  EXPECT_EQ(allocator.totals().cached_bytes, 20 * kMiB);  // whole pages
+  allocator.release_cached();
+  EXPECT_EQ(allocator.totals().reserved_bytes, 40 * kMiB);
+  EXPECT_EQ(allocator.segments().size(), 1U);
+  EXPECT_EQ(allocator.allocate(30 * kMiB), first);
+}
+
+TEST(Allocator, RefusesFreesOfWhatIsNotAllocated) {
+  Allocator allocator({});
+  EXPECT_THROW(allocator.free(512), Error);
+  const int64_t address = allocator.allocate(1).value();
+  allocator.free(address);
+  EXPECT_THROW(allocator.free(address), Error);
+  EXPECT_THROW(allocator.complete_free(address), Error);
+}
+
+TEST(Allocator, RefusesSegmentsThatCannotBe) {
+  Segment segment;
+  segment.address = 0;
+  segment.bytes = 20 * kMiB;
+  segment.blocks = {{0, 10 * kMiB, 0, 0, BlockState::inactive}};
+  Allocator allocator({});
+  EXPECT_THROW(allocator.adopt(segment), Error);
+  segment.blocks.push_back({10 * kMiB, 10 * kMiB, 10 * kMiB, 0, BlockState::allocated});
+  allocator.adopt(segment);
+  EXPECT_EQ(allocator.totals().active_bytes, 10 * kMiB);
+  EXPECT_THROW(allocator.adopt(segment), Error);
+  segment.address = 10 * kMiB;
+  EXPECT_THROW(allocator.adopt(segment), Error);
+}
+
+}  // namespace
+}  // namespace snug

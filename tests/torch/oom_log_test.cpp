@@ -1,0 +1,134 @@
+#include "torch/oom_log.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "torch/support_oom_texts.h"
+
+namespace snug::torch_tests {
+
+namespace {
+
+constexpr std::string_view kMessage =
+    "CUDA out of memory. Tried to allocate 3.91 GiB. GPU 0 has a total capacity of 23.68 GiB of which 2.38 GiB is free. Of "
+    "the "
+    "allocated memory 20.16 GiB is allocated by PyTorch, and 544.12 MiB is reserved by PyTorch but unallocated.";
+
+std::string utf16(std::string_view text, bool big) {
+  std::string out = big ? "\xFE\xFF" : "\xFF\xFE";
+  for (const char c : text) {
+    if (big) out += '\0';
+    out += c;
+    if (!big) out += '\0';
+  }
+  return out;
+}
+
+void expect_whole(const OomLog& log) {
+  ASSERT_TRUE(log.first);
+  EXPECT_EQ(log.cause().tried_bytes, gib(3.91));
+  EXPECT_EQ(log.cause().capacity_bytes, gib(23.68));
+  EXPECT_EQ(log.cause().free_bytes, gib(2.38));
+  EXPECT_EQ(log.cause().allocated_bytes, gib(20.16));
+  EXPECT_EQ(log.cause().unallocated_bytes, mib(544.12));
+}
+
+}  // namespace
+
+TEST(OomLog, FindsAMessageInAnyDress) {
+  const std::string message(kMessage);
+  for (const std::string& text : {
+           "[rank1]: torch.OutOfMemoryError: " + message + "\r\n",
+           "ERROR 04-01 23:46:56 [engine.py:160] torch.OutOfMemoryError: " + message,
+           "2025-11-14T03:12:34.1234567Z torch.OutOfMemoryError: " + message + "\n",
+           "\x1b[31mtorch.OutOfMemoryError\x1b[0m: \x1b[1m" + message + "\x1b[0m\n",
+           "[0;31mOutOfMemoryError[0m: " + message + "\n",
+           "\r 10%|#  | 1/10\r 20%|##  | 2/10\rtorch.OutOfMemoryError: " + message + "\r 30%|###| 3/10",
+           "\xff\xfe\x80garbage " + message + " \xc3\x28\n",
+           "{\"level\": \"error\", \"message\": \"" + message + "\\n\"}\n",
+           "      \"\\u001b[0;31mOutOfMemoryError\\u001b[0m: " + message + "\"\n",
+           "E       torch.OutOfMemoryError: " + message + "\n",
+       })
+    expect_whole(read_oom_log(text));
+}
+
+TEST(OomLog, ReadsUtf16AndFilesThatChangeTheirEncoding) {
+  const std::string line = "torch.OutOfMemoryError: " + std::string(kMessage) + "\r\n";
+  expect_whole(read_oom_log(utf16(line, false)));
+  expect_whole(read_oom_log(utf16(line, true)));
+  expect_whole(read_oom_log("started\r\n" + utf16(line, false)));
+}
+
+TEST(OomLog, LinesAreCountedAsEditorsCountThem) {
+  const OomLog log = read_oom_log("one\r\ntwo\r\n\r\nbar\rbar\rbar\r\n" + std::string(kMessage));
+  ASSERT_TRUE(log.first);
+  EXPECT_EQ(log.cause().line, 5);
+}
+
+TEST(OomLog, TheFirstIsTheCauseAndRanksAreListed) {
+  std::string text;
+  for (int rank = 3; rank >= 0; --rank) text += "[rank" + std::to_string(rank) + "]: " + std::string(kMessage) + "\n";
+  const OomLog log = read_oom_log(text);
+  EXPECT_EQ(log.count, 4);
+  EXPECT_EQ(log.cause().rank, 3);
+  EXPECT_EQ(log.ranks(), (std::vector<int>{0, 1, 2, 3}));
+}
+
+TEST(OomLog, AHintBeforeAMessageIsNotTheCause) {
+  const OomLog log = read_oom_log("worker exited with code 137\n" + std::string(kMessage) + "\nKilled\n");
+  ASSERT_TRUE(log.first);
+  EXPECT_EQ(log.cause().source, OomSource::torch_cuda);
+  EXPECT_EQ(log.count, 3);
+}
+
+TEST(OomLog, PiecesOfAnySizeGiveTheSame) {
+  std::string text;
+  for (int i = 0; i < 50; ++i) text += "step " + std::to_string(i) + " loss 1.0\r\n";
+  text += "[rank2]: " + std::string(kMessage) + "\r\nmore\r\n";
+  const OomLog whole = read_oom_log(text);
+  for (const size_t piece : {size_t{1}, size_t{7}, size_t{4096}}) {
+    OomLogReader reader;
+    for (size_t at = 0; at < text.size(); at += piece) reader.feed(std::string_view(text).substr(at, piece));
+    const OomLog log = reader.finish();
+    expect_whole(log);
+    EXPECT_EQ(log.cause().line, whole.cause().line);
+    EXPECT_EQ(log.around, whole.around);
+  }
+}
+
+TEST(OomLog, ALineOfAHundredMegabytesTakesLittleMemory) {
+  OomLogReader reader;
+  const std::string noise(size_t{1} << 20, 'x');
+  for (int i = 0; i < 60; ++i) reader.feed(noise);
+  reader.feed(" " + std::string(kMessage) + " ");
+  for (int i = 0; i < 40; ++i) reader.feed(noise);
+  const OomLog log = reader.finish();
+  expect_whole(log);
+  EXPECT_LE(log.around.size(), size_t{640} << 10);
+}
+
+TEST(OomLog, AMessageFarBackInALongLogIsFoundWithItsSurroundings) {
+  OomLogReader reader;
+  std::string noise;
+  for (int i = 0; i < 20000; ++i) noise += "step " + std::to_string(i) + ": loss 1.234, memory 12.3 GiB allocated\n";
+  for (int i = 0; i < 8; ++i) reader.feed(noise);
+  reader.feed("  File \"train.py\", line 7, in main\n" + std::string(kMessage) + "\n");
+  for (int i = 0; i < 8; ++i) reader.feed(noise);
+  const OomLog log = reader.finish();
+  expect_whole(log);
+  EXPECT_EQ(log.cause().line, 160002);
+  EXPECT_EQ(log.around.substr(log.at, 18), "CUDA out of memory");
+  EXPECT_NE(log.around.rfind("train.py", log.at), std::string::npos);
+}
+
+TEST(OomLog, ManyMessagesAreCountedAndFewKept) {
+  OomLogReader reader;
+  for (int i = 0; i < 3000; ++i) reader.feed("torch.OutOfMemoryError: " + std::string(kMessage) + "\n");
+  const OomLog log = reader.finish();
+  EXPECT_EQ(log.count, 3000);
+  EXPECT_LE(log.messages.size(), 256u);
+  EXPECT_EQ(log.cause().line, 1);
+}
+
+}  // namespace snug::torch_tests

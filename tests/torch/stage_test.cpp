@@ -1,0 +1,93 @@
+#include "torch/stage.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace snug::torch_tests {
+
+namespace {
+
+struct Case {
+  TorchStage stage;
+  std::vector<Frame> frames;
+};
+
+const std::string kPackages = "/opt/lib/python3.11/site-packages/";
+
+Frame in(const std::string& file, const std::string& function, const std::string& code = "") {
+  return {file.ends_with(".py") && file.find('/') != std::string::npos ? kPackages + file : file, 10, function, code};
+}
+
+TorchStage stage(std::vector<Frame> frames) {
+  const Traceback traceback{0, 0, std::move(frames)};
+  return stage_of(&traceback, "").stage;
+}
+
+}  // namespace
+
+TEST(Stage, IsToldByTheStepThatHoldsTheOthers) {
+  const Frame train = in("train.py", "main", "trainer.train()");
+  const Frame step = in("transformers/trainer.py", "training_step");
+  const Frame call = in("torch/nn/modules/module.py", "_call_impl");
+  const Frame forward = in("transformers/models/llama/modeling_llama.py", "forward");
+  const Frame cross = in("torch/nn/functional.py", "cross_entropy");
+  EXPECT_EQ(stage({train, step, call, forward}), TorchStage::forward);
+  EXPECT_EQ(stage({train, step, call, forward, cross}), TorchStage::loss);
+  EXPECT_EQ(stage({train, step, call, in("modeling_x.py", "forward", "logits = logits.float()")}), TorchStage::loss);
+  EXPECT_EQ(stage({train, step, in("accelerate/accelerator.py", "backward"),
+                   in("torch/autograd/graph.py", "_engine_run_backward")}),
+            TorchStage::backward);
+  EXPECT_EQ(stage({train, in("transformers/trainer.py", "evaluate"), in("transformers/trainer.py", "evaluation_loop"), call,
+                   forward, cross}),
+            TorchStage::evaluation);
+  EXPECT_EQ(stage({train, in("transformers/trainer_pt_utils.py", "nested_concat")}), TorchStage::evaluation);
+  EXPECT_EQ(stage({train, in("accelerate/optimizer.py", "step"), in("torch/optim/adamw.py", "_init_group")}),
+            TorchStage::optimizer);
+  EXPECT_EQ(stage({train, in("bitsandbytes/optim/optimizer.py", "init_state")}), TorchStage::optimizer);
+  EXPECT_EQ(
+      stage({train, in("transformers/trainer.py", "_save_checkpoint"), in("torch/distributed/fsdp/api.py", "state_dict")}),
+      TorchStage::save);
+  EXPECT_EQ(stage({in("load.py", "<module>"), in("transformers/modeling_utils.py", "from_pretrained"), call}),
+            TorchStage::load);
+  EXPECT_EQ(stage({in("a.py", "main"), in("torch/nn/modules/module.py", "to"), in("torch/nn/modules/module.py", "_apply")}),
+            TorchStage::load);
+  EXPECT_EQ(stage({in("a.py", "main"), in("transformers/generation/utils.py", "generate"), call, forward}),
+            TorchStage::generate);
+  EXPECT_EQ(stage({in("vllm/worker/worker.py", "determine_num_available_blocks"), call, forward}), TorchStage::capture);
+  EXPECT_EQ(stage({in("a.py", "main"), in("torch/utils/data/dataloader.py", "__next__")}), TorchStage::data);
+  EXPECT_EQ(stage({in("a.py", "main", "x = f(y)")}), TorchStage::unknown);
+}
+
+TEST(Stage, IsToldByTheUsersOwnLineWhereNoNameTells) {
+  EXPECT_EQ(stage({in("a.py", "main", "loss.backward()")}), TorchStage::backward);
+  EXPECT_EQ(stage({in("a.py", "main", "optimizer.step()")}), TorchStage::optimizer);
+  EXPECT_EQ(stage({in("a.py", "main", "model = model.to(device)"), in("a.py", "f", "model.to(device)")}), TorchStage::load);
+  EXPECT_EQ(stage({in("a.py", "main", "outputs = model(**batch)")}), TorchStage::forward);
+}
+
+TEST(Stage, WhatLightningDoesInsideTheOptimizersStepIsNotTheOptimizer) {
+  const Frame step = in("torch/optim/adamw.py", "step", "loss = closure()");
+  const Frame closure = in("lightning/pytorch/loops/optimization/automatic.py", "closure");
+  EXPECT_EQ(stage({step, closure, in("torch/nn/modules/module.py", "_call_impl")}), TorchStage::forward);
+  EXPECT_EQ(stage({step, closure, in("torch/_tensor.py", "backward")}), TorchStage::backward);
+}
+
+TEST(Stage, ARecomputedForwardIsPartOfTheBackward) {
+  const Traceback traceback{0,
+                            0,
+                            {in("torch/_tensor.py", "backward"), in("torch/utils/checkpoint.py", "recompute_fn"),
+                             in("torch/nn/modules/module.py", "_call_impl")}};
+  const StageFound found = stage_of(&traceback, "");
+  EXPECT_EQ(found.stage, TorchStage::backward);
+  EXPECT_TRUE(found.recompute);
+}
+
+TEST(Stage, LinesInFrontOfAMessageServeWhereThereAreNoFrames) {
+  EXPECT_EQ(stage_of(nullptr, "return Variable._execution_engine.run_backward(\n   ^^^^^\n").stage, TorchStage::backward);
+  EXPECT_EQ(stage_of(nullptr, "Loading checkpoint shards:  40%|####      | 2/5\n").stage, TorchStage::load);
+  EXPECT_EQ(stage_of(nullptr, "hello\n").stage, TorchStage::unknown);
+}
+
+}  // namespace snug::torch_tests
