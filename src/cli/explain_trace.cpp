@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <functional>
+#include <vector>
 
 #include "explain/phases.h"
 #include "explain/size_text.h"
@@ -47,11 +50,11 @@ class Clock {
 class Counters {
  public:
   Counters(const Snapshot& snapshot, int device) : reader_(snapshot), table_(reader_), replay_(snapshot, device) {
-    for (const auto& [address, block] : replay_.live()) add(block, 1);
-    replay_.tell({.block_began = [this](int64_t, const LiveBlock& block) { add(block, 1); },
-                  .block_ended = [this](int64_t, const LiveBlock& block) { add(block, -1); },
-                  .memory_added = [](int64_t, const SegmentExtent&) {},
-                  .memory_removed = [](int64_t, int64_t) {}});
+    find_series(snapshot, device);
+    follow(replay_, [this](const LiveBlock& block, int64_t sign) {
+      held_[holding_of(block)] += sign * block.bytes;
+      changed_ = true;
+    });
   }
 
   // At every position, from the first on.
@@ -70,16 +73,36 @@ class Counters {
   }
 
  private:
-  void add(const LiveBlock& block, int64_t sign) {
-    const size_t holder = table_.index_of(block.stack, block.event == LiveBlock::kBefore);
-    held_[static_cast<size_t>(table_.list()[holder].holding)] += sign * block.bytes;
-    changed_ = true;
+  using Change = std::function<void(const LiveBlock& block, int64_t sign)>;
+
+  // Calls `change` for what is live, and for what begins and ends from here on.
+  static void follow(Replay& replay, const Change& change) {
+    for (const auto& [address, block] : replay.live()) change(block, 1);
+    replay.tell({.block_began = [change](int64_t, const LiveBlock& block) { change(block, 1); },
+                 .block_ended = [change](int64_t, const LiveBlock& block) { change(block, -1); },
+                 .memory_added = [](int64_t, const SegmentExtent&) {},
+                 .memory_removed = [](int64_t, int64_t) {}});
+  }
+
+  // Purposes that never hold anything would double the file.
+  void find_series(const Snapshot& snapshot, int device) {
+    std::array<bool, kHoldingCount> ever{};
+    Replay replay(snapshot, device);
+    follow(replay, [&](const LiveBlock& block, int64_t) { ever[holding_of(block)] = true; });
+    while (replay.next()) {
+    }
+    for (size_t i = 0; i < ever.size(); ++i)
+      if (ever[i]) series_.push_back(i);
+  }
+
+  size_t holding_of(const LiveBlock& block) {
+    return static_cast<size_t>(table_.list()[table_.index_of(block.stack, block.event == LiveBlock::kBefore)].holding);
   }
 
   void write_held(TraceWriter& trace, double time) const {
     std::array<std::pair<std::string_view, int64_t>, kHoldingCount> values;
-    for (size_t i = 0; i < values.size(); ++i) values[i] = {name_of(static_cast<Holding>(i)), held_[i]};
-    trace.counter("memory", time, values);
+    for (size_t i = 0; i < series_.size(); ++i) values[i] = {name_of(static_cast<Holding>(series_[i])), held_[series_[i]]};
+    trace.counter("memory", time, std::span(values).first(series_.size()));
   }
 
   void write_reserved(TraceWriter& trace, double time) const {
@@ -90,6 +113,7 @@ class Counters {
   StackReader reader_;
   HolderTable table_;
   Replay replay_;
+  std::vector<size_t> series_;  // purposes that are written
   std::array<int64_t, kHoldingCount> held_{};
   bool changed_ = false;
 };
