@@ -68,7 +68,7 @@ class RecordWriter {
   void flush() {
     text_.clear();
     append_base64(text_, std::as_bytes(std::span(batch_)));
-    if (batches_ % kBatchesAPiece == 0) sink_("<script type=\"text/plain\" class=\"records\">");
+    if (batches_ % kBatchesAPiece == 0) sink_(R"(<script type="text/plain" class="records">)");
     sink_(text_);
     if (++batches_ % kBatchesAPiece == 0) sink_("</script>\n");
     batch_.clear();
@@ -129,12 +129,12 @@ Json ooms_json(const Snapshot& snapshot, int device) {
   return list;
 }
 
-// [[name, first event, end]].
+// [[name, first event, end]] of those with an event.
 Json phases_json(const Snapshot& snapshot, int device) {
   Json list = Json::array();
   for (const Phase& phase : phases_of(snapshot, device)) {
     if (list.size() == kMostPhases) break;
-    list.push_back({std::string(snapshot.texts[phase.name]), phase.first, phase.end});
+    if (phase.first < phase.end) list.push_back({std::string(snapshot.texts[phase.name]), phase.first, phase.end});
   }
   return list;
 }

@@ -164,7 +164,7 @@ function groupingsOf(trace) {
     const largest = [...most.keys()].sort((a, b) => most[b] - most[a]).slice(0, kLinesShown);
     const others = trace.holders.length > largest.length;
     return make(largest.map((h) => trace.holders[h][1]).concat(others ? ["all other lines"] : []),
-      largest.map((_, i) => "shade-" + i).concat(others ? ["other"] : []),
+      largest.map((_, i) => "shade-" + i).concat(others ? ["rest"] : []),
       trace.holders.map((_, h) => (largest.includes(h) ? largest.indexOf(h) : largest.length)));
   };
   const made = {};
@@ -261,9 +261,8 @@ function readTrace() {
   trace.holdingOf = (block) => trace.holdings[trace.holders[trace.holderOfKind[blocks.kind[block]]][0]];
   trace.framesOf = (block) => data.stacks[blocks.kind[block]].slice(2).map((frame) => data.frames[frame]);
   const deeds = deedsOf(trace);
-  // What the event that led to a position did.
+  // What the event that led to a position did; of a position above 0.
   trace.eventText = (position) => {
-    if (position === 0) return "before the first event";
     if (trace.oomAt(position - 1)) return "memory ran out";
     const deed = deeds[position], what = (deed >>> 3) - 1;
     if (deed === 0) return "no change of memory";

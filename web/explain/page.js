@@ -146,9 +146,10 @@ function momentList(trace, state) {
   const purposeRows = trace.holdings.map(() => rowOf(purposes)), lineRows = Array.from({length: kMostLines}, () => rowOf(lines));
   return (moment) => {
     const {position} = moment, oom = trace.oomAt(position);
-    heading.textContent = `After ${countText(position)} of ${countText(trace.events)} events` + (position === trace.explanation.event && !oom ? " (the peak)" : "");
-    happened.textContent = `The last: ${trace.eventText(position)}.` +
-      (oom ? ` Then memory ran out: ${sizeText(oom.asked)} were asked for, the device had ${sizeText(oom.free)} free.` : "");
+    heading.textContent = trace.events === 0 ? "The file has no trace"
+      : `After ${countText(position)} of ${countText(trace.events)} events` + (position === trace.explanation.event && !oom ? " (the peak)" : "");
+    happened.textContent = (position === 0 ? "" : `The last: ${trace.eventText(position)}. `) +
+      (oom ? `Then memory ran out: ${sizeText(oom.asked)} were asked for, the device had ${sizeText(oom.free)} free.` : "");
     const values = [moment.active, moment.reserved, moment.reserved - moment.active, moment.gap.bytes];
     figures.forEach((figure, i) => {
       figure.textContent = sizeText(values[i]);

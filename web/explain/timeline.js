@@ -78,7 +78,10 @@ function drawTimeline(trace, state, onMove) {
     context.textAlign = "center";
     const most = Math.max(2, plotWidth() / 110), every = [1, 2, 5].flatMap((n) => [...Array(12).keys()].map((k) => n * 10 ** k))
       .sort((a, b) => a - b).find((n) => (to - from) / n <= most) || positions;
-    for (let p = Math.ceil(from / every) * every; p < to; p += every) context.fillText(countText(p), xOf(p), height - 6);
+    for (let p = Math.ceil(from / every) * every; p < to; p += every) {
+      const text = countText(p), half = context.measureText(text).width / 2;
+      context.fillText(text, Math.min(xOf(p), width - half), height - 6);
+    }
   }
 
   function paintReserved(style) {
