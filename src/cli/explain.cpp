@@ -10,8 +10,10 @@
 #include "base/file.h"
 #include "cli/arguments.h"
 #include "cli/commands.h"
+#include "cli/explain_html.h"
 #include "cli/explain_recipe.h"
 #include "cli/explain_report.h"
+#include "cli/explain_trace.h"
 #include "cli/units.h"
 #include "explain/explanation.h"
 #include "explain/snapshot_explanation.h"
@@ -27,15 +29,37 @@ constexpr size_t kPiece = size_t{1} << 20;
 struct Request {
   std::string file;
   bool json = false;
+  std::string html, trace;    // files to write; empty: none
   std::vector<char*> recipe;  // the words behind the file: a recipe, and flags of `snug plan`
 };
 
+// The value of `--name VALUE` or `--name=VALUE` at words[i], which then stands on its last word; none if it is another word.
+std::optional<std::string> value_of(std::string_view name, std::span<char* const> words, size_t& i) {
+  std::string_view word = words[i];
+  if (!word.starts_with(name)) return std::nullopt;
+  word.remove_prefix(name.size());
+  if (word.starts_with('=')) {
+    word.remove_prefix(1);
+  } else if (word.empty() && i + 1 < words.size()) {
+    word = words[++i];
+  } else if (!word.empty()) {
+    return std::nullopt;
+  }
+  if (word.empty()) throw UsageError(fmt::format("{} needs a file to write", name));
+  return std::string(word);
+}
+
 Request parse(std::span<char* const> words) {
   Request request;
-  for (char* const text : words) {
+  for (size_t i = 0; i < words.size(); ++i) {
+    char* const text = words[i];
     const std::string_view word = text;
     if (word == "--json") {
       request.json = true;
+    } else if (auto html = value_of("--html", words, i)) {
+      request.html = *html;
+    } else if (auto trace = value_of("--trace", words, i)) {
+      request.trace = *trace;
     } else if (!request.file.empty()) {
       request.recipe.push_back(text);
     } else if (word.starts_with('-') && word != "-") {
@@ -140,11 +164,36 @@ int explain_text_file(Source& source, const Request& request) {
   return print(e, request, recipe);
 }
 
+// --html and --trace: each file appears whole or not at all.
+void write_views(const Request& request, const Snapshot& snapshot, const SnapshotExplanation& e) {
+  const std::string name = std::filesystem::path(request.file).filename().string();
+  const auto write = [&](const std::string& path, const auto& writer) {
+    if (path.empty()) return;
+    OutputFile file(path);
+    writer(snapshot, e, name,
+           [&](std::string_view text) { file.write(std::as_bytes(std::span(text.data(), text.size()))); });
+    file.commit();
+  };
+  write(request.html, write_explain_html);
+  write(request.trace, write_explain_trace);
+}
+
+// Only a snapshot tells which memory was held when.
+void refuse_views(const Request& request) {
+  if (request.html.empty() && request.trace.empty()) return;
+  throw UsageError(fmt::format(
+      "{} needs a memory snapshot: call torch.cuda.memory._record_memory_history() before the model is loaded and "
+      "torch.cuda.memory._dump_snapshot(\"oom.pickle\") when it is over",
+      request.html.empty() ? "--trace" : "--html"));
+}
+
 int explain_snapshot_file(const Request& request) {
   if (request.file == "-") throw Error("a snapshot cannot come from a pipe", "stdin", "give the file");
-  SnapshotExplanation e = explain_snapshot(read_snapshot(request.file));
+  const Snapshot snapshot = read_snapshot(request.file);
+  SnapshotExplanation e = explain_snapshot(snapshot);
   const auto recipe = about_recipe(request, nullptr, e.diagnosis);
   if (recipe) drop_general_advice(e.diagnosis.cause, e.advice);
+  write_views(request, snapshot, e);
   return print(e, request, recipe);
 }
 
@@ -165,6 +214,7 @@ int explain_command(std::span<char* const> words) {
   Source source(request.file);
   refuse_binary(source);
   if (is_pickle(source.piece())) return explain_snapshot_file(request);
+  refuse_views(request);
   if (looks_like_trace(source.piece())) return explain_trace(source, request);
   return explain_text_file(source, request);
 }

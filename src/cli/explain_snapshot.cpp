@@ -98,17 +98,23 @@ Json or_null(const std::optional<T>& value) {
 
 }  // namespace
 
+std::vector<std::pair<std::string_view, std::string>> facts_of(const SnapshotExplanation& e) {
+  std::vector<std::pair<std::string_view, std::string>> facts{{"stage", stage_text(e.stage)}};
+  if (e.own) {
+    facts.emplace_back("your line", place_text(*e.own));
+  } else if (e.caller) {
+    facts.emplace_back("called by", place_text(*e.caller));
+  }
+  facts.emplace_back("moment", moment_text(e));
+  return facts;
+}
+
 std::string explain_text(const SnapshotExplanation& e) {
   std::string text = wrapped(e.diagnosis.answer, kWidth, 0) + "\n";
   if (e.moment == Moment::out_of_memory) text += fmt::format("cause: {}\n", name_of(e.diagnosis.cause));
   text += lines_of("the arithmetic", e.diagnosis.arithmetic);
-  text += "\nwhere\n" + fact("stage", stage_text(e.stage));
-  if (e.own) {
-    text += fact("your line", place_text(*e.own));
-  } else if (e.caller) {
-    text += fact("called by", place_text(*e.caller));
-  }
-  text += fact("moment", moment_text(e));
+  text += "\nwhere\n";
+  for (const auto& [label, what] : facts_of(e)) text += fact(label, what);
   text += sums_text(e) + list_text(e) + growth_text(e.growth);
   return text + lines_of("to note", e.diagnosis.remarks) + advice_text(e.advice);
 }

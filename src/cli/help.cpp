@@ -69,7 +69,7 @@ they are. Every recipe shown is planned in full. Exit code 3 if nothing fits, wi
   --json                     one JSON object for scripts
 )";
 
-constexpr std::string_view kExplain = R"(snug explain FILE|- [RECIPE] [--gpu NAME] [--json]
+constexpr std::string_view kExplain = R"(snug explain FILE|- [RECIPE] [--gpu NAME] [--html FILE] [--trace FILE] [--json]
 
 Reads what a program on PyTorch left behind when it ran out of memory and says what ran out, with the arithmetic that shows
 it, what the program was doing, which line of yours it was, and what to change. Needs neither PyTorch nor a GPU. FILE is
@@ -80,6 +80,8 @@ it, what the program was doing, which line of yours it was, and what to change. 
 Exit code 1 if the file holds none of these.
   RECIPE                   of snug, axolotl, LLaMA-Factory, TRL, torchtune, Unsloth or ms-swift: what to change in it, as a diff
   --gpu NAME               the device it ran on, where the message does not tell
+  --html FILE              of a snapshot: memory over its events, the segments and what held the memory at any of them, as a page
+  --trace FILE             of a snapshot: the same for ui.perfetto.dev or chrome://tracing
   --json                   one JSON object for scripts
 )";
 

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "cli/page.h"
 #include "cli/plan_text.h"
 #include "plan/timeline.h"
 #include "recipe/keys.h"
@@ -187,36 +188,16 @@ Json page_json(const Plan& plan, const std::vector<std::string>& keys_set) {
   return json;
 }
 
-// '<' stands only inside JSON's strings, where an escape means the same.
-std::string without_markup(const std::string& json) {
-  std::string out;
-  out.reserve(json.size());
-  for (const char c : json) {
-    if (c == '<') {
-      out += "\\u003c";
-    } else {
-      out += c;
-    }
-  }
-  return out;
-}
-
 }  // namespace
 
 std::string plan_html(const Plan& plan, const std::vector<std::string>& keys_set) {
   const std::string data =
       without_markup(page_json(plan, keys_set).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
-  // Holes of the page are looked for in the page alone, never in what fills them.
-  std::string_view page = kPageText;
   std::string out;
-  for (size_t open = page.find("{{"); open != std::string_view::npos; open = page.find("{{")) {
-    const size_t close = page.find("}}", open);
-    const std::string_view name = page.substr(open + 2, close - open - 2);
-    out += page.substr(0, open);
-    out += name == "data" ? std::string_view(data) : part_named(name);
-    page.remove_prefix(close + 2);
-  }
-  return out.append(page);
+  write_page(
+      kPageText, [&](std::string_view text) { out += text; },
+      [&](std::string_view name) { out += name == "data" ? std::string_view(data) : part_named(name); });
+  return out;
 }
 
 }  // namespace snug::cli

@@ -46,11 +46,6 @@ std::vector<size_t> ends_by_frames(const Snapshot& snapshot, int device, StackRe
   return ends;
 }
 
-std::vector<size_t> ends_of_steps(const Snapshot& snapshot, int device, StackReader& reader) {
-  std::vector<size_t> ends = ends_by_annotations(snapshot, device);
-  return ends.size() >= kWarmUp + kFewest ? ends : ends_by_frames(snapshot, device, reader);
-}
-
 // So many of them at most, the first and the last included.
 std::vector<size_t> spread(const std::vector<size_t>& all) {
   if (all.size() <= kMostCompared) return all;
@@ -70,6 +65,11 @@ bool grows(const std::vector<int64_t>& bytes) {
 }
 
 }  // namespace
+
+std::vector<size_t> ends_of_steps(const Snapshot& snapshot, int device, StackReader& reader) {
+  std::vector<size_t> ends = ends_by_annotations(snapshot, device);
+  return ends.size() >= kWarmUp + kFewest ? ends : ends_by_frames(snapshot, device, reader);
+}
 
 Growth growth_of(const Snapshot& snapshot, int device, StackReader& reader) {
   std::vector<size_t> ends = ends_of_steps(snapshot, device, reader);

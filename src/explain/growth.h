@@ -25,6 +25,9 @@ struct Growth {
   std::vector<Growing> list;             // largest first
 };
 
+// Events at which a step ends, in order; empty if none can be told apart.
+std::vector<size_t> ends_of_steps(const Snapshot& snapshot, int device, StackReader& reader);
+
 Growth growth_of(const Snapshot& snapshot, int device, StackReader& reader);
 
 }  // namespace snug

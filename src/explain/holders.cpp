@@ -3,28 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
-#include <tuple>
 
 namespace snug {
 
 namespace {
-
-using Key = std::tuple<Holding, std::string, std::string, int64_t, std::string>;  // node, file, line, function
-
-Key key_of(const Holder& holder) {
-  const Frame frame = holder.place.value_or(Frame{});
-  return {holder.holding, holder.node, frame.file, frame.line, frame.function};
-}
-
-Holder holder_of(const LiveStack& live, StackReader& reader) {
-  const StackReading& reading = reader.read(live.stack);
-  Holder holder{.holding = reading.holding, .place = reading.own ? reading.own : reading.caller};
-  if (live.older && holder.holding == Holding::other) holder.holding = Holding::older;
-  if (holder.holding == Holding::backward) holder.node = reading.node;
-  if (!holder.node.empty()) holder.forward = reader.forward_of(holder.node);
-  return holder;
-}
 
 // The file and its folder: enough to know it by.
 std::string_view short_path(std::string_view file) {
@@ -41,17 +23,40 @@ std::string place_text(const Frame& frame) {
 
 }  // namespace
 
+HolderTable::Key HolderTable::key_of(const Holder& holder) {
+  const Frame frame = holder.place.value_or(Frame{});
+  return {holder.holding, holder.node, frame.file, frame.line, frame.function};
+}
+
+Holder HolderTable::holder_of(StackId stack, bool older) {
+  const StackReading& reading = reader_.read(stack);
+  Holder holder{.holding = reading.holding, .place = reading.own ? reading.own : reading.caller};
+  if (older && holder.holding == Holding::other) holder.holding = Holding::older;
+  if (holder.holding == Holding::backward) holder.node = reading.node;
+  if (!holder.node.empty()) holder.forward = reader_.forward_of(holder.node);
+  return holder;
+}
+
+size_t HolderTable::index_of(StackId stack, bool older) {
+  const auto [known, is_new] = by_stack_.try_emplace(uint64_t{stack} * 2 + (older ? 1 : 0));
+  if (!is_new) return known->second;
+  Holder holder = holder_of(stack, older);
+  known->second = by_key_.try_emplace(key_of(holder), list_.size()).first->second;
+  if (known->second == list_.size()) list_.push_back(std::move(holder));
+  return known->second;
+}
+
 Holders holders_of(const Replay& replay, StackReader& reader) {
+  HolderTable table(reader);
   Holders holders;
-  std::map<Key, Holder> merged;
   for (const LiveStack& live : live_by_stack(replay)) {
-    Holder holder = holder_of(live, reader);
-    holders.by_holding[static_cast<size_t>(holder.holding)] += live.bytes;
-    Holder& sum = merged.try_emplace(key_of(holder), holder).first->second;
+    const size_t index = table.index_of(live.stack, live.older);
+    if (index == holders.list.size()) holders.list.push_back(table.list()[index]);
+    Holder& sum = holders.list[index];
+    holders.by_holding[static_cast<size_t>(sum.holding)] += live.bytes;
     sum.bytes += live.bytes;
     sum.blocks += live.blocks;
   }
-  for (auto& [key, holder] : merged) holders.list.push_back(std::move(holder));
   std::ranges::stable_sort(holders.list, [](const Holder& a, const Holder& b) { return a.bytes > b.bytes; });
   return holders;
 }

@@ -4,8 +4,11 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
+#include <tuple>
+#include <unordered_map>
 #include <vector>
 
 #include "explain/stack_reading.h"
@@ -20,6 +23,28 @@ struct Holder {
   std::string node;              // of backward
   std::optional<Frame> forward;  // where forward called what the node goes back through
   int64_t bytes = 0, blocks = 0;
+};
+
+// The holders that stacks belong to, each once.
+class HolderTable {
+ public:
+  explicit HolderTable(StackReader& reader) : reader_(reader) {}
+
+  // Of what was allocated with this stack, `older` than the trace or in it: an index of `list`.
+  size_t index_of(StackId stack, bool older);
+
+  const std::vector<Holder>& list() const { return list_; }  // without bytes, in the order of their first stack
+
+ private:
+  using Key = std::tuple<Holding, std::string, std::string, int64_t, std::string>;  // node, file, line, function
+
+  static Key key_of(const Holder& holder);
+  Holder holder_of(StackId stack, bool older);
+
+  StackReader& reader_;
+  std::vector<Holder> list_;
+  std::map<Key, size_t> by_key_;
+  std::unordered_map<uint64_t, size_t> by_stack_;
 };
 
 struct Holders {

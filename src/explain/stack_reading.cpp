@@ -9,15 +9,13 @@ namespace snug {
 
 namespace {
 
-bool is_python(std::string_view file) { return file.ends_with(".py") || file.starts_with('<'); }
-
 // The stack's Python frames, the innermost last.
 Traceback traceback_of(const Snapshot& snapshot, const std::vector<FrameId>& frames) {
   Traceback traceback;
   for (auto id = frames.rbegin(); id != frames.rend(); ++id) {
     const StackFrame& frame = snapshot.stacks.frame(*id);
     const std::string_view file = snapshot.texts[frame.file];
-    if (is_python(file))
+    if (is_python_file(file))
       traceback.frames.push_back({std::string(file), frame.line, std::string(snapshot.texts[frame.function]), {}});
   }
   return traceback;
@@ -94,6 +92,8 @@ std::optional<Frame> copy_of(const T* frame) {
 }
 
 }  // namespace
+
+bool is_python_file(std::string_view file) { return file.ends_with(".py") || file.starts_with('<'); }
 
 std::string_view name_of(Holding holding) {
   constexpr std::string_view kNames[kHoldingCount] = {

@@ -29,6 +29,9 @@ enum class Holding : uint8_t {
 constexpr int kHoldingCount = 9;
 std::string_view name_of(Holding holding);
 
+// True of Python's source files and of code without one ("<string>"); C++ frames name others, or none.
+bool is_python_file(std::string_view file);
+
 struct StackReading {
   Holding holding = Holding::other;
   StageFound stage;

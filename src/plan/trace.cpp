@@ -39,10 +39,11 @@ std::string micros(int64_t nanoseconds) { return fmt::format("{}.{:03}", nanosec
 
 }  // namespace
 
-TraceWriter::TraceWriter(Sink sink, std::string_view process, Facts facts) : sink_(std::move(sink)) {
+TraceWriter::TraceWriter(Sink sink, std::string_view process, Facts facts, std::string_view thread)
+    : sink_(std::move(sink)) {
   sink_(fmt::format(R"({{"displayTimeUnit":"ms","otherData":{},"traceEvents":[)", object_of(facts)));
   event(fmt::format(R"({{"ph":"M","pid":1,"name":"process_name","args":{{"name":{}}}}})", json_text(process)));
-  event(R"({"ph":"M","pid":1,"tid":1,"name":"thread_name","args":{"name":"ops"}})");
+  event(fmt::format(R"({{"ph":"M","pid":1,"tid":1,"name":"thread_name","args":{{"name":{}}}}})", json_text(thread)));
 }
 
 void TraceWriter::event(std::string_view text) {
@@ -56,6 +57,11 @@ void TraceWriter::slice(std::string_view name, std::string_view category, double
   const int64_t begin = nanoseconds(start);
   event(fmt::format(R"({{"ph":"X","pid":1,"tid":1,"name":{},"cat":{},"ts":{},"dur":{}}})", json_text(name),
                     json_text(category), micros(begin), micros(nanoseconds(end) - begin)));
+}
+
+void TraceWriter::instant(std::string_view name, double time) {
+  event(
+      fmt::format(R"({{"ph":"i","s":"g","pid":1,"tid":1,"name":{},"ts":{}}})", json_text(name), micros(nanoseconds(time))));
 }
 
 void TraceWriter::counter(std::string_view name, double time, std::span<const std::pair<std::string_view, int64_t>> values) {

@@ -22,11 +22,13 @@ class TraceWriter {
   using Sink = std::function<void(std::string_view)>;
   using Facts = std::span<const std::pair<std::string, std::string>>;
 
-  // Opens the trace of a process of this name; `facts` say what it shows.
-  TraceWriter(Sink sink, std::string_view process, Facts facts);
+  // Opens the trace of a process of this name, its slices on a thread of that name; `facts` say what it shows.
+  TraceWriter(Sink sink, std::string_view process, Facts facts, std::string_view thread = "ops");
 
   // From `start` to `end`, in seconds. Slices of a trace nest: an inner one may be written before its outer.
   void slice(std::string_view name, std::string_view category, double start, double end);
+  // A mark at `time`, in seconds, across all that is shown.
+  void instant(std::string_view name, double time);
   // Values from `time` on, in seconds, which viewers stack.
   void counter(std::string_view name, double time, std::span<const std::pair<std::string_view, int64_t>> values);
   // Closes the trace; nothing may follow.

@@ -21,6 +21,7 @@ Replay::Replay(const Snapshot& snapshot, int device)
 
 bool Replay::next() {
   if (position_ == events()) return false;
+  after_ = position_ + 1;
   play(snapshot_.event(device_, position_), position_);
   ++position_;
   return true;
@@ -106,7 +107,10 @@ void Replay::take_slack(Blocks::iterator block, int64_t until) {
   if (block->second.exact || block->second.event != LiveBlock::kBefore || gap <= 0 || gap > kSmallRequest) return;
   const auto segment = segment_of(block->first);
   if (segment == segments_.end() || segment->second.small || segment->second.expandable) return;
+  if (hooks_.block_ended) hooks_.block_ended(block->first, block->second);
   block->second.bytes += gap;
+  block->second.first = after_;
+  if (hooks_.block_began) hooks_.block_began(block->first, block->second);
   totals_.active_bytes = checked_add(totals_.active_bytes, gap);
   if (!block->second.pending) totals_.allocated_bytes = checked_add(totals_.allocated_bytes, gap);
   set_active(segment->second, checked_add(segment->second.active_bytes, gap));
@@ -138,6 +142,7 @@ void Replay::request_free(const Event& event) {
   const auto block = live_.find(event.address);
   if (block == live_.end() || block->second.pending) return;
   block->second.pending = true;
+  block->second.asked = after_;
   totals_.allocated_bytes -= block->second.bytes;
 }
 
@@ -145,6 +150,7 @@ void Replay::complete_free(int64_t address) {
   const auto block = live_.find(address);
   if (block == live_.end()) return;
   const LiveBlock& gone = block->second;
+  if (hooks_.block_ended) hooks_.block_ended(address, gone);
   if (!gone.pending) totals_.allocated_bytes -= gone.bytes;
   totals_.active_bytes -= gone.bytes;
   totals_.requested_bytes -= gone.requested_bytes;
@@ -158,7 +164,10 @@ void Replay::put(int64_t address, const LiveBlock& block) {
     contradicted_ = checked_add(contradicted_, there->second.bytes);
     complete_free(address);
   }
-  live_.emplace(address, block);
+  LiveBlock& put = live_.emplace(address, block).first->second;
+  put.first = after_;
+  if (block.pending) put.asked = after_;
+  if (hooks_.block_began) hooks_.block_began(address, put);
   totals_.active_bytes = checked_add(totals_.active_bytes, block.bytes);
   totals_.requested_bytes = checked_add(totals_.requested_bytes, block.requested_bytes);
   if (!block.pending) totals_.allocated_bytes = checked_add(totals_.allocated_bytes, block.bytes);
@@ -212,6 +221,7 @@ void Replay::count_active_again(Segments::iterator segment) {
 void Replay::add_memory(int64_t address, int64_t bytes, bool expandable, bool small) {
   if (bytes <= 0) return;
   remove_memory(address, bytes);  // what is mapped twice counts once
+  if (hooks_.memory_added) hooks_.memory_added(address, {bytes, 0, expandable, small});
   totals_.reserved_bytes = checked_add(totals_.reserved_bytes, bytes);
   totals_.cached_bytes = checked_add(totals_.cached_bytes, bytes);
   auto segment = segments_.emplace(address, SegmentExtent{bytes, 0, expandable, small}).first;
@@ -246,7 +256,9 @@ void Replay::split_memory(int64_t address) {
 }
 
 void Replay::remove_memory(int64_t address, int64_t bytes) {
+  if (bytes <= 0) return;
   const int64_t end = checked_add(address, bytes);
+  if (hooks_.memory_removed) hooks_.memory_removed(address, bytes);
   split_memory(address);
   split_memory(end);
   for (auto segment = segments_.lower_bound(address); segment != segments_.end() && segment->first < end;) {

@@ -6,6 +6,7 @@
 // the trace names; the policy that chose them is allocator.h's business.
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <vector>
@@ -25,12 +26,21 @@ struct LiveBlock {
   size_t event = kBefore;  // its allocation in the trace; kBefore: it is older than the trace
   bool pending = false;    // freed, still used by another stream
   bool exact = false;      // the size is the file's
+  size_t first = 0;        // the position of a replay from which it has these bytes
+  size_t asked = kBefore;  // … from which it is pending; kBefore: not yet
 };
 
 // Memory of the device at neighbouring addresses.
 struct SegmentExtent {
   int64_t bytes = 0, active_bytes = 0;
   bool expandable = false, small = false;
+};
+
+// Who is told, while a replay plays, of what changes. All are set, or none.
+struct ReplayHooks {
+  std::function<void(int64_t address, const LiveBlock&)> block_began, block_ended;  // one that grows ends and begins
+  std::function<void(int64_t address, const SegmentExtent&)> memory_added;
+  std::function<void(int64_t address, int64_t bytes)> memory_removed;  // also where there is none
 };
 
 class Replay {
@@ -41,6 +51,9 @@ class Replay {
   // Events played so far. The state is the one after them; before any: what is older than the trace.
   size_t position() const { return position_; }
   size_t events() const { return snapshot_.event_count(device_); }
+
+  // Of what is played from here on.
+  void tell(ReplayHooks hooks) { hooks_ = std::move(hooks); }
 
   // Plays one event; false at the end.
   bool next();
@@ -80,6 +93,8 @@ class Replay {
   const int device_;
   const AllocatorSettings settings_;
   size_t position_ = 0;
+  size_t after_ = 0;  // the position that what is being put or played leads to
+  ReplayHooks hooks_;
   MemoryTotals totals_;
   Blocks live_;
   Segments segments_;

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <set>
 
+#include "cli/support_browser.h"
 #include "cli/support_workspace.h"
 
 namespace snug::cli_tests {
@@ -160,17 +161,11 @@ TEST(ViewFlags, a_file_that_cannot_be_written_is_one_line_and_nothing_is_left) {
 class Page : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (!fs::exists(kBrowser)) GTEST_SKIP() << "no " << kBrowser << ": install chromium";
+    if (!has_browser()) GTEST_SKIP() << "no " << kBrowser << ": install chromium";
   }
 
-  // The document after its scripts ran, with what they complained of.
   ProcessResult show(const std::string& file, const std::string& fragment = "") const {
-    ProcessOptions options;
-    options.program = kBrowser;
-    return run_program({"--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--v=0",
-                        "--user-data-dir=" + (work_ / "browser").string(), "--window-size=1280,900",
-                        "--virtual-time-budget=5000", "--dump-dom", "file://" + (work_ / file).string() + fragment},
-                       options);
+    return show_page(work_ / file, fragment);
   }
 
   Json plan_page(const std::vector<std::string>& more, int exit_code = 0) const {
@@ -187,7 +182,6 @@ class Page : public ::testing::Test {
     return n;
   }
 
-  static constexpr const char* kBrowser = "/usr/bin/chromium";
   const Workspace work_;
 };
 

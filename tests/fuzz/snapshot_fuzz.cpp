@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "torch/allocator.h"
+#include "torch/lifetimes.h"
 #include "torch/replay.h"
 #include "torch/snapshot.h"
 
@@ -24,6 +25,26 @@ void replay(const snug::Snapshot& snapshot, int device) {
   static_cast<void>(snug::live_by_stack(replay));
   static_cast<void>(snug::peak_of(snapshot, device));
   static_cast<void>(snug::oom_events(snapshot, device));
+}
+
+// What lives to the end is what is held there.
+void live(const snug::Snapshot& snapshot, int device) {
+  snug::Replay replay(snapshot, device);
+  replay.advance_to(replay.events());
+  const size_t end = replay.events() + 1;
+  int64_t active = 0, reserved = 0;
+  snug::tell_lives(snapshot, device,
+                   {.block =
+                        [&](const snug::BlockLife& life) {
+                          if (life.first >= life.end || life.asked > life.end) std::abort();
+                          if (life.end == end) active += life.bytes;
+                        },
+                    .reserved =
+                        [&](const snug::ReservedLife& life) {
+                          if (life.first >= life.end || life.bytes <= 0) std::abort();
+                          if (life.end == end) reserved += life.bytes;
+                        }});
+  if (active != replay.totals().active_bytes || reserved != replay.totals().reserved_bytes) std::abort();
 }
 
 void simulate(const snug::Snapshot& snapshot, int device) {
@@ -51,7 +72,10 @@ void simulate(const snug::Snapshot& snapshot, int device) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   try {
     const snug::Snapshot snapshot = snug::read_snapshot(std::as_bytes(std::span(data, size)), "fuzz");
-    for (int device = 0; device < 3; ++device) replay(snapshot, device);
+    for (int device = 0; device < 3; ++device) {
+      replay(snapshot, device);
+      live(snapshot, device);
+    }
     simulate(snapshot, 0);
   } catch (const snug::Error&) {
   }

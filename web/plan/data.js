@@ -62,11 +62,3 @@ function readPlan(json) {
 }
 
 const colourOf = (plan, role) => `var(--${plan.roles[role]})`;
-
-// A new element with a class and text; text is never markup.
-function element(tag, className, text) {
-  const made = document.createElement(tag);
-  if (className) made.className = className;
-  if (text !== undefined) made.textContent = text;
-  return made;
-}

@@ -59,12 +59,6 @@ function showSummary(plan) {
   bar.append(mark, label);
 }
 
-function swatch(name) {
-  const made = element("span", "swatch");
-  made.style.background = `var(--${name})`;
-  return made;
-}
-
 function showAlive(plan, step) {
   const kMostLines = 60;
   const box = document.getElementById("alive"), list = plan.alive(step), lines = element("ol");
@@ -128,18 +122,6 @@ function showTables(plan) {
     const part = element("div", "wide");
     part.append(element("h3", "", "Notes"), ...plan.notes.map((note) => element("p", "", note)));
     tables.append(part);
-  }
-}
-
-function addButtons(name, view) {
-  const box = document.querySelector(`.buttons[data-for="${name}"]`);
-  for (const [text, label, action] of [["−", "Zoom out", () => view.zoomBy(1 / 1.5)], ["+", "Zoom in", () => view.zoomBy(1.5)],
-    ["whole", "Show everything", () => view.reset()]]) {
-    const button = element("button", "", text);
-    button.type = "button";
-    button.setAttribute("aria-label", label);
-    button.addEventListener("click", action);
-    box.append(button);
   }
 }
 
