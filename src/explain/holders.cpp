@@ -10,16 +10,17 @@ namespace snug {
 
 namespace {
 
-using Key = std::tuple<Holding, std::string, std::string, int64_t, std::string>;  // node, file, line, function
+// Node, module, file, line, function.
+using Key = std::tuple<Holding, std::string, ModuleId, std::string, int64_t, std::string>;
 
 Key key_of(const Holder& holder) {
   const Frame frame = holder.place.value_or(Frame{});
-  return {holder.holding, holder.node, frame.file, frame.line, frame.function};
+  return {holder.holding, holder.node, holder.module, frame.file, frame.line, frame.function};
 }
 
 Holder holder_of(const LiveStack& live, StackReader& reader) {
   const StackReading& reading = reader.read(live.stack);
-  Holder holder{.holding = reading.holding, .place = reading.own ? reading.own : reading.caller};
+  Holder holder{.holding = reading.holding, .place = reading.line, .module = reading.module};
   if (live.older && holder.holding == Holding::other) holder.holding = Holding::older;
   if (holder.holding == Holding::backward) holder.node = reading.node;
   if (!holder.node.empty()) holder.forward = reader.forward_of(holder.node);
@@ -39,6 +40,19 @@ std::string place_text(const Frame& frame) {
   return frame.function.empty() ? where : fmt::format("{} in {}", where, frame.function);
 }
 
+// By id.
+std::vector<ModuleSum> own_sums(const ModuleTree& tree, const std::vector<Holder>& list) {
+  std::vector<ModuleSum> sums(tree.size());
+  for (const Holder& holder : list) {
+    if (holder.module == 0) continue;
+    ModuleSum& sum = sums[holder.module];
+    sum.bytes += holder.bytes;
+    sum.own_bytes += holder.bytes;
+    sum.blocks += holder.blocks;
+  }
+  return sums;
+}
+
 }  // namespace
 
 Holders holders_of(const Replay& replay, StackReader& reader) {
@@ -53,6 +67,8 @@ Holders holders_of(const Replay& replay, StackReader& reader) {
   }
   for (auto& [key, holder] : merged) holders.list.push_back(std::move(holder));
   std::ranges::stable_sort(holders.list, [](const Holder& a, const Holder& b) { return a.bytes > b.bytes; });
+  holders.tree = reader.modules();
+  holders.modules = sums_of(holders.tree, own_sums(holders.tree, holders.list));
   return holders;
 }
 

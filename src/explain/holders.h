@@ -1,6 +1,6 @@
 #pragma once
-// What holds the memory at one moment of a replayed trace: sums by purpose and by the line of code that asked for it. Every
-// active byte is counted once.
+// What holds the memory at one moment of a replayed trace: sums by purpose, by the module in whose forward it was made and
+// by the line of code that asked for it. Every active byte is counted once.
 
 #include <array>
 #include <cstdint>
@@ -8,15 +8,17 @@
 #include <string>
 #include <vector>
 
+#include "explain/module_tree.h"
 #include "explain/stack_reading.h"
 #include "torch/replay.h"
 
 namespace snug {
 
-// All that one line, or one node of backward, holds for one purpose.
+// All that one line in one module, or one node of backward, holds for one purpose.
 struct Holder {
   Holding holding = Holding::other;
   std::optional<Frame> place;    // none: no line of Python is known
+  ModuleId module = 0;           // in whose forward; 0: the stack shows none
   std::string node;              // of backward
   std::optional<Frame> forward;  // where forward called what the node goes back through
   int64_t bytes = 0, blocks = 0;
@@ -25,6 +27,8 @@ struct Holder {
 struct Holders {
   std::array<int64_t, kHoldingCount> by_holding{};  // bytes; sums to the active bytes
   std::vector<Holder> list;                         // largest first
+  ModuleTree tree;
+  std::vector<ModuleSum> modules;  // of `tree`, each before those inside of it
 };
 
 Holders holders_of(const Replay& replay, StackReader& reader);
