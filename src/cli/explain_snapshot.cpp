@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <nlohmann/json.hpp>
+#include <numeric>
 
 #include "cli/explain_parts.h"
 #include "cli/explain_report.h"
@@ -16,7 +18,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr size_t kMostShown = 10, kMostGrowing = 5, kMostListed = 100;
+constexpr size_t kMostShown = 10, kMostGrowing = 5, kMostListed = 100, kMostModules = 20;
 constexpr int kWidth = 80;
 
 std::string moment_text(const SnapshotExplanation& e) {
@@ -49,8 +51,37 @@ std::string list_text(const SnapshotExplanation& e) {
         "  {:>12}  {}\n", size_text(holder.bytes),
         wrapped(fmt::format("{}: {}, {}", name_of(holder.holding), text_of(holder), counted(holder.blocks, "block")), kWidth,
                 16));
+    if (holder.module != 0) text += paragraph("in " + text_of(e.holders.tree.path(holder.module)), 16);
   }
   return e.holders.list.empty() ? "" : text;
+}
+
+std::string called_text(const ModuleCall& module) {
+  if (module.caller_line <= 0) return module.name;
+  const std::string file = std::filesystem::path(module.caller_file).filename().string();
+  return fmt::format("{}called at {}:{}", module.name == file ? "" : module.name + ", ", file, module.caller_line);
+}
+
+// Places in the list of the modules that hold most, in its order: the callers of each are among them.
+std::vector<size_t> largest_modules(const std::vector<ModuleSum>& sums) {
+  std::vector<size_t> places(sums.size());
+  std::iota(places.begin(), places.end(), size_t{0});
+  std::ranges::stable_sort(places, [&](size_t a, size_t b) { return sums[a].bytes > sums[b].bytes; });
+  places.resize(std::min(places.size(), kMostModules));
+  std::ranges::sort(places);
+  return places;
+}
+
+std::string modules_text(const SnapshotExplanation& e) {
+  constexpr int64_t kLeastShare = 100;
+  std::string text;
+  for (const size_t place : largest_modules(e.holders.modules)) {
+    const ModuleSum& sum = e.holders.modules[place];
+    if (sum.bytes < e.totals.active_bytes / kLeastShare) continue;
+    const std::string indent(2 * static_cast<size_t>(sum.depth), ' ');
+    text += fmt::format("  {:>12}  {}{}\n", size_text(sum.bytes), indent, called_text(e.holders.tree.module(sum.module)));
+  }
+  return text.empty() ? "" : "\nmade by the forward of these modules and those inside\n" + text;
 }
 
 std::string growth_text(const Growth& growth) {
@@ -72,9 +103,29 @@ Json holders_json(const Holders& holders) {
     list.push_back({{"holding", name_of(h.holding)},
                     {"bytes", h.bytes},
                     {"blocks", h.blocks},
+                    {"module", h.module == 0 ? Json() : Json(text_of(holders.tree.path(h.module)))},
                     {"source", frame_json(h.place)},
                     {"node", h.node.empty() ? Json() : Json(h.node)},
                     {"forward", frame_json(h.forward)}});
+  }
+  return list;
+}
+
+Json modules_json(const Holders& holders) {
+  Json list = Json::array();
+  for (const ModuleSum& sum : holders.modules) {
+    if (list.size() == kMostListed) break;
+    const ModuleCall& module = holders.tree.module(sum.module);
+    std::optional<Frame> caller;
+    if (module.caller_line > 0) caller = Frame{module.caller_file, module.caller_line, "", ""};
+    list.push_back({{"module", text_of(holders.tree.path(sum.module))},
+                    {"name", module.name},
+                    {"file", module.file},
+                    {"called_at", frame_json(caller)},
+                    {"depth", sum.depth},
+                    {"bytes", sum.bytes},
+                    {"own_bytes", sum.own_bytes},
+                    {"blocks", sum.blocks}});
   }
   return list;
 }
@@ -115,7 +166,7 @@ std::string explain_text(const SnapshotExplanation& e) {
   text += lines_of("the arithmetic", e.diagnosis.arithmetic);
   text += "\nwhere\n";
   for (const auto& [label, what] : facts_of(e)) text += fact(label, what);
-  text += sums_text(e) + list_text(e) + growth_text(e.growth);
+  text += sums_text(e) + modules_text(e) + list_text(e) + growth_text(e.growth);
   return text + lines_of("to note", e.diagnosis.remarks) + advice_text(e.advice);
 }
 
@@ -149,6 +200,7 @@ Json explain_json(const SnapshotExplanation& e) {
           {"largest_free_bytes", e.largest_free_bytes},
           {"held", sums},
           {"holders", holders_json(e.holders)},
+          {"modules", modules_json(e.holders)},
           {"growth", growth_json(e.growth)},
           {"advice", advice_json(e.advice)}};
 }

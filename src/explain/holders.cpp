@@ -21,16 +21,29 @@ std::string place_text(const Frame& frame) {
   return frame.function.empty() ? where : fmt::format("{} in {}", where, frame.function);
 }
 
+// By id.
+std::vector<ModuleSum> own_sums(const ModuleTree& tree, const std::vector<Holder>& list) {
+  std::vector<ModuleSum> sums(tree.size());
+  for (const Holder& holder : list) {
+    if (holder.module == 0) continue;
+    ModuleSum& sum = sums[holder.module];
+    sum.bytes += holder.bytes;
+    sum.own_bytes += holder.bytes;
+    sum.blocks += holder.blocks;
+  }
+  return sums;
+}
+
 }  // namespace
 
 HolderTable::Key HolderTable::key_of(const Holder& holder) {
   const Frame frame = holder.place.value_or(Frame{});
-  return {holder.holding, holder.node, frame.file, frame.line, frame.function};
+  return {holder.holding, holder.node, holder.module, frame.file, frame.line, frame.function};
 }
 
 Holder HolderTable::holder_of(StackId stack, bool older) {
   const StackReading& reading = reader_.read(stack);
-  Holder holder{.holding = reading.holding, .place = reading.own ? reading.own : reading.caller};
+  Holder holder{.holding = reading.holding, .place = reading.line, .module = reading.module};
   if (older && holder.holding == Holding::other) holder.holding = Holding::older;
   if (holder.holding == Holding::backward) holder.node = reading.node;
   if (!holder.node.empty()) holder.forward = reader_.forward_of(holder.node);
@@ -58,6 +71,8 @@ Holders holders_of(const Replay& replay, StackReader& reader) {
     sum.blocks += live.blocks;
   }
   std::ranges::stable_sort(holders.list, [](const Holder& a, const Holder& b) { return a.bytes > b.bytes; });
+  holders.tree = reader.modules();
+  holders.modules = sums_of(holders.tree, own_sums(holders.tree, holders.list));
   return holders;
 }
 

@@ -1,6 +1,6 @@
 #pragma once
-// What holds the memory at one moment of a replayed trace: sums by purpose and by the line of code that asked for it. Every
-// active byte is counted once.
+// What holds the memory at one moment of a replayed trace: sums by purpose, by the module in whose forward it was made and
+// by the line of code that asked for it. Every active byte is counted once.
 
 #include <array>
 #include <cstdint>
@@ -11,15 +11,17 @@
 #include <unordered_map>
 #include <vector>
 
+#include "explain/module_tree.h"
 #include "explain/stack_reading.h"
 #include "torch/replay.h"
 
 namespace snug {
 
-// All that one line, or one node of backward, holds for one purpose.
+// All that one line in one module, or one node of backward, holds for one purpose.
 struct Holder {
   Holding holding = Holding::other;
   std::optional<Frame> place;    // none: no line of Python is known
+  ModuleId module = 0;           // in whose forward; 0: the stack shows none
   std::string node;              // of backward
   std::optional<Frame> forward;  // where forward called what the node goes back through
   int64_t bytes = 0, blocks = 0;
@@ -36,7 +38,8 @@ class HolderTable {
   const std::vector<Holder>& list() const { return list_; }  // without bytes, in the order of their first stack
 
  private:
-  using Key = std::tuple<Holding, std::string, std::string, int64_t, std::string>;  // node, file, line, function
+  // Node, module, file, line, function.
+  using Key = std::tuple<Holding, std::string, ModuleId, std::string, int64_t, std::string>;
 
   static Key key_of(const Holder& holder);
   Holder holder_of(StackId stack, bool older);
@@ -50,6 +53,8 @@ class HolderTable {
 struct Holders {
   std::array<int64_t, kHoldingCount> by_holding{};  // bytes; sums to the active bytes
   std::vector<Holder> list;                         // largest first
+  ModuleTree tree;
+  std::vector<ModuleSum> modules;  // of `tree`, each before those inside of it
 };
 
 Holders holders_of(const Replay& replay, StackReader& reader);

@@ -35,10 +35,36 @@ int device_to_explain(const Snapshot& snapshot) {
     const int64_t bytes = reserved_of(snapshot, device) + static_cast<int64_t>(snapshot.event_count(device));
     if (bytes > most) best = device, most = bytes;
   }
-  if (most <= 0)
-    throw Error("the snapshot holds no segments and no events", "",
-                "call torch.cuda.memory._record_memory_history() before the model is loaded");
-  return best;
+  if (most > 0) return best;
+  if (!snapshot.settings.native)
+    throw Error("the snapshot holds no segments and no events: backend:cudaMallocAsync keeps none", "",
+                "take backend:cudaMallocAsync out of PYTORCH_ALLOC_CONF");
+  throw Error("the snapshot holds no segments and no events", "",
+              "call torch.cuda.memory._record_memory_history() before the model is loaded");
+}
+
+// Free bytes that only a private pool may use: of CUDA graphs, of torch.cuda.MemPool.
+int64_t free_in_private_pools(const Snapshot& snapshot, const Replay& replay) {
+  int64_t bytes = 0;
+  for (const Segment& segment : snapshot.segments) {
+    if (segment.pool == PoolId{} || segment.device != replay.device()) continue;
+    const auto there = replay.segments().find(segment.address);
+    if (there != replay.segments().end()) bytes += there->second.bytes - there->second.active_bytes;
+  }
+  return bytes;
+}
+
+void tell_surroundings(SnapshotExplanation& e, const Snapshot& snapshot, const Replay& replay) {
+  constexpr int64_t kLeastShare = 50;
+  const int64_t kept = free_in_private_pools(snapshot, replay);
+  if (kept > 0 && kept >= e.totals.reserved_bytes / kLeastShare)
+    e.diagnosis.remarks.push_back(
+        fmt::format("{} are free in private pools (CUDA graphs, MemPool), which nothing else may use", size_text(kept)));
+  if (snapshot.settings.memory_fraction < 1)
+    e.diagnosis.remarks.push_back(
+        fmt::format("per_process_memory_fraction allows {:.4g} of the device", snapshot.settings.memory_fraction));
+  for (const std::string& key : snapshot.settings.unknown)
+    e.diagnosis.remarks.push_back(fmt::format("the allocator's setting {} is not known here: block sizes may differ", key));
 }
 
 // The message that PyTorch would have written from these figures; the device's capacity is not in a snapshot.
@@ -157,6 +183,7 @@ SnapshotExplanation explain_snapshot(const Snapshot& snapshot) {
     tell_peak(e);
   }
   tell_growth(e);
+  tell_surroundings(e, snapshot, replay);
   if (!e.has_frames)
     e.diagnosis.remarks.emplace_back("no frames were recorded: _record_memory_history(stacks=\"all\") tells who allocates");
   return e;

@@ -31,10 +31,19 @@ std::string_view node_of(std::string_view function) {
   return rest.substr(name.size()).starts_with("::apply") ? name : std::string_view();
 }
 
+constexpr std::string_view kOperator = "at::_ops::";
+
+// Letters of the operator's name in "at::_ops::NAME::call(…)".
+size_t operator_end(std::string_view name) {
+  const size_t end = name.find("::", kOperator.size());
+  return end == std::string_view::npos ? end : end - kOperator.size();
+}
+
 // What C++ names tell, in the order in which they decide.
 struct NativeSigns {
   bool accumulates = false, engine = false, workspace = false;
   std::string_view node;
+  std::vector<std::string> operators;  // the innermost first
 };
 
 NativeSigns signs_of(const Snapshot& snapshot, const std::vector<FrameId>& frames) {
@@ -45,6 +54,7 @@ NativeSigns signs_of(const Snapshot& snapshot, const std::vector<FrameId>& frame
     signs.engine = signs.engine || contains(name, "torch::autograd::Engine::");
     signs.workspace = signs.workspace || contains(name, "Workspace(") || contains(name, "getCurrentCUDABlasHandle");
     if (signs.node.empty()) signs.node = node_of(name);
+    if (name.starts_with(kOperator)) signs.operators.emplace_back(name.substr(kOperator.size(), operator_end(name)));
   }
   return signs;
 }
@@ -86,6 +96,17 @@ std::string operator_of(std::string_view node) {
   return name;
 }
 
+// The innermost line of the user's code, unless it lies outside of a module that is a library's own.
+const Frame* asking_line(const Traceback& traceback) {
+  const Frame* own = traceback.own();
+  if (own == nullptr) return traceback.caller();
+  const auto called = std::ranges::find_if(traceback.frames, [](const Frame& frame) {
+    return contains(frame.file, "torch/nn/modules/module.py") && frame.function.ends_with("_call_impl");
+  });
+  const bool outside = called != traceback.frames.end() && own < &*called;
+  return outside ? traceback.caller() : own;
+}
+
 template <class T>
 std::optional<Frame> copy_of(const T* frame) {
   return frame == nullptr ? std::nullopt : std::optional<Frame>(*frame);
@@ -111,8 +132,10 @@ const StackReading& StackReader::read(StackId stack) {
   reading.stage = stage_of(&traceback, {});
   reading.holding = holding_of(signs, traceback, reading.stage.stage);
   reading.node = signs.node;
+  reading.module = modules_.add(module_path(traceback.frames, signs.operators));
   reading.own = copy_of(traceback.own());
   reading.caller = copy_of(traceback.caller());
+  reading.line = copy_of(asking_line(traceback));
   if (reading.stage.stage == TorchStage::unknown && (reading.holding == Holding::backward || signs.accumulates)) {
     reading.stage.stage = TorchStage::backward;
     reading.stage.by = reading.node.empty() ? "the autograd engine" : reading.node;

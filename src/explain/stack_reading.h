@@ -8,6 +8,7 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "explain/module_tree.h"
 #include "torch/snapshot.h"
 #include "torch/stage.h"
 #include "torch/traceback.h"
@@ -37,7 +38,9 @@ struct StackReading {
   StageFound stage;
   std::optional<Frame> own;     // the innermost frame of the user's code
   std::optional<Frame> caller;  // … or of a library on top of PyTorch
+  std::optional<Frame> line;    // what asked for the memory: own, but the library's line where own only calls its modules
   std::string node;             // "SoftmaxBackward0"
+  ModuleId module = 0;          // whose forward this is: the innermost
 };
 
 // Reads each stack once.
@@ -51,10 +54,13 @@ class StackReader {
   // of the trace tells.
   const std::optional<Frame>& forward_of(const std::string& node);
 
+  const ModuleTree& modules() const { return modules_; }  // of the stacks read so far
+
  private:
   void count_allocations();
 
   const Snapshot& snapshot_;
+  ModuleTree modules_;
   std::unordered_map<StackId, StackReading> readings_;
   std::unordered_map<std::string, std::optional<Frame>> forwards_;
   std::unordered_map<StackId, int64_t> allocated_;  // bytes of all events, by stack

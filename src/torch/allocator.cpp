@@ -11,10 +11,14 @@ namespace snug {
 std::optional<int64_t> Allocator::allocate(int64_t bytes, int64_t stream, PoolId pool) {
   const int64_t rounded = rounded_bytes(bytes, settings_);
   const PoolKey key{stream, pool, is_small(rounded)};
+  if (pool == PoolId{} && !key.small) ++searches_;
   std::optional<int64_t> address = take_cached(rounded, key);
-  if (!address) address = reserve(rounded, key);
-  if (!address && release_oversize(rounded, key)) address = reserve(rounded, key);
   if (!address) {
+    collect_garbage();
+    address = reserve(rounded, key);
+  }
+  if (!address && release_oversize(rounded, key)) address = reserve(rounded, key);
+  if (!address && captures_ == 0) {
     release_cached();
     ++retries_;
     address = reserve(rounded, key);
@@ -29,12 +33,14 @@ void Allocator::free(int64_t address) {
 }
 
 void Allocator::request_free(int64_t address) {
+  completed_.erase(address);  // of another block that lay there
   const auto cell = find(address, Use::allocated);
   cell->second.use = Use::pending;
   totals_.allocated_bytes -= cell->second.bytes;
 }
 
 void Allocator::complete_free(int64_t address) {
+  if (completed_.erase(address) > 0) return;
   const auto cell = find(address, Use::pending);
   totals_.requested_bytes -= cell->second.requested_bytes;
   totals_.active_bytes -= cell->second.bytes;
@@ -83,6 +89,7 @@ void Allocator::adopt(const Segment& segment) {
   }
   if (filled != end) throw wrong("is not filled by its blocks");
   regions_[segment.address] = {segment.bytes, {segment.stream, segment.pool, segment.small}, segment.expandable};
+  if (segment.pool != PoolId{} && !segment.expandable) own_allocator_.insert(segment.pool);
   totals_.reserved_bytes += segment.bytes;
   next_address_ = std::max(next_address_, align_up(end, kSmallSegment));
   for (const Block& block : segment.blocks) {
@@ -106,7 +113,8 @@ void Allocator::adopt(const Segment& segment) {
 // large requests.
 std::optional<int64_t> Allocator::take_cached(int64_t rounded, const PoolKey& key) {
   const FreeSet& blocks = free_[key];
-  const auto best = blocks.lower_bound({rounded, 0});
+  auto best = blocks.lower_bound({rounded, 0});
+  if (!expands(key)) best = plain_from(best, blocks);
   if (best == blocks.end()) return std::nullopt;
   const auto [held, address] = regions_.at(cells_.at(best->second).segment).expandable ? *least_room(best, blocks) : *best;
   if (rounded < settings_.max_split_bytes && held >= settings_.max_split_bytes) return std::nullopt;
@@ -114,10 +122,15 @@ std::optional<int64_t> Allocator::take_cached(int64_t rounded, const PoolKey& ke
   return address;
 }
 
+bool Allocator::expands(const PoolKey& key) const {
+  return settings_.expandable_segments && !own_allocator_.contains(key.pool);
+}
+
 std::optional<int64_t> Allocator::reserve(int64_t rounded, const PoolKey& key) {
-  // Private pools made by users never expand; graphs' pools do, which is the rarer case here.
-  if (settings_.expandable_segments && key.pool == PoolId{}) return expand(rounded, key);
-  return reserve_segment(rounded, key);
+  // Counted as a segment of its own even where pages would be enough.
+  const int64_t wanted = checked_add(totals_.reserved_bytes, segment_bytes(rounded, settings_));
+  if (settings_.allowed_bytes && wanted > *settings_.allowed_bytes) return std::nullopt;
+  return expands(key) ? expand(rounded, key) : reserve_segment(rounded, key);
 }
 
 std::optional<int64_t> Allocator::reserve_segment(int64_t rounded, const PoolKey& key) {
@@ -143,6 +156,12 @@ int64_t Allocator::hand_out(int64_t address, int64_t rounded, int64_t bytes) {
   return address;
 }
 
+// The first block from `block` on that is no part of an expandable segment: those are left alone once they are switched off.
+Allocator::FreeSet::const_iterator Allocator::plain_from(FreeSet::const_iterator block, const FreeSet& blocks) const {
+  while (block != blocks.end() && regions_.at(cells_.at(block->second).segment).expandable) ++block;
+  return block;
+}
+
 // A free block of an expandable segment counts with the address space behind it: of blocks that are large enough, the one
 // that spoils least of it.
 Allocator::FreeSet::const_iterator Allocator::least_room(FreeSet::const_iterator block, const FreeSet& blocks) const {
@@ -152,51 +171,6 @@ Allocator::FreeSet::const_iterator Allocator::least_room(FreeSet::const_iterator
     block = next;
   }
   return block;
-}
-
-// --- giving memory back ---
-
-void Allocator::release_cached() {
-  std::vector<int64_t> addresses;
-  for (const auto& [key, blocks] : free_)
-    for (const auto& [bytes, address] : blocks) addresses.push_back(address);
-  for (const int64_t address : addresses) {
-    const auto cell = cells_.find(address);
-    if (regions_.at(cell->second.segment).expandable) {
-      release_pages(cell);
-    } else if (fills_region(cell)) {
-      release_region(cell);
-    }
-  }
-}
-
-// With a split limit, blocks beyond it are released before all others: one that is large enough, or the largest until they
-// are.
-bool Allocator::release_oversize(int64_t rounded, const PoolKey& key) {
-  if (settings_.max_split_bytes == std::numeric_limits<int64_t>::max()) return false;
-  const FreeSet& blocks = free_[key];
-  const auto releasable = [&](const std::pair<int64_t, int64_t>& block) { return fills_region(cells_.find(block.second)); };
-  const auto enough = blocks.lower_bound({std::max(rounded, settings_.max_split_bytes), 0});
-  if (enough != blocks.end()) {
-    if (!releasable(*enough)) return false;
-    release_region(cells_.find(enough->second));
-    return true;
-  }
-  int64_t released = 0;
-  while (released < rounded && !blocks.empty()) {
-    const auto largest = *blocks.rbegin();
-    if (largest.first < settings_.max_split_bytes || !releasable(largest)) break;
-    released += largest.first;
-    release_region(cells_.find(largest.second));
-  }
-  return released >= rounded;
-}
-
-void Allocator::release_region(Cells::iterator cell) {
-  delist(cell);
-  totals_.reserved_bytes -= cell->second.bytes;
-  regions_.erase(cell->second.segment);
-  cells_.erase(cell);
 }
 
 // --- cells ---
@@ -251,10 +225,11 @@ int64_t Allocator::releasable_bytes(Cells::const_iterator cell) const {
 }
 
 // Puts a free or unmapped cell where allocations look for it.
-void Allocator::enlist(Cells::const_iterator cell) {
+void Allocator::enlist(Cells::iterator cell) {
   const PoolKey& key = regions_.at(cell->second.segment).key;
   if (cell->second.use == Use::unmapped) unmapped_[key].insert(cell->first);
   if (cell->second.use != Use::free) return;
+  cell->second.free_since = searches_;
   free_[key].emplace(cell->second.bytes, cell->first);
   totals_.cached_bytes += releasable_bytes(cell);
 }

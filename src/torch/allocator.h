@@ -1,7 +1,9 @@
 #pragma once
-// A simulation of PyTorch's CUDA caching allocator (c10/cuda/CUDACachingAllocator.cpp, 2.x): pools by stream and private
-// pool, best fit, splitting, merging, cached frees, expandable segments, and the way to out-of-memory: release what is
-// cached, try again, fail. It moves no memory. Not simulated: garbage collection, and graph capture's ban on releasing.
+// A simulation of PyTorch's CUDA caching allocator (c10/cuda/CUDACachingAllocator.cpp, 2.0 to 2.15): pools by stream and
+// private pool, best fit, splitting, merging, cached frees, expandable segments, garbage collection, and the way to
+// out-of-memory: release what is cached, try again, fail. It moves no memory. What no snapshot tells its user has to: which
+// share of the device is allowed, when graphs are captured, when a private pool's last user goes. Not simulated: pools that
+// are never split or that help out (MemPool(no_split=, use_on_oom=)).
 
 #include <cstdint>
 #include <map>
@@ -22,7 +24,7 @@ class Allocator {
   // Takes over a segment as it lies in a snapshot. Throws Error if its blocks do not fill it or it overlaps another.
   void adopt(const Segment& segment);
 
-  // The address of a new block; nothing if the limit does not allow it, all cached memory released.
+  // The address of a new block; nothing if the limits do not allow it, all cached memory released.
   std::optional<int64_t> allocate(int64_t bytes, int64_t stream = 0, PoolId pool = {});
 
   // Frees at once, or in two steps: requested while another stream uses it, completed later. Throws Error for an address
@@ -31,8 +33,23 @@ class Allocator {
   void request_free(int64_t address);
   void complete_free(int64_t address);
 
-  // Gives segments that are wholly free back to the device, and whole free pages of expandable ones: empty_cache().
+  // Gives segments that are wholly free back to the device, and whole free pages of expandable ones: empty_cache(). It waits
+  // for other streams first, which completes frees: completing one of those again is allowed. Private pools that have users
+  // keep what they have.
   void release_cached();
+
+  // Between the two nothing cached is released to make room: a graph is being captured, or, until PyTorch 2.10, memory comes
+  // from a MemPool.
+  void begin_capture() { ++captures_; }
+  void end_capture();
+
+  // A private pool has one user from the start, and may have more: graphs and MemPools that share it. Throws Error if it
+  // loses more than it has.
+  void use_pool(PoolId pool) { ++users_.try_emplace(pool, 1).first->second; }
+  void release_pool(PoolId pool);
+
+  // The pool takes its memory from an allocator of the user's, which gives no expandable segments.
+  void set_own_allocator(PoolId pool) { own_allocator_.insert(pool); }
 
   const MemoryTotals& totals() const { return totals_; }
   const AllocatorSettings& settings() const { return settings_; }
@@ -56,7 +73,8 @@ class Allocator {
   struct Cell {  // a block, or address space of an expandable segment without memory
     int64_t bytes = 0, requested_bytes = 0;
     Use use = Use::free;
-    int64_t segment = 0;  // where its segment starts
+    int64_t segment = 0;     // where its segment starts
+    int64_t free_since = 0;  // searches of the large pool at that time
   };
   struct Region {       // a segment
     int64_t bytes = 0;  // address space
@@ -66,12 +84,17 @@ class Allocator {
   using Cells = std::map<int64_t, Cell>;
   using FreeSet = std::set<std::pair<int64_t, int64_t>>;  // (bytes, address): best fit is the first that is large enough
 
+  bool expands(const PoolKey& key) const;
   std::optional<int64_t> take_cached(int64_t rounded, const PoolKey& key);
+  FreeSet::const_iterator plain_from(FreeSet::const_iterator block, const FreeSet& blocks) const;
   FreeSet::const_iterator least_room(FreeSet::const_iterator block, const FreeSet& blocks) const;
   std::optional<int64_t> reserve_segment(int64_t rounded, const PoolKey& key);
   std::optional<int64_t> expand(int64_t rounded, const PoolKey& key);
   std::optional<int64_t> reserve(int64_t rounded, const PoolKey& key);
   bool release_oversize(int64_t rounded, const PoolKey& key);
+  void collect_garbage();
+  bool is_collectable(Cells::const_iterator cell) const;
+  bool is_releasable(const PoolKey& key) const;
   int64_t hand_out(int64_t address, int64_t rounded, int64_t bytes);
 
   Cells::iterator find(int64_t address, Use use);
@@ -79,7 +102,7 @@ class Allocator {
   Cells::iterator merge(Cells::iterator cell);
   bool joins(Cells::const_iterator left, Cells::const_iterator right) const;
   bool fills_region(Cells::const_iterator cell) const;
-  void enlist(Cells::const_iterator cell);
+  void enlist(Cells::iterator cell);
   void delist(Cells::const_iterator cell);
   int64_t releasable_bytes(Cells::const_iterator cell) const;
   std::pair<int64_t, int64_t> whole_pages(Cells::const_iterator cell) const;
@@ -99,6 +122,10 @@ class Allocator {
   std::map<PoolKey, std::set<int64_t>> unmapped_;
   int64_t next_address_ = int64_t{1} << 42U;
   int64_t retries_ = 0;
+  int64_t captures_ = 0, searches_ = 0;  // searches: of the common large pool, while garbage is collected
+  std::map<PoolId, int64_t> users_;      // of private pools; one where there is no entry
+  std::set<PoolId> own_allocator_;
+  std::set<int64_t> completed_;  // frees that a release completed before their time
 };
 
 }  // namespace snug

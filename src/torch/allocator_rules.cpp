@@ -32,6 +32,10 @@ AllocatorSettings settings_of(const RecordedSettings& recorded) {
   settings.roundup_divisions = recorded.roundup_divisions;
   for (int64_t& divisions : settings.roundup_divisions)
     if (divisions < 0 || divisions > kSmallRequest) divisions = 0;
+  if (recorded.max_non_split_rounding_bytes > 0)
+    settings.max_non_split_rounding_bytes = recorded.max_non_split_rounding_bytes;
+  if (recorded.large_segment_bytes > 0) settings.large_segment_bytes = recorded.large_segment_bytes;
+  settings.garbage_collection_threshold = recorded.garbage_collection_threshold;
   settings.expandable_segments = recorded.expandable_segments;
   return settings;
 }

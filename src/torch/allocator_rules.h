@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <limits>
+#include <optional>
 
 #include "torch/snapshot.h"
 
@@ -16,10 +17,12 @@ struct AllocatorSettings {
   int64_t large_segment_bytes = int64_t{20} << 20U;               // of a segment for requests between 1 and 10 MiB
   std::array<int64_t, 16> roundup_divisions{};                    // of 2^i MiB … 2^(i+1) MiB; 0 and 1: off
   bool expandable_segments = false;
-  int64_t limit_bytes = std::numeric_limits<int64_t>::max();  // what may be reserved: the device's, less what others hold
+  double garbage_collection_threshold = 0;  // share of the allowed bytes from which garbage is collected; 0: off
+  int64_t limit_bytes = std::numeric_limits<int64_t>::max();  // what can be reserved: the device's, less what others hold
+  std::optional<int64_t> allowed_bytes;                       // set_per_process_memory_fraction, in bytes
 };
 
-// As a snapshot's file says, without a limit.
+// As a snapshot's file says, without limits, which no file tells.
 AllocatorSettings settings_of(const RecordedSettings& recorded);
 
 inline constexpr int64_t kSmallRequest = int64_t{1} << 20U;  // at most: small pool

@@ -48,6 +48,8 @@ class Replay {
   // `snapshot` must outlive it. A device without a trace has its segments and no events.
   Replay(const Snapshot& snapshot, int device);
 
+  int device() const { return device_; }
+
   // Events played so far. The state is the one after them; before any: what is older than the trace.
   size_t position() const { return position_; }
   size_t events() const { return snapshot_.event_count(device_); }

@@ -1,6 +1,7 @@
 #include "torch/snapshot.h"
 
 #include "base/error.h"
+#include "torch/allocator_config.h"
 #include "torch/snapshot_builder.h"
 
 namespace snug {
@@ -152,13 +153,21 @@ RecordedSettings SnapshotBuilder::settings(PickleValue dict) const {
   settings.known = true;
   const PickleValue text = entry(dict, "PYTORCH_CUDA_ALLOC_CONF");
   settings.text = text_of(text.is(PickleKind::none) ? entry(dict, "PYTORCH_ALLOC_CONF") : text);
-  settings.max_split_bytes = number(entry(dict, "max_split_size"), -1);
+  AllocatorConfig config = read_allocator_config(snapshot_.texts[settings.text]);
+  settings.max_split_bytes = number(entry(dict, "max_split_size"), config.max_split_bytes.value_or(-1));
+  settings.max_non_split_rounding_bytes = config.max_non_split_rounding_bytes.value_or(0);
+  settings.large_segment_bytes = config.large_segment_bytes.value_or(0);
+  settings.memory_fraction = config.memory_fraction.value_or(1);
   const PickleValue threshold = entry(dict, "garbage_collection_threshold");
-  if (threshold.is(PickleKind::real)) settings.garbage_collection_threshold = reals_[threshold.index()];
-  settings.expandable_segments = number(entry(dict, "expandable_segments"), 0) != 0;
+  settings.garbage_collection_threshold =
+      threshold.is(PickleKind::real) ? reals_[threshold.index()] : config.garbage_collection_threshold.value_or(0);
+  settings.expandable_segments = number(entry(dict, "expandable_segments"), config.expandable_segments.value_or(false)) != 0;
   const PickleValue divisions = entry(dict, "roundup_power2_divisions");
+  const std::array<int64_t, 16> otherwise = config.roundup_divisions.value_or(std::array<int64_t, 16>{});
   for (size_t i = 0; i < settings.roundup_divisions.size(); ++i)
-    settings.roundup_divisions[i] = number(entry(divisions, std::to_string(size_t{1} << i)), 0);
+    settings.roundup_divisions[i] = number(entry(divisions, std::to_string(size_t{1} << i)), otherwise[i]);
+  settings.native = config.native;
+  settings.unknown = std::move(config.unknown);
   return settings;
 }
 

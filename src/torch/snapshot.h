@@ -85,14 +85,20 @@ struct Annotation {
   int64_t device = 0, time_us = 0;
 };
 
-// The settings of the allocator, as the file says; its defaults where it doesn't.
+// The settings of the allocator, as the file's table or, for what that leaves out, its text says; its defaults where neither
+// does.
 struct RecordedSettings {
   bool known = false;
-  TextId text = 0;                          // PYTORCH_CUDA_ALLOC_CONF
-  int64_t max_split_bytes = -1;             // -1: no limit
-  double garbage_collection_threshold = 0;  // share of the device; 0: off
+  TextId text = 0;                           // PYTORCH_CUDA_ALLOC_CONF
+  int64_t max_split_bytes = -1;              // -1: no limit
+  int64_t max_non_split_rounding_bytes = 0;  // 0: the default
+  int64_t large_segment_bytes = 0;           // 0: the default
+  double memory_fraction = 1;                // of the device that may be reserved
+  double garbage_collection_threshold = 0;   // share of the device; 0: off
   bool expandable_segments = false;
   std::array<int64_t, 16> roundup_divisions{};  // of 2^i MiB … 2^(i+1) MiB; 0: off
+  bool native = true;                           // false: cudaMallocAsync's allocator, which these rules do not describe
+  std::vector<std::string> unknown;             // settings of which nothing is known here
 };
 
 struct HostSegment {

@@ -171,6 +171,29 @@ TEST(SnapshotExplanation, without_an_oom_the_peak_is_told) {
   EXPECT_EQ(held(e, Holding::activations), 200 * kMiB);
 }
 
+TEST(SnapshotExplanation, one_line_in_two_modules_is_told_apart_and_a_librarys_line_is_named) {
+  const std::string llama = "/env/site-packages/transformers/models/llama/modeling_llama.py";
+  const auto inside = [&](int64_t call) {
+    return pickled::list({frame(llama, "rotate", 123), frame(llama, "forward", 147), kModule, frame(llama, "forward", call),
+                          kModule, kTrain});
+  };
+  Trace trace;
+  trace.alloc(100, inside(295));
+  trace.alloc(70, inside(295));
+  trace.alloc(50, inside(310));
+  const SnapshotExplanation e = trace.explain();
+  ASSERT_EQ(e.holders.list.size(), 2U);
+  EXPECT_EQ(e.holders.list[0].bytes, 170 * kMiB);
+  EXPECT_EQ(text_of(e.holders.tree.path(e.holders.list[0].module)), "modeling_llama.py:295");
+  EXPECT_EQ(text_of(e.holders.tree.path(e.holders.list[1].module)), "modeling_llama.py:310");
+  EXPECT_EQ(text_of(e.holders.list[0]),
+            "llama/modeling_llama.py:123 in rotate");  // not the line of train.py that calls it all
+  ASSERT_EQ(e.holders.modules.size(), 3U);
+  EXPECT_EQ(e.holders.modules[0].bytes, 220 * kMiB);
+  EXPECT_EQ(e.holders.modules[0].own_bytes, 0);
+  EXPECT_EQ(e.own->line, 88);
+}
+
 TEST(SnapshotExplanation, an_empty_snapshot_is_refused) { EXPECT_THROW(Trace().explain(), std::exception); }
 
 TEST(SnapshotExplanation, a_real_training_step_at_its_peak) {
@@ -198,6 +221,16 @@ TEST(SnapshotExplanation, a_real_training_step_at_its_peak) {
   const Holder* silu = find("model.py", 532);
   ASSERT_NE(silu, nullptr);
   EXPECT_EQ(silu->bytes, 1543503872);
+  // Blocks by module, counted from the frames of the file.
+  const auto blocks_in = [&](std::string_view module) {
+    for (const ModuleSum& one : e.holders.modules)
+      if (text_of(e.holders.tree.path(one.module)) == module) return one.blocks;
+    return int64_t{0};
+  };
+  EXPECT_EQ(blocks_in("model.py"), 752);
+  EXPECT_EQ(blocks_in("model.py:253 › :382"), 428);
+  EXPECT_EQ(blocks_in("model.py:253 › :386 › :399"), 161);
+  EXPECT_EQ(e.holders.modules[0].bytes, held(e, Holding::activations));
 }
 
 }  // namespace

@@ -50,13 +50,14 @@ void live(const snug::Snapshot& snapshot, int device) {
 void simulate(const snug::Snapshot& snapshot, int device) {
   snug::AllocatorSettings settings = snug::settings_of(snapshot.settings);
   settings.limit_bytes = int64_t{1} << 40U;
+  if (snapshot.event_count(device) % 2 == 1) settings.allowed_bytes = int64_t{1} << 32U;
   snug::Allocator allocator(settings);
   for (const snug::Segment& segment : snapshot.segments) allocator.adopt(segment);
   for (size_t i = 0; i < snapshot.event_count(device); ++i) {
     const snug::Event& event = snapshot.event(device, i);
     try {
       if (event.action == snug::Action::alloc)
-        static_cast<void>(allocator.allocate(event.bytes, snapshot.context(event).stream));
+        static_cast<void>(allocator.allocate(event.bytes, snapshot.context(event).stream, snapshot.context(event).pool));
       if (event.action == snug::Action::free_completed) allocator.free(event.address);
     } catch (const snug::Error&) {  // frees of what the simulation put elsewhere
     }

@@ -19,28 +19,38 @@ class OutOfMemory(Exception):
 
 class Model:
     """One device. A segment is {address, size, key, spans}; spans are [address, size, requested, state, stack] in order. With
-    expandable segments a segment is address space, and `pages` the set of mapped pages of it."""
+    expandable segments a segment is address space, and `pages` the set of mapped pages of it. `limit`: bytes of the device;
+    `allowed`: of them to this process, none: all, and no garbage is collected; `own`: pools with an allocator of their own."""
 
-    def __init__(self, limit, divisions=0, max_split=None, expandable=False):
+    def __init__(self, limit, divisions=0, max_split=None, expandable=False, allowed=None, collect=0.0, rounding=20 * MIB,
+                 large=20 * MIB, own=()):  # fmt: skip
         self.limit, self.divisions, self.max_split, self.expandable = limit, divisions, max_split, expandable
+        self.allowed, self.collect, self.rounding, self.large, self.own = allowed, collect, rounding, large, set(own)
         self.segments, self.events, self.states, self.clock, self.next = [], [], [], 1_000_000, 0x7F0000000000
+        self.captures, self.users, self.calls, self.searches, self.waited = 0, {}, [], 0, []
 
     # --- rules ---
 
     def rounded(self, n):
         if n < 512:
             return 512
-        if self.divisions > 1 and n > 512 * self.divisions:
+        divisions = self.divisions
+        if isinstance(divisions, dict):  # by the power of two in MiB, its ends for all beyond
+            divisions = divisions[min(max((n // MIB).bit_length() - 1, 0), 15)]
+        if divisions > 1 and n > 512 * divisions:
             floor = 1 << (n.bit_length() - 1)
-            step = floor // self.divisions
+            step = floor // divisions
             n = -(-n // step) * step if floor != n else n
         return -(-n // 512) * 512
 
     def page(self, key):
-        return 2 * MIB if key[2] else 20 * MIB
+        return 2 * MIB if key[2] else self.large
+
+    def expands(self, key):
+        return self.expandable and key[1] not in self.own
 
     def splits(self, held, n, key):
-        if key[2] or self.expandable:
+        if key[2] or self.expands(key):
             return held - n >= 512
         return (self.max_split is None or n < self.max_split) and held - n > MIB
 
@@ -88,7 +98,8 @@ class Model:
     def malloc(self, requested, stack=0, stream=0, pool=(0, 0)):
         n = self.rounded(requested)
         key = (stream, pool, n <= MIB)
-        found = self.cached(n, key) or self.reserve(n, key) or self.release_oversize(n, key) or self.retry(n, key)
+        self.searches += pool == (0, 0) and n > MIB
+        found = self.cached(n, key) or self.collected(n, key) or self.release_oversize(n, key) or self.retry(n, key)
         if not found:
             self.event("oom", device_free=self.limit - self.reserved(), size=n, stream=stream, stack=stack, pool=pool)
             raise OutOfMemory
@@ -107,11 +118,41 @@ class Model:
     def complete_free(self, address):
         segment, span = self.find(address)
         segment["spans"].remove(span)
+        if not segment["spans"]:
+            segment["idle_since"] = self.searches
         self.event("free_completed", addr=address, size=span[2], stream=segment["key"][0], stack=span[4], pool=segment["key"][1])
 
     def free(self, address):
         self.request_free(address)
         self.complete_free(address)
+
+    def is_pending(self, address):
+        return any(span[0] == address and span[3] == "active_pending_free" for s in self.segments for span in s["spans"])
+
+    # What a program does that leaves no event: each is noted with the number of events before it.
+
+    def call(self, name, pool=(0, 0)):
+        self.calls.append([len(self.events), name, *pool])
+
+    def begin_capture(self):
+        self.call("begin_capture")
+        self.captures += 1
+
+    def end_capture(self):
+        self.call("end_capture")
+        self.captures -= 1
+
+    def use_pool(self, pool):
+        self.call("use_pool", pool)
+        self.users[pool] = self.users.get(pool, 1) + 1
+
+    def release_pool(self, pool):
+        self.call("release_pool", pool)
+        self.users[pool] = self.users.get(pool, 1) - 1
+
+    def empty_cache(self):
+        self.call("release_cached")
+        self.release_all()
 
     def find(self, address):
         return next((segment, span) for segment in self.segments for span in segment["spans"] if span[0] == address)
@@ -125,13 +166,13 @@ class Model:
             return None
         owner = {segment["address"]: segment for segment in self.segments}
         at = 0
-        if self.expandable and key[1] == (0, 0):
+        if self.expands(key):
             room = [size + self.unmapped_behind(owner[home], address + size) for size, address, home in fits]
             while at + 1 < len(fits) and room[at + 1] < room[at]:
                 at += 1
         size, address, home = fits[at]
         if self.max_split is not None:
-            if n < self.max_split <= size or (n >= self.max_split and size >= n + 20 * MIB):
+            if n < self.max_split <= size or (n >= self.max_split and size >= n + self.rounding):
                 return None
         return owner[home], address, size
 
@@ -142,10 +183,26 @@ class Model:
         above = [i for i in segment["pages"] if i > index]
         return ((min(above) if above else segment["size"] // page) - index) * page
 
+    def collected(self, n, key):
+        """Where garbage is collected, segments of the common large pool that have been idle for longer than their mean go
+        first, again and again until enough is gone."""
+        over = self.reserved() - int(self.collect * self.allowed) if self.allowed and self.collect else 0
+        idle = [s for s in self.segments if s["key"][1:] == ((0, 0), False) and "pages" not in s and not s["spans"]]
+        while over > 0 and idle:
+            ages = [self.searches - s["idle_since"] for s in idle]
+            mean = sum(ages) / len(ages)
+            for segment in [s for s, age in zip(idle, ages) if age >= mean]:
+                over -= segment["size"]
+                idle.remove(segment)
+                self.give_back(segment)
+        return self.reserve(n, key)
+
     def reserve(self, n, key):
-        if self.expandable and key[1] == (0, 0):
+        size = 2 * MIB if key[2] else self.large if n < 10 * MIB else -(-n // (2 * MIB)) * 2 * MIB
+        if self.allowed is not None and self.reserved() + size > self.allowed:
+            return None
+        if self.expands(key):
             return self.expand(n, key)
-        size = 2 * MIB if key[2] else 20 * MIB if n < 10 * MIB else -(-n // (2 * MIB)) * 2 * MIB
         if self.reserved() + size > self.limit:
             return None
         segment = self.add_segment(size, key)
@@ -221,9 +278,20 @@ class Model:
         return self.reserve(n, key) if released >= n else None
 
     def retry(self, n, key):
-        for segment in [s for s in self.segments if "pages" not in s and not s["spans"]]:
+        if self.captures:
+            return None
+        self.release_all()
+        return self.reserve(n, key)
+
+    def release_all(self):
+        """Waits for other streams; then gives back what is idle, but of private pools only where nobody uses them."""
+        for address in [span[0] for s in self.segments for span in s["spans"] if span[3] == "active_pending_free"]:
+            self.waited.append(len(self.events))
+            self.complete_free(address)
+        free = [s for s in self.segments if s["key"][1] == (0, 0) or self.users.get(s["key"][1], 1) == 0]
+        for segment in [s for s in free if "pages" not in s and not s["spans"]]:
             self.give_back(segment)
-        for segment in [s for s in self.segments if "pages" in s]:
+        for segment in [s for s in free if "pages" in s]:
             page = self.page(segment["key"])
             for address, size in self.free_runs(segment):
                 first, end = -(-(address - segment["address"]) // page), (address + size - segment["address"]) // page
@@ -231,7 +299,6 @@ class Model:
                     segment["pages"] -= set(range(first, end))
                     self.event("segment_unmap", addr=segment["address"] + first * page, size=(end - first) * page,
                                stream=segment["key"][0], stack=0, pool=segment["key"][1])  # fmt: skip
-        return self.reserve(n, key)
 
     # --- the file ---
 
@@ -268,16 +335,24 @@ class Model:
                 })  # fmt: skip
         return segments
 
-    def snapshot(self, last=None, pool_id=False):
-        frames = [{"filename": f"/app/model/part_{i % 3}.py", "name": f"forward_{i}", "line": 10 * i} for i in range(12)]
-        stacks = [[]] + [[frames[i], frames[i + 1], frames[11]] for i in range(10)]
+    def text(self):
+        """The settings that the table below leaves out."""
+        said = ["release_lock_on_cudamalloc:True"] * (self.large != 20 * MIB or self.rounding != 20 * MIB)
+        said += [f"large_segment_size_mb: {self.large // MIB}"] * (self.large != 20 * MIB)
+        return ", ".join(said + [f"max_non_split_rounding_mb:{self.rounding // MIB}"] * (self.rounding != 20 * MIB))
+
+    def snapshot(self, last=None, pool_id=False, skip=(), frames=True):
+        names = [{"filename": f"/app/model/part_{i % 3}.py", "name": f"forward_{i}", "line": 10 * i} for i in range(12)]
+        stacks = [[]] + [[names[i], names[i + 1], names[11]] if frames else [] for i in range(10)]
         trace = []
         for event in self.events[-last:] if last else self.events:
+            if event["action"] in skip:
+                continue
             entry = {key: value for key, value in event.items() if key not in ("stack", "pool")}
             entry |= {"compile_context": "N/A", "user_metadata": "", "frames": list(stacks[event["stack"]])}
             trace.append(entry | {"pool_id": event["pool"]} if pool_id else entry)
-        settings = {"PYTORCH_CUDA_ALLOC_CONF": "", "max_split_size": -1 if self.max_split is None else self.max_split,
-                    "garbage_collection_threshold": 0.0, "expandable_segments": self.expandable,
+        settings = {"PYTORCH_CUDA_ALLOC_CONF": self.text(), "max_split_size": -1 if self.max_split is None else self.max_split,
+                    "garbage_collection_threshold": self.collect, "expandable_segments": self.expandable,
                     "roundup_power2_divisions": {str(1 << i): self.divisions for i in range(16)}}  # fmt: skip
         return {"segments": self.file_segments(stacks), "device_traces": [trace], "allocator_settings": settings,
                 "external_annotations": [{"stage": "START", "name": "step", "device": 0, "time_us": 5},
@@ -296,7 +371,9 @@ def churn(model, seed, steps, sizes, streams=((0, (0, 0)),), late=0.0):
             else:
                 model.free(address)
         elif pending and rng.random() < 0.3:
-            model.complete_free(pending.pop(0))
+            address = pending.pop(0)
+            if model.is_pending(address):  # a release waits for all of them
+                model.complete_free(address)
         else:
             stream, pool = rng.choice(streams)
             try:
@@ -373,37 +450,140 @@ def with_host(snapshot):
                        "host_traces": host, "a_key_of_tomorrow": [{"x": (1, 2, 3)}]}  # fmt: skip
 
 
+def as_xpu(snapshot):
+    """Of an Intel GPU: fewer entries, queues for streams, settings as text alone."""
+    for event in snapshot["device_traces"][0]:
+        event["stream"] = 0x55D000001000 + event["stream"]
+        for key in ("compile_context", "user_metadata"):
+            del event[key]
+    for segment in snapshot["segments"]:
+        segment["stream"] = 0x55D000001000 + segment["stream"]
+    text = "roundup_power2_divisions:[4:2,16:8,>:4], a_setting_of_tomorrow:[1,2]"
+    return {**snapshot, "allocator_settings": {"PYTORCH_ALLOC_CONF": text, "expandable_segments": False}}
+
+
+def without_frames(snapshot):
+    """Recorded with context=None, written by a PyTorch that leaves out what is empty."""
+    for entry in [*snapshot["device_traces"][0], *snapshot["segments"], *[b for s in snapshot["segments"] for b in s["blocks"]]]:
+        del entry["frames"]
+    return snapshot
+
+
+def beside_another(snapshot):
+    """Two devices; the one that is known in every state is the second."""
+    other = churned(21, 60, [small, middle], Model(100 * MIB)).snapshot()
+    for segment in snapshot["segments"]:
+        segment["device"] = 1
+    return {**snapshot, "segments": other["segments"] + snapshot["segments"],
+            "device_traces": other["device_traces"] + snapshot["device_traces"]}  # fmt: skip
+
+
+def graphs():
+    """Two captures share a pool; nothing is released while they run, and the pool keeps what it has until both graphs are gone."""
+    pool, model = (1, 7), Model(600 * MIB)
+    for address in [model.malloc(120 * MIB, 1), model.malloc(90 * MIB, 2)]:
+        model.free(address)  # cached
+    model.begin_capture()
+    inside = [model.malloc(60 * MIB, 3 + i, 5, pool) for i in range(5)] + [model.malloc(700 * KIB, 9, 5, pool)]
+    refused(model, 200 * MIB, 4, 5, pool)
+    model.end_capture()
+    model.use_pool(pool)
+    model.begin_capture()
+    model.free(inside.pop(0))
+    inside.append(model.malloc(50 * MIB, 5, 5, pool))
+    model.end_capture()
+    for address in inside:
+        model.free(address)
+    kept = model.malloc(290 * MIB, 6)  # releases the 210 MiB
+    refused(model, 30 * MIB, 7)
+    model.release_pool(pool)
+    refused(model, 30 * MIB, 7)
+    model.release_pool(pool)
+    model.malloc(250 * MIB, 8)
+    model.free(kept)
+    model.empty_cache()
+    churn(model, 22, 60, [small, middle], streams=((0, (0, 0)), (5, (1, 9))), late=0.3)
+    return model
+
+
+def refused(model, *request):
+    try:
+        model.malloc(*request)
+    except OutOfMemory:
+        return
+    raise AssertionError("there is room")
+
+
+def capturing(model, seed):
+    """Captures begin and end between stretches of a random program."""
+    for stretch in range(8):
+        if stretch % 2:
+            model.begin_capture()
+        churn(model, seed + stretch, 40, [small, middle, large], late=0.3,
+              streams=((0, (0, 0)), (3, (1, 2)), (3, (0, 5))))  # fmt: skip
+        if stretch % 2:
+            model.end_capture()
+        if stretch == 4:
+            model.release_pool((0, 5))
+        if stretch == 5:
+            model.empty_cache()
+    return model
+
+
+def cases():
+    """name: (model, what its snapshot leaves out or adds, the form of the file, the pickle's protocol)"""
+    both, same = ((0, (0, 0)), (7, (0, 0)), (0, (1, 4))), lambda snapshot: snapshot
+    every = [small, middle, large]
+    return {
+        "fragmentation": (fragmentation(), {}, same, 4),
+        "unwinding": (unwinding(), {}, same, 2),
+        "mixed": (churned(1, 300, [small, small, middle, large], Model(700 * MIB)), {}, same, 4),
+        "ring": (churned(2, 300, every, Model(700 * MIB)), {"last": 160}, same, 5),
+        "pools": (churned(3, 240, every, Model(600 * MIB), streams=both, late=0.4), {"pool_id": True}, same, 3),
+        "unnamed_pools": (churned(3, 240, every, Model(600 * MIB), streams=both, late=0.4), {}, same, 4),
+        "expandable": (churned(4, 260, every, Model(500 * MIB, expandable=True)), {}, same, 4),
+        "expandable_ring": (churned(5, 240, [middle, large], Model(500 * MIB, expandable=True), late=0.3), {"last": 120}, same, 4),
+        "expandable_pools": (churned(10, 260, every, Model(560 * MIB, expandable=True), streams=both, late=0.3), {"pool_id": True}, same, 4),
+        "own_allocator": (churned(11, 220, every, Model(700 * MIB, expandable=True, own=[(1, 4)]), streams=both), {"pool_id": True}, same, 4),
+        "rounded": (churned(6, 160, every, Model(700 * MIB, divisions=4)), {}, same, 4),
+        "split_limit": (churned(7, 240, [middle, large], Model(600 * MIB, max_split=40 * MIB)), {}, same, 4),
+        "large_segments": (churned(12, 200, every, Model(600 * MIB, max_split=50 * MIB, rounding=30 * MIB, large=48 * MIB)), {}, same, 4),
+        "collected": (churned(13, 400, [middle, large, large], Model(2000 * MIB, allowed=900 * MIB, collect=0.7),
+                              streams=((0, (0, 0)), (7, (0, 0)))), {}, same, 4),
+        "allowed": (churned(14, 200, [middle, large], Model(2000 * MIB, allowed=300 * MIB, expandable=True)), {}, same, 4),
+        "graphs": (graphs(), {"pool_id": True}, same, 4),
+        "capturing": (capturing(Model(700 * MIB), 30), {"pool_id": True}, same, 4),
+        "capturing_expandable": (capturing(Model(700 * MIB, expandable=True), 50), {"pool_id": True}, same, 4),
+        "skipped": (churned(15, 200, every, Model(700 * MIB)), {"skip": ["free_requested", "snapshot"]}, same, 4),
+        "two_devices": (churned(16, 160, every, Model(400 * MIB)), {}, beside_another, 4),
+        "without_frames": (churned(17, 120, every, Model(400 * MIB)), {"frames": False}, without_frames, 4),
+        "xpu": (churned(18, 160, every, Model(700 * MIB, divisions={2: 2, 3: 0, 4: 8, **{i: 4 for i in range(5, 16)}, 0: 2, 1: 2})), {}, as_xpu, 4),
+        "old": (churned(8, 80, [small, middle], Model(200 * MIB)), {}, old_form, 4),
+        "host": (churned(9, 60, [small, middle], Model(200 * MIB)), {}, with_host, 5),
+    }  # fmt: skip
+
+
 def main():
     OUT.mkdir(parents=True, exist_ok=True)
-    both = ((0, (0, 0)), (7, (0, 0)), (0, (1, 4)))
-    cases = {
-        "fragmentation": (fragmentation(), {}, 4),
-        "unwinding": (unwinding(), {}, 2),
-        "mixed": (churned(1, 300, [small, small, middle, large], Model(700 * MIB)), {}, 4),
-        "ring": (churned(2, 300, [small, middle, large], Model(700 * MIB)), {"last": 160}, 5),
-        "pools": (churned(3, 240, [small, middle, large], Model(900 * MIB), streams=both, late=0.4), {"pool_id": True}, 3),
-        "expandable": (churned(4, 260, [small, middle, large], Model(500 * MIB, expandable=True)), {}, 4),
-        "expandable_ring": (churned(5, 240, [middle, large], Model(500 * MIB, expandable=True), late=0.3), {"last": 120}, 4),
-        "rounded": (churned(6, 160, [small, middle, large], Model(700 * MIB, divisions=4)), {}, 4),
-        "split_limit": (churned(7, 240, [middle, large], Model(600 * MIB, max_split=40 * MIB)), {}, 4),
-        "old": (churned(8, 80, [small, middle], Model(200 * MIB)), {}, 4),
-        "host": (churned(9, 60, [small, middle], Model(200 * MIB)), {}, 5),
-    }
-    for name, (model, form, protocol) in cases.items():
+    for name, (model, form, finish, protocol) in cases().items():
         snapshot = model.snapshot(**form)
-        first = len(model.events) - len(snapshot["device_traces"][0])
+        first = len(model.events) - form.get("last", len(model.events))
+        told = [i for i in range(first, len(model.events)) if model.events[i]["action"] not in form.get("skip", ())]
         expected = {
             "made_by": f"Python {sys.version.split()[0]}", "limit_bytes": model.limit, "events_before": first,
+            "allowed_bytes": model.allowed, "own_allocator": sorted(model.own), "device": int(finish is beside_another),
+            "calls": model.calls,  # [events before it, name, pool]
+            "waited": model.waited,  # events within a release, which waits for other streams
             "totals": ["requested", "allocated", "active", "reserved", "cached"],  # after event i; no cached where pages are mapped
-            "peak_allocated": max(state[1] for state in model.states[first:]),
-            "states": {i: state for i, state in enumerate(model.states[first:]) if i % 6 == 0}, "final": model.totals(),
-            "oom_events": [i - first for i, e in enumerate(model.events) if e["action"] == "oom" and i >= first],
+            "peak_allocated": max(model.states[i][1] for i in told),
+            "states": {i: model.states[at] for i, at in enumerate(told) if i % 6 == 0}, "final": model.totals(),
+            "oom_events": [i for i, at in enumerate(told) if model.events[at]["action"] == "oom"],
         }  # fmt: skip
-        snapshot = old_form(snapshot) if name == "old" else with_host(snapshot) if name == "host" else snapshot
+        snapshot = finish(snapshot)
         (OUT / f"{name}.pickle").write_bytes(pickle.dumps(snapshot, protocol))
         (OUT / f"{name}.json").write_text(json.dumps(expected, separators=(",", ":")) + "\n")
         print(name, len(model.events), "events,", expected["oom_events"], "out of memory,", len(snapshot["segments"]), "segments")
-    bare = cases["mixed"][0].snapshot()["segments"]
+    bare = cases()["mixed"][0].snapshot()["segments"]
     (OUT / "bare.pickle").write_bytes(pickle.dumps(bare, 2))
 
 

@@ -104,6 +104,88 @@ TEST(Allocator, ExpandableSegmentsGrowInPlace) {
   EXPECT_EQ(allocator.allocate(30 * kMiB), first);
 }
 
+TEST(Allocator, CollectsWhatHasBeenIdleForLongest) {
+  AllocatorSettings settings;
+  settings.garbage_collection_threshold = 0.5;
+  settings.allowed_bytes = 200 * kMiB;
+  Allocator allocator(settings);
+  const int64_t first = allocator.allocate(40 * kMiB).value(), second = allocator.allocate(30 * kMiB).value();
+  allocator.free(first);
+  allocator.free(second);
+  for (int i = 0; i < 4; ++i) allocator.free(allocator.allocate(20 * kMiB).value());  // the smaller is used meanwhile
+  EXPECT_TRUE(allocator.allocate(50 * kMiB));                                         // 70 MiB held: nothing to collect yet
+  EXPECT_EQ(allocator.totals().reserved_bytes, 120 * kMiB);
+  // 20 MiB beyond the half; the first was put away six searches ago, the second two: the older than the mean goes.
+  EXPECT_TRUE(allocator.allocate(60 * kMiB));
+  EXPECT_EQ(allocator.totals().reserved_bytes, 120 * kMiB - 40 * kMiB + 60 * kMiB);
+  EXPECT_EQ(allocator.block_bytes(first), 0);
+  EXPECT_EQ(allocator.block_bytes(second), 30 * kMiB);
+  EXPECT_EQ(allocator.retries(), 0);
+}
+
+TEST(Allocator, CollectsNothingWithoutAnAllowedShare) {
+  AllocatorSettings settings;
+  settings.garbage_collection_threshold = 0.1;
+  Allocator allocator(settings);
+  allocator.free(allocator.allocate(40 * kMiB).value());
+  EXPECT_TRUE(allocator.allocate(50 * kMiB));
+  EXPECT_EQ(allocator.totals().reserved_bytes, 90 * kMiB);
+}
+
+TEST(Allocator, ACaptureReleasesNothingAndFailsInstead) {
+  AllocatorSettings settings;
+  settings.limit_bytes = 100 * kMiB;
+  Allocator allocator(settings);
+  allocator.free(allocator.allocate(60 * kMiB).value());
+  allocator.begin_capture();
+  EXPECT_FALSE(allocator.allocate(50 * kMiB, 1, {1, 1}));
+  EXPECT_EQ(allocator.retries(), 0);
+  EXPECT_EQ(allocator.totals().cached_bytes, 60 * kMiB);
+  allocator.end_capture();
+  EXPECT_TRUE(allocator.allocate(50 * kMiB, 1, {1, 1}));
+  EXPECT_THROW(allocator.end_capture(), Error);
+}
+
+TEST(Allocator, APrivatePoolKeepsItsMemoryUntilItsLastUserGoes) {
+  Allocator allocator({});
+  const PoolId pool{1, 3};
+  allocator.free(allocator.allocate(40 * kMiB, 0, pool).value());
+  allocator.use_pool(pool);
+  allocator.release_cached();
+  EXPECT_EQ(allocator.totals().reserved_bytes, 40 * kMiB);
+  allocator.release_pool(pool);
+  allocator.release_cached();
+  EXPECT_EQ(allocator.totals().reserved_bytes, 40 * kMiB);
+  allocator.release_pool(pool);
+  EXPECT_EQ(allocator.totals().reserved_bytes, 40 * kMiB);  // free for the next release, not yet
+  allocator.release_cached();
+  EXPECT_EQ(allocator.totals().reserved_bytes, 0);
+  EXPECT_THROW(allocator.release_pool(pool), Error);
+}
+
+TEST(Allocator, AReleaseWaitsForOtherStreams) {
+  Allocator allocator({});
+  const int64_t address = allocator.allocate(40 * kMiB).value();
+  allocator.request_free(address);
+  allocator.release_cached();
+  EXPECT_EQ(allocator.totals(), MemoryTotals{});
+  allocator.complete_free(address);  // told later: known already
+  EXPECT_THROW(allocator.complete_free(address), Error);
+}
+
+TEST(Allocator, ExpandableSegmentsAreLeftAloneOnceSwitchedOff) {
+  Segment segment;
+  segment.address = int64_t{1} << 40;
+  segment.bytes = 40 * kMiB;
+  segment.expandable = true;
+  segment.blocks = {{segment.address, 40 * kMiB, 0, 0, BlockState::inactive}};
+  Allocator allocator({});
+  allocator.adopt(segment);
+  const int64_t address = allocator.allocate(30 * kMiB).value();
+  EXPECT_TRUE(address < segment.address || address >= segment.address + segment.bytes);
+  EXPECT_EQ(allocator.totals().reserved_bytes, 70 * kMiB);
+}
+
 TEST(Allocator, RefusesFreesOfWhatIsNotAllocated) {
   Allocator allocator({});
   EXPECT_THROW(allocator.free(512), Error);

@@ -4,6 +4,7 @@
 
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "torch/allocator.h"
 #include "torch/replay.h"
@@ -19,6 +20,7 @@ class MadeSnapshot : public ::testing::TestWithParam<std::string> {
   void SetUp() override {
     snapshot_ = read_snapshot(kMade / (GetParam() + ".pickle"));
     expected_ = nlohmann::json::parse(std::ifstream(kMade / (GetParam() + ".json")));
+    device_ = expected_["device"];
   }
 
   // Cached pages of expandable segments are counted by whole segments here, by pages in the simulation.
@@ -36,10 +38,11 @@ class MadeSnapshot : public ::testing::TestWithParam<std::string> {
 
   Snapshot snapshot_;
   nlohmann::json expected_;
+  int device_ = 0;
 };
 
 TEST_P(MadeSnapshot, IsReplayedThroughEveryState) {
-  Replay replay(snapshot_, 0);
+  Replay replay(snapshot_, device_);
   int checked = 0;
   while (replay.next()) {
     const std::string event = std::to_string(replay.position() - 1);
@@ -54,10 +57,11 @@ TEST_P(MadeSnapshot, IsReplayedThroughEveryState) {
 }
 
 TEST_P(MadeSnapshot, EndsAtTheFilesOwnBlocks) {
-  Replay replay(snapshot_, 0);
+  Replay replay(snapshot_, device_);
   replay.advance_to(replay.events());
   size_t active = 0;
   for (const Segment& segment : snapshot_.segments) {
+    if (segment.device != device_) continue;
     const auto there = replay.segments().find(segment.address);
     ASSERT_NE(there, replay.segments().end());
     EXPECT_EQ(there->second.bytes, segment.bytes);
@@ -77,10 +81,10 @@ TEST_P(MadeSnapshot, EndsAtTheFilesOwnBlocks) {
 }
 
 TEST_P(MadeSnapshot, KnowsWhenMemoryRanOutAndThePeak) {
-  EXPECT_EQ(oom_events(snapshot_, 0), expected_["oom_events"].get<std::vector<size_t>>());
-  const Peak peak = peak_of(snapshot_, 0);
+  EXPECT_EQ(oom_events(snapshot_, device_), expected_["oom_events"].get<std::vector<size_t>>());
+  const Peak peak = peak_of(snapshot_, device_);
   EXPECT_EQ(peak.totals.allocated_bytes, expected_["peak_allocated"]);
-  Replay replay(snapshot_, 0);
+  Replay replay(snapshot_, device_);
   replay.advance_to(peak.position);
   EXPECT_EQ(replay.totals(), peak.totals);
   int64_t bytes = 0;
@@ -88,16 +92,43 @@ TEST_P(MadeSnapshot, KnowsWhenMemoryRanOutAndThePeak) {
   EXPECT_EQ(bytes, peak.totals.active_bytes);
 }
 
-// Given the program's requests alone, the simulation reserves, splits, releases and fails as the model does.
-class WholeTrace : public MadeSnapshot {};
+// Given the program's requests alone, and what it does that leaves no event, the simulation reserves, splits, releases and
+// fails as the model does.
+class WholeTrace : public MadeSnapshot {
+ protected:
+  AllocatorSettings settings() const {
+    AllocatorSettings settings = settings_of(snapshot_.settings);
+    settings.limit_bytes = expected_["limit_bytes"];
+    if (!expected_["allowed_bytes"].is_null()) settings.allowed_bytes = expected_["allowed_bytes"];
+    return settings;
+  }
+
+  static PoolId pool(const nlohmann::json& owner, const nlohmann::json& number) { return {owner, number}; }
+
+  // What the program did after `events` events, from the call `next` on.
+  void make_calls(Allocator& allocator, size_t events, size_t& next) const {
+    const nlohmann::json& calls = expected_["calls"];
+    for (; next < calls.size() && calls[next][0] <= events; ++next) {
+      const std::string name = calls[next][1];
+      const PoolId whose = pool(calls[next][2], calls[next][3]);
+      if (name == "begin_capture") allocator.begin_capture();
+      if (name == "end_capture") allocator.end_capture();
+      if (name == "use_pool") allocator.use_pool(whose);
+      if (name == "release_pool") allocator.release_pool(whose);
+      if (name == "release_cached") allocator.release_cached();
+    }
+  }
+};
 
 TEST_P(WholeTrace, IsReproducedByTheSimulationFromItsRequests) {
-  AllocatorSettings settings = settings_of(snapshot_.settings);
-  settings.limit_bytes = expected_["limit_bytes"];
-  Allocator allocator(settings);
+  Allocator allocator(settings());
+  for (const auto& own : expected_["own_allocator"]) allocator.set_own_allocator(pool(own[0], own[1]));
   std::map<int64_t, int64_t> simulated;
-  for (size_t i = 0; i < snapshot_.event_count(0); ++i) {
-    const Event& event = snapshot_.event(0, i);
+  size_t next_call = 0;
+  const auto waited = expected_["waited"].get<std::set<size_t>>();  // the simulation waits by itself
+  for (size_t i = 0; i < snapshot_.event_count(device_); ++i) {
+    make_calls(allocator, i, next_call);
+    const Event& event = snapshot_.event(device_, i);
     const EventContext& context = snapshot_.context(event);
     if (event.action == Action::alloc || event.action == Action::oom) {
       const auto address = allocator.allocate(event.bytes, context.stream, context.pool);
@@ -105,8 +136,9 @@ TEST_P(WholeTrace, IsReproducedByTheSimulationFromItsRequests) {
       if (address) simulated[event.address] = *address;
     }
     if (event.action == Action::free_requested) allocator.request_free(simulated.at(event.address));
-    if (event.action == Action::free_completed) allocator.complete_free(simulated.at(event.address));
-    const bool settled = event.action < Action::segment_alloc;  // segments change within an allocation
+    if (event.action == Action::free_completed && !waited.contains(i)) allocator.complete_free(simulated.at(event.address));
+    const bool settled =
+        event.action < Action::segment_alloc && !waited.contains(i);  // not within an allocation or a release
     if (!settled || !expected_["states"].contains(std::to_string(i))) continue;
     SCOPED_TRACE("after event " + std::to_string(i));
     expect_state(allocator.totals(), expected_["states"][std::to_string(i)]);
@@ -115,13 +147,19 @@ TEST_P(WholeTrace, IsReproducedByTheSimulationFromItsRequests) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, MadeSnapshot,
-                         ::testing::Values("fragmentation", "unwinding", "mixed", "ring", "pools", "expandable",
-                                           "expandable_ring", "rounded", "split_limit", "old", "host"),
+                         ::testing::Values("fragmentation", "unwinding", "mixed", "ring", "pools", "unnamed_pools",
+                                           "expandable", "expandable_ring", "expandable_pools", "own_allocator", "rounded",
+                                           "split_limit", "large_segments", "collected", "allowed", "graphs", "capturing",
+                                           "capturing_expandable", "skipped", "two_devices", "without_frames", "xpu", "old",
+                                           "host"),
                          [](const auto& name) { return name.param; });
 
+// A ring has lost its start; where pools have no names or requests to free are left out, the requests are not all there.
 INSTANTIATE_TEST_SUITE_P(Cases, WholeTrace,
-                         ::testing::Values("fragmentation", "unwinding", "mixed", "pools", "expandable", "rounded",
-                                           "split_limit", "old", "host"),
+                         ::testing::Values("fragmentation", "unwinding", "mixed", "pools", "expandable", "expandable_pools",
+                                           "own_allocator", "rounded", "split_limit", "large_segments", "collected",
+                                           "allowed", "graphs", "capturing", "capturing_expandable", "two_devices",
+                                           "without_frames", "xpu", "old", "host"),
                          [](const auto& name) { return name.param; });
 
 Snapshot made(const std::string& name) { return read_snapshot(kMade / (name + ".pickle")); }

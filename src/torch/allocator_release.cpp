@@ -1,0 +1,112 @@
+// How memory goes back to the device: garbage collection, oversize blocks, and all that is cached
+// (CUDACachingAllocator.cpp: garbage_collect_cached_blocks, release_available_cached_blocks, release_cached_blocks).
+#include <algorithm>
+#include <vector>
+
+#include "base/error.h"
+#include "torch/allocator.h"
+
+namespace snug {
+
+void Allocator::end_capture() {
+  if (captures_ == 0) throw Error("a capture ends that never began", "", "begin it first");
+  --captures_;
+}
+
+void Allocator::release_pool(PoolId pool) {
+  int64_t& users = users_.try_emplace(pool, 1).first->second;
+  if (users == 0) throw Error("a pool without users loses one", "", "release it once for each use");
+  --users;
+}
+
+void Allocator::release_cached() {
+  std::vector<int64_t> addresses;
+  for (const auto& [address, cell] : cells_)
+    if (cell.use == Use::pending) addresses.push_back(address);
+  for (const int64_t address : addresses) {
+    complete_free(address);
+    completed_.insert(address);
+  }
+  addresses.clear();
+  for (const auto& [key, blocks] : free_) {
+    if (!is_releasable(key)) continue;
+    for (const auto& [bytes, address] : blocks) addresses.push_back(address);
+  }
+  for (const int64_t address : addresses) {
+    const auto cell = cells_.find(address);
+    if (regions_.at(cell->second.segment).expandable) {
+      release_pages(cell);
+    } else if (fills_region(cell)) {
+      release_region(cell);
+    }
+  }
+}
+
+bool Allocator::is_releasable(const PoolKey& key) const {
+  if (key.pool == PoolId{}) return true;
+  const auto users = users_.find(key.pool);
+  return users != users_.end() && users->second == 0;
+}
+
+// With a split limit, blocks beyond it are released before all others: the smallest that is large enough, or the largest
+// until they are.
+bool Allocator::release_oversize(int64_t rounded, const PoolKey& key) {
+  if (settings_.max_split_bytes == std::numeric_limits<int64_t>::max()) return false;
+  const FreeSet& blocks = free_[key];
+  const int64_t wanted = std::max(rounded, settings_.max_split_bytes);
+  auto block = blocks.lower_bound({wanted, 0});
+  if (block != blocks.end() && fills_region(cells_.find(block->second))) {
+    release_region(cells_.find(block->second));
+    return true;
+  }
+  int64_t released = 0;
+  while (released < wanted && block != blocks.begin() && std::prev(block)->first >= settings_.max_split_bytes) {
+    --block;
+    const auto cell = cells_.find(block->second);
+    if (!fills_region(cell)) continue;  // pages of an expandable segment
+    ++block;                            // what stands behind stays in place
+    released += cell->second.bytes;
+    release_region(cell);
+  }
+  return released >= wanted;
+}
+
+// Beyond the threshold, segments of the common large pool that nobody has used for longest are given back: those older than
+// the mean, over again until enough has come free.
+void Allocator::collect_garbage() {
+  if (!settings_.allowed_bytes || settings_.garbage_collection_threshold <= 0) return;
+  const double share = settings_.garbage_collection_threshold * static_cast<double>(*settings_.allowed_bytes);
+  const int64_t wanted = totals_.reserved_bytes - static_cast<int64_t>(share);
+  if (wanted <= 0) return;
+  std::vector<Cells::iterator> idle;
+  int64_t released = 0, ages = 0;
+  for (auto cell = cells_.begin(); cell != cells_.end(); ++cell)
+    if (is_collectable(cell)) idle.push_back(cell), ages += searches_ - cell->second.free_since;
+  while (released < wanted && !idle.empty()) {
+    const double mean = static_cast<double>(ages) / static_cast<double>(idle.size());
+    const auto old = std::partition(idle.begin(), idle.end(), [&](Cells::iterator cell) {
+      return static_cast<double>(searches_ - cell->second.free_since) < mean;
+    });
+    if (old == idle.end()) break;
+    for (auto cell = old; cell != idle.end(); ++cell) {
+      released += (*cell)->second.bytes;
+      ages -= searches_ - (*cell)->second.free_since;
+      release_region(*cell);
+    }
+    idle.erase(old, idle.end());
+  }
+}
+
+bool Allocator::is_collectable(Cells::const_iterator cell) const {
+  const PoolKey& key = regions_.at(cell->second.segment).key;
+  return cell->second.use == Use::free && key.pool == PoolId{} && !key.small && fills_region(cell);
+}
+
+void Allocator::release_region(Cells::iterator cell) {
+  delist(cell);
+  totals_.reserved_bytes -= cell->second.bytes;
+  regions_.erase(cell->second.segment);
+  cells_.erase(cell);
+}
+
+}  // namespace snug
