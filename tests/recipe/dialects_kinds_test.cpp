@@ -122,6 +122,26 @@ TEST(MegatronSwift, SelectiveRecomputationKeepsTheBlocks) {
   expect_touching(foreign(head + "full\noptimizer: muon\n"), "optimizer");
 }
 
+TEST(MegatronSwift, ModulesByItsOwnNames) {
+  const ForeignRecipe read = foreign(
+      "megatron sft --model a/b --micro_batch_size 1 --tuner_type lora --target_modules linear_qkv linear_fc2 "
+      "--modules_to_save word_embeddings output_layer --max_length 64\n",
+      "run.sh");
+  EXPECT_EQ(read.recipe.lora.target_modules, (std::vector<std::string>{"q_proj", "k_proj", "v_proj", "down_proj"}));
+  EXPECT_EQ(read.recipe.lora.modules_to_save, (std::vector<std::string>{"embed_tokens", "lm_head"}));
+  const ForeignRecipe more = foreign(
+      "megatron sft --model a/b --micro_batch_size 1 --tuner_type lora --target_modules all-linear all-router\n", "r.sh");
+  EXPECT_EQ(more.recipe.lora.target_modules, std::vector<std::string>{"all-linear"});
+  expect_touching(more, "target_modules");
+}
+
+TEST(Torchtune, PhisProjectionsStandTogether) {
+  const ForeignRecipe read = foreign(
+      "model:\n  _component_: torchtune.models.phi3.lora_phi3_mini\n  lora_attn_modules: [q_proj, v_proj, output_proj]\n"
+      "  apply_lora_to_mlp: True\nepochs: 1\n");
+  EXPECT_EQ(read.recipe.lora.target_modules, (std::vector<std::string>{"qkv_proj", "o_proj", "gate_up_proj", "down_proj"}));
+}
+
 TEST(SwiftRecipes, KeysOfItsSecondGeneration) {
   const ForeignRecipe read = foreign(
       "nproc_per_node=2\ntorchrun --nproc_per_node=$nproc_per_node llm_sft.py --model_type qwen-7b-chat --sft_type lora \\\n"

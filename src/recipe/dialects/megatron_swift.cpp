@@ -2,6 +2,7 @@
 // beside those of Megatron-LM, which count micro-batches and the whole batch of a step.
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -62,6 +63,27 @@ void take_recompute_layers(Reading& reading, const Entry& entry) {
   if (in_one || reading.value("recompute_granularity") != "full") return reading.understood(entry);
   reading.touches(entry, "several blocks are recomputed in one piece: planned one by one");
 }
+
+// Megatron's own names of modules; a list may hold ms-swift's words too.
+void take_mcore_modules(Reading& reading, const Entry& entry, std::string_view ours) {
+  constexpr Saying kModules[] = {
+      {"linear_qkv", "q_proj,k_proj,v_proj"}, {"linear_proj", "o_proj"},
+      {"linear_fc1", "gate_proj,up_proj"},    {"linear_fc2", "down_proj"},
+      {"word_embeddings", "embed_tokens"},    {"output_layer", "lm_head"},
+  };
+  std::vector<std::string> names;
+  for (const std::string& value : entry.values) {
+    const std::string_view known = ours_of(kModules, value);
+    names.emplace_back(known.empty() ? std::string_view(value) : known);
+  }
+  Entry named = entry;
+  named.values = {fmt::format("{}", fmt::join(names, ","))};
+  ours == "lora_target_modules" ? take_adapted(reading, named) : reading.set(entry, ours, named.values[0]);
+}
+
+void take_mcore_targets(Reading& reading, const Entry& entry) { take_mcore_modules(reading, entry, "lora_target_modules"); }
+
+void take_mcore_saved(Reading& reading, const Entry& entry) { take_mcore_modules(reading, entry, "lora_modules_to_save"); }
 
 void take_optimizer_word(Reading& reading, const Entry& entry) {
   if (entry.text() == "adam") return reading.set(entry, "optim", "adamw_torch");
@@ -146,6 +168,8 @@ Rules megatron_swift_rules() {
   const std::vector<Row> rows = {
       {"load", "", take_mcore},
       {"mcore_model", "", take_mcore},
+      {"target_modules", "lora_target_modules", take_mcore_targets},
+      {"modules_to_save", "lora_modules_to_save", take_mcore_saved},
       {"micro_batch_size", "per_device_train_batch_size"},
       {"global_batch_size", "", take_global_batch},
       {"seq_length", "max_length"},

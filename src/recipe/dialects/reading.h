@@ -143,6 +143,7 @@ void take_stage(Reading&, const Entry&);
 void take_count(Reading&, const Entry&);  // "0" and null are the default
 void take_bf16(Reading&, const Entry&);
 void take_targets(Reading&, const Entry&);
+void take_adapted(Reading&, const Entry&);  // ms-swift's target_modules
 void take_padding_free(Reading&, const Entry&);
 void take_optimizer_arguments(Reading&, const Entry&);
 

@@ -9,6 +9,21 @@
 
 namespace snug::dialects {
 
+// Words of today: "all-router" and "all-embedding" beside "all-linear". Of its second generation: "DEFAULT" and "AUTO" are
+// the projections that make queries, keys and values.
+void take_adapted(Reading& reading, const Entry& entry) {
+  const std::string word = entry.values.size() == 1 ? lower(entry.values[0]) : "";
+  if (word == "all") return reading.set(entry, "lora_target_modules", "all-linear");
+  for (const char* more : {"all-router", "all-embedding"})
+    for (const std::string& value : entry.values)
+      if (value.find(more) != std::string::npos) {
+        reading.decide("lora_target_modules", "all-linear");
+        return reading.touches(entry, "adapters on embeddings and routers are not planned: planned on every linear");
+      }
+  if (word != "default" && word != "auto" && word != "qkv") return take_targets(reading, entry);
+  reading.set(entry, "lora_target_modules", "q_proj,k_proj,v_proj");
+}
+
 namespace {
 
 // trainers/arguments.py: per_device_train_batch_size 1, per_device_eval_batch_size 1, gradient_checkpointing True,
@@ -43,14 +58,6 @@ void take_quant_method(Reading& reading, const Entry& entry) {
   const std::string& word = entry.text();
   if (word == "bnb" || !(reading.is_on("quant_bits") || reading.is_on("quantization_bit"))) return reading.understood(entry);
   reading.touches(entry, fmt::format("quantized by {}: planned as bitsandbytes", word.substr(0, 40)));
-}
-
-// Words of its second generation: "DEFAULT" and "AUTO" are the projections that make queries, keys and values.
-void take_swift_targets(Reading& reading, const Entry& entry) {
-  const std::string word = entry.values.size() == 1 ? lower(entry.values[0]) : "";
-  if (word == "all") return reading.set(entry, "lora_target_modules", "all-linear");
-  if (word != "default" && word != "auto" && word != "qkv") return take_targets(reading, entry);
-  reading.set(entry, "lora_target_modules", "q_proj,k_proj,v_proj");
 }
 
 void take_swift_dtype(Reading& reading, const Entry& entry) {
@@ -151,8 +158,8 @@ Rules swift_rules() {  // NOLINT(readability-function-size): a table
       {"lora_alpha", "lora_alpha"},
       {"lora_dropout", "lora_dropout"},
       {"lora_dropout_p", "lora_dropout"},
-      {"target_modules", "lora_target_modules", take_swift_targets},
-      {"lora_target_modules", "lora_target_modules", take_swift_targets},
+      {"target_modules", "lora_target_modules", take_adapted},
+      {"lora_target_modules", "lora_target_modules", take_adapted},
       {"modules_to_save", "lora_modules_to_save"},
       {"lora_modules_to_save", "lora_modules_to_save"},
       {"use_liger", "", take_on},

@@ -2,6 +2,7 @@
 // by "_component_", and "${name}" stands for another key's value (OmegaConf).
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -150,6 +151,33 @@ void read_config_name(Reading& reading) {
   reading.note(fmt::format("{} itself is not here: planned with what its name says", name.substr(0, 80)));
 }
 
+// Which modules, in Hugging Face's names: attention's as listed, the MLP's three, the head. Phi's checkpoints hold q, k and
+// v in one, gate and up in another.
+std::string targets_of(Reading& reading) {
+  std::vector<std::string> names;
+  const Entry* attention = reading.document().find("model.lora_attn_modules");
+  for (const std::string& module : attention ? attention->values : std::vector<std::string>{"q_proj", "v_proj"})
+    names.push_back(module == "output_proj" ? "o_proj" : module);
+  if (reading.is_on("model.apply_lora_to_mlp")) names.insert(names.end(), {"gate_proj", "up_proj", "down_proj"});
+  if (reading.is_on("model.apply_lora_to_output")) names.emplace_back("lm_head");
+  if (reading.value("model._component_").find("lora_phi") != std::string::npos) {
+    constexpr Saying kFused[] = {
+        {"q_proj", "qkv_proj"},        {"k_proj", "qkv_proj"},      {"v_proj", "qkv_proj"},
+        {"gate_proj", "gate_up_proj"}, {"up_proj", "gate_up_proj"},
+    };
+    std::vector<std::string> fused;
+    for (const std::string& name : names) {
+      const std::string_view one = ours_of(kFused, name);
+      const std::string made = one.empty() ? name : std::string(one);
+      if (std::find(fused.begin(), fused.end(), made) == fused.end()) fused.push_back(made);
+    }
+    names = std::move(fused);
+    reading.note(
+        "phi's projections stand together in its checkpoints: planned with one adapter on qkv_proj and gate_up_proj");
+  }
+  return fmt::format("{}", fmt::join(names, ","));
+}
+
 void finish(Reading& reading) {
   Recipe& recipe = reading.recipe();
   read_config_name(reading);
@@ -157,16 +185,9 @@ void finish(Reading& reading) {
   while (directory.size() > 1 && directory.ends_with('/')) directory.pop_back();
   reading.model(directory);
   if (directory.rfind('/') != std::string::npos) reading.model(directory.substr(directory.rfind('/') + 1));
-  // Which modules: attention's as listed, the MLP's three, the head (torchtune's names; output_proj is o_proj).
   if (recipe.method == Method::lora) {
-    std::string targets;
-    const Entry* attention = reading.document().find("model.lora_attn_modules");
-    for (const std::string& module : attention ? attention->values : std::vector<std::string>{"q_proj", "v_proj"})
-      targets += (targets.empty() ? "" : ",") + (module == "output_proj" ? "o_proj" : module);
-    if (reading.is_on("model.apply_lora_to_mlp"))
-      targets += (targets.empty() ? "" : ",") + std::string("gate_proj,up_proj,down_proj");
-    if (reading.is_on("model.apply_lora_to_output")) targets += (targets.empty() ? "" : ",") + std::string("lm_head");
-    if (targets.find(",,") == std::string::npos) reading.decide("lora_target_modules", targets);
+    const std::string targets = targets_of(reading);
+    if (!targets.empty() && targets.find(",,") == std::string::npos) reading.decide("lora_target_modules", targets);
   } else {
     recipe.quantize = {};
     if (recipe.bf16) recipe.master_weights = false;  // dtype is the dtype of everything
