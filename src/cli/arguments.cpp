@@ -47,12 +47,19 @@ class Parser {
       result_.keys_set = std::move(file.keys_set);
       result_.passed_over = std::move(file.passed_over);
     }
+    result_.recipe_file = recipe_file_;
     for (const auto& [name, value] : settings_) set_key(name, value);
     if (!result_.positional.empty()) result_.recipe.model = result_.positional.front();
     if (!result_.foreign) return;
     fmt::print(stderr, "snug: {}: {}\n", recipe_file_, describe(*result_.foreign));
     for (const std::string& note : result_.foreign->notes) fmt::print(stderr, "snug: {}\n", note);
+    if (const std::string& other = result_.foreign->keys_in; !other.empty() && result_.recipe.model.empty())
+      throw Error(fmt::format("the script's keys are in {}", other), recipe_file_, "give that file");
     if (result_.recipe.model.empty()) throw UsageError(recipe_file_ + " does not say which model: give it beside the file");
+    const std::string& model = result_.recipe.model;
+    if (!std::filesystem::exists(model) && !find_model(model))
+      throw Error(fmt::format("its model '{}' is neither here nor in `snug models`", model), recipe_file_,
+                  "give the model's own config.json, or a model like it, beside the recipe");
   }
 
   static bool ends_in(const std::string& word, std::initializer_list<std::string_view> endings) {
@@ -62,9 +69,10 @@ class Parser {
   // A .json may be a model's config.json, or the arguments that a trainer has left.
   static bool is_recipe(const std::string& word) {
     if (ends_in(word, {".yaml", ".yml", ".sh", ".bash"})) return true;
-    if (!ends_in(word, {".json"}) || word.ends_with("config.json")) return false;
+    if (!ends_in(word, {".json"}) || std::filesystem::path(word).filename() == "config.json") return false;
     try {
-      return recognise(dialects::read_document(read_recipe_text(word), word)).has_value();
+      const dialects::Document document = dialects::read_document(read_recipe_text(word), word);
+      return recognise(document) || (!what_else(document).empty() && !document.has("hidden_size"));
     } catch (const Error&) {
       return false;
     }
@@ -82,7 +90,13 @@ class Parser {
     } catch (const Error&) {
       if (script) throw;
     }
-    if (!dialect) return false;
+    if (!dialect) {
+      if (const std::string what = what_else(document); !what.empty())
+        throw Error("this is no recipe of a language model: it is " + what, recipe_file_,
+                    "give the file that holds the trainer's own keys");
+      if (script) throw Error("what this script starts is no trainer that snug knows", recipe_file_);
+      return false;
+    }
     result_.foreign = read_foreign(document, *dialect);
     result_.recipe = result_.foreign->recipe;
     result_.keys_set = result_.foreign->keys_set;
@@ -155,7 +169,10 @@ class Parser {
 
   void set_key(const std::string& name, const std::string& value) {
     if (apply(result_.recipe, name, value, "--" + name) == Applied::passed_over) result_.passed_over.push_back(name);
-    if (const Key* key = find_key(name)) result_.keys_set.emplace_back(key->name);
+    const Key* key = find_key(name);
+    if (!key) return;
+    result_.keys_set.emplace_back(key->name);
+    result_.keys_of_flags.emplace_back(key->name);
   }
 
   std::vector<std::string> words_;

@@ -24,8 +24,10 @@ struct Arguments {
   std::map<std::string, std::string> flags;               // the command's own, without dashes; "" for one that stands alone
   std::map<std::string, std::vector<std::string>> lists;  // those of its flags that may be repeated
   std::vector<std::string> keys_set;                      // recipe keys given by file or flag
+  std::vector<std::string> keys_of_flags;                 // of these, the ones that flags gave
   std::vector<std::string> passed_over;                   // keys that are known and have no effect here
 
+  std::string recipe_file;               // "" without one
   std::optional<ForeignRecipe> foreign;  // the recipe file, if it is another trainer's
 
   bool has(const std::string& flag) const { return flags.contains(flag); }

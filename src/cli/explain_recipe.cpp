@@ -41,14 +41,6 @@ Target target_of_run(const Arguments& arguments, std::optional<int64_t> capacity
   return device_of(*capacity_bytes);
 }
 
-std::string recipe_file(std::span<char* const> words) {
-  for (const std::string_view word : words)
-    if (word.ends_with(".yaml") || word.ends_with(".yml") || word.ends_with(".json") || word.ends_with(".sh") ||
-        word.ends_with(".bash"))
-      return std::string(word);
-  return {};
-}
-
 std::string verdict(const RecipeAnswer& a) {
   const RecipeAdvice& r = a.advice;
   if (!r.must_change())
@@ -92,7 +84,7 @@ RecipeAnswer answer_for_recipe(std::span<char* const> words, std::optional<int64
   Recipe changed = answer.advice.set->recipe;
   changed.memory_bytes = recipe.memory_bytes;
   answer.settings = differences(recipe, changed);
-  const std::string file = recipe_file(words);
+  const std::string& file = arguments.recipe_file;
   if (!arguments.foreign || file.empty()) return answer;
   std::vector<RecipeChange> changes;
   for (const Setting& setting : answer.settings) changes.push_back({setting.key, setting.value});

@@ -1,6 +1,7 @@
 // snug fit: what should I change? The best recipe for the memory at hand.
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <chrono>
@@ -20,6 +21,7 @@
 #include "plan/levers.h"
 #include "program/compile.h"
 #include "recipe/bytes.h"
+#include "recipe/dialects/changes.h"
 #include "recipe/keys.h"
 #include "recipe/yaml.h"
 
@@ -50,19 +52,56 @@ std::vector<std::string> assume(Arguments& arguments, const Target& target) {
   return assumed;
 }
 
+// Of another trainer's recipe what saves memory is searched although the file sets it, unless a flag says the same; what is
+// trained, and on rows of what length, stays. Returns the keys that the file sets and the search may change.
+std::vector<std::string> free_keys(Arguments& arguments) {
+  constexpr std::string_view kSearched[] = {"per_device_train_batch_size",
+                                            "gradient_accumulation_steps",
+                                            "gradient_checkpointing",
+                                            "optim",
+                                            "load_in_4bit",
+                                            "load_in_8bit",
+                                            "prepare_model_for_kbit_training"};
+  std::vector<std::string> freed;
+  std::vector<std::string>& keys = arguments.keys_set;
+  const auto by_flag = [&](std::string_view key) {
+    return std::find(arguments.keys_of_flags.begin(), arguments.keys_of_flags.end(), key) != arguments.keys_of_flags.end();
+  };
+  for (const std::string_view key : kSearched) {
+    if (by_flag(key) || !is_set(arguments, key)) continue;
+    freed.emplace_back(key);
+    std::erase(keys, key);
+  }
+  for (const char* key : {"method", "lora_r", "lora_target_modules", "checkpoint_layers"})  // they know no single blocks
+    if (!is_set(arguments, key)) keys.emplace_back(key);
+  if (arguments.recipe.seq_len > 0 && !is_set(arguments, "max_length")) keys.emplace_back("max_length");
+  return freed;
+}
+
 struct Asked {
   std::string name;
   std::vector<Setting> settings;
 };
 
+bool asks_method(const Arguments& arguments) {
+  const std::vector<std::string>& flags = arguments.keys_of_flags;
+  return std::find(flags.begin(), flags.end(), "method") != flags.end();
+}
+
 std::vector<Asked> methods_asked(const Arguments& arguments, const ModelSpec& model) {
   const bool quantized = arguments.recipe.quantize.any() || model.quantization.has_value();
+  const std::vector<Asked> adapters = {
+      {"LoRA", {{"method", "lora"}, {"load_in_8bit", "false"}, {"load_in_4bit", "false"}}},
+      {"LoRA on int8", {{"method", "lora"}, {"load_in_8bit", "true"}, {"load_in_4bit", "false"}}},
+      {"QLoRA", {{"method", "lora"}, {"load_in_4bit", "true"}, {"load_in_8bit", "false"}}}};
+  const bool bits_are_free =
+      arguments.foreign && !model.quantization && !is_set(arguments, "load_in_4bit") && !is_set(arguments, "load_in_8bit");
+  if (bits_are_free && arguments.recipe.method == Method::lora && !asks_method(arguments)) return adapters;
   if (is_set(arguments, "method") || quantized)
     return {{arguments.recipe.method == Method::full ? "full" : quantized ? "QLoRA" : "LoRA", {}}};
-  return {{"full", {{"method", "full"}}},
-          {"LoRA", {{"method", "lora"}, {"load_in_8bit", "false"}, {"load_in_4bit", "false"}}},
-          {"LoRA on int8", {{"method", "lora"}, {"load_in_8bit", "true"}, {"load_in_4bit", "false"}}},
-          {"QLoRA", {{"method", "lora"}, {"load_in_4bit", "true"}, {"load_in_8bit", "false"}}}};
+  std::vector<Asked> all = {{"full", {{"method", "full"}}}};
+  all.insert(all.end(), adapters.begin(), adapters.end());
+  return all;
 }
 
 MethodReport search(const Arguments& arguments, const Asked& asked, const FitAnswer& answer) {
@@ -77,7 +116,7 @@ MethodReport search(const Arguments& arguments, const Asked& asked, const FitAns
 
 // LoRA unless another method was asked for; on fewer bits only where bf16 does not fit.
 size_t chosen_method(const std::vector<MethodReport>& methods) {
-  for (size_t i = methods.size() == 1 ? 0 : 1; i < methods.size(); ++i)
+  for (size_t i = methods.size() > 1 && methods[0].name == "full" ? 1 : 0; i < methods.size(); ++i)
     if (!methods[i].report.front.empty()) return i;
   return methods.size() - 1;
 }
@@ -125,6 +164,27 @@ void search_lengths(Arguments& arguments, const std::optional<CountedData>& data
   if (longest > length) answer.assumed.back() += fmt::format(" (the longest example has {})", counted(longest, "token"));
 }
 
+// The best recipe as a change of the user's own file; nothing for a recipe of ours.
+std::optional<RecipePatch> patch_of(const Arguments& arguments, const FitAnswer& answer) {
+  if (!arguments.foreign || !answer.fits()) return std::nullopt;
+  Recipe best = answer.report().front.front().recipe;
+  best.memory_bytes = arguments.foreign->recipe.memory_bytes;
+  best.model = arguments.foreign->recipe.model;
+  std::vector<RecipeChange> changes;
+  for (const Setting& setting : differences(arguments.foreign->recipe, best)) {
+    const bool of_run = setting.key == "data" || setting.key == "eval_data" || setting.key == "threads";
+    if (!of_run) changes.push_back({setting.key, setting.value});
+  }
+  return change_foreign_recipe(read_recipe_text(arguments.recipe_file), arguments.recipe_file, changes);
+}
+
+std::string patch_text(const RecipePatch& patch, Dialect dialect) {
+  std::string text;
+  for (const RecipeChange& change : patch.unsaid)
+    text += fmt::format("{} has no word for {}: {}\n", name_of(dialect), change.key, change.value);
+  return text + (patch.diff.empty() ? "the file stays as it is\n" : patch.diff);
+}
+
 // The keys that differ from their defaults, as a file that `snug train` runs.
 std::string recipe_yaml(const FitAnswer& answer, const Recipe& recipe) {
   const std::string all = write_recipe_yaml(recipe), usual = write_recipe_yaml({});
@@ -158,6 +218,10 @@ int fit_command(std::span<char* const> words) {
   Arguments arguments = parse_arguments(words, {"json", "gpu=", "examples=", "example-tokens=", "write="});
   if (arguments.recipe.model.empty()) throw UsageError("which model? snug fit MODEL --gpu NAME [--data FILE]");
   FitAnswer answer{.model = resolve_model(arguments.recipe.model), .target = target_for(arguments)};
+  if (arguments.foreign)
+    if (const std::vector<std::string> freed = free_keys(arguments); !freed.empty())
+      fmt::print(stderr, "snug: searched, although the file sets them: {}; method, rank, targets and length stay\n",
+                 fmt::join(freed, ", "));
   answer.assumed = assume(arguments, answer.target);
   validate(arguments.recipe);
   answer.budget_bytes = arguments.recipe.memory_bytes > 0 ? arguments.recipe.memory_bytes : answer.target.memory_bytes;
@@ -174,7 +238,10 @@ int fit_command(std::span<char* const> words) {
     answer.workload = data->workload;
   }
 
-  const std::string text = arguments.has("json") ? fit_json(answer) + "\n" : fit_text(answer, style_of(stdout));
+  const std::optional<RecipePatch> patch = patch_of(arguments, answer);
+  if (patch) answer.diff = patch->diff;
+  std::string text = arguments.has("json") ? fit_json(answer) + "\n" : fit_text(answer, style_of(stdout));
+  if (patch && !arguments.has("json")) text += "\nin your file\n" + patch_text(*patch, arguments.foreign->dialect);
   std::fwrite(text.data(), 1, text.size(), stdout);
   for (const std::string& key : arguments.passed_over) fmt::print(stderr, "snug: {} has no effect here\n", key);
   if (!answer.fits()) return 3;

@@ -193,6 +193,7 @@ std::string fit_json(const FitAnswer& answer) {
   json["way_out"] = answer.way_out ? way_out_json(*answer.way_out) : Json();
   json["assumed"] = answer.assumed;
   json["seconds"] = answer.seconds;
+  json["diff"] = answer.diff ? Json(*answer.diff) : Json();
   return json.dump(2);
 }
 

@@ -35,7 +35,8 @@ struct FitAnswer {
   std::string data;                   // what there is to train on; empty: unknown
   std::optional<Workload> workload;
   std::optional<WayOut> way_out;
-  double seconds = 0;  // that the search took
+  double seconds = 0;               // that the search took
+  std::optional<std::string> diff;  // of another trainer's recipe: the best one in its own words
 
   const FitReport& report() const { return methods[chosen].report; }
   bool fits() const { return !report().front.empty(); }

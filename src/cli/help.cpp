@@ -16,6 +16,7 @@ namespace {
 constexpr std::string_view kOverview = R"(snug fine-tunes language models in the memory you have.
 
   snug plan MODEL [keys]            will it fit? the exact peak, before anything is loaded
+  snug plan FILE --gpu NAME         the same, of a recipe that you have: axolotl, LLaMA-Factory, TRL, torchtune, Unsloth, ms-swift
   snug fit MODEL --gpu NAME         what should I change? the best recipe for that memory, and the file to run it
   snug train RECIPE.yaml | MODEL    do it, in exactly that memory
   snug explain FILE                 why did it run out? from the log or the memory snapshot of a run on PyTorch
@@ -41,6 +42,8 @@ Exit codes: 0 done, 1 bad input or failure, 2 usage, 3 does not fit, 130/143 sto
 )";
 
 constexpr std::string_view kPlan = R"(snug plan MODEL [keys] [--gpu NAME] [--json | --dump | --solve WHAT]
+snug plan FILE [MODEL] [keys] …     FILE: a recipe of ours, or of axolotl, LLaMA-Factory, TRL, torchtune, Unsloth, ms-swift,
+                                    AutoTrain: YAML, JSON or the shell script that starts it (docs/recipes.md)
 
 Compiles the fine-tuning step that the keys describe and prints its exact memory: the peak, where its bytes are, the peak
 of each stage, what was assumed. Exit code 3 if it does not fit --memory (default: what this machine can give).
@@ -64,6 +67,8 @@ constexpr std::string_view kFit =
 Searches thousands of recipes for the one that is best for the memory at hand: quantization, optimizer and the home of its
 states, micro-batch and accumulation at your effective batch, and how many blocks are recomputed. Keys that you give stay as
 they are. Every recipe shown is planned in full. Exit code 3 if nothing fits, with the cheapest thing that would.
+MODEL may be a recipe of axolotl, LLaMA-Factory, TRL, torchtune, Unsloth or ms-swift: method, rank, targets, length and the
+effective batch stay, and the best is shown as a diff of that file too.
   --method full|lora|qlora   search this one (default: all are shown, LoRA is chosen)
   --write FILE.yaml          the chosen recipe, for snug train
   --json                     one JSON object for scripts

@@ -113,7 +113,7 @@ int plan_command(std::span<char* const> words) {
   } else if (arguments.has("dump")) {
     print(dump(plan.program) + dump(plan.layout, plan.program));
   } else if (arguments.has("json")) {
-    print(plan_json(plan, {data_asked(arguments, plan), arguments.has("levers")}) + "\n");
+    print(plan_json(plan, {data_asked(arguments, plan), arguments.has("levers"), arguments.foreign}) + "\n");
   } else {
     print(plan_text(plan, arguments.keys_set, data_asked(arguments, plan), style_of(stdout)));
     if (arguments.has("levers")) print(levers_text(levers(plan), style_of(stdout)));

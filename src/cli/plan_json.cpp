@@ -82,6 +82,32 @@ Json levers_json(const Plan& plan) {
   return list;
 }
 
+const char* name_of_fate(KeyFate fate) {
+  constexpr const char* kNames[] = {"understood", "without effect", "touches memory", "unknown"};
+  return kNames[static_cast<size_t>(fate)];
+}
+
+// What became of each key of the file.
+Json foreign_json(const ForeignRecipe& recipe) {
+  Json keys = Json::array(), assumed = Json::object();
+  for (const ForeignKey& key : recipe.keys)
+    keys.push_back({{"name", key.name},
+                    {"value", key.value},
+                    {"line", key.line},
+                    {"fate", name_of_fate(key.fate)},
+                    {"ours", key.ours.empty() ? Json() : Json(key.ours)},
+                    {"note", key.note}});
+  for (const RecipeChange& of : recipe.assumed) assumed[of.key] = of.value;
+  return {{"trainer", name_of(recipe.dialect)},
+          {"stage", recipe.stage},
+          {"gpus", recipe.gpus == 0 ? Json() : Json(recipe.gpus)},
+          {"not_planned", recipe.named(KeyFate::touches_memory)},
+          {"not_known", recipe.named(KeyFate::unknown)},
+          {"notes", recipe.notes},
+          {"assumed", assumed},
+          {"keys", keys}};
+}
+
 template <class T>
 Json or_null(const std::optional<T>& value) {
   return value ? Json(*value) : Json();
@@ -121,6 +147,7 @@ std::string plan_json(const Plan& plan, const PlanDetails& details) {
       {"cost", cost_json(plan, details.data)},
       {"notes", plan.program.notes}};
   if (details.levers) json["levers"] = levers_json(plan);
+  if (details.foreign) json["file"] = foreign_json(*details.foreign);
   return json.dump(2);
 }
 

@@ -5,12 +5,14 @@
 
 #include "cli/count_data.h"
 #include "plan/plan.h"
+#include "recipe/dialects/dialect.h"
 
 namespace snug::cli {
 
 struct PlanDetails {
-  std::optional<CountedData> data;  // what there is to train on
-  bool levers = false;              // each single change too
+  std::optional<CountedData> data;       // what there is to train on
+  bool levers = false;                   // each single change too
+  std::optional<ForeignRecipe> foreign;  // the file that was planned, if it is another trainer's
 };
 
 std::string plan_json(const Plan& plan, const PlanDetails& details = {});

@@ -66,6 +66,9 @@ Space space_of(const ModelSpec& model, const Recipe& asked, const std::vector<st
     if (effective % batch == 0) space.batches.push_back(batch);
   if (!is_fixed(fixed, "gradient_checkpointing") && !is_fixed(fixed, "checkpoint_layers"))
     for (int64_t count = 0; count <= model.layers; ++count) space.counts.push_back(count);
+  // Which blocks is settled, but not whether: all or none.
+  if (!is_fixed(fixed, "gradient_checkpointing") && is_fixed(fixed, "checkpoint_layers") && asked.checkpoint_layers.empty())
+    space.counts = {0, model.layers};
   return space;
 }
 

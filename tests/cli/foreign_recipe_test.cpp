@@ -4,6 +4,7 @@
 
 #include <fstream>
 
+#include "cli/support_process.h"
 #include "cli/support_workspace.h"
 
 namespace snug::cli_tests {
@@ -65,6 +66,68 @@ TEST_F(ForeignRecipe, FitTakesIt) {
   const auto result = run_program({"fit", file("r.yml", kAxolotl), "--gpu", "RTX 4090"});
   EXPECT_EQ(result.exit_code, 0) << result.error;
   EXPECT_NE(result.error.find("axolotl recipe"), std::string::npos);
+}
+
+// What saves memory is searched though the file sets it; the answer is a change of the file itself.
+TEST_F(ForeignRecipe, FitChangesWhatTheFileSetsButNotWhatIsTrained) {
+  const std::string text = kAxolotl + "optimizer: adamw_torch\ngradient_checkpointing: true\nload_in_4bit: true\n";
+  const std::string where = file("r.yml", text);
+  const auto result = run_program({"fit", where, "--gpu", "RTX-4090", "--json"});
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_NE(result.error.find("searched, although the file sets them: per_device_train_batch_size, gradient_checkpointing, "
+                              "optim, load_in_4bit; method, rank, targets and length stay"),
+            std::string::npos)
+      << result.error;
+  const Json answer = Json::parse(result.output);
+  EXPECT_EQ(answer["method"], "LoRA");  // there is room for 16 bits
+  for (const Json& choice : answer["methods"][0]["front"])
+    for (const char* key : {"method", "lora_r", "lora_target_modules", "max_length", "checkpoint_layers"})
+      EXPECT_FALSE(choice["settings"].contains(key)) << key;
+  const std::string diff = answer["diff"];
+  EXPECT_NE(diff.find("-load_in_4bit: true"), std::string::npos) << diff;
+  EXPECT_NE(diff.find("+load_in_4bit: false"), std::string::npos) << diff;
+  const auto kept = run_program({"fit", where, "--gpu", "RTX-4090", "--json", "--load-in-4bit", "true"});
+  EXPECT_EQ(Json::parse(kept.output)["method"], "QLoRA") << kept.error;
+}
+
+TEST_F(ForeignRecipe, WhatIsNoRecipeIsCalledByItsName) {
+  const auto deepspeed = run_program({"plan", file("ds_z3_config.json", "{\"zero_optimization\": {\"stage\": 3}}")});
+  EXPECT_EQ(deepspeed.exit_code, 1);
+  EXPECT_NE(deepspeed.error.find("it is a DeepSpeed configuration"), std::string::npos) << deepspeed.error;
+  const auto accelerate = run_program({"plan", file("fsdp.yaml", "distributed_type: FSDP\nnum_processes: 2\n")});
+  EXPECT_NE(accelerate.error.find("it is an accelerate configuration"), std::string::npos) << accelerate.error;
+  const auto handed = run_program({"plan", file("run.sh", "accelerate launch train.py keys.yaml\n")});
+  EXPECT_EQ(handed.exit_code, 1);
+  EXPECT_NE(handed.error.find("the script's keys are in keys.yaml"), std::string::npos) << handed.error;
+}
+
+TEST_F(ForeignRecipe, AModelThatIsNotKnownLeavesTheKeysTold) {
+  std::string text = kAxolotl + "relora: true\n";
+  text.replace(text.find("Qwen/Qwen2.5-0.5B"), 17, "nobody/Nothing-1B");
+  const std::string where = file("r.yml", text);
+  const auto result = run_program({"plan", where, "--gpu", "RTX-4090"});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_NE(result.error.find("not planned: relora"), std::string::npos) << result.error;
+  EXPECT_NE(result.error.find("give the model's own config.json"), std::string::npos) << result.error;
+  EXPECT_EQ(run_program({"plan", where, "Qwen/Qwen2.5-0.5B", "--gpu", "RTX-4090"}).exit_code, 0);
+}
+
+TEST_F(ForeignRecipe, TheJsonTellsTheFateOfEachKey) {
+  const auto result = run_program(
+      {"plan", file("r.yml", kAxolotl + "relora: true\nmine: 1\nwandb_project: x\n"), "--gpu", "RTX-4090", "--json"});
+  const Json json = Json::parse(result.output);
+  const Json& of = json["file"];
+  EXPECT_EQ(of["trainer"], "axolotl");
+  EXPECT_EQ(of["not_planned"], Json::array({"relora"}));
+  EXPECT_EQ(of["not_known"], Json::array({"mine"}));
+  EXPECT_EQ(of["assumed"]["packing"], "false");
+  const auto fate = [&](const std::string& name) {
+    for (const Json& key : of["keys"])
+      if (key["name"] == name) return key["fate"].get<std::string>();
+    return std::string("not there");
+  };
+  EXPECT_EQ(fate("sequence_len"), "understood");
+  EXPECT_EQ(fate("wandb_project"), "without effect");
 }
 
 TEST_F(ForeignRecipe, TrainRefusesByNameWhatItCannotDo) {

@@ -30,6 +30,9 @@ void change(std::string_view text, const std::string& where) {
   const auto read = snug::read_foreign_recipe(patch.text, where);
   if (!read) std::abort();
   if (said("per_device_train_batch_size") && read->recipe.batch != 3) std::abort();
+  if (said("gradient_accumulation_steps") && read->recipe.accumulation != 24) std::abort();
+  if (said("gradient_checkpointing") && !read->recipe.gradient_checkpointing) std::abort();
+  if (said("load_in_4bit") && !read->recipe.quantize.in_4bit) std::abort();
   if (said("max_length") && read->recipe.seq_len != 768) std::abort();
 }
 
@@ -41,7 +44,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string where = file_name(data[0]);
   try {
     const auto read = snug::read_foreign_recipe(text, where);
-    if (!read) return 0;
+    if (!read) {
+      static_cast<void>(snug::what_else(snug::dialects::read_document(text, where)));
+      return 0;
+    }
     static_cast<void>(snug::describe(*read));
     static_cast<void>(read->refusals(true));
     for (const snug::ForeignKey& key : read->keys)

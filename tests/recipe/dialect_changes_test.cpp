@@ -184,5 +184,56 @@ TEST(UnifiedDiff, KeepsPlacesFarApartInHunksOfTheirOwn) {
   EXPECT_EQ(patched("a\nb", unified_diff("a\nb", "a\nc", "f")), "a\nc");
 }
 
+// What one key of theirs moves along is written too.
+TEST(RecipeChanges, LeaveTheRestAsItWas) {
+  const std::string swift = "swift sft --model a/b --train_type lora --dataset d --max_length 64\n";
+  expect_changed(swift, "run.sh", {{"per_device_train_batch_size", "4"}});
+  EXPECT_EQ(foreign(change_foreign_recipe(swift, "run.sh", Changes{{"per_device_train_batch_size", "4"}}).text, "run.sh")
+                .recipe.accumulation,
+            16);  // its default would have become 4
+  const std::string axolotl = "base_model: a/b\nsequence_len: 64\nadapter: lora\nmicro_batch_size: 4\nbatch_size: 32\n";
+  expect_changed(axolotl, "r.yaml", {{"per_device_train_batch_size", "2"}});
+}
+
+TEST(RecipeChanges, OfMegatronAreOfTheWholeBatch) {
+  const std::string text =
+      "NPROC_PER_NODE=4 megatron sft \\\n    --model a/b \\\n    --tensor_model_parallel_size 2 \\\n    --micro_batch_size "
+      "1 "
+      "\\\n    --global_batch_size 8 \\\n    --max_length 64\n";
+  const Changes changes = {
+      {"per_device_train_batch_size", "2"}, {"gradient_accumulation_steps", "3"}, {"gradient_checkpointing", "true"}};
+  const RecipePatch patch = change_foreign_recipe(text, "run.sh", changes);
+  EXPECT_TRUE(patch.unsaid.empty());
+  EXPECT_NE(patch.text.find("--global_batch_size 12"), std::string::npos) << patch.text;
+  EXPECT_NE(patch.text.find("--recompute_granularity full"), std::string::npos) << patch.text;
+  const ForeignRecipe read = foreign(patched(text, patch.diff), "run.sh");
+  EXPECT_EQ(read.recipe.batch, 2);
+  EXPECT_EQ(read.recipe.accumulation, 3);
+  EXPECT_TRUE(read.recipe.gradient_checkpointing);
+}
+
+TEST(RecipeChanges, OfTheSecondLlamaFactoryAndAutoTrain) {
+  expect_changed("model: a/b\ntrain_dataset: d\nmicro_batch_size: 2\n", "r.yaml",
+                 {{"per_device_train_batch_size", "1"}, {"gradient_accumulation_steps", "8"}, {"max_length", "512"}});
+  const std::string autotrain =
+      "task: llm-sft\nbase_model: a/b\nparams:\n  batch_size: 2\n  peft: true\n  gradient_accumulation: 4\nhub:\n  token: "
+      "x\n";
+  expect_changed(autotrain, "r.yml",
+                 {{"gradient_checkpointing", "false"}, {"load_in_4bit", "false"}, {"max_length", "512"}});
+  expect_changed(autotrain, "r.yml", {{"optim", "adamw_8bit"}, {"per_device_train_batch_size", "1"}});
+}
+
+TEST(RecipeChanges, ThatMeanNothingThereAreTold) {
+  const std::string full = "base_model: a/b\nsequence_len: 64\ndatasets: []\nmicro_batch_size: 2\n";
+  const RecipePatch patch = change_foreign_recipe(full, "r.yaml", Changes{{"load_in_4bit", "true"}, {"max_length", "32"}});
+  ASSERT_EQ(patch.unsaid.size(), 1U);
+  EXPECT_EQ(patch.unsaid.front().key, "load_in_4bit");
+  EXPECT_EQ(foreign(patch.text).recipe.seq_len, 32);
+  const std::string fsdp =
+      "base_model: a/b\nsequence_len: 64\nadapter: lora\nmicro_batch_size: 2\nfsdp_config:\n  activation_checkpointing: "
+      "true\n";
+  expect_changed(fsdp, "r.yaml", {{"gradient_checkpointing", "false"}});
+}
+
 }  // namespace
 }  // namespace snug

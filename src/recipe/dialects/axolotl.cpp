@@ -52,8 +52,6 @@ void take_target_linear(Reading& reading, const Entry& entry) {
   reading.understood(entry, means_off(entry.text()) ? "" : "sets lora_target_modules: all-linear");
 }
 
-void take_val_size(Reading& reading, const Entry& entry) { reading.set(entry, "val_size", entry.text()); }
-
 // Of a list of data sets, the path of each.
 void take_datasets(Reading& reading, const Entry& entry) {
   const bool trains = entry.path == "datasets" || entry.path == "pretraining_dataset";
@@ -124,9 +122,10 @@ void take_batch_size(Reading& reading, const Entry& entry) {
   reading.understood(entry, "micro_batch_size times gradient_accumulation_steps");
 }
 
-bool write(const Document& document, const ForeignRecipe&, const RecipeChange& change, std::vector<TheirSetting>& out) {
+bool write(const Document& document, const Wanted& wanted, const RecipeChange& change, std::vector<TheirSetting>& out) {
   const auto put = [&](std::string path, std::string value) { out.push_back({std::move(path), std::move(value)}); };
   if (change.key == "load_in_4bit" || change.key == "load_in_8bit") {
+    if (wanted.recipe.method == Method::full) return true;  // it quantizes only below an adapter
     const bool on = change.value == "true", four = change.key == "load_in_4bit";
     put(change.key, change.value);
     const Entry* adapter = document.find("adapter");
@@ -146,8 +145,8 @@ bool write(const Document& document, const ForeignRecipe&, const RecipeChange& c
   if (change.key == "lora_target_modules" && change.value == "all-linear") return put("lora_target_linear", "true"), true;
   if (change.key == "gradient_checkpointing") {
     put("gradient_checkpointing", change.value);
-    if (change.value == "false" && document.has("fsdp_config.fsdp_activation_checkpointing"))
-      put("fsdp_config.fsdp_activation_checkpointing", "false");
+    for (const char* name : {"fsdp_config.fsdp_activation_checkpointing", "fsdp_config.activation_checkpointing"})
+      if (change.value == "false" && document.has(name)) put(name, "false");
     return true;
   }
   return false;
@@ -197,7 +196,7 @@ Rules axolotl_rules() {  // NOLINT(readability-function-size): a table
       {"torch_dtype", "bf16", take_dtype},
       {"gradient_checkpointing", "gradient_checkpointing", take_checkpointing},
       {"train_on_inputs", "train_on_inputs"},
-      {"val_set_size", "val_size", take_val_size},
+      {"val_set_size", "val_size"},
       {"seed", "seed"},
       {"output_dir", "output_dir"},
       {"save_steps", "save_steps", take_count},
@@ -304,6 +303,13 @@ Rules axolotl_rules() {  // NOLINT(readability-function-size): a table
       {"dsv4_*", "quantized by other rules than bitsandbytes'"},
       {"nvfp4_*", "quantized by other rules than bitsandbytes'"},
       {"reinit_weights", "every weight starts anew"},
+      {"hatchery*", "trained on another's machines"},
+      {"nemo_gym_*", "generation and rewards beside the trained model"},
+      {"gemma4_fp8_nonexpert", "weights in fp8"},
+      {"gemma4_nf4_nonexpert", "quantized by other rules than bitsandbytes'"},
+      {"dense_mixer", "every expert sees every token"},
+      {"grokfast_*", "a mean of past gradients beside them"},
+      {"float32", "weights in fp32"},
   };
   rules.ignored = {
       "model_type tokenizer_* base_model_config is_*_derived_model is_llama_derived_model is_mistral_derived_model "
@@ -333,7 +339,10 @@ Rules axolotl_rules() {  // NOLINT(readability-function-size): a table
       "sequence_len_* use_pose pose_* ring_attn_func heads_k_stride scaling_softmax* save_* generate_samples "
       "generation_* lm_eval_* processor_kwargs config num_processes torchdistx_path gptq_* llama4_linearized_experts "
       "model_config.* fused_attn_kernel eaft_* use_eaft cls_model_config curriculum_sampling "
-      "gemma4_hybrid_attn_impl eta_min adam_eps words launcher"};
+      "gemma4_hybrid_attn_impl eta_min adam_eps qlora_sharded_model_loading num_dataset_shards_to_save "
+      "pretraining_sample_concatenation large_head_attention sdpa_varlen chunked_cross_entropy_num_chunks is_preprocess "
+      "preprocess_iterable num_generation_samples capabilities env_capabilities embedding_lr_scale dion_* role_boundaries "
+      "expert_backend dynamic_checkpoint dynamic_checkpoint.* base_model_ignore_patterns words launcher"};
   rules.start = start;
   rules.finish = finish;
   rules.write = write;

@@ -33,13 +33,13 @@ const Entry* entry_of(const Document& document, const ForeignRecipe& read, const
 
 class Writer {
  public:
-  Writer(const Document& document, const ForeignRecipe& read, const Rules& rules)
-      : document_(document), read_(read), rules_(rules) {}
+  Writer(const Document& document, const Wanted& wanted, const Rules& rules)
+      : document_(document), wanted_(wanted), read_(wanted.read), rules_(rules) {}
 
   // False if there is no way to write it.
   bool change(const RecipeChange& change) {
     std::vector<TheirSetting> theirs;
-    if (!(rules_.write && rules_.write(document_, read_, change, theirs))) {
+    if (!(rules_.write && rules_.write(document_, wanted_, change, theirs))) {
       if (const Entry* entry = entry_of(document_, read_, rules_, change.key)) {
         theirs.push_back({entry->path, change.value});
       } else if (const auto row = std::find_if(rules_.rows.begin(), rules_.rows.end(),
@@ -205,18 +205,102 @@ class Writer {
   }
 
   const Document& document_;
+  const Wanted& wanted_;
   const ForeignRecipe& read_;
   const Rules& rules_;
   std::vector<Edit> edits_;
 };
 
-bool holds_already(const ForeignRecipe& read, const RecipeChange& change) {
-  const Key* key = find_key(change.key);
-  if (!key || !key->get) return false;
-  Recipe changed = read.recipe;
-  apply(changed, change.key, change.value);
-  return key->get(changed) == key->get(read.recipe);
+// Keys that one key of theirs may move together with another.
+constexpr std::string_view kTogether[] = {"method",
+                                          "per_device_train_batch_size",
+                                          "gradient_accumulation_steps",
+                                          "max_length",
+                                          "packing",
+                                          "gradient_checkpointing",
+                                          "optim",
+                                          "load_in_4bit",
+                                          "load_in_8bit",
+                                          "lora_r",
+                                          "bf16",
+                                          "fp16"};
+
+std::string value_in(const Recipe& recipe, std::string_view name) {
+  const Key* key = find_key(name);
+  return key && key->get ? key->get(recipe) : std::string();
 }
+
+bool names(const std::vector<RecipeChange>& changes, std::string_view key) {
+  return std::any_of(changes.begin(), changes.end(), [&](const RecipeChange& change) { return change.key == key; });
+}
+
+// Writes changes until the text says all of them and nothing else: what a change moved along is written too, and what reads
+// back otherwise is taken back and told.
+class Rewriting {
+ public:
+  Rewriting(const Document& document, const ForeignRecipe& read, const Rules& rules, std::span<const RecipeChange> changes)
+      : document_(document), rules_(rules), wanted_{read, read.recipe} {
+    for (const RecipeChange& change : changes) {
+      const std::string before = value_in(wanted_.recipe, change.key);
+      apply(wanted_.recipe, change.key, change.value);
+      if (value_in(wanted_.recipe, change.key) != before) todo_.push_back(change);
+    }
+  }
+
+  RecipePatch run() {
+    constexpr int kMostRounds = 4;
+    for (int round = 0; round < kMostRounds; ++round) {
+      const std::string text = written();
+      if (text == document_.text || settle(text)) return {.text = text, .diff = {}, .unsaid = unsaid_};
+    }
+    for (const RecipeChange& change : todo_) unsaid_.push_back(change);
+    return {.text = document_.text, .diff = {}, .unsaid = unsaid_};
+  }
+
+ private:
+  std::string written() {
+    Writer writer(document_, wanted_, rules_);
+    std::erase_if(todo_, [&](const RecipeChange& change) {
+      if (writer.change(change)) return false;
+      give_up(change);
+      return true;
+    });
+    return writer.text();
+  }
+
+  void give_up(const RecipeChange& change) {
+    unsaid_.push_back(change);
+    if (const std::string was = value_in(wanted_.read.recipe, change.key); !was.empty())
+      apply(wanted_.recipe, change.key, was);
+  }
+
+  // True if the text says what is wanted; else what to do next is changed.
+  bool settle(const std::string& text) {
+    const auto back = read_foreign_recipe(text, document_.where);
+    std::vector<RecipeChange> astray;
+    for (const std::string_view key : kTogether) {
+      const std::string value = value_in(wanted_.recipe, key);
+      if (!back || value_in(back->recipe, key) != value) astray.push_back({std::string(key), value});
+    }
+    bool done = true;
+    for (const RecipeChange& change : astray) {
+      if (names(unsaid_, change.key)) continue;
+      done = false;
+      if (!names(todo_, change.key)) {
+        todo_.push_back(change);
+      } else {
+        give_up(change);
+        std::erase_if(todo_, [&](const RecipeChange& other) { return other.key == change.key; });
+      }
+    }
+    return done;
+  }
+
+  const Document& document_;
+  const Rules& rules_;
+  Wanted wanted_;
+  std::vector<RecipeChange> todo_, unsaid_;
+};
 
 }  // namespace
 
@@ -225,11 +309,7 @@ RecipePatch change_foreign_recipe(std::string_view text, const std::string& wher
   const auto dialect = recognise(document);
   if (!dialect) throw Error("this is not another trainer's recipe", where);
   const ForeignRecipe read = read_foreign(document, *dialect);
-  Writer writer(document, read, rules_of(*dialect));
-  RecipePatch patch;
-  for (const RecipeChange& change : changes)
-    if (!holds_already(read, change) && !writer.change(change)) patch.unsaid.push_back(change);
-  patch.text = writer.text();
+  RecipePatch patch = Rewriting(document, read, rules_of(*dialect), changes).run();
   const std::string_view mark = text.starts_with("\xEF\xBB\xBF") ? text.substr(0, 3) : std::string_view();
   patch.text = std::string(mark) + patch.text;
   patch.diff = unified_diff(text, patch.text, where);

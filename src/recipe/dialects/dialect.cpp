@@ -9,8 +9,9 @@
 namespace snug {
 
 std::string_view name_of(Dialect dialect) {
-  constexpr std::string_view kNames[] = {"axolotl",   "LLaMA-Factory", "TRL",     "Hugging Face Trainer",
-                                         "torchtune", "Unsloth",       "ms-swift"};
+  constexpr std::string_view kNames[] = {"axolotl",        "LLaMA-Factory", "TRL",      "Hugging Face Trainer",
+                                         "torchtune",      "Unsloth",       "ms-swift", "LLaMA-Factory v1",
+                                         "Megatron-SWIFT", "AutoTrain"};
   return kNames[static_cast<size_t>(dialect)];
 }
 

@@ -15,9 +15,21 @@
 
 namespace snug {
 
-enum class Dialect : uint8_t { axolotl, llama_factory, trl, hugging_face, torchtune, unsloth, swift };
+enum class Dialect : uint8_t {
+  axolotl,
+  llama_factory,
+  trl,
+  hugging_face,
+  torchtune,
+  unsloth,
+  swift,
+  llama_factory_v1,
+  megatron_swift,
+  autotrain
+};
 
-// "axolotl", "LLaMA-Factory", "TRL", "Hugging Face Trainer", "torchtune", "Unsloth", "ms-swift".
+// "axolotl", "LLaMA-Factory", "TRL", "Hugging Face Trainer", "torchtune", "Unsloth", "ms-swift", "LLaMA-Factory v1",
+// "Megatron-SWIFT", "AutoTrain".
 std::string_view name_of(Dialect dialect);
 
 enum class KeyFate : uint8_t {
@@ -52,6 +64,7 @@ struct ForeignRecipe {
   std::vector<RecipeChange> assumed;  // what the file leaves to the dialect's defaults, where that is not ours
   std::vector<std::string> notes;     // what else a reader of the plan should know
   std::vector<std::string> data;      // data sets that the file names
+  std::string keys_in;                // a script that names no model: the file of keys that it hands on
   std::string stage = "sft";          // "dpo", "grpo", "pt", …
   int64_t gpus = 0;                   // 0: not said
   Sharding sharding = Sharding::none;
@@ -67,6 +80,9 @@ struct ForeignRecipe {
 
 // The dialect of a file by its keys and command; none for our own recipes and for files that are no recipes.
 std::optional<Dialect> recognise(const dialects::Document& document);
+
+// What a file that is no training recipe is, where its keys tell: "a DeepSpeed configuration"; else "".
+std::string what_else(const dialects::Document& document);
 
 // Reads a recognised document. Throws Error for a value that no reading makes sense of.
 ForeignRecipe read_foreign(const dialects::Document& document, Dialect dialect);

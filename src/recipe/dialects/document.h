@@ -38,6 +38,7 @@ struct Document {
   std::string text, where;
   std::vector<Entry> entries;        // in the file's order; a mapping comes before what it holds
   std::vector<std::string> command;  // shell: the command's words before its flags, "swift", "sft"
+  std::vector<int64_t> blank_ends;   // shell: lines where blanks stand behind the last backslash
   std::vector<std::string> unread;   // shell: words whose value only a shell knows, "${ARGS[@]}"
 
   const Entry* find(std::string_view path) const;  // the last one of that path, as in a shell; null if there is none

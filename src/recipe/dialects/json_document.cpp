@@ -47,7 +47,7 @@ class Reader {
       entry.line = line_;
       entry.name.begin = at_;
       const std::string key = string();
-      if (key.empty() || key.size() > 200) fail("a key must have from 1 to 200 bytes");
+      if (key.size() > 200) fail("a key must have at most 200 bytes");
       entry.name.end = at_;
       entry.path = prefix + key;
       entry.in_flow = true;

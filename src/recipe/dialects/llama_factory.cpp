@@ -69,8 +69,6 @@ void take_shuffling(Reading& reading, const Entry& entry) {
   reading.set(entry, "shuffle", means_off(entry.text()) ? "true" : "false");
 }
 
-void take_prompt(Reading& reading, const Entry& entry) { reading.set(entry, "train_on_inputs", entry.text()); }
-
 void finish(Reading& reading) {
   Recipe& recipe = reading.recipe();
   if (!reading.has("lora_alpha")) reading.assume("lora_alpha", fmt::format("{}", 2 * recipe.lora.r));  // __post_init__
@@ -84,14 +82,15 @@ void finish(Reading& reading) {
   if (recipe.method == Method::full && recipe.quantize.any()) recipe.quantize.in_4bit = recipe.quantize.in_8bit = false;
 }
 
-bool write(const Document& document, const ForeignRecipe& read, const RecipeChange& change, std::vector<TheirSetting>& out) {
+bool write(const Document& document, const Wanted& wanted, const RecipeChange& change, std::vector<TheirSetting>& out) {
   const auto put = [&](std::string path, std::string value) { out.push_back({std::move(path), std::move(value)}); };
   const bool on = change.value == "true";
   if (change.key == "load_in_4bit" || change.key == "load_in_8bit") {
     const bool four = change.key == "load_in_4bit";
     if (on) {
       put("quantization_bit", four ? "4" : "8");
-    } else if ((four ? read.recipe.quantize.in_4bit : read.recipe.quantize.in_8bit) && document.has("quantization_bit")) {
+    } else if ((four ? wanted.read.recipe.quantize.in_4bit : wanted.read.recipe.quantize.in_8bit) &&
+               document.has("quantization_bit")) {
       out.push_back({"quantization_bit", "", true});
     }
     return true;
@@ -141,7 +140,7 @@ Rules llama_factory_rules() {  // NOLINT(readability-function-size): a table
       {"flash_attn", "", take_attention},
       {"attn", "", take_attention},
       {"enable_liger_kernel", "", take_on},
-      {"train_on_prompt", "train_on_inputs", take_prompt},
+      {"train_on_prompt", "train_on_inputs"},
       {"val_size", "val_size"},
       {"disable_shuffling", "shuffle", take_shuffling},
       {"dataset", "", take_data},
@@ -183,6 +182,9 @@ Rules llama_factory_rules() {  // NOLINT(readability-function-size): a table
       {"context_parallel_size", "sequences are cut over devices", "1"},
       {"sequence_parallel", "activations are cut over devices"},
       {"recompute_granularity", "Megatron's own recomputation"},
+      {"recompute_method", "Megatron's own recomputation", "", "recompute_granularity"},
+      {"recompute_num_layers", "Megatron's own recomputation", "", "recompute_granularity"},
+      {"virtual_pipeline_model_parallel_size", "layers are dealt out over devices", "1"},
       {"use_distributed_optimizer", "the optimizer's states are cut over devices"},
       {"use_megatron_bridge", "Megatron's own trainer"},
       {"megatron_bridge_args", "Megatron's own trainer"},
@@ -196,6 +198,10 @@ Rules llama_factory_rules() {  // NOLINT(readability-function-size): a table
       {"crop_to_patches", "images beside text"},
       {"use_audio_in_video", "sounds beside text"},
       {"train_from_scratch", "every weight starts anew"},
+      {"visual_inputs", "images beside text"},
+      {"train_mm_proj_only", "part of the weights are trained"},
+      {"name_module_trainable", "see finetuning_type"},
+      {"num_layer_trainable", "see finetuning_type"},
       {"adapter_name_or_path", "several adapters may be loaded"},
   };
   add_trainer(rules);
@@ -212,7 +218,10 @@ Rules llama_factory_rules() {  // NOLINT(readability-function-size): a table
       "block_diag_attn quantization_device_map do_sample temperature top_p top_k num_beams max_length max_new_tokens "
       "repetition_penalty length_penalty skip_special_tokens profile_modules profiler_* enable_torch_profiler "
       "eval_num_beams predict_with_generate_* words overlap_* bias_activation_fusion apply_rope_fusion moe_* "
-      "use_packed_sequences flash_attn_* dataset_info");
+      "use_packed_sequences flash_attn_* dataset_info "
+      "account_for_* masked_softmax_fusion cross_entropy_loss_fusion calculate_per_token_loss mixed_precision "
+      "megatron_pretrained_checkpoint extra_config export_hf_on_finish placement_strategy resources_per_worker "
+      "resources_per_worker.*");
   rules.start = start;
   rules.finish = finish;
   rules.write = write;

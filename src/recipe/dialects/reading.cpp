@@ -60,8 +60,9 @@ bool is_off_value(const Entry& entry) {
 }  // namespace
 
 const Rules& rules_of(Dialect dialect) {
-  static const Rules kRules[] = {axolotl_rules(),   llama_factory_rules(), trl_rules(),  hugging_face_rules(),
-                                 torchtune_rules(), unsloth_rules(),       swift_rules()};
+  static const Rules kRules[] = {axolotl_rules(),        llama_factory_rules(), trl_rules(),   hugging_face_rules(),
+                                 torchtune_rules(),      unsloth_rules(),       swift_rules(), llama_factory_v1_rules(),
+                                 megatron_swift_rules(), autotrain_rules()};
   return kRules[static_cast<size_t>(dialect)];
 }
 
@@ -82,6 +83,9 @@ ForeignRecipe Reading::read() {
   if (rules_.finish) rules_.finish(*this);
   for (const std::string& word : document_.unread)
     note(fmt::format("only a shell knows {}: what it stands for is not read", word.substr(0, 80)));
+  if (!document_.blank_ends.empty())
+    note(fmt::format("line {}: blanks stand behind the backslash, where a shell ends the command; read on as it is meant",
+                     document_.blank_ends.front()));
   settle();
   if (document_.syntax == Syntax::shell && result_.models.empty()) note_config();
   std::erase_if(result_.assumed, [&](const RecipeChange& change) { return has(change.key); });
@@ -95,13 +99,22 @@ void Reading::note_config() {
   if (const Entry* words = document_.find("words"); words && file.empty())
     for (const std::string& word : words->values)
       if (word.ends_with(".yaml") || word.ends_with(".yml") || word.ends_with(".json")) file = word;
-  if (!file.empty()) note(fmt::format("the keys are in {}: give that file", file.substr(0, 200)));
+  result_.keys_in = file.substr(0, 200);
+  if (!file.empty()) note(fmt::format("the keys are in {}: give that file", result_.keys_in));
 }
 
 // What Hugging Face's Trainer lets stand side by side and our own checks do not.
 void Reading::settle() {
   Recipe& r = recipe();
-  if (r.fp16 && !has("bf16")) {
+  const auto says_auto = [&] {
+    return std::any_of(document_.entries.begin(), document_.entries.end(),
+                       [](const Entry& entry) { return entry.leaf() == "bf16" && entry.text() == "auto"; });
+  };
+  if (r.fp16 && r.bf16 && has("bf16") && !says_auto()) {
+    r.fp16 = false;
+    note("bf16 and fp16 are both on: planned in bf16");
+  }
+  if (r.fp16 && (!has("bf16") || r.bf16)) {
     r.bf16 = false;
     std::erase_if(result_.assumed, [](const RecipeChange& change) { return change.key == "bf16"; });
   }
@@ -124,6 +137,7 @@ void Reading::classify(const Entry& entry) {
   const bool holds = entry.kind != EntryKind::scalar;
   const bool known = take_row(entry) || take_touch(entry);
   const bool ignored = is_ignored(entry.path) || (rules_.by_leaf && is_ignored(entry.leaf()));
+  if (!known && entry.kind == EntryKind::map && has_rows_below(entry.path)) return;
   if (!known && ignored) {
     ignore(entry);
   } else if (!known && entry.kind == EntryKind::map) {
@@ -134,6 +148,11 @@ void Reading::classify(const Entry& entry) {
     key_of(entry);
   }
   if (holds) claimed_.insert(entry.path);
+}
+
+bool Reading::has_rows_below(const std::string& path) const {
+  const auto below = [&](std::string_view name) { return name.starts_with(path + "."); };
+  return std::any_of(rules_.rows.begin(), rules_.rows.end(), [&](const Row& row) { return below(row.theirs); });
 }
 
 bool Reading::take_row(const Entry& entry) {

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,6 +35,12 @@ struct TheirSetting {
   bool remove = false;
 };
 
+// For whom changes are written: the file as it is, and the recipe when all of them are made.
+struct Wanted {
+  const ForeignRecipe& read;
+  Recipe recipe;
+};
+
 struct Rules {
   std::vector<Row> rows;
   std::vector<Touch> touches;
@@ -42,7 +49,7 @@ struct Rules {
   void (*start)(Reading&) = nullptr;   // defaults, before the keys
   void (*finish)(Reading&) = nullptr;  // what several keys decide together
   // How a change of ours is written; false: as the rows say. Nothing added: the dialect has no word for it.
-  bool (*write)(const Document&, const ForeignRecipe&, const RecipeChange&, std::vector<TheirSetting>&) = nullptr;
+  bool (*write)(const Document&, const Wanted&, const RecipeChange&, std::vector<TheirSetting>&) = nullptr;
   std::vector<std::string_view> beside;  // keys after which new ones are put, best first; others: the last plain key
 };
 
@@ -54,6 +61,9 @@ Rules hugging_face_rules();
 Rules torchtune_rules();
 Rules unsloth_rules();
 Rules swift_rules();
+Rules llama_factory_v1_rules();
+Rules megatron_swift_rules();
+Rules autotrain_rules();
 
 // Rows of Hugging Face's TrainingArguments, which TRL, LLaMA-Factory and ms-swift inherit.
 void add_trainer(Rules& rules);
@@ -96,6 +106,7 @@ class Reading {
   bool take_row(const Entry& entry);
   bool take_touch(const Entry& entry);
   bool is_empty(const Entry& map) const;
+  bool has_rows_below(const std::string& path) const;
   bool is_ignored(std::string_view path) const;
   ForeignKey& key_of(const Entry& entry);
   void mark_set(std::string_view ours);
@@ -106,6 +117,13 @@ class Reading {
   std::set<std::string, std::less<>> claimed_;  // mappings and lists that speak for what they hold
 };
 
+// A value as they write it, and ours; of several rows with one of ours the first is how it is written.
+struct Saying {
+  std::string_view theirs, ours;
+};
+std::string_view ours_of(std::span<const Saying> words, std::string_view theirs);  // "" if it is none of them
+std::string_view theirs_of(std::span<const Saying> words, std::string_view ours);
+
 // Takes that several dialects share.
 void take_model(Reading&, const Entry&);
 void take_data(Reading&, const Entry&);
@@ -114,6 +132,7 @@ void take_optimizer(Reading&, const Entry&);
 void take_checkpointing(Reading&, const Entry&);  // true, false, "unsloth", "offload", …
 void take_quantization_bit(Reading&, const Entry&);
 void take_deepspeed(Reading&, const Entry&);
+void take_accelerate(Reading&, const Entry&);
 void take_fsdp(Reading&, const Entry&);
 void take_fsdp_config(Reading&, const Entry&);
 void take_eval_batch(Reading&, const Entry&);
@@ -124,6 +143,7 @@ void take_stage(Reading&, const Entry&);
 void take_count(Reading&, const Entry&);  // "0" and null are the default
 void take_bf16(Reading&, const Entry&);
 void take_targets(Reading&, const Entry&);
+void take_adapted(Reading&, const Entry&);  // ms-swift's target_modules
 void take_padding_free(Reading&, const Entry&);
 void take_optimizer_arguments(Reading&, const Entry&);
 

@@ -47,6 +47,15 @@ void take_deepspeed(Reading& reading, const Entry& entry) {
                                      word.empty() ? "DeepSpeed" : word));
 }
 
+// "zero2", "multi_gpu", "configs/fsdp.yaml"
+void take_accelerate(Reading& reading, const Entry& entry) {
+  if (contains(lower(entry.text()), "fsdp")) reading.result().sharding = Sharding::fsdp;
+  read_zero(reading, entry.text());
+  const std::string_view word = word_of(reading.result().sharding);
+  if (word.empty()) return reading.ignore(entry);
+  reading.touches(entry, fmt::format("{} over several devices: the plan is for one device that holds all of it", word));
+}
+
 void take_fsdp(Reading& reading, const Entry& entry) {
   bool shards = false;
   for (const std::string& word : entry.values) {

@@ -28,13 +28,15 @@ struct Tool {
 
 const std::vector<Tool>& tools() {
   static const std::vector<Tool> list = {
-      {"swift", {"sft", "pt", "rlhf"}},
+      {"swift", {"sft", "pt", "rlhf", "dpo", "orpo", "simpo", "kto", "cpo"}},
+      {"megatron", {"sft", "pt", "rlhf"}},
+      {"autotrain", {"llm"}},
       {"llamafactory-cli", {"train"}},
       {"lmf", {"train"}},
       {"axolotl", {"train"}},
       {"tune", {"run"}},
       {"unsloth", {"train"}},
-      {"trl", {"sft", "dpo", "kto", "grpo", "reward", "rloo", "orpo", "cpo", "ppo"}},
+      {"trl", {"sft", "dpo", "kto", "grpo", "reward", "rloo", "orpo", "cpo", "ppo", "gkd", "online_dpo", "prm"}},
   };
   return list;
 }
@@ -79,6 +81,44 @@ bool find_script(const Command& words, Found& found) {
     }
   }
   return false;
+}
+
+constexpr std::string_view kOthers[] = {"infer", "inference", "deploy", "export", "eval",     "evaluate", "app",
+                                        "web",   "webui",     "chat",   "sample", "rollout",  "merge",    "merge_lora",
+                                        "api",   "quantize",  "serve",  "demo",   "generate", "predict",  "preprocess"};
+
+bool ends_as(std::string_view script, std::string_view word) {
+  script = script.substr(0, script.rfind(".py"));
+  if (!script.ends_with(word)) return false;
+  return script.size() == word.size() ||
+         std::string_view("_-.").find(script[script.size() - word.size() - 1]) != std::string_view::npos;
+}
+
+// "swift infer", "infer.py": what a command does that is known not to train; "" for others.
+std::string other_work(const Command& words) {
+  for (size_t i = 0; i + 1 < words.size(); ++i) {
+    const std::string_view name = base_name(words[i].text);
+    const bool tool = std::any_of(tools().begin(), tools().end(), [&](const Tool& t) { return t.program == name; });
+    for (const std::string_view other : kOthers)
+      if (tool && words[i + 1].text == other) return fmt::format("{} {}", name, other);
+  }
+  return {};
+}
+
+// Its name says that it does something else, and nothing in its flags says that it trains.
+bool is_other_script(const Command& words, const Found& found) {
+  if (found.command[0] != "python") return false;
+  const bool named = std::any_of(std::begin(kOthers), std::end(kOthers), [&](std::string_view other) {
+    return ends_as(found.command[1], other) || found.command[1].starts_with("export_") ||
+           found.command[1].starts_with("eval_") || found.command[1].starts_with("infer_");
+  });
+  const bool trains = std::any_of(words.begin(), words.end(), [](const Word& word) {
+    for (const char* flag : {"--learning_rate", "--lr", "--per_device_train_batch_size", "--num_train_epochs", "--do_train",
+                             "--gradient_accumulation_steps", "--max_steps"})
+      if (word.text == flag || word.text.starts_with(std::string(flag) + "=")) return true;
+    return false;
+  });
+  return named && !trains;
 }
 
 class Flags {
@@ -185,18 +225,32 @@ class Flags {
 
 Document read_shell(std::string_view text, const std::string& where) {
   Document document{.syntax = Syntax::shell, .text = std::string(text), .where = where};
-  const std::vector<Command> commands = shell_commands(document.text, where);
+  const Script script = shell_commands(document.text, where);
+  const std::vector<Command>& commands = script.commands;
+  document.blank_ends = script.blank_ends;
   const Command* chosen = nullptr;
   Found best;
+  std::string other;
   for (const Command& command : commands) {
     Found found;
+    if (const std::string work = other_work(command); !work.empty()) {
+      if (other.empty()) other = work;
+      continue;
+    }
     if (!find_tool(command, found) && !find_script(command, found)) continue;
+    if (is_other_script(command, found)) {
+      if (other.empty()) other = found.command[1];
+      continue;
+    }
     const bool tool = found.command[0] != "python", had_tool = chosen && best.command[0] != "python";
     const bool longer = !chosen || command.size() - found.flags > chosen->size() - best.flags;
     if (chosen && (had_tool ? !tool || !longer : !tool && !longer)) continue;
     chosen = &command;
     best = found;
   }
+  if (!chosen && !other.empty())
+    throw Error(fmt::format("the script runs {}, which does not train", other.substr(0, 100)), where,
+                "give the script that trains");
   if (!chosen)
     throw Error("no command of the script trains a model", where,
                 "swift sft, llamafactory-cli train, axolotl train, tune run, trl sft, unsloth train, or python X.py --…");

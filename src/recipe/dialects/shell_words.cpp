@@ -32,10 +32,10 @@ class Shell {
  public:
   Shell(std::string_view text, const std::string& where) : text_(text), where_(where) {}
 
-  std::vector<Command> read() {
+  Script read() {
     while (at_ < text_.size()) step();
     end_command();
-    return std::move(commands_);
+    return {std::move(commands_), std::move(blank_ends_)};
   }
 
  private:
@@ -45,6 +45,10 @@ class Shell {
     const char c = peek();
     if (c == '\\' && (peek(1) == '\n' || (peek(1) == '\r' && peek(2) == '\n'))) {
       at_ += peek(1) == '\n' ? 2 : 3;
+    } else if (c == '\\' && ends_in_blanks()) {
+      if (blank_ends_.size() < 100)
+        blank_ends_.push_back(std::count(text_.begin(), text_.begin() + static_cast<std::ptrdiff_t>(at_), '\n') + 1);
+      at_ = std::min(text_.find('\n', at_), text_.size() - 1) + 1;
     } else if (c == '\n') {
       ++at_;
       end_command();
@@ -63,6 +67,13 @@ class Shell {
     } else {
       word();
     }
+  }
+
+  // A backslash before blanks, and perhaps a remark, at the end of a line within a command.
+  bool ends_in_blanks() const {
+    size_t next = at_ + 1;
+    while (next < text_.size() && (text_[next] == ' ' || text_[next] == '\t' || text_[next] == '\r')) ++next;
+    return next > at_ + 1 && !command_.empty() && next < text_.size() && (text_[next] == '\n' || text_[next] == '#');
   }
 
   // "> FILE" is no word of the command; "<( … )" is a command of its own.
@@ -342,6 +353,7 @@ class Shell {
   std::vector<std::string> here_ends_;
   Command command_;
   std::vector<Command> commands_;
+  std::vector<int64_t> blank_ends_;
 };
 
 }  // namespace
@@ -353,6 +365,6 @@ bool is_assignment(std::string_view word) {
          std::isdigit(static_cast<unsigned char>(word[0])) == 0;
 }
 
-std::vector<Command> shell_commands(std::string_view text, const std::string& where) { return Shell(text, where).read(); }
+Script shell_commands(std::string_view text, const std::string& where) { return Shell(text, where).read(); }
 
 }  // namespace snug::dialects

@@ -20,8 +20,15 @@ struct Word {
 
 using Command = std::vector<Word>;  // assignments before the command are its first words
 
+struct Script {
+  std::vector<Command> commands;
+  // Lines whose last backslash stands before blanks or a remark: a shell ends the command there, which nobody means. Read
+  // on.
+  std::vector<int64_t> blank_ends;
+};
+
 // Throws Error for scripts that are out of all proportion.
-std::vector<Command> shell_commands(std::string_view text, const std::string& where);
+Script shell_commands(std::string_view text, const std::string& where);
 
 // True for "NAME=value"; the name is then text up to "=".
 bool is_assignment(std::string_view word);

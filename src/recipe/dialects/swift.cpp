@@ -9,6 +9,21 @@
 
 namespace snug::dialects {
 
+// Words of today: "all-router" and "all-embedding" beside "all-linear". Of its second generation: "DEFAULT" and "AUTO" are
+// the projections that make queries, keys and values.
+void take_adapted(Reading& reading, const Entry& entry) {
+  const std::string word = entry.values.size() == 1 ? lower(entry.values[0]) : "";
+  if (word == "all") return reading.set(entry, "lora_target_modules", "all-linear");
+  for (const char* more : {"all-router", "all-embedding"})
+    for (const std::string& value : entry.values)
+      if (value.find(more) != std::string::npos) {
+        reading.decide("lora_target_modules", "all-linear");
+        return reading.touches(entry, "adapters on embeddings and routers are not planned: planned on every linear");
+      }
+  if (word != "default" && word != "auto" && word != "qkv") return take_targets(reading, entry);
+  reading.set(entry, "lora_target_modules", "q_proj,k_proj,v_proj");
+}
+
 namespace {
 
 // trainers/arguments.py: per_device_train_batch_size 1, per_device_eval_batch_size 1, gradient_checkpointing True,
@@ -45,7 +60,25 @@ void take_quant_method(Reading& reading, const Entry& entry) {
   reading.touches(entry, fmt::format("quantized by {}: planned as bitsandbytes", word.substr(0, 40)));
 }
 
-void take_length(Reading& reading, const Entry& entry) { reading.set(entry, "max_length", entry.text()); }
+void take_swift_dtype(Reading& reading, const Entry& entry) {
+  if (lower(entry.text()) == "auto") return reading.understood(entry, "the checkpoint's own dtype, taken to be bf16");
+  take_dtype(reading, entry);
+}
+
+void take_compute_dtype(Reading& reading, const Entry& entry) {
+  const std::string word = lower(entry.text());
+  if (word == "auto") return reading.understood(entry);
+  reading.set(entry, "bnb_4bit_compute_dtype", word == "bf16" ? "bfloat16" : word == "fp16" ? "float16" : entry.text());
+}
+
+// In its second generation the name of a model, "qwen-7b-chat"; today that of a family.
+void take_model_type(Reading& reading, const Entry& entry) {
+  const Document& document = reading.document();
+  for (const char* name : {"model", "model_id_or_path", "load", "mcore_model"})
+    if (document.has(name)) return reading.ignore(entry);
+  reading.model(entry.text());
+  reading.understood(entry, "names the model");
+}
 
 void take_tuned_vit(Reading& reading, const Entry& entry) {
   if (!means_off(entry.text())) return reading.ignore(entry);
@@ -63,7 +96,12 @@ void finish(Reading& reading) {
   Recipe& recipe = reading.recipe();
   const Document& document = reading.document();
   if (document.command.size() == 2 && document.command[1] == "pt") reading.result().stage = "pt";
-  if (document.command.size() == 2 && document.command[1] == "rlhf" && !document.has("rlhf_type")) {
+  const std::string verb = document.command.size() == 2 && document.command[0] == "swift" ? document.command[1] : "";
+  if (verb == "dpo" || verb == "orpo" || verb == "simpo" || verb == "kto" || verb == "cpo") {
+    reading.result().stage = verb;
+    reading.note(why_stage(verb));
+  }
+  if (verb == "rlhf" && !document.has("rlhf_type")) {
     reading.result().stage = "dpo";  // rlhf_args: rlhf_type dpo
     reading.note(why_stage("dpo"));
   }
@@ -79,7 +117,7 @@ void finish(Reading& reading) {
   if (recipe.method == Method::full) recipe.lora.modules_to_save.clear();
 }
 
-bool write(const Document& document, const ForeignRecipe& read, const RecipeChange& change, std::vector<TheirSetting>& out) {
+bool write(const Document& document, const Wanted& wanted, const RecipeChange& change, std::vector<TheirSetting>& out) {
   const auto put = [&](std::string path, std::string value) { out.push_back({std::move(path), std::move(value)}); };
   if (change.key == "load_in_4bit" || change.key == "load_in_8bit") {
     const bool four = change.key == "load_in_4bit";
@@ -87,7 +125,7 @@ bool write(const Document& document, const ForeignRecipe& read, const RecipeChan
     if (change.value == "true") {
       put(name, four ? "4" : "8");
       if (name == "quant_bits") put("quant_method", "bnb");
-    } else if ((four ? read.recipe.quantize.in_4bit : read.recipe.quantize.in_8bit) && document.has(name)) {
+    } else if ((four ? wanted.read.recipe.quantize.in_4bit : wanted.read.recipe.quantize.in_8bit) && document.has(name)) {
       out.push_back({name, "", true});
       if (document.has("quant_method")) out.push_back({"quant_method", "", true});
     }
@@ -113,19 +151,26 @@ Rules swift_rules() {  // NOLINT(readability-function-size): a table
       {"quant_method", "", take_quant_method},
       {"bnb_4bit_quant_type", "bnb_4bit_quant_type"},
       {"bnb_4bit_use_double_quant", "bnb_4bit_use_double_quant"},
-      {"bnb_4bit_compute_dtype", "bnb_4bit_compute_dtype"},
-      {"max_length", "max_length", take_length},
+      {"bnb_4bit_compute_dtype", "bnb_4bit_compute_dtype", take_compute_dtype},
+      {"bnb_4bit_comp_dtype", "bnb_4bit_compute_dtype", take_compute_dtype},
+      {"max_length", "max_length"},
       {"lora_rank", "lora_r"},
       {"lora_alpha", "lora_alpha"},
       {"lora_dropout", "lora_dropout"},
-      {"target_modules", "lora_target_modules", take_targets},
-      {"lora_target_modules", "lora_target_modules", take_targets},
+      {"lora_dropout_p", "lora_dropout"},
+      {"target_modules", "lora_target_modules", take_adapted},
+      {"lora_target_modules", "lora_target_modules", take_adapted},
       {"modules_to_save", "lora_modules_to_save"},
+      {"lora_modules_to_save", "lora_modules_to_save"},
+      {"use_liger", "", take_on},
       {"use_rslora", "use_rslora"},
       {"use_dora", "use_dora"},
       {"packing", "packing"},
-      {"torch_dtype", "bf16", take_dtype},
-      {"dtype", "bf16", take_dtype},
+      {"torch_dtype", "bf16", take_swift_dtype},
+      {"dtype", "bf16", take_swift_dtype},
+      {"use_flash_attn", "", take_on},
+      {"deepspeed_config_path", "", take_deepspeed},
+      {"model_type", "", take_model_type},
       {"attn_impl", "", take_attention},
       {"padding_free", "", take_padding_free},
       {"split_dataset_ratio", "val_size"},
@@ -182,6 +227,14 @@ Rules swift_rules() {  // NOLINT(readability-function-size): a table
       {"enable_channel_loss", "the loss is kept by channel"},
       {"eval_use_evalscope", "evaluation generates text and keeps keys and values"},
       {"adapters", "an adapter is loaded first"},
+      {"resume_from_adapter", "an adapter is loaded first"},
+      {"sync_ref_model", "a reference model beside the trained one"},
+      {"fsdp_num", "weights are cut over devices", "1"},
+      {"use_profiler", "memory is recorded"},
+      {"trainable_modules", "part of the weights are trained"},
+      {"additional_trainable_parameters", "part of the weights are trained"},
+      {"lora_lr_ratio", "two groups of parameters in the optimizer"},
+      {"device_map_config_path", "weights are dealt out over devices"},
       {"offload_*", "weights or states go to host memory between generation and training"},
       {"tensor_model_parallel_size", "weights are cut over devices", "1"},
       {"pipeline_model_parallel_size", "layers are dealt out over devices", "1"},
@@ -219,7 +272,13 @@ Rules swift_rules() {  // NOLINT(readability-function-size): a table
       "chord_* fipo_* delta ENV.* kl_in_reward top_entropy_quantile tau_* moe_* merge_lora generation_batch_size "
       "center_rewards_coefficient lmbda seq_kd num_ppo_epochs whiten_rewards kl_coef cliprange* vf_coef gamma lam "
       "num_mini_batches response_length num_sample_generations missing_eos_penalty local_rollout_forward_batch_size "
-      "ref_model_* reward_model_* teacher_* max_model_len config save_strategy");
+      "ref_model_* reward_model_* teacher_* max_model_len config save_strategy reward_template "
+      "min_p cosine_* repetition_n_grams repetition_max_penalty completion_length_limit_scope max_resample_times soft_* "
+      "advantage_reweight rlsd_* sdar_* real_tau num_generations_eval rollout_* off_policy_* f_divergence_type "
+      "calculate_KL router_replay_mode skip_megatron_init vit_* do_sample eval_human acc_steps metric_warmup_step "
+      "merge_lora_and_save push_hub_strategy train_dataset_mix_* self_cognition_sample gc_collect_after_offload "
+      "enable_flattened_weight_sync port max_prompt_length use_loss_scale only_save_model "
+      "tools_prompt eval_datasets eval_datasets_args multi_turn_func custom_train_dataset_path custom_val_dataset_path");
   rules.start = start;
   rules.finish = finish;
   rules.write = write;

@@ -24,6 +24,16 @@ int64_t count_of(std::string_view text) {
   return error == std::errc() && end == text.data() + text.size() ? count : -1;
 }
 
+std::string_view ours_of(std::span<const Saying> words, std::string_view theirs) {
+  const auto found = std::find_if(words.begin(), words.end(), [&](const Saying& word) { return word.theirs == theirs; });
+  return found == words.end() ? std::string_view() : found->ours;
+}
+
+std::string_view theirs_of(std::span<const Saying> words, std::string_view ours) {
+  const auto found = std::find_if(words.begin(), words.end(), [&](const Saying& word) { return word.ours == ours; });
+  return found == words.end() ? std::string_view() : found->theirs;
+}
+
 void take_model(Reading& reading, const Entry& entry) {
   reading.set(entry, "model", entry.text());
   std::string name = entry.text();
@@ -87,19 +97,12 @@ void take_bf16(Reading& reading, const Entry& entry) {
 }
 
 void take_optimizer(Reading& reading, const Entry& entry) {
-  struct Name {
-    std::string_view theirs, ours;
+  constexpr Saying kWords[] = {
+      {"adamw_torch_xla", "adamw_torch"}, {"adamw_torch_npu_fused", "adamw_torch"}, {"adamw_apex_fused", "adamw_torch"},
+      {"adamw_torch_8bit", "adamw_8bit"}, {"adamw_bnb_8bit", "adamw_8bit"},
   };
-  constexpr auto kNames = std::to_array<Name>({
-      {"adamw_torch_xla", "adamw_torch"},
-      {"adamw_torch_npu_fused", "adamw_torch"},
-      {"adamw_apex_fused", "adamw_torch"},
-      {"adamw_torch_8bit", "adamw_8bit"},
-      {"adamw_bnb_8bit", "adamw_8bit"},
-      {"lion_32bit", "lion_32bit"},
-  });
-  const auto* known = std::find_if(kNames.begin(), kNames.end(), [&](const Name& n) { return n.theirs == entry.text(); });
-  reading.set(entry, "optim", known == kNames.end() ? entry.text() : std::string(known->ours));
+  const std::string_view known = ours_of(kWords, entry.text());
+  reading.set(entry, "optim", known.empty() ? std::string_view(entry.text()) : known);
 }
 
 void take_checkpointing(Reading& reading, const Entry& entry) {

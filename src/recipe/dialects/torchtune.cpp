@@ -2,9 +2,9 @@
 // by "_component_", and "${name}" stands for another key's value (OmegaConf).
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 
 #include "recipe/dialects/reading.h"
 #include "recipe/dialects/torchtune_models.h"
@@ -68,36 +68,36 @@ void take_component(Reading& reading, const Entry& entry) {
     reading.touches(entry, "images beside text");
 }
 
-void take_rank(Reading& reading, const Entry& entry) { reading.set(entry, "lora_r", entry.text()); }
-
-void take_quantize_base(Reading& reading, const Entry& entry) { reading.set(entry, "load_in_4bit", entry.text()); }
+// PPO's files call the trained model so.
+void take_policy(Reading& reading, const Entry& entry) {
+  if (reading.document().has("model._component_")) return reading.ignore(entry);
+  take_component(reading, entry);
+}
 
 void take_length(Reading& reading, const Entry& entry) {
   reading.set(entry, "max_length", resolved(reading.document(), entry.text()));
 }
 
+constexpr Saying kOptimizers[] = {
+    {"torch.optim.AdamW", "adamw_torch"},
+    {"torch.optim.SGD", "sgd"},
+    {"torch.optim.Adafactor", "adafactor"},
+    {"bitsandbytes.optim.AdamW", "adamw_torch"},
+    {"bitsandbytes.optim.AdamW8bit", "adamw_8bit"},
+    {"bitsandbytes.optim.PagedAdamW", "paged_adamw_32bit"},
+    {"bitsandbytes.optim.PagedAdamW32bit", "paged_adamw_32bit"},
+    {"bitsandbytes.optim.PagedAdamW8bit", "paged_adamw_8bit"},
+    {"bitsandbytes.optim.Lion", "lion_32bit"},
+    {"bitsandbytes.optim.Lion8bit", "lion_8bit"},
+    {"bitsandbytes.optim.PagedLion", "paged_lion_32bit"},
+    {"bitsandbytes.optim.PagedLion8bit", "paged_lion_8bit"},
+    {"torchao.optim.AdamW8bit", "adamw_8bit"},
+    {"torchao.prototype.low_bit_optim.AdamW8bit", "adamw_8bit"},
+};
+
 void take_optimizer_component(Reading& reading, const Entry& entry) {
-  struct Name {
-    std::string_view theirs, ours;
-  };
-  constexpr auto kNames = std::to_array<Name>({
-      {"torch.optim.AdamW", "adamw_torch"},
-      {"torch.optim.SGD", "sgd"},
-      {"torch.optim.Adafactor", "adafactor"},
-      {"bitsandbytes.optim.AdamW", "adamw_torch"},
-      {"bitsandbytes.optim.AdamW8bit", "adamw_8bit"},
-      {"bitsandbytes.optim.PagedAdamW", "paged_adamw_32bit"},
-      {"bitsandbytes.optim.PagedAdamW32bit", "paged_adamw_32bit"},
-      {"bitsandbytes.optim.PagedAdamW8bit", "paged_adamw_8bit"},
-      {"bitsandbytes.optim.Lion", "lion_32bit"},
-      {"bitsandbytes.optim.Lion8bit", "lion_8bit"},
-      {"bitsandbytes.optim.PagedLion", "paged_lion_32bit"},
-      {"bitsandbytes.optim.PagedLion8bit", "paged_lion_8bit"},
-      {"torchao.optim.AdamW8bit", "adamw_8bit"},
-      {"torchao.prototype.low_bit_optim.AdamW8bit", "adamw_8bit"},
-  });
-  for (const Name& name : kNames)
-    if (name.theirs == entry.text()) return reading.set(entry, "optim", name.ours);
+  const std::string_view known = ours_of(kOptimizers, entry.text());
+  if (!known.empty()) return reading.set(entry, "optim", known);
   reading.touches(entry, fmt::format("the optimizer {} is not planned: planned as AdamW", entry.text().substr(0, 60)));
 }
 
@@ -112,8 +112,6 @@ void take_loss(Reading& reading, const Entry& entry) {
   reading.touches(entry, why_stage(reading.result().stage));
 }
 
-void take_norm(Reading& reading, const Entry& entry) { reading.set(entry, "max_grad_norm", entry.text()); }
-
 void take_directory(Reading& reading, const Entry& entry) {
   reading.set(entry, "output_dir", resolved(reading.document(), entry.text()));
 }
@@ -122,10 +120,6 @@ void take_source(Reading& reading, const Entry& entry) {
   reading.data(resolved(reading.document(), entry.text()));
   reading.ignore(entry);
 }
-
-void take_packed(Reading& reading, const Entry& entry) { reading.set(entry, "packing", entry.text()); }
-
-void take_seed(Reading& reading, const Entry& entry) { reading.set(entry, "seed", entry.text()); }
 
 void take_device(Reading& reading, const Entry& entry) {
   if (entry.text().starts_with("cuda")) return reading.ignore(entry);
@@ -157,6 +151,33 @@ void read_config_name(Reading& reading) {
   reading.note(fmt::format("{} itself is not here: planned with what its name says", name.substr(0, 80)));
 }
 
+// Which modules, in Hugging Face's names: attention's as listed, the MLP's three, the head. Phi's checkpoints hold q, k and
+// v in one, gate and up in another.
+std::string targets_of(Reading& reading) {
+  std::vector<std::string> names;
+  const Entry* attention = reading.document().find("model.lora_attn_modules");
+  for (const std::string& module : attention ? attention->values : std::vector<std::string>{"q_proj", "v_proj"})
+    names.push_back(module == "output_proj" ? "o_proj" : module);
+  if (reading.is_on("model.apply_lora_to_mlp")) names.insert(names.end(), {"gate_proj", "up_proj", "down_proj"});
+  if (reading.is_on("model.apply_lora_to_output")) names.emplace_back("lm_head");
+  if (reading.value("model._component_").find("lora_phi") != std::string::npos) {
+    constexpr Saying kFused[] = {
+        {"q_proj", "qkv_proj"},        {"k_proj", "qkv_proj"},      {"v_proj", "qkv_proj"},
+        {"gate_proj", "gate_up_proj"}, {"up_proj", "gate_up_proj"},
+    };
+    std::vector<std::string> fused;
+    for (const std::string& name : names) {
+      const std::string_view one = ours_of(kFused, name);
+      const std::string made = one.empty() ? name : std::string(one);
+      if (std::find(fused.begin(), fused.end(), made) == fused.end()) fused.push_back(made);
+    }
+    names = std::move(fused);
+    reading.note(
+        "phi's projections stand together in its checkpoints: planned with one adapter on qkv_proj and gate_up_proj");
+  }
+  return fmt::format("{}", fmt::join(names, ","));
+}
+
 void finish(Reading& reading) {
   Recipe& recipe = reading.recipe();
   read_config_name(reading);
@@ -164,16 +185,9 @@ void finish(Reading& reading) {
   while (directory.size() > 1 && directory.ends_with('/')) directory.pop_back();
   reading.model(directory);
   if (directory.rfind('/') != std::string::npos) reading.model(directory.substr(directory.rfind('/') + 1));
-  // Which modules: attention's as listed, the MLP's three, the head (torchtune's names; output_proj is o_proj).
   if (recipe.method == Method::lora) {
-    std::string targets;
-    const Entry* attention = reading.document().find("model.lora_attn_modules");
-    for (const std::string& module : attention ? attention->values : std::vector<std::string>{"q_proj", "v_proj"})
-      targets += (targets.empty() ? "" : ",") + (module == "output_proj" ? "o_proj" : module);
-    if (reading.is_on("model.apply_lora_to_mlp"))
-      targets += (targets.empty() ? "" : ",") + std::string("gate_proj,up_proj,down_proj");
-    if (reading.is_on("model.apply_lora_to_output")) targets += (targets.empty() ? "" : ",") + std::string("lm_head");
-    if (targets.find(",,") == std::string::npos) reading.decide("lora_target_modules", targets);
+    const std::string targets = targets_of(reading);
+    if (!targets.empty() && targets.find(",,") == std::string::npos) reading.decide("lora_target_modules", targets);
   } else {
     recipe.quantize = {};
     if (recipe.bf16) recipe.master_weights = false;  // dtype is the dtype of everything
@@ -184,9 +198,9 @@ void finish(Reading& reading) {
 
 void take_modules(Reading& reading, const Entry& entry) { reading.understood(entry, "among lora_target_modules"); }
 
-bool write(const Document& document, const ForeignRecipe& read, const RecipeChange& change, std::vector<TheirSetting>& out) {
+bool write(const Document& document, const Wanted& wanted, const RecipeChange& change, std::vector<TheirSetting>& out) {
   const auto put = [&](std::string path, std::string value) { out.push_back({std::move(path), std::move(value)}); };
-  static_cast<void>(read);
+  static_cast<void>(wanted);
   if (change.key == "load_in_4bit" || change.key == "method") {
     const Entry* entry = document.find("model._component_");
     if (!entry) return true;
@@ -206,19 +220,11 @@ bool write(const Document& document, const ForeignRecipe& read, const RecipeChan
     return true;
   }
   if (change.key == "optim") {
-    const std::array<std::array<std::string_view, 2>, 7> names = {{{"adamw_torch", "torch.optim.AdamW"},
-                                                                   {"adamw_8bit", "bitsandbytes.optim.AdamW8bit"},
-                                                                   {"paged_adamw_32bit", "bitsandbytes.optim.PagedAdamW"},
-                                                                   {"paged_adamw_8bit", "bitsandbytes.optim.PagedAdamW8bit"},
-                                                                   {"lion_8bit", "bitsandbytes.optim.Lion8bit"},
-                                                                   {"paged_lion_8bit", "bitsandbytes.optim.PagedLion8bit"},
-                                                                   {"sgd", "torch.optim.SGD"}}};
-    for (const auto& [ours, theirs] : names) {
-      if (ours != change.value) continue;
-      put("optimizer._component_", std::string(theirs));
-      // What only torch.optim.AdamW takes.
-      if (ours != "adamw_torch" && document.has("optimizer.fused")) out.push_back({"optimizer.fused", "", true});
-    }
+    const std::string_view theirs = theirs_of(kOptimizers, change.value);
+    if (theirs.empty()) return true;
+    put("optimizer._component_", std::string(theirs));
+    // What only torch.optim.AdamW takes.
+    if (change.value != "adamw_torch" && document.has("optimizer.fused")) out.push_back({"optimizer.fused", "", true});
     return true;
   }
   if (change.key == "lora_target_modules" || change.key == "load_in_8bit" || change.key == "master_weights") return true;
@@ -232,19 +238,24 @@ Rules torchtune_rules() {  // NOLINT(readability-function-size): a table
   Rules rules;
   rules.rows = {
       {"model._component_", "method", take_component},
-      {"model.lora_rank", "lora_r", take_rank},
+      {"policy_model._component_", "method", take_policy},
+      {"training.batch_size", "per_device_train_batch_size"},
+      {"training.enable_activation_checkpointing", "gradient_checkpointing", take_checkpointing},
+      {"training.optimizer._component_", "optim", take_optimizer_component},
+      {"training.loss._component_", "", take_loss},
+      {"model.lora_rank", "lora_r"},
       {"model.lora_alpha", "lora_alpha"},
       {"model.lora_dropout", "lora_dropout"},
       {"model.lora_attn_modules", "", take_modules},
       {"model.apply_lora_to_mlp", "", take_modules},
       {"model.apply_lora_to_output", "", take_modules},
-      {"model.quantize_base", "load_in_4bit", take_quantize_base},
+      {"model.quantize_base", "load_in_4bit"},
       {"model.use_dora", "use_dora"},
       {"batch_size", "per_device_train_batch_size"},
       {"batch_size_val", "", take_eval_batch},
       {"gradient_accumulation_steps", "gradient_accumulation_steps"},
       {"tokenizer.max_seq_len", "max_length", take_length},
-      {"dataset.packed", "packing", take_packed},
+      {"dataset.packed", "packing"},
       {"dataset.source", "", take_source},
       {"dataset.data_files", "", take_source},
       {"dataset.train_on_input", "train_on_inputs"},
@@ -258,10 +269,10 @@ Rules torchtune_rules() {  // NOLINT(readability-function-size): a table
       {"loss", "", take_loss},
       {"epochs", "num_train_epochs"},
       {"max_steps_per_epoch", "max_steps", take_count},
-      {"clip_grad_norm", "max_grad_norm", take_norm},
+      {"clip_grad_norm", "max_grad_norm"},
       {"dtype", "bf16", take_dtype},
       {"enable_activation_checkpointing", "gradient_checkpointing", take_checkpointing},
-      {"seed", "seed", take_seed},
+      {"seed", "seed"},
       {"shuffle", "shuffle"},
       {"output_dir", "output_dir", take_directory},
       {"device", "", take_device},
@@ -284,6 +295,25 @@ Rules torchtune_rules() {  // NOLINT(readability-function-size): a table
       {"teacher_checkpointer*", "a teacher beside the trained model"},
       {"kd_loss*", "distillation: logits of a teacher"},
       {"kd_ratio", "distillation: logits of a teacher"},
+      {"fsdp.cpu_offload", "weights and states go to host memory"},
+      {"cpu_offload", "weights and states go to host memory"},
+      {"enable_fsdp", "weights are cut over devices"},
+      {"training.enable_activation_offloading", "activations go to host memory"},
+      {"orchestration*", "generation, a reference model and rewards beside the trained model"},
+      {"inference*", "generation beside the trained model"},
+      {"postprocessing*", "a reference model beside the trained one"},
+      {"reward_functions*", "generation and rewards beside the trained model"},
+      {"grpo_samples", "generation beside the trained model"},
+      {"forward_batch_size", "generation beside the trained model"},
+      {"max_generated_tokens", "generation beside the trained model"},
+      {"enable_kv_cache", "generation keeps keys and values"},
+      {"ppo_batch_size", "generation, a reference model and rewards beside the trained model"},
+      {"value_checkpointer*", "a model of values beside the trained one"},
+      {"reward_checkpointer*", "a reward model beside the trained one"},
+      {"ref_checkpointer*", "a reference model beside the trained one"},
+      {"resize_token_embeddings", "the embedding grows"},
+      {"model.embed_dim", "a model by its sizes, not by name: give its config.json"},
+      {"policy_model.embed_dim", "a model by its sizes, not by name: give its config.json"},
       {"reward_and_value_model*", "generation, a reference model and rewards beside the trained model"},
       {"ref_policy*", "a reference model beside the trained one"},
       {"enable_fp8_training", "products in fp8 keep copies of weights and activations"},
@@ -299,7 +329,11 @@ Rules torchtune_rules() {  // NOLINT(readability-function-size): a table
       "cudnn_deterministic_mode custom_sharded_layers fsdp_reshard_after_forward keep_last_n_checkpoints "
       "save_every_n_epochs checkpoint_every_* enable_async_checkpointing collate_fn config words profile ${* "
       "use_clearml epochs_* num_output_chunks chat_format prompt_template model_type "
-      "fp8_recipe_name dist_init_timeout gradient_clip* train_from_scratch"};
+      "fp8_recipe_name dist_init_timeout gradient_clip* train_from_scratch "
+      "num_steps ppo_epochs temperature top_k min_response_length penalise_no_eos reward_penalty stop_token_ids "
+      "whiten_rewards gamma lmbda kl_coeff dataloader.* datasets training.* name base_model_path fake_quant_after_n_steps "
+      "debug_* chat_template model_checkpoint lora_checkpoint run_generation policy_model.* model.vocab_size model.num_* "
+      "model.max_seq_len model.intermediate_dim model.attn_dropout model.norm_eps cache_size_limit"};
   rules.start = start;
   rules.finish = finish;
   rules.write = write;

@@ -70,6 +70,7 @@ void add_trainer(Rules& rules) {  // NOLINT(readability-function-size): a table
       {"predict_with_generate", "evaluation generates text and keeps keys and values"},
       {"fsdp_transformer_layer_cls_to_wrap", "FSDP over several devices"},
       {"fsdp_min_num_params", "FSDP over several devices"},
+      {"adafactor", "another optimizer: optim says which"},
   };
   rules.touches.insert(rules.touches.end(), touches.begin(), touches.end());
   rules.ignored.emplace_back(
@@ -88,7 +89,7 @@ void add_trainer(Rules& rules) {  // NOLINT(readability-function-size): a table
       "ray_scope mp_parameters split_batches dispatch_batches tokenizer_name_or_path tokenizer_name trust_remote_code "
       "cache_dir token use_auth_token hf_token wandb_* mlflow_* swanlab_* comet_* low_cpu_mem_usage use_fast_tokenizer "
       "early_stopping_patience early_stopping_threshold sortish_sampler generation_max_length generation_num_beams "
-      "generation_config overwrite_cache preprocessing_num_workers model_revision");
+      "generation_config overwrite_cache preprocessing_num_workers model_revision use_legacy_prediction_loop");
 }
 
 }  // namespace snug::dialects

@@ -69,7 +69,11 @@ void take_loss(Reading& reading, const Entry& entry) {
   take_preference(reading, entry);
 }
 
-void take_max_length(Reading& reading, const Entry& entry) { reading.set(entry, "max_length", entry.text()); }
+// What PPOConfig derives from the trainer's own keys; other scripts have keys of that name with meanings of their own.
+void take_ppo_batch(Reading& reading, const Entry& entry) {
+  if (reading.document().has("num_ppo_epochs") || reading.document().has("total_episodes")) return reading.ignore(entry);
+  reading.touches(entry, "not one of TrainingArguments' keys: per_device_train_batch_size is read");
+}
 
 void finish(Reading& reading) {
   Recipe& recipe = reading.recipe();
@@ -99,7 +103,7 @@ void finish(Reading& reading) {
   }
 }
 
-bool write(const Document& document, const ForeignRecipe& read, const RecipeChange& change, std::vector<TheirSetting>& out) {
+bool write(const Document& document, const Wanted& wanted, const RecipeChange& change, std::vector<TheirSetting>& out) {
   const auto put = [&](std::string path, std::string value) { out.push_back({std::move(path), std::move(value)}); };
   if (change.key == "master_weights") {
     if (change.value == "false") put(document.has("dtype") ? "dtype" : "torch_dtype", "bfloat16");
@@ -115,7 +119,7 @@ bool write(const Document& document, const ForeignRecipe& read, const RecipeChan
     return true;
   }
   if (change.key == "optim" && change.value == "adamw_bf16_states") return true;
-  static_cast<void>(read);
+  static_cast<void>(wanted);
   return false;
 }
 
@@ -141,9 +145,9 @@ Rules rules(bool plain) {  // NOLINT(readability-function-size): a table
       {"use_nested_quant", "bnb_4bit_use_double_quant"},
       {"bnb_4bit_use_double_quant", "bnb_4bit_use_double_quant"},
       {"bnb_4bit_compute_dtype", "bnb_4bit_compute_dtype"},
-      {"max_length", "max_length", take_max_length},
-      {"max_seq_length", "max_length", take_max_length},
-      {"model_max_length", "max_length", take_max_length},
+      {"max_length", "max_length"},
+      {"max_seq_length", "max_length"},
+      {"model_max_length", "max_length"},
       {"packing", "packing"},
       {"torch_dtype", "bf16", take_dtype},
       {"dtype", "bf16", take_dtype},
@@ -152,6 +156,7 @@ Rules rules(bool plain) {  // NOLINT(readability-function-size): a table
       {"completion_only_loss", "completion_only_loss"},
       {"assistant_only_loss", "assistant_only_loss"},
       {"loss_type", "", take_loss},
+      {"accelerate_config", "", take_accelerate},
       {"dataset_name", "", take_dataset},
       {"dataset_mixture", "", take_dataset},
       {"dataset_mixer", "", take_dataset},
@@ -170,6 +175,10 @@ Rules rules(bool plain) {  // NOLINT(readability-function-size): a table
       {"reward_model_path", "", take_generation},
       {"use_vllm", "", take_generation},
       {"num_ppo_epochs", "", take_generation},
+      {"batch_size", "", take_ppo_batch},
+      {"mini_batch_size", "", take_ppo_batch},
+      {"micro_batch_size", "", take_ppo_batch},
+      {"local_mini_batch_size", "", take_ppo_batch},
   };
   rules.touches = {
       {"precompute_ref_log_probs", "the reference model is run beforehand"},
@@ -188,6 +197,15 @@ Rules rules(bool plain) {  // NOLINT(readability-function-size): a table
       {"router_aux_loss_coef", "the router's logits are kept"},
       {"rope_scaling", "another rotary scaling, for longer sequences"},
       {"report_memory", "memory is recorded"},
+      {"use_transformers_*", "generation beside the trained model"},
+      {"precompute_ref_batch_size", "the reference model is run beforehand"},
+      {"reward_model_name_or_path", "a reward model beside the trained one"},
+      {"gpu_memory_utilization", "generation on the same device"},
+      {"tensor_parallel_size", "weights are cut over devices", "1"},
+      {"data_parallel_size", "generation over several devices", "1"},
+      {"max_model_len", "generation beside the trained model"},
+      {"speculative_config", "generation with a second model"},
+      {"local_batch_size", "PPO's own batches"},
   };
   add_trainer(rules);
   rules.ignored.emplace_back(
@@ -197,14 +215,22 @@ Rules rules(bool plain) {  // NOLINT(readability-function-size): a table
       "packing_strategy eval_packing pad_to_multiple_of lora_task_type bnb_4bit_quant_storage ignore_bias_buffers "
       "model_code_revision base_model_revision use_flash_attention_2 num_proc preprocessing_* block_size validation_* "
       "max_train_samples max_eval_samples text_column max_samples streaming seed_data benchmarks callbacks config "
-      "accelerate_config is_reward reward_weights scale_rewards epsilon epsilon_high temperature top_p top_k min_p "
+      "is_reward reward_weights scale_rewards epsilon epsilon_high temperature top_p top_k min_p "
       "repetition_penalty log_completions* num_completions_to_print vllm_* generation_* mask_truncated_completions "
       "num_iterations steps_per_generation importance_sampling_level importance_* label_smoothing loss_weights ld_alpha "
       "f_divergence_type f_alpha_divergence_coef discopop_tau disable_dropout desirable_weight undesirable_weight "
       "generate_during_eval center_rewards_coefficient max_target_length kl_coef cliprange* vf_coef gamma lam "
       "whiten_rewards "
       "num_mini_batches total_episodes response_length stop_token* missing_eos_penalty output_router_logits delta "
-      "cpo_alpha simpo_gamma lmbda seq_kd use_weighting script_args words python_module tokenizer");
+      "cpo_alpha simpo_gamma lmbda seq_kd use_weighting script_args words python_module tokenizer "
+      "num_generations_eval ds3_gather_for_generation cache_implementation normalize_advantages reward_clip_range "
+      "log_multimodal log_unique_prompts sapo_* vespo_* multi_objective_aggregation top_entropy_quantile entropy_* "
+      "use_adaptive_entropy max_tool_calling_iterations off_policy_mask_threshold use_bias_correction_kl revision "
+      "max_new_tokens is_encoder_decoder prompt_sample_size min_density_ratio max_density_ratio mixture_coef padding_value "
+      "alpha local_rollout_forward_batch_size num_sample_generations world_size num_total_batches model_adapter_name "
+      "kl_estimator step_separator train_on_last_step_only num_processes dataset_prompt_column host port "
+      "distributed_executor_backend kv_cache_dtype enable_prefix_caching enforce_eager transformers_* "
+      "dataset_splits no_remove_unused_columns tpo_alpha max_turns async_generation_timeout");
   rules.start = plain ? start_plain : start;
   rules.finish = finish;
   rules.write = write;

@@ -106,9 +106,9 @@ void finish(Reading& reading) {
     reading.note("gradient checkpointing \"unsloth\" keeps the blocks' inputs in host memory there, on the device here");
 }
 
-bool write(const Document& document, const ForeignRecipe& read, const RecipeChange& change, std::vector<TheirSetting>& out) {
+bool write(const Document& document, const Wanted& wanted, const RecipeChange& change, std::vector<TheirSetting>& out) {
   static_cast<void>(document);
-  static_cast<void>(read);
+  static_cast<void>(wanted);
   static_cast<void>(out);
   return change.key == "master_weights" || (change.key == "optim" && change.value == "adamw_bf16_states");
 }
@@ -214,7 +214,7 @@ Rules unsloth_rules() {  // NOLINT(readability-function-size): a table
       "remove_unused_columns dataloader_* group_by_length tf32 trust_remote_code use_cache config words "
       "lr_scheduler_kwargs load_best_model_at_end metric_for_best_model greater_is_better early_stopping_* ddp_* "
       "logging_strategy disable_tqdm shuffle streaming columns instruction_column output_column system_prompt resume_* "
-      "overwrite_output_dir"};
+      "overwrite_output_dir subset"};
   rules.start = start;
   rules.finish = finish;
   rules.write = write;

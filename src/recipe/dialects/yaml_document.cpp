@@ -87,7 +87,9 @@ class Walk : public YAML::EventHandler {
 
   void take_key(const std::string& name, size_t offset, const YAML::Mark& mark) {
     Level& level = levels_.back();
-    if (name.empty() || name.size() > 200) fail("a key must be plain text of at most 200 bytes", mark);
+    // device_map: {"": 0} is what Python's loaders take.
+    if ((name.empty() && level.prefix.empty()) || name.size() > 200)
+      fail("a key must be plain text of at most 200 bytes", mark);
     const size_t quotes = offset < text_.size() && (text_[offset] == '"' || text_[offset] == '\'') ? 2 : 0;
     level.has_key = true;
     level.key = name;
