@@ -6,6 +6,7 @@
 
 #include "explain/size_text.h"
 #include "explain/stage_advice.h"
+#include "torch/words.h"
 
 namespace snug {
 
@@ -68,18 +69,20 @@ void cure_impossible(std::vector<Advice>& all, const StageFound& stage) {
   all.push_back({"per_device_train_batch_size: 1, with gradient_accumulation_steps", "the effective batch stays", {}});
 }
 
-void cure_limit(std::vector<Advice>& all, const OomMessage& m, const Diagnosis& d, const StageFound& stage) {
+void cure_limit(std::vector<Advice>& all, const OomMessage& m, const StageFound& stage) {
   std::optional<int64_t> more;
   if (m.capacity_bytes && m.allowed_bytes) more = std::max<int64_t>(*m.capacity_bytes - *m.allowed_bytes, 0);
   if (m.source == OomSource::torch_mps) {
     all.push_back({"close other programs; the memory is the system's too", "", m.other_bytes});
     all.push_back(
         {"PYTORCH_MPS_HIGH_WATERMARK_RATIO=1.0 or a little more", "0.0 lifts the limit and may stop the whole machine", {}});
+  } else if (contains(m.text, "memory block with size larger")) {
+    all.push_back(
+        {"UR_L0_ENABLE_RELAXED_ALLOCATION_LIMITS=1", "Level Zero then grants larger blocks, where the driver can", {}});
   } else {
     all.push_back(
         {"raise torch.cuda.set_per_process_memory_fraction, or leave it out", "unless the rest is meant for others", more});
   }
-  (void)d;
   add_stage_advice(all, stage);
 }
 
@@ -142,7 +145,7 @@ std::vector<Advice> advise(const OomMessage& m, const Diagnosis& d, const StageF
       break;
     case Cause::other_process: cure_others(all, m, d); break;
     case Cause::impossible_request: cure_impossible(all, stage); break;
-    case Cause::memory_limit: cure_limit(all, m, d, stage); break;
+    case Cause::memory_limit: cure_limit(all, m, stage); break;
     case Cause::overcommit: cure_overcommit(all, stage); break;
     case Cause::host_memory: cure_host(all, m, stage); break;
     case Cause::driver: cure_driver(all, m, d, stage); break;

@@ -27,7 +27,8 @@ bool is_pythons(std::string_view file) {
 bool is_installed(std::string_view file) {
   constexpr std::array<std::string_view, 4> kParts = {"site-packages", "dist-packages", "unsloth_compiled_cache",
                                                       "/torchinductor_"};
-  return holds_any(file, kParts);
+  const bool launcher = contains(file, "/bin/") && !file.ends_with(".py");  // torchrun, accelerate
+  return launcher || holds_any(file, kParts);
 }
 
 // PyTorch's own, installed or from its sources.
@@ -58,7 +59,7 @@ class Reader {
       open(begin, false);
     } else if (line == "At:" || line.ends_with(" At:")) {
       open(begin, true);
-    } else if (auto found = read_frame_line(line)) {
+    } else if (auto found = frame_of(line)) {
       const bool list = found->form == FrameForm::at_list;
       if (!open_ || (list && !at_list_)) open(begin, list);
       add(std::move(*found), end);
@@ -67,13 +68,38 @@ class Reader {
     }
   }
 
+  // A terminal or a logger may have wrapped a frame's line: `File` and a quote that is not closed wait for the rest.
+  std::optional<FrameLine> frame_of(std::string_view line) {
+    constexpr size_t kMostParts = 4;
+    const std::string_view part = trimmed(line);
+    if (!parts_.empty()) {
+      const bool blank = parts_.ends_with("File") || parts_.ends_with("\",");
+      parts_ += (blank ? " " : "") + std::string(part.substr(0, kLongestCode));
+      auto joined = read_frame_line(parts_);
+      if (joined || ++part_count_ >= kMostParts) parts_.clear();
+      if (joined) return joined;
+    }
+    if (auto found = read_frame_line(line)) {
+      parts_.clear();
+      return found;
+    }
+    const size_t file = line.find("File \"");
+    const bool opened = file != std::string_view::npos && line.find("\", line ", file) == std::string_view::npos;
+    if (parts_.empty() && (opened || part == "File")) {
+      parts_ = opened ? line.substr(file, kLongestCode) : part;
+      part_count_ = 1;
+    }
+    return std::nullopt;
+  }
+
   void open(size_t begin, bool at_list) {
     close();
     open_ = true;
     at_list_ = at_list;
     loose_ = false;
     marked_.clear();
-    wants_code_ = false;
+    wants_code_ = boxed_ = false;
+    parts_.clear();
     now_ = Traceback{begin, begin, {}};
   }
 
@@ -86,12 +112,14 @@ class Reader {
     now_.frames.push_back(std::move(found.frame));
     now_.end = end;
     idle_ = 0;
+    boxed_ = found.form == FrameForm::rich;
     wants_code_ =
         found.form == FrameForm::standard || (found.form == FrameForm::pytest && !now_.frames.back().function.empty());
   }
 
   void other(std::string_view line, size_t end) {
     int64_t number = 0;
+    if (boxed_ && in_box(line, end)) return;
     if (!now_.frames.empty()) {
       if (const auto code = arrow_code(line, number)) {
         now_.frames.back().code = std::string(code->substr(0, kLongestCode));
@@ -101,7 +129,7 @@ class Reader {
         return;
       }
     }
-    if (wants_code_) {
+    if (wants_code_ && parts_.empty()) {
       const size_t first = std::min(line.find_first_not_of(" >"), line.size());
       now_.frames.back().code = std::string(line.substr(first, kLongestCode));
       wants_code_ = false;
@@ -118,6 +146,24 @@ class Reader {
     } else if (++idle_ > (loose_ ? 80 : 12)) {
       close();
     }
+  }
+
+  // What a box of rich tells of its last frame: the function that was wrapped, and the code of its line.
+  bool in_box(std::string_view line, size_t end) {
+    Frame& frame = now_.frames.back();
+    int64_t number = 0;
+    const auto code = boxed_code(line, number);
+    const std::string_view text = trimmed(line);
+    if (frame.function.empty() && text.starts_with("in ")) {
+      frame.function = std::string(text.substr(3, kLongestCode));
+    } else if (code && number == frame.line) {
+      frame.code = std::string(code->substr(0, kLongestCode));
+    } else {
+      return false;
+    }
+    now_.end = end;
+    idle_ = 0;
+    return true;
   }
 
   // "torch.cuda.OutOfMemoryError: CUDA …", "RuntimeError: …": a name with a dot or an upper case letter, then a colon.
@@ -141,9 +187,11 @@ class Reader {
   std::string_view text_;
   std::vector<Traceback> all_;
   Traceback now_;
-  bool open_ = false, at_list_ = false, loose_ = false, wants_code_ = false;
+  bool open_ = false, at_list_ = false, loose_ = false, wants_code_ = false, boxed_ = false;
   int idle_ = 0;
   std::string marked_;  // the code that pytest's ">" pointed at last
+  std::string parts_;   // of a frame's line that was wrapped
+  size_t part_count_ = 0;
 };
 
 }  // namespace
@@ -163,6 +211,32 @@ const Frame* Traceback::caller() const {
 
 std::vector<Traceback> read_tracebacks(std::string_view text) { return Reader(text).read(); }
 
+namespace {
+
+// True if the exception that ends the traceback, as far as it is shown, is no other error.
+bool ends_alike(std::string_view text, const Traceback& traceback) {
+  const size_t begin = text.rfind('\n', std::min(traceback.end, text.size()) - 1);
+  const std::string_view last = text.substr(begin == std::string_view::npos ? 0 : begin + 1, 200);
+  const std::string_view line = last.substr(0, last.find('\n'));
+  const bool named = contains(line.substr(0, 80), "Error: ") && !contains(line, "File \"");
+  return !named || contains(line, "emory") || contains(line, "ALLOC_FAILED");
+}
+
+// A message in front of its traceback: logged with it, copied above it, or the short form that IPython prints first.
+bool tells_of(const Traceback& behind, std::string_view text, size_t at) {
+  constexpr size_t kClose = 1024;
+  const size_t line_end = std::min(text.find('\n', at), text.size());
+  if (behind.begin > line_end + kClose || !ends_alike(text, behind)) return false;
+  const std::string_view head =
+      text.substr(behind.begin, std::min(text.find('\n', behind.begin), text.size()) - behind.begin);
+  if (!contains(head, "Traceback (most recent call last)")) return contains(head, "File \"");
+  if (contains(head, "Error ")) return true;  // "OutOfMemoryError       Traceback (most recent call last)"
+  const std::string_view before = text.substr(0, at);
+  return !before.ends_with("Error: ") && !before.ends_with("Error:") && !before.ends_with("Exception: ");
+}
+
+}  // namespace
+
 const Traceback* traceback_of(const std::vector<Traceback>& all, std::string_view text, size_t at) {
   constexpr size_t kNear = 8 << 10;
   const Traceback* before = nullptr;
@@ -178,7 +252,7 @@ const Traceback* traceback_of(const std::vector<Traceback>& all, std::string_vie
     const bool list = first.starts_with("At:") || first.starts_with("/") || contains(first.substr(0, 256), "): ");
     const bool printed_first = contains(text.substr(at, 64), "THCudaCheck");
     const bool place = !contains(first, "Traceback") && contains(first.substr(0, 512), ".py:");
-    if (list || printed_first || place) return &traceback;
+    if (list || printed_first || place || tells_of(traceback, text, at)) return &traceback;
     break;
   }
   return nullptr;

@@ -9,6 +9,14 @@
 namespace snug {
 
 inline bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+// Of a hexadecimal digit; -1 for another character.
+inline int hex_digit(char c) {
+  if (is_digit(c)) return c - '0';
+  const char low = static_cast<char>(c | 0x20);
+  return low >= 'a' && low <= 'f' ? low - 'a' + 10 : -1;
+}
+
 inline bool is_blank(char c) { return c == ' ' || c == '\n' || c == '\t'; }
 
 inline std::string_view trimmed(std::string_view text) {  // of spaces
