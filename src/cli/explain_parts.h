@@ -17,7 +17,7 @@ std::string paragraph(const std::string& text, int indent);
 std::string fact(std::string_view label, const std::string& text);
 std::string lines_of(std::string_view title, const std::vector<std::string>& lines);
 std::string place_text(const Frame& frame);
-std::string stage_text(const StageFound& stage);
+std::string stage_text(const StageFound& stage, std::string_view why_unknown);
 std::string advice_text(const std::vector<Advice>& all);
 
 nlohmann::ordered_json frame_json(const std::optional<Frame>& frame);

@@ -102,7 +102,8 @@ std::string explain_text(const SnapshotExplanation& e) {
   std::string text = wrapped(e.diagnosis.answer, kWidth, 0) + "\n";
   if (e.moment == Moment::out_of_memory) text += fmt::format("cause: {}\n", name_of(e.diagnosis.cause));
   text += lines_of("the arithmetic", e.diagnosis.arithmetic);
-  text += "\nwhere\n" + fact("stage", stage_text(e.stage));
+  text += "\nwhere\n" + fact("stage", stage_text(e.stage, e.has_frames ? "no frame of that moment tells"
+                                                                       : "the snapshot was recorded without frames"));
   if (e.own) {
     text += fact("your line", place_text(*e.own));
   } else if (e.caller) {

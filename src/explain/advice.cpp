@@ -99,6 +99,10 @@ void cure_host(std::vector<Advice>& all, const OomMessage& m, const StageFound& 
     all.push_back({"dataloader_num_workers: 0", "batches are made in the process itself", {}});
     return;
   }
+  if (contains(m.text, "</torch_"))
+    all.push_back({"sysctl -w vm.max_map_count=1048576, or fewer tensors a sample and fewer workers",
+                   "each tensor that a worker shares is a mapping; 65,530 are allowed unless told",
+                   {}});
   if (m.source == OomSource::killed)
     all.push_back({"see `dmesg | grep -i kill`, or the container's memory limit", "tells which process had how much",
                    m.process_bytes});
@@ -134,6 +138,28 @@ void cure_driver(std::vector<Advice>& all, const OomMessage& m, const Diagnosis&
   add_stage_advice(all, stage);
 }
 
+void cure_other_framework(std::vector<Advice>& all, OomSource source) {
+  if (source == OomSource::jax) {
+    all.push_back({"XLA_PYTHON_CLIENT_MEM_FRACTION=0.95", "JAX takes 0.75 of the device at its start unless told", {}});
+    all.push_back({"XLA_PYTHON_CLIENT_PREALLOCATE=false", "if other programs share the device", {}});
+    all.push_back({"jax.checkpoint, or a smaller batch", "fewer activations are kept", {}});
+  } else {
+    all.push_back({"TF_FORCE_GPU_ALLOW_GROWTH=true", "if other programs share the device", {}});
+    all.push_back({"a smaller batch", "fewer activations are kept", {}});
+  }
+}
+
+// What a release has not learnt yet cannot help in it.
+void drop_too_new(std::vector<Advice>& all, const std::string& era) {
+  if (!starts_with_any(era, {"up to", "1.0-", "1.4-", "1.10-1.12"})) return;
+  const auto too_new = [](const Advice& one) {
+    return starts_with_any(one.change, {"attn_implementation", "use_liger_kernel", "load_in_4bit", "cache_implementation"});
+  };
+  if (std::erase_if(all, too_new) > 0)
+    all.push_back(
+        {"update PyTorch to 2.x", "attention without a tensor of length x length, 4-bit weights, fused losses", {}});
+}
+
 }  // namespace
 
 std::vector<Advice> advise(const OomMessage& m, const Diagnosis& d, const StageFound& stage) {
@@ -151,7 +177,9 @@ std::vector<Advice> advise(const OomMessage& m, const Diagnosis& d, const StageF
     case Cause::driver: cure_driver(all, m, d, stage); break;
     case Cause::unknown:
     case Cause::shortage:
-      if (m.source == OomSource::device_map) {
+      if (m.source == OomSource::jax || m.source == OomSource::tensorflow) {
+        cure_other_framework(all, m.source);
+      } else if (m.source == OomSource::device_map) {
         add_stage_advice(all, {TorchStage::load, {}, false, false});
       } else {
         add_stage_advice(all, m.source == OomSource::vllm ? StageFound{TorchStage::capture, {}, false, false} : stage);
@@ -160,6 +188,7 @@ std::vector<Advice> advise(const OomMessage& m, const Diagnosis& d, const StageF
   if (m.private_pool_bytes && *m.private_pool_bytes > 0 && d.cause != Cause::host_memory)
     all.push_back({"no CUDA graphs: enforce_eager=True, or torch.compile without mode=\"reduce-overhead\"",
                    "steps get slower", m.private_pool_bytes});
+  drop_too_new(all, m.era);
   return all;
 }
 

@@ -169,6 +169,9 @@ bool explain_fragmentation(Diagnosis& d, const Figures& f, const OomMessage& m) 
   show_sums(d, f);
   d.arithmetic.push_back(
       fmt::format("unused {} >= asked {}: enough, but in pieces", size_text(f.unused), size_text(f.tried)));
+  if (others_suffice(f))
+    d.remarks.push_back(fmt::format("{} lie outside of this PyTorch, more than its context needs: see `nvidia-smi`",
+                                    size_text(f.outside.value_or(*f.others))));
   if (d.nearly_full)
     d.remarks.push_back(fmt::format("tensors alone fill {} % of the device: curing this wins {} at most, so free memory too",
                                     percent(f.allocated, f.limit), size_text(f.unused)));
@@ -226,8 +229,24 @@ bool explain_refusal(Diagnosis& d, const Figures& f, const OomMessage& m) {
   return true;
 }
 
+// The asynchronous allocator does not tell what its pool holds and does not use.
+bool explain_untold_pool(Diagnosis& d, const Figures& f, const OomMessage& m) {
+  if (m.source != OomSource::torch_async || !f.outside) return false;
+  d.answer =
+      fmt::format("{} more did not fit on {}; whether others or cudaMallocAsync's pool hold the rest, it does not tell",
+                  size_text(f.tried), device_name(m));
+  d.arithmetic.push_back(fmt::format("{} in all - {} free - {} in tensors = {} in the pool or elsewhere",
+                                     size_text(*f.capacity), size_text(*f.free), size_text(f.allocated),
+                                     size_text(*f.outside)));
+  d.remarks.emplace_back("missing: what other processes hold; `nvidia-smi` tells");
+  d.outside_bytes.reset();
+  d.others_bytes.reset();
+  return true;
+}
+
 bool explain_others(Diagnosis& d, const Figures& f, const OomMessage& m) {
   if (!others_suffice(f)) return false;
+  if (explain_untold_pool(d, f, m)) return true;
   d.cause = Cause::other_process;
   d.answer = f.listed ? fmt::format("other processes hold {} of {}", size_text(*f.others), device_name(m))
                       : fmt::format("something outside this PyTorch holds {} of {}", size_text(*f.outside), device_name(m));
@@ -261,9 +280,17 @@ void explain_shortage(Diagnosis& d, const Figures& f, const OomMessage& m) {
     return;
   }
   d.cause = Cause::shortage;
-  d.answer = fmt::format("{} is full: tensors fill {} of {}, and {} more did not fit", device_name(m),
-                         size_text(f.allocated), size_text(f.limit), size_text(f.tried));
+  const bool large = share(f.tried, f.limit) > 0.4;
+  if (f.free && share(*f.free, f.limit) > 0.05) {
+    d.answer =
+        fmt::format("{}{} did not fit on {}: {} were free, and tensors fill {} of {}", large ? "one request of " : "",
+                    size_text(f.tried), device_name(m), size_text(*f.free), size_text(f.allocated), size_text(f.limit));
+  } else {
+    d.answer = fmt::format("{} is full: tensors fill {} of {}, and {} more did not fit", device_name(m),
+                           size_text(f.allocated), size_text(f.limit), size_text(f.tried));
+  }
   show_sums(d, f);
+  if (large) tell_shape(d, f.tried);
   if (d.missing_bytes && *d.missing_bytes > 0)
     d.arithmetic.push_back(fmt::format("at least {} more must come free", size_text(*d.missing_bytes)));
   if (f.unused > 0 && at_least(f.unused, f.tried))
@@ -340,8 +367,10 @@ Diagnosis diagnose(const OomMessage& m) {
     explain_without_figures(d, m);
   }
   tell_segment(d, m);
-  for (const std::string& name : m.impossible)
+  for (const std::string& name : m.impossible) {
+    if (name == "allowed") continue;  // cudaMallocAsync's, where no limit was set
     d.remarks.push_back(fmt::format("the figure for \"{}\" cannot be true (Windows hides it) and was left out", name));
+  }
   return d;
 }
 

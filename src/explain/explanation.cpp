@@ -51,13 +51,15 @@ void find_place(Explanation& e) {
   const Traceback* traceback = traceback_of(all, text, e.log.at);
   const Traceback* list = list_behind(all, text, e.log.at);
   e.stage = stage_of(traceback, text.substr(0, e.log.at));
-  // Of a process that was killed only its launcher's frames are shown.
-  if (e.stage.stage == TorchStage::unknown && e.log.cause().source == OomSource::killed)
-    e.stage = stage_of(nullptr, text.substr(0, e.log.at));
   if (list != nullptr && list != traceback && e.stage.stage == TorchStage::backward) e.stage.recompute = true;
   if (traceback != nullptr) {
     e.own = copy_of(traceback->own());
     e.caller = copy_of(traceback->caller());
+  }
+  // Of a process that was killed only its launcher's frames are shown.
+  if (e.log.cause().source == OomSource::killed && !e.own) {
+    e.caller.reset();
+    if (e.stage.stage == TorchStage::unknown) e.stage = stage_of(nullptr, text.substr(0, e.log.at));
   }
   if (e.stage.stage == TorchStage::unknown) e.stage.stage = stage_of_source(e.log.cause().source);
   if (e.stage.by.empty() && e.stage.stage != TorchStage::unknown) e.stage.by = "the message itself";

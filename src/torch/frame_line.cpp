@@ -36,8 +36,11 @@ std::optional<FrameLine> standard(std::string_view line) {
   const std::string_view digits = digits_of(line.substr(end + 8));
   const std::string_view rest = line.substr(end + 8 + digits.size());
   if (digits.empty()) return std::nullopt;
-  return make(FrameForm::standard, line.substr(begin + 6, end - begin - 6), digits,
-              rest.starts_with(", in ") ? rest.substr(5) : std::string_view());
+  constexpr std::string_view kIn = ", in ";
+  auto found = make(FrameForm::standard, line.substr(begin + 6, end - begin - 6), digits,
+                    rest.starts_with(kIn) ? rest.substr(kIn.size()) : std::string_view());
+  found.cut = kIn.starts_with(rest);
+  return found;
 }
 
 // …/nn/modules/linear.py", line 116, in forward · line 116, in forward: what a cut or a wrapped line left

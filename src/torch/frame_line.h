@@ -13,6 +13,7 @@ enum class FrameForm { standard, ipython, pytest, rich, at_list };
 struct FrameLine {
   Frame frame;
   FrameForm form = FrameForm::standard;
+  bool cut = false;  // the line ends before the function's name
 };
 
 std::optional<FrameLine> read_frame_line(std::string_view line);

@@ -64,7 +64,8 @@ std::string unescaped(std::string_view line) {
 std::string_view string_of(std::string_view line, std::string& text) {
   constexpr std::array<std::string_view, 3> kSigns = {"(most recent call last):\\n", "\\n  File \\\"", "\\n  File \""};
   const size_t first = std::min(line.find_first_not_of(' '), line.size());
-  const bool element = first < line.size() && line[first] == '"';
+  const std::string_view end = trimmed(line);
+  const bool element = first + 1 < line.size() && line[first] == '"' && (end.ends_with('"') || end.ends_with("\","));
   if (!element && std::ranges::none_of(kSigns, [&](std::string_view sign) { return contains(line, sign); })) return line;
   std::string_view inner = line.substr(element ? first + 1 : 0);
   if (element && inner.ends_with(',')) inner.remove_suffix(1);

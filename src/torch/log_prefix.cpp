@@ -89,6 +89,11 @@ size_t logger_length(std::string_view text, bool behind_time) {
   const std::string_view level = level_of(text);
   if (!level.empty() && text.substr(level.size()).starts_with(' ') && timestamp_length(text.substr(level.size() + 1)) > 0)
     return level.size() + 1;
+  const size_t place = behind_time ? name_length(text) : 0;  // "engine.py:160] "
+  if (text.substr(0, place).ends_with(".py") && text.substr(place).starts_with(':')) {
+    const size_t bracket = place + 1 + digits_of(text.substr(place + 1)).size();
+    if (text.substr(bracket).starts_with(']')) return bracket + 1;
+  }
   const size_t end = text.starts_with('[') ? text.substr(0, 80).find(']') : std::string_view::npos;
   if (end == std::string_view::npos) return 0;
   const std::string_view inside = text.substr(1, end - 1);

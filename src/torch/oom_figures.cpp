@@ -121,6 +121,8 @@ constexpr auto kLabels = std::to_array<Label>({
     {"Error allocating device buffer: Attempting to allocate", "", &OomMessage::tried_bytes, "tried"},
     {"while trying to allocate", "", &OomMessage::tried_bytes, "tried"},
     {"CUDA calloc", "", &OomMessage::tried_bytes, "tried"},
+    {"CUDA malloc", "", &OomMessage::tried_bytes, "tried"},
+    {"nable to mmap", "", &OomMessage::tried_bytes, "tried"},
     {"anon-rss:", "", &OomMessage::process_bytes, "process"},
 });
 

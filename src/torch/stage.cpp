@@ -113,7 +113,7 @@ std::optional<StageFound> by_code(const std::vector<Frame>& frames) {
   for (auto frame = frames.rbegin(); frame != frames.rend(); ++frame)
     for (const StageCode& sign : stage_codes())
       if (!frame->code.empty() && contains(frame->code, sign.code))
-        return StageFound{sign.stage, fmt::format("`{}` ({})", frame->code.substr(0, 80), place(*frame)), false, false};
+        return StageFound{sign.stage, fmt::format("`{}` ({})", shortened(frame->code, 80), place(*frame)), false, false};
   return std::nullopt;
 }
 
@@ -143,8 +143,9 @@ StageFound by_lines(std::string_view before) {
     const std::string_view line = before.substr(begin);
     for (const StageCode& sign : stage_codes())
       if (line.size() < 4096 && contains(line, sign.code)) {
-        const size_t first = std::min(line.find_first_not_of(' '), line.size());
-        return {sign.stage, fmt::format("`{}`", line.substr(first, 80)), false, false};
+        size_t first = std::min(line.find_first_not_of(' '), line.size());
+        if (line.size() - first > 80) first = line.find(sign.code);
+        return {sign.stage, fmt::format("`{}`", shortened(line.substr(first), 80)), false, false};
       }
     if (contains(line, "Loading checkpoint shards")) return {load, "\"Loading checkpoint shards\"", false, false};
     before = before.substr(0, begin == 0 ? 0 : begin - 1);

@@ -48,46 +48,88 @@ class Reader {
       take(begin, end);
       begin = end + 1;
     }
+    if (held_) add_held(text_.size());
     close();
     return std::move(all_);
   }
 
  private:
+  // Several frames on one line, as forms that lose line breaks leave them, are taken one after the other.
   void take(size_t begin, size_t end) {
+    constexpr std::string_view kFrame = " File \"";
+    for (size_t next = begin; next < end; begin = next) {
+      const std::string_view line = text_.substr(begin, end - begin);
+      const size_t second = line.find(kFrame, std::min(line.find("File \""), line.size()));
+      next = second == std::string_view::npos ? end : begin + second;
+      take_one(begin, next);
+      if (next < end || joined_) split_code(text_.substr(begin, next - begin));
+      joined_ = next < end;
+    }
+  }
+
+  // "…, in train loss.backward()": a name and the code behind it.
+  void split_code(std::string_view line) {
+    if (!open_ || now_.frames.empty() || !wants_code_) return;
+    const size_t in = line.find(", in ");
+    if (in == std::string_view::npos) return;
+    const std::string_view behind = trimmed(line.substr(in + 5));
+    now_.frames.back().code =
+        std::string(trimmed(behind.substr(std::min(behind.find(' '), behind.size()))).substr(0, kLongestCode));
+    wants_code_ = now_.frames.back().code.empty();
+  }
+
+  void take_one(size_t begin, size_t end) {
     const std::string_view line = text_.substr(begin, end - begin);
+    auto frame = frame_of(line);
+    if (held_ && parts_.empty()) add_held(begin);
     if (contains(line, "Traceback (most recent call last)")) {
       open(begin, false);
     } else if (line == "At:" || line.ends_with(" At:")) {
       open(begin, true);
-    } else if (auto found = frame_of(line)) {
-      const bool list = found->form == FrameForm::at_list;
+    } else if (frame) {
+      const bool list = frame->form == FrameForm::at_list;
       if (!open_ || (list && !at_list_)) open(begin, list);
-      add(std::move(*found), end);
-    } else if (open_) {
+      add(std::move(*frame), end);
+    } else if (open_ && parts_.empty()) {
       other(line, end);
     }
   }
 
-  // A terminal or a logger may have wrapped a frame's line: `File` and a quote that is not closed wait for the rest.
+  // A terminal or a logger may have wrapped a frame's line: `File`, a quote that is not closed and a number without a
+  // function wait for the rest.
   std::optional<FrameLine> frame_of(std::string_view line) {
-    constexpr size_t kMostParts = 4;
+    if (auto joined = join(line)) return joined;
+    auto found = read_frame_line(line);
     const std::string_view part = trimmed(line);
-    if (!parts_.empty()) {
-      const bool blank = parts_.ends_with("File") || parts_.ends_with("\",");
-      parts_ += (blank ? " " : "") + std::string(part.substr(0, kLongestCode));
-      auto joined = read_frame_line(parts_);
-      if (joined || ++part_count_ >= kMostParts) parts_.clear();
-      if (joined) return joined;
-    }
-    if (auto found = read_frame_line(line)) {
-      parts_.clear();
-      return found;
-    }
     const size_t file = line.find("File \"");
-    const bool opened = file != std::string_view::npos && line.find("\", line ", file) == std::string_view::npos;
-    if (parts_.empty() && (opened || part == "File")) {
+    const bool opened = file != std::string_view::npos && (found ? found->cut : !contains(line.substr(file), "\", line "));
+    if (opened || part == "File") {
       parts_ = opened ? line.substr(file, kLongestCode) : part;
       part_count_ = 1;
+      held_ = std::move(found);
+      return std::nullopt;
+    }
+    return found;
+  }
+
+  // The frame that this line makes whole.
+  std::optional<FrameLine> join(std::string_view line) {
+    constexpr size_t kMostParts = 4;
+    if (parts_.empty()) return std::nullopt;
+    const std::string part(trimmed(line).substr(0, kLongestCode));
+    const bool blank = parts_.ends_with("File") || parts_.ends_with(',') || parts_.ends_with(" in");
+    for (const bool with_blank : {blank, !blank}) {
+      const std::string whole = parts_ + (with_blank ? " " : "") + part;
+      auto joined = read_frame_line(whole);
+      if (!joined || joined->frame.function.empty() || joined->form != FrameForm::standard) continue;
+      parts_.clear();
+      held_.reset();
+      return joined;
+    }
+    if (held_ || ++part_count_ > kMostParts) {
+      parts_.clear();
+    } else {
+      parts_ += (parts_.ends_with("File") ? " " : "") + part;
     }
     return std::nullopt;
   }
@@ -99,8 +141,15 @@ class Reader {
     loose_ = false;
     marked_.clear();
     wants_code_ = boxed_ = false;
-    parts_.clear();
     now_ = Traceback{begin, begin, {}};
+  }
+
+  // A frame without a function, whose rest did not come.
+  void add_held(size_t end) {
+    FrameLine held = std::move(*held_);
+    held_.reset();
+    if (!open_) open(end, false);
+    add(std::move(held), end);
   }
 
   void add(FrameLine found, size_t end) {
@@ -129,7 +178,13 @@ class Reader {
         return;
       }
     }
-    if (wants_code_ && parts_.empty()) {
+    if (names_exception(line)) wants_code_ = false;  // of a frame whose code was not at hand
+    if (wants_code_ && is_rest_of_name(line)) {
+      now_.frames.back().function += line;
+      now_.end = end;
+      return;
+    }
+    if (wants_code_) {
       const size_t first = std::min(line.find_first_not_of(" >"), line.size());
       now_.frames.back().code = std::string(line.substr(first, kLongestCode));
       wants_code_ = false;
@@ -146,6 +201,14 @@ class Reader {
     } else if (++idle_ > (loose_ ? 80 : 12)) {
       close();
     }
+  }
+
+  // A name that was wrapped: code is indented, or has more than a word.
+  bool is_rest_of_name(std::string_view line) const {
+    const auto in_name = [](char c) {
+      return is_digit(c) || (c | 0x20) >= 'a' ? (c | 0x20) <= 'z' || c == '_' : c == '>' || c == '_';
+    };
+    return !line.empty() && line.size() < 64 && !now_.frames.back().function.empty() && std::ranges::all_of(line, in_name);
   }
 
   // What a box of rich tells of its last frame: the function that was wrapped, and the code of its line.
@@ -188,9 +251,11 @@ class Reader {
   std::vector<Traceback> all_;
   Traceback now_;
   bool open_ = false, at_list_ = false, loose_ = false, wants_code_ = false, boxed_ = false;
+  bool joined_ = false;  // the frame before stands on the same line
   int idle_ = 0;
-  std::string marked_;  // the code that pytest's ">" pointed at last
-  std::string parts_;   // of a frame's line that was wrapped
+  std::string marked_;             // the code that pytest's ">" pointed at last
+  std::string parts_;              // of a frame's line that was wrapped
+  std::optional<FrameLine> held_;  // the frame that they make so far
   size_t part_count_ = 0;
 };
 
