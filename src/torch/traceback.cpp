@@ -73,8 +73,8 @@ class Reader {
     const size_t in = line.find(", in ");
     if (in == std::string_view::npos) return;
     const std::string_view behind = trimmed(line.substr(in + 5));
-    now_.frames.back().code =
-        std::string(trimmed(behind.substr(std::min(behind.find(' '), behind.size()))).substr(0, kLongestCode));
+    const std::string_view code = trimmed(behind.substr(std::min(behind.find(' '), behind.size())));
+    if (!names_exception(code)) now_.frames.back().code = std::string(code.substr(0, kLongestCode));
     wants_code_ = now_.frames.back().code.empty();
   }
 
@@ -84,6 +84,7 @@ class Reader {
     if (held_ && parts_.empty()) add_held(begin);
     if (contains(line, "Traceback (most recent call last)")) {
       open(begin, false);
+      if (frame) add(std::move(*frame), end);
     } else if (line == "At:" || line.ends_with(" At:")) {
       open(begin, true);
     } else if (frame) {
