@@ -139,9 +139,14 @@ Json phases_json(const Snapshot& snapshot, int device) {
   return list;
 }
 
-Json holders_json(const HolderTable& table) {
+// [[holding, line and, if it is known, module]].
+Json holders_json(const HolderTable& table, const ModuleTree& modules) {
   Json list = Json::array();
-  for (const Holder& holder : table.list()) list.push_back({static_cast<int>(holder.holding), text_of(holder)});
+  for (const Holder& holder : table.list()) {
+    std::string text = text_of(holder);
+    if (holder.module != 0) text += " · " + text_of(modules.path(holder.module));
+    list.push_back({static_cast<int>(holder.holding), text});
+  }
   return list;
 }
 
@@ -192,7 +197,7 @@ void write_data(const Snapshot& snapshot, const SnapshotExplanation& e, const st
   const Json rest{{"file", file},
                   {"records", records},
                   {"holdings", holdings},
-                  {"holders", holders_json(table)},
+                  {"holders", holders_json(table, reader.modules())},
                   {"ooms", ooms_json(snapshot, e.device)},
                   {"phases", phases_json(snapshot, e.device)},
                   {"steps", ends_of_steps(snapshot, e.device, reader)},

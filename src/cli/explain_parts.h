@@ -19,7 +19,7 @@ std::string paragraph(const std::string& text, int indent);
 std::string fact(std::string_view label, const std::string& text);
 std::string lines_of(std::string_view title, const std::vector<std::string>& lines);
 std::string place_text(const Frame& frame);
-std::string stage_text(const StageFound& stage);
+std::string stage_text(const StageFound& stage, std::string_view why_unknown);
 // What was going on at the moment explained: "stage", "your line" or "called by", "moment".
 std::vector<std::pair<std::string_view, std::string>> facts_of(const SnapshotExplanation& explanation);
 std::string advice_text(const std::vector<Advice>& all);

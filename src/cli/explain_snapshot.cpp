@@ -150,7 +150,8 @@ Json or_null(const std::optional<T>& value) {
 }  // namespace
 
 std::vector<std::pair<std::string_view, std::string>> facts_of(const SnapshotExplanation& e) {
-  std::vector<std::pair<std::string_view, std::string>> facts{{"stage", stage_text(e.stage)}};
+  const char* unknown = e.has_frames ? "no frame of that moment tells" : "the snapshot was recorded without frames";
+  std::vector<std::pair<std::string_view, std::string>> facts{{"stage", stage_text(e.stage, unknown)}};
   if (e.own) {
     facts.emplace_back("your line", place_text(*e.own));
   } else if (e.caller) {

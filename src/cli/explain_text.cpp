@@ -4,6 +4,7 @@
 #include "cli/explain_report.h"
 #include "cli/units.h"
 #include "explain/size_text.h"
+#include "torch/words.h"
 
 namespace snug::cli {
 
@@ -31,12 +32,12 @@ std::string lines_of(std::string_view title, const std::vector<std::string>& lin
 std::string place_text(const Frame& frame) {
   std::string text = frame.line > 0 ? fmt::format("{}:{}", frame.file, frame.line) : frame.file;
   if (!frame.function.empty()) text += fmt::format(" in {}", frame.function);
-  if (!frame.code.empty()) text += fmt::format(": {}", frame.code.substr(0, 160));
+  if (!frame.code.empty()) text += fmt::format(": {}", shortened(frame.code, 160));
   return text;
 }
 
-std::string stage_text(const StageFound& stage) {
-  if (stage.stage == TorchStage::unknown) return "unknown: the text shows no frames that tell";
+std::string stage_text(const StageFound& stage, std::string_view why_unknown) {
+  if (stage.stage == TorchStage::unknown) return fmt::format("unknown: {}", why_unknown);
   return fmt::format("{}{}, told by {}", name_of(stage.stage),
                      stage.recompute ? " (a forward that checkpointing repeats)" : "", stage.by);
 }
@@ -79,7 +80,7 @@ std::string explain_text(const Explanation& e) {
   std::string text = wrapped(e.diagnosis.answer, kWidth, 0) + "\n";
   text += fmt::format("cause: {}\n", name_of(e.diagnosis.cause));
   text += lines_of("the arithmetic", e.diagnosis.arithmetic);
-  text += "\nwhere\n" + fact("stage", stage_text(e.stage));
+  text += "\nwhere\n" + fact("stage", stage_text(e.stage, "the text shows no frames that tell"));
   if (e.own) {
     text += fact("your line", place_text(*e.own));
   } else if (e.caller) {

@@ -6,6 +6,7 @@
 
 #include "explain/size_text.h"
 #include "explain/stage_advice.h"
+#include "torch/words.h"
 
 namespace snug {
 
@@ -68,18 +69,20 @@ void cure_impossible(std::vector<Advice>& all, const StageFound& stage) {
   all.push_back({"per_device_train_batch_size: 1, with gradient_accumulation_steps", "the effective batch stays", {}});
 }
 
-void cure_limit(std::vector<Advice>& all, const OomMessage& m, const Diagnosis& d, const StageFound& stage) {
+void cure_limit(std::vector<Advice>& all, const OomMessage& m, const StageFound& stage) {
   std::optional<int64_t> more;
   if (m.capacity_bytes && m.allowed_bytes) more = std::max<int64_t>(*m.capacity_bytes - *m.allowed_bytes, 0);
   if (m.source == OomSource::torch_mps) {
     all.push_back({"close other programs; the memory is the system's too", "", m.other_bytes});
     all.push_back(
         {"PYTORCH_MPS_HIGH_WATERMARK_RATIO=1.0 or a little more", "0.0 lifts the limit and may stop the whole machine", {}});
+  } else if (contains(m.text, "memory block with size larger")) {
+    all.push_back(
+        {"UR_L0_ENABLE_RELAXED_ALLOCATION_LIMITS=1", "Level Zero then grants larger blocks, where the driver can", {}});
   } else {
     all.push_back(
         {"raise torch.cuda.set_per_process_memory_fraction, or leave it out", "unless the rest is meant for others", more});
   }
-  (void)d;
   add_stage_advice(all, stage);
 }
 
@@ -96,6 +99,10 @@ void cure_host(std::vector<Advice>& all, const OomMessage& m, const StageFound& 
     all.push_back({"dataloader_num_workers: 0", "batches are made in the process itself", {}});
     return;
   }
+  if (contains(m.text, "</torch_"))
+    all.push_back({"sysctl -w vm.max_map_count=1048576, or fewer tensors a sample and fewer workers",
+                   "each tensor that a worker shares is a mapping; 65,530 are allowed unless told",
+                   {}});
   if (m.source == OomSource::killed)
     all.push_back({"see `dmesg | grep -i kill`, or the container's memory limit", "tells which process had how much",
                    m.process_bytes});
@@ -131,6 +138,28 @@ void cure_driver(std::vector<Advice>& all, const OomMessage& m, const Diagnosis&
   add_stage_advice(all, stage);
 }
 
+void cure_other_framework(std::vector<Advice>& all, OomSource source) {
+  if (source == OomSource::jax) {
+    all.push_back({"XLA_PYTHON_CLIENT_MEM_FRACTION=0.95", "JAX takes 0.75 of the device at its start unless told", {}});
+    all.push_back({"XLA_PYTHON_CLIENT_PREALLOCATE=false", "if other programs share the device", {}});
+    all.push_back({"jax.checkpoint, or a smaller batch", "fewer activations are kept", {}});
+  } else {
+    all.push_back({"TF_FORCE_GPU_ALLOW_GROWTH=true", "if other programs share the device", {}});
+    all.push_back({"a smaller batch", "fewer activations are kept", {}});
+  }
+}
+
+// What a release has not learnt yet cannot help in it.
+void drop_too_new(std::vector<Advice>& all, const std::string& era) {
+  if (!starts_with_any(era, {"up to", "1.0-", "1.4-", "1.10-1.12"})) return;
+  const auto too_new = [](const Advice& one) {
+    return starts_with_any(one.change, {"attn_implementation", "use_liger_kernel", "load_in_4bit", "cache_implementation"});
+  };
+  if (std::erase_if(all, too_new) > 0)
+    all.push_back(
+        {"update PyTorch to 2.x", "attention without a tensor of length x length, 4-bit weights, fused losses", {}});
+}
+
 }  // namespace
 
 std::vector<Advice> advise(const OomMessage& m, const Diagnosis& d, const StageFound& stage) {
@@ -142,13 +171,15 @@ std::vector<Advice> advise(const OomMessage& m, const Diagnosis& d, const StageF
       break;
     case Cause::other_process: cure_others(all, m, d); break;
     case Cause::impossible_request: cure_impossible(all, stage); break;
-    case Cause::memory_limit: cure_limit(all, m, d, stage); break;
+    case Cause::memory_limit: cure_limit(all, m, stage); break;
     case Cause::overcommit: cure_overcommit(all, stage); break;
     case Cause::host_memory: cure_host(all, m, stage); break;
     case Cause::driver: cure_driver(all, m, d, stage); break;
     case Cause::unknown:
     case Cause::shortage:
-      if (m.source == OomSource::device_map) {
+      if (m.source == OomSource::jax || m.source == OomSource::tensorflow) {
+        cure_other_framework(all, m.source);
+      } else if (m.source == OomSource::device_map) {
         add_stage_advice(all, {TorchStage::load, {}, false, false});
       } else {
         add_stage_advice(all, m.source == OomSource::vllm ? StageFound{TorchStage::capture, {}, false, false} : stage);
@@ -157,6 +188,7 @@ std::vector<Advice> advise(const OomMessage& m, const Diagnosis& d, const StageF
   if (m.private_pool_bytes && *m.private_pool_bytes > 0 && d.cause != Cause::host_memory)
     all.push_back({"no CUDA graphs: enforce_eager=True, or torch.compile without mode=\"reduce-overhead\"",
                    "steps get slower", m.private_pool_bytes});
+  drop_too_new(all, m.era);
   return all;
 }
 

@@ -40,9 +40,14 @@ std::optional<int64_t> unused_of(const OomMessage& m) {
   return std::nullopt;
 }
 
+// What this process has in all, where it can be: some drivers tell 0.
+std::optional<int64_t> process_of(const OomMessage& m, int64_t held) {
+  return m.process_bytes && at_least(*m.process_bytes, held) ? m.process_bytes : std::nullopt;
+}
+
 // In a container the process finds itself among the others: the one that has a little more than PyTorch holds.
 std::optional<int64_t> own_pid_of(const OomMessage& m, int64_t held) {
-  if (m.process_bytes) return std::nullopt;
+  if (process_of(m, held)) return std::nullopt;
   const OomProcess* own = nullptr;
   int64_t listed = 0;
   for (const OomProcess& process : m.processes) {
@@ -65,8 +70,8 @@ void find_others(Figures& f, const OomMessage& m, const Diagnosis& d) {
   }
   if (f.listed) {
     f.others = listed;
-  } else if (m.process_bytes && m.capacity_bytes && m.free_bytes) {
-    f.others = std::max<int64_t>(*m.capacity_bytes - *m.free_bytes - *m.process_bytes, 0);
+  } else if (const auto own = process_of(m, f.held); own && m.capacity_bytes && m.free_bytes) {
+    f.others = std::max<int64_t>(*m.capacity_bytes - *m.free_bytes - *own, 0);
     f.listed = true;
   } else if (d.own_pid) {
     f.others = 0;
@@ -104,7 +109,19 @@ void tell_segment(Diagnosis& d, const OomMessage& m) {
     d.remarks.emplace_back("the last of many small tensors failed: it is not the one to look for");
 }
 
+// Some Intel GPUs have a limit of one block's size.
+bool explain_block_limit(Diagnosis& d, const Figures& f, const OomMessage& m) {
+  if (!m.allowed_bytes || m.text.find("memory block with size larger") == std::string::npos) return false;
+  d.cause = Cause::memory_limit;
+  d.answer = fmt::format("{} allows no block above {}: one tensor of {} was asked for", device_name(m),
+                         size_text(*m.allowed_bytes), size_text(f.tried));
+  d.arithmetic.push_back(fmt::format("asked for {} > {} in one block; PyTorch holds {}", size_text(f.tried),
+                                     size_text(*m.allowed_bytes), size_text(f.held)));
+  return true;
+}
+
 bool explain_limits(Diagnosis& d, const Figures& f, const OomMessage& m) {
+  if (explain_block_limit(d, f, m)) return true;
   const std::string device = device_name(m);
   const int64_t most = f.capacity.value_or(f.limit);
   if (f.tried > most) {
@@ -129,15 +146,32 @@ bool explain_limits(Diagnosis& d, const Figures& f, const OomMessage& m) {
   return false;
 }
 
+// Enough to have brought it about: over 0.5 GiB and a twentieth of the device, and without it there would be room.
+bool others_suffice(const Figures& f) {
+  if (!f.free || !f.others || !f.capacity) return false;
+  const auto enough = static_cast<int64_t>(0.05 * static_cast<double>(*f.capacity));
+  return *f.others >= std::max<int64_t>(512 * kMiB, enough) && at_least(*f.free + *f.others, f.tried);
+}
+
+// Where others hold more than this process, or what it has unused is the usual slack, they are the cause, and pieces are
+// not.
+bool others_prevail(const Figures& f) {
+  return others_suffice(f) && (*f.others > f.held || share(f.unused, f.limit) < 0.01);
+}
+
 bool explain_fragmentation(Diagnosis& d, const Figures& f, const OomMessage& m) {
   if (f.unused == 0 || !at_least(f.unused, f.tried)) return false;
   if (share(f.allocated, f.limit) > 0.95 && share(f.unused, f.limit) < 0.01) return false;  // no more than the usual slack
+  if (others_prevail(f)) return false;
   d.cause = Cause::fragmentation;
   d.answer = fmt::format("{} is fragmented: {} are reserved and unused, in pieces smaller than the {} asked for",
                          device_name(m), size_text(f.unused), size_text(f.tried));
   show_sums(d, f);
   d.arithmetic.push_back(
       fmt::format("unused {} >= asked {}: enough, but in pieces", size_text(f.unused), size_text(f.tried)));
+  if (others_suffice(f))
+    d.remarks.push_back(fmt::format("{} lie outside of this PyTorch, more than its context needs: see `nvidia-smi`",
+                                    size_text(f.outside.value_or(*f.others))));
   if (d.nearly_full)
     d.remarks.push_back(fmt::format("tensors alone fill {} % of the device: curing this wins {} at most, so free memory too",
                                     percent(f.allocated, f.limit), size_text(f.unused)));
@@ -195,10 +229,24 @@ bool explain_refusal(Diagnosis& d, const Figures& f, const OomMessage& m) {
   return true;
 }
 
+// The asynchronous allocator does not tell what its pool holds and does not use.
+bool explain_untold_pool(Diagnosis& d, const Figures& f, const OomMessage& m) {
+  if (m.source != OomSource::torch_async || !f.outside) return false;
+  d.answer =
+      fmt::format("{} more did not fit on {}; whether others or cudaMallocAsync's pool hold the rest, it does not tell",
+                  size_text(f.tried), device_name(m));
+  d.arithmetic.push_back(fmt::format("{} in all - {} free - {} in tensors = {} in the pool or elsewhere",
+                                     size_text(*f.capacity), size_text(*f.free), size_text(f.allocated),
+                                     size_text(*f.outside)));
+  d.remarks.emplace_back("missing: what other processes hold; `nvidia-smi` tells");
+  d.outside_bytes.reset();
+  d.others_bytes.reset();
+  return true;
+}
+
 bool explain_others(Diagnosis& d, const Figures& f, const OomMessage& m) {
-  if (!f.free || !f.others || !f.capacity) return false;
-  const auto enough = static_cast<int64_t>(0.05 * static_cast<double>(*f.capacity));
-  if (*f.others < std::max<int64_t>(512 * kMiB, enough) || !at_least(*f.free + *f.others, f.tried)) return false;
+  if (!others_suffice(f)) return false;
+  if (explain_untold_pool(d, f, m)) return true;
   d.cause = Cause::other_process;
   d.answer = f.listed ? fmt::format("other processes hold {} of {}", size_text(*f.others), device_name(m))
                       : fmt::format("something outside this PyTorch holds {} of {}", size_text(*f.outside), device_name(m));
@@ -210,6 +258,19 @@ bool explain_others(Diagnosis& d, const Figures& f, const OomMessage& m) {
     d.remarks.emplace_back("a CUDA context takes 0.3 to 1 GiB of that; the rest is other processes or libraries");
   d.arithmetic.push_back(
       fmt::format("without them {} would be free, of {} asked for", size_text(*f.free + *f.others), size_text(f.tried)));
+  if (f.unused > 0 && at_least(f.unused, f.tried))
+    d.remarks.push_back(
+        fmt::format("{} are reserved and unused, in pieces: to cure that wins no more than this", size_text(f.unused)));
+  return true;
+}
+
+// The message does not tell what is free, and what PyTorch holds leaves room: others, or a limit of the driver.
+bool explain_untold(Diagnosis& d, const Figures& f, const OomMessage& m) {
+  const auto room = static_cast<double>(f.limit) * 0.9;
+  if (f.free || is_huge(f) || static_cast<double>(f.held) + static_cast<double>(f.tried) > room) return false;
+  d.answer = fmt::format("{} were refused on {} although PyTorch holds {} of {}; why, the text does not tell",
+                         size_text(f.tried), device_name(m), size_text(f.held), size_text(f.limit));
+  d.remarks.emplace_back("missing: what is free on the device; others may hold it, or the driver limits one tensor's size");
   return true;
 }
 
@@ -219,9 +280,17 @@ void explain_shortage(Diagnosis& d, const Figures& f, const OomMessage& m) {
     return;
   }
   d.cause = Cause::shortage;
-  d.answer = fmt::format("{} is full: tensors fill {} of {}, and {} more did not fit", device_name(m),
-                         size_text(f.allocated), size_text(f.limit), size_text(f.tried));
+  const bool large = share(f.tried, f.limit) > 0.4;
+  if (f.free && share(*f.free, f.limit) > 0.05) {
+    d.answer =
+        fmt::format("{}{} did not fit on {}: {} were free, and tensors fill {} of {}", large ? "one request of " : "",
+                    size_text(f.tried), device_name(m), size_text(*f.free), size_text(f.allocated), size_text(f.limit));
+  } else {
+    d.answer = fmt::format("{} is full: tensors fill {} of {}, and {} more did not fit", device_name(m),
+                           size_text(f.allocated), size_text(f.limit), size_text(f.tried));
+  }
   show_sums(d, f);
+  if (large) tell_shape(d, f.tried);
   if (d.missing_bytes && *d.missing_bytes > 0)
     d.arithmetic.push_back(fmt::format("at least {} more must come free", size_text(*d.missing_bytes)));
   if (f.unused > 0 && at_least(f.unused, f.tried))
@@ -266,7 +335,7 @@ void explain_figures(Diagnosis& d, const OomMessage& m) {
   d.nearly_full = share(f.allocated, f.limit) > 0.9;
   if (f.free) d.missing_bytes = std::max<int64_t>(f.tried - *f.free, 0);
   if (explain_limits(d, f, m) || explain_cut(d, f, m) || explain_fragmentation(d, f, m) || explain_set_limit(d, f, m) ||
-      explain_refusal(d, f, m) || explain_others(d, f, m))
+      explain_refusal(d, f, m) || explain_others(d, f, m) || explain_untold(d, f, m))
     return;
   explain_shortage(d, f, m);
 }
@@ -298,8 +367,10 @@ Diagnosis diagnose(const OomMessage& m) {
     explain_without_figures(d, m);
   }
   tell_segment(d, m);
-  for (const std::string& name : m.impossible)
+  for (const std::string& name : m.impossible) {
+    if (name == "allowed") continue;  // cudaMallocAsync's, where no limit was set
     d.remarks.push_back(fmt::format("the figure for \"{}\" cannot be true (Windows hides it) and was left out", name));
+  }
   return d;
 }
 

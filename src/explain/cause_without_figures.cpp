@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "explain/size_text.h"
+#include "torch/words.h"
 
 namespace snug {
 
@@ -53,6 +54,28 @@ bool explain_refused_at_once(Diagnosis& d, const OomMessage& m) {
   return true;
 }
 
+// Of another framework, whose message holds what was asked for alone.
+void explain_other_framework(Diagnosis& d, const OomMessage& m) {
+  const std::string_view name = m.source == OomSource::jax ? "JAX (XLA)" : "TensorFlow";
+  d.answer = m.tried_bytes ? fmt::format("{} found no room for {} on the device; its message tells no more", name,
+                                         size_text(*m.tried_bytes))
+                           : fmt::format("{} found no room on the device; its message tells no figures", name);
+  d.remarks.push_back(fmt::format("{}, not PyTorch: what is known here of stages and causes does not hold for it", name));
+}
+
+// Which figures a reader would need.
+void tell_missing(Diagnosis& d, const OomMessage& m) {
+  std::string missing;
+  const auto add = [&](bool known, std::string_view name) {
+    if (!known) missing += fmt::format("{}{}", missing.empty() ? "" : ", ", name);
+  };
+  add(m.tried_bytes.has_value(), "what was asked for");
+  add(m.capacity_bytes.has_value() || m.allowed_bytes.has_value(), "what the device has");
+  add(m.free_bytes.has_value(), "what is free");
+  add(m.allocated_bytes.has_value(), "what PyTorch holds");
+  if (!missing.empty()) d.remarks.push_back(fmt::format("missing: {}; PyTorch's whole message tells", missing));
+}
+
 }  // namespace
 
 void tell_shape(Diagnosis& d, int64_t tried) {
@@ -79,7 +102,10 @@ void explain_host(Diagnosis& d, const OomMessage& m) {
                                                size_text(*m.process_bytes))
                                  : std::string("the process was killed (SIGKILL): host memory (RAM) ran out, most likely");
       break;
-    default: d.answer = "host memory (RAM or the page file) ran out";
+    default:
+      d.answer = contains(m.text, "</torch_") ? "the system refused one more mapping of shared memory"
+                                              : "host memory (RAM or the page file) ran out";
+      if (m.tried_bytes) d.answer += fmt::format(": {} were asked for", size_text(*m.tried_bytes));
   }
   d.remarks.emplace_back(m.source == OomSource::killed ? "not a GPU error: Python cannot catch it and prints no traceback"
                                                        : "not a GPU error: the request went to the operating system");
@@ -92,6 +118,8 @@ void explain_without_figures(Diagnosis& d, const OomMessage& m) {
     case OomSource::cudnn:
     case OomSource::nccl:
     case OomSource::bitsandbytes: return explain_library(d, m);
+    case OomSource::jax:
+    case OomSource::tensorflow: return explain_other_framework(d, m);
     case OomSource::vllm:
       if (m.free_bytes && m.capacity_bytes && m.tried_bytes) return explain_vllm_start(d, m);
       d.cause = Cause::shortage;
@@ -116,6 +144,7 @@ void explain_without_figures(Diagnosis& d, const OomMessage& m) {
   } else if (m.tried_bytes && m.free_bytes && *m.free_bytes >= *m.tried_bytes) {
     d.remarks.emplace_back("more is free than was asked for: a limit that was set, or the driver, refused");
   }
+  if (d.cause == Cause::unknown) tell_missing(d, m);
 }
 
 }  // namespace snug

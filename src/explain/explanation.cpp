@@ -56,6 +56,11 @@ void find_place(Explanation& e) {
     e.own = copy_of(traceback->own());
     e.caller = copy_of(traceback->caller());
   }
+  // Of a process that was killed only its launcher's frames are shown.
+  if (e.log.cause().source == OomSource::killed && !e.own) {
+    e.caller.reset();
+    if (e.stage.stage == TorchStage::unknown) e.stage = stage_of(nullptr, text.substr(0, e.log.at));
+  }
   if (e.stage.stage == TorchStage::unknown) e.stage.stage = stage_of_source(e.log.cause().source);
   if (e.stage.by.empty() && e.stage.stage != TorchStage::unknown) e.stage.by = "the message itself";
   if (!e.own && list != nullptr) e.own = copy_of(list->own());

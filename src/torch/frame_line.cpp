@@ -36,8 +36,22 @@ std::optional<FrameLine> standard(std::string_view line) {
   const std::string_view digits = digits_of(line.substr(end + 8));
   const std::string_view rest = line.substr(end + 8 + digits.size());
   if (digits.empty()) return std::nullopt;
-  return make(FrameForm::standard, line.substr(begin + 6, end - begin - 6), digits,
-              rest.starts_with(", in ") ? rest.substr(5) : std::string_view());
+  constexpr std::string_view kIn = ", in ";
+  auto found = make(FrameForm::standard, line.substr(begin + 6, end - begin - 6), digits,
+                    rest.starts_with(kIn) ? rest.substr(kIn.size()) : std::string_view());
+  found.cut = kIn.starts_with(rest);
+  return found;
+}
+
+// …/nn/modules/linear.py", line 116, in forward · line 116, in forward: what a cut or a wrapped line left
+std::optional<FrameLine> beheaded(std::string_view line) {
+  const size_t quote = line.find("\", line ");
+  if (quote == kNone && !line.starts_with("line ")) return std::nullopt;
+  const std::string_view behind = line.substr(quote == kNone ? 5 : quote + 8);
+  const std::string_view digits = digits_of(behind);
+  const std::string_view rest = behind.substr(digits.size());
+  if (digits.empty() || !rest.starts_with(", in ")) return std::nullopt;
+  return make(FrameForm::standard, quote == kNone ? std::string_view() : line.substr(0, quote), digits, rest.substr(5));
 }
 
 // Cell In[5], line 3 · Input In [5], in <cell line: 1>() · File ~/train.py:12, in main(args)
@@ -80,17 +94,24 @@ std::optional<FrameLine> ipython_old(std::string_view line) {
   return make(FrameForm::ipython, file, {}, line.substr(in + 4));
 }
 
-// src/model.py:123: in forward · src/model.py:123: OutOfMemoryError · /data/train.py:12 in main
+// A path may hold blanks if it is an absolute one.
+bool is_path(std::string_view file) {
+  if (contains(file, "\"") || contains(file, "(") || contains(file, "[")) return false;
+  const bool drive = file.size() > 3 && file[1] == ':' && (file[2] == '\\' || file[2] == '/');
+  return !contains(file, " ") || drive || (file.starts_with('/') && !contains(file, ": "));
+}
+
+// src/model.py:123: in forward · src/model.py:123: OutOfMemoryError · /data/train.py:12 in main, whose end may be wrapped
 std::optional<FrameLine> numbered(std::string_view line) {
   const size_t end = line.find(".py:");
   if (end > kLongestName) return std::nullopt;  // also where there is none
   const std::string_view file = line.substr(0, end + 3);
   const std::string_view digits = digits_of(line.substr(end + 4));
   std::string_view rest = line.substr(end + 4 + digits.size());
-  if (digits.empty() || contains(file, " ") || contains(file, "\"") || contains(file, "(") || contains(file, "["))
-    return std::nullopt;
+  if (digits.empty() || !is_path(file)) return std::nullopt;
   if (rest.starts_with(" in ")) return make(FrameForm::rich, file, digits, rest.substr(4));
-  if (!rest.starts_with(':')) return std::nullopt;
+  if (rest.empty() && (contains(file, "/") || contains(file, "\\"))) return make(FrameForm::rich, file, digits, {});
+  if (!rest.starts_with(':') || contains(file, " ")) return std::nullopt;
   rest = trimmed(rest.substr(1));
   if (rest.starts_with("in ")) return make(FrameForm::pytest, file, digits, rest.substr(3));
   const bool ends = rest.empty() || (!contains(rest, " ") && (rest.ends_with("Error") || rest.ends_with("Exception")));
@@ -116,10 +137,22 @@ std::optional<FrameLine> read_frame_line(std::string_view line) {
   line = trimmed(line);
   if (line.size() > 2 * kLongestName) return std::nullopt;
   if (auto found = standard(line)) return found;
+  if (auto found = beheaded(line)) return found;
   if (auto found = ipython_new(line)) return found;
   if (auto found = numbered(line)) return found;
   if (auto found = at_list(line)) return found;
   return ipython_old(line);
+}
+
+std::optional<std::string_view> boxed_code(std::string_view line, int64_t& number) {
+  constexpr std::string_view kBar = "│";
+  line = trimmed(line);
+  const std::string_view digits = digits_of(line);
+  std::string_view rest = trimmed(line.substr(digits.size()));
+  if (digits.empty() || !rest.starts_with(kBar)) return std::nullopt;
+  while (rest.starts_with(kBar)) rest = trimmed(rest.substr(kBar.size()));
+  number = number_at(digits);
+  return rest;
 }
 
 std::optional<std::string_view> arrow_code(std::string_view line, int64_t& number) {

@@ -19,10 +19,13 @@ struct Unit {
 };
 
 constexpr double kKi = 1024.0;
-constexpr std::array<Unit, 12> kUnits = {{{"bytes", 1, false},
+constexpr std::array<Unit, 15> kUnits = {{{"bytes", 1, false},
                                           {"KiB", kKi, false},
                                           {"MiB", kKi* kKi, false},
                                           {"GiB", kKi* kKi* kKi, false},
+                                          {"kib", kKi, false},  // somebody's lower case
+                                          {"mib", kKi* kKi, false},
+                                          {"gib", kKi* kKi* kKi, false},
                                           {"TiB", kKi* kKi* kKi* kKi, false},
                                           {"PiB", kKi* kKi* kKi* kKi* kKi, false},
                                           {"EiB", kKi* kKi* kKi* kKi* kKi* kKi, false},
@@ -109,6 +112,7 @@ constexpr auto kLabels = std::to_array<Label>({
     {"Device limit :", "", &OomMessage::capacity_bytes, "capacity"},
     {"Free (according to CUDA):", "", &OomMessage::free_bytes, "free"},
     {"memory fraction) :", "", &OomMessage::allowed_bytes, "allowed"},
+    {"block with size larger than", "", &OomMessage::allowed_bytes, "allowed"},
     {"MPS allocated:", "", &OomMessage::allocated_bytes, "allocated"},
     {"other allocations:", "", &OomMessage::other_bytes, "other"},
     {"max allowed:", "", &OomMessage::allowed_bytes, "allowed"},
@@ -117,6 +121,8 @@ constexpr auto kLabels = std::to_array<Label>({
     {"Error allocating device buffer: Attempting to allocate", "", &OomMessage::tried_bytes, "tried"},
     {"while trying to allocate", "", &OomMessage::tried_bytes, "tried"},
     {"CUDA calloc", "", &OomMessage::tried_bytes, "tried"},
+    {"CUDA malloc", "", &OomMessage::tried_bytes, "tried"},
+    {"nable to mmap", "", &OomMessage::tried_bytes, "tried"},
     {"anon-rss:", "", &OomMessage::process_bytes, "process"},
 });
 
@@ -162,7 +168,7 @@ std::optional<int64_t> process_before(std::string_view text) {
 
 // The index behind "GPU " or "device " where what follows shows that it was not cut short.
 std::optional<int> device_in(std::string_view text) {
-  constexpr std::array<std::string_view, 5> kNames = {"GPU ", "XPU ", "NPU ", "on device ", "device ordinal "};
+  constexpr std::array<std::string_view, 6> kNames = {"GPU ", "gpu ", "XPU ", "NPU ", "on device ", "device ordinal "};
   for (const std::string_view name : kNames) {
     for (size_t at = text.find(name[0]); at != std::string_view::npos; at = text.find(name[0], at + 1)) {
       const size_t length = phrase_length(text.substr(at), name);
@@ -229,7 +235,7 @@ std::optional<SizeFound> next_size(std::string_view text, size_t from, bool bina
 }
 
 void read_figures(OomMessage& message, std::string_view text) {
-  const bool binary = message.source == OomSource::torch_mps;
+  const bool binary = message.source == OomSource::torch_mps || message.source == OomSource::torch_xpu;
   for (auto size = next_size(text, 0, binary); size; size = next_size(text, size->end, binary)) {
     const std::string_view before = text.substr(0, size->begin), behind = text.substr(size->end);
     if (const auto pid = process_before(before)) {

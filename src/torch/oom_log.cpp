@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "torch/words.h"
+
 namespace snug {
 
 namespace {
@@ -18,6 +20,13 @@ constexpr size_t kWrapped = 64;  // bytes of the line before, in which a wording
 bool repeats(const OomMessage& last, const OomMessage& next) {
   return last.source == next.source && !next.tried_bytes && next.line - last.line <= 64 && last.rank == next.rank &&
          (next.source == OomSource::thc || next.source == OomSource::killed || next.source == OomSource::caffe2);
+}
+
+// PyTorch always gives figures: its words alone, with no exception's name in front, may be somebody's prose or advice.
+Surety without_figures(const OomMessage& message, Surety surety, std::string_view before) {
+  const bool prose = message.source == OomSource::torch_cuda && !message.tried_bytes && !before.ends_with("Error: ") &&
+                     !contains(message.text, "EB memory");
+  return prose ? Surety::hint : surety;
 }
 
 }  // namespace
@@ -73,10 +82,17 @@ void OomLogReader::scan_line(size_t index) {
   }
 }
 
+// True for a message with figures where the one taken for the cause is of the same allocator and has none.
+bool OomLogReader::tells_more(const OomMessage& message) const {
+  return log_.first && !log_.cause().tried_bytes && log_.cause().source == message.source && message.has_figures() &&
+         !contains(log_.cause().text, "EB memory");
+}
+
 void OomLogReader::keep(OomMessage message, Surety surety, size_t at) {
   if (!log_.messages.empty() && repeats(log_.messages.back(), message)) return;
   ++log_.count;
-  const bool first = !surety_ || surety > *surety_;
+  surety = without_figures(message, surety, std::string_view(text_).substr(0, at));
+  const bool first = !surety_ || surety > *surety_ || tells_more(message);
   if (log_.messages.size() < kMostMessages) {
     log_.messages.push_back(std::move(message));
   } else if (first) {
@@ -103,9 +119,28 @@ void OomLogReader::forget() {
   told_ -= std::min(told_, cut);
 }
 
+// "RuntimeError: CUDA out o": the text ends within the words.
+void OomLogReader::scan_cut_end() {
+  constexpr std::string_view kWords = "Error: CUDA out of memory";
+  constexpr size_t kLeast = 15;  // "Error: CUDA out"
+  if (log_.first || starts_.empty()) return;
+  std::string_view text = text_;
+  while (text.ends_with('\n')) text.remove_suffix(1);
+  for (size_t length = kWords.size() - 1; length >= kLeast; --length) {
+    if (!text.ends_with(kWords.substr(0, length))) continue;
+    OomMessage message;
+    message.text = text.substr(text.size() - length + std::string_view("Error: ").size());
+    message.line = starts_.back().number;
+    message.rank = starts_.back().rank;
+    keep(std::move(message), Surety::hint, text.size() - length + std::string_view("Error: ").size());
+    return;
+  }
+}
+
 OomLog OomLogReader::finish() {
   lines_.finish();
   scan(true);
+  scan_cut_end();
   return std::move(log_);
 }
 

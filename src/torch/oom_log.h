@@ -47,6 +47,8 @@ class OomLogReader {
   void add(const LogLine& line);
   void scan(bool to_the_end);
   void scan_line(size_t index);
+  void scan_cut_end();
+  bool tells_more(const OomMessage& message) const;
   void keep(OomMessage message, Surety surety, size_t at);
   void forget();
 

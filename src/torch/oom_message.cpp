@@ -37,7 +37,8 @@ bool is_whole(OomSource source, std::string_view text) {
     case OomSource::torch_cuda:
     case OomSource::torch_hip:
     case OomSource::torch_xpu: break;
-    case OomSource::cpu_allocator: return has("bytes");
+    case OomSource::cpu_allocator:
+    case OomSource::jax: return has("bytes");
     case OomSource::numpy: return has("iB for");
     default: return true;
   }
@@ -47,11 +48,32 @@ bool is_whole(OomSource source, std::string_view text) {
   return text.find(')', open) != std::string_view::npos;
 }
 
+// Some sentences begin before the words by which they are known: "Allocation on device 0 …", "unable to mmap 280 bytes …".
+size_t sentence_begin(std::string_view text, size_t at, OomSource source) {
+  constexpr std::string_view kAllocation = "Allocation on", kMapping = "unable to mmap";
+  if (source != OomSource::torch_async && source != OomSource::host) return at;
+  const bool mapping = source == OomSource::host;
+  const size_t from = at - std::min(at, mapping ? size_t{512} : size_t{64});
+  const std::string_view before = text.substr(from, at - from);
+  const size_t start = before.rfind(mapping ? kMapping : kAllocation);
+  return start != std::string_view::npos && !contains(before.substr(start), "\n") ? from + start : at;
+}
+
+// Whether PyTorch's sentence goes on behind its first words: prose that holds them ends with its line.
+bool goes_on(OomSource source, std::string_view text) {
+  if (source != OomSource::torch_cuda && source != OomSource::torch_hip && source != OomSource::torch_xpu) return true;
+  constexpr std::string_view kRequest = "ried to allocate";
+  const std::string_view front = text.substr(0, 160);
+  for (size_t at = front.find('r'); at != std::string_view::npos && at < 96; at = front.find('r', at + 1))
+    if (phrase_length(front.substr(at), kRequest) > 0) return true;
+  return false;
+}
+
 // The byte behind the sentence that begins at `at`: to the end of its line, and of the lines that it was wrapped into.
 size_t sentence_end(std::string_view text, size_t at, OomSource source) {
   const std::string_view rest = text.substr(at, kLongestMessage);
   size_t end = std::min(rest.find('\n'), rest.size());
-  const int most = is_host(source) ? 3 : kMostLines;
+  const int most = !goes_on(source, rest) ? 1 : is_host(source) ? 3 : kMostLines;
   for (int lines = 1; lines < most && end + 1 < rest.size() && !is_whole(source, rest.substr(0, end)); ++lines) {
     const size_t begin = end + 1;
     const size_t next = std::min(rest.find('\n', begin), rest.size());
@@ -75,6 +97,7 @@ std::string era_of(OomSource source, std::string_view exception, std::string_vie
   if (says(text, "docs.pytorch.org")) return "2.8 or later";
   if (says(text, "capacty")) return "2.1";
   if (says(text, "capacity of")) return old_name ? "2.2-2.4" : new_name ? "2.5-2.8" : "2.2-2.8";
+  if (source == OomSource::torch_xpu) return {};  // Intel's extension kept the older words
   if (says(text, "If reserved memory is >>"))
     return old_name ? "1.13-2.0" : exception.ends_with("RuntimeError: ") ? "1.10-1.12" : "1.10-2.0";
   if (says(text, "reserved in total")) return "1.4-1.9";
@@ -87,6 +110,18 @@ std::string_view with_advice(std::string_view text, size_t begin, size_t end) {
   constexpr size_t kAdvice = 600;
   const std::string_view more = text.substr(end, kAdvice);
   return text.substr(begin, end - begin + std::min(more.find("out of memory."), more.size()));
+}
+
+// The sentence without the indent that all the lines have which it was wrapped into: they may break in the midst of a
+// number.
+std::string without_indent(std::string_view text) {
+  std::string sentence(text);
+  size_t indent = std::string::npos;
+  for (size_t at = text.find('\n'); at != std::string_view::npos; at = text.find('\n', at + 1))
+    indent = std::min(indent, std::min(text.find_first_not_of(' ', at + 1), text.size()) - at - 1);
+  for (size_t at = sentence.find('\n'); indent > 0 && at != std::string::npos; at = sentence.find('\n', at + 1))
+    sentence.erase(at + 1, indent);
+  return sentence;
 }
 
 }  // namespace
@@ -124,13 +159,8 @@ OomMessage read_oom_message(std::string_view text, size_t at, OomSource source, 
   OomMessage message;
   message.source = source;
   end = std::max(sentence_end(text, at, source), at);
-  // The asynchronous allocator names its device before the words by which it is known.
-  size_t begin = at;
-  if (source == OomSource::torch_async) {
-    const size_t start = text.substr(0, at).rfind("Allocation on");
-    if (start != std::string_view::npos && start + 64 > at) begin = start;
-  }
-  const std::string_view sentence = text.substr(begin, end - begin);
+  const size_t begin = sentence_begin(text, at, source);
+  const std::string sentence = without_indent(text.substr(begin, end - begin));
   read_figures(message, sentence);
   message.era = era_of(source, text.substr(0, begin), with_advice(text, begin, end));
   bool blank = false;

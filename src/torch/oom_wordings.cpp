@@ -21,8 +21,10 @@ constexpr Surety kHint = Surety::hint;
 constexpr auto kWordings = std::to_array<Wording>({
     {"CUDA out of memory occurred when warming up", vllm},
     {"CUDA out of memory", torch_cuda},
+    {"cuda out of memory", torch_cuda},
     {"HIP out of memory", torch_hip},
     {"XPU out of memory", torch_xpu},
+    {"can NOT allocate memory block with size larger than", torch_xpu},
     {"MPS backend out of memory", torch_mps},
     {"would exceed allowed memory", torch_async},
     {"NPU out of memory", torch_cuda},
@@ -36,6 +38,7 @@ constexpr auto kWordings = std::to_array<Wording>({
     {"HIP error: out of memory", cuda},
     {"CUDA_ERROR_OUT_OF_MEMORY", cuda},
     {"cudaErrorMemoryAllocation", cuda},
+    {"failed with error 2 out of memory", cuda},
     {"hipErrorOutOfMemory", cuda},
     {"UR_RESULT_ERROR_OUT_OF_DEVICE_MEMORY", torch_xpu},
     {"UR_RESULT_ERROR_OUT_OF_RESOURCES", torch_xpu},
@@ -52,7 +55,9 @@ constexpr auto kWordings = std::to_array<Wording>({
     {"Cuda failure 'out of memory'", nccl},
     {"Cuda failure 2 'out of memory'", nccl},
     {"Failed to CUDA calloc", nccl},
+    {"Failed to CUDA malloc", nccl},
     {"Failed to CUDA host alloc", nccl},
+    {"Failed to CUDA host malloc", nccl},
     {"Error out of memory at line", bitsandbytes},
     {"Make sure you have enough GPU RAM to fit the quantized model", device_map},
     {"No available memory for the cache blocks", vllm},
@@ -62,6 +67,7 @@ constexpr auto kWordings = std::to_array<Wording>({
     {"Engine core initialization failed due to insufficient memory", vllm},
     {"RESOURCE_EXHAUSTED: Out of memory", jax},
     {"RESOURCE_EXHAUSTED: Failed to allocate", jax},
+    {"Resource exhausted: Out of memory", jax},
     {"RESOURCE_EXHAUSTED: Error allocating device buffer", jax},
     {"OOM when allocating tensor", tensorflow},
     {"kIOGPUCommandBufferCallbackErrorOutOfMemory", torch_mps},
@@ -72,12 +78,15 @@ constexpr auto kWordings = std::to_array<Wording>({
     {"DefaultCPUAllocator: not enough memory", cpu_allocator},
     {"DefaultCPUAllocator: can’t allocate memory", cpu_allocator},
     {"Torch: not enough memory: you tried to allocate", cpu_allocator},
+    {"posix_memalign(&data, gAlignment, nbytes) == 0. 12 vs 0", cpu_allocator},
     {"Unable to allocate", numpy},
     {"OutOfMemoryError: Task was killed", killed},
     {"OutOfMemoryError: Allocation on device", torch_async},
     {"OutOfMemoryError", torch_cuda, kHint},
     {"Cannot allocate memory", host},
     {"paging file is too small", host},
+    {"os error 1455", host},
+    {"WinError 1455", host},
     {"std::bad_alloc", host},
     {"MemoryError", host, kHint},
     {"out of shared memory", shared_memory},
@@ -89,6 +98,8 @@ constexpr auto kWordings = std::to_array<Wording>({
     {"oom-kill:constraint", killed},
     {"oom-kill event", killed},
     {"oom_kill event", killed},
+    {"The node was low on resource: memory", killed},
+    {": Out Of Memory", killed},
     {"OOMKilled", killed},
     {"OOM Killed", killed},
     {"died with <Signals.SIGKILL: 9>", killed, kHint},
@@ -106,6 +117,8 @@ constexpr auto kWordings = std::to_array<Wording>({
     {"exit code: 137", killed, kHint},
     {"Exit Code: 137", killed, kHint},
     {"exit status 137", killed, kHint},
+    {"status code 137", killed, kHint},
+    {"exited with status 137", killed, kHint},
     {"exited with code 137", killed, kHint},
     {"returned 137", killed, kHint},
 });
@@ -123,6 +136,15 @@ std::optional<WordingFound> shell_kill(std::string_view line, size_t after) {
                         (contains(before, "line ") || contains(behind, "python") || contains(behind, "torchrun"));
   if (!alone && !by_shell) return std::nullopt;
   return WordingFound{at, at + 6, killed, Surety::hint};
+}
+
+// THC prints every error of CUDA so; that of memory has number 2.
+bool is_another(std::string_view text, const Wording& wording) {
+  if (wording.source != thc) return false;
+  constexpr std::string_view kNumber = "error=";
+  const std::string_view line = text.substr(0, text.find('\n'));
+  const size_t at = line.find(kNumber);
+  return at != std::string_view::npos && digits_of(line.substr(at + kNumber.size())) != "2";
 }
 
 // Wordings by their first byte: most bytes of a log begin none, so that a line is gone through once.
@@ -155,7 +177,7 @@ std::optional<WordingFound> find_wording(std::string_view line, size_t after) {
       if (second != wording->phrase[1] && second != '\n') continue;
       if (hint && wording->surety == kHint) continue;
       const size_t length = wording_length(line.substr(at), *wording);
-      if (length == 0 || at + length <= after) continue;
+      if (length == 0 || at + length <= after || is_another(line.substr(at), *wording)) continue;
       const WordingFound found{at, at + length, wording->source, wording->surety};
       if (found.surety == Surety::certain) return found;
       hint = found;

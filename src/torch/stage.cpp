@@ -39,25 +39,81 @@ std::string place(const Frame& frame) {
   return frame.line > 0 ? fmt::format("{}:{}", path, frame.line) : path;
 }
 
+StageFound told_by(TorchStage stage, const Frame& frame) {
+  const std::string_view name = frame.function.empty() ? std::string_view("a line") : std::string_view(frame.function);
+  return {stage, fmt::format("{} ({})", name, place(frame)), false, false};
+}
+
+// True if a backward runs inside of the call that `frame` makes: then it is no step of the optimizer that failed.
+bool leads_to_backward(const std::vector<Frame>& frames, std::vector<Frame>::const_iterator frame) {
+  return std::any_of(frame + 1, frames.end(),
+                     [](const Frame& inner) { return contains(plain_name(inner.function), "backward"); });
+}
+
 std::optional<StageFound> by_names(const std::vector<Frame>& frames) {
   // Lightning runs forward and backward inside of the optimizer's step.
   const bool closure = std::ranges::any_of(frames, [](const Frame& frame) { return contains(frame.function, "closure"); });
   for (const StageSign& sign : stage_signs()) {
     if (closure && sign.stage == optimizer) continue;
     const auto found = std::ranges::find_if(frames, [&](const Frame& frame) { return matches(sign, frame); });
-    if (found == frames.end()) continue;
-    const std::string_view name = found->function;
-    return StageFound{sign.stage, fmt::format("{} ({})", name.empty() ? std::string_view("a line") : name, place(*found)),
-                      false, false};
+    if (found == frames.end() || (sign.stage == optimizer && leads_to_backward(frames, found))) continue;
+    return told_by(sign.stage, *found);
   }
   return std::nullopt;
+}
+
+// The words of "_val_one_epoch", in lower case.
+std::vector<std::string> words_of(std::string_view name) {
+  std::vector<std::string> words;
+  std::string word;
+  for (const char c : name) {
+    if (c == '_') {
+      if (!word.empty()) words.push_back(std::move(word));
+      word.clear();
+    } else {
+      word += static_cast<char>(c >= 'A' && c <= 'Z' ? c | 0x20 : c);
+    }
+  }
+  if (!word.empty()) words.push_back(std::move(word));
+  return words;
+}
+
+// What a function that is nobody's in particular does, by the words of its name: "val_one_epoch", "fsdp_save_ckpt",
+// "load_model_from_config".
+TorchStage by_words(std::string_view name) {
+  const std::vector<std::string> words = words_of(plain_name(name));
+  if (words.size() < 2) return unknown;
+  const auto any = [](std::string_view word, std::initializer_list<std::string_view> of) {
+    return std::ranges::find(of, word) != of.end();
+  };
+  const bool weights = std::ranges::any_of(words, [&](const std::string& word) {
+    return any(word, {"model", "checkpoint", "checkpoints", "ckpt", "weights", "pretrained", "adapter", "lora", "state"});
+  });
+  const bool saves = std::ranges::find(words, "save") != words.end(),
+             loads = std::ranges::find(words, "load") != words.end();
+  if (weights && saves != loads) return saves ? save : load;
+  const auto tries = [&](std::string_view word) {
+    return any(word, {"val", "valid", "validate", "validation", "eval", "evaluate", "evaluation"});
+  };
+  if (tries(words.front()) || tries(words.back()) || (words.front() == "run" && tries(words[1]))) return evaluation;
+  return words.back() == "forward" ? forward : unknown;
+}
+
+std::optional<StageFound> by_words(const std::vector<Frame>& frames) {
+  for (const Frame& frame : frames) {
+    if (contains(with_slashes(frame.file), "/torch/")) continue;
+    const TorchStage stage = by_words(frame.function);
+    if (stage != unknown && stage != forward) return told_by(stage, frame);
+  }
+  const auto found = std::ranges::find_if(frames, [](const Frame& frame) { return by_words(frame.function) == forward; });
+  return found == frames.end() ? std::nullopt : std::optional(told_by(forward, *found));
 }
 
 std::optional<StageFound> by_code(const std::vector<Frame>& frames) {
   for (auto frame = frames.rbegin(); frame != frames.rend(); ++frame)
     for (const StageCode& sign : stage_codes())
       if (!frame->code.empty() && contains(frame->code, sign.code))
-        return StageFound{sign.stage, fmt::format("`{}` ({})", frame->code.substr(0, 80), place(*frame)), false, false};
+        return StageFound{sign.stage, fmt::format("`{}` ({})", shortened(frame->code, 80), place(*frame)), false, false};
   return std::nullopt;
 }
 
@@ -87,8 +143,9 @@ StageFound by_lines(std::string_view before) {
     const std::string_view line = before.substr(begin);
     for (const StageCode& sign : stage_codes())
       if (line.size() < 4096 && contains(line, sign.code)) {
-        const size_t first = std::min(line.find_first_not_of(' '), line.size());
-        return {sign.stage, fmt::format("`{}`", line.substr(first, 80)), false, false};
+        size_t first = std::min(line.find_first_not_of(' '), line.size());
+        if (line.size() - first > 80) first = line.find(sign.code);
+        return {sign.stage, fmt::format("`{}`", shortened(line.substr(first), 80)), false, false};
       }
     if (contains(line, "Loading checkpoint shards")) return {load, "\"Loading checkpoint shards\"", false, false};
     before = before.substr(0, begin == 0 ? 0 : begin - 1);
@@ -118,13 +175,21 @@ std::string_view name_of(TorchStage stage) {
 StageFound stage_of(const Traceback* traceback, std::string_view before) {
   StageFound found;
   if (traceback != nullptr) {
-    const auto named = by_names(traceback->frames);
+    auto named = by_names(traceback->frames);
     const auto coded = by_code(traceback->frames);
+    const auto worded = by_words(traceback->frames);
+    // A forward within an evaluation, or while weights are read or written, is told by the outer name.
+    if (named && worded && worded->stage != forward) {
+      const bool within = named->stage == forward || named->stage == data;
+      if (within || (named->stage == loss && worded->stage == evaluation)) named = worded;
+    }
     // A forward may hold a line that tells more: `logits.float()`; other stages are told by their names.
     if (named && (named->stage != forward || !coded || coded->stage != loss)) {
       found = *named;
     } else if (coded) {
       found = *coded;
+    } else if (worded) {
+      found = *worded;
     }
   } else {
     found = by_lines(before);

@@ -4,11 +4,27 @@
 
 #include <charconv>
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 namespace snug {
 
 inline bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+// At most `most` bytes of valid UTF-8, with a mark where it was cut.
+inline std::string shortened(std::string_view text, size_t most) {
+  if (text.size() <= most) return std::string(text);
+  while (most > 0 && (static_cast<unsigned char>(text[most]) & 0xC0U) == 0x80U) --most;
+  return std::string(text.substr(0, most)) + "…";
+}
+
+// Of a hexadecimal digit; -1 for another character.
+inline int hex_digit(char c) {
+  if (is_digit(c)) return c - '0';
+  const char low = static_cast<char>(c | 0x20);
+  return low >= 'a' && low <= 'f' ? low - 'a' + 10 : -1;
+}
+
 inline bool is_blank(char c) { return c == ' ' || c == '\n' || c == '\t'; }
 
 inline std::string_view trimmed(std::string_view text) {  // of spaces

@@ -76,6 +76,71 @@ TEST(Cause, AnotherProcessIsToldByItsListOrByTheRest) {
   EXPECT_EQ(d.others_bytes, gib(20));
 }
 
+TEST(Cause, OthersThatHoldMostOfTheDeviceGoBeforePieces) {
+  OomMessage m = torch_message(0.03, 80, 0.01, 9.5, 0.5);  // enough is unused, and 69 GiB are another's
+  m.processes = {{7, gib(69)}};
+  m.process_bytes = gib(10.9);
+  const Diagnosis d = diagnose(m);
+  EXPECT_EQ(d.cause, Cause::other_process);
+  EXPECT_TRUE(has_line(d.remarks, "512.00 MiB are reserved and unused, in pieces"));
+  m.processes = {{7, gib(5)}};
+  m.allocated_bytes = gib(66);
+  m.unallocated_bytes = gib(8);
+  m.process_bytes = gib(75);
+  EXPECT_EQ(diagnose(m).cause, Cause::fragmentation);
+  EXPECT_EQ(diagnose(torch_message(0.01, 8, 0.005, 5.5, 0.03)).cause, Cause::other_process) << "the usual slack";
+}
+
+TEST(Cause, AProcessThatHasLessThanItsTensorsIsNotBelieved) {
+  OomMessage m = torch_message(0.875, 22, 0.74, 20.5, 0.1);
+  m.process_bytes = 0;
+  EXPECT_EQ(diagnose(m).cause, Cause::shortage);
+}
+
+TEST(Cause, WhatIsFreeUntoldAndRoomLeftIsNoShortage) {
+  OomMessage m = torch_message(1.7, 16, 0, 0.2, 0);
+  m.free_bytes.reset();
+  const Diagnosis d = diagnose(m);
+  EXPECT_EQ(d.cause, Cause::unknown);
+  EXPECT_TRUE(has_line(d.remarks, "missing: what is free"));
+  m.allocated_bytes = gib(15);
+  EXPECT_EQ(diagnose(m).cause, Cause::shortage);
+}
+
+TEST(Cause, ABlockThatTheDeviceNeverGrantsIsALimit) {
+  const Diagnosis d =
+      diagnose(read_oom_log("RuntimeError: Current platform can NOT allocate memory block with size larger than 4GB! "
+                            "Tried to allocate 6.85 GiB (GPU  0; 15.56 GiB total capacity; 0 bytes already "
+                            "allocated; 0 bytes reserved in total by PyTorch)"));
+  EXPECT_EQ(d.cause, Cause::memory_limit);
+  EXPECT_EQ(d.answer, "XPU 0 allows no block above 4.00 GiB: one tensor of 6.85 GiB was asked for");
+}
+
+TEST(Cause, TheAsynchronousPoolMayHoldWhatSeemsAnothers) {
+  OomMessage m = torch_message(0.3, 24, 0.01, 7, 0);
+  m.source = OomSource::torch_async;
+  m.unallocated_bytes.reset();
+  EXPECT_EQ(diagnose(m).cause, Cause::unknown);
+  m.allocated_bytes = gib(23);
+  EXPECT_EQ(diagnose(m).cause, Cause::shortage);
+}
+
+TEST(Cause, WhereTheFiguresAreMissingTheyAreNamed) {
+  const Diagnosis d = diagnose(read_oom_log("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB."));
+  EXPECT_EQ(d.cause, Cause::unknown);
+  EXPECT_TRUE(has_line(d.remarks, "missing: what the device has, what is free, what PyTorch holds"));
+  const Diagnosis jax =
+      diagnose(read_oom_log("RESOURCE_EXHAUSTED: Out of memory while trying to allocate 1073741824 bytes."));
+  EXPECT_EQ(jax.cause, Cause::unknown);
+  EXPECT_EQ(jax.answer, "JAX (XLA) found no room for 1.00 GiB on the device; its message tells no more");
+}
+
+TEST(Cause, ADeviceIsOnlyCalledFullWhereLittleIsFree) {
+  EXPECT_EQ(diagnose(torch_message(1.7, 6, 1.0, 3.5, 0.01)).answer,
+            "1.70 GiB did not fit on GPU 0: 1.00 GiB were free, and tensors fill 3.50 GiB of 6.00 GiB");
+  EXPECT_TRUE(diagnose(torch_message(1.7, 24, 0.1, 23.0, 0.01)).answer.starts_with("GPU 0 is full"));
+}
+
 TEST(Cause, ARequestBeyondTheDeviceOrOfHalfOfItIsImpossible) {
   EXPECT_EQ(diagnose(torch_message(341, 80, 70, 8, 0.1)).cause, Cause::impossible_request);
   EXPECT_EQ(diagnose(torch_message(14, 18.5, 13, 4, 0.1)).cause, Cause::impossible_request);

@@ -122,6 +122,34 @@ TEST(Explanation, SomeMessagesTellTheirStageThemselves) {
   EXPECT_EQ(explain("ValueError: No available memory for the cache blocks.").stage.stage, TorchStage::capture);
 }
 
+TEST(Explanation, OfAProcessThatWasKilledTheLaunchersFramesTellNothing) {
+  const Explanation e = explain(
+      "Loading checkpoint shards:  57% 4/7\nERROR failed (exitcode: -9) local_rank: 0\nTraceback (most recent call last):\n"
+      "  File \"/usr/local/bin/torchrun\", line 8, in <module>\n    sys.exit(main())\n");
+  EXPECT_EQ(e.stage.stage, TorchStage::load);
+  EXPECT_FALSE(e.own);
+  EXPECT_FALSE(e.caller);
+}
+
+TEST(Explanation, AnOldReleaseIsNotToldOfWhatItHasNotLearnt) {
+  const Explanation e = explain(
+      "  File \"a.py\", line 1, in f\n    loss.backward()\nRuntimeError: CUDA out of memory. Tried to allocate 1.00 GiB "
+      "(GPU 0; 8.00 "
+      "GiB total capacity; 7.00 GiB already allocated; 0.20 GiB free; 7.10 GiB reserved in total by PyTorch)");
+  EXPECT_EQ(e.log.cause().era, "1.4-1.9");
+  for (const Advice& one : e.advice) {
+    EXPECT_FALSE(one.change.starts_with("attn_implementation")) << one.change;
+    EXPECT_FALSE(one.change.starts_with("use_liger_kernel")) << one.change;
+  }
+  EXPECT_EQ(e.advice.back().change, "update PyTorch to 2.x");
+}
+
+TEST(Explanation, AnotherFrameworkHasItsOwnRemedies) {
+  const Explanation e = explain("RESOURCE_EXHAUSTED: Out of memory allocating 20029400304 bytes.");
+  ASSERT_FALSE(e.advice.empty());
+  EXPECT_EQ(e.advice.front().change, "XLA_PYTHON_CLIENT_MEM_FRACTION=0.95");
+}
+
 TEST(Explanation, AMemorySummaryAloneIsAnAnswerToo) {
   MemorySummary s;
   s.device = 0;

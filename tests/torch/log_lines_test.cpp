@@ -57,6 +57,73 @@ TEST(LogLines, LoseThePrefixesOfLaunchersAndLoggers) {
   EXPECT_FALSE(without_prefix("rank: 4").rank);
 }
 
+TEST(LogLines, LoseThePrefixesOfContainersAndOfLoggersBehindATime) {
+  const auto text = [](std::string_view line) { return std::string(without_prefix(line).text); };
+  EXPECT_EQ(text("trainer-1  |   File \"a.py\", line 1, in f"), "  File \"a.py\", line 1, in f");
+  EXPECT_EQ(text("Nov 22 10:54:34 gpu01 python[123]:     main()"), "    main()");
+  EXPECT_EQ(text("2025-03-04 05:06:07.123 | ERROR    | __main__:main:12 - boom"), "boom");
+  EXPECT_EQ(text("2025-03-04 05:06:07,123 - ERROR - train -     f()"), "    f()");
+  EXPECT_EQ(text("2025-03-04 05:06:07,123 - train - ERROR - boom"), "boom");
+  EXPECT_EQ(text("2025-03-04 05:06:07,123 ERROR train: boom"), "boom");
+  EXPECT_EQ(text("[2025-03-04 05:06:07,123: ERROR/MainProcess]     f()"), "    f()");
+  EXPECT_EQ(text("[2025-03-04 05:06:07,123] [ERROR] [launch.py:325:main] boom"), "boom");
+  EXPECT_EQ(text("2025-03-04T05:06:07.1Z stderr F     f()"), "    f()");
+  EXPECT_EQ(text("vllm-1  | ERROR 11-18 18:07:28 engine.py:366]     f()"), "    f()");
+  EXPECT_EQ(text("ERROR:root:boom"), "boom");
+  EXPECT_EQ(text("[stderr] boom"), "boom");
+  EXPECT_EQ(without_prefix("3: boom").rank, 3);
+  EXPECT_EQ(text("3:     main()"), "    main()");
+  EXPECT_EQ(text("mask | other"), "mask | other");
+  EXPECT_EQ(text("Error: 3: x"), "Error: 3: x");
+}
+
+TEST(LogLines, OfMailsAndIssuesLoseTheirMarks) {
+  EXPECT_EQ(lines_of("> Traceback\n>   File x\n>     f()\n>\n> Error\nplain\n>       pytest's\n"),
+            (std::vector<std::string>{"Traceback", "  File x", "    f()", "", "Error", "plain", ">       pytest's"}));
+  EXPECT_EQ(lines_of("> > a\n> >   b\n"), (std::vector<std::string>{"a", "  b"}));
+  EXPECT_EQ(lines_of("File &quot;a&quot; &lt;module&gt; it&#39;s &amp;quot; & all"),
+            (std::vector<std::string>{"File \"a\" <module> it's &quot; & all"}));
+}
+
+TEST(LogLines, InUtf16AreDecodedWhateverThePieces) {
+  const std::string text(
+      "\xff\xfe"
+      "a\0\x02\x25 \0\x3d\xd8\x25\xde\r\0\n\0b\0",
+      18);  // a, a box's edge, a sloth
+  for (const size_t piece : {size_t{1}, size_t{3}, text.size()}) {
+    std::vector<std::string> lines;
+    LogLines reader([&](const LogLine& line) { lines.emplace_back(line.text); });
+    for (size_t at = 0; at < text.size(); at += piece) reader.feed(std::string_view(text).substr(at, piece));
+    reader.finish();
+    EXPECT_EQ(lines, (std::vector<std::string>{"a\xE2\x94\x82 \xF0\x9F\x98\xA5", "b"})) << piece;
+  }
+}
+
+TEST(LogLines, OfJsonAreTheTextThatItHolds) {
+  using Lines = std::vector<std::string>;
+  EXPECT_EQ(lines_of(R"({"log":"  File \"a\"\n","stream":"stderr","time":"now"})"), (Lines{"  File \"a\""}));
+  EXPECT_EQ(lines_of(R"({"level":"error","exc":"one\ntwo \u00e9\n"})"), (Lines{"one", "two é"}));
+  EXPECT_EQ(lines_of(R"({"cells":[{"outputs":[{"text":["a\n","b"]}],"x":"y"}]})"), (Lines{"a", "b"}));
+  EXPECT_EQ(lines_of(R"({"a":"one","b":{"c":"two"}})"), (Lines{"one", "two"}));
+  EXPECT_EQ(lines_of("   \"a\\n\",\n   \"b\"\n"), (Lines{"a", "b"}));
+  EXPECT_EQ(lines_of("{'loss': 1.5}"), (Lines{"{'loss': 1.5}"}));
+  EXPECT_EQ(lines_of(R"('Traceback (most recent call last):\n  File \"a\", line 1, in f\n')"),
+            (Lines{"'Traceback (most recent call last):", "  File \"a\", line 1, in f", "'"}));
+  const std::string file = R"(  File "C:\new\a.py", line 1, in f)";
+  EXPECT_EQ(lines_of(file), Lines{file});
+}
+
+TEST(LogLines, OfJsonThatAreLongerThanALineMayBeStayWhole) {
+  std::string text = R"({"log":")";
+  for (int i = 0; i < 20000; ++i) text += "line\\n";
+  const std::vector<std::string> lines = lines_of(text + "end\"}\nnext");
+  ASSERT_EQ(lines.size(), 20002u);
+  EXPECT_EQ(lines[0], "line");
+  EXPECT_EQ(lines[19999], "line");
+  EXPECT_EQ(lines[20000], "end");
+  EXPECT_EQ(lines[20001], "next");
+}
+
 TEST(LogLines, ThatAreTooLongComeInPartsCutAtASpace) {
   const std::string word = "0123456 ";
   std::string text;

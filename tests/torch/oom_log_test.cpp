@@ -131,4 +131,61 @@ TEST(OomLog, ManyMessagesAreCountedAndFewKept) {
   EXPECT_EQ(log.cause().line, 1);
 }
 
+TEST(OomLog, AMessageWithFiguresGoesBeforeItsWordsAlone) {
+  const std::string whole = "torch.OutOfMemoryError: " + std::string(kMessage) + "\n";
+  expect_whole(read_oom_log("I keep getting \"CUDA out of memory\" with this:\n" + whole));
+  expect_whole(read_oom_log("RuntimeError: CUDA out of memory.\n" + whole));
+  const OomLog killed =
+      read_oom_log("if you see CUDA out of memory, use --small\nslurmstepd: error: Detected 1 oom-kill event(s)\n");
+  ASSERT_TRUE(killed.first);
+  EXPECT_EQ(killed.cause().source, OomSource::killed);
+}
+
+TEST(OomLog, ReadsWhatPeopleMakeOfAMessage) {
+  std::string lower(kMessage);
+  for (char& c : lower) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c | 0x20 : c);
+  const OomLog log = read_oom_log(lower.substr(0, lower.find(" gpu")) +
+                                  " (gpu 1; 8.00 gib total capacity; 7.04 gib already allocated; "
+                                  "0 bytes free; 7.28 gib reserved in total by pytorch)");
+  ASSERT_TRUE(log.first);
+  EXPECT_EQ(log.cause().tried_bytes, gib(3.91));
+  EXPECT_EQ(log.cause().capacity_bytes, gib(8.0));
+  EXPECT_EQ(log.cause().reserved_bytes, gib(7.28));
+  EXPECT_EQ(log.cause().device, 1);
+  std::string indented = "    ";
+  for (size_t i = 0; i < std::string(kMessage).size(); ++i) {
+    if (i > 0 && i % 40 == 0) indented += "\n    ";
+    indented += kMessage[i];
+  }
+  expect_whole(read_oom_log(indented));
+}
+
+TEST(OomLog, TheWordsMayEndWithTheText) {
+  const OomLog log = read_oom_log("a\n  x = f(x)\nRuntimeError: CUDA out o\n");
+  ASSERT_TRUE(log.first);
+  EXPECT_EQ(log.cause().line, 3);
+  EXPECT_EQ(log.cause().text, "CUDA out o");
+  EXPECT_FALSE(read_oom_log("RuntimeError: CUDA error\n").first);
+}
+
+TEST(OomLog, KnowsMoreOfThoseThatRunOutAndWhoDoesNot) {
+  const auto source = [](std::string_view text) {
+    const OomLog log = read_oom_log(text);
+    return log.first ? std::string(name_of(log.cause().source)) : std::string("none");
+  };
+  EXPECT_EQ(source("THCudaCheck FAIL file=a.cpp line=3 error=11 : invalid argument"), "none");
+  EXPECT_EQ(source("THCudaCheck FAIL file=a.cpp line=3 error=2 : out of memory"), "pytorch-thc");
+  EXPECT_EQ(source("OSError: le fichier est trop petit (os error 1455)"), "host");
+  EXPECT_EQ(source("[WinError 1455] datoteka"), "host");
+  EXPECT_EQ(source("srun: error: n7: task 0: Out Of Memory"), "killed");
+  EXPECT_EQ(source("The node was low on resource: memory."), "killed");
+  EXPECT_EQ(source("Last error:\nFailed to CUDA malloc 512 bytes"), "nccl");
+  EXPECT_EQ(read_oom_log("unable to mmap 280 bytes from file </torch_5_1>: Cannot allocate memory (12)").cause().tried_bytes,
+            280);
+  EXPECT_EQ(source("cuda failed with error 2 out of memory."), "cuda-driver");
+  EXPECT_EQ(source("[enforce fail at a.cpp:56] posix_memalign(&data, gAlignment, nbytes) == 0. 12 vs 0"), "pytorch-cpu");
+  EXPECT_EQ(source("Current platform can NOT allocate memory block with size larger than 4GB! Tried to allocate 5.00 GiB"),
+            "pytorch-xpu");
+}
+
 }  // namespace snug::torch_tests

@@ -90,4 +90,39 @@ TEST(Stage, LinesInFrontOfAMessageServeWhereThereAreNoFrames) {
   EXPECT_EQ(stage_of(nullptr, "hello\n").stage, TorchStage::unknown);
 }
 
+TEST(Stage, IsToldByTheWordsOfANameThatIsNobodysInParticular) {
+  const Frame call = in("torch/nn/modules/module.py", "_call_impl");
+  EXPECT_EQ(stage({in("a.py", "val_one_epoch"), call}), TorchStage::evaluation);
+  EXPECT_EQ(stage({in("a.py", "run_validation"), call, in("torch/nn/functional.py", "cross_entropy")}),
+            TorchStage::evaluation);
+  EXPECT_EQ(stage({in("a.py", "fsdp_save_ckpt")}), TorchStage::save);
+  EXPECT_EQ(stage({in("a.py", "load_model_from_config"), call}), TorchStage::load);
+  EXPECT_EQ(stage({in("a.py", "_conv_forward")}), TorchStage::forward);
+  EXPECT_EQ(stage({in("a.py", "evaluate_once"), in("torch/_tensor.py", "backward")}), TorchStage::backward);
+  EXPECT_EQ(stage({in("a.py", "test_train_with_eval"), call}), TorchStage::evaluation) << "pytest's own names tell too";
+  EXPECT_EQ(stage({in("a.py", "load_data"), call}), TorchStage::forward);
+  EXPECT_EQ(stage({in("a.py", "validator")}), TorchStage::unknown);
+}
+
+TEST(Stage, ABackwardInsideOfAStepIsNoStep) {
+  const Frame step = in("pytorch_lightning/strategies/ddp.py", "optimizer_step");
+  EXPECT_EQ(stage({step, in("torch/_tensor.py", "backward")}), TorchStage::backward);
+  EXPECT_EQ(stage({in("a.py", "backward_and_step"), step}), TorchStage::optimizer);
+}
+
+TEST(Stage, OfMakingAnOptimizerIsTheOptimizers) {
+  EXPECT_EQ(
+      stage({in("deepspeed/__init__.py", "initialize"), in("deepspeed/runtime/engine.py", "_configure_zero_optimizer")}),
+      TorchStage::optimizer);
+  EXPECT_EQ(stage({in("torch/amp/grad_scaler.py", "_maybe_opt_step")}), TorchStage::optimizer);
+}
+
+TEST(Stage, ALongLineIsShownFromItsSignOn) {
+  const StageFound found =
+      stage_of(nullptr, std::string(200, 'x') + " after state_dict() call " + std::string(200, 'y') + "\n");
+  EXPECT_EQ(found.stage, TorchStage::save);
+  EXPECT_EQ(found.by.substr(0, 14), "`state_dict() ");
+  EXPECT_TRUE(found.by.ends_with("…`"));
+}
+
 }  // namespace snug::torch_tests

@@ -150,6 +150,81 @@ TEST(Traceback, AListBehindTheMessageIsReadFromWithinOutwards) {
   EXPECT_EQ(all[0].own()->line, 130);
 }
 
+TEST(Traceback, FramesThatATerminalOrALoggerWrappedAreWhole) {
+  const Place terminal = place_in(std::string(R"(Traceback (most recent call last):
+  File "/home/me/deep/folder/tr
+ain.py", line 88, in train_one_ep
+och
+    loss.backward()
+  File "/home/me/deep/folder/train.py", line 9
+1, in step
+    f()
+)") + std::string(kError));
+  EXPECT_EQ(terminal.file, "/home/me/deep/folder/train.py");
+  EXPECT_EQ(terminal.line, 91);
+  EXPECT_EQ(terminal.function, "step");
+  EXPECT_EQ(terminal.code, "f()");
+  EXPECT_EQ(terminal.frames, 2u);
+  const Place logger = place_in(std::string(R"(
+          File
+          "/home/me/long_na
+          me.py", line 170, in run
+              self.go()
+)") + std::string(kError));
+  EXPECT_EQ(logger.file, "/home/me/long_name.py");
+  EXPECT_EQ(logger.line, 170);
+  EXPECT_EQ(logger.code, "self.go()");
+}
+
+TEST(Traceback, ABoxThatWasWrappedTellsItsFunctionAndItsCode) {
+  const Place place = place_in(std::string(R"(╭──── Traceback (most recent call last) ────╮
+│ C:\my runs\train.py:480                    │
+│ in train                                   │
+│                                            │
+│   478 │   for batch in loader:             │
+│ ❱ 480 │   │   loss.backward()              │
+╰────────────────────────────────────────────╯
+)") + std::string(kError));
+  EXPECT_EQ(place.file, "C:\\my runs\\train.py");
+  EXPECT_EQ(place.function, "train");
+  EXPECT_EQ(place.code, "loss.backward()");
+}
+
+TEST(Traceback, BehindAMessageIsItsOwnOnlyWhereThatIsSure) {
+  const std::string behind = "Traceback (most recent call last):\n  File \"/home/me/a.py\", line 3, in f\n    g()\n";
+  const std::string words = "CUDA out of memory. Tried to allocate 2.00 GiB.\n";
+  EXPECT_EQ(place_in("2025-01-01 10:00:00 ERROR: " + words + behind).line, 3);
+  EXPECT_EQ(place_in("2025-01-01 10:00:00 ERROR: " + words + behind + std::string(kError)).line, 3);
+  EXPECT_EQ(place_in("failed: " + words + behind + "KeyError: 'x'\n").line, 0);
+  EXPECT_EQ(place_in(std::string(kError) + behind).line, 0) << "another's traceback";
+  EXPECT_EQ(place_in(std::string(kError) + "The whole of it:\n" + behind.substr(behind.find('\n') + 1)).line, 3);
+}
+
+TEST(Traceback, FramesThatLostTheirLineBreaksAreTakenApart) {
+  const std::string text =
+      "Traceback (most recent call last): File \"/me/a.py\", line 128, in main model.save_pretrained(\"x\",) File "
+      "\"/opt/lib/python3.11/"
+      "site-packages/x/save.py\", line 2357, in save f(**a) " +
+      std::string(kError);
+  const Place place = place_in(text);
+  EXPECT_EQ(place.file, "/me/a.py");
+  EXPECT_EQ(place.function, "main");
+  EXPECT_EQ(place.code, "model.save_pretrained(\"x\",)");
+  EXPECT_EQ(place.frames, 2u);
+}
+
+TEST(Traceback, AnExceptionIsNoCodeOfTheFrameBeforeIt) {
+  const Place place = place_in("  File \"<stdin>\", line 1, in <module>\n" + std::string(kError));
+  EXPECT_EQ(place.line, 1);
+  EXPECT_EQ(place.code, "");
+}
+
+TEST(Traceback, ALaunchersScriptIsNotTheUsersCode) {
+  EXPECT_EQ(
+      place_in("  File \"/usr/local/bin/torchrun\", line 8, in <module>\n    sys.exit(main())\n" + std::string(kError)).line,
+      0);
+}
+
 TEST(Traceback, DeepRecursionIsCutFromOutside) {
   std::string text = "Traceback (most recent call last):\n";
   for (int i = 0; i < 5000; ++i) text += "  File \"a.py\", line " + std::to_string(i) + ", in f\n    f()\n";
