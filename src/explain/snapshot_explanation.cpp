@@ -54,6 +54,17 @@ int64_t free_in_private_pools(const Snapshot& snapshot, const Replay& replay) {
   return bytes;
 }
 
+// Why a request failed although a piece that is large enough was free.
+void tell_pools(SnapshotExplanation& e, const Snapshot& snapshot) {
+  if (e.moment != Moment::out_of_memory) return;
+  if (e.largest_free_bytes >= *e.asked_bytes)
+    e.diagnosis.remarks.push_back(fmt::format("the free piece of {} is large enough, but belongs to another stream or pool",
+                                              size_text(e.largest_free_bytes)));
+  if (snapshot.context(snapshot.event(e.device, e.event)).pool != PoolId{})
+    e.diagnosis.remarks.emplace_back(
+        "the request came from a private pool; while a CUDA graph is captured nothing cached is given back to make room");
+}
+
 void tell_surroundings(SnapshotExplanation& e, const Snapshot& snapshot, const Replay& replay) {
   constexpr int64_t kLeastShare = 50;
   const int64_t kept = free_in_private_pools(snapshot, replay);
@@ -183,6 +194,7 @@ SnapshotExplanation explain_snapshot(const Snapshot& snapshot) {
     tell_peak(e);
   }
   tell_growth(e);
+  tell_pools(e, snapshot);
   tell_surroundings(e, snapshot, replay);
   if (!e.has_frames)
     e.diagnosis.remarks.emplace_back("no frames were recorded: _record_memory_history(stacks=\"all\") tells who allocates");

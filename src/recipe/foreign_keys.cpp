@@ -77,7 +77,7 @@ constexpr auto kHarmless = std::to_array<std::string_view>({
 
 struct Refused {
   std::string_view key, reason;
-  std::string_view also_off = "";  // one more value under which nothing changes
+  std::string_view also_off{};  // one more value under which nothing changes
 };
 
 constexpr std::string_view kOptimizer = "this optimizer is not supported yet";

@@ -74,20 +74,15 @@ Applied apply_list(Recipe& recipe, std::string_view key, KeyValues values, const
   return apply_values(recipe, key, values, where);
 }
 
-void validate(const Recipe& recipe) {
-  const auto refuse = [](const std::string& what, const std::string& mend) { throw Error(what, "", mend); };
-  const auto at_least = [&](std::string_view key, int64_t value, int64_t low) {
-    if (value < low) refuse(fmt::format("{} is {}", key, value), fmt::format("give at least {}", low));
-  };
-  at_least("per_device_train_batch_size", recipe.batch, 1);
-  at_least("gradient_accumulation_steps", recipe.accumulation, 1);
-  if (recipe.seq_len != 0) at_least("max_length", recipe.seq_len, 2);
-  at_least("save_steps", recipe.save_steps, 0);
-  at_least("logging_steps", recipe.logging_steps, 1);
-  at_least("eval_steps", recipe.eval_steps, 0);
-  at_least("warmup_steps", recipe.warmup_steps, 0);
-  at_least("memory", recipe.memory_bytes, 0);
-  at_least("threads", recipe.threads, 0);
+namespace {
+
+[[noreturn]] void refuse(const std::string& what, const std::string& mend) { throw Error(what, "", mend); }
+
+void at_least(std::string_view key, int64_t value, int64_t low) {
+  if (value < low) refuse(fmt::format("{} is {}", key, value), fmt::format("give at least {}", low));
+}
+
+void validate_lora(const Recipe& recipe) {
   if (recipe.method == Method::lora) {
     at_least("lora_r", recipe.lora.r, 1);
     const auto& targets = recipe.lora.target_modules;
@@ -103,6 +98,21 @@ void validate(const Recipe& recipe) {
   } else if (!recipe.lora.modules_to_save.empty()) {
     refuse("lora_modules_to_save has no meaning with method: full", "remove it, or set method: lora");
   }
+}
+
+}  // namespace
+
+void validate(const Recipe& recipe) {
+  at_least("per_device_train_batch_size", recipe.batch, 1);
+  at_least("gradient_accumulation_steps", recipe.accumulation, 1);
+  if (recipe.seq_len != 0) at_least("max_length", recipe.seq_len, 2);
+  at_least("save_steps", recipe.save_steps, 0);
+  at_least("logging_steps", recipe.logging_steps, 1);
+  at_least("eval_steps", recipe.eval_steps, 0);
+  at_least("warmup_steps", recipe.warmup_steps, 0);
+  at_least("memory", recipe.memory_bytes, 0);
+  at_least("threads", recipe.threads, 0);
+  validate_lora(recipe);
   validate_quantization(recipe);
   if (recipe.bf16 && recipe.fp16) refuse("bf16 and fp16 are both true", "keep one");
   if (!recipe.fp16 && recipe.initial_scale_power != Recipe().initial_scale_power)

@@ -35,7 +35,8 @@ AllocatorSettings settings_of(const RecordedSettings& recorded) {
   if (recorded.max_non_split_rounding_bytes > 0)
     settings.max_non_split_rounding_bytes = recorded.max_non_split_rounding_bytes;
   if (recorded.large_segment_bytes > 0) settings.large_segment_bytes = recorded.large_segment_bytes;
-  settings.garbage_collection_threshold = recorded.garbage_collection_threshold;
+  if (recorded.garbage_collection_threshold > 0 && recorded.garbage_collection_threshold < 1)
+    settings.garbage_collection_threshold = recorded.garbage_collection_threshold;
   settings.expandable_segments = recorded.expandable_segments;
   return settings;
 }

@@ -42,6 +42,12 @@ bool remarks(const SnapshotExplanation& e, const std::string& words) {
 TEST(MadeExplanations, memory_that_a_graph_keeps_is_told) {
   const SnapshotExplanation e = explain_snapshot(made("capturing"));
   EXPECT_TRUE(remarks(e, "free in private pools"));
+  EXPECT_GE(e.largest_free_bytes, *e.asked_bytes);
+  EXPECT_TRUE(remarks(e, "belongs to another stream or pool"));
+  const SnapshotExplanation captured = explain_snapshot(made("graphs"));  // 200 MiB in a capture, of 210 MiB cached outside
+  EXPECT_EQ(captured.asked_bytes, int64_t{200} << 20);
+  EXPECT_TRUE(remarks(captured, "came from a private pool"));
+  EXPECT_FALSE(remarks(explain_snapshot(made("fragmentation")), "pool"));
   EXPECT_FALSE(remarks(explain_snapshot(made("mixed")), "free in private pools"));
 }
 

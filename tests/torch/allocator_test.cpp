@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "base/error.h"
 
 namespace snug {
@@ -121,6 +123,16 @@ TEST(Allocator, CollectsWhatHasBeenIdleForLongest) {
   EXPECT_EQ(allocator.block_bytes(first), 0);
   EXPECT_EQ(allocator.block_bytes(second), 30 * kMiB);
   EXPECT_EQ(allocator.retries(), 0);
+}
+
+TEST(AllocatorRules, AShareThatIsNoneIsOff) {
+  RecordedSettings recorded;
+  for (const double share : {-1.0, 1.0, 1e123, std::numeric_limits<double>::quiet_NaN()}) {
+    recorded.garbage_collection_threshold = share;
+    EXPECT_EQ(settings_of(recorded).garbage_collection_threshold, 0);
+  }
+  recorded.garbage_collection_threshold = 0.8;
+  EXPECT_EQ(settings_of(recorded).garbage_collection_threshold, 0.8);
 }
 
 TEST(Allocator, CollectsNothingWithoutAnAllowedShare) {
