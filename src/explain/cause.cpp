@@ -281,7 +281,7 @@ void explain_shortage(Diagnosis& d, const Figures& f, const OomMessage& m) {
   }
   d.cause = Cause::shortage;
   const bool large = share(f.tried, f.limit) > 0.4;
-  if (f.free && share(*f.free, f.limit) > 0.05) {
+  if (f.free && share(*f.free, f.limit) > 0.1) {
     d.answer =
         fmt::format("{}{} did not fit on {}: {} were free, and tensors fill {} of {}", large ? "one request of " : "",
                     size_text(f.tried), device_name(m), size_text(*f.free), size_text(f.allocated), size_text(f.limit));
