@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "explain/size_text.h"
+#include "explain/trainer_words.h"
 
 namespace snug {
 
@@ -45,7 +46,9 @@ std::optional<Frame> copy_of(const T* frame) {
   return frame == nullptr ? std::nullopt : std::optional<Frame>(*frame);
 }
 
-void find_place(Explanation& e) {
+// Stage and frames; tells whose loop it is.
+// Finds stage and frames; tells whose loop it is.
+Trainer find_place(Explanation& e) {
   const std::string_view text = e.log.around;
   const auto all = read_tracebacks(text);
   const Traceback* traceback = traceback_of(all, text, e.log.at);
@@ -65,6 +68,7 @@ void find_place(Explanation& e) {
   if (e.stage.by.empty() && e.stage.stage != TorchStage::unknown) e.stage.by = "the message itself";
   if (!e.own && list != nullptr) e.own = copy_of(list->own());
   if (!e.own) e.own = failed_test(text, e.log.at);
+  return trainer_of(traceback);
 }
 
 }  // namespace
@@ -74,8 +78,9 @@ std::optional<Explanation> explain_log(OomLog log) {
   Explanation e;
   e.log = std::move(log);
   e.diagnosis = diagnose(e.log);
-  find_place(e);
+  const Trainer trainer = find_place(e);
   e.advice = advise(e.log.cause(), e.diagnosis, e.stage);
+  put_in_words_of(trainer, e.advice);
   e.summary = read_memory_summary(e.log.around);
   return e;
 }
