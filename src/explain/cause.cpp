@@ -213,8 +213,9 @@ void explain_huge(Diagnosis& d, const Figures& f, const OomMessage& m) {
   tell_shape(d, f.tried);
 }
 
+// Well over what was asked for has to be free: the driver itself takes some of it, and rounds up.
 bool explain_refusal(Diagnosis& d, const Figures& f, const OomMessage& m) {
-  if (!f.free || *f.free < f.tried) return false;
+  if (!f.free || *f.free - f.tried < 32 * kMiB) return false;
   if (is_huge(f)) {
     explain_huge(d, f, m);
     return true;

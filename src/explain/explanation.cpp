@@ -7,6 +7,7 @@
 
 #include "explain/size_text.h"
 #include "explain/trainer_words.h"
+#include "torch/words.h"
 
 namespace snug {
 
@@ -41,6 +42,16 @@ TorchStage stage_of_source(OomSource source) {
   return TorchStage::unknown;
 }
 
+// Of a message that somebody put above the whole log, the log's own.
+const Traceback* traceback_of_repeated(const std::vector<Traceback>& all, std::string_view text, size_t at) {
+  constexpr size_t kFront = 48;  // "CUDA out of memory. Tried to allocate 648.00 MiB"
+  const std::string_view front = text.substr(at, kFront);
+  if (front.size() < kFront || contains(front, "\n")) return nullptr;
+  for (size_t next = text.find(front, at + kFront); next != std::string_view::npos; next = text.find(front, next + kFront))
+    if (const Traceback* traceback = traceback_of(all, text, next)) return traceback;
+  return nullptr;
+}
+
 template <class T>
 std::optional<Frame> copy_of(const T* frame) {
   return frame == nullptr ? std::nullopt : std::optional<Frame>(*frame);
@@ -52,6 +63,7 @@ Trainer find_place(Explanation& e) {
   const std::string_view text = e.log.around;
   const auto all = read_tracebacks(text);
   const Traceback* traceback = traceback_of(all, text, e.log.at);
+  if (traceback == nullptr) traceback = traceback_of_repeated(all, text, e.log.at);
   const Traceback* list = list_behind(all, text, e.log.at);
   e.stage = stage_of(traceback, text.substr(0, e.log.at));
   if (list != nullptr && list != traceback && e.stage.stage == TorchStage::backward) e.stage.recompute = true;

@@ -144,6 +144,15 @@ TEST(Explanation, AnOldReleaseIsNotToldOfWhatItHasNotLearnt) {
   EXPECT_EQ(e.advice.back().change, "update PyTorch to 2.x");
 }
 
+TEST(Explanation, AMessageAboveItsLogIsExplainedByTheLog) {
+  const Explanation e = explain("It fails:\n" + std::string(kFull) + "\nThe whole log:\n" +
+                                traceback("  File \"/me/train.py\", line 5, in main\n    loss.backward()\n"));
+  EXPECT_EQ(e.log.cause().line, 2);
+  EXPECT_EQ(e.stage.stage, TorchStage::backward);
+  ASSERT_TRUE(e.own);
+  EXPECT_EQ(e.own->line, 5);
+}
+
 TEST(Explanation, AdviceIsInTheWordsOfTheLoopThatFailed) {
   const std::string own = "  File \"/me/train.py\", line 5, in main\n    loss.backward()\n";
   const Explanation loop = explain(traceback(own));
