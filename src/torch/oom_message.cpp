@@ -69,7 +69,7 @@ bool goes_on(OomSource source, std::string_view text) {
   if (!is_caching(source)) return true;
   constexpr std::string_view kRequest = "ried to allocate";
   const std::string_view front = text.substr(0, 160);
-  for (size_t at = front.find('r'); at != std::string_view::npos && at < 96; at = front.find('r', at + 1))
+  for (size_t at = front.find('r'); at < 96; at = front.find('r', at + 1))
     if (phrase_length(front.substr(at), kRequest) > 0) return true;
   return false;
 }
