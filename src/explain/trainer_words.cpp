@@ -38,6 +38,7 @@ constexpr auto kWords = std::to_array<Words>({
     {"optim: adamw_bnb_8bit (or adamw_8bit)", "bitsandbytes.optim.AdamW8bit", ""},
     {"optim: adamw_bnb_8bit", "bitsandbytes.optim.AdamW8bit", ""},
     {"optim: paged_adamw_8bit", "bitsandbytes.optim.PagedAdamW8bit", ""},
+    {"batches of one shape: packing: true, or pad_to_multiple_of: 64", "batches of one shape: pad to a few sizes", ""},
     {"prediction_loss_only: true", "torch.inference_mode() around the evaluation; losses as .item()", "",
      "nothing is kept for a backward, and no outputs"},
     {"per_device_eval_batch_size: 1", "a smaller evaluation batch", "", "only rows at a time change, not the result"},
