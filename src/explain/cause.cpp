@@ -213,8 +213,9 @@ void explain_huge(Diagnosis& d, const Figures& f, const OomMessage& m) {
   tell_shape(d, f.tried);
 }
 
+// Well over what was asked for has to be free: the driver itself takes some of it, and rounds up.
 bool explain_refusal(Diagnosis& d, const Figures& f, const OomMessage& m) {
-  if (!f.free || *f.free < f.tried) return false;
+  if (!f.free || *f.free - f.tried < 32 * kMiB) return false;
   if (is_huge(f)) {
     explain_huge(d, f, m);
     return true;
@@ -281,7 +282,7 @@ void explain_shortage(Diagnosis& d, const Figures& f, const OomMessage& m) {
   }
   d.cause = Cause::shortage;
   const bool large = share(f.tried, f.limit) > 0.4;
-  if (f.free && share(*f.free, f.limit) > 0.05) {
+  if (f.free && share(*f.free, f.limit) > 0.1) {
     d.answer =
         fmt::format("{}{} did not fit on {}: {} were free, and tensors fill {} of {}", large ? "one request of " : "",
                     size_text(f.tried), device_name(m), size_text(*f.free), size_text(f.allocated), size_text(f.limit));

@@ -6,6 +6,8 @@
 #include <string_view>
 
 #include "explain/size_text.h"
+#include "explain/trainer_words.h"
+#include "torch/words.h"
 
 namespace snug {
 
@@ -40,15 +42,28 @@ TorchStage stage_of_source(OomSource source) {
   return TorchStage::unknown;
 }
 
+// Of a message that somebody put above the whole log, the log's own.
+const Traceback* traceback_of_repeated(const std::vector<Traceback>& all, std::string_view text, size_t at) {
+  constexpr size_t kFront = 48;  // "CUDA out of memory. Tried to allocate 648.00 MiB"
+  const std::string_view front = text.substr(at, kFront);
+  if (front.size() < kFront || contains(front, "\n")) return nullptr;
+  for (size_t next = text.find(front, at + kFront); next != std::string_view::npos; next = text.find(front, next + kFront))
+    if (const Traceback* traceback = traceback_of(all, text, next)) return traceback;
+  return nullptr;
+}
+
 template <class T>
 std::optional<Frame> copy_of(const T* frame) {
   return frame == nullptr ? std::nullopt : std::optional<Frame>(*frame);
 }
 
-void find_place(Explanation& e) {
+// Stage and frames; tells whose loop it is.
+// Finds stage and frames; tells whose loop it is.
+Trainer find_place(Explanation& e) {
   const std::string_view text = e.log.around;
   const auto all = read_tracebacks(text);
   const Traceback* traceback = traceback_of(all, text, e.log.at);
+  if (traceback == nullptr) traceback = traceback_of_repeated(all, text, e.log.at);
   const Traceback* list = list_behind(all, text, e.log.at);
   e.stage = stage_of(traceback, text.substr(0, e.log.at));
   if (list != nullptr && list != traceback && e.stage.stage == TorchStage::backward) e.stage.recompute = true;
@@ -65,6 +80,7 @@ void find_place(Explanation& e) {
   if (e.stage.by.empty() && e.stage.stage != TorchStage::unknown) e.stage.by = "the message itself";
   if (!e.own && list != nullptr) e.own = copy_of(list->own());
   if (!e.own) e.own = failed_test(text, e.log.at);
+  return trainer_of(traceback);
 }
 
 }  // namespace
@@ -74,8 +90,9 @@ std::optional<Explanation> explain_log(OomLog log) {
   Explanation e;
   e.log = std::move(log);
   e.diagnosis = diagnose(e.log);
-  find_place(e);
+  const Trainer trainer = find_place(e);
   e.advice = advise(e.log.cause(), e.diagnosis, e.stage);
+  put_in_words_of(trainer, e.advice);
   e.summary = read_memory_summary(e.log.around);
   return e;
 }

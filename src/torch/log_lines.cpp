@@ -62,7 +62,7 @@ std::string unescaped(std::string_view line) {
 // The text of a line that is one string: an element of a notebook's output, or what Python's repr() made of a traceback. The
 // line itself if it is none.
 std::string_view string_of(std::string_view line, std::string& text) {
-  constexpr std::array<std::string_view, 3> kSigns = {"(most recent call last):\\n", "\\n  File \\\"", "\\n  File \""};
+  constexpr std::array<std::string_view, 3> kSigns = {R"((most recent call last):\n)", R"(\n  File \")", R"(\n  File ")"};
   const size_t first = std::min(line.find_first_not_of(' '), line.size());
   const std::string_view end = trimmed(line);
   const bool element = first + 1 < line.size() && line[first] == '"' && (end.ends_with('"') || end.ends_with("\","));

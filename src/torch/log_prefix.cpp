@@ -168,6 +168,20 @@ size_t syslog_length(std::string_view text) {
   return !tag.empty() && !contains(tag, " ") ? end + 2 : 0;
 }
 
+// "train  Run tests  2025-11-14T03:12:34.1234567Z ": what GitHub's tool puts in front of a job's log.
+size_t job_length(std::string_view text) {
+  constexpr std::string_view kShape = "0000-00-00T00:00:00.0000000Z ";
+  const std::string_view front = text.substr(0, 200);
+  for (size_t at = front.find("Z "); at != std::string_view::npos; at = front.find("Z ", at + 1)) {
+    if (at + 2 < kShape.size()) continue;
+    const std::string_view time = text.substr(at + 2 - kShape.size(), kShape.size());
+    const bool alike =
+        std::ranges::equal(time, kShape, [](char c, char shape) { return shape == '0' ? is_digit(c) : c == shape; });
+    if (alike) return at + 1;
+  }
+  return 0;
+}
+
 // "3: " of `srun --label`, and "ERROR:root:" of Python's default format.
 size_t label_length(std::string_view text, std::optional<int>& rank) {
   const std::string_view digits = digits_of(text);
@@ -200,6 +214,7 @@ size_t prefix_length(std::string_view text, std::optional<int>& rank, bool& behi
   if (const size_t length = behind_time ? record_length(text) : 0) return length;
   if (const size_t length = container_length(text)) return length;
   if (const size_t length = syslog_length(text)) return length;
+  if (const size_t length = behind_time ? 0 : job_length(text)) return length;
   if (const size_t length = behind_time ? 0 : label_length(text, rank)) return length;
   if (text.starts_with('[')) {  // "[2024-01-01 00:00:00,123]", "[2024-01-01 00:00:00,123: ERROR/MainProcess]"
     const size_t length = timestamp_length(text.substr(1));

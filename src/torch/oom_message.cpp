@@ -59,12 +59,17 @@ size_t sentence_begin(std::string_view text, size_t at, OomSource source) {
   return start != std::string_view::npos && !contains(before.substr(start), "\n") ? from + start : at;
 }
 
+// Of PyTorch's caching allocators, which share their sentence.
+bool is_caching(OomSource source) {
+  return source == OomSource::torch_cuda || source == OomSource::torch_hip || source == OomSource::torch_xpu;
+}
+
 // Whether PyTorch's sentence goes on behind its first words: prose that holds them ends with its line.
 bool goes_on(OomSource source, std::string_view text) {
-  if (source != OomSource::torch_cuda && source != OomSource::torch_hip && source != OomSource::torch_xpu) return true;
+  if (!is_caching(source)) return true;
   constexpr std::string_view kRequest = "ried to allocate";
   const std::string_view front = text.substr(0, 160);
-  for (size_t at = front.find('r'); at != std::string_view::npos && at < 96; at = front.find('r', at + 1))
+  for (size_t at = front.find('r'); at < 96; at = front.find('r', at + 1))
     if (phrase_length(front.substr(at), kRequest) > 0) return true;
   return false;
 }
@@ -90,7 +95,7 @@ bool says(std::string_view text, std::string_view word) { return contains(text, 
 // By the wording, and by the exception's name in front of it. The advice behind the figures may stand on lines of its own.
 std::string era_of(OomSource source, std::string_view exception, std::string_view text) {
   if (source == OomSource::thc) return "up to 1.0";
-  if (source != OomSource::torch_cuda && source != OomSource::torch_hip && source != OomSource::torch_xpu) return {};
+  if (!is_caching(source)) return {};
   const bool old_name = exception.ends_with("torch.cuda.OutOfMemoryError: ");
   const bool new_name = exception.ends_with("torch.OutOfMemoryError: ");
   if (says(text, "PYTORCH_ALLOC_CONF")) return "2.9 or later";

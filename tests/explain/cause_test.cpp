@@ -135,6 +135,12 @@ TEST(Cause, WhereTheFiguresAreMissingTheyAreNamed) {
   EXPECT_EQ(jax.answer, "JAX (XLA) found no room for 1.00 GiB on the device; its message tells no more");
 }
 
+TEST(Cause, AHairMoreFreeThanAskedIsStillALack) {
+  EXPECT_EQ(diagnose(torch_message(0.0781, 24, 0.0784, 4.0, 0.01)).cause, Cause::other_process);
+  EXPECT_EQ(diagnose(torch_message(0.0781, 24, 0.0784, 23.4, 0.01)).cause, Cause::shortage);
+  EXPECT_EQ(diagnose(torch_message(0.0781, 24, 0.5, 23.0, 0.01)).cause, Cause::driver);
+}
+
 TEST(Cause, ADeviceIsOnlyCalledFullWhereLittleIsFree) {
   EXPECT_EQ(diagnose(torch_message(1.7, 6, 1.0, 3.5, 0.01)).answer,
             "1.70 GiB did not fit on GPU 0: 1.00 GiB were free, and tensors fill 3.50 GiB of 6.00 GiB");

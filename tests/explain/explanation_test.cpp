@@ -144,6 +144,29 @@ TEST(Explanation, AnOldReleaseIsNotToldOfWhatItHasNotLearnt) {
   EXPECT_EQ(e.advice.back().change, "update PyTorch to 2.x");
 }
 
+TEST(Explanation, AMessageAboveItsLogIsExplainedByTheLog) {
+  const Explanation e = explain("It fails:\n" + std::string(kFull) + "\nThe whole log:\n" +
+                                traceback("  File \"/me/train.py\", line 5, in main\n    loss.backward()\n"));
+  EXPECT_EQ(e.log.cause().line, 2);
+  EXPECT_EQ(e.stage.stage, TorchStage::backward);
+  ASSERT_TRUE(e.own);
+  EXPECT_EQ(e.own->line, 5);
+}
+
+TEST(Explanation, AdviceIsInTheWordsOfTheLoopThatFailed) {
+  const std::string own = "  File \"/me/train.py\", line 5, in main\n    loss.backward()\n";
+  const Explanation loop = explain(traceback(own));
+  EXPECT_TRUE(advises(loop, "torch.utils.checkpoint.checkpoint"));
+  EXPECT_TRUE(advises(loop, "half the batch, twice the accumulation steps"));
+  EXPECT_FALSE(advises(loop, "per_device_train_batch_size"));
+  const Explanation lightning =
+      explain(traceback(own + "  File \"/x/site-packages/pytorch_lightning/core/module.py\", line 9, in backward\n    x\n"));
+  EXPECT_TRUE(advises(lightning, "accumulate_grad_batches"));
+  const Explanation trainer =
+      explain(traceback(own + "  File \"/x/site-packages/transformers/trainer.py\", line 9, in training_step\n    x\n"));
+  EXPECT_TRUE(advises(trainer, "per_device_train_batch_size"));
+}
+
 TEST(Explanation, AnotherFrameworkHasItsOwnRemedies) {
   const Explanation e = explain("RESOURCE_EXHAUSTED: Out of memory allocating 20029400304 bytes.");
   ASSERT_FALSE(e.advice.empty());

@@ -73,6 +73,7 @@ TEST(LogLines, LoseThePrefixesOfContainersAndOfLoggersBehindATime) {
   EXPECT_EQ(text("[stderr] boom"), "boom");
   EXPECT_EQ(without_prefix("3: boom").rank, 3);
   EXPECT_EQ(text("3:     main()"), "    main()");
+  EXPECT_EQ(text("train Run tests 2025-11-14T03:12:34.1234567Z     f()"), "    f()");
   EXPECT_EQ(text("mask | other"), "mask | other");
   EXPECT_EQ(text("Error: 3: x"), "Error: 3: x");
 }
