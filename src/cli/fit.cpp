@@ -52,6 +52,17 @@ std::vector<std::string> assume(Arguments& arguments, const Target& target) {
   return assumed;
 }
 
+// Whether the trainer's own words can say these changes of the file.
+bool can_be_said(const Arguments& arguments, const std::vector<RecipeChange>& changes) {
+  return change_foreign_recipe(read_recipe_text(arguments.recipe_file), arguments.recipe_file, changes).unsaid.empty();
+}
+
+// One other value of a key that is searched, to see whether there are words for it.
+RecipeChange another_value(const Recipe& recipe, std::string_view key) {
+  if (key == "optim") return {"optim", recipe.optim == Optimizer::adamw_8bit ? "adamw_torch" : "adamw_8bit"};
+  return {"gradient_checkpointing", recipe.gradient_checkpointing ? "false" : "true"};
+}
+
 // Of another trainer's recipe what saves memory is searched although the file sets it, unless a flag says the same; what is
 // trained, and on rows of what length, stays. Returns the keys that the file sets and the search may change.
 std::vector<std::string> free_keys(Arguments& arguments) {
@@ -72,6 +83,11 @@ std::vector<std::string> free_keys(Arguments& arguments) {
     freed.emplace_back(key);
     std::erase(keys, key);
   }
+  for (const char* key : {"optim", "gradient_checkpointing"}) {
+    if (by_flag(key) || can_be_said(arguments, {another_value(arguments.recipe, key)})) continue;
+    std::erase(freed, key);
+    keys.emplace_back(key);
+  }
   for (const char* key : {"method", "lora_r", "lora_target_modules", "checkpoint_layers"})  // they know no single blocks
     if (!is_set(arguments, key)) keys.emplace_back(key);
   if (arguments.recipe.seq_len > 0 && !is_set(arguments, "max_length")) keys.emplace_back("max_length");
@@ -90,13 +106,19 @@ bool asks_method(const Arguments& arguments) {
 
 std::vector<Asked> methods_asked(const Arguments& arguments, const ModelSpec& model) {
   const bool quantized = arguments.recipe.quantize.any() || model.quantization.has_value();
-  const std::vector<Asked> adapters = {
-      {"LoRA", {{"method", "lora"}, {"load_in_8bit", "false"}, {"load_in_4bit", "false"}}},
-      {"LoRA on int8", {{"method", "lora"}, {"load_in_8bit", "true"}, {"load_in_4bit", "false"}}},
-      {"QLoRA", {{"method", "lora"}, {"load_in_4bit", "true"}, {"load_in_8bit", "false"}}}};
+  std::vector<Asked> adapters = {{"LoRA", {{"method", "lora"}, {"load_in_8bit", "false"}, {"load_in_4bit", "false"}}},
+                                 {"LoRA on int8", {{"method", "lora"}, {"load_in_8bit", "true"}, {"load_in_4bit", "false"}}},
+                                 {"QLoRA", {{"method", "lora"}, {"load_in_4bit", "true"}, {"load_in_8bit", "false"}}}};
   const bool bits_are_free =
       arguments.foreign && !model.quantization && !is_set(arguments, "load_in_4bit") && !is_set(arguments, "load_in_8bit");
-  if (bits_are_free && arguments.recipe.method == Method::lora && !asks_method(arguments)) return adapters;
+  if (bits_are_free && arguments.recipe.method == Method::lora && !asks_method(arguments)) {
+    std::erase_if(adapters, [&](const Asked& asked) {
+      std::vector<RecipeChange> changes;
+      for (const Setting& setting : asked.settings) changes.push_back({setting.key, setting.value});
+      return !can_be_said(arguments, changes);
+    });
+    if (!adapters.empty()) return adapters;
+  }
   if (is_set(arguments, "method") || quantized)
     return {{arguments.recipe.method == Method::full ? "full" : quantized ? "QLoRA" : "LoRA", {}}};
   std::vector<Asked> all = {{"full", {{"method", "full"}}}};

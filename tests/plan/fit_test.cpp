@@ -132,6 +132,18 @@ TEST(Fit, fixed_keys_stay_and_settings_make_the_recipe) {
   }
 }
 
+TEST(Fit, with_the_blocks_settled_all_are_recomputed_or_none) {
+  const ModelSpec model = small_model("HuggingFaceTB/SmolLM2-135M");
+  const Recipe asked = recipe_with({{"method", "lora"}});
+  std::vector<std::string> seen;
+  for (const FitChoice& choice : fit_space(model, asked, {"checkpoint_layers", "optim", "load_in_4bit", "load_in_8bit"})) {
+    EXPECT_TRUE(choice.recipe.checkpoint_layers.empty());
+    seen.emplace_back(choice.recipe.gradient_checkpointing ? "all" : "none");
+  }
+  EXPECT_EQ(std::count(seen.begin(), seen.end(), "all"), std::count(seen.begin(), seen.end(), "none"));
+  EXPECT_FALSE(seen.empty());
+}
+
 TEST(Fit, where_nothing_fits_the_least_is_told) {
   const ModelSpec model = small_model("HuggingFaceTB/SmolLM2-135M");
   const Recipe asked = recipe_with({});

@@ -223,6 +223,15 @@ TEST(RecipeChanges, OfTheSecondLlamaFactoryAndAutoTrain) {
   expect_changed(autotrain, "r.yml", {{"optim", "adamw_8bit"}, {"per_device_train_batch_size", "1"}});
 }
 
+TEST(RecipeChanges, OfTorchtunesBaseByWhicheverKeySaysIt) {
+  const std::string head = "epochs: 1\nmodel:\n  lora_rank: 8\n  _component_: torchtune.models.llama3.";
+  expect_changed(head + "lora_llama3_8b\n  quantize_base: True\n", "r.yaml", {{"load_in_4bit", "false"}});
+  expect_changed(head + "qlora_llama3_8b\n", "r.yaml", {{"load_in_4bit", "false"}});
+  const RecipePatch dora = change_foreign_recipe(head + "qdora_llama3_8b\n", "r.yaml", Changes{{"load_in_4bit", "false"}});
+  EXPECT_EQ(dora.unsaid.size(), 1U);
+  EXPECT_TRUE(dora.diff.empty());
+}
+
 TEST(RecipeChanges, ThatMeanNothingThereAreTold) {
   const std::string full = "base_model: a/b\nsequence_len: 64\ndatasets: []\nmicro_batch_size: 2\n";
   const RecipePatch patch = change_foreign_recipe(full, "r.yaml", Changes{{"load_in_4bit", "true"}, {"max_length", "32"}});

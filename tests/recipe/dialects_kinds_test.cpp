@@ -135,6 +135,12 @@ TEST(MegatronSwift, ModulesByItsOwnNames) {
   expect_touching(more, "target_modules");
 }
 
+TEST(Torchtune, ABuilderOfTheUsersOwnIsLoraIfItTakesItsModules) {
+  const std::string text = "epochs: 1\nmodel:\n  _component_: mine.builders.small\n";
+  EXPECT_EQ(foreign(text).recipe.method, Method::full);
+  EXPECT_EQ(foreign(text + "  lora_attn_modules: [q_proj]\n  lora_rank: 2\n").recipe.method, Method::lora);
+}
+
 TEST(Torchtune, PhisProjectionsStandTogether) {
   const ForeignRecipe read = foreign(
       "model:\n  _component_: torchtune.models.phi3.lora_phi3_mini\n  lora_attn_modules: [q_proj, v_proj, output_proj]\n"

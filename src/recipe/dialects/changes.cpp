@@ -251,7 +251,7 @@ class Rewriting {
     constexpr int kMostRounds = 4;
     for (int round = 0; round < kMostRounds; ++round) {
       const std::string text = written();
-      if (text == document_.text || settle(text)) return {.text = text, .diff = {}, .unsaid = unsaid_};
+      if (todo_.empty() || settle(text)) return {.text = text, .diff = {}, .unsaid = unsaid_};
     }
     for (const RecipeChange& change : todo_) unsaid_.push_back(change);
     return {.text = document_.text, .diff = {}, .unsaid = unsaid_};

@@ -57,8 +57,9 @@ void take_component(Reading& reading, const Entry& entry) {
   std::string_view name = last_part(entry.text());
   const bool dora = name.starts_with("dora_") || name.starts_with("qdora_");
   const bool quantized = name.starts_with("qlora_") || name.starts_with("qdora_");
-  const bool lora = dora || quantized || name.starts_with("lora_");
-  if (lora) name.remove_prefix(name.find('_') + 1);
+  const bool named = dora || quantized || name.starts_with("lora_");
+  if (named) name.remove_prefix(name.find('_') + 1);
+  const bool lora = named || reading.document().has("model.lora_attn_modules");  // a builder of the user's own
   reading.set(entry, "method", lora ? "lora" : "full");
   if (quantized) reading.decide("load_in_4bit", "true");
   if (dora) reading.decide("use_dora", "true");
@@ -214,6 +215,8 @@ bool write(const Document& document, const Wanted& wanted, const RecipeChange& c
       }
     const bool adapter = name.size() != component.size() - begin;
     if (change.key == "load_in_4bit" && !adapter) return true;
+    if (change.key == "load_in_4bit" && document.has("model.quantize_base"))
+      return put("model.quantize_base", change.value == "true" ? "True" : "False"), true;
     const bool four = change.value == "true" || change.value == "qlora";
     const std::string prefix = change.value == "full" ? "" : four ? "qlora_" : "lora_";
     put("model._component_", component.substr(0, begin) + prefix + std::string(name));
