@@ -136,15 +136,16 @@ std::optional<int64_t> capacity_of(const OomMessage& message, const Diagnosis& d
   return std::max<int64_t>(1, *message.capacity_bytes - diagnosis.others_bytes.value_or(0));
 }
 
-std::optional<RecipeAnswer> about_recipe(const Request& request, const OomMessage* message, const Diagnosis& diagnosis) {
+std::optional<RecipeAnswer> about_recipe(const Request& request, const OomMessage* message, const Diagnosis& diagnosis,
+                                         TorchStage stage) {
   if (request.recipe.empty()) return std::nullopt;
   const std::optional<int64_t> capacity = message != nullptr ? capacity_of(*message, diagnosis) : std::nullopt;
-  return answer_for_recipe(request.recipe, capacity, diagnosis.missing_bytes.value_or(0));
+  return answer_for_recipe(request.recipe, capacity, diagnosis.missing_bytes.value_or(0), stage);
 }
 
-// Where tensors simply do not fit, what is known of the recipe takes the place of what helps in general.
-void drop_general_advice(Cause cause, std::vector<Advice>& advice) {
-  if (cause == Cause::shortage || cause == Cause::memory_limit) advice.clear();
+// Where the tensors of training simply do not fit, what is known of the recipe takes the place of what helps in general.
+void drop_general_advice(Cause cause, TorchStage stage, std::vector<Advice>& advice) {
+  if (is_of_training(stage) && (cause == Cause::shortage || cause == Cause::memory_limit)) advice.clear();
 }
 
 int explain_text_file(Source& source, const Request& request) {
@@ -159,8 +160,8 @@ int explain_text_file(Source& source, const Request& request) {
         "kernel, for memory_summary() and for profiler traces");
   }
   Explanation e = *explain_log(std::move(log));
-  const auto recipe = about_recipe(request, &e.log.cause(), e.diagnosis);
-  if (recipe) drop_general_advice(e.diagnosis.cause, e.advice);
+  const auto recipe = about_recipe(request, &e.log.cause(), e.diagnosis, e.stage.stage);
+  if (recipe) drop_general_advice(e.diagnosis.cause, e.stage.stage, e.advice);
   return print(e, request, recipe);
 }
 
@@ -191,8 +192,8 @@ int explain_snapshot_file(const Request& request) {
   if (request.file == "-") throw Error("a snapshot cannot come from a pipe", "stdin", "give the file");
   const Snapshot snapshot = read_snapshot(request.file);
   SnapshotExplanation e = explain_snapshot(snapshot);
-  const auto recipe = about_recipe(request, nullptr, e.diagnosis);
-  if (recipe) drop_general_advice(e.diagnosis.cause, e.advice);
+  const auto recipe = about_recipe(request, nullptr, e.diagnosis, e.stage.stage);
+  if (recipe) drop_general_advice(e.diagnosis.cause, e.stage.stage, e.advice);
   write_views(request, snapshot, e);
   return print(e, request, recipe);
 }

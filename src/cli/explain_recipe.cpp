@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/checked.h"
 #include "base/error.h"
 #include "cli/arguments.h"
 #include "cli/explain_parts.h"
@@ -43,13 +44,15 @@ Target target_of_run(const Arguments& arguments, std::optional<int64_t> capacity
 
 std::string verdict(const RecipeAnswer& a) {
   const RecipeAdvice& r = a.advice;
+  const std::string begin = a.outside.empty() ? "" : a.outside + ". ";
   if (!r.must_change())
-    return fmt::format("as snug plans it, this recipe needs {} of {}: snug train runs it there", format_bytes(r.plan_bytes),
-                       a.device);
+    return begin + fmt::format("as snug plans it, {} needs {} of {}: snug train runs it there",
+                               begin.empty() ? "this recipe" : "training", format_bytes(r.plan_bytes), a.device);
   const std::string what = r.enough ? "the smallest set that is enough" : "not even all together are enough; they come to";
-  return fmt::format(
-      "as snug plans it, this recipe needs {}; in proportion to what was missing it should need at most {}; {}: {}",
-      format_bytes(r.plan_bytes), format_bytes(r.budget_bytes), what, format_bytes(r.set->peak_bytes));
+  return begin +
+         fmt::format(
+             "as snug plans it, this recipe needs {}; in proportion to what was missing it should need at most {}; {}: {}",
+             format_bytes(r.plan_bytes), format_bytes(r.budget_bytes), what, format_bytes(r.set->peak_bytes));
 }
 
 // The set as a diff of the user's own file, or as keys of ours.
@@ -65,9 +68,44 @@ std::string change_text_of(const RecipeAnswer& a) {
   return text + "\n" + a.patch->diff;
 }
 
+std::string_view evaluation_batch_key(Dialect dialect) {
+  if (dialect == Dialect::axolotl) return "eval_batch_size";
+  return dialect == Dialect::torchtune ? "batch_size_val" : "per_device_eval_batch_size";
+}
+
+// What the recipe says of a pass over the evaluation rows, where it says it.
+std::string logits_text(const ForeignRecipe& foreign, const ModelSpec& model) {
+  const int64_t length = foreign.eval_length > 0 ? foreign.eval_length : foreign.recipe.seq_len;
+  if (foreign.eval_batch <= 1 || length <= 0) return "";
+  const int64_t row = checked_mul(checked_mul(length, model.vocab_size), 4);
+  return fmt::format("; {} sequences of {} tokens are evaluated at once, whose logits in fp32 are {}: {}: 1 leaves {}",
+                     foreign.eval_batch, length, format_bytes(checked_mul(row, foreign.eval_batch)),
+                     evaluation_batch_key(foreign.dialect), format_bytes(row));
+}
+
+std::string outside_text(TorchStage stage, const Arguments& arguments, const ModelSpec& model) {
+  if (is_of_training(stage)) return "";
+  std::string text =
+      fmt::format("memory ran out in {}, beside the training step that a recipe's plan tells of", name_of(stage));
+  if (stage == TorchStage::evaluation && arguments.foreign) text += logits_text(*arguments.foreign, model);
+  return text;
+}
+
 }  // namespace
 
-RecipeAnswer answer_for_recipe(std::span<char* const> words, std::optional<int64_t> capacity_bytes, int64_t missing_bytes) {
+bool is_of_training(TorchStage stage) {
+  switch (stage) {
+    case TorchStage::evaluation:
+    case TorchStage::generate:
+    case TorchStage::save:
+    case TorchStage::data:
+    case TorchStage::capture: return false;
+    default: return true;
+  }
+}
+
+RecipeAnswer answer_for_recipe(std::span<char* const> words, std::optional<int64_t> capacity_bytes, int64_t missing_bytes,
+                               TorchStage stage) {
   const Arguments arguments = parse_arguments(words, {"gpu="});
   if (arguments.recipe.model.empty()) throw UsageError("the recipe names no model: give it beside the file");
   const Target target = target_of_run(arguments, capacity_bytes);
@@ -76,10 +114,13 @@ RecipeAnswer answer_for_recipe(std::span<char* const> words, std::optional<int64
                       .device = target.name,
                       .advice = {},
                       .settings = {},
-                      .patch = {}};
+                      .patch = {},
+                      .outside = {}};
   Recipe recipe = arguments.recipe;
+  const ModelSpec model = resolve_model(recipe.model);
   const int64_t capacity = capacity_bytes && !arguments.has("gpu") ? *capacity_bytes : target.memory_bytes;
-  answer.advice = advise_on(resolve_model(recipe.model), recipe, target, capacity, missing_bytes);
+  answer.outside = outside_text(stage, arguments, model);
+  answer.advice = advise_on(model, recipe, target, capacity, answer.outside.empty() ? missing_bytes : 0);
   if (!answer.advice.set) return answer;
   Recipe changed = answer.advice.set->recipe;
   changed.memory_bytes = recipe.memory_bytes;
@@ -115,6 +156,7 @@ Json recipe_json(const RecipeAnswer& a) {
   return {{"dialect", a.dialect},
           {"model", a.model},
           {"device", a.device},
+          {"outside_training", a.outside.empty() ? Json() : Json(a.outside)},
           {"plan_bytes", a.advice.plan_bytes},
           {"budget_bytes", a.advice.budget_bytes},
           {"levers", levers},

@@ -125,6 +125,32 @@ TEST(Explain, ChangesTheRecipeInItsOwnWords) {
   EXPECT_EQ(run_program(plan).exit_code, 0);  // what is advised fits when it is planned
 }
 
+TEST(Explain, EvaluationIsNotMendedByTrainingsBatch) {
+  const Workspace work;
+  const fs::path log =
+      write(work, "crash.log",
+            "  File \"/x/site-packages/transformers/trainer.py\", line 4235, in evaluation_loop\n"
+            "    logits = self.gather_function(logits)\n"
+            "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 3.71 GiB. GPU 0 has a total capacity of "
+            "23.64 GiB of which 1.21 GiB is free. Of the allocated memory 21.13 GiB is allocated by PyTorch, and "
+            "861.10 MiB is reserved by PyTorch but unallocated.\n");
+  const fs::path recipe = write(work, "qlora.yml",
+                                "base_model: mistralai/Mistral-7B-v0.1\nload_in_4bit: true\nadapter: qlora\nlora_r: 16\n"
+                                "lora_target_linear: true\nsequence_len: 2048\nmicro_batch_size: 4\neval_batch_size: 8\n"
+                                "gradient_accumulation_steps: 2\nbf16: true\ngradient_checkpointing: true\n");
+  const ProcessResult run = run_program({"explain", log.string(), recipe.string(), "--json"});
+  ASSERT_EQ(run.exit_code, 0) << run.error;
+  const Json json = Json::parse(run.output);
+  EXPECT_EQ(json["stage"], "evaluation");
+  EXPECT_FALSE(json["advice"].empty());  // what helps in evaluation stays
+  EXPECT_EQ(json["recipe"]["settings"], Json::object());
+  EXPECT_EQ(json["recipe"]["diff"], Json());
+  const std::string outside = json["recipe"]["outside_training"];
+  // 8 x 2048 tokens x 32000 words x 4 bytes.
+  EXPECT_NE(outside.find("1.95 GiB"), std::string::npos) << outside;
+  EXPECT_NE(outside.find("eval_batch_size: 1 leaves 250.0 MiB"), std::string::npos) << outside;
+}
+
 TEST(Explain, AsksWhichGpuWhereNothingTells) {
   const Workspace work;
   const fs::path log = write(work, "crash.log", "RuntimeError: CUDA error: out of memory\n");
