@@ -184,6 +184,23 @@ TEST_F(SnapshotPage, the_address_pointer_and_keys_choose_the_event) {
   EXPECT_EQ(hash[0], hash[1]);
 }
 
+// The colours of areas, list and legend are one.
+TEST_F(SnapshotPage, lines_have_colours_of_their_own_when_asked) {
+  const Json json = page_of(kGolden / "expandable.pickle");
+  const Json told = ask(
+      "(() => { const names = () => [...document.querySelectorAll('#legend li')].map((item) => item.textContent);"
+      "const of = (list) => new Set([...document.querySelectorAll(list + ' .swatch')].map((mark) => "
+      "mark.style.background)).size;"
+      "const before = [names(), of('#lines li:not([hidden])')]; document.querySelector('#modes [data-value=line]').click();"
+      "return [before, [names(), of('#lines li:not([hidden])')]]; })()");
+  EXPECT_EQ(told[0], Json::parse(R"([["other"], 1])"));
+  const size_t lines = json["holders"].size();
+  EXPECT_GE(lines, 5u);
+  EXPECT_EQ(told[1][1], lines);
+  EXPECT_GE(told[1][0].size(), lines);
+  EXPECT_TRUE(has(told[1][0].dump(), "model/part_0.py in forward_0")) << told;
+}
+
 TEST_F(SnapshotPage, a_point_on_a_segment_tells_its_block) {
   const Json json = page_of(kGolden / "fragmentation.pickle");
   const Json told =
