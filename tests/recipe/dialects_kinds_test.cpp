@@ -199,13 +199,29 @@ TEST(Dialects, TrainersOfTorchtuneAloneAreRecipes) {
   expect_touching(grpo, "inference");
 }
 
+TEST(Dialects, TrainingArgumentsAsJson) {
+  const ForeignRecipe read = foreign(
+      "{\"output_dir\": \"o\", \"per_device_train_batch_size\": 4, \"gradient_accumulation_steps\": 2, \"bf16\": true, "
+      "\"gradient_checkpointing\": true, \"optim\": \"adafactor\", \"deepspeed\": \"zero2.json\"}",
+      "args.json");
+  EXPECT_EQ(read.dialect, Dialect::hugging_face);
+  EXPECT_EQ(read.recipe.batch, 4);
+  EXPECT_EQ(read.recipe.accumulation, 2);
+  EXPECT_TRUE(read.recipe.gradient_checkpointing);
+  EXPECT_EQ(read.sharding, Sharding::zero2);
+  EXPECT_TRUE(read.models.empty());
+}
+
 TEST(Strangers, AreCalledByTheirNames) {
   const auto what = [](const std::string& text, const std::string& where) {
     const dialects::Document document = dialects::read_document(text, where);
     EXPECT_FALSE(recognise(document)) << text;
     return what_else(document);
   };
-  EXPECT_EQ(what("{\"zero_optimization\": {\"stage\": 3}}", "ds.json"), "a DeepSpeed configuration");
+  EXPECT_EQ(what("{\"zero_optimization\": {\"stage\": 3}, \"bf16\": {\"enabled\": true}, \"fp16\": {\"enabled\": false}, "
+                 "\"gradient_accumulation_steps\": 2}",
+                 "ds.json"),
+            "a DeepSpeed configuration");
   EXPECT_EQ(what("distributed_type: FSDP\nnum_processes: 8\n", "acc.yaml"), "an accelerate configuration");
   EXPECT_EQ(what("{\"fsdp\": \"full_shard\", \"fsdp_config\": {\"version\": 2}}", "fsdp.json"), "an FSDP configuration");
   EXPECT_EQ(what("model_name_or_path: a/b\ntemplate: t\nexport_dir: out\n", "m.yaml"), "for merging or exporting a model");

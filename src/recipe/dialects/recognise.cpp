@@ -125,6 +125,14 @@ bool is_ours(const Document& document) {
          any(document, {"eval_data", "memory", "memory_budget", "method", "checkpoint_layers", "dataset_format"});
 }
 
+// TrainingArguments by names that few other programs have.
+bool is_trainer(const Document& document) {
+  return any(document, {"per_device_train_batch_size", "per_gpu_train_batch_size"}) ||
+         count(document, {"gradient_accumulation_steps", "num_train_epochs", "lr_scheduler_type", "warmup_ratio",
+                          "logging_steps", "save_strategy", "eval_strategy", "save_total_limit", "bf16", "fp16", "optim",
+                          "deepspeed", "learning_rate", "output_dir", "max_steps", "gradient_checkpointing"}) >= 3;
+}
+
 std::optional<Dialect> by_keys(const Document& document) {
   if (is_torchtune(document)) return trains_torchtune(document) ? std::optional(Dialect::torchtune) : std::nullopt;
   if (is_autotrain(document)) return Dialect::autotrain;
@@ -137,15 +145,10 @@ std::optional<Dialect> by_keys(const Document& document) {
   if (is_megatron_swift(document)) return Dialect::megatron_swift;
   if (is_swift(document)) return Dialect::swift;
   if (is_trl(document)) return Dialect::trl;
+  // TrainingArguments as JSON; as YAML our own reader takes them.
+  if (document.syntax == dialects::Syntax::json && is_trainer(document) && what_else(document).empty())
+    return Dialect::hugging_face;
   return std::nullopt;
-}
-
-// TrainingArguments by names that few other programs have.
-bool is_trainer(const Document& document) {
-  return any(document, {"per_device_train_batch_size", "per_gpu_train_batch_size"}) ||
-         count(document, {"gradient_accumulation_steps", "num_train_epochs", "lr_scheduler_type", "warmup_ratio",
-                          "logging_steps", "save_strategy", "eval_strategy", "save_total_limit", "bf16", "fp16", "optim",
-                          "deepspeed", "learning_rate", "output_dir", "max_steps", "gradient_checkpointing"}) >= 3;
 }
 
 // "train.py keys.yaml"
