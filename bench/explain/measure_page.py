@@ -16,7 +16,7 @@ SECONDS = 180
 
 
 def measured(page):
-    with tempfile.TemporaryDirectory() as directory:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as directory:
         words = [os.environ.get("BROWSER", "/usr/bin/chromium"), "--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr",
                  "--v=0", f"--user-data-dir={directory}", "--window-size=1400,1000", "--remote-debugging-port=0",
                  pathlib.Path(page).resolve().as_uri() + "#measure"]  # fmt: skip
