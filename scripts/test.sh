@@ -4,6 +4,12 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+# ctest in a build: its summary with what was skipped, or where a test fails all that it says.
+tests() {
+  local log="$1/tests.log"
+  ctest --test-dir "$1" --output-on-failure -j 2 --no-tests=error "${@:2}" >"$log" || { cat "$log"; return 1; }
+  sed -n '/tests passed/,$p' "$log"
+}
 step() { printf '\n== %s (%d min)\n' "$*" $((SECONDS / 60)); }
 
 step "format"
@@ -16,7 +22,7 @@ step "CUDA: one source against the kernel header"
 cmake/check_cuda.sh
 
 step "release"
-ctest --test-dir build --output-on-failure -j 2 --no-tests=error
+tests build
 
 step "documents: the key table as printed, every command as written"
 scripts/make_keys_doc.sh | diff docs/keys.md -
@@ -26,18 +32,18 @@ python3 scripts/check_docs.py
 step "planner alone"
 cmake --preset planner >/dev/null
 cmake --build --preset planner --target snug snug_planner plan_tests library_tests
-ctest --test-dir build-planner --output-on-failure -j 2 --no-tests=error -E NOT_BUILT | tail -n 3
+tests build-planner -E NOT_BUILT
 scripts/check_planner_library.sh
 
 step "thread sanitizer: loader, files, executor"
 cmake --preset thread >/dev/null
 cmake --build --preset thread --target data_tests formats_tests train_tests
-ctest --test-dir build-thread --output-on-failure -j 2 --no-tests=error -R '^(Loader|AtomicDirectory|Checkpoint|golden/Forward)' | tail -n 3
+tests build-thread -R '^(Loader|AtomicDirectory|Checkpoint|golden/Forward)'
 
 step "address and undefined-behaviour sanitizers"
 cmake --preset debug >/dev/null
 cmake --build --preset debug
-ctest --test-dir build-debug --output-on-failure -j 2 --no-tests=error | tail -n 12
+tests build-debug
 
 # Half a minute each from the inputs of every minute before; make fuzz takes longer.
 step "fuzzing: every reader of outside bytes"

@@ -303,6 +303,13 @@ TEST(HostileRecipes, AreRefusedInBoundedTime) {
   says(refusal(bomb + "swift sft --model $A\n", "r.sh"), "too long");
 }
 
+TEST(Dialects, AnEmptyKeyIsToldAsItIsWritten) {
+  const auto recipe =
+      read_foreign_recipe(R"({"model": "a/b", "tuner_type": "lora", "dataset": ["x"], "max_length": 64, "": 4})", "a.json");
+  ASSERT_TRUE(recipe);
+  EXPECT_EQ(recipe->named(KeyFate::unknown), std::vector<std::string>{"\"\""});
+}
+
 TEST(Dialects, KeysGivenTwiceAreReadAsPythonReadsThem) {
   const ForeignRecipe read =
       foreign("base_model: a/b\nsequence_len: 8\nadapter: lora\nmicro_batch_size: 2\nmicro_batch_size: 3\n");

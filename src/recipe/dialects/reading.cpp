@@ -233,9 +233,10 @@ void Reading::note(std::string text) {
 }
 
 ForeignKey& Reading::key_of(const Entry& entry) {
+  const std::string name = entry.path.empty() ? "\"\"" : entry.path;  // a key may be empty: it is told as it is written
   for (auto key = result_.keys.rbegin(); key != result_.keys.rend(); ++key)
-    if (key->line == entry.line && key->name == entry.path) return *key;
-  return result_.keys.emplace_back(ForeignKey{.name = entry.path, .value = shown(entry), .line = entry.line});
+    if (key->line == entry.line && key->name == name) return *key;
+  return result_.keys.emplace_back(ForeignKey{.name = name, .value = shown(entry), .line = entry.line});
 }
 
 void Reading::mark_set(std::string_view ours) {
