@@ -2,10 +2,9 @@
 
 #include <gtest/gtest.h>
 
-#include <fstream>
-
 #include "cli/support_process.h"
 #include "cli/support_workspace.h"
+#include "formats/support_files.h"
 
 namespace snug::cli_tests {
 
@@ -15,18 +14,12 @@ namespace fs = std::filesystem;
 
 class ForeignRecipe : public ::testing::Test {
  protected:
-  void SetUp() override {
-    char pattern[] = "/tmp/snug-foreign-XXXXXX";
-    directory_ = mkdtemp(pattern);
-  }
-  void TearDown() override { fs::remove_all(directory_); }
-
   std::string file(const std::string& name, const std::string& text) const {
-    std::ofstream(directory_ / name) << text;
+    put(directory_ / name, text);
     return (directory_ / name).string();
   }
 
-  fs::path directory_;
+  const Scratch directory_;
 };
 
 const std::string kAxolotl =

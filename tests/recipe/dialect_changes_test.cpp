@@ -1,5 +1,6 @@
 // Changes written back: the diff is applied with patch(1), and the file read again.
 
+#include "formats/support_files.h"
 #include "recipe/dialects/changes.h"
 #include "support_dialects.h"
 
@@ -10,16 +11,14 @@ using Changes = std::vector<RecipeChange>;
 
 // The text after patch(1) has applied the diff to a copy of it.
 std::string patched(const std::string& text, const std::string& diff) {
-  char pattern[] = "/tmp/snug-diff-XXXXXX";
-  const std::filesystem::path directory = mkdtemp(pattern);
-  std::ofstream(directory / "recipe", std::ios::binary) << text;
-  std::ofstream(directory / "diff", std::ios::binary) << diff;
-  const std::string command = "cd " + directory.string() + " && patch --quiet --fuzz=0 recipe < diff > /dev/null 2>&1";
+  const Scratch directory;
+  put(directory / "recipe", text);
+  put(directory / "diff", diff);
+  const std::string command =
+      "cd '" + directory.path().string() + "' && patch --quiet --fuzz=0 recipe < diff > /dev/null 2>&1";
   const int result = diff.empty() ? 0 : std::system(command.c_str());  // NOLINT(concurrency-mt-unsafe)
   EXPECT_EQ(result, 0) << diff;
-  std::string after = text_of(directory / "recipe");
-  std::filesystem::remove_all(directory);
-  return after;
+  return text_of(directory / "recipe");
 }
 
 // Applies the changes by patch(1) and expects the file to read back as changed, and all else as before.
