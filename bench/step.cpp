@@ -3,7 +3,7 @@
 // Random weights and tokens, no files. The ceiling is oneDNN's product of 2048 x 2048 x 2048 on the same threads, measured
 // before and after every 5 steps; the figure is the median of the paired ratios, void if the ceiling moved by more than 15
 // %.
-// --fp32-products: as on a CPU without bf16 tiles; where there are some, the step is set against both ceilings, fp32's and
+// --fp32-products: as on a CPU without bf16 arithmetic; where there is, the step is set against both ceilings, fp32's and
 // bf16's. Needed work is 2 FLOPs a multiply-add of the forward products, of the input gradients that reach a trained
 // weight, of the weight gradients that are trained, and of the causal half of attention (2 products forward, 4 backward);
 // nothing that is computed again counts.
@@ -231,7 +231,7 @@ Result measure(Executor& executor, const Plan& plan, Profile& profile, double fl
   Result result;
   const int32_t threads = plan.target.threads;
   result.against.push_back({"fp32", Ceiling(dnnl::memory::data_type::f32, threads), {}, {}});
-  if (plan.target.products == Arithmetic::bf16_pieces && is_half(plan.precision.weights))
+  if (in_bf16(plan.target.products) && is_half(plan.precision.weights))
     result.against.push_back({"bf16", Ceiling(dnnl::memory::data_type::bf16, threads), {}, {}});
   for (Against& against : result.against) against.rates.push_back(against.ceiling.measure());
   constexpr int64_t kBetween = 5;
@@ -261,7 +261,7 @@ void print(const Plan& plan, const Profile& profile, const Result& result, doubl
   }
   fmt::print("{:.3f} s a step, {:.0f} tokens/s, needed work {:.1f} GFLOP\n", step, tokens / step, flops / 1e9);
   fmt::print("{} threads, {}{}, copying {:.1f} GB/s, {} steps\n\n", plan.target.threads, kernels::backend_name(),
-             result.against.size() > 1 ? ", bf16 tiles" : "", bandwidth / 1e9, steps);
+             result.against.size() > 1 ? ", products in bf16" : "", bandwidth / 1e9, steps);
   fmt::print(
       "| op | share | ms a step | calls | GFLOP | MB | GFLOP/s | GB/s | of its fp32 roofline |\n"
       "|---|---:|---:|---:|---:|---:|---:|---:|---:|\n");

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Where a step's time goes, and its share of the machine's ceiling (bench/step.cpp): LoRA and full fine-tuning of SmolLM2-135M's
-# shape, LoRA of Qwen2.5-1.5B's shape as a Llama; each with products in fp32 and, where the CPU has them, on bf16 tiles.
+# shape, LoRA of Qwen2.5-1.5B's shape as a Llama; each with products in fp32 and, where the CPU has it, in bf16.
 #   bench/step.sh [STEPS]     THREADS, RESULTS=DIRECTORY
 set -euo pipefail
 cd "$(dirname "$0")/.."

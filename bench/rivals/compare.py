@@ -224,7 +224,7 @@ def report(args: argparse.Namespace, text: pathlib.Path, snug: dict[str, list[Fi
     planned = all_snug[-1].extra["planned"]
     lines += ["", f"snug planned {planned / 2**20:.1f} MiB and used {100 * median_of(all_snug, 'peak') / planned:.1f} % of it. The "
               f"rival's fastest mode, {fastest}, is the one that counts. Ceilings: a product of 2048³ in a mode's own arithmetic for "
-              "the rival; oneDNN's in fp32, and in bf16 where products run on bf16 tiles, for snug (bench/step). Of the rival's memory, "
+              "the rival; oneDNN's in fp32, and in bf16 where products are in bf16, for snug (bench/step). Of the rival's memory, "
               f"{versions['imported_bytes'] / 2**20:.0f} MiB are there once its libraries are imported.", "", "| snug is … | faster | smaller (VmHWM) | sooner at the first step's end |",
               "|---|---:|---:|---:|"]
     for mode, runs in rivals.items():

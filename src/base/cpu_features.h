@@ -1,6 +1,8 @@
 #pragma once
 // What this CPU can do beyond the instruction sets that kernels are compiled for one by one.
 
+#include <cstdint>
+
 #if defined(__x86_64__) && defined(__linux__)
 #include <cpuid.h>
 #include <sys/syscall.h>
@@ -9,21 +11,32 @@
 
 namespace snug {
 
-// Whether this process may multiply tiles of bfloat16 (Intel AMX): the CPU has it and the kernel saves its registers. The
-// first call asks Linux for them, for all threads.
-inline bool multiplies_bf16_tiles() {
+// How this CPU multiplies bfloat16 and sums in fp32.
+enum class Bf16Unit : uint8_t {
+  none,
+  dots,   // dot products of pairs in vector registers (AVX512-BF16)
+  tiles,  // tile registers (Intel AMX), where Linux lets the process have them
+};
+
+// The best there is. The first call asks Linux for tile registers, for all threads.
+inline Bf16Unit bf16_unit() {
 #if defined(__x86_64__) && defined(__linux__)
-  static const bool answer = [] {
+  static const Bf16Unit unit = [] {
     unsigned a = 0, b = 0, c = 0, d = 0;
     constexpr unsigned kAmxBf16 = 1U << 22, kAmxTile = 1U << 24;
-    if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0 || (d & kAmxBf16) == 0 || (d & kAmxTile) == 0) return false;
     constexpr long kRequestPermission = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
-    return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+    if (__get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (d & kAmxBf16) != 0 && (d & kAmxTile) != 0 &&
+        syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0)
+      return Bf16Unit::tiles;
+    // This answer includes whether Linux saves the registers.
+    return __builtin_cpu_supports("avx512bf16") != 0 ? Bf16Unit::dots : Bf16Unit::none;
   }();
-  return answer;
+  return unit;
 #else
-  return false;
+  return Bf16Unit::none;
 #endif
 }
+
+inline bool multiplies_bf16() { return bf16_unit() != Bf16Unit::none; }
 
 }  // namespace snug

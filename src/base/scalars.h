@@ -38,7 +38,7 @@ constexpr int64_t kNestedBlock = 256;
 constexpr int64_t kDoraPanel = 1024;
 constexpr int64_t kDoraColumns = 256;
 
-// Rows that a thread multiplies at a time in a head_loss on bf16 tiles.
+// Rows that a thread multiplies at a time in a head_loss in bf16.
 constexpr int64_t kHeadRowBlock = 64;
 
 }  // namespace snug

@@ -5,7 +5,7 @@
 //
 // Letters: B sequences, T tokens a sequence, M = B*T rows, C hidden, F MLP width, V vocabulary, H query heads, K key/value
 // heads, D head size, R LoRA rank. Everything is row-major and dense. Arithmetic is fp32 whatever the storage dtype, but for
-// products that their cut puts on bf16 tiles (base/arithmetic.h); storing bf16 rounds to nearest even.
+// products that their cut has in bf16 (base/arithmetic.h); storing bf16 rounds to nearest even.
 
 #include <cstdint>
 
@@ -67,8 +67,8 @@ using Scalars = double;  // pointer to kScalarCount of them
 
 // c[m, n] (+)= scale * op(a)[m, k] op(b)[k, n].
 // a is [m, k], or [k, m] if transpose_a; b is [k, n], or [n, k] if transpose_b. f32, bf16 or f16 each.
-// cut.rows/cols/depth are block sizes. In fp32, operands in bf16 or f16 are widened block by block into the workspace; on
-// bf16 tiles (cut.arithmetic), which one operand must be bf16 or f16 for, fp32 and f16 are taken as two bf16 pieces.
+// cut.rows/cols/depth are block sizes. In fp32, operands in bf16 or f16 are widened block by block into the workspace;
+// in bf16 (cut.arithmetic, base/arithmetic.h) one of the two must be bf16 or f16.
 struct Matmul {
   In a, b;
   Out c;
@@ -589,9 +589,9 @@ void gather_rows_backward(const GatherRowsBackward& op);
 // Products of every tile of rows with the weight of its expert, W [E, N, K]:
 //   transpose_b: c [P, N] (+)= a [P, K] W^T;  neither: c [P, K] (+)= a [P, N] W;  both zero where a tile is unused.
 //   transpose_a: c [E, N, K] += a [P, N]^T b [P, K], summed over each expert's rows.
-// Neighbouring tiles of one expert are multiplied together: on bf16 tiles up to `span` of them; in fp32 span, span/2 … 1 of
+// Neighbouring tiles of one expert are multiplied together: in bf16 up to `span` of them; in fp32 span, span/2 … 1 of
 // them, since those products are made before step 0. workspace and cut: as for `matmul` of each such product; if `apart`,
-// which is for bf16 tiles, also for one such product of one thread in each of cut.threads equal parts.
+// which is for bf16, also for one such product of one thread in each of cut.threads equal parts.
 struct ExpertMatmul {
   In a, b;
   Out c;

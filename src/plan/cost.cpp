@@ -17,7 +17,7 @@ bool is_half_head(const Program& program, const Op& op) {
 
 CostClass class_of_product(const Program& program, const Op& op) {
   if (op.cut.arithmetic == Arithmetic::fp32_thin) return CostClass::product_thin;
-  const bool half = op.cut.arithmetic == Arithmetic::bf16_pieces;
+  const bool half = in_bf16(op.cut.arithmetic);
   const bool quantized = op.find(Slot::absmax) != kNone;
   if (op.kind == OpKind::matmul && !quantized) {
     // A rank-deep product that tiles compute still moves more than it multiplies; its traffic says so.

@@ -73,6 +73,7 @@ Plan make_plan(const ModelSpec& model, const Recipe& recipe, const Target& targe
   Plan plan{.model = model, .recipe = recipe, .precision = {}, .target = target};
   plan.recipe.quantize = quantization_of(model, recipe);
   plan.precision = precision_of(plan.recipe);
+  if (in_bf16(target.products) && plan.precision.activations == DType::bf16) plan.precision.compute = DType::bf16;
   plan.program = compile(model, plan.recipe);
   complete(plan, red_zone, 0);
   plan.step_flops = flops_of(plan.program, plan.program.region("step"));

@@ -18,7 +18,7 @@ struct Target {
   int32_t threads = 1;
   int64_t memory_bytes = 0;  // what the device has
   int64_t page_bytes = 4096;
-  Arithmetic products = Arithmetic::fp32;  // of those with a bf16 or f16 operand
+  Arithmetic products = Arithmetic::fp32;  // the most it has: bf16 for bf16 operands, bf16_pieces for f16 too
   bool multiplies_bf16 = true;             // false: f16 is the half precision to choose
 
   // What lives outside the arena, measured once for a kind of machine: program, libraries, heap …

@@ -27,7 +27,7 @@ void dump_op(const Program& program, const Op& op, int depth, std::string& out) 
   if (op.attributes.sigmoid_scores) out += " sigmoid";
   if (op.cut.rows + op.cut.cols + op.cut.depth > 0)
     out += fmt::format(" cut={}/{}/{}", op.cut.rows, op.cut.cols, op.cut.depth);
-  if (op.cut.arithmetic == Arithmetic::bf16_pieces) out += " bf16-tiles";
+  if (in_bf16(op.cut.arithmetic)) out += op.cut.arithmetic == Arithmetic::bf16 ? " bf16" : " bf16-pieces";
   if (op.cut.arithmetic == Arithmetic::fp32_thin) out += " thin";
   if (op.cut.arithmetic == Arithmetic::fp32_dots) out += " dots";
   if (op.cut.apart) out += " apart";

@@ -38,7 +38,7 @@ struct Quantize {
 struct Precision {
   DType weights = DType::f32;       // frozen and trained weights, those that are quantized left out
   DType master = DType::f32;        // copy that the optimizer updates; equal to `weights` means none is kept
-  DType compute = DType::f32;       // arithmetic of products and rows
+  DType compute = DType::f32;       // what products round their operands to, the target's to say; rows are fp32
   DType activations = DType::f32;   // what forward saves for backward
   DType gradients = DType::f32;     // flat gradient buffers
   DType accumulation = DType::f32;  // sums inside products

@@ -176,7 +176,7 @@ TEST(Dequantize, ProductsWithCodesAreProductsWithTheirNumbers) {
                              .b = format.values,
                              .c = a,
                              .quantized = true};
-          const Arithmetic best = multiplies_bf16_tiles() ? Arithmetic::bf16_pieces : Arithmetic::fp32;
+          const Arithmetic best = multiplies_bf16() ? Arithmetic::bf16_pieces : Arithmetic::fp32;
           shape.arithmetic = product_arithmetic(shape, best);
           SCOPED_TRACE(describe(format) + " " + std::to_string(sizes.m) + " " + std::to_string(sizes.n) + " " +
                        std::to_string(sizes.k) + (transpose_b ? " b^T" : ""));
@@ -185,7 +185,7 @@ TEST(Dequantize, ProductsWithCodesAreProductsWithTheirNumbers) {
           const Values dense = matrix.dense(format.values);
           shape.quantized = false;
           const Values with_numbers = product(shape, dense.in(), a);
-          if (format.values == DType::bf16 || shape.arithmetic == Arithmetic::bf16_pieces) {
+          if (format.values == DType::bf16 || in_bf16(shape.arithmetic)) {
             EXPECT_TRUE(with_codes.same_bits(with_numbers));
             continue;
           }

@@ -160,8 +160,13 @@ struct Trial {
       return values;
     };
     const Doubles before = op.attributes.accumulate ? c.doubles() : Doubles();
-    const Doubles expected = reference(a.doubles(), b.doubles(), before);
-    const Doubles sizes_of_sums = reference(absolute(a.doubles()), absolute(b.doubles()), absolute(before));
+    const auto multiplied = [&](const Values& of, const Values& other) {
+      return op.cut.arithmetic == Arithmetic::bf16 && other.dtype() == DType::bf16 ? tests::rounded_to_bf16(of)
+                                                                                   : of.doubles();
+    };
+    const Doubles left = multiplied(a, b), right = multiplied(b, a);
+    const Doubles expected = reference(left, right, before);
+    const Doubles sizes_of_sums = reference(absolute(left), absolute(right), absolute(before));
     run();
     // fp32 sums; two bf16 pieces leave out 2^-16 of an operand, and 2^-16 of the product where both operands have two.
     const double relative = op.cut.arithmetic == Arithmetic::bf16_pieces ? 0x1p-15 + 0x1p-19 : 0x1p-19;
@@ -177,7 +182,8 @@ struct Trial {
 std::vector<Arithmetic> arithmetics(const Types& types, Form form) {
   std::vector<Arithmetic> known = {Arithmetic::fp32};
   const DType second = form == Form::weights ? types.rows : types.weight;
-  if (multiplies_bf16_tiles() && (is_half(second) || is_half(types.rows))) known.push_back(Arithmetic::bf16_pieces);
+  const Arithmetic half = half_arithmetic(types.rows, second, Arithmetic::bf16_pieces);
+  if (multiplies_bf16() && in_bf16(half)) known.push_back(half);
   return known;
 }
 
@@ -196,7 +202,7 @@ void try_all(const RoutingCase& c, Taste taste, const Sizes& sizes) {
           SCOPED_TRACE(c.name() + ", tile " + std::to_string(routing.tile) + ", form " +
                        std::to_string(static_cast<int>(form)) + ", " + std::to_string(sizes.n) + " x " +
                        std::to_string(sizes.k) + " " + std::string(name_of(types.rows)) + " " +
-                       std::string(name_of(types.weight)) + (arithmetic == Arithmetic::fp32 ? "" : " tiles") +
+                       std::string(name_of(types.weight)) + (arithmetic == Arithmetic::fp32 ? "" : " in bf16") +
                        (accumulate ? " adds" : ""));
           const int32_t threads = taste == Taste::one ? kThreads : 1;  // many small products wait for one another
           Trial(form, sizes, types, routing, accumulate, arithmetic, threads).expect_reference();
@@ -281,17 +287,17 @@ TEST(ExpertMatmul, TwoRunsGiveTheSameBits) {
   }
 }
 
-// On bf16 tiles small experts get a thread each; a routing that changes which ones are small changes no bit of the others.
+// In bf16 small experts get a thread each; a routing that changes which ones are small changes no bit of the others.
 TEST(ExpertMatmul, ExpertsSideBySideGiveTheBitsOfOneAfterTheOther) {
-  if (!multiplies_bf16_tiles()) GTEST_SKIP() << "no bf16 tiles here";
+  if (!multiplies_bf16()) GTEST_SKIP() << "no bf16 arithmetic here";
   const RoutingCase c{700, 16, 2};
   for (const Taste taste : {Taste::any, Taste::one}) {
     const std::vector<float> logits = logits_of(c, taste);
     const Routing routing(c, logits.data(), true);
     for (Form form : kForms) {
-      Trial apart(form, {100, 90}, kTypes[1], routing, form == Form::weights, Arithmetic::bf16_pieces);
-      Trial together(form, {100, 90}, kTypes[1], routing, form == Form::weights, Arithmetic::bf16_pieces);
-      Trial more(form, {100, 90}, kTypes[1], routing, form == Form::weights, Arithmetic::bf16_pieces, 5);
+      Trial apart(form, {100, 90}, kTypes[1], routing, form == Form::weights, Arithmetic::bf16);
+      Trial together(form, {100, 90}, kTypes[1], routing, form == Form::weights, Arithmetic::bf16);
+      Trial more(form, {100, 90}, kTypes[1], routing, form == Form::weights, Arithmetic::bf16, 5);
       ASSERT_TRUE(apart.op.cut.apart);
       EXPECT_FALSE(rule_of(OpKind::expert_matmul).cut(apart.program, apart.op, 1).apart);
       apart.run();

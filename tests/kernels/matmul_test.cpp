@@ -74,7 +74,7 @@ struct Trial {
     const ProductReference reference{shape.m,           shape.n,           shape.k,
                                      shape.transpose_a, shape.transpose_b, static_cast<double>(scale)};
     const Doubles before = shape.accumulate ? c.doubles() : Doubles();
-    const Doubles expected = reference(a.doubles(), b.doubles(), before);
+    const Doubles expected = reference(multiplied(a, b), multiplied(b, a), before);
     run();
     const double rounding = tests::rounding_of(shape.c);
     const double sums = 0x1p-22 * static_cast<double>(shape.k + 8);  // a random walk of roundings
@@ -84,11 +84,14 @@ struct Trial {
       ASSERT_NEAR(c[i], want, rounding * std::abs(want) + sums + split[static_cast<size_t>(i)]) << "element " << i;
     }
   }
-  // What two bf16 pieces of an fp32 operand may leave out: 2^-8 of the low piece, which is 2^-8 of the number; and what the
-  // product of two low pieces would be.
+  // What of an operand is multiplied: beside bf16, in bf16 arithmetic, its numbers rounded to bf16.
+  Doubles multiplied(const Values& of, const Values& other) const {
+    return shape.arithmetic == Arithmetic::bf16 && other.dtype() == DType::bf16 ? tests::rounded_to_bf16(of) : of.doubles();
+  }
+  // What two bf16 pieces of an f16 operand, or of an fp32 one beside it, may leave out: 2^-8 of the low piece, which is 2^-8
+  // of the number; and what the product of two low pieces would be.
   Doubles split_errors() const {
-    if (shape.arithmetic != Arithmetic::bf16_pieces || (shape.a == DType::bf16 && shape.b == DType::bf16))
-      return Doubles(static_cast<size_t>(shape.m * shape.n));
+    if (shape.arithmetic != Arithmetic::bf16_pieces) return Doubles(static_cast<size_t>(shape.m * shape.n));
     const ProductReference sizes{shape.m,           shape.n,           shape.k,
                                  shape.transpose_a, shape.transpose_b, 0x1p-15 * std::abs(static_cast<double>(scale))};
     const auto absolute = [](Doubles values) {
@@ -104,7 +107,7 @@ std::string describe(const ProductShape& s, const Blocks& blocks) {
          (s.transpose_b ? " b^T" : "") + (s.accumulate ? " adds" : "") + " " + std::string(name_of(s.a)) + " " +
          std::string(name_of(s.b)) + " " + std::string(name_of(s.c)) + ", blocks " + std::to_string(blocks.rows) + " " +
          std::to_string(blocks.cols) + " " + std::to_string(blocks.depth) +
-         (s.arithmetic == Arithmetic::bf16_pieces ? " tiles"
+         (in_bf16(s.arithmetic)                   ? " in bf16"
           : s.arithmetic == Arithmetic::fp32_thin ? " thin"
           : s.arithmetic == Arithmetic::fp32_dots ? " dots"
                                                   : "");
@@ -113,7 +116,8 @@ std::string describe(const ProductShape& s, const Blocks& blocks) {
 // How this product can be computed here; the last is how a plan for this machine has it.
 std::vector<Arithmetic> arithmetics(const ProductShape& shape) {
   std::vector<Arithmetic> known = {Arithmetic::fp32};
-  if (multiplies_bf16_tiles() && (is_half(shape.a) || is_half(shape.b))) known.push_back(Arithmetic::bf16_pieces);
+  const Arithmetic half = half_arithmetic(shape.a, shape.b, Arithmetic::bf16_pieces);
+  if (multiplies_bf16() && in_bf16(half)) known.push_back(half);
   if (product_arithmetic(shape, Arithmetic::fp32) == Arithmetic::fp32_thin) known.push_back(Arithmetic::fp32_thin);
   if (has_few_rows(shape)) known.push_back(Arithmetic::fp32_dots);
   return known;
@@ -225,13 +229,16 @@ TEST(Matmul, GradientsMatchCentralDifferences) {
   const int64_t in = 19;
   const int64_t out = 70;
   const float scale = 0.5F;
-  for (const auto& [dtype, tiles] :
-       {std::pair{DType::f32, false}, {DType::bf16, false}, {DType::bf16, true}, {DType::f16, false}, {DType::f16, true}}) {
-    const Arithmetic arithmetic = tiles && multiplies_bf16_tiles() ? Arithmetic::bf16_pieces : Arithmetic::fp32;
+  for (const auto& [dtype, most] : {std::pair{DType::f32, Arithmetic::fp32},
+                                    {DType::bf16, Arithmetic::fp32},
+                                    {DType::bf16, Arithmetic::bf16},
+                                    {DType::f16, Arithmetic::fp32},
+                                    {DType::f16, Arithmetic::bf16_pieces}}) {
+    const Arithmetic arithmetic = multiplies_bf16() ? most : Arithmetic::fp32;
     const Values x(tokens * in, dtype, 21);
     const Values w(out * in, dtype, 22);
     const Values d_y(tokens * out, DType::f32, 23);
-    const Doubles seed = d_y.doubles();
+    const Doubles seed = arithmetic == Arithmetic::bf16 ? tests::rounded_to_bf16(d_y) : d_y.doubles();
     const ProductReference forward{tokens, out, in, false, true, static_cast<double>(scale)};
     const auto loss = [&](const Doubles& x64, const Doubles& w64) {
       const Doubles y = forward(x64, w64, {});

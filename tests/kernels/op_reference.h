@@ -70,6 +70,13 @@ class Values {
   std::vector<uint8_t> bytes_;
 };
 
+// As products in bf16 take an fp32 operand.
+inline Doubles rounded_to_bf16(const Values& of) {
+  Doubles values = of.doubles();
+  for (double& value : values) value = static_cast<double>(bf16_to_f32(f32_to_bf16(static_cast<float>(value))));
+  return values;
+}
+
 // Exactly the bytes an op was promised, 64-byte aligned, full of NaNs, with a red zone on either side.
 class GuardedWorkspace {
  public:
@@ -153,7 +160,7 @@ struct HeadReference {
 
 // The slope of `loss` at `x` along a random direction, and what `gradient` says of it, agree to 1e-3.
 inline void expect_slope(const std::function<double(const Doubles&)>& loss, const Doubles& x, const Doubles& gradient,
-                         uint64_t stream) {
+                         uint64_t stream, double relative = 1e-3) {
   const Philox random{.seed = 11, .stream = stream};
   Doubles ahead = x;
   Doubles behind = x;
@@ -169,7 +176,7 @@ inline void expect_slope(const std::function<double(const Doubles&)>& loss, cons
     size += std::abs(gradient[i] * along);
   }
   const double measured = (loss(ahead) - loss(behind)) / (2 * step);
-  EXPECT_NEAR(claimed, measured, 1e-3 * std::max(std::abs(measured), 1e-2 * size) + 1e-9);
+  EXPECT_NEAR(claimed, measured, relative * std::max(std::abs(measured), 1e-2 * size) + 1e-9);
 }
 
 }  // namespace snug::tests

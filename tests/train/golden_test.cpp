@@ -140,34 +140,37 @@ TEST(Bf16, the_loss_with_bf16_weights_and_activations_is_within_half_a_percent_o
   EXPECT_NEAR(loss, truth, 5e-3 * truth);
 }
 
-// Where the CPU has bf16 tiles, the plan uses them; elsewhere products are in fp32. Both must train alike.
-TEST(Bf16, products_in_fp32_and_on_tiles_give_the_same_gradients_to_1e_4) {
+// Where the CPU multiplies bf16, the plan does; elsewhere products are in fp32. Both must train alike: what rounding the
+// gradients for products adds is less than half of what rounding the saved activations has cost already.
+TEST(Bf16, products_in_bf16_move_gradients_less_than_activations_in_bf16_do) {
   Target target = this_cpu(2);
-  if (target.products == Arithmetic::fp32) GTEST_SKIP() << "no bf16 tiles here";
+  if (target.products == Arithmetic::fp32) GTEST_SKIP() << "no bf16 arithmetic here";
   const auto directory = golden_directory("bf16");
   const auto window = window_of(read_json(directory / "batch.json"));
   Recipe recipe = full_recipe();
   recipe.bf16 = true;
-  GoldenRun tiles(directory, recipe, window, 0, target);
+  GoldenRun bf16(directory, recipe, window, 0, target);
   target.products = Arithmetic::fp32;
   GoldenRun fp32(directory, recipe, window, 0, target);
-  tiles.load();
+  bf16.load();
   fp32.load();
   const double truth = read_floats(directory / "expected.safetensors", "loss").at(0);
   EXPECT_NEAR(fp32.forward_backward(window), truth, 5e-3 * truth);
-  EXPECT_NEAR(tiles.forward_backward(window), truth, 5e-3 * truth);
-  const Program& program = tiles.plan().program;
+  EXPECT_NEAR(bf16.forward_backward(window), truth, 5e-3 * truth);
   double largest = 0;
-  for (const Weight& weight : program.weights) {
-    for (int64_t layer = 0; layer < (weight.parameter.per_layer ? program.layers : 1); ++layer) {
-      const double error = relative_error(std::span<const float>(tiles.executor().elements<float>(weight.gradient, layer)),
-                                          std::span<const float>(fp32.executor().elements<float>(weight.gradient, layer)));
-      EXPECT_LT(error, 1e-4) << weight.parameter.name << ", layer " << layer;
-      largest = std::max(largest, error);
+  for (const Weight& weight : bf16.program().weights) {
+    for (int64_t layer = 0; layer < (weight.parameter.per_layer ? bf16.program().layers : 1); ++layer) {
+      const std::string name = weight.parameter.instance(layer);
+      const std::span<const float> rounded = bf16.executor().elements<float>(weight.gradient, layer);
+      const std::span<const float> products_in_fp32 = fp32.executor().elements<float>(weight.gradient, layer);
+      const double of_activations =
+          relative_error(products_in_fp32, read_floats(directory / "expected.safetensors", "grad." + name));
+      const double of_products = relative_error(rounded, products_in_fp32);
+      EXPECT_LT(of_products, of_activations / 2) << name;
+      largest = std::max(largest, of_products);
     }
   }
   EXPECT_GT(largest, 0.0);  // they were computed differently
-  RecordProperty("largest_relative_error", std::to_string(largest));
 }
 
 Recipe recipe_of(const Json& json) {

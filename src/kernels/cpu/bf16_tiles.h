@@ -1,6 +1,6 @@
 #pragma once
-// c[32, 32] (+)= a[32, k] b[k, 32] on the CPU's bf16 tile registers (Intel AMX; Intel's Software Developer's Manual, vol. 1,
-// ch. 18): products of bf16 are exact in fp32 and are summed in fp32.
+// c[32, 32] (+)= a[32, k] b[k, 32] in bf16: products are exact in fp32 and are summed in fp32. Needs a CPU that has means to
+// (base/cpu_features.h).
 
 #include <cstdint>
 
@@ -8,7 +8,7 @@ namespace snug::kernels {
 
 constexpr int64_t kTile = 32;  // rows and columns of c, and the step of the summed dimension
 
-// Numbers are bf16 in one piece, or fp32 or f16 in two: high = bf16(x), low = bf16(x - high), which together keep 16 bits
+// Numbers are in one piece, bf16, or in two: high = bf16(x), low = bf16(x - high), which together keep 16 bits
 // of mantissa, more than f16 has. Products of pieces are summed but for low times low, which is below both.
 struct TileFactors {
   const uint16_t* a = nullptr;  // [32, k], `a_stride` elements a row
@@ -19,7 +19,7 @@ struct TileFactors {
   int64_t k = 0;  // a multiple of 32
 };
 
-// Tile registers of the calling thread are set up for as long as this lives.
+// Tile registers of the calling thread, where there are any, are set up for as long as this lives.
 class TileRegisters {
  public:
   TileRegisters();

@@ -1,5 +1,5 @@
 // expert_matmul: one `matmul` for neighbouring tiles of one expert. Which tiles go together follows from the routing alone,
-// and products on bf16 tiles sum alike on any number of threads, so that the same cut gives the same bits.
+// and products in bf16 sum alike on any number of threads, so that the same cut gives the same bits.
 
 #include <algorithm>
 #include <cstdint>
@@ -13,7 +13,7 @@
 namespace snug::kernels {
 namespace {
 
-bool on_bf16_tiles(const ExpertMatmul& op) { return op.cut.arithmetic == Arithmetic::bf16_pieces; }
+bool multiplies_in_bf16(const ExpertMatmul& op) { return in_bf16(op.cut.arithmetic); }
 
 // The weight of one expert. The blocks of a quantized one begin anew with each.
 In weight_of(const ExpertMatmul& op, int64_t expert) {
@@ -58,7 +58,7 @@ Matmul product_of(const ExpertMatmul& op, int64_t row, int64_t tiles, int64_t ex
 
 // Tiles to multiply together where so many of one expert follow.
 int64_t tiles_together(const ExpertMatmul& op, int64_t left) {
-  if (on_bf16_tiles(op)) return std::min(left, op.span);
+  if (multiplies_in_bf16(op)) return std::min(left, op.span);
   int64_t tiles = op.span;
   while (tiles > left) tiles /= 2;
   return tiles;
@@ -105,7 +105,7 @@ ExpertMatmul for_worker(const ExpertMatmul& op, int32_t worker) {
 }  // namespace
 
 void prepare(const ExpertMatmul& op) {
-  for (int64_t tiles = op.span; tiles > 0; tiles = on_bf16_tiles(op) ? tiles - 1 : tiles / 2) {
+  for (int64_t tiles = op.span; tiles > 0; tiles = multiplies_in_bf16(op) ? tiles - 1 : tiles / 2) {
     prepare(product_of(op, 0, tiles, 0));
     if (op.apart) prepare(product_of(for_worker(op, 0), 0, tiles, 0));
   }

@@ -5,7 +5,7 @@
 // dense result. The last chunk is filled up with rows of zeros, which contribute nothing, so that all chunks are of one
 // shape.
 //
-// On bf16 tiles multiplying is cheaper than keeping: chunks are large, one panel of logits exists at a time, and the second
+// In bf16 multiplying is cheaper than keeping: chunks are large, one panel of logits exists at a time, and the second
 // walk makes each panel again.
 //
 // workspace = [hidden chunk][low chunk][d_hidden chunk][d_low chunk][row statistics][panel of weights copied, or of d_logits
@@ -50,7 +50,7 @@ struct Factor {
   int64_t inner = 0;                                     // 0: absent
   bool adds = false;                                     // to the logits that are there
   bool copied = false;                                   // the weights are not fp32
-  bool tiles = false;                                    // multiplied on bf16 tiles
+  bool tiles = false;                                    // multiplied in bf16, in tiles
   int64_t chunk_at = 0, d_chunk_at = 0;                  // bytes into the workspace
   std::array<Product*, 2> logits{}, back{}, gradient{};  // [last panel]
 };
@@ -119,8 +119,7 @@ Plan make_plan(const HeadLoss& op) {
   int64_t bytes = 0;
   const auto part = [&bytes](int64_t of) { return std::exchange(bytes, bytes + align_up(of, 64)); };
   for (Factor& factor : plan.factors) {
-    factor.tiles = op.cut.arithmetic == Arithmetic::bf16_pieces && is_half(factor.rows.dtype) &&
-                   factor.weight.dtype == factor.rows.dtype;
+    factor.tiles = in_bf16(op.cut.arithmetic) && is_half(factor.rows.dtype) && factor.weight.dtype == factor.rows.dtype;
     factor.chunk_at = part(plan.rows * factor.inner * (factor.tiles ? size_of(factor.rows.dtype) : kFloat));
   }
   int64_t panel = 0;

@@ -203,7 +203,7 @@ class Run {
   int64_t a_row_ = -1, a_depth_ = -1, b_col_ = -1, b_depth_ = -1;
 };
 
-MixedProduct on_tiles(const Matmul& op) {
+MixedProduct in_tiles(const Matmul& op) {
   return {.a = {op.a, op.transpose_a ? op.m : op.k, op.transpose_a, op.m, op.k},
           .b = {op.b, op.transpose_b ? op.k : op.n, op.transpose_b, op.k, op.n},
           .c = op.c,
@@ -222,7 +222,8 @@ void prepare(const Matmul& op) {
     case Arithmetic::fp32: plan_of(op); break;
     case Arithmetic::fp32_thin: require_workspace(op.workspace, thin_workspace_bytes(op), "matmul"); break;
     case Arithmetic::fp32_dots: require_few_rows(op); break;
-    case Arithmetic::bf16_pieces: require_workspace(op.workspace, workspace_bytes(on_tiles(op)), "matmul"); break;
+    case Arithmetic::bf16:
+    case Arithmetic::bf16_pieces: require_workspace(op.workspace, workspace_bytes(in_tiles(op)), "matmul"); break;
   }
 }
 
@@ -232,7 +233,8 @@ void matmul(const Matmul& op) {
     case Arithmetic::fp32: return Run(op, plan_of(op)).all();
     case Arithmetic::fp32_thin: return thin_product(op);
     case Arithmetic::fp32_dots: return dot_product(op);
-    case Arithmetic::bf16_pieces: return mixed_product(on_tiles(op));
+    case Arithmetic::bf16:
+    case Arithmetic::bf16_pieces: return mixed_product(in_tiles(op));
   }
 }
 

@@ -13,7 +13,11 @@ namespace {
 
 constexpr int64_t kTileFloats = kTile * kTile;
 
-int64_t pieces_of(const In& matrix) { return values_of(matrix) == DType::bf16 ? 1 : 2; }
+// Of a matrix in a product with another.
+int64_t pieces_of(const MatrixView& matrix, const MatrixView& other) {
+  const DType dtype = values_of(matrix.data);
+  return dtype == DType::bf16 || (dtype == DType::f32 && values_of(other.data) == DType::bf16) ? 1 : 2;
+}
 
 // The sizes of a product and where its parts lie in the workspace.
 struct Shape {
@@ -30,8 +34,8 @@ struct Shape {
     rows = align_up(op.cut.rows > 0 ? std::min(op.cut.rows, m) : m, kTile);
     copies_a = op.a.data.dtype != DType::bf16 || op.a.transposed || k % kTile != 0;
     gathers_c = depth < k && (op.c.dtype != DType::f32 || op.scale != 1.0F);
-    const int64_t b_pieces = pieces_of(op.b.data);
-    const int64_t a_pieces = pieces_of(op.a.data);
+    const int64_t b_pieces = pieces_of(op.b, op.a);
+    const int64_t a_pieces = pieces_of(op.a, op.b);
     direct_c = !gathers_c && op.c.dtype == DType::f32 && op.scale == 1.0F && m % kTile == 0 && n % kTile == 0;
     tile_bytes = direct_c ? 0 : kTileFloats * 4;
     const int64_t a_rows = copies_a ? rows : m % kTile != 0 ? kTile : 0;

@@ -1,7 +1,8 @@
 #pragma once
-// c[m, n] (+)= scale * a[m, k] b[k, n] on bf16 tile registers, where at least one of a and b is bf16 or f16. fp32 and f16
-// are multiplied as two bf16 pieces (Henry, Tang & Heinecke, "Leveraging the bfloat16 Artificial Intelligence Datatype For
-// Higher-Precision Computations", 2019), exact to 2^-16 an operand in fp32, exact in f16. Sums are fp32.
+// c[m, n] (+)= scale * a[m, k] b[k, n] in bf16, where at least one of a and b is bf16 or f16. fp32 beside bf16 is rounded to
+// bf16. f16, and fp32 beside it, are multiplied as two bf16 pieces (Henry, Tang & Heinecke, "Leveraging the bfloat16
+// Artificial Intelligence Datatype For Higher-Precision Computations", 2019), exact to 2^-16 an operand in fp32, exact in
+// f16. Sums are fp32.
 //
 // workspace = [b panel: pieces of depth x cols][c panel: fp32, m x cols, where sums over several depths do not fit in c]
 // [for each thread: a block, and a tile of c], as program/ops/mixed_workspace.cpp states it.

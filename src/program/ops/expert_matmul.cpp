@@ -16,12 +16,12 @@ namespace {
 constexpr int64_t kMostTiles = 8;
 constexpr int64_t kMostRows = 256;
 constexpr int64_t kMostApart = int64_t{64} << 20;  // bytes of workspace
-constexpr int64_t kMostRowsOnTiles = 2048;         // of a product on bf16 tiles, which needs nothing made beforehand
+constexpr int64_t kMostRowsInBf16 = 2048;          // of a product in bf16, which needs nothing made beforehand
 
 }  // namespace
 
 int64_t expert_span(int64_t tile, int64_t rows, Arithmetic arithmetic) {
-  if (arithmetic == Arithmetic::bf16_pieces) return std::min(rows, kMostRowsOnTiles) / tile;
+  if (in_bf16(arithmetic)) return std::min(rows, kMostRowsInBf16) / tile;
   int64_t span = 1;
   while (span < kMostTiles && 2 * span * tile <= std::min(rows, kMostRows)) span *= 2;
   return span;
@@ -42,10 +42,10 @@ std::vector<ProductShape> expert_products(const Program& program, const Op& op) 
                      .b = quantized ? op.attributes.values : b.dtype,
                      .c = c.dtype,
                      .quantized = quantized};
-  if (is_half(shape.a) || is_half(shape.b)) shape.arithmetic = program.arithmetic;
+  shape.arithmetic = half_arithmetic(shape.a, shape.b, program.arithmetic);
   std::vector<ProductShape> shapes;
   const int64_t span = expert_span(tile, rows, shape.arithmetic);
-  for (int64_t tiles = span; tiles > 0; tiles = shape.arithmetic == Arithmetic::bf16_pieces ? tiles - 1 : tiles / 2) {
+  for (int64_t tiles = span; tiles > 0; tiles = in_bf16(shape.arithmetic) ? tiles - 1 : tiles / 2) {
     shape.m = shape.transpose_a ? weight.dim(1) : tile * tiles;
     shape.n = shape.transpose_b ? weight.dim(1) : weight.dim(2);
     shape.k = shape.transpose_a ? tile * tiles : weight.dim(shape.transpose_b ? 2 : 1);
@@ -86,7 +86,7 @@ int64_t product_bytes(const Program& program, const Op& op, int32_t threads, int
 // Measured on two cores: experts of about 256 rows side by side take 0.6 to 0.9 of the time of one after the other on both,
 // which is mostly waiting. Each thread then needs its own panel of the weight; where that is much, all share one.
 int64_t apart_bytes(const Program& program, const Op& op, int32_t threads) {  // 0: not worth it
-  if (threads == 1 || expert_products(program, op).front().arithmetic != Arithmetic::bf16_pieces) return 0;
+  if (threads == 1 || !in_bf16(expert_products(program, op).front().arithmetic)) return 0;
   const int64_t bytes = threads * product_bytes(program, op, threads, 1);
   return bytes <= kMostApart ? bytes : 0;
 }

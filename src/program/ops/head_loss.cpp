@@ -26,7 +26,7 @@ HeadShape head_shape(const Program& program, const Op& op) {
   shape.training = op.find(Slot::d_hidden) != kNone;
   shape.weight_trained = op.find(Slot::d_weight) != kNone;
   shape.low_trained = op.find(Slot::d_low_weight) != kNone;
-  if (is_half(shape.hidden) && shape.weight == shape.hidden) shape.arithmetic = program.arithmetic;
+  if (shape.weight == shape.hidden) shape.arithmetic = half_arithmetic(shape.hidden, shape.weight, program.arithmetic);
   return shape;
 }
 

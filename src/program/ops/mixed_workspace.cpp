@@ -1,4 +1,4 @@
-// How products on bf16 tile registers are cut, and what that takes (kernels/cpu/mixed_product.h). Tiles are 32 x 32; a panel
+// How products in bf16 are cut, and what that takes (kernels/cpu/mixed_product.h). Tiles are 32 x 32; a panel
 // of b is packed once and meets every row of a; a thread's block of a stays in its L2 cache.
 
 #include <algorithm>
@@ -12,7 +12,10 @@ namespace {
 constexpr int64_t kTile = 32;
 constexpr int64_t kMiB = int64_t{1} << 20;
 
-int64_t pieces_of(DType dtype) { return dtype == DType::bf16 ? 1 : 2; }
+// Of a matrix in a product with another.
+int64_t pieces_of(DType dtype, DType other) {
+  return dtype == DType::bf16 || (dtype == DType::f32 && other == DType::bf16) ? 1 : 2;
+}
 int64_t blocks_of(int64_t all, int64_t block) { return (all + block - 1) / block; }
 int64_t whole(int64_t block, int64_t all) { return block <= 0 ? all : std::min(block, all); }
 
@@ -33,8 +36,8 @@ Blocks mixed_blocks(const ProductShape& shape, int32_t threads) {
   blocks.depth = even_tiles(shape.k, 2048);
   const int64_t depth = align_up(whole(blocks.depth, shape.k), kTile);
   const int64_t panel = copies_a(shape) ? 8 * kMiB : 4 * kMiB;
-  blocks.cols = even_tiles(shape.n, std::max<int64_t>(panel / (pieces_of(shape.b) * depth * 2), 256));
-  const int64_t cached = std::clamp<int64_t>(kMiB / (pieces_of(shape.a) * depth * 2) / kTile * kTile, kTile, 256);
+  blocks.cols = even_tiles(shape.n, std::max<int64_t>(panel / (pieces_of(shape.b, shape.a) * depth * 2), 256));
+  const int64_t cached = std::clamp<int64_t>(kMiB / (pieces_of(shape.a, shape.b) * depth * 2) / kTile * kTile, kTile, 256);
   // As many blocks as threads, or a multiple.
   const int64_t rounds = blocks_of(shape.m, cached * threads);
   blocks.rows = even_tiles(shape.m, align_up(blocks_of(shape.m, rounds * threads), kTile));
@@ -49,12 +52,12 @@ int64_t mixed_workspace_bytes(const ProductShape& shape, const Blocks& blocks, i
   const bool rounds_c = shape.c != DType::f32 || shape.scaled;
   const bool gathers_c = depth < shape.k && rounds_c;
   const int64_t tile_bytes = rounds_c || !whole_rows || shape.n % kTile != 0 ? kTile * kTile * 4 : 0;
-  int64_t bytes = pieces_of(shape.b) * depth * cols * 2;
+  int64_t bytes = pieces_of(shape.b, shape.a) * depth * cols * 2;
   if (gathers_c) bytes += align_up(shape.m, kTile) * cols * 4;
   const int64_t row_blocks = blocks_of(shape.m, align_up(whole(blocks.rows, shape.m), kTile));
   const int64_t col_groups = std::min(cols / kTile, blocks_of(threads, row_blocks));
   const int64_t workers = std::min<int64_t>(threads, row_blocks * col_groups);
-  return bytes + workers * (pieces_of(shape.a) * rows * depth * 2 + tile_bytes);
+  return bytes + workers * (pieces_of(shape.a, shape.b) * rows * depth * 2 + tile_bytes);
 }
 
 }  // namespace snug

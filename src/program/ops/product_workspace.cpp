@@ -57,10 +57,14 @@ bool copies_b(const ProductShape& shape) { return shape.b != DType::f32 || shape
 
 bool has_few_rows(const ProductShape& shape) { return !shape.transpose_a && shape.m <= kFewRows; }
 
-Arithmetic product_arithmetic(const ProductShape& shape, Arithmetic allowed) {
+Arithmetic product_arithmetic(const ProductShape& shape, Arithmetic most) {
   const bool from_registers = shape.transpose_a ? is_thin_sum(shape) : is_thin_update(shape);
-  if (from_registers) return Arithmetic::fp32_thin;
-  return is_half(shape.a) || is_half(shape.b) ? allowed : Arithmetic::fp32;
+  return from_registers ? Arithmetic::fp32_thin : half_arithmetic(shape.a, shape.b, most);
+}
+
+Arithmetic half_arithmetic(DType a, DType b, Arithmetic most) {
+  if (a == DType::bf16 || b == DType::bf16) return in_bf16(most) ? Arithmetic::bf16 : Arithmetic::fp32;
+  return is_half(a) || is_half(b) ? (most == Arithmetic::bf16_pieces ? most : Arithmetic::fp32) : Arithmetic::fp32;
 }
 
 // Measured on two cores of AVX-512 (2048 tokens; 576, 1536, 4096 and 11008 wide): summing 256 tokens at a time is as fast as
@@ -68,7 +72,7 @@ Arithmetic product_arithmetic(const ProductShape& shape, Arithmetic allowed) {
 // oneDNN's own product of 2048 x 2048 x 2048.
 Blocks matmul_blocks(const ProductShape& shape, int32_t threads) {
   if (shape.arithmetic == Arithmetic::fp32_thin || shape.arithmetic == Arithmetic::fp32_dots) return {};
-  if (shape.arithmetic == Arithmetic::bf16_pieces) return mixed_blocks(shape, threads);
+  if (in_bf16(shape.arithmetic)) return mixed_blocks(shape, threads);
   Blocks blocks;
   if (shape.transpose_a) {  // a gradient of weights: all columns, so that every block of tokens adds straight into c
     blocks.depth = even_block(shape.k, 256, 256, 16);
@@ -90,7 +94,7 @@ int64_t matmul_workspace_bytes(const ProductShape& shape, const Blocks& blocks, 
   if (shape.arithmetic == Arithmetic::fp32_thin)  // b turned
     return shape.transpose_b ? align_up(shape.k * shape.n * kFloat, kAlign) : 0;
   if (shape.arithmetic == Arithmetic::fp32_dots) return 0;
-  if (shape.arithmetic == Arithmetic::bf16_pieces) return mixed_workspace_bytes(shape, blocks, threads);
+  if (in_bf16(shape.arithmetic)) return mixed_workspace_bytes(shape, blocks, threads);
   const int64_t rows = whole(blocks.rows, shape.m);
   const int64_t cols = whole(blocks.cols, shape.n);
   const int64_t depth = whole(blocks.depth, shape.k);
@@ -125,11 +129,11 @@ int64_t matmul_workspace_bytes(const ProductShape& shape, int32_t threads) {
 // for large vocabularies. (Liger takes 2^ceil(log2(M / (V / C))) rows: about as many logits as hidden values; that is 32
 // rows for 2048 tokens of SmolLM2-135M and twice the time.) Evaluation holds one panel only.
 //
-// On bf16 tiles one panel of logits exists at a time, 16 MiB at most, of as many rows as the weights' panels are worth
+// In bf16 one panel of logits exists at a time, 16 MiB at most, of as many rows as the weights' panels are worth
 // packing for.
 Blocks head_loss_blocks(const HeadShape& shape, int32_t) {
   Blocks blocks;
-  if (shape.arithmetic == Arithmetic::bf16_pieces) {
+  if (in_bf16(shape.arithmetic)) {
     const int64_t rows = even_block(align_up(shape.rows, 16), 2048, 64, 16);
     blocks.rows = rows == 0 ? align_up(shape.rows, 16) : rows;
     const int64_t cols = even_block(shape.vocabulary, 16 * kMiB / (blocks.rows * kFloat), 256, 64);
@@ -157,10 +161,10 @@ int64_t head_loss_workspace_bytes(const HeadShape& shape, const Blocks& blocks, 
   struct Factor {
     int64_t inner;
     bool copied, trained, adds, tiles;
-    DType half;  // of both on tiles
+    DType half;  // of both in tiles
   };
   const auto factor = [&](int64_t inner, DType values, DType weight, bool trained, bool adds) {
-    const bool tiles = shape.arithmetic == Arithmetic::bf16_pieces && is_half(values) && weight == values;
+    const bool tiles = in_bf16(shape.arithmetic) && is_half(values) && weight == values;
     return Factor{inner, weight != DType::f32, trained, adds, tiles, weight};
   };
   const Factor factors[] = {factor(shape.cols, shape.hidden, shape.weight, shape.weight_trained, false),
