@@ -1,3 +1,4 @@
+#include "base/cpu_features.h"
 #include "base/error.h"
 #include "kernels/cpu/attention_parts.h"
 #include "kernels/row_reference.h"
@@ -17,6 +18,7 @@ struct Case {
   DType storage = DType::f32, out = DType::f32;
   int64_t window = 0;
   float softcap = 0;
+  Arithmetic arithmetic = Arithmetic::fp32;
 };
 
 // Twice the usual, so that the running maximum moves.
@@ -46,15 +48,23 @@ struct Plan {
   int64_t forward_bytes, backward_bytes;
   explicit Plan(const Case& c) {
     const Blocks blocks = attention_blocks(c.seq_len, c.head_size);
-    cut = {.threads = c.threads, .rows = c.rows > 0 ? c.rows : blocks.rows, .cols = c.cols > 0 ? c.cols : blocks.cols};
+    cut = {.threads = c.threads,
+           .rows = c.rows > 0 ? c.rows : blocks.rows,
+           .cols = c.cols > 0 ? c.cols : blocks.cols,
+           .arithmetic = c.arithmetic};
     const int64_t team = backward_team(c.batch * c.kv_heads, c.threads);
     const int64_t round = backward_round(cut.rows, c.seq_len, team);
-    forward_bytes = c.threads * 4 * ForwardParts(cut.rows, cut.cols, c.head_size).floats;
-    backward_bytes = c.threads * 4 * BackwardParts(cut.rows, cut.cols, c.head_size, round).floats;
+    const bool bf16 = in_bf16(c.arithmetic);
+    forward_bytes = c.threads * 4 *
+                    (bf16 ? ForwardPartsInBf16(cut.rows, cut.cols, c.head_size).floats
+                          : ForwardParts(cut.rows, cut.cols, c.head_size).floats);
+    backward_bytes = c.threads * 4 *
+                     (bf16 ? BackwardPartsInBf16(cut.rows, cut.cols, c.head_size, round).floats
+                           : BackwardParts(cut.rows, cut.cols, c.head_size, round).floats);
     if (c.rows > 0) return;
-    EXPECT_EQ(forward_bytes, attention_workspace_bytes(c.batch, c.seq_len, c.heads, c.kv_heads, c.head_size, c.threads));
-    EXPECT_EQ(backward_bytes,
-              attention_backward_workspace_bytes(c.batch, c.seq_len, c.heads, c.kv_heads, c.head_size, c.threads));
+    const AttentionShape shape{c.batch, c.seq_len, c.kv_heads, c.head_size, c.arithmetic};
+    EXPECT_EQ(forward_bytes, attention_workspace_bytes(shape, c.threads));
+    EXPECT_EQ(backward_bytes, attention_backward_workspace_bytes(shape, c.threads));
   }
 };
 
@@ -187,6 +197,56 @@ TEST(Attention, ReadsBf16AndF16) {
       c.out = half;  // rounding out shifts delta
       ASSERT_NO_FATAL_FAILURE(expect_right(c, "rounded out", 1e-2));
     }
+}
+
+double relative_error(const Values& actual, const Values& expected) {
+  Values difference = actual;
+  for (size_t i = 0; i < actual.size(); ++i) difference[i] -= expected[i];
+  return std::sqrt(dot(difference, difference) / dot(expected, expected));
+}
+
+// In bf16 shares of keys, d_out and gradients of scores are rounded, by 2^-9 at most each; scores are not.
+void expect_right_in_bf16(Case c) {
+  c.storage = DType::bf16;
+  c.arithmetic = Arithmetic::bf16;
+  const std::string name = name_of(c, "bf16") + ", window " + std::to_string(c.window);
+  const Passes run(c);
+  const Values q = run.q.values(), k = run.k.values(), v = run.v.values();
+  Values lse;
+  const Values expected = run.reference(q, k, v, &lse);
+  expect_close(run.lse.values(), lse, kRounding, name + " lse");
+  EXPECT_LT(relative_error(run.out.values(), expected), c.out == DType::f32 ? 0x1p-9 : 0x1p-8) << name;
+  Case in_fp32 = c;  // whose gradients equal central differences, by the tests above
+  in_fp32.arithmetic = Arithmetic::fp32;
+  const Passes exact(in_fp32);
+  EXPECT_LT(relative_error(run.d_v.values(), exact.d_v.values()), 0x1p-8) << name;
+  if (c.seq_len > 1) {  // the only key's share is 1, whatever its score
+    EXPECT_LT(relative_error(run.d_q.values(), exact.d_q.values()), 0x1p-8) << name;
+    EXPECT_LT(relative_error(run.d_k.values(), exact.d_k.values()), 0x1p-8) << name;
+  }
+  EXPECT_TRUE(run.same_bits(Passes(c))) << name;
+}
+
+TEST(Attention, InBf16IsOffByRoundingsOfWhatIsMultiplied) {
+  if (!multiplies_bf16()) GTEST_SKIP() << "no bf16 arithmetic here";
+  std::vector<Case> all = {{1, 1, 1, 1, 32, {}},          {2, 31, 4, 2, 32, {}},          {1, 33, 3, 3, 64, {1, 1, 30}},
+                           {2, 64, 2, 1, 96, {10}},       {2, 65, 4, 2, 64, {64}},        {1, 128, 2, 1, 128, {65, 1}},
+                           {1, 129, 2, 2, 32, {3, 100}},  {1, 200, 6, 2, 64, {77}},       {1, 150, 2, 1, 256, {9}},
+                           {1, 300, 3, 1, 32, {128, 64}}, {1, 600, 2, 1, 64, {500, 3, 7}}};
+  for (const auto& [rows, cols] : {std::pair<int64_t, int64_t>{20, 7}, {32, 1}, {32, 16}, {64, 96}, {96, 64}, {128, 33}})
+    for (int32_t threads : {1, 2, 3, 4}) all.push_back({2, 133, 2, 1, 64, {5, 1, 60}, rows, cols, threads});
+  for (const int64_t window : {2, 5, 64, 132})
+    for (const float softcap : {0.0F, 1.5F}) {
+      Case c{2, 133, 4, 2, 32, {5, 1, 60}};
+      c.window = window;
+      c.softcap = softcap;
+      all.push_back(c);
+    }
+  for (Case c : all) {
+    expect_right_in_bf16(c);
+    c.out = DType::bf16;
+    expect_right_in_bf16(c);
+  }
 }
 
 // A window of two tokens, of a few, of more than a block, of all but one; within documents; with a softcap, and that alone.

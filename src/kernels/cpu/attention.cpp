@@ -10,6 +10,7 @@
 #include <cmath>
 #include <cstdint>
 
+#include "kernels/cpu/attention_bf16.h"
 #include "kernels/cpu/attention_parts.h"
 #include "kernels/cpu/highway_targets.h"
 #include "kernels/cpu/parallel.h"
@@ -20,60 +21,11 @@
 
 #include "kernels/cpu/attention_mask.h"
 #include "kernels/cpu/attention_moves.h"
+#include "kernels/cpu/attention_softmax.h"
 #include "kernels/cpu/attention_tile.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace snug::kernels::HWY_NAMESPACE {
-
-// Folds the scores of `keys` keys into the panel's maximum and sum, leaves exp(score - maximum) in their place and rescales
-// what `out` [D, panel] holds.
-template <bool MASKED>
-HWY_INLINE void fold_softmax(const Visible& visible, int64_t keys, float* scores, float* highest, float* total, float* out,
-                             int64_t head_size) {
-  using Lanes = HighwayLanes;
-  constexpr int kVectors = kTileCols / Lanes::kWidth;
-  constexpr float kLog2E = 1.44269504F;
-  const hn::ScalableTag<float> tag;
-  Lanes::Vec high[kVectors], sum[kVectors], offset[kVectors];
-  for (int v = 0; v < kVectors; ++v) high[v] = Lanes::whole(highest + v * Lanes::kWidth);
-  for (int64_t key = 0; key < keys; ++key) {
-    SNUG_UNROLL for (int v = 0; v < kVectors; ++v) {
-      float* at = scores + key * kTileCols + v * Lanes::kWidth;
-      auto score = Lanes::whole(at);
-      if constexpr (MASKED) {
-        score = hn::IfThenElse(visible.mask(key, v), score, hn::Neg(hn::Inf(tag)));
-        Lanes::store_whole(score, at);
-      }
-      high[v] = Lanes::max(high[v], score);
-    }
-  }
-  bool moved = false;
-  for (int v = 0; v < kVectors; ++v) {
-    const auto before = Lanes::whole(highest + v * Lanes::kWidth);
-    const auto shrink = Lanes::exp2(Lanes::mul(Lanes::sub(before, high[v]), Lanes::set(kLog2E)));
-    moved = moved || !hn::AllTrue(tag, hn::Eq(before, high[v]));
-    Lanes::store_whole(high[v], highest + v * Lanes::kWidth);
-    offset[v] = Lanes::mul(high[v], Lanes::set(kLog2E));
-    sum[v] = Lanes::mul(Lanes::whole(total + v * Lanes::kWidth), shrink);
-    high[v] = shrink;
-  }
-  for (int64_t key = 0; key < keys; ++key) {
-    SNUG_UNROLL for (int v = 0; v < kVectors; ++v) {
-      float* at = scores + key * kTileCols + v * Lanes::kWidth;
-      const auto share = Lanes::exp2(hn::MulSub(Lanes::whole(at), Lanes::set(kLog2E), offset[v]));
-      Lanes::store_whole(share, at);
-      sum[v] = Lanes::add(sum[v], share);
-    }
-  }
-  for (int v = 0; v < kVectors; ++v) Lanes::store_whole(sum[v], total + v * Lanes::kWidth);
-  if (!moved) return;
-  for (int64_t d = 0; d < head_size; ++d) {
-    for (int v = 0; v < kVectors; ++v) {
-      float* at = out + d * kTileCols + v * Lanes::kWidth;
-      Lanes::store_whole(Lanes::mul(Lanes::whole(at), high[v]), at);
-    }
-  }
-}
 
 // One block of queries of one head.
 void attention_block(const Attention& op, float* workspace, int64_t b, int64_t h, int64_t first_query) {
@@ -110,17 +62,17 @@ void attention_block(const Attention& op, float* workspace, int64_t b, int64_t h
     widen(op.k, kv_at, kv_step, cols, head_size, 1.0F, keys, head_size);
     widen(op.v, kv_at, kv_step, cols, head_size, 1.0F, values, head_size);
     for (int64_t p = 0; p < padded_rows; p += kTileCols) {
-      const Visible visible(start + p, first_query + p, key);
+      const Visible<kTileCols> visible(start + p, first_query + p, key);
       const int64_t seen = visible.keys(cols);
       if (seen == 0) continue;
       const TileC to_out = {out + p * head_size, kTileCols};
       product({keys, head_size, 1}, {queries + p * head_size, kTileCols}, {scores, kTileCols}, seen, kTileCols, head_size,
               false);
-      if (op.softcap > 0) cap_scores(scores, kTileCols, seen, op.softcap);
+      if (op.softcap > 0) cap_scores<kTileCols>(scores, kTileCols, seen, 1.0F, op.softcap);
       if (visible.all(seen)) {
-        fold_softmax<false>(visible, seen, scores, highest + p, total + p, to_out.data, head_size);
+        fold_softmax<false>(visible, seen, 1.0F, scores, highest + p, total + p, to_out.data, head_size);
       } else {
-        fold_softmax<true>(visible, seen, scores, highest + p, total + p, to_out.data, head_size);
+        fold_softmax<true>(visible, seen, 1.0F, scores, highest + p, total + p, to_out.data, head_size);
       }
       product({values, 1, head_size}, {scores, kTileCols}, to_out, head_size, kTileCols, seen, true);
     }
@@ -128,13 +80,7 @@ void attention_block(const Attention& op, float* workspace, int64_t b, int64_t h
 
   for (int64_t p = 0; p < padded_rows; p += kTileCols) {
     float* panel = out + p * head_size;
-    for (int64_t q = 0; q < kTileCols; q += HighwayLanes::kWidth) {
-      const auto share = HighwayLanes::div(HighwayLanes::set(1.0F), HighwayLanes::whole(total + p + q));
-      for (int64_t d = 0; d < head_size; ++d) {
-        float* at = panel + d * kTileCols + q;
-        HighwayLanes::store_whole(HighwayLanes::mul(HighwayLanes::whole(at), share), at);
-      }
-    }
+    divide_panel<kTileCols>(total + p, head_size, panel);
     transpose(panel, kTileCols, head_size, kTileCols, queries + p * head_size, head_size);
   }
   narrow(queries, rows, head_size, op.out, q_at, q_step);
@@ -151,7 +97,9 @@ namespace snug::kernels {
 HWY_EXPORT(attention_block);
 
 void attention(const Attention& op) {
-  const int64_t part = ForwardParts(op.cut.rows, op.cut.cols, op.head_size).floats;
+  const bool bf16 = in_bf16(op.cut.arithmetic);
+  const int64_t part = bf16 ? ForwardPartsInBf16(op.cut.rows, op.cut.cols, op.head_size).floats
+                            : ForwardParts(op.cut.rows, op.cut.cols, op.head_size).floats;
   require_storage({op.q.dtype, op.k.dtype, op.v.dtype, op.out.dtype});
   require_workspace(op.workspace, op.cut.threads * part * static_cast<int64_t>(sizeof(float)), "attention");
   auto* const workspace = static_cast<float*>(op.workspace.data);
@@ -161,7 +109,9 @@ void attention(const Attention& op) {
     const int64_t block = blocks - 1 - unit % blocks;
     const int64_t b = unit / blocks / op.heads;
     const int64_t h = unit / blocks % op.heads;
-    HWY_DYNAMIC_DISPATCH(attention_block)(op, workspace + worker * part, b, h, block * op.cut.rows);
+    float* const own = workspace + worker * part;
+    if (bf16) return attention_block_in_bf16(op, own, b, h, block * op.cut.rows);
+    HWY_DYNAMIC_DISPATCH(attention_block)(op, own, b, h, block * op.cut.rows);
   });
 }
 

@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "kernels/cpu/attention_bf16.h"
 #include "kernels/cpu/attention_parts.h"
 #include "kernels/cpu/highway_targets.h"
 #include "kernels/cpu/parallel.h"
@@ -23,56 +24,17 @@
 
 #include "kernels/cpu/attention_mask.h"
 #include "kernels/cpu/attention_moves.h"
+#include "kernels/cpu/attention_softmax.h"
 #include "kernels/cpu/attention_tile.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace snug::kernels::HWY_NAMESPACE {
 
-// delta[q] = sum over d of d_out[q, d] * out[q, d].
-template <class T>
-HWY_INLINE void row_products(const float* d_out, int64_t d_step, const T* out, int64_t out_step, int64_t rows, int64_t cols,
-                             float* delta) {
-  using Lanes = HighwayLanes;
-  for (int64_t q = 0; q < rows; ++q) {
-    auto sum = Lanes::set(0.0F);
-    for (int64_t d = 0; d < cols; d += Lanes::kWidth)
-      sum = Lanes::fma(Lanes::load(d_out + q * d_step, d, cols), Lanes::load(out + q * out_step, d, cols), sum);
-    delta[q] = Lanes::sum(sum);
-  }
-}
-
-// scores -> p = exp(score - lse), d_scores (d_out . v) -> p * (d_scores - delta) * (1 - (score * inverse_cap)^2), for `keys`
-// keys of a panel; hidden ones are 0. inverse_cap is 0 where scores are not capped.
-template <bool MASKED>
-HWY_INLINE void softmax_gradient(const Visible& visible, int64_t keys, float* scores, float* d_scores, int64_t step,
-                                 const float* lse, const float* delta, float inverse_cap) {
-  using Lanes = HighwayLanes;
-  constexpr int kVectors = kTileCols / Lanes::kWidth;
-  constexpr float kLog2E = 1.44269504F;
-  Lanes::Vec offset[kVectors], shift[kVectors];
-  for (int v = 0; v < kVectors; ++v) {
-    offset[v] = Lanes::mul(Lanes::whole(lse + v * Lanes::kWidth), Lanes::set(kLog2E));
-    shift[v] = Lanes::whole(delta + v * Lanes::kWidth);
-  }
-  for (int64_t key = 0; key < keys; ++key) {
-    SNUG_UNROLL for (int v = 0; v < kVectors; ++v) {
-      float* at = scores + key * step + v * Lanes::kWidth;
-      float* d_at = d_scores + key * step + v * Lanes::kWidth;
-      const auto score = Lanes::whole(at);
-      const auto height = Lanes::mul(score, Lanes::set(inverse_cap));
-      auto share = Lanes::exp2(hn::MulSub(score, Lanes::set(kLog2E), offset[v]));
-      if constexpr (MASKED) share = hn::IfThenElseZero(visible.mask(key, v), share);
-      Lanes::store_whole(share, at);
-      const auto d_capped = Lanes::mul(share, Lanes::sub(Lanes::whole(d_at), shift[v]));
-      Lanes::store_whole(hn::NegMulAdd(Lanes::mul(height, height), d_capped, d_capped), d_at);
-    }
-  }
-}
-
 // One block of queries of one head against the key blocks of one member of the team. Adds to d_k and d_v; leaves the
 // member's share of d_q, transposed, in d_queries.
-void attention_backward_block(const AttentionBackward& op, const BackwardParts& parts, float* workspace, float* d_queries,
-                              int64_t b, int64_t h, int64_t first_query, int64_t member, int64_t team) {
+void attention_backward_block(const AttentionBackward& op, int64_t round, float* workspace, float* d_queries, int64_t b,
+                              int64_t h, int64_t first_query, int64_t member, int64_t team) {
+  const BackwardParts parts(op.cut.rows, op.cut.cols, op.head_size, round);
   const int64_t head_size = op.head_size;
   const int64_t kv = h / (op.heads / op.kv_heads);
   float* const queries = workspace + parts.queries;
@@ -120,7 +82,7 @@ void attention_backward_block(const AttentionBackward& op, const BackwardParts& 
     widen(op.v, kv_at, kv_step, cols, head_size, 1.0F, values, head_size);
     int64_t first = padded_rows, last = 0;  // panels that see any of these keys
     for (int64_t p = 0; p < padded_rows; p += kTileCols) {
-      const Visible visible(start + p, first_query + p, key);
+      const Visible<kTileCols> visible(start + p, first_query + p, key);
       const int64_t seen = visible.keys(cols);
       if (seen == 0 && first == padded_rows) continue;
       first = std::min(first, p);
@@ -129,12 +91,14 @@ void attention_backward_block(const AttentionBackward& op, const BackwardParts& 
       const TileB from_queries = {queries + p * head_size, kTileCols}, from_d_out = {d_out + p * head_size, kTileCols};
       product({keys, head_size, 1}, from_queries, to_scores, seen, kTileCols, head_size, false);
       product({values, head_size, 1}, from_d_out, to_d_scores, seen, kTileCols, head_size, false);
-      if (op.softcap > 0) cap_scores(to_scores.data, step, seen, op.softcap);
+      if (op.softcap > 0) cap_scores<kTileCols>(to_scores.data, step, seen, 1.0F, op.softcap);
       const float inverse_cap = op.softcap > 0 ? 1.0F / op.softcap : 0.0F;
       if (visible.all(seen)) {
-        softmax_gradient<false>(visible, seen, to_scores.data, to_d_scores.data, step, lse + p, delta + p, inverse_cap);
+        softmax_gradient<false>(visible, seen, 1.0F, 1.0F, to_scores.data, to_d_scores.data, step, lse + p, delta + p,
+                                inverse_cap);
       } else {
-        softmax_gradient<true>(visible, seen, to_scores.data, to_d_scores.data, step, lse + p, delta + p, inverse_cap);
+        softmax_gradient<true>(visible, seen, 1.0F, 1.0F, to_scores.data, to_d_scores.data, step, lse + p, delta + p,
+                               inverse_cap);
       }
       for (int64_t hidden = seen; hidden < cols; ++hidden) {
         std::fill_n(to_scores.data + hidden * step, kTileCols, 0.0F);
@@ -152,25 +116,30 @@ void attention_backward_block(const AttentionBackward& op, const BackwardParts& 
   }
 }
 
-// Adds the team's shares of d_q for [first, last) of the head and writes them in rows. `d_queries` is the first member's,
-// the others' lie parts.floats apart.
-void attention_backward_queries(const AttentionBackward& op, const BackwardParts& parts, float* d_queries, int64_t team,
-                                int64_t b, int64_t h, int64_t first_query, int64_t first, int64_t last) {
+// Adds the team's shares of d_q for [first, last) of the head, times `scale`, and writes them in rows. `d_queries` is the
+// first member's, the others' lie `apart` floats apart.
+template <int64_t PANEL>
+HWY_INLINE void add_queries(const AttentionBackward& op, int64_t apart, float* d_queries, int64_t team, int64_t b, int64_t h,
+                            int64_t first_query, int64_t first, int64_t last, float scale) {
   using Lanes = HighwayLanes;
   const int64_t rows = std::min(op.cut.rows, op.seq_len - first_query);
-  const auto scale = Lanes::set(op.scale);
-  for (int64_t p = 0; p < rows; p += kTileCols) {
+  for (int64_t p = 0; p < rows; p += PANEL) {
     float* const panel = d_queries + p * op.head_size;
-    for (int64_t at = first * kTileCols; at < last * kTileCols; at += Lanes::kWidth) {
+    for (int64_t at = first * PANEL; at < last * PANEL; at += Lanes::kWidth) {
       auto sum = Lanes::whole(panel + at);
-      for (int64_t member = 1; member < team; ++member)
-        sum = Lanes::add(sum, Lanes::whole(panel + member * parts.floats + at));
-      Lanes::store_whole(Lanes::mul(sum, scale), panel + at);
+      for (int64_t member = 1; member < team; ++member) sum = Lanes::add(sum, Lanes::whole(panel + member * apart + at));
+      Lanes::store_whole(Lanes::mul(sum, Lanes::set(scale)), panel + at);
     }
     float* const to = op.d_q + ((b * op.seq_len + first_query + p) * op.heads + h) * op.head_size + first;
-    transpose(panel + first * kTileCols, kTileCols, last - first, std::min(kTileCols, rows - p), to,
-              op.heads * op.head_size);
+    transpose(panel + first * PANEL, PANEL, last - first, std::min(PANEL, rows - p), to, op.heads * op.head_size);
   }
+}
+
+void attention_backward_queries(const AttentionBackward& op, int64_t apart, float* d_queries, int64_t team, int64_t b,
+                                int64_t h, int64_t first_query, int64_t first, int64_t last) {
+  if (in_bf16(op.cut.arithmetic))  // where the scale is in the gradients of scores
+    return add_queries<kQueryPadding>(op, apart, d_queries, team, b, h, first_query, first, last, 1.0F);
+  add_queries<kTileCols>(op, apart, d_queries, team, b, h, first_query, first, last, op.scale);
 }
 
 }  // namespace snug::kernels::HWY_NAMESPACE
@@ -184,6 +153,28 @@ HWY_EXPORT(attention_backward_queries);
 
 namespace {
 
+// A thread's part of the workspace, as far as its team knows it; in floats.
+struct MemberParts {
+  int64_t round, rows, d_queries, floats;
+
+  template <class Parts>
+  MemberParts(const Parts& parts, int64_t blocks)
+      : round(blocks), rows(parts.rows), d_queries(parts.d_queries), floats(parts.floats) {}
+};
+
+MemberParts parts_of(const AttentionBackward& op, int64_t team) {
+  const int64_t round = backward_round(op.cut.rows, op.seq_len, team);
+  if (in_bf16(op.cut.arithmetic)) return {BackwardPartsInBf16(op.cut.rows, op.cut.cols, op.head_size, round), round};
+  return {BackwardParts(op.cut.rows, op.cut.cols, op.head_size, round), round};
+}
+
+void block_against_keys(const AttentionBackward& op, const MemberParts& parts, float* own, float* d_queries, int64_t b,
+                        int64_t h, int64_t first_query, int64_t member, int64_t team) {
+  if (in_bf16(op.cut.arithmetic))
+    return attention_backward_block_in_bf16(op, parts.round, own, d_queries, b, h, first_query, member, team);
+  HWY_DYNAMIC_DISPATCH(attention_backward_block)(op, parts.round, own, d_queries, b, h, first_query, member, team);
+}
+
 void zero_keys(const AttentionBackward& op, int64_t b, int64_t kv) {
   for (int64_t t = 0; t < op.seq_len; ++t) {
     const int64_t at = ((b * op.seq_len + t) * op.kv_heads + kv) * op.head_size;
@@ -193,7 +184,7 @@ void zero_keys(const AttentionBackward& op, int64_t b, int64_t kv) {
 }
 
 // One thread does a whole unit.
-void backward_alone(const AttentionBackward& op, const BackwardParts& parts, float* workspace) {
+void backward_alone(const AttentionBackward& op, const MemberParts& parts, float* workspace) {
   const int64_t group = op.heads / op.kv_heads;
   for_units(op.cut.threads, op.batch * op.kv_heads, [&](int32_t worker, int64_t unit) {
     const int64_t b = unit / op.kv_heads, kv = unit % op.kv_heads;
@@ -202,15 +193,15 @@ void backward_alone(const AttentionBackward& op, const BackwardParts& parts, flo
     zero_keys(op, b, kv);
     for (int64_t h = kv * group; h < (kv + 1) * group; ++h) {
       for (int64_t query = 0; query < op.seq_len; query += op.cut.rows) {
-        HWY_DYNAMIC_DISPATCH(attention_backward_block)(op, parts, own, d_queries, b, h, query, 0, 1);
-        HWY_DYNAMIC_DISPATCH(attention_backward_queries)(op, parts, d_queries, 1, b, h, query, 0, op.head_size);
+        block_against_keys(op, parts, own, d_queries, b, h, query, 0, 1);
+        HWY_DYNAMIC_DISPATCH(attention_backward_queries)(op, parts.floats, d_queries, 1, b, h, query, 0, op.head_size);
       }
     }
   });
 }
 
 // One round of one head for every team: the members' key blocks, then the sums of d_q, each member a slice of the head.
-void team_round(const AttentionBackward& op, const BackwardParts& parts, float* workspace, int64_t team, int64_t first_unit,
+void team_round(const AttentionBackward& op, const MemberParts& parts, float* workspace, int64_t team, int64_t first_unit,
                 int64_t g, int64_t first_query, int64_t last_query) {
   const int64_t group = op.heads / op.kv_heads;
   const auto each = [&](const auto& work) {
@@ -225,23 +216,22 @@ void team_round(const AttentionBackward& op, const BackwardParts& parts, float* 
   };
   each([&](int64_t thread, int64_t at, int64_t b, int64_t h, int64_t query) {
     float* const own = workspace + thread * parts.floats;
-    HWY_DYNAMIC_DISPATCH(attention_backward_block)(op, parts, own, own + at, b, h, query, thread % team, team);
+    block_against_keys(op, parts, own, own + at, b, h, query, thread % team, team);
   });
   each([&](int64_t thread, int64_t at, int64_t b, int64_t h, int64_t query) {
     const int64_t member = thread % team;
     float* const first = workspace + (thread - member) * parts.floats + at;
     HWY_DYNAMIC_DISPATCH(attention_backward_queries)
-    (op, parts, first, team, b, h, query, op.head_size * member / team, op.head_size * (member + 1) / team);
+    (op, parts.floats, first, team, b, h, query, op.head_size * member / team, op.head_size * (member + 1) / team);
   });
 }
 
-void backward_in_teams(const AttentionBackward& op, const BackwardParts& parts, float* workspace, int64_t team,
-                       int64_t round) {
+void backward_in_teams(const AttentionBackward& op, const MemberParts& parts, float* workspace, int64_t team) {
   const int64_t units = op.batch * op.kv_heads, group = op.heads / op.kv_heads;
   for_parts(op.cut.threads, units, 1, [&](int32_t, int64_t begin, int64_t end) {
     for (int64_t unit = begin; unit < end; ++unit) zero_keys(op, unit / op.kv_heads, unit % op.kv_heads);
   });
-  const int64_t step = round * op.cut.rows;
+  const int64_t step = parts.round * op.cut.rows;
   for (int64_t unit = 0; unit < units; unit += op.cut.threads / team)
     for (int64_t g = 0; g < group; ++g)
       for (int64_t query = 0; query < op.seq_len; query += step)
@@ -252,15 +242,14 @@ void backward_in_teams(const AttentionBackward& op, const BackwardParts& parts, 
 
 void attention_backward(const AttentionBackward& op) {
   const int64_t team = backward_team(op.batch * op.kv_heads, op.cut.threads);
-  const int64_t round = backward_round(op.cut.rows, op.seq_len, team);
-  const BackwardParts parts(op.cut.rows, op.cut.cols, op.head_size, round);
+  const MemberParts parts = parts_of(op, team);
   require_storage({op.q.dtype, op.k.dtype, op.v.dtype, op.out.dtype});
   require_workspace(op.workspace, op.cut.threads * parts.floats * static_cast<int64_t>(sizeof(float)), "attention_backward");
   auto* const workspace = static_cast<float*>(op.workspace.data);
   if (team == 1) {
     backward_alone(op, parts, workspace);
   } else {
-    backward_in_teams(op, parts, workspace, team, round);
+    backward_in_teams(op, parts, workspace, team);
   }
 }
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "kernels/cpu/attention_tile.h"
+#include "kernels/cpu/highway_lanes.h"
 
 #if defined(SNUG_KERNELS_CPU_ATTENTION_MASK_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef SNUG_KERNELS_CPU_ATTENTION_MASK_H
@@ -26,7 +26,9 @@ inline int32_t read_starts(const int32_t* document_start, int64_t first_query, i
   return *std::min_element(start, start + rows);
 }
 
-// Query q of the panel sees keys start[q] .. first_query + q; keys are counted from `first_key`, where the block begins.
+// Query q of a panel of so many sees keys start[q] .. first_query + q; keys are counted from `first_key`, where the block
+// begins.
+template <int64_t PANEL>
 class Visible {
  public:
   Visible(const int32_t* start, int64_t first_query, int64_t first_key)
@@ -35,12 +37,12 @@ class Visible {
   // How many of the block's first `cols` keys any query may see: those past the last query, or a block of other documents,
   // count 0.
   int64_t keys(int64_t cols) const {
-    if (first_key_ + cols <= *std::min_element(start_, start_ + kTileCols)) return 0;
-    return std::clamp<int64_t>(first_query_ + kTileCols - first_key_, 0, cols);
+    if (first_key_ + cols <= *std::min_element(start_, start_ + PANEL)) return 0;
+    return std::clamp<int64_t>(first_query_ + PANEL - first_key_, 0, cols);
   }
   // Whether every query sees the first `keys` keys.
   bool all(int64_t keys) const {
-    return first_key_ + keys <= first_query_ + 1 && *std::max_element(start_, start_ + kTileCols) <= first_key_;
+    return first_key_ + keys <= first_query_ + 1 && *std::max_element(start_, start_ + PANEL) <= first_key_;
   }
   // Lanes of vector v of the panel that see `key`.
   HWY_INLINE auto mask(int64_t key, int v) const {

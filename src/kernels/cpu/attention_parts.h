@@ -92,4 +92,68 @@ struct BackwardParts {
   }
 };
 
+// In bf16 tiles: a bf16 number takes half a float, keys are padded to tiles too.
+struct ForwardPartsInBf16 {
+  int64_t queries, out;           // panels: pairs along D; sums [D, panel]
+  int64_t keys, values;           // [cols, D], [D, cols]
+  int64_t scores, shares;         // [cols, panel], in pairs of keys
+  int64_t turned;                 // [panel, D]
+  int64_t highest, total, start;  // [rows]
+  int64_t floats;
+
+  ForwardPartsInBf16(int64_t block_rows, int64_t block_cols, int64_t head_size) {
+    AttentionCarver carver;
+    const int64_t rows = padded_to(block_rows, kQueryPadding), cols = padded_to(block_cols, kQueryPadding);
+    queries = carver.take(rows * head_size / 2);
+    out = carver.take(rows * head_size);
+    keys = carver.take(cols * head_size / 2);
+    values = carver.take(cols * head_size / 2);
+    scores = carver.take(cols * kQueryPadding);
+    shares = carver.take(cols * kQueryPadding / 2);
+    turned = carver.take(kQueryPadding * head_size);
+    highest = carver.take(rows);
+    total = carver.take(rows);
+    start = carver.take(rows);
+    floats = carver.floats();
+  }
+};
+
+struct BackwardPartsInBf16 {
+  int64_t rows;                       // padded
+  int64_t queries, d_out;             // panels: pairs along D
+  int64_t d_queries;                  // sums [D, panel] of every block of a round
+  int64_t query_pairs, d_out_pairs;   // [D / 32, rows / 2, 32, 2]
+  int64_t keys, values, turned_keys;  // [cols, D], [cols, D], [D, cols]
+  int64_t scores, d_scores;           // [cols, panel]
+  int64_t share_rows, d_score_rows;   // [cols, rows]
+  int64_t d_score_pairs;              // [cols / 2, panel, 2]
+  int64_t tile;                       // [32, 32]
+  int64_t lse, delta, start;          // [rows]
+  int64_t floats;
+
+  BackwardPartsInBf16(int64_t block_rows, int64_t block_cols, int64_t head_size, int64_t round) {
+    AttentionCarver carver;
+    rows = padded_to(block_rows, kQueryPadding);
+    const int64_t cols = padded_to(block_cols, kQueryPadding);
+    queries = carver.take(rows * head_size / 2);
+    d_out = carver.take(rows * head_size / 2);
+    d_queries = carver.take(round * rows * head_size);
+    query_pairs = carver.take(rows * head_size / 2);
+    d_out_pairs = carver.take(rows * head_size / 2);
+    keys = carver.take(cols * head_size / 2);
+    values = carver.take(cols * head_size / 2);
+    turned_keys = carver.take(cols * head_size / 2);
+    scores = carver.take(cols * kQueryPadding);
+    d_scores = carver.take(cols * kQueryPadding);
+    share_rows = carver.take(cols * rows / 2);
+    d_score_rows = carver.take(cols * rows / 2);
+    d_score_pairs = carver.take(cols * kQueryPadding / 2);
+    tile = carver.take(kQueryPadding * kQueryPadding);
+    lse = carver.take(rows);
+    delta = carver.take(rows);
+    start = carver.take(rows);
+    floats = carver.floats();
+  }
+};
+
 }  // namespace snug::kernels

@@ -88,16 +88,6 @@ HWY_INLINE void product(TileA a, TileB b, TileC c, int64_t rows, int64_t cols, i
   }
 }
 
-// scores [keys, panel] = cap * tanh(scores / cap); rows are `step` numbers apart.
-HWY_INLINE void cap_scores(float* scores, int64_t step, int64_t keys, float cap) {
-  using Lanes = HighwayLanes;
-  const auto inverse = Lanes::set(1.0F / cap);
-  for (int64_t key = 0; key < keys; ++key)
-    for (int64_t at = key * step; at < key * step + kTileCols; at += Lanes::kWidth)
-      Lanes::store_whole(Lanes::mul(Lanes::set(cap), Lanes::tanh(Lanes::mul(Lanes::whole(scores + at), inverse))),
-                         scores + at);
-}
-
 }  // namespace snug::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 

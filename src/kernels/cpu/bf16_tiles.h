@@ -31,4 +31,13 @@ class TileRegisters {
 // `c`: fp32, `c_stride` elements a row.
 void multiply_tile(const TileFactors& factors, float* c, int64_t c_stride, bool accumulate);
 
+// For `rows` rows of `a`, a multiple of 32, and of c; factors.a is set here.
+inline void multiply_rows(TileFactors factors, const uint16_t* a, int64_t rows, float* c, int64_t c_stride,
+                          bool accumulate) {
+  for (int64_t r = 0; r < rows; r += kTile) {
+    factors.a = a + r * factors.a_stride;
+    multiply_tile(factors, c + r * c_stride, c_stride, accumulate);
+  }
+}
+
 }  // namespace snug::kernels

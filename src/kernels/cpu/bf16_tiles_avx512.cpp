@@ -35,7 +35,7 @@ SNUG_DOTS inline __m512bh load_a(const uint16_t* a) {
 }
 
 template <bool A_LOW, bool B_LOW>
-SNUG_DOTS void multiply_rows(const TileFactors& f, const uint16_t* a, float* c, int64_t c_stride, bool accumulate) {
+SNUG_DOTS void multiply_8_rows(const TileFactors& f, const uint16_t* a, float* c, int64_t c_stride, bool accumulate) {
   __m512 sums[kRows][2];
 #pragma GCC unroll 8
   for (int64_t r = 0; r < kRows; ++r) {
@@ -72,7 +72,7 @@ SNUG_DOTS void multiply_rows(const TileFactors& f, const uint16_t* a, float* c, 
 template <bool A_LOW, bool B_LOW>
 void multiply(const TileFactors& f, float* c, int64_t c_stride, bool accumulate) {
   for (int64_t r = 0; r < kTile; r += kRows)
-    multiply_rows<A_LOW, B_LOW>(f, f.a + r * f.a_stride, c + r * c_stride, c_stride, accumulate);
+    multiply_8_rows<A_LOW, B_LOW>(f, f.a + r * f.a_stride, c + r * c_stride, c_stride, accumulate);
 }
 
 }  // namespace

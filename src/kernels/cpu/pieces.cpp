@@ -144,6 +144,12 @@ MatrixView MatrixView::part(int64_t row, int64_t col, int64_t part_rows, int64_t
 void split_rows(const MatrixView& a, uint16_t* high, int64_t low) {
   alignas(64) float chunk[kTile * kChunk];
   const int64_t padded = (a.cols + kTile - 1) / kTile * kTile;
+  if (a.data.dtype == DType::bf16 && !a.transposed && a.cols == padded) {
+    const auto* const bits = static_cast<const uint16_t*>(a.data.data);
+    for (int64_t r = 0; r < a.rows; ++r) std::copy_n(bits + r * a.stride, padded, high + r * padded);
+    std::fill_n(high + a.rows * padded, (kTile - a.rows) * padded, uint16_t{0});
+    return;
+  }
   for (int64_t k = 0; k < padded; k += kChunk) {
     const int64_t wide = std::min(kChunk, padded - k);
     if (a.data.dtype == DType::f32 && !a.transposed && a.rows == kTile && k + wide <= a.cols) {
@@ -187,6 +193,14 @@ void pack_pairs(const MatrixView& b, uint16_t* high, int64_t low) {
     if (k < b.rows) widen(b.part(k, 0, std::min(rows, b.rows - k), b.cols), chunk, kTile);
     HWY_DYNAMIC_DISPATCH(pair_rows)(chunk, rows, high + k * kTile, low);
   }
+}
+
+void pair_panel(const float* rows, int64_t count, uint16_t* pairs) {
+  HWY_DYNAMIC_DISPATCH(pair_rows)(rows, count, pairs, 0);
+}
+
+void round_rows(const float* src, int64_t src_stride, int64_t rows, int64_t cols, uint16_t* dst, int64_t dst_stride) {
+  HWY_DYNAMIC_DISPATCH(split_floats)(src, src_stride, rows, cols, dst, 0, dst_stride);
 }
 
 void store_tile(const float* tile, const Out& c, int64_t c_stride, int64_t rows, int64_t cols, float scale,

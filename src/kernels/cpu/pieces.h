@@ -27,6 +27,12 @@ void split_rows(const MatrixView& a, uint16_t* high, int64_t low);
 // At most 32 columns -> high[padded_rows / 2, 32, 2], likewise; padded_rows: rows rounded up to 32.
 void pack_pairs(const MatrixView& b, uint16_t* high, int64_t low);
 
+// rows[count, 32] of fp32 -> pairs [count / 2, 32, 2]; count is even.
+void pair_panel(const float* rows, int64_t count, uint16_t* pairs);
+
+// src[rows, cols] of fp32 -> bf16; cols is a multiple of 32.
+void round_rows(const float* src, int64_t src_stride, int64_t rows, int64_t cols, uint16_t* dst, int64_t dst_stride);
+
 // c (+)= scale * tile[32, 32], its first rows and cols.
 void store_tile(const float* tile, const Out& c, int64_t c_stride, int64_t rows, int64_t cols, float scale, bool accumulate);
 

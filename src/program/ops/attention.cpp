@@ -25,27 +25,39 @@ void check(const Program& program, const Op& op) {
   expect(q.dim(2) % k.dim(2) == 0, op, "K divides H");
 }
 
+// In bf16 where the operands are and heads are whole tiles.
+Arithmetic arithmetic_of(const Program& program, const Op& op) {
+  constexpr int64_t kTile = 32;  // kernels/cpu/bf16_tiles.h
+  const Tensor& q = program.tensor(op.find(Slot::q));
+  const Tensor& k = program.tensor(op.find(Slot::k));
+  const Tensor& v = program.tensor(op.find(Slot::v));
+  const bool halves = q.dtype == DType::bf16 && k.dtype == DType::bf16 && v.dtype == DType::bf16;
+  const bool tiles = q.dim(3) % kTile == 0 && v.dim(3) == q.dim(3);
+  return in_bf16(program.arithmetic) && halves && tiles ? Arithmetic::bf16 : Arithmetic::fp32;
+}
+
 // Blocks are cut for the larger of the two sizes.
-int64_t widest_head(const Program& program, const Op& op) {
-  return std::max(program.tensor(op.find(Slot::q)).dim(3), program.tensor(op.find(Slot::v)).dim(3));
+AttentionShape shape_of(const Program& program, const Op& op) {
+  const Tensor& q = program.tensor(op.find(Slot::q));
+  return {.batch = q.dim(0),
+          .seq_len = q.dim(1),
+          .kv_heads = program.tensor(op.find(Slot::k)).dim(2),
+          .head_size = std::max(q.dim(3), program.tensor(op.find(Slot::v)).dim(3)),
+          .arithmetic = arithmetic_of(program, op)};
 }
 
 OpCut cut(const Program& program, const Op& op, int32_t threads) {
-  const Tensor& q = program.tensor(op.find(Slot::q));
-  const Blocks blocks = attention_blocks(q.dim(1), widest_head(program, op));
-  return {.threads = threads, .rows = blocks.rows, .cols = blocks.cols};
+  const AttentionShape shape = shape_of(program, op);
+  const Blocks blocks = attention_blocks(shape.seq_len, shape.head_size);
+  return {.threads = threads, .rows = blocks.rows, .cols = blocks.cols, .arithmetic = shape.arithmetic};
 }
 
 int64_t workspace(const Program& program, const Op& op, int32_t threads) {
-  const Tensor& q = program.tensor(op.find(Slot::q));
-  const int64_t kv_heads = program.tensor(op.find(Slot::k)).dim(2);
-  return attention_workspace_bytes(q.dim(0), q.dim(1), q.dim(2), kv_heads, widest_head(program, op), threads);
+  return attention_workspace_bytes(shape_of(program, op), threads);
 }
 
 int64_t workspace_backward(const Program& program, const Op& op, int32_t threads) {
-  const Tensor& q = program.tensor(op.find(Slot::q));
-  const int64_t kv_heads = program.tensor(op.find(Slot::k)).dim(2);
-  return attention_backward_workspace_bytes(q.dim(0), q.dim(1), q.dim(2), kv_heads, widest_head(program, op), threads);
+  return attention_backward_workspace_bytes(shape_of(program, op), threads);
 }
 
 // Twice the keys that a query sees on the average, over all layers: T without windows.

@@ -40,9 +40,19 @@ Blocks attention_blocks(int64_t seq_len, int64_t head_size) {
           .cols = std::min<int64_t>(64, seq_len)};
 }
 
-int64_t attention_workspace_bytes(int64_t, int64_t seq_len, int64_t, int64_t, int64_t head_size, int32_t threads) {
-  const auto [rows, cols, depth] = attention_blocks(seq_len, head_size);
-  const int64_t queries = rows * head_size, keys = cols * head_size;
+int64_t attention_workspace_bytes(const AttentionShape& shape, int32_t threads) {
+  const auto [rows, cols, depth] = attention_blocks(shape.seq_len, shape.head_size);
+  const int64_t queries = rows * shape.head_size;
+  if (in_bf16(shape.arithmetic)) {
+    const int64_t padded = align_up(cols, kQueryPadding), keys = padded * shape.head_size;
+    return bytes_of({queries / 2, queries,                                // queries, out
+                     keys / 2, keys / 2,                                  // keys, values
+                     padded * kQueryPadding, padded * kQueryPadding / 2,  // scores of a panel, shares
+                     kQueryPadding * shape.head_size,                     // a panel of out in rows
+                     rows, rows, rows},                                   // maximum, sum, first visible key
+                    threads);
+  }
+  const int64_t keys = cols * shape.head_size;
   return bytes_of({queries, queries,      // queries and out, transposed
                    keys, keys,            // keys, values
                    cols * kQueryPadding,  // scores of a panel
@@ -50,12 +60,25 @@ int64_t attention_workspace_bytes(int64_t, int64_t seq_len, int64_t, int64_t, in
                   threads);
 }
 
-int64_t attention_backward_workspace_bytes(int64_t batch, int64_t seq_len, int64_t, int64_t kv_heads, int64_t head_size,
-                                           int32_t threads) {
-  const auto [rows, cols, depth] = attention_blocks(seq_len, head_size);
-  const int64_t queries = rows * head_size, keys = cols * head_size;
-  const int64_t padded = rows * align_up(head_size, kHeadPadding);
-  const int64_t round = round_of(rows, seq_len, team_of(batch * kv_heads, threads));
+int64_t attention_backward_workspace_bytes(const AttentionShape& shape, int32_t threads) {
+  const auto [rows, cols, depth] = attention_blocks(shape.seq_len, shape.head_size);
+  const int64_t queries = rows * shape.head_size;
+  const int64_t round = round_of(rows, shape.seq_len, team_of(shape.batch * shape.kv_heads, threads));
+  if (in_bf16(shape.arithmetic)) {
+    const int64_t padded = align_up(cols, kQueryPadding), keys = padded * shape.head_size;
+    return bytes_of({queries / 2, queries / 2,                        // queries, d_out
+                     round * queries,                                 // d_queries
+                     queries / 2, queries / 2,                        // queries, d_out in pairs of them
+                     keys / 2, keys / 2, keys / 2,                    // keys, values, keys transposed
+                     padded * kQueryPadding, padded * kQueryPadding,  // scores, d_scores of a panel
+                     padded * rows / 2, padded * rows / 2,            // shares, d_scores in rows
+                     padded * kQueryPadding / 2,                      // d_scores in pairs
+                     kQueryPadding * kQueryPadding,                   // a tile
+                     rows, rows, rows},                               // lse, delta, first visible key
+                    threads);
+  }
+  const int64_t keys = cols * shape.head_size;
+  const int64_t padded = rows * align_up(shape.head_size, kHeadPadding);
   return bytes_of({queries, queries,          // queries and d_out, transposed
                    round * queries,           // d_queries, transposed
                    padded, padded,            // queries, d_out in rows
