@@ -29,8 +29,9 @@ CostModel rates_of(const Accelerator& card) {
   set(CostClass::product_thin, half * kProduct);
   set(CostClass::product_quantized, single * kDequantized);
   set(CostClass::product_half_quantized, half * kDequantized);
-  set(CostClass::attention, half * kAttention);
-  set(CostClass::attention_backward, half * kAttentionBackward);
+  for (const CostClass attention : {CostClass::attention_fp32, CostClass::attention_half}) set(attention, half * kAttention);
+  for (const CostClass attention : {CostClass::attention_backward_fp32, CostClass::attention_backward_half})
+    set(attention, half * kAttentionBackward);
   set(CostClass::loss_fp32, single * kProduct);
   set(CostClass::loss_half, half * kProduct);
   for (const CostClass page : {CostClass::page_in, CostClass::page_out})

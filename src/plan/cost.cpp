@@ -48,8 +48,10 @@ const char* name_of(CostClass cost_class) {
                                                    "product_thin",
                                                    "product_quantized",
                                                    "product_half_quantized",
-                                                   "attention",
-                                                   "attention_backward",
+                                                   "attention_fp32",
+                                                   "attention_half",
+                                                   "attention_backward_fp32",
+                                                   "attention_backward_half",
                                                    "loss_fp32",
                                                    "loss_half",
                                                    "rows",
@@ -74,8 +76,9 @@ CostClass cost_class_of(const Program& program, const Op& op) {
     case OpKind::matmul:
     case OpKind::expert_matmul: return class_of_product(program, op);
     case OpKind::attention:
-    case OpKind::cached_attention: return CostClass::attention;
-    case OpKind::attention_backward: return CostClass::attention_backward;
+    case OpKind::cached_attention: return in_bf16(op.cut.arithmetic) ? CostClass::attention_half : CostClass::attention_fp32;
+    case OpKind::attention_backward:
+      return in_bf16(op.cut.arithmetic) ? CostClass::attention_backward_half : CostClass::attention_backward_fp32;
     case OpKind::head_loss: return is_half_head(program, op) ? CostClass::loss_half : CostClass::loss_fp32;
     case OpKind::embedding:
     case OpKind::embedding_backward:
@@ -103,7 +106,8 @@ CostModel nominal_cpu_rates(int32_t threads) {
   CostModel model;
   for (int i = 0; i < kCostClassCount; ++i)
     model.rates[static_cast<size_t>(i)] = {.flops = kFlops * cores, .bytes = kBytes * cores, .seconds = 5e-6};
-  for (const CostClass half : {CostClass::product_half, CostClass::product_half_quantized, CostClass::loss_half})
+  for (const CostClass half : {CostClass::product_half, CostClass::product_half_quantized, CostClass::attention_half,
+                               CostClass::attention_backward_half, CostClass::loss_half})
     model.rate(half).flops = kHalfFlops * cores;
   for (const CostClass page : {CostClass::page_in, CostClass::page_out}) model.rate(page) = {.bytes = kDisk};
   model.rate(CostClass::host) = {};

@@ -12,15 +12,17 @@
 
 namespace snug {
 
-// Ops that run at one rate. Products are told apart by arithmetic and by what their matrix is kept in.
+// Ops that run at one rate. Products are told apart by arithmetic and by what their matrix is kept in; half: in bf16.
 enum class CostClass : uint8_t {
   product_fp32,
   product_half,       // bf16 or f16 operands
   product_thin,       // one short dimension: a LoRA rank
   product_quantized,  // fp32 arithmetic on codes
   product_half_quantized,
-  attention,
-  attention_backward,
+  attention_fp32,
+  attention_half,
+  attention_backward_fp32,
+  attention_backward_half,
   loss_fp32,  // head and cross entropy
   loss_half,
   rows,    // norms, rotations, activations, sums: one pass over their operands
@@ -33,7 +35,7 @@ enum class CostClass : uint8_t {
   page_out,
   host,  // batches; loading and saving lie outside steps
 };
-constexpr int kCostClassCount = 18;
+constexpr int kCostClassCount = 20;
 const char* name_of(CostClass cost_class);
 
 CostClass cost_class_of(const Program& program, const Op& op);

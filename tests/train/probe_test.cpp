@@ -22,13 +22,13 @@ std::vector<CostSample> samples_of(CostClass cost_class, double flops_rate, doub
 
 TEST(Probe, the_rates_of_a_known_machine_are_found_again) {
   std::vector<CostSample> samples = samples_of(CostClass::product_fp32, 2e11, 1e10, 3e-6);
-  for (const CostSample& sample : samples_of(CostClass::attention, 5e10, 4e9, 0)) samples.push_back(sample);
+  for (const CostSample& sample : samples_of(CostClass::attention_half, 5e10, 4e9, 0)) samples.push_back(sample);
   const CostModel model = fit_rates(samples, nominal_cpu_rates(1));
   EXPECT_NEAR(model.rate(CostClass::product_fp32).flops / 2e11, 1, 1e-6);
   EXPECT_NEAR(model.rate(CostClass::product_fp32).bytes / 1e10, 1, 1e-6);
   EXPECT_NEAR(model.rate(CostClass::product_fp32).seconds / 3e-6, 1, 1e-4);
-  EXPECT_NEAR(model.rate(CostClass::attention).flops / 5e10, 1, 1e-6);
-  EXPECT_NEAR(model.rate(CostClass::attention).seconds, 0, 1e-9);
+  EXPECT_NEAR(model.rate(CostClass::attention_half).flops / 5e10, 1, 1e-6);
+  EXPECT_NEAR(model.rate(CostClass::attention_half).seconds, 0, 1e-9);
   EXPECT_EQ(model.rate(CostClass::rows).bytes, nominal_cpu_rates(1).rate(CostClass::rows).bytes);  // no samples
 }
 
