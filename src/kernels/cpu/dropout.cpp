@@ -1,5 +1,5 @@
-// Dropout from counters: Philox (base/philox.h) for 16 blocks of four elements side by side, so that compilers make vectors
-// of it; the words are the same on every instruction set.
+// Dropout from counters: Philox (base/philox.h) for a block of four elements in each lane; the words are the same on every
+// instruction set.
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/dropout.cpp"
@@ -24,9 +24,11 @@ struct DropoutMask {
   uint64_t first_block;  // of the micro-batch
   uint32_t threshold;
   float kept, left_out;  // factors
+
+  float factor(uint32_t word) const { return word < threshold ? left_out : kept; }
 };
 
-constexpr int64_t kBlocks = 16, kElements = 4 * kBlocks;
+constexpr int64_t kBlocks = 32, kElements = 4 * kBlocks;
 
 }  // namespace snug::kernels
 #endif
@@ -38,43 +40,74 @@ constexpr int64_t kBlocks = 16, kElements = 4 * kBlocks;
 HWY_BEFORE_NAMESPACE();
 namespace snug::kernels::HWY_NAMESPACE {
 
-// words[w * kBlocks + i] = word w of block `first` + i.
-void draw_words(const Philox& random, uint64_t first, uint32_t* words) {
-  uint32_t c0[kBlocks], c1[kBlocks], c2[kBlocks], c3[kBlocks];
-  for (int64_t i = 0; i < kBlocks; ++i) {
-    const uint64_t index = first + static_cast<uint64_t>(i);
-    c0[i] = static_cast<uint32_t>(index);
-    c1[i] = static_cast<uint32_t>(index >> 32);
-    c2[i] = static_cast<uint32_t>(random.stream);
-    c3[i] = static_cast<uint32_t>(random.stream >> 32);
-  }
-  auto k0 = static_cast<uint32_t>(random.seed);
-  auto k1 = static_cast<uint32_t>(random.seed >> 32);
-  for (int round = 0; round < 10; ++round) {
-    for (int64_t i = 0; i < kBlocks; ++i) {
-      const uint64_t p0 = uint64_t{0xD2511F53} * c0[i];
-      const uint64_t p1 = uint64_t{0xCD9E8D57} * c2[i];
-      c0[i] = static_cast<uint32_t>(p1 >> 32) ^ c1[i] ^ k0;
-      c1[i] = static_cast<uint32_t>(p1);
-      c2[i] = static_cast<uint32_t>(p0 >> 32) ^ c3[i] ^ k1;
-      c3[i] = static_cast<uint32_t>(p0);
-    }
-    k0 += 0x9E3779B9U;
-    k1 += 0xBB67AE85U;
-  }
-  std::copy_n(c0, kBlocks, words);
-  std::copy_n(c1, kBlocks, words + kBlocks);
-  std::copy_n(c2, kBlocks, words + 2 * kBlocks);
-  std::copy_n(c3, kBlocks, words + 3 * kBlocks);
-}
+#if HWY_TARGET == HWY_SCALAR
 
 // factors[j] of elements `begin` … begin + kElements; begin is a multiple of four.
 void draw_factors(const DropoutMask& mask, int64_t begin, float* factors) {
-  uint32_t words[kElements];
-  draw_words(mask.random, mask.first_block + static_cast<uint64_t>(begin) / 4, words);
-  for (int64_t i = 0; i < kBlocks; ++i)
-    for (int64_t w = 0; w < 4; ++w) factors[4 * i + w] = words[w * kBlocks + i] < mask.threshold ? mask.left_out : mask.kept;
+  for (int64_t i = 0; i < kBlocks; ++i) {
+    const auto words = mask.random.words(mask.first_block + static_cast<uint64_t>(begin / 4 + i));
+    for (size_t w = 0; w < 4; ++w) factors[4 * i + static_cast<int64_t>(w)] = mask.factor(words[w]);
+  }
 }
+
+#else
+
+using Words = hn::Rebind<uint32_t, HighwayLanes::Tag>;
+using Word = hn::Vec<Words>;
+
+// The upper and lower half of each lane's product with `factor`.
+HWY_INLINE void multiply_wide(Word a, uint32_t factor, Word& high, Word& low) {
+  const Words words;
+  const hn::RepartitionToWide<Words> wide;
+  const auto by = hn::Set(words, factor);
+  const auto even = hn::MulEven(a, by);
+  const auto odd = hn::MulEven(hn::BitCast(words, hn::ShiftRight<32>(hn::BitCast(wide, a))), by);
+  high = hn::OddEven(hn::BitCast(words, odd), hn::BitCast(words, hn::ShiftRight<32>(even)));
+  low = hn::OddEven(hn::BitCast(words, hn::ShiftLeft<32>(odd)), hn::BitCast(words, even));
+}
+
+// factors[j] of elements `begin` … begin + kElements; begin is a multiple of four. A lane draws one block of Philox.
+void draw_factors(const DropoutMask& mask, int64_t begin, float* factors) {
+  const Words words;
+  const HighwayLanes::Tag floats;
+  const auto threshold = hn::Set(words, mask.threshold);
+  const auto factors_of = [&](Word drawn) HWY_ATTR {
+    const auto gone = hn::RebindMask(floats, hn::Lt(drawn, threshold));
+    return hn::IfThenElse(gone, hn::Set(floats, mask.left_out), hn::Set(floats, mask.kept));
+  };
+  constexpr int kSide = 2;  // vectors side by side, so that one's multiplications fill the other's waits
+  for (int64_t block = 0; block < kBlocks; block += kSide * HighwayLanes::kWidth) {
+    Word c0[kSide], c1[kSide], c2[kSide], c3[kSide];
+    SNUG_UNROLL for (int v = 0; v < kSide; ++v) {
+      const uint64_t index = mask.first_block + static_cast<uint64_t>(begin / 4 + block + v * HighwayLanes::kWidth);
+      const auto first = hn::Set(words, static_cast<uint32_t>(index));
+      const auto upper = static_cast<uint32_t>(index >> 32);
+      c0[v] = hn::Add(first, hn::Iota(words, 0));
+      c1[v] = hn::IfThenElse(hn::Lt(c0[v], first), hn::Set(words, upper + 1), hn::Set(words, upper));
+      c2[v] = hn::Set(words, static_cast<uint32_t>(mask.random.stream));
+      c3[v] = hn::Set(words, static_cast<uint32_t>(mask.random.stream >> 32));
+    }
+    auto k0 = static_cast<uint32_t>(mask.random.seed);
+    auto k1 = static_cast<uint32_t>(mask.random.seed >> 32);
+    for (int round = 0; round < 10; ++round, k0 += 0x9E3779B9U, k1 += 0xBB67AE85U) {
+      SNUG_UNROLL for (int v = 0; v < kSide; ++v) {
+        Word high0, low0, high2, low2;
+        multiply_wide(c0[v], 0xD2511F53U, high0, low0);
+        multiply_wide(c2[v], 0xCD9E8D57U, high2, low2);
+        c0[v] = hn::Xor(hn::Xor(high2, c1[v]), hn::Set(words, k0));
+        c1[v] = low2;
+        c2[v] = hn::Xor(hn::Xor(high0, c3[v]), hn::Set(words, k1));
+        c3[v] = low0;
+      }
+    }
+    SNUG_UNROLL for (int v = 0; v < kSide; ++v) {
+      float* const to = factors + 4 * (block + v * HighwayLanes::kWidth);
+      hn::StoreInterleaved4(factors_of(c0[v]), factors_of(c1[v]), factors_of(c2[v]), factors_of(c3[v]), floats, to);
+    }
+  }
+}
+
+#endif
 
 void dropout_part(const Dropout& op, const DropoutMask& mask, int64_t begin, int64_t end) {
   const HighwayLanes lanes;
