@@ -29,7 +29,7 @@ measure() {
     # shellcheck disable=SC2086 # no flag is no argument
     "$step" "$@" --bf16 --threads "$threads" --steps "$steps" $products | sed '/^$/{s/^/```\n/;:a;n;ba}'
     echo
-    grep -q amx_bf16 /proc/cpuinfo || break
+    grep -qE 'amx_bf16|avx512_bf16' /proc/cpuinfo || break
   done
 }
 
