@@ -39,7 +39,7 @@ class Run {
  public:
   explicit Run(GenerateRequest request)
       : request_(std::move(request)),
-        resident_before_(process_memory().resident_bytes),
+        heap_before_(process_memory().anonymous_bytes),
         text_(TextSide::load(request_.model)),
         model_(runnable(request_.model)),
         target_(this_cpu(request_.threads)) {
@@ -111,10 +111,12 @@ class Run {
     if (adapters_) wanted_.lora = adapters_->lora();
     wanted_.memory_bytes = request_.memory_bytes;
     const ProcessMemory memory = process_memory();
-    wanted_.text_bytes = std::max<int64_t>(0, memory.resident_bytes - resident_before_) + kMargin;
+    wanted_.text_bytes = std::max<int64_t>(0, memory.anonymous_bytes - heap_before_) + kMargin;
     plan_ = make_plan(model_, wanted_, target_);
-    if (plan_->peak_bytes >= memory.peak_bytes + kMargin) return;
-    wanted_.text_bytes += memory.peak_bytes + kMargin - plan_->peak_bytes;
+    const int64_t files = memory.resident_bytes - memory.anonymous_bytes;
+    const int64_t reading = plan_->runtime_bytes - wanted_.text_bytes + memory.peak_bytes - files - heap_before_ + kMargin;
+    if (plan_->peak_bytes >= reading) return;
+    wanted_.text_bytes += reading - plan_->peak_bytes;
     plan_ = make_plan(model_, wanted_, target_);
   }
 
@@ -219,7 +221,7 @@ class Run {
   }
 
   GenerateRequest request_;
-  int64_t resident_before_;
+  int64_t heap_before_;
   TextSide text_;
   ModelSpec model_;
   Target target_;

@@ -25,7 +25,11 @@ ProcessMemory process_memory() {
   const ssize_t length = read(fd, text.data(), text.size() - 1);
   close(fd);
   if (length <= 0) return {};
-  return {.resident_bytes = figure(text.data(), "VmRSS:"), .peak_bytes = figure(text.data(), "VmHWM:")};
+  const int64_t resident = figure(text.data(), "VmRSS:");
+  const bool apart = std::strstr(text.data(), "RssAnon:") != nullptr;  // Linux 4.5 and later
+  return {.resident_bytes = resident,
+          .anonymous_bytes = apart ? figure(text.data(), "RssAnon:") : resident,
+          .peak_bytes = figure(text.data(), "VmHWM:")};
 }
 
 }  // namespace snug
