@@ -205,7 +205,7 @@ double relative_error(const Values& actual, const Values& expected) {
   return std::sqrt(dot(difference, difference) / dot(expected, expected));
 }
 
-// In bf16 shares of keys, d_out and gradients of scores are rounded, by 2^-9 at most each; scores are not.
+// In bf16 shares of keys, d_out and gradients of scores are rounded, by 2^-8 at most each; scores are not.
 void expect_right_in_bf16(Case c) {
   c.storage = DType::bf16;
   c.arithmetic = Arithmetic::bf16;

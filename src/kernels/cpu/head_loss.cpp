@@ -1,12 +1,17 @@
 // Output head and cross entropy, a chunk of target rows at a time. The hidden rows of a chunk are gathered; then, panel by
 // panel of the vocabulary, logits are multiplied out and, while they are in the caches, enter each row's running maximum and
-// sum (Milakov & Gimelshein, "Online normalizer calculation for softmax", 2018). For training a second walk over the panels
-// turns logits into gradients in place and multiplies them back. Each panel of logits is dense, so that every product has a
-// dense result. The last chunk is filled up with rows of zeros, which contribute nothing, so that all chunks are of one
-// shape.
+// sum (Milakov & Gimelshein, "Online normalizer calculation for softmax", 2018). Each panel of logits is dense, so that
+// every product has a dense result. The last chunk is filled up with rows of zeros, which contribute nothing, so that all
+// chunks are of one shape.
 //
-// In bf16 multiplying is cheaper than keeping: chunks are large, one panel of logits exists at a time, and the second
-// walk makes each panel again.
+// Training a head whose weights are frozen takes one walk over the panels: each is turned into exp(logit - maximum so far)
+// in place and multiplied back at once; a row's sums shrink when its maximum grows, as attention's do (Dao et al.,
+// "FlashAttention", 2022), and are divided by its softmax's sum in the end. The target stays out of those sums, whose
+// rounding would drown what a share near 1 lacks; its row of weights is added last.
+//
+// Gradients of weights are summed over rows, each with a sum of its own, which is known after the first walk only: a second
+// one turns logits into gradients. In fp32 it finds them kept; in bf16 multiplying is cheaper than keeping, and it makes
+// each panel again.
 //
 // workspace = [hidden chunk][low chunk][d_hidden chunk][d_low chunk][row statistics][panel of weights copied, or of d_logits
 // transposed][logits][oneDNN's scratchpad, or mixed_product's workspace], 64-byte aligned; a part that is not needed has no
@@ -59,6 +64,7 @@ struct Plan {
   std::array<Factor, 2> factors;
   int64_t rows = 0, cols = 0;  // a chunk, a panel
   bool trains = false;
+  bool once = false;   // trains in one walk: the head's weights are frozen
   bool keeps = false;  // the logits of all panels until the way back
   int32_t threads = 1;
   int64_t statistics_at = 0, panel_at = 0, logits_at = 0, scratch_at = 0;
@@ -114,7 +120,8 @@ Plan make_plan(const HeadLoss& op) {
                      .inner = op.rank,
                      .adds = true};
 
-  plan.keeps = plan.trains && op.cut.arithmetic == Arithmetic::fp32;
+  plan.once = plan.trains && op.d_weight == nullptr && op.d_low_weight == nullptr;
+  plan.keeps = plan.trains && !plan.once && op.cut.arithmetic == Arithmetic::fp32;
 
   int64_t bytes = 0;
   const auto part = [&bytes](int64_t of) { return std::exchange(bytes, bytes + align_up(of, 64)); };
@@ -163,16 +170,20 @@ class Chunk {
         tile_rows_(std::min(align_up(count, 32), plan.rows)),
         base_(static_cast<char*>(op.workspace.data)) {}
 
-  // Gathers the rows, multiplies them out; returns the sum of losses.
-  double forward() {
-    for (const Factor& factor : plan_.factors) gather(factor);
+  // Multiplies the rows out.
+  void forward() {
+    gather();
     RowStatistics* const rows = statistics();
-    std::fill_n(rows, plan_.rows, RowStatistics{});
     for (int64_t v = 0; v < op_.vocabulary; v += plan_.cols) {
       make_logits(v);
 #pragma omp parallel for num_threads(plan_.threads) schedule(static)
       for (int64_t r = 0; r < count_; ++r) observe(rows[r], logits(v) + r * width(v), r, v);
     }
+  }
+
+  // The sum over rows.
+  double loss() const {
+    const RowStatistics* const rows = statistics();
     double loss = 0;
     for (int64_t r = 0; r < count_; ++r) {
       loss += static_cast<double>(rows[r].maximum) + std::log(rows[r].sum) - static_cast<double>(rows[r].target);
@@ -184,9 +195,9 @@ class Chunk {
     for (int64_t r = 0; r < count_; ++r) op_.predictions[first_ + r] = statistics()[r].best;
   }
 
-  // factor_of_loss: what its gradient is multiplied by.
+  // After forward. factor_of_loss: what its gradient is multiplied by.
   void backward(double factor_of_loss) {
-    for (const Factor& factor : plan_.factors) fill_zero(part(factor.d_chunk_at), plan_.rows * factor.inner, plan_.threads);
+    zero_d_rows();
     for (int64_t v = 0; v < op_.vocabulary; v += plan_.cols) {
       if (!plan_.keeps) make_logits(v);
       differentiate(v, factor_of_loss);
@@ -198,6 +209,21 @@ class Chunk {
       for (const Factor& factor : plan_.factors) add_d_weight(factor, v);
     }
     for (const Factor& factor : plan_.factors) scatter(factor);
+  }
+
+  // Both in one walk.
+  void forward_and_backward(double factor_of_loss) {
+    gather();
+    zero_d_rows();
+    RowStatistics* const rows = statistics();
+    for (int64_t v = 0; v < op_.vocabulary; v += plan_.cols) {
+      make_logits(v);
+#pragma omp parallel for num_threads(plan_.threads) schedule(static)
+      for (int64_t r = 0; r < plan_.rows; ++r) weigh(rows[r], logits(v) + r * width(v), r, v);
+      for (const Factor& factor : plan_.factors) add_d_rows(factor, v);
+    }
+#pragma omp parallel for num_threads(plan_.threads) schedule(static)
+    for (int64_t r = 0; r < count_; ++r) add_target(rows[r], r, factor_of_loss);
   }
 
  private:
@@ -272,6 +298,15 @@ class Chunk {
     return part(plan_.panel_at);
   }
 
+  void gather() const {
+    for (const Factor& factor : plan_.factors) gather(factor);
+    std::fill_n(statistics(), plan_.rows, RowStatistics{});
+  }
+
+  void zero_d_rows() const {
+    for (const Factor& factor : plan_.factors) fill_zero(part(factor.d_chunk_at), plan_.rows * factor.inner, plan_.threads);
+  }
+
   void gather(const Factor& factor) const {
     const int64_t inner = factor.inner;
     if (inner == 0) return;
@@ -302,17 +337,73 @@ class Chunk {
     }
   }
 
-  // Target r's logits [v, v + width) enter its statistics.
-  void observe(RowStatistics& row, const float* x, int64_t r, int64_t v) const {
+  // The maximum of logits [v, v + width) and the target among them enter a row's statistics; returns what sums of before are
+  // multiplied by.
+  double raise(RowStatistics& row, const float* x, int64_t r, int64_t v) const {
+    const int64_t token = target(r, v);
+    if (token >= 0) row.target = x[token];
     const float most = max_of(x, width(v));
-    if (most > row.maximum) {
-      row.sum *= std::exp(static_cast<double>(row.maximum) - static_cast<double>(most));
-      row.maximum = most;
-      if (op_.predictions != nullptr) row.best = static_cast<int32_t>(v + (std::find(x, x + width(v), most) - x));
-    }
-    row.sum += static_cast<double>(sum_of_exp(x, width(v), row.maximum));
+    if (!(most > row.maximum)) return 1.0;
+    const double shrinks = std::exp(static_cast<double>(row.maximum) - static_cast<double>(most));
+    row.maximum = most;
+    row.sum *= shrinks;
+    if (op_.predictions != nullptr) row.best = static_cast<int32_t>(v + (std::find(x, x + width(v), most) - x));
+    return shrinks;
+  }
+
+  // Where the token that row r shall predict lies in panel v; -1: elsewhere.
+  int64_t target(int64_t r, int64_t v) const {
     const int64_t token = op_.target_tokens[first_ + r] - v;
-    if (token >= 0 && token < width(v)) row.target = x[token];
+    return token < width(v) ? std::max<int64_t>(token, -1) : -1;
+  }
+
+  void observe(RowStatistics& row, const float* x, int64_t r, int64_t v) const {
+    raise(row, x, r, v);
+    row.sum += static_cast<double>(sum_of_exp(x, width(v), row.maximum));
+  }
+
+  // Logits but the target's enter their statistics and become exp(logit - maximum), times the softcap's slope; 0 for the
+  // target and in rows that fill up the chunk.
+  void weigh(RowStatistics& row, float* x, int64_t r, int64_t v) const {
+    if (r >= count_) {
+      std::fill_n(x, width(v), 0.0F);
+      return;
+    }
+    const double shrinks = raise(row, x, r, v);
+    if (shrinks < 1.0 && v > 0) {
+      for (const Factor& factor : plan_.factors) scale(part(factor.d_chunk_at) + r * factor.inner, factor.inner, shrinks);
+    }
+    const int64_t token = target(r, v);
+    if (token >= 0) x[token] = -std::numeric_limits<float>::infinity();
+    row.sum += static_cast<double>(exp_in_place(x, width(v), row.maximum, 1.0F, inverse_cap()));
+    if (token >= 0) x[token] = 0.0F;
+  }
+
+  static void scale(float* row, int64_t n, double by) {
+    for (int64_t i = 0; i < n; ++i) row[i] *= static_cast<float>(by);
+  }
+
+  // The target enters row r's statistics and its gradients, which are divided and put where they belong.
+  void add_target(RowStatistics& row, int64_t r, double factor_of_loss) const {
+    const double others = row.sum;
+    row.sum += std::exp(static_cast<double>(row.target) - static_cast<double>(row.maximum));
+    const double scale = factor_of_loss / row.sum;
+    for (const Factor& factor : plan_.factors) {
+      if (factor.d_rows == nullptr) continue;
+      const float* const sums = part(factor.d_chunk_at) + r * factor.inner;
+      float* const to = factor.d_rows + op_.target_rows[first_ + r] * factor.inner;
+      const int64_t token = op_.target_tokens[first_ + r];
+      copy_tile(at(factor.weight, token * factor.inner), factor.inner, to, factor.inner, 1, factor.inner);
+      const float of_target = static_cast<float>(-scale * others) * slope(row.target), of_others = static_cast<float>(scale);
+      for (int64_t i = 0; i < factor.inner; ++i) to[i] = of_target * to[i] + of_others * sums[i];
+    }
+  }
+
+  float inverse_cap() const { return op_.softcap > 0 ? 1.0F / op_.softcap : 0.0F; }
+  // Of the softcap at a capped logit.
+  float slope(float logit) const {
+    const float height = logit * inverse_cap();
+    return 1.0F - height * height;
   }
 
   // logits = (softmax - onehot) * factor_of_loss, times the softcap's slope, 0 in rows that fill up the chunk.
@@ -325,11 +416,8 @@ class Chunk {
         continue;
       }
       const RowStatistics& row = statistics()[r];
-      const float inverse_cap = op_.softcap > 0 ? 1.0F / op_.softcap : 0.0F;
-      exp_in_place(x, width(v), row.maximum, static_cast<float>(factor_of_loss / row.sum), inverse_cap);
-      const int64_t token = op_.target_tokens[first_ + r] - v;
-      const float height = row.target * inverse_cap;
-      if (token >= 0 && token < width(v)) x[token] -= static_cast<float>(factor_of_loss) * (1.0F - height * height);
+      exp_in_place(x, width(v), row.maximum, static_cast<float>(factor_of_loss / row.sum), inverse_cap());
+      if (const int64_t token = target(r, v); token >= 0) x[token] -= static_cast<float>(factor_of_loss) * slope(row.target);
     }
   }
 
@@ -357,9 +445,15 @@ void head_loss(const HeadLoss& op) {
   double loss = 0;
   for (int64_t first = 0; first < targets; first += plan.rows) {
     Chunk chunk(op, plan, first, std::min(plan.rows, targets - first));
-    loss += chunk.forward();
+    const double factor_of_loss = inverse_labels * scalar(Scalar::loss_scale);
+    if (plan.once) {
+      chunk.forward_and_backward(factor_of_loss);
+    } else {
+      chunk.forward();
+    }
+    loss += chunk.loss();
     if (op.predictions != nullptr) chunk.predict();
-    if (plan.trains) chunk.backward(inverse_labels * scalar(Scalar::loss_scale));
+    if (plan.trains && !plan.once) chunk.backward(factor_of_loss);
   }
   scalar(Scalar::loss_sum) += loss * inverse_labels;
 }

@@ -67,15 +67,19 @@ HWY_INLINE void map_in_place(float* x, int64_t n, float filler, const Map& map) 
   }
 }
 
-void exp_scaled(float* x, int64_t n, float shift, float factor, float inverse_cap) {
+float exp_scaled(float* x, int64_t n, float shift, float factor, float inverse_cap) {
   const auto by = hn::Set(kD, shift);
   const auto times = hn::Set(kD, factor);
   const auto inverse = hn::Set(kD, inverse_cap);
-  map_in_place(x, n, shift, [&](auto v) HWY_ATTR {
+  auto sum = hn::Zero(kD);
+  map_in_place(x, n, -std::numeric_limits<float>::infinity(), [&](auto v) HWY_ATTR {
     const auto height = hn::Mul(v, inverse);
-    const auto share = hn::Mul(hn::Exp(kD, hn::Sub(v, by)), times);
+    const auto power = hn::Exp(kD, hn::Sub(v, by));
+    sum = hn::Add(sum, power);
+    const auto share = hn::Mul(power, times);
     return hn::NegMulAdd(hn::Mul(height, height), share, share);
   });
+  return hn::GetLane(hn::SumOfLanes(kD, sum));
 }
 
 void cap(float* x, int64_t n, float limit) {
@@ -98,8 +102,8 @@ HWY_EXPORT(cap);
 
 float max_of(const float* x, int64_t n) { return HWY_DYNAMIC_DISPATCH(max_over)(x, n); }
 float sum_of_exp(const float* x, int64_t n, float shift) { return HWY_DYNAMIC_DISPATCH(sum_exp)(x, n, shift); }
-void exp_in_place(float* x, int64_t n, float shift, float factor, float inverse_cap) {
-  HWY_DYNAMIC_DISPATCH(exp_scaled)(x, n, shift, factor, inverse_cap);
+float exp_in_place(float* x, int64_t n, float shift, float factor, float inverse_cap) {
+  return HWY_DYNAMIC_DISPATCH(exp_scaled)(x, n, shift, factor, inverse_cap);
 }
 void cap_in_place(float* x, int64_t n, float limit) { HWY_DYNAMIC_DISPATCH(cap)(x, n, limit); }
 

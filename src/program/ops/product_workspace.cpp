@@ -124,10 +124,10 @@ int64_t matmul_workspace_bytes(const ProductShape& shape, int32_t threads) {
 
 // Panels: as wide as keeps a widened panel of weights within 2 MiB, so that it is still in the caches when it is used.
 //
-// Training, rows: the logits of a chunk are held for all panels, a quarter of the weights, 64 to 128 MiB, since every
-// chunk reads (and widens) all weights once more and pays for it with 2 * rows multiplications an element; 64 rows at least,
-// for large vocabularies. (Liger takes 2^ceil(log2(M / (V / C))) rows: about as many logits as hidden values; that is 32
-// rows for 2048 tokens of SmolLM2-135M and twice the time.) Evaluation holds one panel only.
+// Rows where the head's weights are trained: the logits of a chunk are held for all panels, a quarter of the weights, 64 to
+// 128 MiB, since every chunk reads (and widens) all weights once more and pays for it with 2 * rows multiplications an
+// element; 64 rows at least, for large vocabularies. (Liger takes 2^ceil(log2(M / (V / C))) rows: about as many logits as
+// hidden values; that is 32 rows for 2048 tokens of SmolLM2-135M and twice the time.) Otherwise one panel is held only.
 //
 // In bf16 one panel of logits exists at a time, 16 MiB at most, of as many rows as the weights' panels are worth
 // packing for.
@@ -143,9 +143,9 @@ Blocks head_loss_blocks(const HeadShape& shape, int32_t) {
   const int64_t most_cols = std::clamp<int64_t>(2 * kMiB / (shape.cols * kFloat), 256, 4096);
   const int64_t panel = even_block(shape.vocabulary, most_cols, 256, 64);
   blocks.cols = panel == 0 ? shape.vocabulary : panel;
-  const int64_t held = shape.training ? blocks_of(shape.vocabulary, blocks.cols) * blocks.cols : blocks.cols;
+  const int64_t held = shape.keeps_logits() ? blocks_of(shape.vocabulary, blocks.cols) * blocks.cols : blocks.cols;
   const int64_t most_held = std::clamp(shape.vocabulary * shape.cols * size_of(shape.weight) / 4, 64 * kMiB, 128 * kMiB);
-  const int64_t most_rows = shape.training ? std::max<int64_t>(most_held / (held * kFloat), 64) : 1024;
+  const int64_t most_rows = shape.keeps_logits() ? std::max<int64_t>(most_held / (held * kFloat), 64) : 1024;
   const int64_t rows = even_block(align_up(shape.rows, 16), most_rows, 64, 16);
   blocks.rows = rows == 0 ? align_up(shape.rows, 16) : rows;
   return blocks;
@@ -154,7 +154,7 @@ Blocks head_loss_blocks(const HeadShape& shape, int32_t) {
 int64_t head_loss_workspace_bytes(const HeadShape& shape, const Blocks& blocks, int32_t threads) {
   const int64_t rows = blocks.rows;
   const int64_t cols = std::min(blocks.cols, shape.vocabulary);
-  const int64_t panels = shape.training && shape.arithmetic == Arithmetic::fp32 ? blocks_of(shape.vocabulary, cols) : 1;
+  const int64_t panels = shape.keeps_logits() ? blocks_of(shape.vocabulary, cols) : 1;
   constexpr int64_t kStatistics = 24;  // a row: sum, maximum, target's logit, best token
 
   // The two matrices that make logits.
