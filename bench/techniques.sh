@@ -40,6 +40,7 @@ full="--method full"
 
 mkdir -p "$results"
 report=$results/$(date +%F)-$(python3 bench/common/machine.py)-techniques.md
+trap 'rm -f "$report.part"' EXIT
 {
   printf '# What techniques cost in time\n\n'
   python3 -c 'import sys; sys.path.insert(0, "bench/common"); import machine; print(machine.description("build/snug"), end="\n\n")'

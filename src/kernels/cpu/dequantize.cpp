@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstdint>
 
 #include "base/bfloat16.h"
@@ -14,6 +15,7 @@
 #include "kernels/cpu/highway_targets.h"
 #include "quantize/four_bit.h"
 
+#include "hwy/cache_control.h"
 #include "hwy/foreach_target.h"
 
 #include "kernels/cpu/highway_lanes.h"
@@ -60,10 +62,16 @@ using Words = hn::Rebind<uint32_t, Floats>;
 using Indices = hn::Rebind<int32_t, Floats>;
 using Bytes = hn::Rebind<uint8_t, Floats>;
 
+// The block of an element: has_pairs() has seen that its size is a power of two. (A division would cost more than the
+// numbers of a block.)
+HWY_INLINE int64_t block_of(const In& matrix, int64_t element) {
+  return element >> std::countr_zero(static_cast<uint64_t>(matrix.scales.block_size));
+}
+
 // The 16 numbers of a block as bf16, rounded to nearest even, in the lower half of each lane. (None is a NaN.)
-HWY_INLINE hn::Vec<Words> table_of(const In& matrix, hn::Vec<Floats> values, int64_t element) {
+HWY_INLINE hn::Vec<Words> table_of(const In& matrix, hn::Vec<Floats> values, int64_t block) {
   const Words words;
-  const auto scale = hn::Set(Floats(), absmax_of(matrix.scales, element / matrix.scales.block_size));
+  const auto scale = hn::Set(Floats(), absmax_of(matrix.scales, block));
   const auto bits = hn::BitCast(words, hn::Mul(values, scale));
   const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(words, 1U));
   return hn::ShiftRight<16>(hn::Add(bits, hn::Add(odd, hn::Set(words, 0x7fffU))));
@@ -78,13 +86,14 @@ void pairs(const In& matrix, int64_t begin, int64_t count, uint32_t* out) {
   const auto* const codes = static_cast<const uint8_t*>(matrix.data) + (matrix.first + begin) / 2;
   const auto values = hn::LoadU(Floats(), values_of_codes(matrix.dtype));
   const auto low_bits = hn::Set(words, 15U);
+  constexpr int64_t kAhead = 96;  // bytes: callers go along many rows at once, more than the CPU foresees
+  hwy::Prefetch(codes + kAhead);
   int64_t block = -1;
   auto table = hn::Zero(words);
   for (int64_t i = 0; i < count; i += 32) {
-    const int64_t element = matrix.first + begin + i;
-    if (element / matrix.scales.block_size != block) {
-      block = element / matrix.scales.block_size;
-      table = table_of(matrix, values, element);
+    if (const int64_t here = block_of(matrix, matrix.first + begin + i); here != block) {
+      block = here;
+      table = table_of(matrix, values, block);
     }
     const auto two = hn::PromoteTo(words, hn::LoadU(Bytes(), codes + i / 2));  // the first element is the high half
     const auto first = look_up(table, hn::ShiftRight<4>(two));
@@ -103,7 +112,7 @@ HWY_INLINE void row_of_32(const In& matrix, hn::Vec<Floats> values, int64_t elem
   const hn::Full128<uint16_t> shorts;
   const auto first = hn::And(hn::BitCast(bytes, hn::ShiftRight<4>(hn::BitCast(shorts, two))), low_bits);
   const auto second = hn::And(two, low_bits);
-  const auto table = table_of(matrix, values, element);
+  const auto table = table_of(matrix, values, block_of(matrix, element));
   lower = look_up(table, hn::PromoteTo(words, hn::InterleaveLower(bytes, first, second)));
   upper = look_up(table, hn::PromoteTo(words, hn::InterleaveUpper(bytes, first, second)));
 }
@@ -111,6 +120,13 @@ HWY_INLINE void row_of_32(const In& matrix, hn::Vec<Floats> values, int64_t elem
 void row_pairs(const In& matrix, int64_t begin, int64_t stride, uint32_t* out) {
   const Words words;
   const auto values = hn::LoadU(Floats(), values_of_codes(matrix.dtype));
+  constexpr int64_t kAhead = 16;  // rows: far apart, so the CPU does not foresee them
+  for (const int64_t row : {kAhead, kAhead + 1}) {
+    const int64_t element = matrix.first + begin + row * stride;
+    hwy::Prefetch(static_cast<const uint8_t*>(matrix.data) + element / 2);
+    hwy::Prefetch(static_cast<const uint8_t*>(matrix.scales.absmax) +
+                  block_of(matrix, element) * (matrix.scales.nested_absmax == nullptr ? 4 : 1));
+  }
   auto lower = hn::Zero(words), upper = lower, next_lower = lower, next_upper = lower;
   row_of_32(matrix, values, matrix.first + begin, lower, upper);
   row_of_32(matrix, values, matrix.first + begin + stride, next_lower, next_upper);
@@ -184,7 +200,8 @@ void dequantize(const In& matrix, int64_t begin, int64_t count, float* out) {
 
 bool has_pairs(const In& matrix) {
   return is_4bit(matrix.dtype) && matrix.scales.values == DType::bf16 && matrix.scales.block_size % 32 == 0 &&
-         matrix.first % 32 == 0 && HWY_DYNAMIC_DISPATCH(pairs_exist)();
+         std::has_single_bit(static_cast<uint64_t>(matrix.scales.block_size)) && matrix.first % 32 == 0 &&
+         HWY_DYNAMIC_DISPATCH(pairs_exist)();
 }
 
 void dequantize_pairs(const In& matrix, int64_t begin, int64_t count, uint32_t* words) {

@@ -371,7 +371,8 @@ class Chunk {
     }
     const double shrinks = raise(row, x, r, v);
     if (shrinks < 1.0 && v > 0) {
-      for (const Factor& factor : plan_.factors) scale(part(factor.d_chunk_at) + r * factor.inner, factor.inner, shrinks);
+      for (const Factor& factor : plan_.factors)
+        multiply_row(part(factor.d_chunk_at) + r * factor.inner, factor.inner, shrinks);
     }
     const int64_t token = target(r, v);
     if (token >= 0) x[token] = -std::numeric_limits<float>::infinity();
@@ -379,7 +380,7 @@ class Chunk {
     if (token >= 0) x[token] = 0.0F;
   }
 
-  static void scale(float* row, int64_t n, double by) {
+  static void multiply_row(float* row, int64_t n, double by) {
     for (int64_t i = 0; i < n; ++i) row[i] *= static_cast<float>(by);
   }
 

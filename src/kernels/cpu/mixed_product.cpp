@@ -66,9 +66,20 @@ class Panel {
 
   int64_t col_tiles() const { return (cols_ + kTile - 1) / kTile; }
 
-  void pack(int64_t tile) const {
-    const int64_t c = tile * kTile;
-    pack_pairs(op_.b.part(depth_, col_ + c, depths_, std::min(kTile, cols_ - c)), b_tile(tile), shape_.b_low);
+  // Column tiles [begin, end). A few side by side and a few rows at a time: a tile's part of a stored row may be a quarter
+  // of a cache line, which shall still be there for the next tile.
+  void pack(int64_t begin, int64_t end) const {
+    constexpr int64_t kSide = 4, kDepths = 128;
+    for (int64_t first = begin; first < end; first += kSide) {
+      for (int64_t d = 0; d < depths_; d += kDepths) {
+        for (int64_t tile = first; tile < std::min(first + kSide, end); ++tile) {
+          const int64_t c = tile * kTile;
+          const MatrixView part =
+              op_.b.part(depth_ + d, col_ + c, std::min(kDepths, depths_ - d), std::min(kTile, cols_ - c));
+          pack_pairs(part, b_tile(tile) + d * kTile, shape_.b_low);
+        }
+      }
+    }
   }
 
   // Rows [first, first + shape.rows) times the panel's column tiles [begin, end), by one thread.
@@ -146,9 +157,7 @@ void mixed_product(const MixedProduct& op) {
     for (int64_t depth = 0; depth < shape.k; depth += shape.depth) {
       const Panel panel(op, shape, col, depth);
       const int64_t tiles = panel.col_tiles();
-      for_parts(threads, tiles, 1, [&](int32_t, int64_t begin, int64_t end) {
-        for (int64_t tile = begin; tile < end; ++tile) panel.pack(tile);
-      });
+      for_parts(threads, tiles, 1, [&](int32_t, int64_t begin, int64_t end) { panel.pack(begin, end); });
       const int64_t groups = shape.col_groups;
       for_parts(shape.workers, shape.row_blocks * groups, 1, [&](int32_t thread, int64_t begin, int64_t end) {
         for (int64_t unit = begin; unit < end; ++unit) {
