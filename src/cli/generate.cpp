@@ -101,7 +101,7 @@ class Run {
   }
 
   // The plan, with what the text side holds now; and with what reading it took, should that have been more than all the
-  // rest.
+  // rest. Only the heap is counted, since pages of files differ from run to run; the program's own are in the plan.
   void make_the_plan() {
     wanted_.capacity = capacity();
     wanted_.longest_feed = request_.interactive() ? wanted_.capacity : longest_question();
@@ -113,10 +113,11 @@ class Run {
     const ProcessMemory memory = process_memory();
     wanted_.text_bytes = std::max<int64_t>(0, memory.anonymous_bytes - heap_before_) + kMargin;
     plan_ = make_plan(model_, wanted_, target_);
-    const int64_t files = memory.resident_bytes - memory.anonymous_bytes;
-    const int64_t reading = plan_->runtime_bytes - wanted_.text_bytes + memory.peak_bytes - files - heap_before_ + kMargin;
-    if (plan_->peak_bytes >= reading) return;
-    wanted_.text_bytes += reading - plan_->peak_bytes;
+    const int64_t most_heap = memory.peak_bytes - (memory.resident_bytes - memory.anonymous_bytes);
+    const int64_t program = plan_->runtime_bytes - wanted_.text_bytes;
+    const int64_t reading_peak = program + most_heap - heap_before_ + kMargin;
+    if (plan_->peak_bytes >= reading_peak) return;
+    wanted_.text_bytes += reading_peak - plan_->peak_bytes;
     plan_ = make_plan(model_, wanted_, target_);
   }
 

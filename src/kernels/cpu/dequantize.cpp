@@ -62,8 +62,7 @@ using Words = hn::Rebind<uint32_t, Floats>;
 using Indices = hn::Rebind<int32_t, Floats>;
 using Bytes = hn::Rebind<uint8_t, Floats>;
 
-// The block of an element: has_pairs() has seen that its size is a power of two. (A division would cost more than the
-// numbers of a block.)
+// The block of an element: has_pairs() has seen that its size is a power of two.
 HWY_INLINE int64_t block_of(const In& matrix, int64_t element) {
   return element >> std::countr_zero(static_cast<uint64_t>(matrix.scales.block_size));
 }
