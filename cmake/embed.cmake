@@ -31,5 +31,6 @@ function(snug_embed room symbol)
   add_custom_command(OUTPUT ${output}
     COMMAND ${CMAKE_COMMAND} "-DFILES=${joined}" -DSYMBOL=${symbol} -DOUTPUT=${output} -P ${script}
     DEPENDS ${files} ${script} VERBATIM)
+  set_source_files_properties(${output} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)  # each names its bytes alike
   target_sources(snug_${room} PRIVATE ${output})
 endfunction()

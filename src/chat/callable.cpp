@@ -9,13 +9,13 @@
 namespace snug::chat {
 namespace {
 
-struct Parameter {
+struct NamedParameter {
   std::string_view name;
   bool optional = false;
 };
 
-std::vector<Parameter> split_parameters(std::string_view parameters) {
-  std::vector<Parameter> list;
+std::vector<NamedParameter> split_parameters(std::string_view parameters) {
+  std::vector<NamedParameter> list;
   while (!parameters.empty()) {
     const size_t space = parameters.find(' ');
     std::string_view name = parameters.substr(0, space);
@@ -46,14 +46,14 @@ const TextRef& Bound::text(size_t i) const& {
 Bound match_arguments(const CallArguments& arguments, std::string_view function, std::string_view parameters) {
   const bool by_position = parameters.starts_with('/');
   if (by_position) parameters.remove_prefix(1);
-  const std::vector<Parameter> list = split_parameters(parameters);
+  const std::vector<NamedParameter> list = split_parameters(parameters);
   if (arguments.positional.size() > list.size()) {
     throw Error(fmt::format("{}() takes at most {} arguments, not {}", function, list.size(), arguments.positional.size()));
   }
   std::vector<std::optional<Value>> values(list.size());
   for (size_t i = 0; i < arguments.positional.size(); ++i) values[i] = arguments.positional[i];
   for (const auto& [name, value] : arguments.named) {
-    const auto found = std::ranges::find(list, std::string_view(name), &Parameter::name);
+    const auto found = std::ranges::find(list, std::string_view(name), &NamedParameter::name);
     if (found == list.end() || by_position)
       throw Error(fmt::format("{}() takes no argument named {}", function, quote(name)));
     auto& slot = values[static_cast<size_t>(found - list.begin())];

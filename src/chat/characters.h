@@ -15,6 +15,7 @@ bool is_printable(char32_t character);  // repr() shows it as it is
 bool is_alpha(char32_t character);
 bool is_decimal(char32_t character);
 bool is_digit(char32_t character);
+inline bool is_ascii_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_numeric(char32_t character);
 bool is_upper(char32_t character);  // also false for what has no case
 bool is_lower(char32_t character);

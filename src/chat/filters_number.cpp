@@ -195,7 +195,7 @@ Value filesizeformat(Interpreter&, const Value& input, CallArguments& arguments)
   return Value::text(fmt::format("{:.1f} {}B", *given / unit, prefix));
 }
 
-constexpr std::pair<std::string_view, Filter> kFilters[] = {
+constexpr std::pair<std::string_view, Filter> kNumberFilters[] = {
     {"int", to_int},  {"float", to_float}, {"abs", absolute},
     {"round", round}, {"sum", sum},        {"filesizeformat", filesizeformat},
 };
@@ -203,8 +203,8 @@ constexpr std::pair<std::string_view, Filter> kFilters[] = {
 }  // namespace
 
 Filter find_number_filter(std::string_view name) {
-  const auto* found = std::ranges::find(kFilters, name, [](const auto& entry) { return entry.first; });
-  return found == std::end(kFilters) ? nullptr : found->second;
+  const auto* found = std::ranges::find(kNumberFilters, name, [](const auto& entry) { return entry.first; });
+  return found == std::end(kNumberFilters) ? nullptr : found->second;
 }
 
 }  // namespace snug::chat

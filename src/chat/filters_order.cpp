@@ -130,7 +130,7 @@ Value groupby(Interpreter&, const Value& input, CallArguments& arguments) {
   return Value::list(std::move(groups));
 }
 
-constexpr std::pair<std::string_view, Filter> kFilters[] = {
+constexpr std::pair<std::string_view, Filter> kOrderFilters[] = {
     {"sort", sort},          {"dictsort", dictsort}, {"unique", unique},
     {"min", extreme<false>}, {"max", extreme<true>}, {"groupby", groupby},
 };
@@ -138,8 +138,8 @@ constexpr std::pair<std::string_view, Filter> kFilters[] = {
 }  // namespace
 
 Filter find_order_filter(std::string_view name) {
-  const auto* found = std::ranges::find(kFilters, name, [](const auto& entry) { return entry.first; });
-  return found == std::end(kFilters) ? nullptr : found->second;
+  const auto* found = std::ranges::find(kOrderFilters, name, [](const auto& entry) { return entry.first; });
+  return found == std::end(kOrderFilters) ? nullptr : found->second;
 }
 
 }  // namespace snug::chat

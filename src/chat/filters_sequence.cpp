@@ -13,7 +13,7 @@
 namespace snug::chat {
 namespace {
 
-std::optional<Value> optional_at(const Bound& bound, size_t i) {
+std::optional<Value> optional_argument(const Bound& bound, size_t i) {
   return bound.has(i) ? std::optional(bound.at(i)) : std::nullopt;
 }
 
@@ -68,7 +68,7 @@ Value items(Interpreter&, const Value& input, CallArguments& arguments) {
 
 Value join(Interpreter&, const Value& input, CallArguments& arguments) {
   const Bound bound = match_arguments(arguments, "join", "?d ?attribute");
-  const Lookup lookup(optional_at(bound, 1));
+  const Lookup lookup(optional_argument(bound, 1));
   const TextRef separator = bound.has(0) ? to_str(bound.at(0)) : make_text(std::string());
   const SequenceRef parts = iterate(input);
   TextBuilder builder;
@@ -181,7 +181,7 @@ Value attr(Interpreter&, const Value& input, CallArguments& arguments) {
   return get_attribute(input, name);
 }
 
-constexpr std::pair<std::string_view, Filter> kFilters[] = {
+constexpr std::pair<std::string_view, Filter> kSequenceFilters[] = {
     {"length", length},
     {"count", length},
     {"first", first},
@@ -205,8 +205,8 @@ constexpr std::pair<std::string_view, Filter> kFilters[] = {
 }  // namespace
 
 Filter find_sequence_filter(std::string_view name) {
-  const auto* found = std::ranges::find(kFilters, name, [](const auto& entry) { return entry.first; });
-  return found == std::end(kFilters) ? nullptr : found->second;
+  const auto* found = std::ranges::find(kSequenceFilters, name, [](const auto& entry) { return entry.first; });
+  return found == std::end(kSequenceFilters) ? nullptr : found->second;
 }
 
 }  // namespace snug::chat

@@ -212,7 +212,7 @@ Value forceescape(Interpreter&, const Value& input, CallArguments& arguments) {
   return Value::text(escape_markup(with_markup(to_str(input), false)));
 }
 
-constexpr std::pair<std::string_view, Filter> kFilters[] = {
+constexpr std::pair<std::string_view, Filter> kTextFilters[] = {
     {"trim", trim},
     {"tojson", tojson},
     {"string", string},
@@ -236,8 +236,8 @@ constexpr std::pair<std::string_view, Filter> kFilters[] = {
 }  // namespace
 
 Filter find_text_filter(std::string_view name) {
-  const auto* found = std::ranges::find(kFilters, name, [](const auto& entry) { return entry.first; });
-  return found == std::end(kFilters) ? nullptr : found->second;
+  const auto* found = std::ranges::find(kTextFilters, name, [](const auto& entry) { return entry.first; });
+  return found == std::end(kTextFilters) ? nullptr : found->second;
 }
 
 }  // namespace snug::chat

@@ -11,11 +11,9 @@
 namespace snug::chat {
 namespace {
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-
 int64_t take_number(std::string_view& rest) {
   int64_t value = 0;
-  while (!rest.empty() && is_digit(rest[0])) {
+  while (!rest.empty() && is_ascii_digit(rest[0])) {
     value = value * 10 + (rest[0] - '0');
     if (value > Meter::kMostBytes) throw Error("a width is too large");
     rest.remove_prefix(1);
@@ -50,7 +48,7 @@ NumberStyle parse_style(std::string_view rest) {
   style.width = take_number(rest);
   style.grouping = skip(",_");
   if (skip(".") != '\0') {
-    if (rest.empty() || !is_digit(rest[0])) throw Error("a precision is missing");
+    if (rest.empty() || !is_ascii_digit(rest[0])) throw Error("a precision is missing");
     style.precision = take_number(rest);
   }
   if (!rest.empty()) {
@@ -155,7 +153,7 @@ class BraceFormat {
         const std::string key(rest.substr(1, stop - 1));
         int64_t index = 0;
         const auto [parsed, error] = std::from_chars(key.data(), key.data() + key.size(), index);
-        const bool number = is_digit(key[0]) && error == std::errc{} && parsed == key.data() + key.size();
+        const bool number = is_ascii_digit(key[0]) && error == std::errc{} && parsed == key.data() + key.size();
         value = get_item(value, number ? Value::integer(index) : Value::text(key));
         rest.remove_prefix(stop + 1);
       }
@@ -165,7 +163,7 @@ class BraceFormat {
 
   const Value& first(std::string_view name) {
     size_t index = 0;
-    const bool number = !name.empty() && is_digit(name[0]);
+    const bool number = !name.empty() && is_ascii_digit(name[0]);
     if (name.empty() || number) {
       if ((name.empty() && automatic_ < 0) || (number && automatic_ > 0)) {
         throw Error("a format mixes fields with and without numbers");

@@ -12,7 +12,7 @@
 namespace snug::chat {
 namespace {
 
-constexpr int kDeepest = 500;  // expressions, statements and macros in one another
+constexpr int kDeepestCall = 500;  // expressions, statements and macros in one another
 
 }  // namespace
 
@@ -44,7 +44,7 @@ class Interpreter::Inside {
   explicit Inside(Interpreter& interpreter, TextBuilder* out = nullptr)
       : interpreter_(interpreter), scope_(interpreter.scope_), out_(interpreter.out_), tag_(interpreter.tag_) {
     if (out != nullptr) interpreter.out_ = out;
-    if (++interpreter.depth_ > kDeepest) {
+    if (++interpreter.depth_ > kDeepestCall) {
       --interpreter.depth_;
       throw Error("the template calls itself too deeply");
     }

@@ -14,8 +14,6 @@
 namespace snug::chat {
 namespace {
 
-bool is_ascii_digit(char c) { return c >= '0' && c <= '9'; }
-
 // \w of Python's re.
 bool is_word(char32_t character) { return character == '_' || is_alnum(character); }
 

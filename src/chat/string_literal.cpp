@@ -9,7 +9,7 @@
 namespace snug::chat {
 namespace {
 
-int digit_of(char c) {
+int hex_digit_of(char c) {
   if (c >= '0' && c <= '9') return c - '0';
   const char low = static_cast<char>(c | 0x20);
   return low >= 'a' && low <= 'f' ? low - 'a' + 10 : 99;
@@ -41,7 +41,7 @@ class Unescaper {
       rest_.remove_prefix(1);
     } else if (letter == '\n') {
       rest_.remove_prefix(1);
-    } else if (digit_of(letter) < 8) {
+    } else if (hex_digit_of(letter) < 8) {
       number(8, 1, 3);
     } else if (letter == 'x' || letter == 'u' || letter == 'U') {
       rest_.remove_prefix(1);
@@ -67,8 +67,8 @@ class Unescaper {
   void number(int base, size_t least, size_t most) {
     uint64_t code = 0;
     size_t count = 0;
-    while (count < most && count < rest_.size() && digit_of(rest_[count]) < base) {
-      code = code * static_cast<uint64_t>(base) + static_cast<uint64_t>(digit_of(rest_[count++]));
+    while (count < most && count < rest_.size() && hex_digit_of(rest_[count]) < base) {
+      code = code * static_cast<uint64_t>(base) + static_cast<uint64_t>(hex_digit_of(rest_[count++]));
     }
     if (count < least) throw Error("an escape in a string is cut short", where_);
     if (code > 0x10FFFF || (code >= 0xD800 && code < 0xE000))

@@ -102,7 +102,7 @@ Value find(Interpreter&, const Value& self, CallArguments& arguments) {
   return Value::integer(at);
 }
 
-Value count(Interpreter&, const Value& self, CallArguments& arguments) {
+Value count_method(Interpreter&, const Value& self, CallArguments& arguments) {
   const Bound bound = match_arguments(arguments, "count", "/sub ?start ?end");
   const auto [begin, end] = chosen(*self.text(), bound, 1);
   if (begin < 0) return Value::integer(0);
@@ -110,7 +110,7 @@ Value count(Interpreter&, const Value& self, CallArguments& arguments) {
       count_of(self.view().substr(static_cast<size_t>(begin), static_cast<size_t>(end - begin)), bound.text(0)->view()));
 }
 
-Value replace(Interpreter&, const Value& self, CallArguments& arguments) {
+Value replace_method(Interpreter&, const Value& self, CallArguments& arguments) {
   const Bound bound = match_arguments(arguments, "replace", "/old new ?count");
   TextRef by = bound.text(1);
   if (self.text()->markup()) by = escape_markup(by);
@@ -134,7 +134,7 @@ Value capitalize(Interpreter&, const Value& self, CallArguments& arguments) {
   }));
 }
 
-Value title(Interpreter&, const Value& self, CallArguments& arguments) {
+Value title_method(Interpreter&, const Value& self, CallArguments& arguments) {
   static_cast<void>(match_arguments(arguments, "title", ""));
   return Value::text(map_characters(self.text(), [inside = false](std::string& out, char32_t c) mutable {
     append_cased(out, c, inside ? Case::lower : Case::title);
@@ -158,7 +158,7 @@ Value remove_affix(Interpreter&, const Value& self, CallArguments& arguments) {
   return Value::text(at_end ? text->piece(0, text->size() - affix->size()) : text->piece(affix->size(), text->size()));
 }
 
-Value join(Interpreter&, const Value& self, CallArguments& arguments) {
+Value join_method(Interpreter&, const Value& self, CallArguments& arguments) {
   const Bound bound = match_arguments(arguments, "join", "/iterable");
   const SequenceRef items = iterate(bound.at(0));
   TextBuilder builder;
@@ -171,7 +171,7 @@ Value join(Interpreter&, const Value& self, CallArguments& arguments) {
   return Value::text(builder.take(self.text()->markup()));
 }
 
-Value format(Interpreter&, const Value& self, CallArguments& arguments) {
+Value format_method(Interpreter&, const Value& self, CallArguments& arguments) {
   return Value::text(format_braces(self.text(), arguments));
 }
 
@@ -252,17 +252,17 @@ constexpr std::pair<std::string_view, Method> kMethods[] = {
     {"rfind", find<true, false>},
     {"index", find<false, true>},
     {"rindex", find<true, true>},
-    {"count", count},
-    {"replace", replace},
+    {"count", count_method},
+    {"replace", replace_method},
     {"upper", upper},
     {"lower", lower},
     {"capitalize", capitalize},
-    {"title", title},
+    {"title", title_method},
     {"swapcase", swapcase},
     {"removeprefix", remove_affix<false>},
     {"removesuffix", remove_affix<true>},
-    {"join", join},
-    {"format", format},
+    {"join", join_method},
+    {"format", format_method},
     {"ljust", justify<Align::left>},
     {"rjust", justify<Align::right>},
     {"center", justify<Align::center>},

@@ -9,12 +9,12 @@
 namespace snug::chat {
 namespace {
 
-constexpr int kDeepest = 200;             // containers in containers
+constexpr int kDeepestValue = 200;        // containers in containers
 constexpr size_t kIndexFrom = 16;         // entries from which a Dict keeps an index
 constexpr int64_t kContainerBytes = 128;  // of an empty one
 
 int deeper(int depth) {
-  if (depth >= kDeepest) throw Error(fmt::format("values nest more than {} deep", kDeepest));
+  if (depth >= kDeepestValue) throw Error(fmt::format("values nest more than {} deep", kDeepestValue));
   return depth + 1;
 }
 

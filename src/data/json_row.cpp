@@ -16,7 +16,7 @@ namespace dom = simdjson::dom;
 
 constexpr int kDeepest = 100;
 
-[[noreturn]] void refuse(const std::string& what, const std::string& mend) { throw Error(what, {}, mend); }
+[[noreturn]] void refuse_line(const std::string& what, const std::string& mend) { throw Error(what, {}, mend); }
 
 // The four hex digits after a "\u" at `at`; none if they are not.
 std::optional<unsigned> code_unit(std::string_view text, size_t at) {
@@ -64,7 +64,7 @@ size_t valid_prefix(std::string_view text) {
 }
 
 JsonValue tree(dom::element element, int depth) {
-  if (depth > kDeepest) refuse("the row is nested deeper than 100 levels", "make it flatter");
+  if (depth > kDeepest) refuse_line("the row is nested deeper than 100 levels", "make it flatter");
   switch (element.type()) {
     case dom::element_type::NULL_VALUE: return {};
     case dom::element_type::BOOL: return JsonValue(bool(element));
@@ -106,12 +106,13 @@ dom::element parse_text(dom::parser& parser, std::string& padded, std::string_vi
   const auto error = parser.parse(padded.data(), padded.size(), false).get(element);
   if (error == simdjson::SUCCESS && !lone_surrogate(text)) return element;
   if (error == simdjson::UTF8_ERROR)
-    refuse("not UTF-8 from byte " + std::to_string(valid_prefix(text)) + " of the row on", "save the file as UTF-8");
+    refuse_line("not UTF-8 from byte " + std::to_string(valid_prefix(text)) + " of the row on", "save the file as UTF-8");
   if (const auto at = lone_surrogate(text)) {
-    refuse("half a surrogate pair (" + std::string(text.substr(*at, 6)) + ") at byte " + std::to_string(*at) + " of the row",
-           "repair the text or remove the row");
+    refuse_line(
+        "half a surrogate pair (" + std::string(text.substr(*at, 6)) + ") at byte " + std::to_string(*at) + " of the row",
+        "repair the text or remove the row");
   }
-  refuse(std::string("not valid JSON: ") + simdjson::error_message(error), "write one JSON object on each line");
+  refuse_line(std::string("not valid JSON: ") + simdjson::error_message(error), "write one JSON object on each line");
 }
 
 }  // namespace
@@ -119,12 +120,12 @@ dom::element parse_text(dom::parser& parser, std::string& padded, std::string_vi
 JsonValue JsonRowParser::parse(std::string_view text, const std::vector<std::string>& wanted) {
   const dom::element element = parse_text(state_->parser, state_->text, text);
   dom::object object;
-  if (element.get(object) != simdjson::SUCCESS) refuse("not a JSON object", "write {…} for each row");
+  if (element.get(object) != simdjson::SUCCESS) refuse_line("not a JSON object", "write {…} for each row");
   JsonValue::Object members;
   for (const auto field : object) {
     if (!wanted.empty() && std::ranges::find(wanted, field.key) == wanted.end()) continue;
     if (std::ranges::find(members, field.key, &JsonMember::name) != members.end())
-      refuse(quote(field.key) + " stands twice", "keep one");
+      refuse_line(quote(field.key) + " stands twice", "keep one");
     members.push_back({std::string(field.key), tree(field.value, 1)});
   }
   return JsonValue(std::move(members));

@@ -9,7 +9,7 @@
 namespace snug {
 namespace {
 
-constexpr size_t kChunk = size_t{64} << 10;
+constexpr size_t kLineChunk = size_t{64} << 10;
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
 bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; }
@@ -34,8 +34,8 @@ void PieceReader::fill() {
   if (end_ > begin_) std::memmove(buffer_.data(), buffer_.data() + begin_, end_ - begin_);
   end_ -= begin_;
   begin_ = 0;
-  if (buffer_.size() - end_ < kChunk) buffer_.resize(std::max(buffer_.size() * 2, end_ + kChunk));
-  const size_t wanted = end_ + kChunk;
+  if (buffer_.size() - end_ < kLineChunk) buffer_.resize(std::max(buffer_.size() * 2, end_ + kLineChunk));
+  const size_t wanted = end_ + kLineChunk;
   while (!at_end_ && end_ < wanted) {
     const size_t got = stream_->read(std::as_writable_bytes(std::span(buffer_)).subspan(end_, wanted - end_));
     at_end_ = got == 0;

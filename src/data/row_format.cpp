@@ -47,7 +47,7 @@ std::string columns_seen(const Names& columns) {
   return text;
 }
 
-[[noreturn]] void refuse(const std::string& what, const std::string& mend) { throw Error(what, {}, mend); }
+[[noreturn]] void refuse_row(const std::string& what, const std::string& mend) { throw Error(what, {}, mend); }
 
 // The prompts of Stanford Alpaca, tatsu-lab/stanford_alpaca, train.py, PROMPT_DICT, word for word; the output follows
 // directly.
@@ -89,7 +89,7 @@ struct RowInterpreter::State {
       if (!name.empty()) wanted.emplace_back(name);
     for (const std::string& name : wanted)
       if (!contains(columns, name))
-        refuse(columns_seen(columns) + " lack " + quote(name), "every " + std::string(found.name) + " row needs it");
+        refuse_row(columns_seen(columns) + " lack " + quote(name), "every " + std::string(found.name) + " row needs it");
     take(found.format, std::move(wanted));
   }
 
@@ -100,8 +100,8 @@ struct RowInterpreter::State {
     const bool pair = !names.prompt.empty() || !names.completion.empty();
     const bool chat = !names.messages.empty();
     if (static_cast<int>(text) + static_cast<int>(pair) + static_cast<int>(chat) > 1)
-      refuse("columns of several formats are named",
-             "keep one of dataset_text_field, prompt_column and completion_column, messages_column");
+      refuse_row("columns of several formats are named",
+                 "keep one of dataset_text_field, prompt_column and completion_column, messages_column");
     if (text) take(RowFormat::text, {names.text});
     if (pair)
       take(RowFormat::prompt_completion,
@@ -110,7 +110,7 @@ struct RowInterpreter::State {
     if (!text && !pair && !chat) return false;
     for (const std::string& name : required)
       if (!contains(columns, name))
-        refuse("there is no column " + quote(name) + " among " + columns_seen(columns), "name one of them");
+        refuse_row("there is no column " + quote(name) + " among " + columns_seen(columns), "name one of them");
     return true;
   }
 
@@ -118,8 +118,8 @@ struct RowInterpreter::State {
     if (names.format.empty()) return false;
     const auto found = std::ranges::find(kFormats, names.format, &Known::key);
     if (found == kFormats.end())
-      refuse("the format " + quote(names.format) + " is not known",
-             "give text, prompt_completion, messages, conversations, instruction or question_answer");
+      refuse_row("the format " + quote(names.format) + " is not known",
+                 "give text, prompt_completion, messages, conversations, instruction or question_answer");
     take(*found, columns);
     return true;
   }
@@ -131,10 +131,11 @@ struct RowInterpreter::State {
                                             [&](std::string_view name) { return name.empty() || contains(columns, name); });
       if (fits) fitting.push_back(&candidate);
     }
-    if (fitting.empty()) refuse(columns_seen(columns) + " fit no format", kKnown);
+    if (fitting.empty()) refuse_row(columns_seen(columns) + " fit no format", kKnown);
     if (fitting.size() > 1) {
-      refuse(columns_seen(columns) + " fit both " + std::string(fitting[0]->name) + " and " + std::string(fitting[1]->name),
-             "say which: dataset_format: " + std::string(fitting[0]->key) + " or " + std::string(fitting[1]->key));
+      refuse_row(
+          columns_seen(columns) + " fit both " + std::string(fitting[0]->name) + " and " + std::string(fitting[1]->name),
+          "say which: dataset_format: " + std::string(fitting[0]->key) + " or " + std::string(fitting[1]->key));
     }
     take(*fitting.front(), columns);
   }
@@ -142,15 +143,16 @@ struct RowInterpreter::State {
   // The field `name`, taken out of the row.
   static JsonValue require(JsonValue::Object& fields, const std::string& name) {
     const auto found = std::ranges::find(fields, name, &JsonMember::name);
-    if (found == fields.end()) refuse(quote(name) + " is missing", "every row needs the columns of the first one");
+    if (found == fields.end()) refuse_row(quote(name) + " is missing", "every row needs the columns of the first one");
     return std::move(found->value);
   }
 
   static std::string text_of(JsonValue::Object& fields, const std::string& name, bool may_be_empty) {
     const JsonValue value = require(fields, name);
     const std::string* text = value.string();
-    if (text == nullptr) refuse(quote(name) + " is " + std::string(value.type_name()) + ", not a string", "give a string");
-    if (text->empty() && !may_be_empty) refuse(quote(name) + " is empty", "fill it or remove the row");
+    if (text == nullptr)
+      refuse_row(quote(name) + " is " + std::string(value.type_name()) + ", not a string", "give a string");
+    if (text->empty() && !may_be_empty) refuse_row(quote(name) + " is empty", "fill it or remove the row");
     return *text;
   }
 
@@ -166,18 +168,18 @@ struct RowInterpreter::State {
     const bool strings = prompt.string() != nullptr && completion.string() != nullptr;
     if (!lists && !strings) {
       const bool first = prompt.string() == nullptr;
-      refuse(quote(required[first ? 0 : 1]) + " is " + std::string((first ? prompt : completion).type_name()) +
-                 ", not a string",
-             "give two strings, or two lists of messages");
+      refuse_row(quote(required[first ? 0 : 1]) + " is " + std::string((first ? prompt : completion).type_name()) +
+                     ", not a string",
+                 "give two strings, or two lists of messages");
     }
     if (chat_pairs.value_or(lists) != lists)
-      refuse("the row differs in type from the first one", "give strings or messages throughout");
+      refuse_row("the row differs in type from the first one", "give strings or messages throughout");
     chat_pairs = lists;
     Example example;
     if (strings) {
       example.prompt = *prompt.string();
       example.completion = *completion.string();
-      if (example.completion.empty()) refuse(quote(required[1]) + " is empty", "fill it or remove the row");
+      if (example.completion.empty()) refuse_row(quote(required[1]) + " is empty", "fill it or remove the row");
       return example;
     }
     Chat chat;
@@ -187,13 +189,13 @@ struct RowInterpreter::State {
   }
 
   Example conversation(Chat chat, JsonValue::Object& fields) {
-    if (chat.learned.empty()) refuse("the conversation is empty", "fill it or remove the row");
+    if (chat.learned.empty()) refuse_row("the conversation is empty", "fill it or remove the row");
     bool learns = false;
     for (size_t i = 0; i < chat.learned.size(); ++i) {
       const std::string* role = (*chat.messages.list())[i].find("role")->string();
       learns = learns || (chat.learned[i] && *role == "assistant");
     }
-    if (!learns) refuse("the conversation has no assistant message to learn", "add one or remove the row");
+    if (!learns) refuse_row("the conversation has no assistant message to learn", "add one or remove the row");
     chat.tools = read_tools(optional_of(fields, "tools"), parser);
     Example example;
     example.chat = std::move(chat);
@@ -211,7 +213,7 @@ struct RowInterpreter::State {
     const std::string asked = text_of(fields, "instruction", false);
     const JsonValue input = optional_of(fields, "input");
     if (!input.is_null() && input.string() == nullptr)
-      refuse(R"("input" is )" + std::string(input.type_name()) + ", not a string", "give a string");
+      refuse_row(R"("input" is )" + std::string(input.type_name()) + ", not a string", "give a string");
     Example example;
     example.prompt = alpaca_prompt(asked, input.is_null() ? std::string_view() : *input.string());
     example.completion = text_of(fields, "output", false);

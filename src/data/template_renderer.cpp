@@ -12,7 +12,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int64_t kMostBytes = int64_t{16} << 20;
+constexpr int64_t kMostTemplateBytes = int64_t{16} << 20;
 constexpr const char* kNone = "name one: chat_template: chatml, or a file";
 
 // ChatML (OpenAI, 2023), which Qwen, SmolLM and others speak. The end mark is learned, the line end behind it is not.
@@ -30,7 +30,7 @@ constexpr const char* kChatMl =
 
 std::optional<std::string> text_of(const fs::path& file) {
   if (!file_exists(file)) return std::nullopt;
-  return read_text(file, kMostBytes, 0, kNone);
+  return read_text(file, kMostTemplateBytes, 0, kNone);
 }
 
 chat::Value value_of(const JsonValue& value) {
@@ -68,7 +68,8 @@ chat::ChatTemplate parse(chat::TemplateSource source) {
 
 chat::TemplateSource find_chat_template(const DatasetRequest& request, bool with_tools) {
   if (request.chat_template == "chatml") return {kChatMl, "chatml"};
-  if (!request.chat_template.empty()) return {read_text(request.chat_template, kMostBytes, 0, kNone), request.chat_template};
+  if (!request.chat_template.empty())
+    return {read_text(request.chat_template, kMostTemplateBytes, 0, kNone), request.chat_template};
   if (!request.model.empty()) {
     const chat::CheckpointTexts texts = {.tokenizer_config = text_of(request.model / "tokenizer_config.json"),
                                          .special_tokens_map = std::nullopt,

@@ -108,7 +108,7 @@ const Frame* asking_line(const Traceback& traceback) {
 }
 
 template <class T>
-std::optional<Frame> copy_of(const T* frame) {
+std::optional<Frame> copied(const T* frame) {
   return frame == nullptr ? std::nullopt : std::optional<Frame>(*frame);
 }
 
@@ -133,9 +133,9 @@ const StackReading& StackReader::read(StackId stack) {
   reading.holding = holding_of(signs, traceback, reading.stage.stage);
   reading.node = signs.node;
   reading.module = modules_.add(module_path(traceback.frames, signs.operators));
-  reading.own = copy_of(traceback.own());
-  reading.caller = copy_of(traceback.caller());
-  reading.line = copy_of(asking_line(traceback));
+  reading.own = copied(traceback.own());
+  reading.caller = copied(traceback.caller());
+  reading.line = copied(asking_line(traceback));
   if (reading.stage.stage == TorchStage::unknown && (reading.holding == Holding::backward || signs.accumulates)) {
     reading.stage.stage = TorchStage::backward;
     reading.stage.by = reading.node.empty() ? "the autograd engine" : reading.node;

@@ -19,7 +19,7 @@ namespace dom = simdjson::dom;
 
 namespace {
 
-constexpr size_t kMostDimensions = 16;
+constexpr size_t kMostStateDimensions = 16;
 constexpr size_t kLongestOffset = 24;  // characters of a double's shortest decimal form
 
 FourBit read_type(dom::element value, const std::string& where) {
@@ -47,7 +47,7 @@ std::vector<int64_t> read_shape(dom::element value, const std::string& where) {
   std::vector<int64_t> shape;
   int64_t elements = 1;
   for (const dom::element one : json_array("shape", value, where)) {
-    if (shape.size() == kMostDimensions) throw Error("shape has too many dimensions", where);
+    if (shape.size() == kMostStateDimensions) throw Error("shape has too many dimensions", where);
     shape.push_back(json_integer("shape", one, 1, std::numeric_limits<int64_t>::max(), where));
     if (__builtin_mul_overflow(elements, shape.back(), &elements))
       throw Error("shape is larger than any file can be", where);

@@ -26,8 +26,8 @@ using Json = nlohmann::ordered_json;
 
 namespace {
 
-constexpr int64_t kReadAtOnce = int64_t{4} << 20;  // bytes
-constexpr int64_t kBlockSize = 64;                 // bitsandbytes' default, which transformers leaves as it is
+constexpr int64_t kCopiedAtOnce = int64_t{4} << 20;  // bytes
+constexpr int64_t kBlockSize = 64;                   // bitsandbytes' default, which transformers leaves as it is
 
 // A linear of the model.
 struct Matrix {
@@ -53,7 +53,7 @@ struct Item {
   }
 };
 
-std::string label(const Checkpoint& checkpoint, const TensorEntry& entry) {
+std::string label_of(const Checkpoint& checkpoint, const TensorEntry& entry) {
   return checkpoint.files()[static_cast<size_t>(entry.file)].string() + ": " + entry.name;
 }
 
@@ -100,11 +100,11 @@ class Items {
     std::vector<int64_t> shape = parameter.shape;
     if (parameter.experts > 0) shape.erase(shape.begin());
     if (entry.shape != shape)
-      throw Error("the tensor has another shape than the model's configuration says", label(checkpoint_, entry),
+      throw Error("the tensor has another shape than the model's configuration says", label_of(checkpoint_, entry),
                   "use the config.json that belongs to these weights");
     const DType dtype = entry.dtype();
     if (dtype != DType::f32 && dtype != DType::f16 && dtype != DType::bf16)
-      throw Error(fmt::format("the tensor is {}", entry.stored->name), label(checkpoint_, entry),
+      throw Error(fmt::format("the tensor is {}", entry.stored->name), label_of(checkpoint_, entry),
                   "weights must be F32, F16 or BF16");
     used_.insert(entry.name);
     items_.push_back(parameter.kind == ParameterKind::linear ? quantized(entry, parameter, request_) : as_it_is(entry));
@@ -119,7 +119,7 @@ class Items {
     }
     const bool tied = spec_.tied_embeddings && entry.name.ends_with("lm_head.weight");
     if (!tied && !is_beside_the_model(spec_, entry.name))
-      throw Error("the tensor has no place in this model", label(checkpoint_, entry),
+      throw Error("the tensor has no place in this model", label_of(checkpoint_, entry),
                   "check that config.json belongs to these weights");
   }
 
@@ -163,8 +163,8 @@ class ShardWriter {
   void copy(const Item& item) {
     const TensorEntry& entry = *item.entry;
     for (int64_t begin = 0, count = 0; begin < entry.bytes; begin += count) {
-      count = std::min(kReadAtOnce, entry.bytes - begin);
-      const auto piece = staging(kReadAtOnce).first(static_cast<size_t>(count));
+      count = std::min(kCopiedAtOnce, entry.bytes - begin);
+      const auto piece = staging(kCopiedAtOnce).first(static_cast<size_t>(count));
       checkpoint_.read(entry, begin, piece);
       checkpoint_.drop_behind(entry, begin, count);
       put(entry.name, begin, piece);
@@ -174,7 +174,7 @@ class ShardWriter {
   void write_matrix(const Item& item, const Matrix& matrix) {
     const TensorEntry& entry = *item.entry;
     const MatrixFormat& format = matrix.format;
-    const std::string where = label(checkpoint_, entry);
+    const std::string where = label_of(checkpoint_, entry);
     absmax_.resize(static_cast<size_t>(format.scales()));
     const auto quantize = [&](int64_t begin, std::span<const std::byte> piece) {
       const Values values{piece, entry.dtype(), begin, where};
@@ -186,7 +186,7 @@ class ShardWriter {
       put(entry.name, format.code_bytes(begin), codes_);
     };
     read_pieces_of(checkpoint_, entry, matrix.turned, format,
-                   staging(staging_bytes(format, matrix.turned, entry.dtype(), kReadAtOnce)), quantize);
+                   staging(staging_bytes(format, matrix.turned, entry.dtype(), kCopiedAtOnce)), quantize);
     write_companions(item, matrix);
   }
 

@@ -16,7 +16,7 @@ namespace snug {
 
 namespace {
 
-constexpr int64_t kReadAtOnce = int64_t{4} << 20;  // bytes, as much as the page cache is to hold of a file
+constexpr int64_t kPieceBytes = int64_t{4} << 20;  // bytes, as much as the page cache is to hold of a file
 
 // Elements whose codes and scales are whole: pieces end there.
 int64_t grain_of(const MatrixFormat& format) {
@@ -44,7 +44,7 @@ using Visit = std::function<void(int64_t, std::span<const std::byte>)>;
 void read_straight(const Checkpoint& checkpoint, const TensorEntry& entry, const MatrixFormat& format,
                    std::span<std::byte> staging, const Visit& visit) {
   const int64_t all = format.elements(), grain = grain_of(format), size = size_of(entry.dtype());
-  const int64_t room = std::min<int64_t>(kReadAtOnce, static_cast<int64_t>(staging.size())) / size;
+  const int64_t room = std::min<int64_t>(kPieceBytes, static_cast<int64_t>(staging.size())) / size;
   const int64_t most = std::max(grain, room / grain * grain);
   for (int64_t begin = 0, count = 0; begin < all; begin += count) {
     count = std::min(most, all - begin);

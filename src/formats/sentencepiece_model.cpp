@@ -18,9 +18,9 @@ struct Field {
 };
 
 // The fields of a protobuf message one after another.
-class Message {
+class FieldReader {
  public:
-  Message(std::string_view bytes, const std::string& where) : rest_(bytes), where_(where) {}
+  FieldReader(std::string_view bytes, const std::string& where) : rest_(bytes), where_(where) {}
 
   std::optional<Field> next() {
     if (rest_.empty()) return std::nullopt;
@@ -66,7 +66,7 @@ class Message {
 
 SentencePiece piece_of(std::string_view bytes, const std::string& where) {
   SentencePiece piece;
-  Message message(bytes, where);
+  FieldReader message(bytes, where);
   while (const auto field = message.next()) {
     if (field->number == 1) piece.text = field->bytes;
     if (field->number == 2 && field->bytes.size() == 4) std::memcpy(&piece.score, field->bytes.data(), 4);
@@ -78,7 +78,7 @@ SentencePiece piece_of(std::string_view bytes, const std::string& where) {
 
 bool dummy_prefix_of(std::string_view bytes, const std::string& where) {
   bool prefix = true;
-  Message message(bytes, where);
+  FieldReader message(bytes, where);
   while (const auto field = message.next())
     if (field->number == 3) prefix = field->value != 0;
   return prefix;
@@ -88,7 +88,7 @@ bool dummy_prefix_of(std::string_view bytes, const std::string& where) {
 
 SentencePieceModel parse_sentencepiece_model(std::string_view bytes, const std::string& where) {
   SentencePieceModel model;
-  Message message(bytes, where);
+  FieldReader message(bytes, where);
   while (const auto field = message.next()) {
     if (field->number == 1) {
       if (model.pieces.size() == kMostPieces) throw Error("holds too many pieces", where);

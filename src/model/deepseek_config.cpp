@@ -6,7 +6,7 @@ namespace snug {
 
 namespace {
 
-constexpr int64_t kMostExperts = 65'536;
+constexpr int64_t kMostDeepSeekExperts = 65'536;
 constexpr int64_t kMostShared = 1024;
 
 // How experts are chosen: what the family does is known, and memory does not depend on it.
@@ -42,7 +42,7 @@ void read_latent_attention(const ConfigFields& config, ModelSpec& spec) {
 void read_deepseek_experts(const ConfigFields& config, ModelSpec& spec) {
   const bool v3 = spec.experts.sigmoid_scores;
   Experts& experts = spec.experts;
-  experts.count = config.integer("n_routed_experts", v3 ? 256 : 64, 1, kMostExperts);
+  experts.count = config.integer("n_routed_experts", v3 ? 256 : 64, 1, kMostDeepSeekExperts);
   experts.per_token = config.integer("num_experts_per_tok", v3 ? std::optional<int64_t>(8) : std::nullopt, 1, experts.count);
   experts.intermediate_size = config.dimension("moe_intermediate_size", v3 ? 2048 : 1407);
   experts.shared = config.integer("n_shared_experts", v3 ? 1 : 2, 1, kMostShared);

@@ -34,50 +34,50 @@ constexpr ModuleNames gemma_names(std::string_view root) {
   return names;
 }
 
-constexpr ModuleNames kGpt2 = {.root = "transformer.",
-                               .layers = "h",
-                               .embedding = "wte",
-                               .positions = "wpe",
-                               .final_norm = "ln_f",
-                               .attention_norm = "ln_1",
-                               .query = "",
-                               .key = "",
-                               .value = "",
-                               .query_key_value = "attn.c_attn",
-                               .query_norm = "",
-                               .key_norm = "",
-                               .output = "attn.c_proj",
-                               .attention_post_norm = "",
-                               .mlp_norm = "ln_2",
-                               .gate = "",
-                               .up = "mlp.c_fc",
-                               .gate_up = "",
-                               .down = "mlp.c_proj",
-                               .mlp_post_norm = ""};
+constexpr ModuleNames kGpt2Names = {.root = "transformer.",
+                                    .layers = "h",
+                                    .embedding = "wte",
+                                    .positions = "wpe",
+                                    .final_norm = "ln_f",
+                                    .attention_norm = "ln_1",
+                                    .query = "",
+                                    .key = "",
+                                    .value = "",
+                                    .query_key_value = "attn.c_attn",
+                                    .query_norm = "",
+                                    .key_norm = "",
+                                    .output = "attn.c_proj",
+                                    .attention_post_norm = "",
+                                    .mlp_norm = "ln_2",
+                                    .gate = "",
+                                    .up = "mlp.c_fc",
+                                    .gate_up = "",
+                                    .down = "mlp.c_proj",
+                                    .mlp_post_norm = ""};
 
-constexpr ModuleNames kFalcon = {.root = "transformer.",
-                                 .layers = "h",
-                                 .embedding = "word_embeddings",
-                                 .positions = "",
-                                 .final_norm = "ln_f",
-                                 .attention_norm = "input_layernorm",
-                                 .query = "",
-                                 .key = "",
-                                 .value = "",
-                                 .query_key_value = "self_attention.query_key_value",
-                                 .query_norm = "",
-                                 .key_norm = "",
-                                 .output = "self_attention.dense",
-                                 .attention_post_norm = "",
-                                 .mlp_norm = "ln_mlp",
-                                 .gate = "",
-                                 .up = "mlp.dense_h_to_4h",
-                                 .gate_up = "",
-                                 .down = "mlp.dense_4h_to_h",
-                                 .mlp_post_norm = ""};
+constexpr ModuleNames kFalconNames = {.root = "transformer.",
+                                      .layers = "h",
+                                      .embedding = "word_embeddings",
+                                      .positions = "",
+                                      .final_norm = "ln_f",
+                                      .attention_norm = "input_layernorm",
+                                      .query = "",
+                                      .key = "",
+                                      .value = "",
+                                      .query_key_value = "self_attention.query_key_value",
+                                      .query_norm = "",
+                                      .key_norm = "",
+                                      .output = "self_attention.dense",
+                                      .attention_post_norm = "",
+                                      .mlp_norm = "ln_mlp",
+                                      .gate = "",
+                                      .up = "mlp.dense_h_to_4h",
+                                      .gate_up = "",
+                                      .down = "mlp.dense_4h_to_h",
+                                      .mlp_post_norm = ""};
 
 constexpr ModuleNames falcon_names(ParallelBlock parallel) {
-  ModuleNames names = kFalcon;
+  ModuleNames names = kFalconNames;
   if (parallel == ParallelBlock::two_norms) names.attention_norm = "ln_attn";
   return names;
 }
@@ -86,7 +86,7 @@ constexpr ModuleNames falcon_names(ParallelBlock parallel) {
 
 ModuleNames module_names(const ModelSpec& spec) {
   switch (spec.naming) {
-    case TensorNaming::gpt2: return kGpt2;
+    case TensorNaming::gpt2: return kGpt2Names;
     case TensorNaming::falcon: return falcon_names(spec.parallel);
     case TensorNaming::olmo2:
     case TensorNaming::gemma: return gemma_names(spec.family == "gemma3" ? "model.language_model." : "model.");

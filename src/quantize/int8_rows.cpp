@@ -15,7 +15,7 @@ namespace snug {
 
 namespace {
 
-void check_sizes(int64_t elements, int64_t columns, size_t codes, size_t absmax) {
+void check_row_sizes(int64_t elements, int64_t columns, size_t codes, size_t absmax) {
   if (columns < 1 || elements % columns != 0) throw Error(fmt::format("{} elements are not rows of {}", elements, columns));
   if (static_cast<int64_t>(codes) != elements) throw Error("int8 codes and elements do not agree");
   if (static_cast<int64_t>(absmax) != elements / columns) throw Error("rows and absmax do not agree");
@@ -51,7 +51,7 @@ void for_pieces(int64_t row_begin, int64_t columns, Use use) {
 
 void quantize_int8_rows(const Values& values, int64_t columns, std::span<int8_t> codes, std::span<float> absmax) {
   check_values(values.bytes, values.dtype);
-  check_sizes(values.count(), columns, codes.size(), absmax.size());
+  check_row_sizes(values.count(), columns, codes.size(), absmax.size());
   std::array<float, kPiece> buffer;
   for (size_t row = 0; row < absmax.size(); ++row) {
     const int64_t row_begin = static_cast<int64_t>(row) * columns;
@@ -73,7 +73,7 @@ void quantize_int8_rows(const Values& values, int64_t columns, std::span<int8_t>
 void dequantize_int8_rows(std::span<const int8_t> codes, int64_t columns, std::span<const float> absmax,
                           const ValuesOut& out) {
   check_values(out.bytes, out.dtype);
-  check_sizes(out.count(), columns, codes.size(), absmax.size());
+  check_row_sizes(out.count(), columns, codes.size(), absmax.size());
   constexpr float kOneOver127 = 7.874015718698502e-3F;
   std::array<float, kPiece> buffer;
   for (size_t row = 0; row < absmax.size(); ++row) {

@@ -69,9 +69,9 @@ void apply_simple(const Piece& piece, Normalizer::Simple step, AlignedText& to) 
 }
 
 // One step on a piece that is not empty: the result, in `to` or not changed at all.
-class Stepper {
+class NormalizerStep {
  public:
-  Stepper(const Piece& piece, AlignedText& to) : piece_(piece), to_(to) {}
+  NormalizerStep(const Piece& piece, AlignedText& to) : piece_(piece), to_(to) {}
 
   Piece operator()(NormalForm form) const {
     if (is_plainly_normal(piece_.text, form)) return piece_;
@@ -110,7 +110,7 @@ Piece Normalizer::apply(Piece piece, bool tracked, Scratch& scratch) const {
     AlignedText& to = scratch[next];
     to.clear();
     to.tracked = tracked;
-    piece = std::visit(Stepper(piece, to), step);
+    piece = std::visit(NormalizerStep(piece, to), step);
     if (!to.text.empty()) next = 1 - next;
   }
   return piece;

@@ -89,10 +89,12 @@ struct Parts {
   const std::function<void(const Piece&)>& next;
 };
 
-class Stepper {
+class PretokenizerStep {
  public:
   using Next = std::function<void(const Piece&)>;
-  Stepper(const Piece& piece, bool tracked, const Next& next) : piece_(piece), next_(next) { made_.tracked = tracked; }
+  PretokenizerStep(const Piece& piece, bool tracked, const Next& next) : piece_(piece), next_(next) {
+    made_.tracked = tracked;
+  }
 
   void operator()(const Pretokenizer::Split& step) { split(step, piece_.text, Parts{piece_, next_}); }
   void operator()(const Pretokenizer::PrefixSpace& /*step*/) {
@@ -145,7 +147,7 @@ void Pretokenizer::step(size_t index, const Piece& piece, bool tracked, const Si
   if (piece.text.empty()) return;
   const auto next = [&](const Piece& part) { step(index + 1, part, tracked, word); };
   const Sink sink = std::cref(next);  // by reference it needs no memory
-  std::visit(Stepper(piece, tracked, sink), steps_[index]);
+  std::visit(PretokenizerStep(piece, tracked, sink), steps_[index]);
 }
 
 }  // namespace snug

@@ -13,7 +13,7 @@ namespace {
 
 // GPT-2's expression, which ByteLevel applies when `use_regex` is true.
 constexpr std::string_view kByteLevelWords = R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
-constexpr int kDeepest = 16;  // sequences within sequences
+constexpr int kDeepestSequence = 16;  // sequences within sequences
 
 void read_normalizer_step(const JsonNode& node, Normalizer& normalizer, int depth) {
   const std::string_view type = node.type();
@@ -23,7 +23,7 @@ void read_normalizer_step(const JsonNode& node, Normalizer& normalizer, int dept
   };
   if (type == "Sequence") {
     node.allow({"type", "normalizers"});
-    if (depth == kDeepest) node.refuse("nests too deep");
+    if (depth == kDeepestSequence) node.refuse("nests too deep");
     for (const JsonNode& inner : node.at("normalizers").array()) read_normalizer_step(inner, normalizer, depth + 1);
   } else if (type == "NFC") {
     alone(NormalForm::nfc);
@@ -102,7 +102,7 @@ void read_step(const JsonNode& node, Pretokenizer& to, int depth) {
   };
   if (type == "Sequence") {
     node.allow({"type", "pretokenizers"});
-    if (depth == kDeepest) node.refuse("nests too deep");
+    if (depth == kDeepestSequence) node.refuse("nests too deep");
     for (const JsonNode& inner : node.at("pretokenizers").array()) read_step(inner, to, depth + 1);
   } else if (type == "ByteLevel") {
     read_byte_level(node, to);

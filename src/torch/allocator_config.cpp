@@ -9,7 +9,7 @@ namespace snug {
 namespace {
 
 constexpr size_t kMostUnknown = 16, kLongestKey = 64;
-constexpr int64_t kLeastOwnSegment = int64_t{10} << 20U;  // a smaller one would not hold what it is for
+constexpr int64_t kLeastLargeSegment = int64_t{10} << 20U;  // a smaller one would not hold what it is for
 
 // Settings that change no size and no place of a block on the device.
 constexpr auto kWithoutEffect = std::to_array<std::string_view>({"release_lock_on_cudamalloc", "release_lock_on_hipmalloc",
@@ -96,7 +96,7 @@ void read_setting(AllocatorConfig& config, std::string_view key, std::string_vie
   } else if (key == "max_non_split_rounding_mb") {
     config.max_non_split_rounding_bytes = mib_of(value);
   } else if (key == "large_segment_size_mb") {
-    if (const auto bytes = mib_of(value); bytes && *bytes > kLeastOwnSegment) config.large_segment_bytes = bytes;
+    if (const auto bytes = mib_of(value); bytes && *bytes > kLeastLargeSegment) config.large_segment_bytes = bytes;
   } else if (key == "garbage_collection_threshold") {
     config.garbage_collection_threshold = share_of(value);
   } else if (key == "per_process_memory_fraction") {

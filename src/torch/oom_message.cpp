@@ -12,7 +12,7 @@ namespace snug {
 namespace {
 
 constexpr size_t kLongestMessage = size_t{8} << 10;
-constexpr int kMostLines = 160;
+constexpr int kMostMessageLines = 160;
 
 // Lines that begin something else, so that they are not the next line of a wrapped sentence.
 bool begins_another(std::string_view line) {
@@ -78,7 +78,7 @@ bool goes_on(OomSource source, std::string_view text) {
 size_t sentence_end(std::string_view text, size_t at, OomSource source) {
   const std::string_view rest = text.substr(at, kLongestMessage);
   size_t end = std::min(rest.find('\n'), rest.size());
-  const int most = !goes_on(source, rest) ? 1 : is_host(source) ? 3 : kMostLines;
+  const int most = !goes_on(source, rest) ? 1 : is_host(source) ? 3 : kMostMessageLines;
   for (int lines = 1; lines < most && end + 1 < rest.size() && !is_whole(source, rest.substr(0, end)); ++lines) {
     const size_t begin = end + 1;
     const size_t next = std::min(rest.find('\n', begin), rest.size());

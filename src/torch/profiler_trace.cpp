@@ -12,7 +12,7 @@ namespace {
 
 constexpr size_t kLongestEvent = size_t{1} << 20;
 constexpr size_t kMostDevices = 64;
-constexpr int64_t kMostBytes = int64_t{1} << 60;
+constexpr int64_t kMostTraceBytes = int64_t{1} << 60;
 constexpr double kMostMicroseconds = 1e18;
 
 struct MemoryEvent {
@@ -22,7 +22,8 @@ struct MemoryEvent {
 
 int64_t bounded(simdjson::ondemand::value& value) {
   int64_t number = 0;
-  return value.get_int64().get(number) == simdjson::SUCCESS && number > -kMostBytes && number < kMostBytes ? number : 0;
+  return value.get_int64().get(number) == simdjson::SUCCESS && number > -kMostTraceBytes && number < kMostTraceBytes ? number
+                                                                                                                     : 0;
 }
 
 void read_arguments(simdjson::ondemand::object arguments, MemoryEvent& event) {

@@ -11,7 +11,7 @@ namespace {
 
 constexpr uint32_t kMostRecords = uint32_t{1} << 26U;
 constexpr size_t kMostPlain = size_t{1} << 24U;  // values that are not folded
-constexpr int64_t kMostBytes = int64_t{1} << 50U;
+constexpr int64_t kMostSnapshotBytes = int64_t{1} << 50U;
 
 const char* const kFewer = "record fewer events: torch.cuda.memory._record_memory_history(max_entries=…)";
 
@@ -292,7 +292,7 @@ int64_t SnapshotBuilder::integer(const Fields& fields, SnapshotKey key, int64_t 
 
 int64_t SnapshotBuilder::byte_count(const Fields& fields, SnapshotKey key) const {
   const int64_t bytes = integer(fields, key, 0);
-  if (bytes > kMostBytes)
+  if (bytes > kMostSnapshotBytes)
     throw Error(std::string(kKeyNames[static_cast<size_t>(key)]) + " is " + std::to_string(bytes) +
                     " bytes, more than any device has",
                 "", "the file is damaged");

@@ -10,7 +10,7 @@ namespace {
 
 constexpr size_t kMostNodes = size_t{1} << 24U;
 
-const char* const kFewer = "record fewer events (max_entries=…) or Python frames only (stacks=\"python\")";
+const char* const kFewerFrames = "record fewer events (max_entries=…) or Python frames only (stacks=\"python\")";
 
 }  // namespace
 
@@ -19,7 +19,7 @@ FrameId Stacks::intern(const StackFrame& frame) {
   const uint64_t hash = hash_word(uint64_t{frame.file} << 32U | frame.function, static_cast<uint32_t>(frame.line));
   const FrameId id = frame_table_.find_or_add(hash, fresh, [&](FrameId other) { return frames_[other] == frame; });
   if (id == fresh) {
-    if (fresh == kMostNodes) throw Error("more than 16 million different frames", "", kFewer);
+    if (fresh == kMostNodes) throw Error("more than 16 million different frames", "", kFewerFrames);
     frames_.push_back(frame);
   }
   return id;
@@ -54,7 +54,7 @@ StackId Stacks::child(StackId callee, FrameId frame) {
     return nodes_[other].callee == callee && nodes_[other].frame == frame;
   });
   if (id == fresh) {
-    if (fresh == kMostNodes) throw Error("more than 16 million different stacks", "", kFewer);
+    if (fresh == kMostNodes) throw Error("more than 16 million different stacks", "", kFewerFrames);
     nodes_.push_back({callee, frame});
   }
   return id;

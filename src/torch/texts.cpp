@@ -7,7 +7,7 @@
 namespace snug {
 namespace {
 
-constexpr size_t kMostBytes = size_t{256} << 20U;
+constexpr size_t kMostTextBytes = size_t{256} << 20U;
 
 }  // namespace
 
@@ -18,7 +18,8 @@ TextId Texts::intern(std::string_view text) {
   const TextId id = table_.find_or_add(hash_bytes(text), fresh, [&](TextId other) { return texts_[other] == text; });
   if (id != fresh) return id;
   bytes_ += text.size() + sizeof(std::string);
-  if (bytes_ > kMostBytes) throw Error("more than 256 MiB of different texts", "", "record fewer events (max_entries=…)");
+  if (bytes_ > kMostTextBytes)
+    throw Error("more than 256 MiB of different texts", "", "record fewer events (max_entries=…)");
   texts_.emplace_back(text);
   return id;
 }

@@ -8,7 +8,7 @@ namespace snug {
 
 namespace {
 
-constexpr size_t kHead = 64;  // bytes that are looked at
+constexpr size_t kBytesLookedAt = 64;  // bytes that are looked at
 
 }  // namespace
 
@@ -16,11 +16,11 @@ std::string_view Utf16Reader::read(std::string_view bytes) {
   out_.clear();
   if (order_ == Order::none) return bytes;
   if (order_ == Order::unknown) {
-    const size_t length = std::min(bytes.size(), kHead - head_.size());
+    const size_t length = std::min(bytes.size(), kBytesLookedAt - head_.size());
     head_ += bytes.substr(0, length);
     bytes.remove_prefix(length);
     const bool marked = head_.starts_with('\xff') || head_.starts_with('\xfe');
-    if (marked && head_.size() < kHead) return {};
+    if (marked && head_.size() < kBytesLookedAt) return {};
     decide();
   }
   take_all(bytes);

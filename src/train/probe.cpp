@@ -21,7 +21,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 // Times every op of a step; one sample for each op of the Program, the median over its runs.
-class Stopwatch final : public Observer {
+class OpTimes final : public Observer {
  public:
   void before(const Op&, const Binding&) override { start_ = Clock::now(); }
   void after(const Op& op, const Binding&) override {
@@ -99,7 +99,7 @@ void measure(const Measured& what, const Target& target, const std::filesystem::
   fill_at_random(executor, plan.model);
   RandomBatches batches(executor, plan.model);
   run_random_step(executor, batches, 1);
-  Stopwatch stopwatch;
+  OpTimes stopwatch;
   executor.observe(&stopwatch);
   for (int step = 2; step < 2 + kSteps; ++step) run_random_step(executor, batches, step);
   stopwatch.add_to(samples, plan.program);

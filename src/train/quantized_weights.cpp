@@ -26,9 +26,9 @@ FourBitFormat format_of(const QuantizedMatrix& matrix) {
   return {matrix.type == DType::nf4 ? FourBit::nf4 : FourBit::fp4, matrix.block_size};
 }
 
-class Loader {
+class QuantizedLoader {
  public:
-  Loader(const Checkpoint& checkpoint, const TensorEntry& entry, const QuantizedMatrix& out, const LoadRoom& room)
+  QuantizedLoader(const Checkpoint& checkpoint, const TensorEntry& entry, const QuantizedMatrix& out, const LoadRoom& room)
       : checkpoint_(checkpoint),
         entry_(entry),
         out_(out),
@@ -137,7 +137,7 @@ class Loader {
 
 void load_quantized(const Checkpoint& checkpoint, const TensorEntry& entry, bool turned, const QuantizedMatrix& out,
                     const LoadRoom& room) {
-  Loader(checkpoint, entry, out, room).load(turned);
+  QuantizedLoader(checkpoint, entry, out, room).load(turned);
 }
 
 }  // namespace snug

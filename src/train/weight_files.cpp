@@ -96,12 +96,12 @@ void store_float(std::byte* bytes, DType dtype, size_t index, float value) {
 
 // Reads end at multiples of this in the file. What was read is dropped from the page cache before the next read, so that
 // the cache takes the same few pages again: fresh ones cost more than the disk.
-constexpr int64_t kReadAtOnce = int64_t{4} << 20;
+constexpr int64_t kStagedAtOnce = int64_t{4} << 20;
 
 // Elements of `entry` to read at once from element `begin` on; at least one.
 int64_t elements_at_once(const TensorEntry& entry, int64_t begin, int64_t most) {
   const int64_t size = size_of(entry.dtype());
-  const int64_t to_boundary = kReadAtOnce - (entry.offset + begin * size) % kReadAtOnce;
+  const int64_t to_boundary = kStagedAtOnce - (entry.offset + begin * size) % kStagedAtOnce;
   return std::min({std::max<int64_t>(1, element_count(entry.dtype(), to_boundary)), most, entry.elements() - begin});
 }
 
@@ -132,7 +132,7 @@ void read_tensor(const Checkpoint& checkpoint, const TensorEntry& entry, const T
   for (const Extent& extent : tensor.shape) shape.push_back(extent.bound);
   const DType from = require_weights(checkpoint, entry, shape, tensor.dtype);
   const bool straight = from == tensor.dtype;
-  const int64_t most = straight ? kReadAtOnce : element_count(from, static_cast<int64_t>(staging.size()));
+  const int64_t most = straight ? kStagedAtOnce : element_count(from, static_cast<int64_t>(staging.size()));
   for (int64_t begin = 0, count = 0; begin < entry.elements(); begin += count) {
     count = elements_at_once(entry, begin, most);
     std::byte* const target = out.data() + begin * size_of(tensor.dtype);

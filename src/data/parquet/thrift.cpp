@@ -5,14 +5,14 @@
 namespace snug::parquet {
 namespace {
 
-constexpr int kDeepest = 32;
+constexpr int kDeepestStruct = 32;
 
 ThriftType type_of(uint8_t nibble) { return static_cast<ThriftType>(nibble); }
 
 }  // namespace
 
 ThriftReader::Nesting::Nesting(ThriftReader& of) : reader(of) {
-  if (reader.depth_ >= kDeepest) damaged("its headers are nested too deep");
+  if (reader.depth_ >= kDeepestStruct) damaged("its headers are nested too deep");
   ++reader.depth_;
 }
 

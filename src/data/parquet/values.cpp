@@ -40,7 +40,7 @@ size_t width_of(Physical type, int64_t type_length) {
 std::string_view text_of(Bytes bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
 
 // The front `size` bytes of `rest`, which loses them.
-Bytes take(Bytes& rest, size_t size) {
+Bytes take_values(Bytes& rest, size_t size) {
   if (size > rest.size()) damaged("a page ends too early");
   const Bytes front = rest.first(size);
   rest = rest.subspan(size);
@@ -59,8 +59,9 @@ class PlainDecoder final : public ValueDecoder {
       if (bit_ >= rest_.size() * 8) damaged("a page ends too early");
       return {static_cast<int64_t>(unpack_bits(rest_, bit_++, 1)), 0.0, {}};
     }
-    if (type_ == Physical::byte_array) return {0, 0.0, text_of(take(rest_, load<uint32_t>(take(rest_, 4).data())))};
-    const Bytes value = take(rest_, width_);
+    if (type_ == Physical::byte_array)
+      return {0, 0.0, text_of(take_values(rest_, load<uint32_t>(take_values(rest_, 4).data())))};
+    const Bytes value = take_values(rest_, width_);
     if (type_ == Physical::fixed_len_byte_array) return {0, 0.0, text_of(value)};
     return scalar_at(value.data(), type_);
   }
@@ -95,8 +96,8 @@ class RunBooleanDecoder final : public ValueDecoder {
   explicit RunBooleanDecoder(Bytes bytes) {
     if (bytes.empty()) return;
     Bytes rest = bytes;
-    const auto size = load<uint32_t>(take(rest, 4).data());
-    runs_ = RunDecoder(take(rest, size), 1);
+    const auto size = load<uint32_t>(take_values(rest, 4).data());
+    runs_ = RunDecoder(take_values(rest, size), 1);
   }
   Scalar next() override { return {runs_.next(), 0.0, {}}; }
 
@@ -129,7 +130,7 @@ class DeltaLengthDecoder final : public ValueDecoder {
   Scalar next() override {
     const int64_t length = lengths_.next();
     if (length < 0) damaged("a string has a length below 0");
-    return {0, 0.0, text_of(take(rest_, static_cast<size_t>(length)))};
+    return {0, 0.0, text_of(take_values(rest_, static_cast<size_t>(length)))};
   }
 
  private:

@@ -20,17 +20,26 @@ namespace snug::kernels::HWY_NAMESPACE {
 
 using Lanes = HighwayLanes;
 
-template <class C>
-HWY_INLINE void add_up(const Matmul& op, C* c, int64_t at, float sum) {
-  const float value = op.scale * sum;
-  put(op.accumulate ? value + number(c[at]) : value, c + at);
+// c[at] (+)= scale * sum. Its type is looked up here, once for a whole sum, so that no loop is compiled for each type of c.
+HWY_NOINLINE void add_up(const Matmul& op, int64_t at, float sum) {
+  with_type(op.c, [&](auto* c) HWY_ATTR {
+    const float value = op.scale * sum;
+    put(op.accumulate ? value + number(c[at]) : value, c + at);
+  });
+}
+
+// What a row leaves over after its last whole vector: out of line, once for each type and not for each place that ends a
+// row.
+template <class T>
+HWY_NOINLINE Lanes::Vec rest_of(const T* row, int64_t i, int64_t n) {
+  return Lanes::load(row, i, n);
 }
 
 // ---- b [n, k]: rows of weights, each a dot product with every row of a
 
 // ROWS of a by COLS rows of b from `col` on.
-template <int ROWS, int COLS, class A, class B, class C>
-HWY_INLINE void dot_block(const Matmul& op, const A* a, const B* b, C* c, int64_t col) {
+template <int ROWS, int COLS, class A, class B>
+HWY_INLINE void dot_block(const Matmul& op, const A* a, const B* b, int64_t col) {
   constexpr int64_t kWidth = Lanes::kWidth;
   const B* const rows = b + col * op.k;
   Lanes::Vec sums[ROWS][COLS];
@@ -46,22 +55,22 @@ HWY_INLINE void dot_block(const Matmul& op, const A* a, const B* b, C* c, int64_
   }
   if (i < op.k) {
     SNUG_UNROLL for (int j = 0; j < COLS; ++j) {
-      const auto w = Lanes::load(rows + j * op.k, i, op.k);
-      SNUG_UNROLL for (int r = 0; r < ROWS; ++r) sums[r][j] = Lanes::fma(Lanes::load(a + r * op.k, i, op.k), w, sums[r][j]);
+      const auto w = rest_of(rows + j * op.k, i, op.k);
+      SNUG_UNROLL for (int r = 0; r < ROWS; ++r) sums[r][j] = Lanes::fma(rest_of(a + r * op.k, i, op.k), w, sums[r][j]);
     }
   }
   SNUG_UNROLL for (int r = 0; r < ROWS; ++r) {
-    SNUG_UNROLL for (int j = 0; j < COLS; ++j) add_up(op, c, r * op.n + col + j, Lanes::sum(sums[r][j]));
+    SNUG_UNROLL for (int j = 0; j < COLS; ++j) add_up(op, r * op.n + col + j, Lanes::sum(sums[r][j]));
   }
 }
 
 template <int ROWS>
 void dot_columns_of(const Matmul& op, int64_t begin, int64_t end) {
   constexpr int kCols = 4;
-  with_types(op.a, op.b, op.c, [&](auto* a, auto* b, auto* c) HWY_ATTR {
+  with_types(op.a, op.b, [&](auto* a, auto* b) HWY_ATTR {
     int64_t col = begin;
-    for (; col + kCols <= end; col += kCols) dot_block<ROWS, kCols>(op, a, b, c, col);
-    for (; col < end; ++col) dot_block<ROWS, 1>(op, a, b, c, col);
+    for (; col + kCols <= end; col += kCols) dot_block<ROWS, kCols>(op, a, b, col);
+    for (; col < end; ++col) dot_block<ROWS, 1>(op, a, b, col);
   });
 }
 
@@ -77,8 +86,8 @@ void dot_columns(const Matmul& op, int64_t begin, int64_t end) {
 // ---- b [k, n]: sums of its rows, each times a number of a
 
 // ROWS of c by VECTORS from `col` on; WHOLE: no vector ends within. Rows of b are far apart: fetched by hand.
-template <int ROWS, int VECTORS, bool WHOLE, class A, class B, class C>
-HWY_INLINE void sum_block(const Matmul& op, const A* a, const B* b, C* c, int64_t col) {
+template <int ROWS, int VECTORS, bool WHOLE, class A, class B>
+HWY_INLINE void sum_block(const Matmul& op, const A* a, const B* b, int64_t col) {
   constexpr int64_t kAhead = 16;
   Lanes::Vec sums[ROWS][VECTORS];
   SNUG_UNROLL for (int r = 0; r < ROWS; ++r) SNUG_UNROLL for (int v = 0; v < VECTORS; ++v) sums[r][v] = Lanes::set(0.0F);
@@ -91,7 +100,7 @@ HWY_INLINE void sum_block(const Matmul& op, const A* a, const B* b, C* c, int64_
         line[v] = Lanes::whole(row + at);
         if (k + kAhead < op.k) hwy::Prefetch(row + kAhead * op.n + at);
       } else {
-        line[v] = Lanes::load(row, at, op.n);
+        line[v] = at + Lanes::kWidth <= op.n ? Lanes::whole(row + at) : rest_of(row, at, op.n);
       }
     }
     SNUG_UNROLL for (int r = 0; r < ROWS; ++r) {
@@ -105,7 +114,7 @@ HWY_INLINE void sum_block(const Matmul& op, const A* a, const B* b, C* c, int64_
       Lanes::store_whole(sums[r][v], values);
       const int64_t start = col + v * Lanes::kWidth;
       for (int64_t lane = 0; lane < Lanes::kWidth && start + lane < op.n; ++lane)
-        add_up(op, c, r * op.n + start + lane, values[lane]);
+        add_up(op, r * op.n + start + lane, values[lane]);
     }
   }
 }
@@ -113,11 +122,11 @@ HWY_INLINE void sum_block(const Matmul& op, const A* a, const B* b, C* c, int64_
 template <int ROWS>
 void sum_columns_of(const Matmul& op, int64_t begin, int64_t end) {
   constexpr int kVectors = ROWS == 1 ? 8 : ROWS == 2 ? 4 : 2;
-  with_types(op.a, op.b, op.c, [&](auto* a, auto* b, auto* c) HWY_ATTR {
+  with_types(op.a, op.b, [&](auto* a, auto* b) HWY_ATTR {
     int64_t col = begin;
     for (; col + kVectors * Lanes::kWidth <= end; col += kVectors * Lanes::kWidth)
-      sum_block<ROWS, kVectors, true>(op, a, b, c, col);
-    for (; col < end; col += Lanes::kWidth) sum_block<ROWS, 1, false>(op, a, b, c, col);
+      sum_block<ROWS, kVectors, true>(op, a, b, col);
+    for (; col < end; col += Lanes::kWidth) sum_block<ROWS, 1, false>(op, a, b, col);
   });
 }
 

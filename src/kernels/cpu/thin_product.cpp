@@ -22,11 +22,18 @@ namespace snug::kernels::HWY_NAMESPACE {
 
 using Lanes = HighwayLanes;
 
+// What a row leaves over after its last whole vector: out of line, so that the blocks that end a row stay small.
+template <class T>
+HWY_NOINLINE Lanes::Vec rest_of(const T* row, int64_t i, int64_t n) {
+  return Lanes::load(row, i, n);
+}
+
 // A vector of a row of n numbers; WHOLE: it does not end within. (Sums stay in registers only where no branch is near.)
 template <bool WHOLE, class T>
 HWY_INLINE Lanes::Vec load(const T* row, int64_t i, int64_t n) {
   if constexpr (WHOLE) return Lanes::whole(row + i);
-  return Lanes::load(row, i, n);
+  if (i + Lanes::kWidth <= n) return Lanes::whole(row + i);
+  return rest_of(row, i, n);
 }
 
 // ---- c[m, n] (+)= scale * a[m, k] b[k, n]
@@ -94,6 +101,17 @@ struct ThinSum {
   bool accumulate;
 };
 
+// A vector of sums to its place: out of line, for it runs once where the sums took all tokens.
+template <class Wide>
+HWY_NOINLINE void put_sums(const ThinSum<Wide>& s, int64_t row, int64_t start, Lanes::Vec sums) {
+  alignas(64) float values[Lanes::kWidth];
+  Lanes::store_whole(sums, values);
+  for (int64_t lane = 0; lane < Lanes::kWidth && start + lane < s.wide_cols; ++lane) {
+    float& to = s.c[row * s.thin_step + (start + lane) * s.wide_step];
+    to = (s.accumulate ? to : 0.0F) + s.scale * values[lane];
+  }
+}
+
 // THIN rows from `first` by VECTORS from `col`, over all tokens.
 template <int THIN, int VECTORS, bool WHOLE, class Wide>
 HWY_INLINE void sum_block(const ThinSum<Wide>& s, int64_t first, int64_t col) {
@@ -113,16 +131,8 @@ HWY_INLINE void sum_block(const ThinSum<Wide>& s, int64_t first, int64_t col) {
       SNUG_UNROLL for (int v = 0; v < VECTORS; ++v) sums[r][v] = Lanes::fma(factor, line[v], sums[r][v]);
     }
   }
-  alignas(64) float values[Lanes::kWidth];
   SNUG_UNROLL for (int r = 0; r < THIN; ++r) {
-    SNUG_UNROLL for (int v = 0; v < VECTORS; ++v) {
-      Lanes::store_whole(sums[r][v], values);
-      const int64_t start = col + v * Lanes::kWidth;
-      for (int64_t lane = 0; lane < Lanes::kWidth && start + lane < s.wide_cols; ++lane) {
-        float& to = s.c[(first + r) * s.thin_step + (start + lane) * s.wide_step];
-        to = (s.accumulate ? to : 0.0F) + s.scale * values[lane];
-      }
-    }
+    SNUG_UNROLL for (int v = 0; v < VECTORS; ++v) put_sums(s, first + r, col + v * Lanes::kWidth, sums[r][v]);
   }
 }
 

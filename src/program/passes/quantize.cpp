@@ -10,7 +10,7 @@ namespace snug {
 
 namespace {
 
-int64_t blocks_of(int64_t elements, int64_t block) { return (elements + block - 1) / block; }
+int64_t quantized_blocks_of(int64_t elements, int64_t block) { return (elements + block - 1) / block; }
 
 bool is_quantized_kind(ParameterKind kind) { return kind == ParameterKind::linear || kind == ParameterKind::expert; }
 
@@ -36,11 +36,11 @@ class QuantizePass {
     const int64_t experts = weight.parameter.experts > 0 ? weight.parameter.experts : 1;
     const int64_t elements = codes.elements() / experts;  // of a matrix that files hold
     Quantization how{.block_size = quantize_.in_8bit ? codes.shape.back().bound : kQuantizedBlock, .values = values_};
-    const int64_t blocks = blocks_of(elements, how.block_size);
+    const int64_t blocks = quantized_blocks_of(elements, how.block_size);
     const bool nested = !quantize_.in_8bit && quantize_.double_quant;
     how.absmax = scales(weight, "absmax", nested ? DType::u8 : DType::f32, experts, blocks);
     if (nested) {
-      how.nested_absmax = scales(weight, "nested_absmax", DType::f32, experts, blocks_of(blocks, kNestedBlock));
+      how.nested_absmax = scales(weight, "nested_absmax", DType::f32, experts, quantized_blocks_of(blocks, kNestedBlock));
       how.absmax_offset = scales(weight, "nested_offset", DType::f32, experts, 1);
     }
     weight.quantization = how;

@@ -16,7 +16,7 @@ namespace {
 // schemas: micro_batch_size 1, gradient_accumulation_steps 1, sequence_len 512 (config.py, training.py), sample_packing
 // none, gradient_checkpointing False, optimizer adamw_torch_fused, lr_scheduler cosine, num_epochs 1, val_set_size 0,
 // bf16 auto; adapter none trains every weight; lora_r none is PEFT's 8, lora_target_modules none PEFT's own choice.
-void start(Reading& reading) {
+void start_axolotl(Reading& reading) {
   reading.assume("method", "full");
   reading.assume("per_device_train_batch_size", "1");
   reading.assume("gradient_accumulation_steps", "1");
@@ -83,7 +83,7 @@ void take_rl_block(Reading& reading, const Entry& entry) {
   reading.touches(entry, "generation and rewards beside the trained model");
 }
 
-void finish(Reading& reading) {
+void finish_axolotl(Reading& reading) {
   // adapter: qlora is LoRA; what is quantized load_in_4bit says (validation demands it).
   if (reading.value("adapter") == "qlora" && !reading.is_off("load_in_4bit")) reading.decide("load_in_4bit", "true");
   const bool lora = reading.recipe().method == Method::lora;
@@ -122,7 +122,8 @@ void take_batch_size(Reading& reading, const Entry& entry) {
   reading.understood(entry, "micro_batch_size times gradient_accumulation_steps");
 }
 
-bool write(const Document& document, const Wanted& wanted, const RecipeChange& change, std::vector<TheirSetting>& out) {
+bool write_axolotl(const Document& document, const Wanted& wanted, const RecipeChange& change,
+                   std::vector<TheirSetting>& out) {
   const auto put = [&](std::string path, std::string value) { out.push_back({std::move(path), std::move(value)}); };
   if (change.key == "load_in_4bit" || change.key == "load_in_8bit") {
     if (wanted.recipe.method == Method::full) return true;  // it quantizes only below an adapter
@@ -343,9 +344,9 @@ Rules axolotl_rules() {  // NOLINT(readability-function-size): a table
       "pretraining_sample_concatenation large_head_attention sdpa_varlen chunked_cross_entropy_num_chunks is_preprocess "
       "preprocess_iterable num_generation_samples capabilities env_capabilities embedding_lr_scale dion_* role_boundaries "
       "expert_backend dynamic_checkpoint dynamic_checkpoint.* base_model_ignore_patterns words launcher"};
-  rules.start = start;
-  rules.finish = finish;
-  rules.write = write;
+  rules.start = start_axolotl;
+  rules.finish = finish_axolotl;
+  rules.write = write_axolotl;
   rules.beside = {"gradient_accumulation_steps", "micro_batch_size", "sequence_len", "learning_rate", "base_model"};
   return rules;
 }

@@ -15,7 +15,7 @@ namespace {
 // 2048, packing none; model_args: disable_gradient_checkpointing False (checkpointing.py: prepare_model_for_training,
 // whatever TrainingArguments say), double_quantization True; TrainingArguments: per_device_train_batch_size 8. Without bf16
 // and fp16 the weights are loaded in the dtype that suits the device (patcher.py: infer_optim_dtype), bf16 on today's.
-void start(Reading& reading) {
+void start_llama_factory(Reading& reading) {
   reading.assume("method", "lora");
   reading.assume("per_device_train_batch_size", "8");
   reading.assume("max_length", "2048");
@@ -69,7 +69,7 @@ void take_shuffling(Reading& reading, const Entry& entry) {
   reading.set(entry, "shuffle", means_off(entry.text()) ? "true" : "false");
 }
 
-void finish(Reading& reading) {
+void finish_llama_factory(Reading& reading) {
   Recipe& recipe = reading.recipe();
   if (!reading.has("lora_alpha")) reading.assume("lora_alpha", fmt::format("{}", 2 * recipe.lora.r));  // __post_init__
   if (recipe.fp16) recipe.bf16 = false;
@@ -82,7 +82,8 @@ void finish(Reading& reading) {
   if (recipe.method == Method::full && recipe.quantize.any()) recipe.quantize.in_4bit = recipe.quantize.in_8bit = false;
 }
 
-bool write(const Document& document, const Wanted& wanted, const RecipeChange& change, std::vector<TheirSetting>& out) {
+bool write_llama_factory(const Document& document, const Wanted& wanted, const RecipeChange& change,
+                         std::vector<TheirSetting>& out) {
   const auto put = [&](std::string path, std::string value) { out.push_back({std::move(path), std::move(value)}); };
   const bool on = change.value == "true";
   if (change.key == "load_in_4bit" || change.key == "load_in_8bit") {
@@ -222,9 +223,9 @@ Rules llama_factory_rules() {  // NOLINT(readability-function-size): a table
       "account_for_* masked_softmax_fusion cross_entropy_loss_fusion calculate_per_token_loss mixed_precision "
       "megatron_pretrained_checkpoint extra_config export_hf_on_finish placement_strategy resources_per_worker "
       "resources_per_worker.*");
-  rules.start = start;
-  rules.finish = finish;
-  rules.write = write;
+  rules.start = start_llama_factory;
+  rules.finish = finish_llama_factory;
+  rules.write = write_llama_factory;
   rules.beside = {"gradient_accumulation_steps", "per_device_train_batch_size", "finetuning_type", "model_name_or_path"};
   return rules;
 }

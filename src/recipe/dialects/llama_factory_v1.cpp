@@ -15,7 +15,7 @@ namespace {
 // training_args: micro_batch_size 1, global_batch_size none (one micro-batch a step), cutoff_len 2048, learning_rate 1e-4,
 // max_grad_norm 1, bf16 True, enable_activation_checkpointing True; no peft_config trains every weight; LoraParams: r 8,
 // lora_alpha 16, lora_dropout 0.05, target_modules all; BnbParams: double_quantization True, nf4.
-void start(Reading& reading) {
+void start_llama_factory_v1(Reading& reading) {
   reading.assume("method", "full");
   reading.assume("per_device_train_batch_size", "1");
   reading.assume("gradient_accumulation_steps", "1");
@@ -62,7 +62,7 @@ void take_strategy(Reading& reading, const Entry& entry) {
   reading.touches(entry, fmt::format("{}: how many rows are in a batch depends on their lengths", word.substr(0, 40)));
 }
 
-void finish(Reading& reading) {
+void finish_llama_factory_v1(Reading& reading) {
   Recipe& recipe = reading.recipe();
   const int64_t whole = count_of(reading.value("global_batch_size"));
   if (whole > 0 && recipe.batch > 0)
@@ -74,7 +74,8 @@ void finish(Reading& reading) {
   reading.result().eval_batch = recipe.batch;
 }
 
-bool write(const Document& document, const Wanted& wanted, const RecipeChange& change, std::vector<TheirSetting>& out) {
+bool write_llama_factory_v1(const Document& document, const Wanted& wanted, const RecipeChange& change,
+                            std::vector<TheirSetting>& out) {
   const auto put = [&](std::string path, std::string value) { out.push_back({std::move(path), std::move(value)}); };
   if (change.key == "load_in_4bit" || change.key == "load_in_8bit") {
     if (wanted.recipe.method == Method::full) return true;
@@ -150,9 +151,9 @@ Rules llama_factory_v1_rules() {
       "init_config kernel_config quant_config dist_config peft_config eval_dataset sample_backend max_new_tokens "
       "batching_workers dp_size cp_mode dist_timeout lr_scheduler_config lr_scheduler_config.* full_determinism "
       "save_epochs save_ckpt_as_hf simpo_gamma dpo_label_smoothing ld_alpha words"};
-  rules.start = start;
-  rules.finish = finish;
-  rules.write = write;
+  rules.start = start_llama_factory_v1;
+  rules.finish = finish_llama_factory_v1;
+  rules.write = write_llama_factory_v1;
   rules.beside = {"global_batch_size", "micro_batch_size", "cutoff_len", "model"};
   return rules;
 }

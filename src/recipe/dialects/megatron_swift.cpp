@@ -18,7 +18,7 @@ namespace {
 // attention alone, which are never kept whole here), bf16 from the checkpoint, weight_decay 0.1, adam_beta2 0.95,
 // lr_decay_style cosine, lora_rank 8, lora_alpha 32, lora_dropout 0.05, target_modules all-linear; lr 1e-5, or 1e-4 (lora).
 // Weights in bf16 beside states, gradients and a copy in fp32.
-void start(Reading& reading) {
+void start_megatron_swift(Reading& reading) {
   reading.assume("method", "full");
   reading.assume("per_device_train_batch_size", "1");
   reading.assume("packing", "false");
@@ -45,7 +45,7 @@ void take_mcore(Reading& reading, const Entry& entry) {
   reading.understood(entry, "where the weights are");
 }
 
-void take_global_batch(Reading& reading, const Entry& entry) {
+void take_megatron_batch(Reading& reading, const Entry& entry) {
   reading.understood(entry, "micro_batch_size times accumulation and devices");
 }
 
@@ -113,7 +113,7 @@ int64_t devices_of_one_copy(const Reading& reading) {
 
 int64_t copies(const Reading& reading, int64_t gpus) { return std::max<int64_t>(1, gpus / devices_of_one_copy(reading)); }
 
-void finish(Reading& reading) {
+void finish_megatron_swift(Reading& reading) {
   Recipe& recipe = reading.recipe();
   const auto& command = reading.document().command;
   if (command.size() == 2 && command[1] == "pt") reading.result().stage = "pt";
@@ -131,7 +131,8 @@ void finish(Reading& reading) {
   reading.result().eval_batch = recipe.batch;
 }
 
-bool write(const Document& document, const Wanted& wanted, const RecipeChange& change, std::vector<TheirSetting>& out) {
+bool write_megatron_swift(const Document& document, const Wanted& wanted, const RecipeChange& change,
+                          std::vector<TheirSetting>& out) {
   const auto put = [&](std::string path, std::string value) { out.push_back({std::move(path), std::move(value)}); };
   const bool batch = change.key == "per_device_train_batch_size";
   if (batch) put("micro_batch_size", change.value);
@@ -171,7 +172,7 @@ Rules megatron_swift_rules() {  // NOLINT(readability-function-size): a table
       {"target_modules", "lora_target_modules", take_mcore_targets},
       {"modules_to_save", "lora_modules_to_save", take_mcore_saved},
       {"micro_batch_size", "per_device_train_batch_size"},
-      {"global_batch_size", "", take_global_batch},
+      {"global_batch_size", "", take_megatron_batch},
       {"seq_length", "max_length"},
       {"recompute_granularity", "gradient_checkpointing", take_recompute},
       {"recompute_method", "", take_recompute_method},
@@ -233,9 +234,9 @@ Rules megatron_swift_rules() {  // NOLINT(readability-function-size): a table
       "linear_decoupled_in_proj num_workers decoder_* add_bias_linear use_distributed_optimizer optimizer_cuda_graph "
       "auto_detect_ckpt_format mcore_ref_* no_initialization adapter_load load_safetensors "
       "no_gradient_accumulation_fusion no_bias_* no_rope_fusion no_masked_softmax_fusion");
-  rules.start = start;
-  rules.finish = finish;
-  rules.write = write;
+  rules.start = start_megatron_swift;
+  rules.finish = finish_megatron_swift;
+  rules.write = write_megatron_swift;
   rules.beside = {"micro_batch_size", "global_batch_size", "max_length", "model"};
   return rules;
 }

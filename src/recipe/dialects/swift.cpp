@@ -30,7 +30,7 @@ namespace {
 // gradient_accumulation_steps 16 sequences a step, lr_scheduler_type cosine, weight_decay 0.1, adam_beta2 0.95,
 // learning_rate 1e-4 (lora) or 1e-5; tuner_args: tuner_type lora, lora_rank 8, lora_alpha 32, lora_dropout 0.05,
 // target_modules all-linear; quant_args: nf4, double quantization; torch_dtype none is the checkpoint's, bf16 mostly.
-void start(Reading& reading) {
+void start_swift(Reading& reading) {
   reading.assume("method", "lora");
   reading.assume("per_device_train_batch_size", "1");
   reading.assume("packing", "false");
@@ -92,7 +92,7 @@ void take_rlhf(Reading& reading, const Entry& entry) {
   take_stage(reading, entry);
 }
 
-void finish(Reading& reading) {
+void finish_swift(Reading& reading) {
   Recipe& recipe = reading.recipe();
   const Document& document = reading.document();
   if (document.command.size() == 2 && document.command[1] == "pt") reading.result().stage = "pt";
@@ -117,7 +117,8 @@ void finish(Reading& reading) {
   if (recipe.method == Method::full) recipe.lora.modules_to_save.clear();
 }
 
-bool write(const Document& document, const Wanted& wanted, const RecipeChange& change, std::vector<TheirSetting>& out) {
+bool write_swift(const Document& document, const Wanted& wanted, const RecipeChange& change,
+                 std::vector<TheirSetting>& out) {
   const auto put = [&](std::string path, std::string value) { out.push_back({std::move(path), std::move(value)}); };
   if (change.key == "load_in_4bit" || change.key == "load_in_8bit") {
     const bool four = change.key == "load_in_4bit";
@@ -279,9 +280,9 @@ Rules swift_rules() {  // NOLINT(readability-function-size): a table
       "merge_lora_and_save push_hub_strategy train_dataset_mix_* self_cognition_sample gc_collect_after_offload "
       "enable_flattened_weight_sync port max_prompt_length use_loss_scale only_save_model "
       "tools_prompt eval_datasets eval_datasets_args multi_turn_func custom_train_dataset_path custom_val_dataset_path");
-  rules.start = start;
-  rules.finish = finish;
-  rules.write = write;
+  rules.start = start_swift;
+  rules.finish = finish_swift;
+  rules.write = write_swift;
   rules.beside = {"gradient_accumulation_steps", "per_device_train_batch_size", "max_length", "model"};
   return rules;
 }

@@ -42,7 +42,7 @@ std::string resolved(const Document& document, const std::string& text, int dept
 
 // Configs say all of it; an absent gradient_accumulation_steps is 1, of LoRA's builders lora_rank 8, lora_alpha 16,
 // lora_dropout 0 and apply_lora_to_mlp False (torchtune/models/llama3_1/_model_builders.py).
-void start(Reading& reading) {
+void start_torchtune(Reading& reading) {
   reading.assume("method", "full");
   reading.assume("per_device_train_batch_size", "1");
   reading.assume("gradient_accumulation_steps", "1");
@@ -179,7 +179,7 @@ std::string targets_of(Reading& reading) {
   return fmt::format("{}", fmt::join(names, ","));
 }
 
-void finish(Reading& reading) {
+void finish_torchtune(Reading& reading) {
   Recipe& recipe = reading.recipe();
   read_config_name(reading);
   std::string directory = resolved(reading.document(), reading.value("checkpointer.checkpoint_dir"));
@@ -199,7 +199,8 @@ void finish(Reading& reading) {
 
 void take_modules(Reading& reading, const Entry& entry) { reading.understood(entry, "among lora_target_modules"); }
 
-bool write(const Document& document, const Wanted& wanted, const RecipeChange& change, std::vector<TheirSetting>& out) {
+bool write_torchtune(const Document& document, const Wanted& wanted, const RecipeChange& change,
+                     std::vector<TheirSetting>& out) {
   const auto put = [&](std::string path, std::string value) { out.push_back({std::move(path), std::move(value)}); };
   static_cast<void>(wanted);
   if (change.key == "load_in_4bit" || change.key == "method") {
@@ -337,9 +338,9 @@ Rules torchtune_rules() {  // NOLINT(readability-function-size): a table
       "whiten_rewards gamma lmbda kl_coeff dataloader.* datasets training.* name base_model_path fake_quant_after_n_steps "
       "debug_* chat_template model_checkpoint lora_checkpoint run_generation policy_model.* model.vocab_size model.num_* "
       "model.max_seq_len model.intermediate_dim model.attn_dropout model.norm_eps cache_size_limit"};
-  rules.start = start;
-  rules.finish = finish;
-  rules.write = write;
+  rules.start = start_torchtune;
+  rules.finish = finish_torchtune;
+  rules.write = write_torchtune;
   rules.beside = {"gradient_accumulation_steps", "batch_size",      "epochs",
                   "optimizer._component_",       "model.lora_rank", "model._component_"};
   return rules;

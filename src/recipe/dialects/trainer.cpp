@@ -11,7 +11,7 @@ void take_auto_batch(Reading& reading, const Entry& entry) {
   reading.touches(entry, "the batch is found by trying: snug fit knows the largest beforehand");
 }
 
-void take_steps(Reading& reading, const Entry& entry) { take_count(reading, entry); }
+void take_trainer_steps(Reading& reading, const Entry& entry) { take_count(reading, entry); }
 
 }  // namespace
 
@@ -35,11 +35,11 @@ void add_trainer(Rules& rules) {  // NOLINT(readability-function-size): a table
       {"fp16", "fp16"},
       {"gradient_checkpointing", "gradient_checkpointing", take_checkpointing},
       {"activation_checkpointing", "gradient_checkpointing", take_checkpointing},
-      {"max_steps", "max_steps", take_steps},
+      {"max_steps", "max_steps", take_trainer_steps},
       {"num_train_epochs", "num_train_epochs"},
-      {"save_steps", "save_steps", take_steps},
-      {"eval_steps", "eval_steps", take_steps},
-      {"logging_steps", "logging_steps", take_steps},
+      {"save_steps", "save_steps", take_trainer_steps},
+      {"eval_steps", "eval_steps", take_trainer_steps},
+      {"logging_steps", "logging_steps", take_trainer_steps},
       {"save_total_limit", "save_total_limit"},
       {"seed", "seed"},
       {"output_dir", "output_dir"},

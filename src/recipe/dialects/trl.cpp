@@ -15,7 +15,7 @@ namespace {
 // ModelConfig: use_peft False, lora_r 16, lora_alpha 32, lora_dropout 0.05, lora_target_modules none (PEFT's choice),
 // use_bnb_nested_quant False; SFTConfig: max_length 1024, packing False, gradient_checkpointing True, bf16 True unless fp16,
 // learning_rate 2e-5; TrainingArguments: per_device_train_batch_size 8, per_device_eval_batch_size 8.
-void start(Reading& reading) {
+void start_trl(Reading& reading) {
   reading.assume("method", "full");
   reading.assume("per_device_train_batch_size", "8");
   reading.assume("max_length", "1024");
@@ -63,7 +63,7 @@ void take_generation(Reading& reading, const Entry& entry) {
   reading.touches(entry, why_stage("grpo"));
 }
 
-void take_loss(Reading& reading, const Entry& entry) {
+void take_trl_loss(Reading& reading, const Entry& entry) {
   const std::string& word = entry.text();
   if (word == "nll" || word == "chunked_nll" || word == "dft") return take_on(reading, entry);
   take_preference(reading, entry);
@@ -75,7 +75,7 @@ void take_ppo_batch(Reading& reading, const Entry& entry) {
   reading.touches(entry, "not one of TrainingArguments' keys: per_device_train_batch_size is read");
 }
 
-void finish(Reading& reading) {
+void finish_trl(Reading& reading) {
   Recipe& recipe = reading.recipe();
   const auto& command = reading.document().command;
   if (command.size() == 2 && command[0] == "trl" && command[1] != "sft") {
@@ -103,7 +103,7 @@ void finish(Reading& reading) {
   }
 }
 
-bool write(const Document& document, const Wanted& wanted, const RecipeChange& change, std::vector<TheirSetting>& out) {
+bool write_trl(const Document& document, const Wanted& wanted, const RecipeChange& change, std::vector<TheirSetting>& out) {
   const auto put = [&](std::string path, std::string value) { out.push_back({std::move(path), std::move(value)}); };
   if (change.key == "master_weights") {
     if (change.value == "false") put(document.has("dtype") ? "dtype" : "torch_dtype", "bfloat16");
@@ -155,7 +155,7 @@ Rules rules(bool plain) {  // NOLINT(readability-function-size): a table
       {"padding_free", "", take_padding_free},
       {"completion_only_loss", "completion_only_loss"},
       {"assistant_only_loss", "assistant_only_loss"},
-      {"loss_type", "", take_loss},
+      {"loss_type", "", take_trl_loss},
       {"accelerate_config", "", take_accelerate},
       {"dataset_name", "", take_dataset},
       {"dataset_mixture", "", take_dataset},
@@ -231,9 +231,9 @@ Rules rules(bool plain) {  // NOLINT(readability-function-size): a table
       "kl_estimator step_separator train_on_last_step_only num_processes dataset_prompt_column host port "
       "distributed_executor_backend kv_cache_dtype enable_prefix_caching enforce_eager transformers_* "
       "dataset_splits no_remove_unused_columns tpo_alpha max_turns async_generation_timeout");
-  rules.start = plain ? start_plain : start;
-  rules.finish = finish;
-  rules.write = write;
+  rules.start = plain ? start_plain : start_trl;
+  rules.finish = finish_trl;
+  rules.write = write_trl;
   rules.beside = {
       "gradient_accumulation_steps", "per_device_train_batch_size", "max_length", "max_seq_length", "learning_rate",
       "model_name_or_path"};

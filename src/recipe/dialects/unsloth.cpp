@@ -15,7 +15,7 @@ namespace {
 // FastLanguageModel.from_pretrained: max_seq_length 2048, load_in_4bit True; get_peft_model: r 16, lora_alpha 16,
 // lora_dropout 0, the seven linears, use_gradient_checkpointing "unsloth"; the notebooks' trainer: batch 2, accumulation 4,
 // adamw_8bit, bf16 where the device has it. unsloth_cli/config.py: lora_r 64, training_type lora, the rest likewise.
-void start(Reading& reading) {
+void start_unsloth(Reading& reading) {
   const bool cli = reading.document().has("training.max_seq_length") || reading.document().has("training.training_type") ||
                    (!reading.document().command.empty() && reading.document().command[0] == "unsloth");
   reading.assume("method", "lora");
@@ -51,7 +51,7 @@ void take_batch(Reading& reading, const Entry& entry) { reading.set(entry, "per_
 void take_accumulation(Reading& reading, const Entry& entry) {
   reading.set(entry, "gradient_accumulation_steps", entry.text());
 }
-void take_length(Reading& reading, const Entry& entry) { reading.set(entry, "max_length", entry.text()); }
+void take_unsloth_length(Reading& reading, const Entry& entry) { reading.set(entry, "max_length", entry.text()); }
 
 void take_own_checkpointing(Reading& reading, const Entry& entry) {
   if (entry.text() == "none" || entry.text() == "None") return reading.set(entry, "gradient_checkpointing", "false");
@@ -91,7 +91,7 @@ void take_sub_rank(Reading& reading, const Entry& entry) {
   reading.set(entry, leaf == "alpha" ? "lora_alpha" : leaf == "dropout" ? "lora_dropout" : "lora_r", entry.text());
 }
 
-void finish(Reading& reading) {
+void finish_unsloth(Reading& reading) {
   Recipe& recipe = reading.recipe();
   const std::string& model = recipe.model;
   if (model.ends_with("-bnb-4bit") && !reading.has("load_in_4bit")) reading.decide("load_in_4bit", "true");
@@ -106,7 +106,8 @@ void finish(Reading& reading) {
     reading.note("gradient checkpointing \"unsloth\" keeps the blocks' inputs in host memory there, on the device here");
 }
 
-bool write(const Document& document, const Wanted& wanted, const RecipeChange& change, std::vector<TheirSetting>& out) {
+bool write_unsloth(const Document& document, const Wanted& wanted, const RecipeChange& change,
+                   std::vector<TheirSetting>& out) {
   static_cast<void>(document);
   static_cast<void>(wanted);
   static_cast<void>(out);
@@ -132,9 +133,9 @@ Rules unsloth_rules() {  // NOLINT(readability-function-size): a table
       {"batch.size", "per_device_train_batch_size", trained<take_batch>},
       {"gradient_accumulation_steps", "gradient_accumulation_steps", trained<take_accumulation>},
       {"grad_accum", "gradient_accumulation_steps", trained<take_accumulation>},
-      {"max_seq_length", "max_length", trained<take_length>},
-      {"max_seq_len", "max_length", trained<take_length>},
-      {"max_length", "max_length", trained<take_length>},
+      {"max_seq_length", "max_length", trained<take_unsloth_length>},
+      {"max_seq_len", "max_length", trained<take_unsloth_length>},
+      {"max_length", "max_length", trained<take_unsloth_length>},
       {"load_in_4bit", "load_in_4bit"},
       {"load_in_8bit", "load_in_8bit"},
       {"lora_r", "lora_r"},
@@ -215,9 +216,9 @@ Rules unsloth_rules() {  // NOLINT(readability-function-size): a table
       "lr_scheduler_kwargs load_best_model_at_end metric_for_best_model greater_is_better early_stopping_* ddp_* "
       "logging_strategy disable_tqdm shuffle streaming columns instruction_column output_column system_prompt resume_* "
       "overwrite_output_dir subset"};
-  rules.start = start;
-  rules.finish = finish;
-  rules.write = write;
+  rules.start = start_unsloth;
+  rules.finish = finish_unsloth;
+  rules.write = write_unsloth;
   rules.beside = {"gradient_accumulation_steps",
                   "per_device_train_batch_size",
                   "batch_size",
