@@ -3,9 +3,9 @@
 
 #include <optional>
 
+#include "advise/workload.h"
 #include "cli/arguments.h"
 #include "data/dataset.h"
-#include "plan/workload.h"
 
 namespace snug::cli {
 

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdio>
 
+#include "advise/levers.h"
 #include "base/checked.h"
 #include "base/error.h"
 #include "cli/arguments.h"
@@ -18,7 +19,6 @@
 #include "cli/units.h"
 #include "formats/file.h"
 #include "model/catalogue.h"
-#include "plan/levers.h"
 #include "program/compile.h"
 #include "recipe/bytes.h"
 #include "recipe/dialects/changes.h"

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "advise/fit.h"
+#include "advise/workload.h"
 #include "cli/plan_text.h"
-#include "plan/fit.h"
-#include "plan/workload.h"
 
 namespace snug::cli {
 

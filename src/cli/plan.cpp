@@ -4,6 +4,8 @@
 
 #include <cstdio>
 
+#include "advise/levers.h"
+#include "advise/solve.h"
 #include "base/file.h"
 #include "cli/arguments.h"
 #include "cli/commands.h"
@@ -17,9 +19,7 @@
 #include "cli/terminal.h"
 #include "model/catalogue.h"
 #include "plan/dump.h"
-#include "plan/levers.h"
 #include "plan/plan.h"
-#include "plan/solve.h"
 #include "plan/trace.h"
 #include "program/dump.h"
 #include "recipe/bytes.h"

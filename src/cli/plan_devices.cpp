@@ -7,11 +7,11 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 
+#include "advise/device_map.h"
 #include "base/error.h"
 #include "cli/plan_json.h"
 #include "cli/target_flags.h"
 #include "model/catalogue.h"
-#include "plan/device_map.h"
 #include "recipe/bytes.h"
 #include "recipe/keys.h"
 

@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "plan/levers.h"
+#include "advise/levers.h"
 #include "recipe/keys.h"
 
 namespace snug::cli {

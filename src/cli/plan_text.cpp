@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "advise/levers.h"
 #include "cli/units.h"
-#include "plan/levers.h"
 #include "program/passes/lora.h"
 #include "recipe/bytes.h"
 #include "recipe/keys.h"

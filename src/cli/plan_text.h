@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "advise/alternatives.h"
+#include "advise/levers.h"
 #include "cli/count_data.h"
-#include "plan/alternatives.h"
-#include "plan/levers.h"
 #include "plan/plan.h"
 
 namespace snug::cli {

@@ -7,12 +7,12 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "advise/textbook.h"
 #include "base/error.h"
 #include "base/quote.h"
 #include "cli/plan_json.h"
 #include "cli/target_flags.h"
 #include "model/catalogue.h"
-#include "plan/textbook.h"
 #include "recipe/bytes.h"
 #include "recipe/keys.h"
 

@@ -1,4 +1,4 @@
-#include "plan/device_parts.h"
+#include "advise/device_parts.h"
 
 #include <algorithm>
 #include <map>

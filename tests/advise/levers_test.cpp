@@ -1,4 +1,4 @@
-#include "plan/levers.h"
+#include "advise/levers.h"
 
 #include <gtest/gtest.h>
 
@@ -22,6 +22,14 @@ Recipe recipe_with(const std::vector<Setting>& settings) {
   apply(recipe, "max_length", "1024");
   apply(recipe, "per_device_train_batch_size", "4");
   for (const Setting& setting : settings) apply(recipe, setting.key, setting.value);
+  return recipe;
+}
+
+Recipe half_precision_recipe() {
+  Recipe recipe;
+  recipe.bf16 = true;
+  recipe.batch = 4;
+  recipe.seq_len = 512;
   return recipe;
 }
 
@@ -85,6 +93,39 @@ TEST(Levers, the_smallest_set_fits_and_lacks_nothing_it_could_do_without) {
         EXPECT_FALSE(is_sound(recipe) && make_plan(model, recipe, target).fits()) << method << " " << mebibytes;
       }
     }
+}
+
+TEST(Levers, one_mebibyte_under_the_plan_does_not_fit_and_a_change_that_fits_is_named) {
+  Recipe recipe = half_precision_recipe();
+  const ModelSpec model = *find_model("HuggingFaceTB/SmolLM2-135M");
+  recipe.memory_bytes = make_plan(model, recipe, target_with(int64_t{1} << 36)).peak_bytes;
+  EXPECT_TRUE(make_plan(model, recipe, target_with(int64_t{1} << 36)).fits());
+  recipe.memory_bytes -= 1 << 20;
+  const Plan plan = make_plan(model, recipe, target_with(int64_t{1} << 36));
+  EXPECT_FALSE(plan.fits());
+  std::optional<LeverSet> closest;
+  const auto set = smallest_set_that_fits(plan, closest);
+  ASSERT_TRUE(set.has_value());
+  EXPECT_EQ(set->changes.size(), 1U);
+  EXPECT_EQ(set->effect, Effect::none);
+  EXPECT_LE(set->peak_bytes, recipe.memory_bytes);
+}
+
+TEST(Levers, states_on_disk_are_a_change_that_may_fit_and_an_unsound_recipe_is_none) {
+  Recipe recipe = half_precision_recipe();
+  recipe.method = Method::full;
+  recipe.batch = 2;
+  recipe.gradient_checkpointing = true;
+  recipe.max_grad_norm = 0;
+  recipe.optimizer_in_bwd = true;  // so that two micro-batches are no way out
+  recipe.memory_bytes = int64_t{1} << 30;
+  const Plan plan = make_plan(*find_model("HuggingFaceTB/SmolLM2-135M"), recipe, target_with(int64_t{1} << 36));
+  std::optional<LeverSet> closest;
+  const auto set = smallest_set_that_fits(plan, closest);
+  ASSERT_TRUE(set.has_value());
+  ASSERT_EQ(set->changes.size(), 1U);
+  EXPECT_EQ(set->changes[0].settings[0].key, "optim");
+  EXPECT_EQ(set->changes[0].settings[0].value, "paged_adamw_32bit");
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "plan/max_memory.h"
+#include "advise/max_memory.h"
 
 #include <algorithm>
 #include <array>

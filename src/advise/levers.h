@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "plan/alternatives.h"
+#include "advise/alternatives.h"
 #include "plan/plan.h"
 
 namespace snug {

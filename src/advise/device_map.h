@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "plan/device_parts.h"
-#include "plan/max_memory.h"
+#include "advise/device_parts.h"
+#include "advise/max_memory.h"
 
 namespace snug {
 

@@ -1,4 +1,4 @@
-#include "plan/device_map.h"
+#include "advise/device_map.h"
 
 #include <algorithm>
 

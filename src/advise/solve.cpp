@@ -1,4 +1,4 @@
-#include "plan/solve.h"
+#include "advise/solve.h"
 
 #include <algorithm>
 #include <string>

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <set>
 
-#include "plan/textbook.h"
+#include "advise/textbook.h"
 #include "recipe/bytes.h"
 
 namespace snug {

@@ -1,4 +1,4 @@
-#include "plan/textbook.h"
+#include "advise/textbook.h"
 
 #include <fmt/format.h>
 

@@ -1,6 +1,6 @@
 // Every worked figure of the founding documents, to the digits that they print (the table in docs/textbook.md).
 
-#include "plan/textbook.h"
+#include "advise/textbook.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "plan/fit.h"
+#include "advise/fit.h"
 
 #include <gtest/gtest.h>
 

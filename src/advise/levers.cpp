@@ -1,4 +1,4 @@
-#include "plan/levers.h"
+#include "advise/levers.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "plan/alternatives.h"
+#include "advise/alternatives.h"
 
 #include <fmt/format.h>
 

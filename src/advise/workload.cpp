@@ -1,4 +1,4 @@
-#include "plan/workload.h"
+#include "advise/workload.h"
 
 #include <algorithm>
 #include <cmath>

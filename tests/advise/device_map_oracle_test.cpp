@@ -9,8 +9,8 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "advise/device_map.h"
 #include "model/config.h"
-#include "plan/device_map.h"
 
 namespace snug::testing {
 
