@@ -21,10 +21,11 @@ MAY_USE = {
     "torch": {"base", "formats"},
     "watch": {"base"},
     "explain": {"base", "model", "recipe", "program", "plan", "advise", "torch"},
+    "report": {"base", "model", "recipe", "program", "plan", "advise", "torch", "explain", "watch"},
     "train": {"base", "model", "recipe", "program", "plan", "formats", "quantize", "kernels", "tokenizer", "chat", "data"},
     "generate": {"base", "model", "recipe", "program", "plan", "formats", "tokenizer", "chat", "train"},
-    "cli": {"base", "model", "recipe", "program", "plan", "advise", "formats", "tokenizer", "chat", "data", "train", "generate", "torch", "explain", "watch"},
-    "library": {"base", "model", "recipe", "plan", "cli"},
+    "cli": {"base", "model", "recipe", "program", "plan", "advise", "formats", "tokenizer", "chat", "data", "train", "generate", "torch", "explain", "watch", "report"},
+    "library": {"base", "model", "recipe", "plan", "advise", "report"},
 }
 
 source = pathlib.Path(__file__).resolve().parent.parent / "src"

@@ -1,5 +1,7 @@
 #include "advise/workload.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -16,6 +18,12 @@ Workload workload_of(const Plan& plan, int64_t examples, int64_t example_tokens)
     workload.computed_tokens = static_cast<double>(workload.tokens);  // one length: rows are padded to it alone
   }
   return workload;
+}
+
+CountedData counted_examples(const Plan& plan, int64_t examples, int64_t example_tokens) {
+  std::string text = fmt::format("{} examples of {} token{}", examples, example_tokens, example_tokens == 1 ? "" : "s");
+  if (example_tokens > plan.program.seq_len) text += fmt::format(", cut to {}", plan.program.seq_len);
+  return {workload_of(plan, examples, example_tokens), text, example_tokens};
 }
 
 RunCost run_cost(const Plan& plan, const std::optional<Workload>& workload) {

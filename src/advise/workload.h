@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include "plan/plan.h"
 
@@ -17,8 +18,20 @@ struct Workload {
   double computed_tokens = 0;  // of all rows, padding included
 };
 
+// The same with what people want to know of it.
+struct CountedData {
+  Workload workload;
+  std::string description;     // a line or two
+  int64_t longest_tokens = 0;  // of an example, before cutting
+};
+
 // So many examples of so many tokens each, cut to the plan's length; packed into full rows if the recipe packs.
 Workload workload_of(const Plan& plan, int64_t examples, int64_t example_tokens);
+
+// Likewise, with its description.
+CountedData counted_examples(const Plan& plan, int64_t examples, int64_t example_tokens);
+
+constexpr int64_t kMostExamples = 1'000'000'000'000, kMostExampleTokens = 1 << 30;  // that counts make sense of
 
 struct RunCost {
   std::optional<int64_t> steps, tokens;  // tokens without padding

@@ -11,9 +11,6 @@
 #include "cli/commands.h"
 #include "cli/count_data.h"
 #include "cli/plan_devices.h"
-#include "cli/plan_html.h"
-#include "cli/plan_json.h"
-#include "cli/plan_text.h"
 #include "cli/plan_textbook.h"
 #include "cli/target_flags.h"
 #include "cli/terminal.h"
@@ -24,6 +21,9 @@
 #include "program/dump.h"
 #include "recipe/bytes.h"
 #include "recipe/keys.h"
+#include "report/plan_html.h"
+#include "report/plan_json.h"
+#include "report/plan_text.h"
 
 namespace snug::cli {
 

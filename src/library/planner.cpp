@@ -4,8 +4,8 @@
 #include "snug/planner.h"
 
 #include "base/error.h"
-#include "cli/plan_json.h"
-#include "cli/plan_text.h"
+#include "report/plan_json.h"
+#include "report/plan_text.h"
 #include "model/catalogue.h"
 #include "model/config.h"
 #include "plan/accelerator_target.h"
@@ -52,8 +52,8 @@ Result result_of(const Plan& plan) {
   for (int stage = 0; stage < kStageCount; ++stage)
     if (const auto& peak = plan.stage_peaks[static_cast<size_t>(stage)])
       result.stages.push_back({name_of(static_cast<Stage>(stage)), *peak});
-  if (!plan.fits()) result.smallest_change = cli::change_text(plan);
-  result.json = cli::plan_json(plan);
+  if (!plan.fits()) result.smallest_change = change_text(plan);
+  result.json = plan_json(plan);
   return result;
 }
 
