@@ -7,7 +7,7 @@ add_library(snug_planner SHARED src/library/planner.cpp)
 add_library(snug::planner ALIAS snug_planner)
 target_include_directories(snug_planner PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 target_compile_features(snug_planner PUBLIC cxx_std_20)
-target_link_libraries(snug_planner PRIVATE snug_cli snug_settings)
+target_link_libraries(snug_planner PRIVATE snug_report snug_settings)
 target_link_options(snug_planner PRIVATE -Wl,--exclude-libs,ALL -Wl,--as-needed -Wl,--no-undefined)
 set_target_properties(snug_planner PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR} EXPORT_NAME planner
   CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)

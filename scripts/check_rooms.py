@@ -12,6 +12,7 @@ MAY_USE = {
     "recipe": {"base"},
     "program": {"base", "model", "recipe"},
     "plan": {"base", "model", "recipe", "program"},
+    "advise": {"base", "model", "recipe", "program", "plan"},
     "formats": {"base", "quantize", "model", "recipe"},
     "kernels": {"base", "quantize"},
     "tokenizer": {"base"},
@@ -19,11 +20,12 @@ MAY_USE = {
     "data": {"base", "recipe", "tokenizer", "chat"},
     "torch": {"base", "formats"},
     "watch": {"base"},
-    "explain": {"base", "model", "recipe", "program", "plan", "torch"},
+    "explain": {"base", "model", "recipe", "program", "plan", "advise", "torch"},
+    "report": {"base", "model", "recipe", "program", "plan", "advise", "torch", "explain", "watch"},
     "train": {"base", "model", "recipe", "program", "plan", "formats", "quantize", "kernels", "tokenizer", "chat", "data"},
     "generate": {"base", "model", "recipe", "program", "plan", "formats", "tokenizer", "chat", "train"},
-    "cli": {"base", "model", "recipe", "program", "plan", "formats", "tokenizer", "chat", "data", "train", "generate", "torch", "explain", "watch"},
-    "library": {"base", "model", "recipe", "plan", "cli"},
+    "cli": {"base", "model", "recipe", "program", "plan", "advise", "formats", "tokenizer", "chat", "data", "train", "generate", "torch", "explain", "watch", "report"},
+    "library": {"base", "model", "recipe", "plan", "advise", "report"},
 }
 
 source = pathlib.Path(__file__).resolve().parent.parent / "src"

@@ -10,7 +10,6 @@
 #include <filesystem>
 
 #include "base/error.h"
-#include "cli/units.h"
 #include "train/prepare_data.h"
 
 namespace snug::cli {
@@ -58,15 +57,12 @@ double computed_tokens(const DatasetSummary& summary) {
 }  // namespace
 
 std::optional<CountedData> count_data(const Arguments& arguments, const Plan& plan) {
-  constexpr int64_t kMostExamples = 1'000'000'000'000, kMostTokens = 1 << 30;
   if (arguments.has("examples") != arguments.has("example-tokens"))
     throw UsageError("--examples N and --example-tokens M go together");
   if (arguments.has("examples")) {
     const int64_t examples = count_flag(arguments, "examples", kMostExamples);
-    const int64_t tokens = count_flag(arguments, "example-tokens", kMostTokens);
-    std::string text = fmt::format("{} examples of {}", examples, counted(tokens, "token"));
-    if (tokens > plan.program.seq_len) text += fmt::format(", cut to {}", plan.program.seq_len);
-    return CountedData{workload_of(plan, examples, tokens), text, tokens};
+    const int64_t tokens = count_flag(arguments, "example-tokens", kMostExampleTokens);
+    return counted_examples(plan, examples, tokens);
   }
   if (plan.recipe.data.empty()) return std::nullopt;
   if (!fs::is_directory(plan.recipe.model))

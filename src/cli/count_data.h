@@ -3,17 +3,11 @@
 
 #include <optional>
 
+#include "advise/workload.h"
 #include "cli/arguments.h"
 #include "data/dataset.h"
-#include "plan/workload.h"
 
 namespace snug::cli {
-
-struct CountedData {
-  Workload workload;
-  std::string description;     // a line or two for people
-  int64_t longest_tokens = 0;  // of an example, before cutting
-};
 
 // --examples N --example-tokens M, or the recipe's data; none if neither is given. Throws Error: data without a tokenizer
 // beside the model, what tokenizing throws, and counts that make no sense.

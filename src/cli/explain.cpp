@@ -6,17 +6,19 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "advise/device_choice.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "cli/arguments.h"
 #include "cli/commands.h"
-#include "cli/explain_html.h"
-#include "cli/explain_recipe.h"
-#include "cli/explain_report.h"
-#include "cli/explain_trace.h"
-#include "cli/units.h"
+#include "cli/target_flags.h"
 #include "explain/explanation.h"
 #include "explain/snapshot_explanation.h"
+#include "report/explain_html.h"
+#include "report/explain_recipe.h"
+#include "report/explain_report.h"
+#include "report/explain_trace.h"
+#include "report/units.h"
 #include "torch/oom_log.h"
 #include "torch/profiler_trace.h"
 
@@ -136,11 +138,24 @@ std::optional<int64_t> capacity_of(const OomMessage& message, const Diagnosis& d
   return std::max<int64_t>(1, *message.capacity_bytes - diagnosis.others_bytes.value_or(0));
 }
 
+Target target_of_run(const Arguments& arguments, std::optional<int64_t> capacity_bytes) {
+  if (arguments.has("gpu")) return target_for(arguments);
+  if (arguments.recipe.memory_bytes > 0) return nearest_target(arguments.recipe.memory_bytes);
+  if (!capacity_bytes) throw UsageError("which GPU was it? snug explain FILE RECIPE --gpu NAME, or --memory SIZE");
+  return nearest_target(*capacity_bytes);
+}
+
+// The words behind the file: a recipe, and flags as `snug plan` takes them.
 std::optional<RecipeAnswer> about_recipe(const Request& request, const OomMessage* message, const Diagnosis& diagnosis,
                                          TorchStage stage) {
   if (request.recipe.empty()) return std::nullopt;
-  const std::optional<int64_t> capacity = message != nullptr ? capacity_of(*message, diagnosis) : std::nullopt;
-  return answer_for_recipe(request.recipe, capacity, diagnosis.missing_bytes.value_or(0), stage);
+  const std::optional<int64_t> told = message != nullptr ? capacity_of(*message, diagnosis) : std::nullopt;
+  const Arguments arguments = parse_arguments(request.recipe, {"gpu="});
+  if (arguments.recipe.model.empty()) throw UsageError("the recipe names no model: give it beside the file");
+  const Target target = target_of_run(arguments, told);
+  const int64_t capacity = told && !arguments.has("gpu") ? *told : target.memory_bytes;
+  return answer_for_recipe({arguments.recipe, arguments.foreign, arguments.recipe_file}, target, capacity,
+                           diagnosis.missing_bytes.value_or(0), stage);
 }
 
 // Where the tensors of training simply do not fit, what is known of the recipe takes the place of what helps in general.

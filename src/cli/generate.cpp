@@ -11,13 +11,13 @@
 #include "base/error.h"
 #include "cli/commands.h"
 #include "cli/generate_request.h"
-#include "cli/plan_text.h"
 #include "cli/process.h"
 #include "cli/terminal.h"
 #include "generate/session.h"
 #include "model/config.h"
 #include "model/families.h"
 #include "recipe/bytes.h"
+#include "report/plan_text.h"
 #include "train/process_memory.h"
 
 namespace snug::cli {

@@ -4,26 +4,26 @@
 
 #include <cstdio>
 
+#include "advise/levers.h"
+#include "advise/solve.h"
 #include "base/file.h"
 #include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/count_data.h"
 #include "cli/plan_devices.h"
-#include "cli/plan_html.h"
-#include "cli/plan_json.h"
-#include "cli/plan_text.h"
 #include "cli/plan_textbook.h"
 #include "cli/target_flags.h"
 #include "cli/terminal.h"
 #include "model/catalogue.h"
 #include "plan/dump.h"
-#include "plan/levers.h"
 #include "plan/plan.h"
-#include "plan/solve.h"
 #include "plan/trace.h"
 #include "program/dump.h"
 #include "recipe/bytes.h"
 #include "recipe/keys.h"
+#include "report/plan_html.h"
+#include "report/plan_json.h"
+#include "report/plan_text.h"
 
 namespace snug::cli {
 

@@ -11,8 +11,8 @@
 #include "cli/process.h"
 #include "cli/receipts.h"
 #include "cli/terminal.h"
-#include "cli/units.h"
 #include "recipe/keys.h"
+#include "report/units.h"
 #include "train/probe.h"
 
 namespace snug::cli {

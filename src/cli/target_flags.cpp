@@ -6,8 +6,8 @@
 
 #include "base/error.h"
 #include "cli/receipts.h"
-#include "cli/units.h"
 #include "plan/accelerator_target.h"
+#include "report/units.h"
 
 namespace snug::cli {
 

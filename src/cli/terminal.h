@@ -3,7 +3,7 @@
 
 #include <cstdio>
 
-#include "cli/plan_text.h"
+#include "report/text_style.h"
 
 namespace snug::cli {
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <time.h>
 
+#include <algorithm>
 #include <charconv>
 #include <chrono>
 #include <cmath>
@@ -18,8 +19,8 @@
 #include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/terminal.h"
-#include "cli/watch_view.h"
 #include "plan/target.h"
+#include "report/watch_view.h"
 #include "watch/nvml.h"
 #include "watch/process_use.h"
 

@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include "plan/levers.h"
+#include "advise/levers.h"
 #include "plan/plan.h"
 
 namespace snug {

@@ -89,6 +89,83 @@ TEST(Planner, bad_requests_are_one_line_and_throw_nothing) {
   }
 }
 
+TEST(PlannerFit, the_best_recipe_is_what_plan_says_of_it) {
+  const Request request{.model = "meta-llama/Llama-3.1-8B", .recipe = {{"max_length", "1024"}}, .accelerator = "RTX 4090"};
+  const Fit found = fit(request);
+  ASSERT_EQ(found.error, "");
+  ASSERT_TRUE(found.fits);
+  ASSERT_EQ(found.methods.size(), 4U);
+  for (const Method& method : found.methods) {
+    if (method.front.empty()) {
+      EXPECT_GT(method.least_bytes, found.budget_bytes) << method.name;
+      continue;
+    }
+    Request again = request;
+    again.recipe = method.front.front().recipe;
+    const Result planned = plan(again);
+    ASSERT_EQ(planned.error, "");
+    EXPECT_EQ(planned.peak_bytes, method.front.front().peak_bytes) << method.name;
+    EXPECT_LE(planned.peak_bytes, found.budget_bytes);
+  }
+  EXPECT_GT(found.best.step_seconds.value_or(0), 0);
+  EXPECT_FALSE(found.best.cost.dollars.has_value());  // nothing was said of the data
+}
+
+TEST(PlannerFit, the_structure_and_the_json_say_the_same) {
+  const Fit found = fit({.model = "HuggingFaceTB/SmolLM2-135M",
+                         .recipe = {{"method", "lora"}, {"max_length", "512"}},
+                         .accelerator = "T4",
+                         .examples = 10'000,
+                         .example_tokens = 400});
+  ASSERT_EQ(found.error, "");
+  const auto json = nlohmann::json::parse(found.json);
+  EXPECT_EQ(json.at("method").get<std::string>(), found.method);
+  EXPECT_EQ(json.at("assumed").get<std::vector<std::string>>(), found.assumed);
+  ASSERT_EQ(json.at("methods").size(), found.methods.size());
+  for (size_t i = 0; i < found.methods.size(); ++i) {
+    const auto& front = json.at("methods")[i].at("front");
+    ASSERT_EQ(front.size(), found.methods[i].front.size());
+    for (size_t k = 0; k < front.size(); ++k) {
+      const Choice& choice = found.methods[i].front[k];
+      EXPECT_EQ(front[k].at("peak_bytes").get<int64_t>(), choice.peak_bytes);
+      EXPECT_EQ(front[k].at("effect").get<std::string>(), choice.effect);
+      EXPECT_EQ(front[k].at("step_seconds").get<double>(), choice.step_seconds.value());
+      EXPECT_EQ(front[k].at("cost").at("dollars").get<double>(), choice.cost.dollars.value());
+      for (const auto& [key, value] : choice.settings) EXPECT_EQ(front[k].at("settings").at(key).get<std::string>(), value);
+    }
+  }
+}
+
+TEST(PlannerFit, keys_that_are_given_stay_and_where_nothing_fits_a_way_out_is_planned) {
+  const Request request{.model = "HuggingFaceTB/SmolLM2-135M",
+                        .recipe = {{"method", "full"}, {"optim", "adamw_torch"}, {"bf16", "true"}, {"max_length", "512"}},
+                        .memory_bytes = kGiB,
+                        .threads = 1};
+  const Fit found = fit(request);
+  ASSERT_EQ(found.error, "");
+  EXPECT_FALSE(found.fits);
+  EXPECT_TRUE(found.best.recipe.empty());
+  EXPECT_GT(found.methods.at(0).least_bytes, kGiB);
+  EXPECT_FALSE(found.way_out.empty());
+  EXPECT_LE(found.way_out_bytes, kGiB);
+  Request roomy = request;
+  roomy.memory_bytes = 16 * kGiB;
+  for (const Choice& choice : fit(roomy).methods.at(0).front)
+    for (const auto& [key, value] : choice.settings) EXPECT_NE(key, "optim") << value;
+}
+
+TEST(PlannerFit, bad_requests_are_one_line) {
+  Request request = llama(kGiB);
+  request.examples = 10;
+  EXPECT_NE(fit(request).error.find("example_tokens"), std::string::npos);
+  EXPECT_NE(plan(request).error.find("example_tokens"), std::string::npos);
+  request = llama(kGiB);
+  request.recipe.emplace_back("lora_rr", "8");
+  EXPECT_NE(fit(request).error, "");
+  EXPECT_EQ(fit(request).error.find('\n'), std::string::npos);
+  EXPECT_TRUE(fit(request).json.empty());
+}
+
 TEST(Planner, keys_without_effect_are_named) {
   Request request = llama(32 * kGiB);
   request.recipe.emplace_back("dataloader_num_workers", "4");

@@ -1,5 +1,4 @@
 #include "plan/plan.h"
-#include "plan/levers.h"
 
 #include <gtest/gtest.h>
 
@@ -93,39 +92,6 @@ TEST(Plan, lora_trains_the_published_number_of_parameters) {
   recipe.lora.target_modules = {"all-linear"};
   const Plan plan = make_plan(*find_model("meta-llama/Llama-3.1-8B"), recipe, target_of(int64_t{1} << 40));
   EXPECT_EQ(plan.program.trainable_parameters(), 41'943'040);  // as print_trainable_parameters() says
-}
-
-TEST(Plan, one_mebibyte_under_the_plan_does_not_fit_and_a_change_that_fits_is_named) {
-  Recipe recipe = lora_recipe();
-  const ModelSpec model = *find_model("HuggingFaceTB/SmolLM2-135M");
-  recipe.memory_bytes = make_plan(model, recipe, target_of(int64_t{1} << 36)).peak_bytes;
-  EXPECT_TRUE(make_plan(model, recipe, target_of(int64_t{1} << 36)).fits());
-  recipe.memory_bytes -= 1 << 20;
-  const Plan plan = make_plan(model, recipe, target_of(int64_t{1} << 36));
-  EXPECT_FALSE(plan.fits());
-  std::optional<LeverSet> closest;
-  const auto set = smallest_set_that_fits(plan, closest);
-  ASSERT_TRUE(set.has_value());
-  EXPECT_EQ(set->changes.size(), 1U);
-  EXPECT_EQ(set->effect, Effect::none);
-  EXPECT_LE(set->peak_bytes, recipe.memory_bytes);
-}
-
-TEST(Plan, states_on_disk_are_a_change_that_may_fit_and_an_unsound_recipe_is_none) {
-  Recipe recipe = lora_recipe();
-  recipe.method = Method::full;
-  recipe.batch = 2;
-  recipe.gradient_checkpointing = true;
-  recipe.max_grad_norm = 0;
-  recipe.optimizer_in_bwd = true;  // so that two micro-batches are no way out
-  recipe.memory_bytes = int64_t{1} << 30;
-  const Plan plan = make_plan(*find_model("HuggingFaceTB/SmolLM2-135M"), recipe, target_of(int64_t{1} << 36));
-  std::optional<LeverSet> closest;
-  const auto set = smallest_set_that_fits(plan, closest);
-  ASSERT_TRUE(set.has_value());
-  ASSERT_EQ(set->changes.size(), 1U);
-  EXPECT_EQ(set->changes[0].settings[0].key, "optim");
-  EXPECT_EQ(set->changes[0].settings[0].value, "paged_adamw_32bit");
 }
 
 TEST(Plan, targets_that_the_model_lacks_are_refused_by_name) {

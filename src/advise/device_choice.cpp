@@ -1,0 +1,19 @@
+#include "advise/device_choice.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "plan/accelerator_target.h"
+
+namespace snug {
+
+Target nearest_target(int64_t capacity_bytes) {
+  const auto distance = [&](const Accelerator& card) {
+    return card.compute_capability == 0 ? INT64_MAX : std::abs(card.usable_bytes - capacity_bytes);
+  };
+  Target target = target_of(*std::ranges::min_element(accelerators(), {}, distance));
+  target.memory_bytes = capacity_bytes;
+  return target;
+}
+
+}  // namespace snug

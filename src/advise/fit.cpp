@@ -1,0 +1,210 @@
+#include "advise/fit.h"
+
+#include <algorithm>
+#include <map>
+#include <queue>
+
+#include "program/compile.h"
+
+namespace snug {
+
+namespace {
+
+constexpr double kPenalty[] = {0.0, 0.05, 0.30};  // by Effect
+constexpr size_t kMostShown = 8;
+constexpr double kClearlyLess = 0.95, kHair = 1.02;
+
+// One alternative of each group: a recipe but for micro-batches and recomputed blocks.
+struct Structure {
+  Recipe recipe;
+  std::vector<std::string> given_up;
+  Effect effect = Effect::none;
+  double penalty = 0;
+};
+
+std::vector<Structure> structures(const Recipe& asked, const std::vector<std::string>& fixed) {
+  std::vector<Structure> list{{.recipe = asked, .given_up = {}}};
+  for (const AlternativeGroup& group : alternatives(asked, fixed)) {
+    const size_t before = list.size();
+    for (size_t i = 0; i < before; ++i) {
+      for (const Alternative& choice : group.choices) {
+        Structure next = list[i];
+        next.recipe = choice.applied_to(next.recipe);
+        if (choice.effect != Effect::none) next.given_up.push_back(choice.note);
+        next.effect = std::max(next.effect, choice.effect);
+        next.penalty += kPenalty[static_cast<int>(choice.effect)];
+        list.push_back(std::move(next));
+      }
+    }
+  }
+  return list;
+}
+
+bool is_fixed(const std::vector<std::string>& fixed, std::string_view key) {
+  return std::find(fixed.begin(), fixed.end(), key) != fixed.end();
+}
+
+// What the space is made of.
+struct Space {
+  std::vector<Structure> structures;
+  std::vector<int64_t> batches;  // ascending
+  std::vector<int64_t> counts;   // of recomputed blocks, ascending; empty: as asked
+  int64_t layers = 0;
+  Recipe asked;
+
+  Recipe recipe(size_t structure, size_t batch, size_t count) const {
+    Recipe recipe = micro_batches_of(batches[batch], asked).applied_to(structures[structure].recipe);
+    return counts.empty() ? recipe : recomputing(counts[count], layers).applied_to(std::move(recipe));
+  }
+  size_t count_choices() const { return std::max<size_t>(1, counts.size()); }
+};
+
+Space space_of(const ModelSpec& model, const Recipe& asked, const std::vector<std::string>& fixed) {
+  Space space{.structures = structures(asked, fixed), .batches = {}, .counts = {}, .layers = model.layers, .asked = asked};
+  const int64_t effective = checked_mul(asked.batch, asked.accumulation);
+  for (int64_t batch = 1; batch <= effective; ++batch)
+    if (effective % batch == 0) space.batches.push_back(batch);
+  if (!is_fixed(fixed, "gradient_checkpointing") && !is_fixed(fixed, "checkpoint_layers"))
+    for (int64_t count = 0; count <= model.layers; ++count) space.counts.push_back(count);
+  // Which blocks is settled, but not whether: all or none.
+  if (!is_fixed(fixed, "gradient_checkpointing") && is_fixed(fixed, "checkpoint_layers") && asked.checkpoint_layers.empty())
+    space.counts = {0, model.layers};
+  return space;
+}
+
+struct Point {
+  size_t structure = 0, batch = 0, count = 0;  // indices into the space
+  int64_t peak_bytes = 0;
+  double seconds = 0, score = 0;
+};
+
+class Search {
+ public:
+  Search(const ModelSpec& model, Space space, const Target& target, int64_t budget)
+      : model_(model), space_(std::move(space)), target_(target), budget_(budget) {}
+
+  FitReport run() {
+    for (size_t structure = 0; structure < space_.structures.size(); ++structure) visit(structure);
+    FitReport report;
+    choose_front(report);
+    if (report.front.empty() && least_) report.least = laid_out(*least_, report);
+    report.candidates = candidates_;
+    report.compiled = compiled_;
+    return report;
+  }
+
+ private:
+  // The fastest that fits of each micro-batch: the fewest recomputed blocks.
+  void visit(size_t structure) {
+    const size_t most = space_.count_choices() - 1;
+    bool full = false;
+    for (size_t batch = 0; batch < space_.batches.size(); ++batch) {
+      if (!is_sound(space_.recipe(structure, batch, most))) continue;
+      candidates_ += static_cast<int64_t>(most) + 1;
+      if (full) continue;
+      const Point& safest = point(structure, batch, most);
+      if (!least_ || safest.peak_bytes < least_->peak_bytes) least_ = safest;
+      full = !fits(safest);  // and so are larger ones
+      if (full) continue;
+      size_t low = 0, high = most;  // `high` fits
+      while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        if (fits(point(structure, batch, middle))) {
+          high = middle;
+        } else {
+          low = middle + 1;
+        }
+      }
+    }
+  }
+
+  bool fits(const Point& point) const { return point.peak_bytes <= budget_; }
+
+  const Point& point(size_t structure, size_t batch, size_t count) {
+    const size_t key = (structure * space_.batches.size() + batch) * space_.count_choices() + count;
+    const auto found = points_.find(key);
+    if (found != points_.end()) return found->second;
+    const Estimate estimated = estimate(model_, space_.recipe(structure, batch, count), target_);
+    ++compiled_;
+    const double seconds = estimated.step_time.seconds;
+    return points_[key] = {structure, batch,
+                           count,     estimated.peak_bytes,
+                           seconds,   seconds * (1.0 + space_.structures[structure].penalty)};
+  }
+
+  FitChoice laid_out(const Point& p, FitReport& report) const {
+    const Structure& structure = space_.structures[p.structure];
+    FitChoice choice{.recipe = space_.recipe(p.structure, p.batch, p.count),
+                     .settings = {},
+                     .effect = structure.effect,
+                     .given_up = structure.given_up};
+    choice.settings = differences(space_.asked, choice.recipe);
+    choice.peak_bytes = make_plan(model_, choice.recipe, target_).peak_bytes;
+    choice.step_seconds = p.seconds;
+    choice.score = p.score;
+    ++report.laid_out;
+    return choice;
+  }
+
+  // What is no faster, by more than a hair, must need clearly less memory or give up less to be worth a line.
+  bool is_beaten(const Point& p, const std::vector<FitChoice>& front) const {
+    const Effect effect = space_.structures[p.structure].effect;
+    return std::any_of(front.begin(), front.end(), [&](const FitChoice& better) {
+      const auto clearly_less = static_cast<int64_t>(kClearlyLess * static_cast<double>(better.peak_bytes));
+      return better.step_seconds <= kHair * p.seconds && p.peak_bytes > clearly_less && better.effect <= effect;
+    });
+  }
+
+  // Best first. What fits by what is live but not when laid out gives way to the next with one more recomputed block.
+  void choose_front(FitReport& report) {
+    const auto worse = [](const Point& a, const Point& b) {
+      return a.score != b.score ? a.score > b.score : a.peak_bytes > b.peak_bytes;
+    };
+    std::priority_queue<Point, std::vector<Point>, decltype(worse)> queue(worse);
+    for (const auto& [key, p] : points_)
+      if (fits(p)) queue.push(p);
+    while (!queue.empty() && report.front.size() < kMostShown) {
+      const Point p = queue.top();
+      queue.pop();
+      if (is_beaten(p, report.front)) continue;
+      FitChoice choice = laid_out(p, report);
+      if (choice.peak_bytes <= budget_) {
+        report.front.push_back(std::move(choice));
+      } else if (p.count + 1 < space_.count_choices()) {
+        queue.push(point(p.structure, p.batch, p.count + 1));
+      }
+    }
+  }
+
+  const ModelSpec& model_;
+  Space space_;
+  const Target& target_;
+  int64_t budget_;
+  std::map<size_t, Point> points_;
+  std::optional<Point> least_;
+  int64_t candidates_ = 0, compiled_ = 0;
+};
+
+}  // namespace
+
+FitReport fit(const ModelSpec& model, const Recipe& asked, const std::vector<std::string>& fixed, const Target& target) {
+  const int64_t budget = asked.memory_bytes > 0 ? asked.memory_bytes : target.memory_bytes;
+  return Search(model, space_of(model, asked, fixed), target, budget).run();
+}
+
+std::vector<FitChoice> fit_space(const ModelSpec& model, const Recipe& asked, const std::vector<std::string>& fixed) {
+  const Space space = space_of(model, asked, fixed);
+  std::vector<FitChoice> choices;
+  for (size_t structure = 0; structure < space.structures.size(); ++structure)
+    for (size_t batch = 0; batch < space.batches.size(); ++batch)
+      for (size_t count = 0; count < space.count_choices(); ++count) {
+        const Structure& s = space.structures[structure];
+        FitChoice choice{
+            .recipe = space.recipe(structure, batch, count), .settings = {}, .effect = s.effect, .given_up = s.given_up};
+        choice.score = 1.0 + s.penalty;  // times its seconds
+        if (is_sound(choice.recipe)) choices.push_back(std::move(choice));
+      }
+  return choices;
+}
+
+}  // namespace snug

@@ -1,0 +1,205 @@
+#include "advise/levers.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "base/error.h"
+#include "program/compile.h"
+#include "recipe/keys.h"
+
+namespace snug {
+
+namespace {
+
+bool has_module(const Program& program, std::string_view name) {
+  return std::any_of(program.weights.begin(), program.weights.end(),
+                     [&](const Weight& weight) { return weight.parameter.module == name; });
+}
+
+// Beside the alternatives that keep the task as it is: what trains something else, or on less.
+void add_real_changes(const Plan& plan, std::vector<AlternativeGroup>& groups) {
+  const Recipe& now = plan.recipe;
+  const auto group = [&](std::string_view name, std::vector<Alternative> choices) {
+    if (!choices.empty()) groups.push_back({name, std::move(choices)});
+  };
+  if (!now.bf16 && !now.fp16)
+    group("precision", {{{{"bf16", "true"}}, Effect::small, "weights and saved activations rounded to bf16"}});
+  std::vector<Alternative> shorter;
+  for (int64_t length = plan.program.seq_len / 2; length >= 64; length /= 2)
+    shorter.push_back({{{"max_length", std::to_string(length)}}, Effect::real, "longer documents are cut"});
+  group("length", std::move(shorter));
+  if (now.method == Method::full)
+    return group("method", {{{{"method", "lora"}}, Effect::real, "an adapter is trained instead of all weights"},
+                            {{{"method", "lora"}, {"load_in_4bit", "true"}},
+                             Effect::real,
+                             "an adapter is trained on frozen weights in 4 bits (QLoRA)"}});
+  if (now.lora.r > 1)
+    group("rank", {{{{"lora_r", std::to_string(now.lora.r / 2)}}, Effect::real, "adapters of half the rank"}});
+  if (has_module(plan.program, "q_proj") && has_module(plan.program, "v_proj") &&
+      (now.lora.target_modules.size() > 2 || now.lora.target_modules == std::vector<std::string>{"all-linear"}))
+    group("targets", {{{{"lora_target_modules", "q_proj,v_proj"}}, Effect::real, "adapters on queries and values alone"}});
+  if (!now.lora.modules_to_save.empty())
+    group("saved modules",
+          {{{{"lora_modules_to_save", ""}}, Effect::real, "nothing is trained in full beside the adapter"}});
+  if (now.lora.use_dora) group("DoRA", {{{{"use_dora", "false"}}, Effect::real, "LoRA without magnitudes"}});
+}
+
+std::vector<AlternativeGroup> groups_of(const Plan& plan, const std::vector<std::string>& fixed) {
+  const Recipe& now = plan.recipe;
+  std::vector<AlternativeGroup> groups;
+  const int64_t layers = plan.model.layers;
+  const int64_t recomputed = !now.gradient_checkpointing     ? 0
+                             : now.checkpoint_layers.empty() ? layers
+                                                             : static_cast<int64_t>(now.checkpoint_layers.size());
+  std::vector<Alternative> recompute;
+  if (recomputed < layers / 2) recompute.push_back(recomputing(layers / 2, layers));
+  if (recomputed < layers) recompute.push_back(recomputing(layers, layers));
+  groups.push_back({"recomputation", std::move(recompute)});
+  std::vector<Alternative> smaller;
+  const int64_t effective = now.batch * now.accumulation;
+  for (int64_t batch = now.batch - 1; batch >= 1; --batch)
+    if (effective % batch == 0) smaller.push_back(micro_batches_of(batch, now));
+  groups.push_back({"micro-batch", std::move(smaller)});
+  for (AlternativeGroup& group : alternatives(now, {})) groups.push_back(std::move(group));
+  for (AlternativeGroup& group : groups)
+    if (group.name == "optimizer" && now.optim != Optimizer::sgd)
+      group.choices.push_back({{{"optim", "sgd"}}, Effect::real, "another rule: no states"});
+  add_real_changes(plan, groups);
+  for (AlternativeGroup& group : groups)
+    std::erase_if(group.choices, [&](const Alternative& choice) {
+      return !is_sound(choice.applied_to(now)) ||
+             std::any_of(choice.settings.begin(), choice.settings.end(), [&](const Setting& setting) {
+               return std::find(fixed.begin(), fixed.end(), setting.key) != fixed.end();
+             });
+    });
+  std::erase_if(groups, [](const AlternativeGroup& group) { return group.choices.empty(); });
+  return groups;
+}
+
+// The set that gives up least, found by adding up: all that one effect allows, then as few of them as suffice.
+class SetSearch {
+ public:
+  SetSearch(const Plan& plan, const std::vector<AlternativeGroup>& groups) : plan_(plan) {
+    for (size_t group = 0; group < groups.size(); ++group)
+      for (const Alternative& choice : groups[group].choices) add(group, choice);
+  }
+
+  std::optional<LeverSet> run(std::optional<LeverSet>& closest) {
+    for (const Effect effect : {Effect::none, Effect::small, Effect::real}) {
+      if (const auto set = smallest(effect)) {
+        LeverSet made = make(*set);
+        made.peak_bytes = make_plan(plan_.model, made.recipe, plan_.target).peak_bytes;
+        if (made.peak_bytes <= plan_.budget_bytes) return made;
+      }
+    }
+    closest = make(strongest(Effect::real));
+    closest->peak_bytes = make_plan(plan_.model, closest->recipe, plan_.target).peak_bytes;
+    return std::nullopt;
+  }
+
+ private:
+  struct Single {
+    size_t group;
+    const Alternative* choice;
+    Estimate estimate;
+  };
+  using Set = std::vector<const Single*>;
+
+  void add(size_t group, const Alternative& choice) {
+    singles_.push_back({group, &choice, estimate(plan_.model, choice.applied_to(plan_.recipe), plan_.target)});
+  }
+
+  LeverSet make(const Set& set) const {
+    LeverSet made{.changes = {}, .recipe = plan_.recipe};
+    for (const Single* single : set) {
+      made.recipe = single->choice->applied_to(std::move(made.recipe));
+      made.changes.push_back(*single->choice);
+      made.effect = std::max(made.effect, single->choice->effect);
+    }
+    return made;
+  }
+
+  bool fits(const Set& set) const {
+    const Recipe recipe = make(set).recipe;
+    return is_sound(recipe) && estimate(plan_.model, recipe, plan_.target).peak_bytes <= plan_.budget_bytes;
+  }
+
+  // Of each group what saves most, up to an effect.
+  Set strongest(Effect effect) const {
+    std::map<size_t, const Single*> best;
+    for (const Single& single : singles_) {
+      if (single.choice->effect > effect) continue;
+      const Single*& have = best[single.group];
+      if (have == nullptr || single.estimate.peak_bytes < have->estimate.peak_bytes) have = &single;
+    }
+    Set set;
+    for (const auto& [group, single] : best)
+      if (single->estimate.peak_bytes < plan_.peak_bytes) set.push_back(single);
+    std::sort(set.begin(), set.end(),
+              [](const Single* a, const Single* b) { return a->estimate.peak_bytes < b->estimate.peak_bytes; });
+    return set;
+  }
+
+  std::optional<Set> smallest(Effect effect) const {
+    // The fastest single change.
+    const Single* best = nullptr;
+    for (const Single& single : singles_)
+      if (single.choice->effect <= effect && single.estimate.peak_bytes <= plan_.budget_bytes &&
+          (best == nullptr || single.estimate.step_time.seconds < best->estimate.step_time.seconds))
+        best = &single;
+    if (best != nullptr) return Set{best};
+    // All together, then the strongest first until they suffice, then without those that are not needed.
+    const Set all = strongest(effect);
+    if (all.size() < 2 || !fits(all)) return std::nullopt;
+    Set set;
+    for (const Single* single : all) {
+      set.push_back(single);
+      if (set.size() >= 2 && fits(set)) break;
+    }
+    for (size_t i = 0; i + 1 < set.size();) {
+      Set without = set;
+      without.erase(without.begin() + static_cast<std::ptrdiff_t>(i));
+      if (fits(without)) {
+        set = std::move(without);
+      } else {
+        ++i;
+      }
+    }
+    return set;
+  }
+
+  const Plan& plan_;
+  std::vector<Single> singles_;
+};
+
+}  // namespace
+
+std::vector<Lever> levers(const Plan& plan, const std::vector<std::string>& fixed) {
+  std::vector<Lever> list;
+  const auto token_seconds = [&](const Program& p) {
+    return step_time(plan.target.cost, p).seconds / static_cast<double>(p.batch * p.seq_len * p.micro_batches);
+  };
+  const double seconds = token_seconds(plan.program);
+  for (const AlternativeGroup& group : groups_of(plan, fixed))
+    for (const Alternative& choice : group.choices) {
+      const Plan changed = make_plan(plan.model, choice.applied_to(plan.recipe), plan.target);
+      Lever lever{.change = choice, .peak_bytes = changed.peak_bytes, .saved_bytes = plan.peak_bytes - changed.peak_bytes};
+      if (seconds > 0) lever.slowdown = token_seconds(changed.program) / seconds;
+      if (lever.saved_bytes > 0) list.push_back(std::move(lever));
+    }
+  std::stable_sort(list.begin(), list.end(), [](const Lever& a, const Lever& b) {
+    return a.change.effect != b.change.effect ? a.change.effect < b.change.effect : a.saved_bytes > b.saved_bytes;
+  });
+  return list;
+}
+
+std::optional<LeverSet> smallest_set_that_fits(const Plan& plan, std::optional<LeverSet>& closest,
+                                               const std::vector<std::string>& fixed) {
+  closest.reset();
+  const std::vector<AlternativeGroup> groups = groups_of(plan, fixed);
+  return SetSearch(plan, groups).run(closest);
+}
+
+}  // namespace snug

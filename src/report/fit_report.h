@@ -1,0 +1,21 @@
+#pragma once
+// What `snug fit` found, for people, for scripts and as a file that `snug train` runs.
+
+#include <string>
+
+#include "advise/recommend.h"
+#include "recipe/dialects/changes.h"
+#include "report/text_style.h"
+
+namespace snug {
+
+std::string fit_text(const FitAnswer& answer, const TextStyle& style);
+std::string fit_json(const FitAnswer& answer);
+
+// The best recipe as a diff of the user's own file, and what that file has no word for.
+std::string patch_text(const RecipePatch& patch, Dialect dialect);
+
+// The keys of the best recipe that differ from their defaults.
+std::string fit_recipe_yaml(const FitAnswer& answer);
+
+}  // namespace snug

@@ -1,0 +1,154 @@
+#include "report/plan_json.h"
+
+#include <nlohmann/json.hpp>
+
+#include "advise/levers.h"
+#include "recipe/keys.h"
+
+namespace snug {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json model_json(const ModelSpec& m) {
+  return {{"name", m.name},
+          {"family", m.family},
+          {"hidden_size", m.hidden_size},
+          {"intermediate_size", m.intermediate_size},
+          {"layers", m.layers},
+          {"heads", m.heads},
+          {"kv_heads", m.kv_heads},
+          {"head_size", m.head_size},
+          {"vocab_size", m.vocab_size},
+          {"tied_embeddings", m.tied_embeddings}};
+}
+
+Json recipe_json(const Plan& plan) {
+  Json json;
+  for (const Key& key : recipe_keys())
+    if (key.get) json[std::string(key.name)] = key.get(plan.recipe);
+  const Precision& p = plan.precision;
+  Json precision;
+  for (const auto& [name, dtype] : {std::pair{"weights", p.weights},
+                                    {"master", p.master},
+                                    {"compute", p.compute},
+                                    {"activations", p.activations},
+                                    {"gradients", p.gradients},
+                                    {"accumulation", p.accumulation},
+                                    {"optimizer", p.optimizer},
+                                    {"reduction", p.reduction}})
+    precision[name] = name_of(dtype);
+  json["precision"] = precision;
+  return json;
+}
+
+Json breakdown_json(const Plan& plan) {
+  Json json;
+  for (int role = 0; role < kRoleCount; ++role)
+    json[name_of(static_cast<Role>(role))] = plan.breakdown[static_cast<size_t>(role)];
+  json["runtime"] = plan.runtime_bytes;
+  return json;
+}
+
+// What is far from a CPU's memory is on disk; from a GPU's, in the host's.
+Json homes_json(const Plan& plan) {
+  const bool host = plan.target.kind == TargetKind::cuda;
+  const int64_t far = plan.layout.disk_bytes;
+  return {{"device", plan.peak_bytes}, {"host", host ? far : 0}, {"disk", host ? 0 : far}};
+}
+
+Json stages_json(const Plan& plan) {
+  Json json;
+  for (int stage = 0; stage < kStageCount; ++stage) {
+    const auto& peak = plan.stage_peaks[static_cast<size_t>(stage)];
+    json[name_of(static_cast<Stage>(stage))] = peak ? Json(*peak) : Json();
+  }
+  return json;
+}
+
+Json levers_json(const Plan& plan) {
+  Json list = Json::array();
+  for (const Lever& lever : levers(plan)) {
+    Json settings = Json::object();
+    for (const Setting& setting : lever.change.settings) settings[setting.key] = setting.value;
+    list.push_back({{"settings", settings},
+                    {"saved_bytes", lever.saved_bytes},
+                    {"peak_bytes", lever.peak_bytes},
+                    {"slowdown", lever.slowdown},
+                    {"effect", name_of(lever.change.effect)},
+                    {"note", lever.change.note}});
+  }
+  return list;
+}
+
+const char* name_of_fate(KeyFate fate) {
+  constexpr const char* kNames[] = {"understood", "without effect", "touches memory", "unknown"};
+  return kNames[static_cast<size_t>(fate)];
+}
+
+// What became of each key of the file.
+Json foreign_json(const ForeignRecipe& recipe) {
+  Json keys = Json::array(), assumed = Json::object();
+  for (const ForeignKey& key : recipe.keys)
+    keys.push_back({{"name", key.name},
+                    {"value", key.value},
+                    {"line", key.line},
+                    {"fate", name_of_fate(key.fate)},
+                    {"ours", key.ours.empty() ? Json() : Json(key.ours)},
+                    {"note", key.note}});
+  for (const RecipeChange& of : recipe.assumed) assumed[of.key] = of.value;
+  return {{"trainer", name_of(recipe.dialect)},
+          {"stage", recipe.stage},
+          {"gpus", recipe.gpus == 0 ? Json() : Json(recipe.gpus)},
+          {"not_planned", recipe.named(KeyFate::touches_memory)},
+          {"not_known", recipe.named(KeyFate::unknown)},
+          {"notes", recipe.notes},
+          {"assumed", assumed},
+          {"keys", keys}};
+}
+
+template <class T>
+Json or_null(const std::optional<T>& value) {
+  return value ? Json(*value) : Json();
+}
+
+Json cost_json(const Plan& plan, const std::optional<CountedData>& data) {
+  const RunCost cost = run_cost(plan, data ? std::optional(data->workload) : std::nullopt);
+  Json json{{"tokens", or_null(cost.tokens)},   {"flops", or_null(cost.flops)},
+            {"seconds", or_null(cost.seconds)}, {"dollars", or_null(cost.dollars)},
+            {"steps", or_null(cost.steps)},     {"step_flops", plan.step_flops},
+            {"step_seconds", nullptr},          {"source", nullptr}};
+  if (!plan.target.cost.known()) return json;
+  json["step_seconds"] = plan.step_time.seconds;
+  json["source"] = plan.target.cost.source;
+  return json;
+}
+
+}  // namespace
+
+std::string plan_json(const Plan& plan, const PlanDetails& details) {
+  const int64_t arena = plan.peak_bytes - plan.runtime_bytes;
+  Json json{
+      {"schema", 1},
+      {"model", model_json(plan.model)},
+      {"recipe", recipe_json(plan)},
+      {"device", {{"name", plan.target.name}, {"memory_bytes", plan.target.memory_bytes}, {"threads", plan.target.threads}}},
+      {"budget_bytes", plan.budget_bytes},
+      {"total_parameters", plan.program.total_parameters()},
+      {"trainable_parameters", plan.program.trainable_parameters()},
+      {"fits", plan.fits()},
+      {"peak_bytes", plan.peak_bytes},
+      {"peak_stage", name_of(plan.peak_stage)},
+      {"breakdown", breakdown_json(plan)},
+      {"stages", stages_json(plan)},
+      {"homes", homes_json(plan)},
+      {"ranks", Json::array({{{"count", 1}, {"peak_bytes", plan.peak_bytes}, {"arena_bytes", arena}}})},
+      {"cost", cost_json(plan, details.data)},
+      {"notes", plan.program.notes}};
+  if (details.levers) json["levers"] = levers_json(plan);
+  if (details.foreign) json["file"] = foreign_json(*details.foreign);
+  return json.dump(2);
+}
+
+}  // namespace snug

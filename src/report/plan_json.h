@@ -1,0 +1,21 @@
+#pragma once
+// A plan as the JSON object that scripts read (`snug plan --json`).
+
+#include <optional>
+#include <string>
+
+#include "advise/workload.h"
+#include "plan/plan.h"
+#include "recipe/dialects/dialect.h"
+
+namespace snug {
+
+struct PlanDetails {
+  std::optional<CountedData> data;       // what there is to train on
+  bool levers = false;                   // each single change too
+  std::optional<ForeignRecipe> foreign;  // the file that was planned, if it is another trainer's
+};
+
+std::string plan_json(const Plan& plan, const PlanDetails& details = {});
+
+}  // namespace snug

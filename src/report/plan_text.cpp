@@ -1,0 +1,191 @@
+#include "report/plan_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "advise/levers.h"
+#include "program/passes/lora.h"
+#include "recipe/bytes.h"
+#include "recipe/keys.h"
+#include "report/units.h"
+
+namespace snug {
+
+namespace {
+
+std::string bar(int64_t bytes, int64_t whole, int width) {
+  const int64_t cells = std::llround(static_cast<double>(bytes) / static_cast<double>(std::max<int64_t>(1, whole)) * width);
+  std::string text;
+  for (int64_t i = 0; i < cells; ++i) text += "█";
+  return text;
+}
+
+struct Line {
+  std::string name;
+  int64_t bytes;
+};
+
+std::string table(const std::vector<Line>& lines, int64_t whole, int width) {
+  std::string text;
+  for (const Line& line : lines) {
+    if (line.bytes == 0) continue;
+    text += fmt::format("  {:<26} {:>10}  {}\n", line.name, format_bytes(line.bytes), bar(line.bytes, whole, width - 44));
+  }
+  return text;
+}
+
+std::string breakdown(const Plan& plan, const TextStyle& style) {
+  std::vector<Line> lines;
+  for (int role = 0; role < kRoleCount; ++role)
+    lines.push_back({name_of(static_cast<Role>(role)), plan.breakdown[static_cast<size_t>(role)]});
+  lines.push_back({"runtime", plan.runtime_bytes});
+  return table(lines, plan.peak_bytes, style.width);
+}
+
+std::string stages(const Plan& plan, const TextStyle& style) {
+  std::vector<Line> lines;
+  for (int stage = 0; stage < kStageCount; ++stage)
+    if (const auto& peak = plan.stage_peaks[static_cast<size_t>(stage)])
+      lines.push_back({name_of(static_cast<Stage>(stage)), *peak});
+  return table(lines, plan.peak_bytes, style.width);
+}
+
+std::string precision_line(const Precision& p) {
+  return fmt::format(
+      "weights {}, master {}, compute {}, activations {}, gradients {}, accumulation {}, optimizer {}, reduction {}",
+      name_of(p.weights), name_of(p.master), name_of(p.compute), name_of(p.activations), name_of(p.gradients),
+      name_of(p.accumulation), name_of(p.optimizer), name_of(p.reduction));
+}
+
+std::string device_words(const Target& target) {
+  return target.kind == TargetKind::cuda ? target.name : counted(target.threads, "thread");
+}
+
+// "4.1 s a step; 625 steps: 42 min 10 s, $0.84", as far as it is known.
+std::string cost_lines(const Plan& plan, const std::optional<CountedData>& data) {
+  const RunCost cost = run_cost(plan, data ? std::optional(data->workload) : std::nullopt);
+  std::string text;
+  if (plan.target.cost.known())
+    text = fmt::format("{} a step by {}", seconds_text(plan.step_time.seconds), plan.target.cost.source);
+  if (cost.steps) {
+    text += (text.empty() ? "" : "; ") + counted(*cost.steps, "step");
+    if (cost.tokens) text += ", " + count_text(*cost.tokens) + " tokens";
+    if (cost.flops) text += fmt::format(", {:.3g} PFLOP", *cost.flops / 1e15);
+    if (cost.seconds) text += ": " + seconds_text(cost.seconds);
+    if (cost.dollars) text += ", " + dollars_text(cost.dollars);
+  }
+  if (!text.empty()) text += "\n";
+  return text + (data ? data->description + "\n" : "");
+}
+
+constexpr const char* kKeysThatMatter[] = {"method",
+                                           "bf16",
+                                           "per_device_train_batch_size",
+                                           "gradient_accumulation_steps",
+                                           "max_length",
+                                           "gradient_checkpointing",
+                                           "lora_r",
+                                           "lora_alpha",
+                                           "lora_target_modules",
+                                           "optim"};
+
+std::string assumptions(const Plan& plan, const std::vector<std::string>& keys_set, const TextStyle& style) {
+  std::string list;
+  for (const char* name : kKeysThatMatter) {
+    const Key* key = find_key(name);
+    if (key == nullptr || !key->get || std::find(keys_set.begin(), keys_set.end(), key->name) != keys_set.end()) continue;
+    if (plan.recipe.method == Method::full && std::string_view(name).starts_with("lora_")) continue;
+    if (plan.recipe.fp16 && std::string_view(name) == "bf16") continue;
+    std::string value = key->get(plan.recipe);
+    if (std::string_view(name) == "max_length") value = std::to_string(plan.program.seq_len);
+    if (std::string_view(name) == "lora_target_modules" && value.empty())
+      value = fmt::format("{}", fmt::join(lora_targets(plan.program, plan.recipe.lora), ","));
+    list += (list.empty() ? "" : ", ") + std::string(name) + " " + value;
+  }
+  std::string text;
+  if (!list.empty()) text += "assumed    " + wrapped(list, style.width, 11) + "\n";
+  text += "precision  " + wrapped(precision_line(plan.precision), style.width, 11) + "\n";
+  for (const std::string& note : plan.program.notes) text += "note       " + wrapped(note, style.width, 11) + "\n";
+  return text;
+}
+
+}  // namespace
+
+std::string flag_of(const Setting& setting) {
+  std::string name = setting.key;
+  std::replace(name.begin(), name.end(), '_', '-');
+  return "--" + name + " " + (setting.value.empty() ? "\"\"" : setting.value);
+}
+
+std::string short_flag_of(const Setting& setting) {
+  constexpr size_t kLongest = 40, kKept = 9;
+  const std::string& value = setting.value;
+  if (value.size() <= kLongest) return flag_of(setting);
+  return flag_of({setting.key, value.substr(0, kKept) + "…" + value.substr(value.rfind(',') + 1)});
+}
+
+std::string plan_verdict(const Plan& plan) {
+  return fmt::format("{}: {} of {}, peak in {}", plan.fits() ? "fits" : "does not fit", format_bytes(plan.peak_bytes),
+                     format_bytes(plan.budget_bytes), name_of(plan.peak_stage));
+}
+
+std::string change_text(const Plan& plan) {
+  std::optional<LeverSet> closest;
+  const auto found = smallest_set_that_fits(plan, closest);
+  const auto flags = [](const LeverSet& set) {
+    std::string text, notes;
+    for (const Alternative& change : set.changes) {
+      for (const Setting& setting : change.settings) text += (text.empty() ? "" : " ") + flag_of(setting);
+      notes += (notes.empty() ? "" : "; ") + change.note;
+    }
+    return std::pair(text, notes);
+  };
+  if (found) {
+    const auto [text, notes] = flags(*found);
+    return fmt::format("smallest change that fits: {} needs {} ({})", text, format_bytes(found->peak_bytes), notes);
+  }
+  if (!closest || closest->changes.empty()) return "no change makes it smaller";
+  return fmt::format("nothing fits; the least is {} with {}", format_bytes(closest->peak_bytes), flags(*closest).first);
+}
+
+std::string levers_text(std::span<const Lever> levers, const TextStyle& style) {
+  std::string text =
+      fmt::format("\nlevers: each change alone\n  {:>10}  {:>6}  {:<6} {}\n", "saves", "time", "effect", "change");
+  for (const Lever& lever : levers) {
+    std::string flags;
+    for (const Setting& setting : lever.change.settings) flags += (flags.empty() ? "" : " ") + short_flag_of(setting);
+    text += fmt::format("  {:>10}  {:>+5.0f}%  {:<6} {}\n", format_bytes(lever.saved_bytes), 100 * (lever.slowdown - 1),
+                        name_of(lever.change.effect), wrapped(flags, style.width, 29));
+    text += fmt::format("{:29}{}\n", "", wrapped(lever.change.note, style.width, 29));
+  }
+  return text;
+}
+
+std::string plan_text(const Plan& plan, const std::vector<std::string>& keys_set, const std::optional<CountedData>& data,
+                      const TextStyle& style) {
+  const char* on = style.colour ? (plan.fits() ? "\033[1;32m" : "\033[1;31m") : "";
+  const char* off = style.colour ? "\033[0m" : "";
+  std::string text = fmt::format("{}{}{}\n", on, plan_verdict(plan), off);
+  if (!plan.fits()) text += change_text(plan) + "\n";
+  const Program& p = plan.program;
+  text += fmt::format("\n{}: {} parameters, {} trained ({:.3g} %)\n", plan.model.name, count_text(p.total_parameters()),
+                      count_text(p.trainable_parameters()),
+                      100.0 * static_cast<double>(p.trainable_parameters()) / static_cast<double>(p.total_parameters()));
+  text += fmt::format("{} x {} x {} a step, {}, {:.3g} TFLOP a step\n", counted(p.batch, "sequence"),
+                      counted(p.seq_len, "token"), counted(p.micro_batches, "micro-batch"), device_words(plan.target),
+                      plan.step_flops / 1e12);
+  text += cost_lines(plan, data);
+  text += fmt::format("\nat the peak ({} = {} bytes)\n", format_bytes(plan.peak_bytes), plan.peak_bytes);
+  text += breakdown(plan, style) + "\npeak of each stage\n" + stages(plan, style) + "\nlargest at the peak\n";
+  for (const LargeStorage& large : largest_at_peak(plan, 10))
+    text += fmt::format("  {:<42} {:>10}  {}\n", large.name, format_bytes(large.bytes), name_of(large.role));
+  if (plan.layout.disk_bytes > 0)
+    text += fmt::format("\n{} ({} = {} bytes): the optimizer's states, paged\n",
+                        plan.target.kind == TargetKind::cuda ? "in host memory" : "on disk",
+                        format_bytes(plan.layout.disk_bytes), plan.layout.disk_bytes);
+  return text + "\n" + assumptions(plan, keys_set, style);
+}
+
+}  // namespace snug

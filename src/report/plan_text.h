@@ -1,0 +1,31 @@
+#pragma once
+// A plan as one screen for people: the answer first, then where the bytes go, then what was assumed.
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "advise/alternatives.h"
+#include "advise/levers.h"
+#include "advise/workload.h"
+#include "plan/plan.h"
+#include "report/text_style.h"
+
+namespace snug {
+
+// "fits: 1.21 of 22.9 GiB, peak in backward".
+std::string plan_verdict(const Plan& plan);
+// `keys_set`: recipe keys the user gave; the others that matter are listed as assumed.
+std::string plan_text(const Plan& plan, const std::vector<std::string>& keys_set, const std::optional<CountedData>& data,
+                      const TextStyle& style);
+// Each single change: bytes saved, time, what it gives up.
+std::string levers_text(std::span<const Lever> levers, const TextStyle& style);
+// "--per-device-train-batch-size 1".
+std::string flag_of(const Setting& setting);
+// The same with long lists cut in the middle, for tables.
+std::string short_flag_of(const Setting& setting);
+// What to change when it does not fit, one line.
+std::string change_text(const Plan& plan);
+
+}  // namespace snug

@@ -1,0 +1,160 @@
+#include "advise/fit.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "base/error.h"
+#include "model/catalogue.h"
+#include "recipe/keys.h"
+
+namespace snug::testing {
+
+namespace {
+
+Target target_with(int64_t memory) {
+  Target target{.threads = 1, .memory_bytes = memory, .runtime_bytes = 1 << 20};
+  target.cost = nominal_cpu_rates(1);
+  return target;
+}
+
+ModelSpec small_model(const char* name) {
+  ModelSpec model = *find_model(name);
+  model.layers = 4;
+  return model;
+}
+
+Recipe recipe_with(const std::vector<Setting>& settings) {
+  Recipe recipe;
+  apply(recipe, "bf16", "true");
+  apply(recipe, "max_length", "256");
+  apply(recipe, "gradient_accumulation_steps", "4");
+  for (const Setting& setting : settings) apply(recipe, setting.key, setting.value);
+  return recipe;
+}
+
+// Every recipe of the space laid out in full, the best by score.
+struct BruteForce {
+  double best_score = std::numeric_limits<double>::infinity();
+  int64_t least_bytes = std::numeric_limits<int64_t>::max();
+  int64_t most_bytes = 0;
+  int64_t recipes = 0;
+};
+BruteForce brute_force(const ModelSpec& model, const Recipe& asked, const std::vector<std::string>& fixed,
+                       const Target& target) {
+  BruteForce result;
+  for (const FitChoice& choice : fit_space(model, asked, fixed)) {
+    const Plan plan = make_plan(model, choice.recipe, target);
+    ++result.recipes;
+    result.least_bytes = std::min(result.least_bytes, plan.peak_bytes);
+    result.most_bytes = std::max(result.most_bytes, plan.peak_bytes);
+    const double score = step_time(target.cost, plan.program).seconds * choice.score;
+    if (plan.peak_bytes <= target.memory_bytes) result.best_score = std::min(result.best_score, score);
+  }
+  return result;
+}
+
+struct SmallSpace {
+  const char* model;
+  std::vector<Setting> settings;
+  std::vector<std::string> fixed;
+};
+
+const std::vector<SmallSpace>& small_spaces() {
+  constexpr const char* kSmol = "HuggingFaceTB/SmolLM2-135M";
+  constexpr const char* kTiny = "TinyLlama/TinyLlama-1.1B-Chat-v1.0";
+  static const std::vector<SmallSpace> spaces = {
+      {kSmol, {}, {}},
+      {kSmol, {{"method", "full"}}, {}},
+      {kSmol, {{"lora_target_modules", "all-linear"}}, {"optim"}},
+      {kSmol, {{"method", "full"}, {"optim", "lion_32bit"}}, {"master_weights"}},
+      {kTiny, {{"load_in_4bit", "true"}}, {}},
+      {kTiny, {{"method", "full"}, {"max_grad_norm", "0"}, {"gradient_accumulation_steps", "1"}}, {}},
+      {kTiny, {{"gradient_checkpointing", "true"}}, {"gradient_checkpointing"}},
+      {kSmol, {{"gradient_accumulation_steps", "6"}, {"lora_r", "64"}}, {"load_in_4bit"}},
+  };
+  return spaces;
+}
+
+TEST(Fit, the_optimum_is_brute_forces_on_two_dozen_small_spaces) {
+  int64_t compared = 0;
+  for (const SmallSpace& space : small_spaces()) {
+    const ModelSpec model = small_model(space.model);
+    const Recipe asked = recipe_with(space.settings);
+    const BruteForce all = brute_force(model, asked, space.fixed, target_with(std::numeric_limits<int64_t>::max()));
+    ASSERT_LT(all.least_bytes, all.most_bytes);
+    for (const double share : {0.03, 0.2, 0.7}) {  // of the way from what needs least to what needs most
+      const auto above = static_cast<int64_t>(share * static_cast<double>(all.most_bytes - all.least_bytes));
+      const Target target = target_with(all.least_bytes + above);
+      const BruteForce expected = brute_force(model, asked, space.fixed, target);
+      const FitReport found = fit(model, asked, space.fixed, target);
+      ASSERT_FALSE(found.front.empty()) << space.model << " " << share;
+      EXPECT_DOUBLE_EQ(found.front.front().score, expected.best_score) << space.model << " " << share;
+      EXPECT_EQ(found.candidates, expected.recipes);
+      EXPECT_LT(found.compiled, found.candidates);
+      ++compared;
+    }
+  }
+  EXPECT_GE(compared, 20);
+}
+
+TEST(Fit, what_is_shown_fits_when_planned_and_is_beaten_by_nothing_else_shown) {
+  const ModelSpec model = *find_model("HuggingFaceTB/SmolLM2-135M");
+  const Target target = target_with(int64_t{1200} << 20);
+  const FitReport report = fit(model, recipe_with({{"method", "full"}, {"max_length", "1024"}}), {}, target);
+  ASSERT_GE(report.front.size(), 2U);
+  for (const FitChoice& choice : report.front) {
+    const Plan plan = make_plan(model, choice.recipe, target);
+    EXPECT_EQ(plan.peak_bytes, choice.peak_bytes);
+    EXPECT_TRUE(plan.fits());
+    EXPECT_EQ(choice.recipe.batch * choice.recipe.accumulation, 4);
+    for (const FitChoice& other : report.front)
+      EXPECT_FALSE(other.step_seconds < choice.step_seconds && other.peak_bytes < choice.peak_bytes &&
+                   other.effect < choice.effect);
+  }
+  EXPECT_EQ(report.laid_out, static_cast<int64_t>(report.front.size()));
+}
+
+TEST(Fit, fixed_keys_stay_and_settings_make_the_recipe) {
+  const ModelSpec model = small_model("HuggingFaceTB/SmolLM2-135M");
+  const Recipe asked = recipe_with({{"optim", "adamw_8bit"}});
+  for (const FitChoice& choice : fit_space(model, asked, {"optim", "gradient_checkpointing"})) {
+    EXPECT_EQ(choice.recipe.optim, Optimizer::adamw_8bit);
+    EXPECT_FALSE(choice.recipe.gradient_checkpointing);
+  }
+  const FitReport report = fit(model, asked, {"optim"}, target_with(int64_t{1} << 30));
+  ASSERT_FALSE(report.front.empty());
+  for (const FitChoice& choice : report.front) {
+    Recipe recipe = asked;
+    for (const Setting& setting : choice.settings) apply(recipe, setting.key, setting.value);
+    EXPECT_TRUE(differences(recipe, choice.recipe).empty());
+  }
+}
+
+TEST(Fit, with_the_blocks_settled_all_are_recomputed_or_none) {
+  const ModelSpec model = small_model("HuggingFaceTB/SmolLM2-135M");
+  const Recipe asked = recipe_with({{"method", "lora"}});
+  std::vector<std::string> seen;
+  for (const FitChoice& choice : fit_space(model, asked, {"checkpoint_layers", "optim", "load_in_4bit", "load_in_8bit"})) {
+    EXPECT_TRUE(choice.recipe.checkpoint_layers.empty());
+    seen.emplace_back(choice.recipe.gradient_checkpointing ? "all" : "none");
+  }
+  EXPECT_EQ(std::count(seen.begin(), seen.end(), "all"), std::count(seen.begin(), seen.end(), "none"));
+  EXPECT_FALSE(seen.empty());
+}
+
+TEST(Fit, where_nothing_fits_the_least_is_told) {
+  const ModelSpec model = small_model("HuggingFaceTB/SmolLM2-135M");
+  const Recipe asked = recipe_with({});
+  const Target target = target_with(16 << 20);
+  const FitReport report = fit(model, asked, {}, target);
+  EXPECT_TRUE(report.front.empty());
+  ASSERT_TRUE(report.least.has_value());
+  const BruteForce all = brute_force(model, asked, {}, target);
+  EXPECT_EQ(report.least->peak_bytes, all.least_bytes);
+}
+
+}  // namespace
+
+}  // namespace snug::testing
