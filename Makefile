@@ -1,26 +1,34 @@
-# The few commands a person needs. Each sets up what is missing (Debian 12) and says so.
+# The few commands a person needs. Each sets up what it lacks (Debian 12) and says so.
 
-.PHONY: build test demo bench fuzz format clean
+.PHONY: build test check demo bench fuzz format clean
 
-build: setup
+build:
+	@scripts/setup.sh build
 	@cmake --preset release >/dev/null
-	@cmake --build --preset release
-
-test: build
-	@scripts/test.sh
+	@cmake --build --preset release --target snug
 
 demo: build
 	@demo/run.sh
 
-bench: build
+# What shows a user that it works: the release build's tests and every command of the documents.
+test:
+	@scripts/setup.sh test
+	@scripts/test.sh
+
+# All other gates: format, rooms, CUDA's boundary, the planner alone, sanitizers, fuzzing, clang-tidy.
+check:
+	@scripts/setup.sh check
+	@scripts/check.sh
+
+bench:
+	@scripts/setup.sh test
+	@cmake --preset release >/dev/null
+	@cmake --build --preset release
 	@bench/run.sh
 
-fuzz: setup
+fuzz:
+	@scripts/setup.sh check
 	@scripts/fuzz.sh
-
-.PHONY: setup
-setup:
-	@scripts/setup.sh
 
 format:
 	@git ls-files '*.cpp' '*.h' '*.cu' '*.cuh' | xargs clang-format -i

@@ -1,12 +1,19 @@
 #!/usr/bin/env bash
-# Installs the Debian packages that are missing, and only those. Asks for sudo only if not root.
+# Installs the Debian packages that are missing, and only those that the purpose needs: setup.sh [build|test|check]. Asks for sudo
+# only if not root. Each purpose needs what the one before it needs.
 set -euo pipefail
+purpose=${1:-build}
 
 packages=(cmake ninja-build g++ pkg-config git python3
   libdnnl-dev ocl-icd-opencl-dev libhwy-dev libsimdjson-dev nlohmann-json3-dev libyaml-cpp-dev libfmt-dev libpcre2-dev libutf8proc-dev libxxhash-dev
   libsnappy-dev libzstd-dev zlib1g-dev
-  node-d3
-  libgtest-dev chromium clang clang-format clang-tidy libclang-rt-14-dev)
+  node-d3)
+case $purpose in
+  build) ;;
+  test) packages+=(libgtest-dev chromium) ;;
+  check) packages+=(libgtest-dev chromium clang clang-format clang-tidy libclang-rt-14-dev) ;;
+  *) echo "setup.sh: '$purpose' is none of build, test, check" >&2; exit 2 ;;
+esac
 
 missing=()
 for package in "${packages[@]}"; do

@@ -48,9 +48,9 @@ DeviceShare share_of(const DeviceRoom& room, const Run& run, int64_t common, con
   return share;
 }
 
-class Search {
+class MapSearch {
  public:
-  Search(const ModelParts& model, const std::vector<DeviceRoom>& rooms) : model_(model), rooms_(rooms) {
+  MapSearch(const ModelParts& model, const std::vector<DeviceRoom>& rooms) : model_(model), rooms_(rooms) {
     far_from_.resize(size() + 1);
     for (size_t k = size(); k-- > 0;) {
       far_from_[k] = far_from_[k + 1];
@@ -158,7 +158,7 @@ class Search {
 }  // namespace
 
 std::optional<DeviceMap> map_devices(const ModelParts& model, const std::vector<DeviceRoom>& rooms) {
-  return Search(model, rooms).run();
+  return MapSearch(model, rooms).run();
 }
 
 std::optional<int64_t> least_room(const ModelParts& model, const std::vector<DeviceRoom>& rooms, size_t at) {

@@ -28,7 +28,7 @@ namespace {
 
 constexpr size_t kPiece = size_t{1} << 20;
 
-struct Request {
+struct ExplainRequest {
   std::string file;
   bool json = false;
   std::string html, trace;    // files to write; empty: none
@@ -51,8 +51,8 @@ std::optional<std::string> value_of(std::string_view name, std::span<char* const
   return std::string(word);
 }
 
-Request parse(std::span<char* const> words) {
-  Request request;
+ExplainRequest parse(std::span<char* const> words) {
+  ExplainRequest request;
   for (size_t i = 0; i < words.size(); ++i) {
     char* const text = words[i];
     const std::string_view word = text;
@@ -121,7 +121,7 @@ void refuse_binary(const Source& source) {
 bool is_pickle(std::string_view head) { return head.size() > 2 && head[0] == '\x80' && head[1] >= 2 && head[1] <= 5; }
 
 template <class Answer>
-int print(const Answer& answer, const Request& request, const std::optional<RecipeAnswer>& recipe = {}) {
+int print(const Answer& answer, const ExplainRequest& request, const std::optional<RecipeAnswer>& recipe = {}) {
   if (request.json) {
     nlohmann::ordered_json json = explain_json(answer);
     if (recipe) json["recipe"] = recipe_json(*recipe);
@@ -146,8 +146,8 @@ Target target_of_run(const Arguments& arguments, std::optional<int64_t> capacity
 }
 
 // The words behind the file: a recipe, and flags as `snug plan` takes them.
-std::optional<RecipeAnswer> about_recipe(const Request& request, const OomMessage* message, const Diagnosis& diagnosis,
-                                         TorchStage stage) {
+std::optional<RecipeAnswer> about_recipe(const ExplainRequest& request, const OomMessage* message,
+                                         const Diagnosis& diagnosis, TorchStage stage) {
   if (request.recipe.empty()) return std::nullopt;
   const std::optional<int64_t> told = message != nullptr ? capacity_of(*message, diagnosis) : std::nullopt;
   const Arguments arguments = parse_arguments(request.recipe, {"gpu="});
@@ -163,7 +163,7 @@ void drop_general_advice(Cause cause, TorchStage stage, std::vector<Advice>& adv
   if (is_of_training(stage) && (cause == Cause::shortage || cause == Cause::memory_limit)) advice.clear();
 }
 
-int explain_text_file(Source& source, const Request& request) {
+int explain_text_file(Source& source, const ExplainRequest& request) {
   OomLogReader reader;
   source.feed(reader);
   OomLog log = reader.finish();
@@ -181,7 +181,7 @@ int explain_text_file(Source& source, const Request& request) {
 }
 
 // --html and --trace: each file appears whole or not at all.
-void write_views(const Request& request, const Snapshot& snapshot, const SnapshotExplanation& e) {
+void write_views(const ExplainRequest& request, const Snapshot& snapshot, const SnapshotExplanation& e) {
   const std::string name = std::filesystem::path(request.file).filename().string();
   const auto write = [&](const std::string& path, const auto& writer) {
     if (path.empty()) return;
@@ -195,7 +195,7 @@ void write_views(const Request& request, const Snapshot& snapshot, const Snapsho
 }
 
 // Only a snapshot tells which memory was held when.
-void refuse_views(const Request& request) {
+void refuse_views(const ExplainRequest& request) {
   if (request.html.empty() && request.trace.empty()) return;
   throw UsageError(fmt::format(
       "{} needs a memory snapshot: call torch.cuda.memory._record_memory_history() before the model is loaded and "
@@ -203,7 +203,7 @@ void refuse_views(const Request& request) {
       request.html.empty() ? "--trace" : "--html"));
 }
 
-int explain_snapshot_file(const Request& request) {
+int explain_snapshot_file(const ExplainRequest& request) {
   if (request.file == "-") throw Error("a snapshot cannot come from a pipe", "stdin", "give the file");
   const Snapshot snapshot = read_snapshot(request.file);
   SnapshotExplanation e = explain_snapshot(snapshot);
@@ -213,7 +213,7 @@ int explain_snapshot_file(const Request& request) {
   return print(e, request, recipe);
 }
 
-int explain_trace(Source& source, const Request& request) {
+int explain_trace(Source& source, const ExplainRequest& request) {
   ProfilerTraceReader reader;
   source.feed(reader);
   const ProfilerTrace trace = reader.finish();
@@ -226,7 +226,7 @@ int explain_trace(Source& source, const Request& request) {
 }  // namespace
 
 int explain_command(std::span<char* const> words) {
-  const Request request = parse(words);
+  const ExplainRequest request = parse(words);
   Source source(request.file);
   refuse_binary(source);
   if (is_pickle(source.piece())) return explain_snapshot_file(request);

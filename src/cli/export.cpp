@@ -16,7 +16,7 @@ namespace snug::cli {
 
 namespace {
 
-GgufType type_named(const std::string& name) {
+GgufType gguf_type_named(const std::string& name) {
   const auto type = find_gguf_type(name);
   if (!type) throw UsageError("--outtype is f32, f16, bf16 or q8_0, not '" + name + "'");
   return *type;
@@ -24,7 +24,7 @@ GgufType type_named(const std::string& name) {
 
 GgufSummary export_adapter(const std::filesystem::path& adapter, const Options& options) {
   const auto model = options.has("model") ? std::filesystem::path(options.value("model")) : base_of(AdapterFile(adapter));
-  return export_gguf_adapter(adapter, model, options.value("gguf"), type_named(options.value("outtype", "f32")));
+  return export_gguf_adapter(adapter, model, options.value("gguf"), gguf_type_named(options.value("outtype", "f32")));
 }
 
 GgufSummary export_model(const std::filesystem::path& model, const Options& options) {
@@ -32,7 +32,7 @@ GgufSummary export_model(const std::filesystem::path& model, const Options& opti
                       .adapters = adapter_list(options.values("adapter")),
                       .file = options.value("gguf"),
                       .pretokenizer = options.value("pretokenizer")};
-  if (options.has("outtype")) request.type = type_named(options.value("outtype"));
+  if (options.has("outtype")) request.type = gguf_type_named(options.value("outtype"));
   return export_gguf(request);
 }
 

@@ -14,7 +14,7 @@ namespace snug::cli {
 
 namespace {
 
-DType type_named(const std::string& name) {
+DType code_type_named(const std::string& name) {
   if (name == "nf4") return DType::nf4;
   if (name == "fp4") return DType::fp4;
   throw UsageError("--bnb-4bit-quant-type is nf4 or fp4, not '" + name + "'");
@@ -35,7 +35,7 @@ int quantize_command(std::span<char* const> words) {
   if (options.value("output-dir").empty()) throw UsageError("where to? add --output-dir DIRECTORY");
   QuantizeRequest request{.model = options.positional.front(),
                           .output = options.value("output-dir"),
-                          .type = type_named(options.value("bnb-4bit-quant-type", "nf4")),
+                          .type = code_type_named(options.value("bnb-4bit-quant-type", "nf4")),
                           .overwrite = options.has("overwrite-output-dir")};
   const char* const nested = "bnb-4bit-use-double-quant";
   request.double_quant = truth(nested, options.value(nested, "true"));

@@ -28,7 +28,7 @@ namespace snug::cli {
 
 namespace {
 
-class Screen final : public Reporter {
+class TrainScreen final : public Reporter {
  public:
   void data_ready(const DatasetSummary& d, const std::filesystem::path& file) override {
     fmt::print(stderr, "{}: {}\n", file.string(), describe(d));
@@ -126,7 +126,7 @@ int train_command(std::span<char* const> words) {
   for (const std::string& note : plan.program.notes) fmt::print(stderr, "{}\n", note);
 
   listen_for_signals();
-  Screen screen;
+  TrainScreen screen;
   const RunSummary summary = train(plan, screen, stop_signal(), arguments.has("trace") ? arguments.flags.at("trace") : "");
   screen.finish_line();
   fmt::print("{} steps, mean loss {:.4f}, {:.0f} tokens/s\nplanned peak {} bytes, measured {} bytes ({:.2f} %)\n",

@@ -33,7 +33,7 @@ using Clock = std::chrono::steady_clock;
 volatile std::sig_atomic_t stopped = 0;
 void stop(int signal) { stopped = signal; }
 
-struct Request {
+struct WatchRequest {
   std::optional<int64_t> number;  // of a process or a device
   double interval = 1;            // seconds
   int64_t count = 0;              // of looks; 0: no end
@@ -49,8 +49,8 @@ T number_of(std::string_view word, const char* what, T least, T most) {
   return value;
 }
 
-Request parse(std::span<char* const> words) {
-  Request request;
+WatchRequest parse_watch(std::span<char* const> words) {
+  WatchRequest request;
   for (size_t i = 0; i < words.size(); ++i) {
     const std::string_view word = words[i];
     const auto value = [&] {
@@ -77,7 +77,7 @@ Request parse(std::span<char* const> words) {
 // What is looked at: all devices, one, or a process.
 class Watched {
  public:
-  explicit Watched(const Request& request) {
+  explicit Watched(const WatchRequest& request) {
     std::string reason;
     nvml_ = Nvml::open(reason);
     const int devices = nvml_ ? nvml_->devices() : 0;
@@ -110,9 +110,9 @@ class Watched {
 };
 
 // Shows looks one after the other: on a terminal in place, elsewhere a line each.
-class Screen {
+class WatchScreen {
  public:
-  explicit Screen(bool json) : json_(json), terminal_(!json && is_terminal(stdout)) {}
+  explicit WatchScreen(bool json) : json_(json), terminal_(!json && is_terminal(stdout)) {}
 
   void show(const std::vector<MemorySample>& samples, double seconds) {
     histories_.resize(samples.size());
@@ -149,11 +149,11 @@ void wait(double seconds) {
 }  // namespace
 
 int watch_command(std::span<char* const> words) {
-  const Request request = parse(words);
+  const WatchRequest request = parse_watch(words);
   const Watched watched(request);
   std::signal(SIGINT, stop);
   std::signal(SIGTERM, stop);
-  Screen screen(request.json);
+  WatchScreen screen(request.json);
   const Clock::time_point begin = Clock::now();
   for (int64_t looks = 1; stopped == 0; ++looks) {
     const std::vector<MemorySample> samples = watched.look();

@@ -2,17 +2,13 @@
 
 #include "report/explain_parts.h"
 #include "report/explain_report.h"
+#include "report/json_value.h"
 
 namespace snug {
 
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-template <class T>
-Json or_null(const std::optional<T>& value) {
-  return value ? Json(*value) : Json();
-}
 
 Json json_of(const OomMessage& m) {
   Json processes = Json::array();

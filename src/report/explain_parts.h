@@ -15,6 +15,8 @@
 
 namespace snug {
 
+inline constexpr int kExplainColumns = 80;  // the width that lines are wrapped to
+
 std::string paragraph(const std::string& text, int indent);
 std::string fact(std::string_view label, const std::string& text);
 std::string lines_of(std::string_view title, const std::vector<std::string>& lines);

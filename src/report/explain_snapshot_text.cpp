@@ -10,6 +10,7 @@
 #include "explain/size_text.h"
 #include "report/explain_parts.h"
 #include "report/explain_report.h"
+#include "report/json_value.h"
 #include "report/units.h"
 
 namespace snug {
@@ -19,8 +20,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr size_t kMostShown = 10, kMostGrowing = 5, kMostListed = 100, kMostModules = 20;
-constexpr int kWidth = 80;
-
 std::string moment_text(const SnapshotExplanation& e) {
   if (e.events == 0) return "the end: the file has no trace of this device";
   const std::string of = fmt::format("{} of {}", e.event, counted(static_cast<int64_t>(e.events), "event"));
@@ -43,14 +42,14 @@ std::string sums_text(const SnapshotExplanation& e) {
   return text;
 }
 
-std::string list_text(const SnapshotExplanation& e) {
+std::string holders_text(const SnapshotExplanation& e) {
   std::string text = "\nthe largest\n";
   for (size_t i = 0; i < e.holders.list.size() && i < kMostShown; ++i) {
     const Holder& holder = e.holders.list[i];
     text += fmt::format(
         "  {:>12}  {}\n", size_text(holder.bytes),
-        wrapped(fmt::format("{}: {}, {}", name_of(holder.holding), text_of(holder), counted(holder.blocks, "block")), kWidth,
-                16));
+        wrapped(fmt::format("{}: {}, {}", name_of(holder.holding), text_of(holder), counted(holder.blocks, "block")),
+                kExplainColumns, 16));
     if (holder.module != 0) text += paragraph("in " + text_of(e.holders.tree.path(holder.module)), 16);
   }
   return e.holders.list.empty() ? "" : text;
@@ -91,7 +90,7 @@ std::string growth_text(const Growth& growth) {
     const Growing& one = growth.list[i];
     const std::string place = one.place ? place_text(*one.place) : std::string("no line of Python is known");
     text += fmt::format("  {:>12}  {}\n", size_text(one.bytes_a_step),
-                        wrapped(fmt::format("a step, {}: {}", name_of(one.holding), place), kWidth, 16));
+                        wrapped(fmt::format("a step, {}: {}", name_of(one.holding), place), kExplainColumns, 16));
   }
   return text;
 }
@@ -142,11 +141,6 @@ Json growth_json(const Growth& growth) {
           {"list", list}};
 }
 
-template <class T>
-Json or_null(const std::optional<T>& value) {
-  return value ? Json(*value) : Json();
-}
-
 }  // namespace
 
 std::vector<std::pair<std::string_view, std::string>> facts_of(const SnapshotExplanation& e) {
@@ -162,12 +156,12 @@ std::vector<std::pair<std::string_view, std::string>> facts_of(const SnapshotExp
 }
 
 std::string explain_text(const SnapshotExplanation& e) {
-  std::string text = wrapped(e.diagnosis.answer, kWidth, 0) + "\n";
+  std::string text = wrapped(e.diagnosis.answer, kExplainColumns, 0) + "\n";
   if (e.moment == Moment::out_of_memory) text += fmt::format("cause: {}\n", name_of(e.diagnosis.cause));
   text += lines_of("the arithmetic", e.diagnosis.arithmetic);
   text += "\nwhere\n";
   for (const auto& [label, what] : facts_of(e)) text += fact(label, what);
-  text += sums_text(e) + modules_text(e) + list_text(e) + growth_text(e.growth);
+  text += sums_text(e) + modules_text(e) + holders_text(e) + growth_text(e.growth);
   return text + lines_of("to note", e.diagnosis.remarks) + advice_text(e.advice);
 }
 

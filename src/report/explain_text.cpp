@@ -8,18 +8,14 @@
 
 namespace snug {
 
-namespace {
-
-constexpr int kWidth = 80;
-
-}  // namespace
+namespace {}  // namespace
 
 std::string paragraph(const std::string& text, int indent) {
-  return std::string(static_cast<size_t>(indent), ' ') + wrapped(text, kWidth, indent) + "\n";
+  return std::string(static_cast<size_t>(indent), ' ') + wrapped(text, kExplainColumns, indent) + "\n";
 }
 
 std::string fact(std::string_view label, const std::string& text) {
-  return fmt::format("  {:<11} {}\n", label, wrapped(text, kWidth, 14));
+  return fmt::format("  {:<11} {}\n", label, wrapped(text, kExplainColumns, 14));
 }
 
 std::string lines_of(std::string_view title, const std::vector<std::string>& lines) {
@@ -46,7 +42,7 @@ std::string advice_text(const std::vector<Advice>& all) {
   std::string text = all.empty() ? "" : "\nwhat to change, smallest first\n";
   for (size_t i = 0; i < all.size(); ++i) {
     const std::string gives = all[i].most_bytes ? fmt::format(" [up to {}]", size_text(*all[i].most_bytes)) : std::string();
-    text += fmt::format("{:>3}. {}\n", i + 1, wrapped(all[i].change + gives, kWidth, 5));
+    text += fmt::format("{:>3}. {}\n", i + 1, wrapped(all[i].change + gives, kExplainColumns, 5));
     if (!all[i].effect.empty()) text += paragraph(all[i].effect, 5);
   }
   return text;
@@ -77,7 +73,7 @@ std::string device_text(const TracedDevice& device) {
 }  // namespace
 
 std::string explain_text(const Explanation& e) {
-  std::string text = wrapped(e.diagnosis.answer, kWidth, 0) + "\n";
+  std::string text = wrapped(e.diagnosis.answer, kExplainColumns, 0) + "\n";
   text += fmt::format("cause: {}\n", name_of(e.diagnosis.cause));
   text += lines_of("the arithmetic", e.diagnosis.arithmetic);
   text += "\nwhere\n" + fact("stage", stage_text(e.stage, "the text shows no frames that tell"));
@@ -101,7 +97,8 @@ std::string explain_text(const Explanation& e) {
 
 std::string explain_text(const MemorySummary& summary) {
   const Diagnosis d = diagnose(summary);
-  return wrapped(d.answer, kWidth, 0) + "\n" + lines_of("the arithmetic", d.arithmetic) + lines_of("to note", d.remarks);
+  return wrapped(d.answer, kExplainColumns, 0) + "\n" + lines_of("the arithmetic", d.arithmetic) +
+         lines_of("to note", d.remarks);
 }
 
 std::string explain_text(const ProfilerTrace& trace) {

@@ -16,7 +16,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string count_text(int64_t count) {
+std::string parameters_text(int64_t count) {
   const auto number = static_cast<double>(count);
   if (number >= 1e11) return fmt::format("{:.1f} B", number / 1e9);
   if (number >= 1e9) return fmt::format("{:.2f} B", number / 1e9);
@@ -105,7 +105,7 @@ std::string models_text() {
     text += fmt::format("{}{:<42} {:>10} {:>14} {:>9}\n", text.empty() ? "" : "\n", heading, "parameters", "layers x width",
                         "positions");
     for (const ModelSpec* spec : members)
-      text += fmt::format("{:<42} {:>10} {:>14} {:>9}\n", spec->name, count_text(total_parameters(*spec)),
+      text += fmt::format("{:<42} {:>10} {:>14} {:>9}\n", spec->name, parameters_text(total_parameters(*spec)),
                           fmt::format("{} x {}", spec->layers, spec->hidden_size), spec->max_position);
   }
   text += fmt::format("\n{} models. `snug models NAME` shows one, `snug plan NAME` its memory.\n", models.size());
@@ -114,7 +114,8 @@ std::string models_text() {
 
 std::string model_text(const ModelSpec& spec) {
   std::string text;
-  text += fmt::format("{}: {} parameters ({})\n", spec.name, count_text(total_parameters(spec)), total_parameters(spec));
+  text +=
+      fmt::format("{}: {} parameters ({})\n", spec.name, parameters_text(total_parameters(spec)), total_parameters(spec));
   const auto line = [&](std::string_view label, const std::string& value) {
     text += fmt::format("  {:<22} {}\n", label, value);
   };
@@ -136,11 +137,11 @@ std::string model_text(const ModelSpec& spec) {
   text += fmt::format("  {:<22} {:>10}  {}\n", "part", "parameters", "each");
   for (const Parameter& parameter : parameters_of(spec)) {
     const int64_t times = parameter.instances(spec.layers);
-    text += fmt::format("  {:<22} {:>10}  [{}]{}\n", parameter.part, count_text(parameter.elements() * times),
+    text += fmt::format("  {:<22} {:>10}  [{}]{}\n", parameter.part, parameters_text(parameter.elements() * times),
                         fmt::join(parameter.shape, ", "), times > 1 ? fmt::format(" x {}", times) : "");
   }
   if (spec.vision_parameters > 0)
-    text += fmt::format("  {:<22} {:>10}\n", "vision tower", count_text(spec.vision_parameters));
+    text += fmt::format("  {:<22} {:>10}\n", "vision tower", parameters_text(spec.vision_parameters));
   return text;
 }
 

@@ -10,6 +10,7 @@
 #include "recipe/keys.h"
 #include "report/page.h"
 #include "report/plan_text.h"
+#include "report/units.h"
 
 namespace snug {
 
@@ -27,7 +28,7 @@ std::string_view part_named(std::string_view name) {
   throw std::logic_error("the page has no part '" + std::string(name) + "'");
 }
 
-Json breakdown_json(const Plan& plan) {
+Json breakdown_list(const Plan& plan) {
   Json list = Json::array();
   for (int role = 0; role < kRoleCount; ++role)
     list.push_back({name_of(static_cast<Role>(role)), plan.breakdown[static_cast<size_t>(role)]});
@@ -35,7 +36,7 @@ Json breakdown_json(const Plan& plan) {
   return list;
 }
 
-Json stages_json(const Plan& plan) {
+Json stages_list(const Plan& plan) {
   Json list = Json::array();
   for (int stage = 0; stage < kStageCount; ++stage)
     if (const auto& peak = plan.stage_peaks[static_cast<size_t>(stage)])
@@ -140,15 +141,11 @@ std::string hidden_text(const Plan& plan, const MemoryTimeline& timeline) {
   return text + ".";
 }
 
-std::string counted(int64_t count, const std::string& noun, const std::string& plural) {
-  return std::to_string(count) + " " + (count == 1 ? noun : plural);
-}
-
 std::string shape_text(const Plan& plan) {
   const Program& p = plan.program;
-  return fmt::format("{} × {} × {} a step, {:.3g} TFLOP a step, for {}", counted(p.batch, "sequence", "sequences"),
-                     counted(p.seq_len, "token", "tokens"), counted(p.micro_batches, "micro-batch", "micro-batches"),
-                     plan.step_flops / 1e12, plan.target.name);
+  return fmt::format("{} × {} × {} a step, {:.3g} TFLOP a step, for {}", counted(p.batch, "sequence"),
+                     counted(p.seq_len, "token"), counted(p.micro_batches, "micro-batch"), plan.step_flops / 1e12,
+                     plan.target.name);
 }
 
 Json page_json(const Plan& plan, const std::vector<std::string>& keys_set) {
@@ -167,8 +164,8 @@ Json page_json(const Plan& plan, const std::vector<std::string>& keys_set) {
             {"arena_bytes", plan.layout.arena_bytes},
             {"run_bytes", plan.layout.run_bytes},
             {"disk_bytes", plan.layout.disk_bytes},
-            {"breakdown", breakdown_json(plan)},
-            {"stages", stages_json(plan)},
+            {"breakdown", breakdown_list(plan)},
+            {"stages", stages_list(plan)},
             {"largest", largest_json(plan)},
             {"given", keys_json(plan, keys_set, true)},
             {"assumed", keys_json(plan, keys_set, false)},

@@ -4,6 +4,7 @@
 
 #include "advise/levers.h"
 #include "recipe/keys.h"
+#include "report/json_value.h"
 
 namespace snug {
 
@@ -11,7 +12,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json model_json(const ModelSpec& m) {
+Json model_object(const ModelSpec& m) {
   return {{"name", m.name},
           {"family", m.family},
           {"hidden_size", m.hidden_size},
@@ -108,11 +109,6 @@ Json foreign_json(const ForeignRecipe& recipe) {
           {"keys", keys}};
 }
 
-template <class T>
-Json or_null(const std::optional<T>& value) {
-  return value ? Json(*value) : Json();
-}
-
 Json cost_json(const Plan& plan, const std::optional<CountedData>& data) {
   const RunCost cost = run_cost(plan, data ? std::optional(data->workload) : std::nullopt);
   Json json{{"tokens", or_null(cost.tokens)},   {"flops", or_null(cost.flops)},
@@ -131,7 +127,7 @@ std::string plan_json(const Plan& plan, const PlanDetails& details) {
   const int64_t arena = plan.peak_bytes - plan.runtime_bytes;
   Json json{
       {"schema", 1},
-      {"model", model_json(plan.model)},
+      {"model", model_object(plan.model)},
       {"recipe", recipe_json(plan)},
       {"device", {{"name", plan.target.name}, {"memory_bytes", plan.target.memory_bytes}, {"threads", plan.target.threads}}},
       {"budget_bytes", plan.budget_bytes},

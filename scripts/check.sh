@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# The gates beside make test: layout and format of the source, CUDA's boundary, the planner alone, sanitizers, fuzzing, clang-tidy. What
+# fails fastest comes first; each step says how long after the start it began.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+source scripts/steps.sh
+
+step "format"
+git ls-files '*.cpp' '*.h' '*.cu' '*.cuh' | xargs clang-format --dry-run -Werror
+
+step "rooms: which folder includes which"
+python3 scripts/check_rooms.py
+
+step "CUDA: one source against the kernel header"
+cmake/check_cuda.sh
+
+# Its sources are those of the release; what can differ is what is left out and how it is put together.
+step "planner alone"
+build planner --target snug snug_planner plan_tests advise_tests library_tests
+tests build-planner -E NOT_BUILT
+scripts/check_planner_library.sh
+
+step "thread sanitizer: loader, files, executor"
+build thread --target data_tests formats_tests train_tests
+tests build-thread -R '^(Loader|AtomicDirectory|Checkpoint|golden/Forward)'
+
+step "address and undefined-behaviour sanitizers: build"
+build debug
+
+step "address and undefined-behaviour sanitizers: tests"
+tests build-debug
+
+# Half a minute each from the inputs of every minute before; make fuzz takes longer.
+step "fuzzing: every reader of outside bytes"
+FUZZ_SECONDS=${FUZZ_SECONDS:-30} scripts/fuzz.sh
+
+step "clang-tidy"
+scripts/tidy.sh
+
+step "done"
