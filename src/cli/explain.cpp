@@ -31,46 +31,26 @@ constexpr size_t kPiece = size_t{1} << 20;
 struct Request {
   std::string file;
   bool json = false;
-  std::string html, trace;    // files to write; empty: none
-  std::vector<char*> recipe;  // the words behind the file: a recipe, and flags of `snug plan`
+  std::string html, trace;  // files to write; empty: none
+  Options rest;             // a recipe, and flags as `snug plan` takes them
+
+  bool has_recipe() const { return !rest.positional.empty() || !rest.others.empty() || rest.has("gpu"); }
 };
 
-// The value of `--name VALUE` or `--name=VALUE` at words[i], which then stands on its last word; none if it is another word.
-std::optional<std::string> value_of(std::string_view name, std::span<char* const> words, size_t& i) {
-  std::string_view word = words[i];
-  if (!word.starts_with(name)) return std::nullopt;
-  word.remove_prefix(name.size());
-  if (word.starts_with('=')) {
-    word.remove_prefix(1);
-  } else if (word.empty() && i + 1 < words.size()) {
-    word = words[++i];
-  } else if (!word.empty()) {
-    return std::nullopt;
-  }
-  if (word.empty()) throw UsageError(fmt::format("{} needs a file to write", name));
-  return std::string(word);
-}
-
 Request parse(std::span<char* const> words) {
-  Request request;
-  for (size_t i = 0; i < words.size(); ++i) {
-    char* const text = words[i];
-    const std::string_view word = text;
-    if (word == "--json") {
-      request.json = true;
-    } else if (auto html = value_of("--html", words, i)) {
-      request.html = *html;
-    } else if (auto trace = value_of("--trace", words, i)) {
-      request.trace = *trace;
-    } else if (!request.file.empty()) {
-      request.recipe.push_back(text);
-    } else if (word.starts_with('-') && word != "-") {
-      throw UsageError(fmt::format("{}: the file comes first: snug explain FILE [RECIPE] [flags]", word));
-    } else {
-      request.file = word;
-    }
-  }
-  if (request.file.empty()) throw UsageError("which file? snug explain FILE, or - for what comes in");
+  Request request{.rest = parse_options(words, {"json", "html=", "trace=", "gpu="}, takes_of_key)};
+  std::vector<std::string>& names = request.rest.positional;
+  if (names.empty()) throw UsageError("which file? snug explain FILE, or - for what comes in");
+  request.file = names.front();
+  names.erase(names.begin());
+  if (request.file.starts_with('-') && request.file != "-")
+    throw UsageError(fmt::format("{}: the file comes first: snug explain FILE [RECIPE] [flags]", request.file));
+  request.json = request.rest.has("json");
+  request.html = request.rest.value("html");
+  request.trace = request.rest.value("trace");
+  for (const Flag& flag : request.rest.flags)
+    if (flag.name != "json" && flag.value.empty())
+      throw UsageError(fmt::format("--{} needs a {}", flag.name, flag.name == "gpu" ? "name" : "file to write"));
   return request;
 }
 
@@ -148,9 +128,9 @@ Target target_of_run(const Arguments& arguments, std::optional<int64_t> capacity
 // The words behind the file: a recipe, and flags as `snug plan` takes them.
 std::optional<RecipeAnswer> about_recipe(const Request& request, const OomMessage* message, const Diagnosis& diagnosis,
                                          TorchStage stage) {
-  if (request.recipe.empty()) return std::nullopt;
+  if (!request.has_recipe()) return std::nullopt;
   const std::optional<int64_t> told = message != nullptr ? capacity_of(*message, diagnosis) : std::nullopt;
-  const Arguments arguments = parse_arguments(request.recipe, {"gpu="});
+  const Arguments arguments = read_arguments(request.rest);
   if (arguments.recipe.model.empty()) throw UsageError("the recipe names no model: give it beside the file");
   const Target target = target_of_run(arguments, told);
   const int64_t capacity = told && !arguments.has("gpu") ? *told : target.memory_bytes;

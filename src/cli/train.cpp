@@ -127,7 +127,7 @@ int train_command(std::span<char* const> words) {
 
   listen_for_signals();
   Screen screen;
-  const RunSummary summary = train(plan, screen, stop_signal(), arguments.has("trace") ? arguments.flags.at("trace") : "");
+  const RunSummary summary = train(plan, screen, stop_signal(), arguments.value("trace"));
   screen.finish_line();
   fmt::print("{} steps, mean loss {:.4f}, {:.0f} tokens/s\nplanned peak {} bytes, measured {} bytes ({:.2f} %)\n",
              summary.steps, summary.train_loss, summary.tokens_per_second, summary.planned_peak_bytes,
