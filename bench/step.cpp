@@ -280,8 +280,7 @@ void print(const Plan& plan, const Profile& profile, const Result& result, doubl
 
 int run(std::span<char* const> words) {
   const cli::Arguments arguments = cli::parse_arguments(words, {"steps=", "fp32-products"});
-  const auto found = arguments.flags.find("steps");
-  const int64_t steps = found == arguments.flags.end() ? 20 : std::stoll(found->second);
+  const int64_t steps = std::stoll(arguments.value("steps", "20"));
   Recipe recipe = arguments.recipe;
   Target target = this_cpu(recipe.threads);
   if (arguments.has("fp32-products")) target.products = Arithmetic::fp32;

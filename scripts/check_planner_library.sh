@@ -53,6 +53,8 @@ work, code, expected = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 program, library = (json.load(open(f"{work}/{name}.json")) for name in ("fit", "library"))
 for answer in (program, library):
     del answer["seconds"]
+    if answer["device"]["name"].endswith("CPU"):
+        del answer["device"]["memory_bytes"]  # what this machine can give, asked anew each time
 assert program == library, "snug fit --json and the library differ"
 assert code == expected == (0 if program["fits"] else 3), (code, expected)
 words = open(f"{work}/words").read().splitlines()

@@ -1,12 +1,15 @@
 #!/usr/bin/env bash
-# clang-tidy over the rooms, with .clang-tidy: tidy.sh [ROOM…] (default: those whose sources are plain C++; the kernels' vector code is
-# compiled once for each instruction set and would take an hour). BUILD names a configured build (default: build).
+# clang-tidy over the rooms, with .clang-tidy: tidy.sh [ROOM…] (default: all whose sources are plain C++; the kernels' vector code is
+# compiled once for each instruction set and would take an hour).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-build=${BUILD:-build}
 rooms=("$@")
-[ ${#rooms[@]} -gt 0 ] || rooms=(base model recipe formats data program plan train cli)
+[ ${#rooms[@]} -gt 0 ] || rooms=(base program plan advise train generate library report cli torch explain watch)
+
+# A database that names each source by itself; nothing is built in it.
+build=build-tidy
+cmake --preset release -B "$build" -DSNUG_UNITY=OFF >/dev/null
 
 # GCC's warning switches are not all clang's; findings in headers are printed with every source that includes them.
 for room in "${rooms[@]}"; do find "src/$room" -name '*.cpp' -print0; done |

@@ -55,7 +55,7 @@ struct Result {
   std::vector<Bytes> stages;         // the peak of each stage that the recipe has
   std::string smallest_change;       // what would make it fit, one line; empty if it fits
   std::vector<std::string> ignored;  // recipe keys that are known and have no effect on memory
-  std::string json;                  // what `snug plan --json` prints, but for seconds measured on this machine
+  std::string json;                  // what `snug plan --json` prints, but for what is measured on this machine
 };
 
 // What a run over Request::examples takes; what is not known stays empty.
@@ -93,7 +93,7 @@ struct Fit {
   Settings way_out;                  // nothing fits: what would, if more were given up, or what needs least …
   int64_t way_out_bytes = 0;         // … and its peak, above the budget if nothing would
   std::vector<std::string> ignored;  // recipe keys that are known and have no effect on memory
-  std::string json;                  // what `snug fit --json` prints, but for seconds measured on this machine
+  std::string json;                  // what `snug fit --json` prints, but for what is measured on this machine
 };
 
 // Neither throws, but where memory for the result itself runs out. fit() compiles thousands of recipes: seconds.

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "cli/arguments.h"
+#include "cli/options.h"
 
 namespace snug::cli {
 
@@ -18,15 +18,12 @@ struct CatalogueRequest {
 
 // [NAME] [--json]; NAME may be several words ("RTX 4090"). Throws UsageError for any other flag.
 inline CatalogueRequest parse_catalogue_request(std::string_view command, std::span<char* const> words) {
-  CatalogueRequest request;
-  for (const std::string_view word : words) {
-    if (word == "--json") {
-      request.json = true;
-    } else if (word.starts_with('-')) {
+  const Options options = parse_options(words, {"json"});
+  CatalogueRequest request{.json = options.has("json")};
+  for (const std::string& word : options.positional) {
+    if (word.starts_with('-'))
       throw UsageError(fmt::format("snug {} has no flag {}; it takes a NAME and --json", command, word));
-    } else {
-      request.name += (request.name.empty() ? "" : " ") + std::string(word);
-    }
+    request.name += (request.name.empty() ? "" : " ") + word;
   }
   return request;
 }

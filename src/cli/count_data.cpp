@@ -36,7 +36,7 @@ class TemporaryDirectory {
 };
 
 int64_t count_flag(const Arguments& arguments, const std::string& name, int64_t most) {
-  const std::string& word = arguments.flags.at(name);
+  const std::string word = arguments.value(name);
   int64_t value = 0;
   const auto [end, problem] = std::from_chars(word.data(), word.data() + word.size(), value);
   if (problem != std::errc() || end != word.data() + word.size() || value < 1 || value > most)

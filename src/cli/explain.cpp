@@ -28,49 +28,29 @@ namespace {
 
 constexpr size_t kPiece = size_t{1} << 20;
 
-struct ExplainRequest {
+struct Request {
   std::string file;
   bool json = false;
-  std::string html, trace;    // files to write; empty: none
-  std::vector<char*> recipe;  // the words behind the file: a recipe, and flags of `snug plan`
+  std::string html, trace;  // files to write; empty: none
+  Options rest;             // a recipe, and flags as `snug plan` takes them
+
+  bool has_recipe() const { return !rest.positional.empty() || !rest.others.empty() || rest.has("gpu"); }
 };
 
-// The value of `--name VALUE` or `--name=VALUE` at words[i], which then stands on its last word; none if it is another word.
-std::optional<std::string> value_of(std::string_view name, std::span<char* const> words, size_t& i) {
-  std::string_view word = words[i];
-  if (!word.starts_with(name)) return std::nullopt;
-  word.remove_prefix(name.size());
-  if (word.starts_with('=')) {
-    word.remove_prefix(1);
-  } else if (word.empty() && i + 1 < words.size()) {
-    word = words[++i];
-  } else if (!word.empty()) {
-    return std::nullopt;
-  }
-  if (word.empty()) throw UsageError(fmt::format("{} needs a file to write", name));
-  return std::string(word);
-}
-
-ExplainRequest parse(std::span<char* const> words) {
-  ExplainRequest request;
-  for (size_t i = 0; i < words.size(); ++i) {
-    char* const text = words[i];
-    const std::string_view word = text;
-    if (word == "--json") {
-      request.json = true;
-    } else if (auto html = value_of("--html", words, i)) {
-      request.html = *html;
-    } else if (auto trace = value_of("--trace", words, i)) {
-      request.trace = *trace;
-    } else if (!request.file.empty()) {
-      request.recipe.push_back(text);
-    } else if (word.starts_with('-') && word != "-") {
-      throw UsageError(fmt::format("{}: the file comes first: snug explain FILE [RECIPE] [flags]", word));
-    } else {
-      request.file = word;
-    }
-  }
-  if (request.file.empty()) throw UsageError("which file? snug explain FILE, or - for what comes in");
+Request parse(std::span<char* const> words) {
+  Request request{.rest = parse_options(words, {"json", "html=", "trace=", "gpu="}, takes_of_key)};
+  std::vector<std::string>& names = request.rest.positional;
+  if (names.empty()) throw UsageError("which file? snug explain FILE, or - for what comes in");
+  request.file = names.front();
+  names.erase(names.begin());
+  if (request.file.starts_with('-') && request.file != "-")
+    throw UsageError(fmt::format("{}: the file comes first: snug explain FILE [RECIPE] [flags]", request.file));
+  request.json = request.rest.has("json");
+  request.html = request.rest.value("html");
+  request.trace = request.rest.value("trace");
+  for (const Flag& flag : request.rest.flags)
+    if (flag.name != "json" && flag.value.empty())
+      throw UsageError(fmt::format("--{} needs a {}", flag.name, flag.name == "gpu" ? "name" : "file to write"));
   return request;
 }
 
@@ -121,7 +101,7 @@ void refuse_binary(const Source& source) {
 bool is_pickle(std::string_view head) { return head.size() > 2 && head[0] == '\x80' && head[1] >= 2 && head[1] <= 5; }
 
 template <class Answer>
-int print(const Answer& answer, const ExplainRequest& request, const std::optional<RecipeAnswer>& recipe = {}) {
+int print(const Answer& answer, const Request& request, const std::optional<RecipeAnswer>& recipe = {}) {
   if (request.json) {
     nlohmann::ordered_json json = explain_json(answer);
     if (recipe) json["recipe"] = recipe_json(*recipe);
@@ -146,11 +126,11 @@ Target target_of_run(const Arguments& arguments, std::optional<int64_t> capacity
 }
 
 // The words behind the file: a recipe, and flags as `snug plan` takes them.
-std::optional<RecipeAnswer> about_recipe(const ExplainRequest& request, const OomMessage* message,
-                                         const Diagnosis& diagnosis, TorchStage stage) {
-  if (request.recipe.empty()) return std::nullopt;
+std::optional<RecipeAnswer> about_recipe(const Request& request, const OomMessage* message, const Diagnosis& diagnosis,
+                                         TorchStage stage) {
+  if (!request.has_recipe()) return std::nullopt;
   const std::optional<int64_t> told = message != nullptr ? capacity_of(*message, diagnosis) : std::nullopt;
-  const Arguments arguments = parse_arguments(request.recipe, {"gpu="});
+  const Arguments arguments = read_arguments(request.rest);
   if (arguments.recipe.model.empty()) throw UsageError("the recipe names no model: give it beside the file");
   const Target target = target_of_run(arguments, told);
   const int64_t capacity = told && !arguments.has("gpu") ? *told : target.memory_bytes;
@@ -163,7 +143,7 @@ void drop_general_advice(Cause cause, TorchStage stage, std::vector<Advice>& adv
   if (is_of_training(stage) && (cause == Cause::shortage || cause == Cause::memory_limit)) advice.clear();
 }
 
-int explain_text_file(Source& source, const ExplainRequest& request) {
+int explain_text_file(Source& source, const Request& request) {
   OomLogReader reader;
   source.feed(reader);
   OomLog log = reader.finish();
@@ -181,7 +161,7 @@ int explain_text_file(Source& source, const ExplainRequest& request) {
 }
 
 // --html and --trace: each file appears whole or not at all.
-void write_views(const ExplainRequest& request, const Snapshot& snapshot, const SnapshotExplanation& e) {
+void write_views(const Request& request, const Snapshot& snapshot, const SnapshotExplanation& e) {
   const std::string name = std::filesystem::path(request.file).filename().string();
   const auto write = [&](const std::string& path, const auto& writer) {
     if (path.empty()) return;
@@ -195,7 +175,7 @@ void write_views(const ExplainRequest& request, const Snapshot& snapshot, const 
 }
 
 // Only a snapshot tells which memory was held when.
-void refuse_views(const ExplainRequest& request) {
+void refuse_views(const Request& request) {
   if (request.html.empty() && request.trace.empty()) return;
   throw UsageError(fmt::format(
       "{} needs a memory snapshot: call torch.cuda.memory._record_memory_history() before the model is loaded and "
@@ -203,7 +183,7 @@ void refuse_views(const ExplainRequest& request) {
       request.html.empty() ? "--trace" : "--html"));
 }
 
-int explain_snapshot_file(const ExplainRequest& request) {
+int explain_snapshot_file(const Request& request) {
   if (request.file == "-") throw Error("a snapshot cannot come from a pipe", "stdin", "give the file");
   const Snapshot snapshot = read_snapshot(request.file);
   SnapshotExplanation e = explain_snapshot(snapshot);
@@ -213,7 +193,7 @@ int explain_snapshot_file(const ExplainRequest& request) {
   return print(e, request, recipe);
 }
 
-int explain_trace(Source& source, const ExplainRequest& request) {
+int explain_trace(Source& source, const Request& request) {
   ProfilerTraceReader reader;
   source.feed(reader);
   const ProfilerTrace trace = reader.finish();
@@ -226,7 +206,7 @@ int explain_trace(Source& source, const ExplainRequest& request) {
 }  // namespace
 
 int explain_command(std::span<char* const> words) {
-  const ExplainRequest request = parse(words);
+  const Request request = parse(words);
   Source source(request.file);
   refuse_binary(source);
   if (is_pickle(source.piece())) return explain_snapshot_file(request);

@@ -5,7 +5,6 @@
 #include <cstdio>
 
 #include "base/error.h"
-#include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "formats/gguf_export.h"

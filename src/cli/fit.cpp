@@ -44,8 +44,9 @@ int fit_command(std::span<char* const> words) {
   for (const std::string& key : arguments.passed_over) fmt::print(stderr, "snug: {} has no effect here\n", key);
   if (!answer.fits()) return 3;
   if (arguments.has("write")) {
-    write_file_atomically(arguments.flags.at("write"), fit_recipe_yaml(answer));
-    fmt::print(stderr, "wrote {}: snug train {}\n", arguments.flags.at("write"), arguments.flags.at("write"));
+    const std::string written = arguments.value("write");
+    write_file_atomically(written, fit_recipe_yaml(answer));
+    fmt::print(stderr, "wrote {}: snug train {}\n", written, written);
   }
   return 0;
 }

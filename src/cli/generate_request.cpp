@@ -22,9 +22,7 @@ class Flags {
   explicit Flags(const Arguments& arguments) : arguments_(arguments) {}
 
   std::optional<std::string> text(const std::string& name) const {
-    const auto found = arguments_.flags.find(name);
-    if (found == arguments_.flags.end()) return std::nullopt;
-    return found->second;
+    return arguments_.has(name) ? std::optional(arguments_.value(name)) : std::nullopt;
   }
   std::optional<double> number(const std::string& name, double low, double high) const {
     return parsed<double>(name, low, high, "a number");
@@ -96,11 +94,10 @@ std::vector<int32_t> question_of(const chat::Value& row, const TextSide& text) {
 
 GenerateRequest read_generate_request(std::span<char* const> words) {
   const Arguments arguments = parse_arguments(
-      words, {"json", "prompt=", "chat=", "max-new-tokens=", "temperature=", "top-p=", "top-k=", "stop=+", "adapter=+"});
+      words, {"json", "prompt=", "chat=", "max-new-tokens=", "temperature=", "top-p=", "top-k=", "stop=", "adapter="});
   const Flags flags(arguments);
   GenerateRequest request{.model = model_directory(arguments)};
-  const auto adapters = arguments.lists.find("adapter");
-  if (adapters != arguments.lists.end()) request.adapters.assign(adapters->second.begin(), adapters->second.end());
+  for (const std::string& adapter : arguments.values("adapter")) request.adapters.emplace_back(adapter);
   request.prompt = flags.text("prompt");
   request.chat = flags.text("chat");
   if (!arguments.recipe.data.empty()) request.data = arguments.recipe.data;
@@ -115,8 +112,7 @@ GenerateRequest read_generate_request(std::span<char* const> words) {
   request.ignored = defaults.ignored;
   request.limits.stop_tokens = defaults.stop_tokens;
   request.limits.max_new_tokens = flags.count("max-new-tokens", 1, kMostTokens).value_or(256);
-  if (const auto stops = arguments.lists.find("stop"); stops != arguments.lists.end())
-    request.limits.stop_strings = stops->second;
+  request.limits.stop_strings = arguments.values("stop");
   request.max_length = arguments.recipe.seq_len;
   if (arguments.recipe.bf16 && arguments.recipe.fp16) throw UsageError("--bf16 and --fp16 exclude one another");
   if (was_set(arguments, "bf16") || was_set(arguments, "fp16"))

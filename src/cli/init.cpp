@@ -19,11 +19,9 @@ int init_command(std::span<char* const> words) {
     throw UsageError("which model? snug init MODEL --output-dir DIRECTORY [--bf16|--fp16] [--tokenizer DIRECTORY]");
   const ModelSpec spec = resolve_model(arguments.recipe.model);
   refuse_plan_only(spec, "trained");
-  const auto tokenizer = arguments.flags.find("tokenizer");
   validate(arguments.recipe);
   const DType dtype = arguments.recipe.bf16 ? DType::bf16 : arguments.recipe.fp16 ? DType::f16 : DType::f32;
-  initialize_checkpoint(spec, dtype, arguments.recipe.seed, arguments.recipe.output_dir,
-                        tokenizer == arguments.flags.end() ? std::string() : tokenizer->second);
+  initialize_checkpoint(spec, dtype, arguments.recipe.seed, arguments.recipe.output_dir, arguments.value("tokenizer"));
   fmt::print("{}: {} random parameters\n", arguments.recipe.output_dir, total_parameters(spec));
   return 0;
 }

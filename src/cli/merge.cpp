@@ -6,7 +6,6 @@
 
 #include <cstdio>
 
-#include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "recipe/bytes.h"

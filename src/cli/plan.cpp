@@ -64,13 +64,13 @@ void write_views(const Plan& plan, const Arguments& arguments) {
     SecondsOf seconds;
     if (plan.target.cost.known())
       seconds = [&](const Program& program, const Op& op) { return seconds_of(plan.target.cost, program, op); };
-    OutputFile file(arguments.flags.at("trace"));
+    OutputFile file(arguments.value("trace"));
     write_trace(
         plan, [&](std::string_view piece) { file.write(bytes_of(piece)); }, seconds);
     file.commit();
   }
   if (arguments.has("html")) {
-    OutputFile file(arguments.flags.at("html"));
+    OutputFile file(arguments.value("html"));
     file.write(bytes_of(plan_html(plan, arguments.keys_set)));
     file.commit();
   }
@@ -109,7 +109,7 @@ int plan_command(std::span<char* const> words) {
   write_views(plan, arguments);
   bool fits = plan.fits();
   if (arguments.has("solve")) {
-    fits = print_solution(plan, arguments.flags.at("solve"));
+    fits = print_solution(plan, arguments.value("solve"));
   } else if (arguments.has("dump")) {
     print(dump(plan.program) + dump(plan.layout, plan.program));
   } else if (arguments.has("json")) {

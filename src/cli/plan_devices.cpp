@@ -14,7 +14,7 @@ std::vector<std::string> device_flags() { return {"max-memory=", "weights-only"}
 
 int plan_devices(const Arguments& arguments) {
   validate(arguments.recipe);
-  const std::vector<DeviceRoom> rooms = parse_max_memory(arguments.flags.at("max-memory"));
+  const std::vector<DeviceRoom> rooms = parse_max_memory(arguments.value("max-memory"));
   const bool weights_only = arguments.has("weights-only");
   const Plan plan = make_plan(resolve_model(arguments.recipe.model), arguments.recipe, target_for(arguments));
   const ModelParts model = parts_of(plan, weights_only);

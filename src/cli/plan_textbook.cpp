@@ -20,10 +20,10 @@ namespace snug::cli {
 namespace {
 
 std::optional<int64_t> count_flag(const Arguments& arguments, const std::string& name) {
-  const auto found = arguments.flags.find(name);
-  if (found == arguments.flags.end()) return std::nullopt;
-  const std::optional<int64_t> count = parse_count(found->second);
-  if (!count) throw Error(quote(found->second) + " is not a count", "--" + name, "write 7B, 20M, 350k or a whole number");
+  if (!arguments.has(name)) return std::nullopt;
+  const std::string word = arguments.value(name);
+  const std::optional<int64_t> count = parse_count(word);
+  if (!count) throw Error(quote(word) + " is not a count", "--" + name, "write 7B, 20M, 350k or a whole number");
   return count;
 }
 
@@ -39,8 +39,7 @@ void read_flags(const Arguments& arguments, TextbookQuestion& q) {
   within("hidden", kMostHidden, q.hidden);
   within("layers", kMostLayers, q.layers);
   within("heads", kMostHidden, q.heads);
-  if (const auto found = arguments.flags.find("activations"); found != arguments.flags.end())
-    q.given_activations = parse_bytes(found->second, "--activations");
+  if (arguments.has("activations")) q.given_activations = parse_bytes(arguments.value("activations"), "--activations");
 }
 
 }  // namespace

@@ -4,7 +4,6 @@
 
 #include <cstdio>
 
-#include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "formats/quantize_checkpoint.h"

@@ -35,12 +35,12 @@ std::string method_word(const Recipe& recipe) {
 }
 
 Target target_for(const Arguments& arguments) {
-  const auto gpu = arguments.flags.find("gpu");
-  if (gpu == arguments.flags.end()) return this_machine(arguments.recipe);
-  const Accelerator* card = find_accelerator(gpu->second);
+  if (!arguments.has("gpu")) return this_machine(arguments.recipe);
+  const std::string name = arguments.value("gpu");
+  const Accelerator* card = find_accelerator(name);
   if (card == nullptr)
-    throw Error("there is no accelerator '" + gpu->second + "' in the catalogue", "--gpu",
-                "did you mean " + nearest_accelerator(gpu->second) + "? snug gpus lists all; --memory plans for any size");
+    throw Error("there is no accelerator '" + name + "' in the catalogue", "--gpu",
+                "did you mean " + nearest_accelerator(name) + "? snug gpus lists all; --memory plans for any size");
   return target_of(*card);
 }
 

@@ -28,7 +28,7 @@ namespace snug::cli {
 
 namespace {
 
-class TrainScreen final : public Reporter {
+class Screen final : public Reporter {
  public:
   void data_ready(const DatasetSummary& d, const std::filesystem::path& file) override {
     fmt::print(stderr, "{}: {}\n", file.string(), describe(d));
@@ -126,8 +126,8 @@ int train_command(std::span<char* const> words) {
   for (const std::string& note : plan.program.notes) fmt::print(stderr, "{}\n", note);
 
   listen_for_signals();
-  TrainScreen screen;
-  const RunSummary summary = train(plan, screen, stop_signal(), arguments.has("trace") ? arguments.flags.at("trace") : "");
+  Screen screen;
+  const RunSummary summary = train(plan, screen, stop_signal(), arguments.value("trace"));
   screen.finish_line();
   fmt::print("{} steps, mean loss {:.4f}, {:.0f} tokens/s\nplanned peak {} bytes, measured {} bytes ({:.2f} %)\n",
              summary.steps, summary.train_loss, summary.tokens_per_second, summary.planned_peak_bytes,

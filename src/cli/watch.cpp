@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "base/error.h"
-#include "cli/arguments.h"
 #include "cli/commands.h"
+#include "cli/options.h"
 #include "cli/terminal.h"
 #include "plan/target.h"
 #include "report/watch_view.h"
@@ -50,27 +50,14 @@ T number_of(std::string_view word, const char* what, T least, T most) {
 }
 
 WatchRequest parse_watch(std::span<char* const> words) {
-  WatchRequest request;
-  for (size_t i = 0; i < words.size(); ++i) {
-    const std::string_view word = words[i];
-    const auto value = [&] {
-      if (i + 1 == words.size()) throw UsageError(fmt::format("{} needs a value", word));
-      return std::string_view(words[++i]);
-    };
-    if (word == "--json") {
-      request.json = true;
-    } else if (word == "--interval") {
-      request.interval = number_of<double>(value(), "number of seconds", 0.01, 86400);
-    } else if (word == "--count") {
-      request.count = number_of<int64_t>(value(), "number of looks", 1, INT64_MAX);
-    } else if (word.starts_with('-')) {
-      throw UsageError(fmt::format("watch has no flag {}; it has --interval SECONDS, --count N and --json", word));
-    } else if (request.number) {
-      throw UsageError("watch takes one process or one device");
-    } else {
-      request.number = number_of<int64_t>(word, "process or device", 0, INT64_MAX);
-    }
-  }
+  const Options options = parse_options(words, {"json", "interval=", "count="});
+  if (options.positional.size() > 1) throw UsageError("watch takes one process or one device");
+  WatchRequest request{.json = options.has("json")};
+  for (const std::string& word : options.positional)
+    request.number = number_of<int64_t>(word, "process or device", 0, INT64_MAX);
+  if (options.has("interval"))
+    request.interval = number_of<double>(options.value("interval"), "number of seconds", 0.01, 86400);
+  if (options.has("count")) request.count = number_of<int64_t>(options.value("count"), "number of looks", 1, INT64_MAX);
   return request;
 }
 

@@ -150,7 +150,9 @@ TEST(PlannerFit, keys_that_are_given_stay_and_where_nothing_fits_a_way_out_is_pl
   EXPECT_LE(found.way_out_bytes, kGiB);
   Request roomy = request;
   roomy.memory_bytes = 16 * kGiB;
-  for (const Choice& choice : fit(roomy).methods.at(0).front)
+  const Fit fitted = fit(roomy);
+  ASSERT_TRUE(fitted.fits);
+  for (const Choice& choice : fitted.methods.at(0).front)
     for (const auto& [key, value] : choice.settings) EXPECT_NE(key, "optim") << value;
 }
 
