@@ -5,7 +5,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 rooms=("$@")
-[ ${#rooms[@]} -gt 0 ] || rooms=(base program plan advise train generate library report cli torch explain watch)
+[ ${#rooms[@]} -gt 0 ] || rooms=(base program plan advise train generate report cli torch explain watch)
 
 # A database that names each source by itself; nothing is built in it.
 build=build-tidy

@@ -43,10 +43,9 @@ class QuantizedLoader {
   }
 
  private:
-  void require_shape(const std::vector<int64_t>& shape) const {
-    if (entry_.shape != shape)
-      throw Error("tensor '" + entry_.name + "' has another shape than the model's configuration says",
-                  checkpoint_.path().string(), "use the config.json that belongs to these weights");
+  [[noreturn]] void refuse_shape() const {
+    throw Error("tensor '" + entry_.name + "' has another shape than the model's configuration says",
+                checkpoint_.path().string(), "use the config.json that belongs to these weights");
   }
 
   // Where fp32 scales are put before they are quantized, if they are.
@@ -99,7 +98,7 @@ class QuantizedLoader {
     if (state.format.block_size != out_.block_size)
       throw Error(fmt::format("tensor '{}' has blocks of {}", entry_.name, state.format.block_size),
                   checkpoint_.path().string(), fmt::format("only blocks of {} can be trained on", out_.block_size));
-    if (state.shape != std::vector<int64_t>{out_.rows, out_.columns}) require_shape({});
+    if (state.shape != std::vector<int64_t>{out_.rows, out_.columns}) refuse_shape();
     read_codes(*tensor.codes);
     if (out_.nested() && is_alike(tensor)) return take_nested(tensor);
     read_absmax(checkpoint_, tensor, 0, scales());
@@ -121,7 +120,7 @@ class QuantizedLoader {
 
   void take(const Int8Tensor& tensor) const {
     if (out_.type != DType::i8) refuse_codes("int8");
-    if (tensor.rows != out_.rows || tensor.columns != out_.columns) require_shape({});
+    if (tensor.rows != out_.rows || tensor.columns != out_.columns) refuse_shape();
     read_codes(*tensor.codes);
     read_absmax(checkpoint_, tensor, 0, scales());
   }

@@ -35,15 +35,15 @@ Recipe recipe_with(const std::vector<Setting>& settings) {
 }
 
 // Every recipe of the space laid out in full, the best by score.
-struct BruteForce {
+struct FitBruteForce {
   double best_score = std::numeric_limits<double>::infinity();
   int64_t least_bytes = std::numeric_limits<int64_t>::max();
   int64_t most_bytes = 0;
   int64_t recipes = 0;
 };
-BruteForce brute_force(const ModelSpec& model, const Recipe& asked, const std::vector<std::string>& fixed,
-                       const Target& target) {
-  BruteForce result;
+FitBruteForce brute_force(const ModelSpec& model, const Recipe& asked, const std::vector<std::string>& fixed,
+                          const Target& target) {
+  FitBruteForce result;
   for (const FitChoice& choice : fit_space(model, asked, fixed)) {
     const Plan plan = make_plan(model, choice.recipe, target);
     ++result.recipes;
@@ -82,12 +82,12 @@ TEST(Fit, the_optimum_is_brute_forces_on_two_dozen_small_spaces) {
   for (const SmallSpace& space : small_spaces()) {
     const ModelSpec model = small_model(space.model);
     const Recipe asked = recipe_with(space.settings);
-    const BruteForce all = brute_force(model, asked, space.fixed, target_with(std::numeric_limits<int64_t>::max()));
+    const FitBruteForce all = brute_force(model, asked, space.fixed, target_with(std::numeric_limits<int64_t>::max()));
     ASSERT_LT(all.least_bytes, all.most_bytes);
     for (const double share : {0.03, 0.2, 0.7}) {  // of the way from what needs least to what needs most
       const auto above = static_cast<int64_t>(share * static_cast<double>(all.most_bytes - all.least_bytes));
       const Target target = target_with(all.least_bytes + above);
-      const BruteForce expected = brute_force(model, asked, space.fixed, target);
+      const FitBruteForce expected = brute_force(model, asked, space.fixed, target);
       const FitReport found = fit(model, asked, space.fixed, target);
       ASSERT_FALSE(found.front.empty()) << space.model << " " << share;
       EXPECT_DOUBLE_EQ(found.front.front().score, expected.best_score) << space.model << " " << share;
@@ -151,7 +151,7 @@ TEST(Fit, where_nothing_fits_the_least_is_told) {
   const FitReport report = fit(model, asked, {}, target);
   EXPECT_TRUE(report.front.empty());
   ASSERT_TRUE(report.least.has_value());
-  const BruteForce all = brute_force(model, asked, {}, target);
+  const FitBruteForce all = brute_force(model, asked, {}, target);
   EXPECT_EQ(report.least->peak_bytes, all.least_bytes);
 }
 

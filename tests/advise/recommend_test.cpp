@@ -24,7 +24,7 @@ FitQuestion question_of(int64_t memory_bytes, const std::vector<Setting>& settin
   return question;
 }
 
-bool holds(const std::vector<std::string>& list, const std::string& word) {
+bool list_holds(const std::vector<std::string>& list, const std::string& word) {
   return std::find(list.begin(), list.end(), word) != list.end();
 }
 
@@ -35,7 +35,7 @@ TEST(Recommend, what_was_left_open_is_assumed_and_said) {
   EXPECT_EQ(best.batch * best.accumulation, 16);
   EXPECT_TRUE(best.bf16);
   for (const char* line : {"16 sequences a step", "bf16 true", "max_length 1024"})
-    EXPECT_TRUE(holds(answer.assumed, line)) << line;
+    EXPECT_TRUE(list_holds(answer.assumed, line)) << line;
 }
 
 TEST(Recommend, what_was_said_stays) {

@@ -19,7 +19,7 @@ Target counting_machine() {
   return target;
 }
 
-Recipe recipe_with(const std::vector<Setting>& settings) {
+Recipe workload_recipe_with(const std::vector<Setting>& settings) {
   Recipe recipe;
   apply(recipe, "max_length", "512");
   for (const Setting& setting : settings) apply(recipe, setting.key, setting.value);
@@ -29,7 +29,7 @@ Recipe recipe_with(const std::vector<Setting>& settings) {
 TEST(Workload, ten_thousand_examples_are_their_steps_tokens_and_price) {
   Target target = counting_machine();
   target.dollars_per_hour = 3.6;
-  Recipe recipe = recipe_with({{"gradient_accumulation_steps", "16"}, {"num_train_epochs", "1"}});
+  Recipe recipe = workload_recipe_with({{"gradient_accumulation_steps", "16"}, {"num_train_epochs", "1"}});
   const Plan plan = make_plan(*find_model("HuggingFaceTB/SmolLM2-135M"), recipe, target);
   const Workload workload = workload_of(plan, 10'000, 512);
   const RunCost cost = run_cost(plan, workload);
@@ -42,17 +42,17 @@ TEST(Workload, ten_thousand_examples_are_their_steps_tokens_and_price) {
 
 TEST(Workload, short_examples_share_packed_rows_and_long_ones_are_cut) {
   const ModelSpec model = *find_model("HuggingFaceTB/SmolLM2-135M");
-  const Plan packed = make_plan(model, recipe_with({}), counting_machine());
+  const Plan packed = make_plan(model, workload_recipe_with({}), counting_machine());
   EXPECT_EQ(workload_of(packed, 10, 200).rows, 5);  // two of 200 in 512
   EXPECT_EQ(workload_of(packed, 10, 9999).tokens, 5120);
-  const Plan padded = make_plan(model, recipe_with({{"packing", "false"}}), counting_machine());
+  const Plan padded = make_plan(model, workload_recipe_with({{"packing", "false"}}), counting_machine());
   EXPECT_EQ(workload_of(padded, 10, 200).rows, 10);
 }
 
 TEST(Workload, what_is_unknown_stays_unknown) {
   Target target = counting_machine();
   target.cost.source.clear();
-  const Plan plan = make_plan(*find_model("HuggingFaceTB/SmolLM2-135M"), recipe_with({}), target);
+  const Plan plan = make_plan(*find_model("HuggingFaceTB/SmolLM2-135M"), workload_recipe_with({}), target);
   EXPECT_FALSE(run_cost(plan, std::nullopt).steps.has_value());
   const RunCost cost = run_cost(plan, workload_of(plan, 100, 512));
   EXPECT_TRUE(cost.steps.has_value());

@@ -14,14 +14,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Case {
+struct BudgetCase {
   std::string name;
   std::vector<std::string> keys;
 };
 
-void PrintTo(const Case& test, std::ostream* out) { *out << test.name; }
+void PrintTo(const BudgetCase& test, std::ostream* out) { *out << test.name; }
 
-class Budget : public ::testing::TestWithParam<Case> {};
+class Budget : public ::testing::TestWithParam<BudgetCase> {};
 
 // "… smallest change that fits: --gradient-checkpointing true needs …" -> {"--gradient-checkpointing", "true"}; there may
 // be several.
@@ -69,17 +69,18 @@ TEST_P(Budget, one_mebibyte_too_little_is_refused_unloaded_and_the_advice_fits) 
 INSTANTIATE_TEST_SUITE_P(
     of, Budget,
     ::testing::Values(
-        Case{"full", {"--method", "full", "--seq", "256", "--batch", "4"}},
-        Case{"full_recomputed", {"--method", "full", "--seq", "256", "--batch", "8", "--gradient-checkpointing"}},
-        Case{"full_recomputed_one_sequence",
-             {"--method", "full", "--seq", "256", "--batch", "1", "--gradient-checkpointing"}},
-        Case{"full_bf16_recomputed_one_sequence",
-             {"--method", "full", "--bf16", "--seq", "256", "--batch", "1", "--gradient-checkpointing"}},
-        Case{"lora", {"--method", "lora", "--seq", "256", "--batch", "4", "--accum", "3"}},
-        Case{"lora_some_recomputed",
-             {"--method", "lora", "--seq", "256", "--batch", "4", "--gradient-checkpointing", "--checkpoint-layers", "0"}},
-        Case{"lora_bf16_recomputed",
-             {"--method", "lora", "--bf16", "--seq", "256", "--batch", "6", "--gradient-checkpointing"}}),
+        BudgetCase{"full", {"--method", "full", "--seq", "256", "--batch", "4"}},
+        BudgetCase{"full_recomputed", {"--method", "full", "--seq", "256", "--batch", "8", "--gradient-checkpointing"}},
+        BudgetCase{"full_recomputed_one_sequence",
+                   {"--method", "full", "--seq", "256", "--batch", "1", "--gradient-checkpointing"}},
+        BudgetCase{"full_bf16_recomputed_one_sequence",
+                   {"--method", "full", "--bf16", "--seq", "256", "--batch", "1", "--gradient-checkpointing"}},
+        BudgetCase{"lora", {"--method", "lora", "--seq", "256", "--batch", "4", "--accum", "3"}},
+        BudgetCase{
+            "lora_some_recomputed",
+            {"--method", "lora", "--seq", "256", "--batch", "4", "--gradient-checkpointing", "--checkpoint-layers", "0"}},
+        BudgetCase{"lora_bf16_recomputed",
+                   {"--method", "lora", "--bf16", "--seq", "256", "--batch", "6", "--gradient-checkpointing"}}),
     [](const auto& test) { return test.param.name; });
 
 TEST(BudgetOfNothing, names_the_nearest_change_where_none_fits) {

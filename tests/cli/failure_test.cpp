@@ -24,7 +24,7 @@ enum class Outcome : uint8_t {
   killed,   // the run, or the process that tokenizes for it
 };
 
-struct Case {
+struct FailureCase {
   std::string name;
   std::string calls, how;
   Outcome outcome;
@@ -35,9 +35,9 @@ struct Case {
   bool and_later = false;
 };
 
-void PrintTo(const Case& test, std::ostream* out) { *out << test.name; }
+void PrintTo(const FailureCase& test, std::ostream* out) { *out << test.name; }
 
-class Failure : public ::testing::TestWithParam<Case> {
+class Failure : public ::testing::TestWithParam<FailureCase> {
  protected:
   static std::set<int64_t> points_of(const Injected& counted) {
     const int64_t calls = counted.calls - (GetParam().how == "full" ? 1024 : 0);  // metrics lines vary in length
@@ -70,7 +70,7 @@ class Failure : public ::testing::TestWithParam<Case> {
 
 TEST_P(Failure, ends_in_one_line_harms_no_checkpoint_and_resumes_to_the_same_bits) {
   if (sanitized()) GTEST_SKIP() << kWhySkipped;
-  const Case& test = GetParam();
+  const FailureCase& test = GetParam();
   const Disturbed runs(test.method);
   const int64_t never = test.how == "full" ? INT64_MAX : 0;
   Injection injection{test.calls, test.how, never, false, runs.workspace() / test.below};
@@ -91,7 +91,7 @@ TEST_P(Failure, ends_in_one_line_harms_no_checkpoint_and_resumes_to_the_same_bit
   std::cout << tried << " points of " << counted.calls << "\n";
 }
 
-std::vector<Case> cases() {
+std::vector<FailureCase> cases() {
   const std::string eio = std::to_string(EIO), enospc = std::to_string(ENOSPC), erofs = std::to_string(EROFS);
   constexpr Outcome kRefused = Outcome::refused, kKilled = Outcome::killed;
   const std::string all = "open,write,sync,rename,mkdir,remove,list";

@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const std::vector<std::string> kShort = {"--seq", "64", "--batch", "2", "--max-steps", "6", "--lr", "1e-3"};
+const std::vector<std::string> kShortRun = {"--seq", "64", "--batch", "2", "--max-steps", "6", "--lr", "1e-3"};
 
 std::vector<std::string> names_in(const fs::path& directory, const std::string& start) {
   std::vector<std::string> names;
@@ -39,7 +39,7 @@ std::map<std::string, std::map<int64_t, float>> shown_by_tensorboard(const fs::p
 TEST(SaveTotalLimit, KeepsTheNewestCheckpoints) {
   const Workspace work;
   const ProcessResult run =
-      run_program(work.train(work / "out", joined(kShort, {"--save-steps", "1", "--save-total-limit", "2"})));
+      run_program(work.train(work / "out", joined(kShortRun, {"--save-steps", "1", "--save-total-limit", "2"})));
   ASSERT_EQ(run.exit_code, 0) << run.error;
   EXPECT_EQ(names_in(work / "out", "checkpoint-"), (std::vector<std::string>{"checkpoint-5", "checkpoint-6"}));
   EXPECT_EQ(unfinished(work / "out"), std::vector<std::string>());
@@ -47,10 +47,10 @@ TEST(SaveTotalLimit, KeepsTheNewestCheckpoints) {
 
 TEST(SaveTotalLimit, TheOneThatWasJustWrittenStaysWhateverItsNumber) {
   const Workspace work;
-  ASSERT_EQ(run_program(work.train(work / "out", joined(kShort, {"--save-steps", "2"}))).exit_code, 0);
+  ASSERT_EQ(run_program(work.train(work / "out", joined(kShortRun, {"--save-steps", "2"}))).exit_code, 0);
   const ProcessResult run = run_program(
-      work.train(work / "out", joined(kShort, {"--save-steps", "1", "--save-total-limit", "1", "--max-steps", "3",
-                                               "--resume-from-checkpoint", (work / "out/checkpoint-2").string()})));
+      work.train(work / "out", joined(kShortRun, {"--save-steps", "1", "--save-total-limit", "1", "--max-steps", "3",
+                                                  "--resume-from-checkpoint", (work / "out/checkpoint-2").string()})));
   ASSERT_EQ(run.exit_code, 0) << run.error;
   EXPECT_EQ(names_in(work / "out", "checkpoint-"), (std::vector<std::string>{"checkpoint-3"}));
 }
@@ -60,16 +60,17 @@ TEST(SaveTotalLimit, WhatIsNotAFinishedCheckpointIsLeftAlone) {
   fs::create_directories(work / "out/checkpoint-1");
   put(work / "out/checkpoint-1/thesis.txt", "mine");
   ASSERT_EQ(
-      run_program(work.train(work / "out", joined(kShort, {"--save-steps", "2", "--save-total-limit", "1"}))).exit_code, 0);
+      run_program(work.train(work / "out", joined(kShortRun, {"--save-steps", "2", "--save-total-limit", "1"}))).exit_code,
+      0);
   EXPECT_EQ(names_in(work / "out", "checkpoint-"), (std::vector<std::string>{"checkpoint-1", "checkpoint-6"}));
   EXPECT_EQ(contents(work / "out/checkpoint-1/thesis.txt"), "mine");
 }
 
 TEST(TensorBoard, ShowsWhatTheMetricsFileHolds) {
   const Workspace work;
-  const ProcessResult run = run_program(
-      work.train(work / "out",
-                 joined(kShort, {"--report-to", "tensorboard", "--eval-data", work.data().string(), "--save-steps", "0"})));
+  const ProcessResult run = run_program(work.train(
+      work / "out",
+      joined(kShortRun, {"--report-to", "tensorboard", "--eval-data", work.data().string(), "--save-steps", "0"})));
   ASSERT_EQ(run.exit_code, 0) << run.error;
   const auto shown = shown_by_tensorboard(work / "out/runs");
   int steps = 0, evaluations = 0;
@@ -93,11 +94,11 @@ TEST(TensorBoard, AResumedRunTakesTheLostStepsBack) {
   const Workspace work;
   const std::vector<std::string> keys = {"--save-steps", "2",          "--logging-dir", (work / "events").string(),
                                          "--report-to",  "tensorboard"};
-  ASSERT_EQ(run_program(work.train(work / "out", joined(kShort, keys))).exit_code, 0);
+  ASSERT_EQ(run_program(work.train(work / "out", joined(kShortRun, keys))).exit_code, 0);
   const auto before = shown_by_tensorboard(work / "events");
-  const ProcessResult run = run_program(work.train(
-      work / "out",
-      joined(kShort, joined(keys, {"--resume-from-checkpoint", (work / "out/checkpoint-4").string(), "--max-steps", "5"}))));
+  const ProcessResult run = run_program(
+      work.train(work / "out", joined(kShortRun, joined(keys, {"--resume-from-checkpoint",
+                                                               (work / "out/checkpoint-4").string(), "--max-steps", "5"}))));
   ASSERT_EQ(run.exit_code, 0) << run.error;
   EXPECT_EQ(names_in(work / "events", "events.").size(), 2U);
   const auto after = shown_by_tensorboard(work / "events");
@@ -109,15 +110,15 @@ TEST(TensorBoard, AResumedRunTakesTheLostStepsBack) {
 TEST(TensorBoard, AFileThatCannotBeWrittenEndsTheRunInOneLine) {
   const Workspace work;
   put(work / "taken", "");
-  const ProcessResult run = run_program(
-      work.train(work / "out", joined(kShort, {"--report-to", "tensorboard", "--logging-dir", (work / "taken").string()})));
+  const ProcessResult run = run_program(work.train(
+      work / "out", joined(kShortRun, {"--report-to", "tensorboard", "--logging-dir", (work / "taken").string()})));
   EXPECT_EQ(run.exit_code, 1);
   EXPECT_NE(run.error.find("taken"), std::string::npos) << run.error;
 }
 
 TEST(TensorBoard, OtherServicesAreSaidToHaveNoEffect) {
   const Workspace work;
-  const ProcessResult run = run_program(work.train(work / "out", joined(kShort, {"--report-to", "wandb"})));
+  const ProcessResult run = run_program(work.train(work / "out", joined(kShortRun, {"--report-to", "wandb"})));
   EXPECT_EQ(run.exit_code, 0) << run.error;
   EXPECT_NE(run.error.find("report-to has no effect"), std::string::npos) << run.error;
   EXPECT_FALSE(fs::exists(work / "out/runs"));
@@ -125,7 +126,7 @@ TEST(TensorBoard, OtherServicesAreSaidToHaveNoEffect) {
 
 TEST(ModelCard, SaysWhatWasDoneAndNothingOfTheMachine) {
   const Workspace work;
-  ASSERT_EQ(run_program(work.train(work / "out", joined(kShort, {"--save-steps", "0", "--lora-r", "4"}))).exit_code, 0);
+  ASSERT_EQ(run_program(work.train(work / "out", joined(kShortRun, {"--save-steps", "0", "--lora-r", "4"}))).exit_code, 0);
   const std::string card = contents(work / "out/README.md");
   const Json summary = read_metrics(work / "out").back()["summary"];
   EXPECT_TRUE(card.starts_with("---\nbase_model: ")) << card;
@@ -138,7 +139,8 @@ TEST(ModelCard, SaysWhatWasDoneAndNothingOfTheMachine) {
 
 TEST(ModelCard, AFullyTrainedModelIsNoAdapter) {
   const Workspace work;
-  ASSERT_EQ(run_program(work.train(work / "out", joined(kShort, {"--save-steps", "0", "--method", "full"}))).exit_code, 0);
+  ASSERT_EQ(run_program(work.train(work / "out", joined(kShortRun, {"--save-steps", "0", "--method", "full"}))).exit_code,
+            0);
   const std::string card = contents(work / "out/README.md");
   EXPECT_NE(card.find("library_name: transformers"), std::string::npos);
   EXPECT_EQ(card.find("peft"), std::string::npos) << card;
@@ -148,7 +150,7 @@ TEST(ModelCard, OneThatSomebodyWroteStays) {
   const Workspace work;
   fs::create_directories(work / "out");
   put(work / "out/README.md", "my own words");
-  ASSERT_EQ(run_program(work.train(work / "out", joined(kShort, {"--save-steps", "0"}))).exit_code, 0);
+  ASSERT_EQ(run_program(work.train(work / "out", joined(kShortRun, {"--save-steps", "0"}))).exit_code, 0);
   EXPECT_EQ(contents(work / "out/README.md"), "my own words");
 }
 

@@ -80,16 +80,16 @@ Trace read_trace(const fs::path& file) {
 
 int64_t most(const std::vector<int64_t>& values) { return *std::max_element(values.begin(), values.end()); }
 
-const std::vector<std::string> kShort = {"--seq", "64", "--accum", "2", "--max-steps", "3", "--save-steps", "0"};
+const std::vector<std::string> kShortPlan = {"--seq", "64", "--accum", "2", "--max-steps", "3", "--save-steps", "0"};
 
 TEST(TraceFlag, plan_and_run_write_the_same_ops_in_the_same_order) {
   const Workspace work;
   const std::string planned = (work / "plan.json").string(), ran = (work / "run.json").string();
   const ProcessResult plan =
       run_program(joined({"plan", work.model().string(), "--threads", "2", "--trace", planned, "--json"},
-                         {kShort.begin(), kShort.begin() + 4}));
+                         {kShortPlan.begin(), kShortPlan.begin() + 4}));
   ASSERT_EQ(plan.exit_code, 0) << plan.error;
-  const ProcessResult run = run_program(work.train(work / "out", joined(kShort, {"--trace", ran})));
+  const ProcessResult run = run_program(work.train(work / "out", joined(kShortPlan, {"--trace", ran})));
   ASSERT_EQ(run.exit_code, 0) << run.error;
   const Trace of_plan = read_trace(planned), of_run = read_trace(ran);
   EXPECT_TRUE(nests(of_plan));
@@ -105,7 +105,8 @@ TEST(TraceFlag, plan_and_run_write_the_same_ops_in_the_same_order) {
 
 TEST(TraceFlag, counters_are_the_plans_and_the_systems) {
   const Workspace work;
-  const ProcessResult run = run_program(work.train(work / "out", joined(kShort, {"--trace", (work / "run.json").string()})));
+  const ProcessResult run =
+      run_program(work.train(work / "out", joined(kShortPlan, {"--trace", (work / "run.json").string()})));
   ASSERT_EQ(run.exit_code, 0) << run.error;
   const Trace trace = read_trace(work / "run.json");
   const Json summary = read_metrics(work / "out").back()["summary"];
@@ -122,15 +123,16 @@ TEST(TraceFlag, counters_are_the_plans_and_the_systems) {
 
 TEST(TraceFlag, a_traced_run_learns_the_same) {
   const Workspace work;
-  ASSERT_EQ(run_program(work.train(work / "plain", kShort)).exit_code, 0);
-  ASSERT_EQ(run_program(work.train(work / "traced", joined(kShort, {"--trace", (work / "t.json").string()}))).exit_code, 0);
+  ASSERT_EQ(run_program(work.train(work / "plain", kShortPlan)).exit_code, 0);
+  ASSERT_EQ(run_program(work.train(work / "traced", joined(kShortPlan, {"--trace", (work / "t.json").string()}))).exit_code,
+            0);
   EXPECT_EQ(step_lines(work / "plain"), step_lines(work / "traced"));
 }
 
 TEST(TraceFlag, rows_of_several_lengths_are_traced_in_their_own_programs) {
   const Workspace work;
-  const ProcessResult run =
-      run_program(work.train(work / "out", joined(kShort, {"--packing", "false", "--trace", (work / "run.json").string()})));
+  const ProcessResult run = run_program(
+      work.train(work / "out", joined(kShortPlan, {"--packing", "false", "--trace", (work / "run.json").string()})));
   ASSERT_EQ(run.exit_code, 0) << run.error;
   EXPECT_TRUE(nests(read_trace(work / "run.json")));
   EXPECT_FALSE(read_trace(work / "run.json").inside("step", 1).empty());
@@ -141,7 +143,7 @@ TEST(ViewFlags, a_file_that_cannot_be_written_is_one_line_and_nothing_is_left) {
   const std::string model = work.model().string(), nowhere = (work / "none/file").string();
   for (const std::vector<std::string>& words : {std::vector<std::string>{"plan", model, "--trace", nowhere},
                                                 {"plan", model, "--html", nowhere},
-                                                work.train(work / "out", joined(kShort, {"--trace", nowhere}))}) {
+                                                work.train(work / "out", joined(kShortPlan, {"--trace", nowhere}))}) {
     const ProcessResult result = run_program(words);
     EXPECT_EQ(result.exit_code, 1);
     EXPECT_EQ(result.output, "");

@@ -14,7 +14,7 @@ namespace snug::cli_tests {
 
 namespace {
 
-constexpr int64_t kGiB = int64_t{1} << 30, kMiB = int64_t{1} << 20;
+constexpr int64_t kGiB = int64_t{1} << 30, kMebibyte = int64_t{1} << 20;
 
 // The kernel's own count of this process, in pages.
 int64_t resident_bytes() {
@@ -39,7 +39,7 @@ ProcessOptions with_driver(const std::string& mode = "") {
 }
 
 TEST(Watch, a_process_is_told_as_the_kernel_counts_it) {
-  constexpr size_t kBytes = 200 * kMiB;
+  constexpr size_t kBytes = 200 * kMebibyte;
   void* const memory = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   ASSERT_NE(memory, MAP_FAILED);
   std::memset(memory, 1, kBytes);
@@ -50,7 +50,7 @@ TEST(Watch, a_process_is_told_as_the_kernel_counts_it) {
   const std::vector<Json> list = looks(run.output);
   ASSERT_EQ(list.size(), 2U);
   for (const Json& look : list) {
-    EXPECT_NEAR(look["used_bytes"].get<double>(), static_cast<double>(own), 16.0 * kMiB);
+    EXPECT_NEAR(look["used_bytes"].get<double>(), static_cast<double>(own), 16.0 * kMebibyte);
     EXPECT_GE(look["peak_bytes"].get<int64_t>(), look["used_bytes"].get<int64_t>());
     EXPECT_GT(look["limit_bytes"].get<int64_t>(), look["used_bytes"].get<int64_t>());
     EXPECT_NE(look["what"].get<std::string>().find("cli_tests"), std::string::npos);

@@ -16,7 +16,7 @@ using test::expect_mentions;
 using test::refusal;
 
 // The tokens of a directory, label bits included.
-std::vector<uint32_t> tokens_of(const std::filesystem::path& directory) {
+std::vector<uint32_t> tokens_in(const std::filesystem::path& directory) {
   const InputFile file(token_file(directory), "");
   std::vector<uint32_t> tokens((static_cast<size_t>(file.size()) - sizeof(TokenHeader)) / sizeof(uint32_t));
   file.read_at(std::as_writable_bytes(std::span(tokens)), sizeof(TokenHeader));
@@ -48,7 +48,7 @@ uint32_t plain(int token) { return static_cast<uint32_t>(token); }
 
 TEST(Dataset, EndsEveryTextWithEosOnceAndMakesEveryTokenALabel) {
   const Prepared p("{\"text\":\"ab\"}\n\n{\"text\":\"c</s>\"}\n", wanting(8));
-  EXPECT_EQ(tokens_of(p.request.directory),
+  EXPECT_EQ(tokens_in(p.request.directory),
             (std::vector{label('a' + 2), label('b' + 2), label(1), label('c' + 2), label(1)}));
   EXPECT_EQ(p.summary.source_rows, 2);
   EXPECT_EQ(p.summary.documents, 2);
@@ -63,7 +63,7 @@ TEST(Dataset, EndsEveryTextWithEosOnceAndMakesEveryTokenALabel) {
 TEST(Dataset, MasksThePromptUnlessToldOtherwise) {
   const std::string jsonl = "{\"prompt\":\"p</s>\",\"completion\":\"c\"}\n";
   const Prepared masked(jsonl, wanting(8));
-  EXPECT_EQ(tokens_of(masked.request.directory), (std::vector{plain('p' + 2), plain(1), label('c' + 2), label(1)}));
+  EXPECT_EQ(tokens_in(masked.request.directory), (std::vector{plain('p' + 2), plain(1), label('c' + 2), label(1)}));
   EXPECT_EQ(masked.summary.label_tokens, 2);
   EXPECT_EQ(masked.summary.target_tokens, 2);
   const Prepared whole(jsonl, wanting(8, false, false));
@@ -203,7 +203,7 @@ TEST(Dataset, ReadsAllFilesOfADirectoryInOrder) {
   request.directory = directory.file("out");
   request.eos_id = 1;
   prepare_dataset(request, test::byte_tokenizer());
-  EXPECT_EQ(tokens_of(request.directory),
+  EXPECT_EQ(tokens_in(request.directory),
             (std::vector{label('a' + 2), label(1), label('c' + 2), label(1), label('d' + 2), label(1)}));
 }
 
@@ -271,7 +271,7 @@ RenderedChat render(const Chat& chat) {
 // Tokens as letters, labels in upper case.
 std::string marked(const std::filesystem::path& directory) {
   std::string text;
-  for (const uint32_t word : tokens_of(directory)) {
+  for (const uint32_t word : tokens_in(directory)) {
     const auto c = static_cast<char>((word & ~kLabelBit) - 2);
     text += (word & kLabelBit) == 0 ? c : c == '\n' ? '/' : static_cast<char>(std::toupper(c));
   }

@@ -74,23 +74,24 @@ std::string oom(const char* tried, const char* capacity, const char* free, const
          "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True to avoid fragmentation.\n";
 }
 
-const std::string kFull = oom("1.50 GiB", "23.64 GiB", "410.00 MiB", "23.23 GiB", "22.31 GiB", "401.20 MiB");
+const std::string kFullCard = oom("1.50 GiB", "23.64 GiB", "410.00 MiB", "23.23 GiB", "22.31 GiB", "401.20 MiB");
 
 const std::vector<Known> kKnown = {
     {"batch_too_large", Cause::shortage, TorchStage::forward, "/home/me/train.py",
-     kBegin + kMain + kTrainer + kStep + kModule + kMlp + kFull},
+     kBegin + kMain + kTrainer + kStep + kModule + kMlp + kFullCard},
     {"logits_too_large", Cause::shortage, TorchStage::loss, "/home/me/train.py",
-     kBegin + kMain + kTrainer + kStep + kModule + kCross + kFull},
+     kBegin + kMain + kTrainer + kStep + kModule + kCross + kFullCard},
     {"gradients_do_not_fit", Cause::shortage, TorchStage::backward, "/home/me/train.py",
-     kBegin + kMain + kTrainer + kBackward + kFull},
+     kBegin + kMain + kTrainer + kBackward + kFullCard},
     {"states_at_the_first_step", Cause::shortage, TorchStage::optimizer, "/home/me/train.py",
-     kBegin + kMain + kTrainer + kOptimizer + kFull},
+     kBegin + kMain + kTrainer + kOptimizer + kFullCard},
     {"logits_gathered_in_evaluation", Cause::shortage, TorchStage::evaluation, "/home/me/train.py",
-     kBegin + kMain + kTrainer + kEvaluate + kFull},
+     kBegin + kMain + kTrainer + kEvaluate + kFullCard},
     {"weights_do_not_fit", Cause::shortage, TorchStage::load, "/home/me/train.py",
      kBegin + kLoad + oom("112.00 MiB", "7.79 GiB", "60.00 MiB", "7.72 GiB", "7.40 GiB", "12.11 MiB")},
-    {"gathered_to_save", Cause::shortage, TorchStage::save, "/home/me/train.py", kBegin + kMain + kTrainer + kSave + kFull},
-    {"cache_of_keys", Cause::shortage, TorchStage::generate, "/home/me/chat.py", kBegin + kGenerate + kFull},
+    {"gathered_to_save", Cause::shortage, TorchStage::save, "/home/me/train.py",
+     kBegin + kMain + kTrainer + kSave + kFullCard},
+    {"cache_of_keys", Cause::shortage, TorchStage::generate, "/home/me/chat.py", kBegin + kGenerate + kFullCard},
     {"fragmented", Cause::fragmentation, TorchStage::forward, "/home/me/train.py",
      kBegin + kMain + kTrainer + kStep + kModule + kMlp +
          oom("512.00 MiB", "23.64 GiB", "210.00 MiB", "23.43 GiB", "17.12 GiB", "5.80 GiB")},

@@ -8,7 +8,7 @@
 namespace snug {
 namespace {
 
-constexpr int64_t kGiB = int64_t{1} << 30;
+constexpr int64_t kGibibyte = int64_t{1} << 30;
 
 Recipe mistral() {
   Recipe recipe;
@@ -23,7 +23,8 @@ TEST(RecipeAnswer, settings_of_our_own_recipe_make_it_fit) {
   const Recipe recipe = mistral();
   const std::optional<ForeignRecipe> none;
   const Target target = target_of(*find_accelerator("RTX-4090"));
-  const RecipeAnswer answer = answer_for_recipe({recipe, none, ""}, target, target.memory_bytes, kGiB, TorchStage::backward);
+  const RecipeAnswer answer =
+      answer_for_recipe({recipe, none, ""}, target, target.memory_bytes, kGibibyte, TorchStage::backward);
   EXPECT_EQ(answer.dialect, "snug");
   ASSERT_TRUE(answer.advice.set);
   ASSERT_TRUE(answer.advice.enough);
@@ -41,10 +42,10 @@ TEST(RecipeAnswer, what_ran_out_beside_training_is_told_and_not_held_against_the
   const std::optional<ForeignRecipe> none;
   const Target target = target_of(*find_accelerator("RTX-4090"));
   const RecipeAnswer answer =
-      answer_for_recipe({recipe, none, ""}, target, target.memory_bytes, 4 * kGiB, TorchStage::evaluation);
+      answer_for_recipe({recipe, none, ""}, target, target.memory_bytes, 4 * kGibibyte, TorchStage::evaluation);
   EXPECT_NE(answer.outside.find("beside the training step"), std::string::npos) << answer.outside;
   const RecipeAnswer training =
-      answer_for_recipe({recipe, none, ""}, target, target.memory_bytes, 4 * kGiB, TorchStage::backward);
+      answer_for_recipe({recipe, none, ""}, target, target.memory_bytes, 4 * kGibibyte, TorchStage::backward);
   EXPECT_GE(answer.advice.budget_bytes, training.advice.budget_bytes);
   EXPECT_TRUE(is_of_training(TorchStage::backward));
   EXPECT_FALSE(is_of_training(TorchStage::save));

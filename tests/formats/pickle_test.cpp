@@ -19,7 +19,7 @@ std::string read(const std::string& pickle, const PickleLimits& limits = {}) {
   return builder.render(read_pickle(bytes_of(pickle), "hostile.pickle", builder, limits));
 }
 
-std::string refusal(const std::string& pickle, const PickleLimits& limits = {}) {
+std::string pickle_refusal(const std::string& pickle, const PickleLimits& limits = {}) {
   return refusal_of([&] { read(pickle, limits); });
 }
 
@@ -39,10 +39,10 @@ TEST_P(PythonPickle, HoldsWhatPythonPutIntoIt) {
 TEST_P(PythonPickle, IsRefusedWhereverItIsCutOff) {
   const std::string whole = contents(kPickles / ("values_" + GetParam() + ".pickle"));
   for (size_t bytes = 0; bytes < whole.size(); ++bytes) {
-    const std::string refused = refusal(whole.substr(0, bytes));
+    const std::string refused = pickle_refusal(whole.substr(0, bytes));
     ASSERT_TRUE(says(refused, "hostile.pickle, byte ")) << bytes;
   }
-  EXPECT_TRUE(says(refusal(whole + "."), "1 bytes follow the end of the pickle"));
+  EXPECT_TRUE(says(pickle_refusal(whole + "."), "1 bytes follow the end of the pickle"));
 }
 
 INSTANTIATE_TEST_SUITE_P(Protocols, PythonPickle, ::testing::Values("2", "3", "4", "5"),
@@ -52,10 +52,11 @@ INSTANTIATE_TEST_SUITE_P(Protocols, PythonPickle, ::testing::Values("2", "3", "4
 
 TEST(Pickle, NamesWhatAFileWantsToCall) {
   const std::string names = "this file wants to call os.system (a memory snapshot holds plain data only";
-  EXPECT_TRUE(says(refusal("\x80\x02"s + "cos\nsystem\nX\x02\x00\x00\x00ls\x85R."s), "hostile.pickle, byte 2: " + names));
-  EXPECT_TRUE(says(refusal("cos\nsystem\n(S'ls'\ntR."), "hostile.pickle, byte 0: " + names));
-  EXPECT_TRUE(says(refusal("\x80\x04\x8c\x02os\x94\x8c\x06system\x94\x93\x8c\x02ls\x85R."s), "byte 16: " + names));
-  EXPECT_TRUE(says(refusal("\x80\x02(ios\nsystem\n."s), "byte 3: " + names));
+  EXPECT_TRUE(
+      says(pickle_refusal("\x80\x02"s + "cos\nsystem\nX\x02\x00\x00\x00ls\x85R."s), "hostile.pickle, byte 2: " + names));
+  EXPECT_TRUE(says(pickle_refusal("cos\nsystem\n(S'ls'\ntR."), "hostile.pickle, byte 0: " + names));
+  EXPECT_TRUE(says(pickle_refusal("\x80\x04\x8c\x02os\x94\x8c\x06system\x94\x93\x8c\x02ls\x85R."s), "byte 16: " + names));
+  EXPECT_TRUE(says(pickle_refusal("\x80\x02(ios\nsystem\n."s), "byte 3: " + names));
 }
 
 TEST(Pickle, RefusesEveryOpcodeThatBuildsObjectsByName) {
@@ -72,54 +73,56 @@ TEST(Pickle, RefusesEveryOpcodeThatBuildsObjectsByName) {
                                                                     {"\x97", "NEXT_BUFFER"},
                                                                     {"\x98", "READONLY_BUFFER"}};
   for (const auto& [bytes, name] : opcodes) {
-    EXPECT_TRUE(says(refusal("\x80\x04NN" + bytes + "."), "byte 4: the opcode " + name + " ")) << name;
-    EXPECT_TRUE(says(refusal("\x80\x04NN" + bytes + "."), "is not plain data")) << name;
+    EXPECT_TRUE(says(pickle_refusal("\x80\x04NN" + bytes + "."), "byte 4: the opcode " + name + " ")) << name;
+    EXPECT_TRUE(says(pickle_refusal("\x80\x04NN" + bytes + "."), "is not plain data")) << name;
   }
   for (const auto& [bytes, name] : std::vector<std::pair<std::string, std::string>>{
            {"I1\n", "INT"}, {"L1L\n", "LONG"}, {"F1\n", "FLOAT"}, {"S'a'\n", "STRING"}, {"Va\n", "UNICODE"}})
-    EXPECT_TRUE(says(refusal("\x80\x02" + bytes + "."), "the opcode " + name + " belongs to protocols 0 and 1")) << name;
-  EXPECT_TRUE(says(refusal("\x80\x02\xff."), "byte 255 is no pickle opcode"));
-  EXPECT_TRUE(says(refusal("\x80\x04\x88\x88\x93."), "STACK_GLOBAL without two names"));
+    EXPECT_TRUE(says(pickle_refusal("\x80\x02" + bytes + "."), "the opcode " + name + " belongs to protocols 0 and 1"))
+        << name;
+  EXPECT_TRUE(says(pickle_refusal("\x80\x02\xff."), "byte 255 is no pickle opcode"));
+  EXPECT_TRUE(says(pickle_refusal("\x80\x04\x88\x88\x93."), "STACK_GLOBAL without two names"));
 }
 
 // --- what is no pickle ---
 
 TEST(Pickle, RefusesOtherFilesAndProtocols) {
-  EXPECT_TRUE(says(refusal(""), "this is no pickle of protocol 2 to 5"));
-  EXPECT_TRUE(says(refusal("Traceback (most recent call last):"), "this is no pickle of protocol 2 to 5"));
-  EXPECT_TRUE(says(refusal("\x80\x01N."), "pickle protocol 1 is not known"));
-  EXPECT_TRUE(says(refusal("\x80\x06N."), "pickle protocol 6 is not known"));
-  EXPECT_TRUE(says(refusal("\x80\x02."), "the pickle ends with 0 values"));
-  EXPECT_TRUE(says(refusal("\x80\x02NN."), "the pickle ends with 2 values"));
-  EXPECT_TRUE(says(refusal("\x80\x02(N."), "the pickle ends with"));
+  EXPECT_TRUE(says(pickle_refusal(""), "this is no pickle of protocol 2 to 5"));
+  EXPECT_TRUE(says(pickle_refusal("Traceback (most recent call last):"), "this is no pickle of protocol 2 to 5"));
+  EXPECT_TRUE(says(pickle_refusal("\x80\x01N."), "pickle protocol 1 is not known"));
+  EXPECT_TRUE(says(pickle_refusal("\x80\x06N."), "pickle protocol 6 is not known"));
+  EXPECT_TRUE(says(pickle_refusal("\x80\x02."), "the pickle ends with 0 values"));
+  EXPECT_TRUE(says(pickle_refusal("\x80\x02NN."), "the pickle ends with 2 values"));
+  EXPECT_TRUE(says(pickle_refusal("\x80\x02(N."), "the pickle ends with"));
 }
 
 TEST(Pickle, RefusesLengthsBeyondTheFileBeforeItAllocates) {
   for (const std::string opcode : {"X", "B", "T"})
-    EXPECT_TRUE(says(refusal("\x80\x04" + opcode + "\xff\xff\xff\x7f" + "abc."),
+    EXPECT_TRUE(says(pickle_refusal("\x80\x04" + opcode + "\xff\xff\xff\x7f" + "abc."),
                      "a length of 2147483647 bytes, where the file has 4 left"));
   for (const std::string opcode : {"\x8d", "\x8e", "\x96"})
-    EXPECT_TRUE(says(refusal("\x80\x04" + opcode + "\xff\xff\xff\xff\xff\xff\xff\xff" + "abc."),
+    EXPECT_TRUE(says(pickle_refusal("\x80\x04" + opcode + "\xff\xff\xff\xff\xff\xff\xff\xff" + "abc."),
                      "a length of 18446744073709551615 bytes, where the file has 4 left"));
-  EXPECT_TRUE(says(refusal("\x80\x02\x8b\xff\xff\xff\x7fN."), "a length of 2147483647 bytes"));
-  EXPECT_TRUE(says(refusal("\x80\x02\x8b\xff\xff\xff\xffN."), "an integer of a negative length"));
-  EXPECT_TRUE(says(refusal("\x80\x04\x95\xff\xff\xff\xff\xff\xff\xff\xffN."), "a frame of 18446744073709551615 bytes"));
+  EXPECT_TRUE(says(pickle_refusal("\x80\x02\x8b\xff\xff\xff\x7fN."), "a length of 2147483647 bytes"));
+  EXPECT_TRUE(says(pickle_refusal("\x80\x02\x8b\xff\xff\xff\xffN."), "an integer of a negative length"));
+  EXPECT_TRUE(
+      says(pickle_refusal("\x80\x04\x95\xff\xff\xff\xff\xff\xff\xff\xffN."), "a frame of 18446744073709551615 bytes"));
 }
 
 TEST(Pickle, RefusesWhatTakesMoreThanThereIs) {
   for (const std::string bytes :
        {"0", "2", "a", "s", "\x85", "\x86", "\x87", "N\x86", "NN\x87", "q\x01", "\x94", "(\x94", "N(\x85"})
-    EXPECT_TRUE(says(refusal("\x80\x04" + bytes + "."), "takes more values than there are")) << bytes;
+    EXPECT_TRUE(says(pickle_refusal("\x80\x04" + bytes + "."), "takes more values than there are")) << bytes;
   for (const std::string bytes : {"t", "e", "u", "l", "d", "1", "\x90", "\x91"})
-    EXPECT_TRUE(says(refusal("\x80\x04]" + bytes + "."), "up to a mark, and there is none")) << bytes;
+    EXPECT_TRUE(says(pickle_refusal("\x80\x04]" + bytes + "."), "up to a mark, and there is none")) << bytes;
   for (const std::string bytes : {"NNa", "}Na", "]NNs", "](NNu", "}(Ne", "N(Ne", "(Ne", "](\x90", "Na"})
-    EXPECT_TRUE(says(refusal("\x80\x04" + bytes + "."), "that is not there")) << bytes;
-  EXPECT_TRUE(says(refusal("\x80\x02}(Nu."), "a key without a value"));
-  EXPECT_TRUE(says(refusal("\x80\x02h\x07."), "memo 7 was never written"));
-  EXPECT_TRUE(says(refusal("\x80\x02j\xff\xff\xff\xff."), "memo 4294967295 was never written"));
-  EXPECT_TRUE(says(refusal("\x80\x02Nr\xff\xff\xff\xff."), "memo 4294967295 follows 0"));
-  EXPECT_TRUE(says(refusal("\x80\x02Nq\x05h\x03."), "memo 3 was never written"));
-  EXPECT_TRUE(says(refusal("\x80\x02gx\n."), "a memo number that is no number"));
+    EXPECT_TRUE(says(pickle_refusal("\x80\x04" + bytes + "."), "that is not there")) << bytes;
+  EXPECT_TRUE(says(pickle_refusal("\x80\x02}(Nu."), "a key without a value"));
+  EXPECT_TRUE(says(pickle_refusal("\x80\x02h\x07."), "memo 7 was never written"));
+  EXPECT_TRUE(says(pickle_refusal("\x80\x02j\xff\xff\xff\xff."), "memo 4294967295 was never written"));
+  EXPECT_TRUE(says(pickle_refusal("\x80\x02Nr\xff\xff\xff\xff."), "memo 4294967295 follows 0"));
+  EXPECT_TRUE(says(pickle_refusal("\x80\x02Nq\x05h\x03."), "memo 3 was never written"));
+  EXPECT_TRUE(says(pickle_refusal("\x80\x02gx\n."), "a memo number that is no number"));
 }
 
 TEST(Pickle, ReadsTheRarerWaysToWritePlainData) {
@@ -143,10 +146,11 @@ TEST(Pickle, ReadsTheRarerWaysToWritePlainData) {
 // --- what is meant to exhaust ---
 
 TEST(Pickle, StaysWithinItsLimits) {
-  EXPECT_TRUE(says(refusal("\x80\x02" + std::string(100'000, '(')), "nested deeper than 10000"));
-  EXPECT_TRUE(says(refusal("\x80\x02" + std::string(1000, 'N'), {.stacked = 100}), "more than 100 values wait"));
-  EXPECT_TRUE(says(refusal("\x80\x04N" + std::string(1000, '\x94'), {.memoized = 100}), "more than 100 memo entries"));
-  EXPECT_TRUE(says(refusal("\x80\x02X\x65\x00\x00\x00"s + std::string(101, 'x') + ".", {.text_bytes = 100}),
+  EXPECT_TRUE(says(pickle_refusal("\x80\x02" + std::string(100'000, '(')), "nested deeper than 10000"));
+  EXPECT_TRUE(says(pickle_refusal("\x80\x02" + std::string(1000, 'N'), {.stacked = 100}), "more than 100 values wait"));
+  EXPECT_TRUE(
+      says(pickle_refusal("\x80\x04N" + std::string(1000, '\x94'), {.memoized = 100}), "more than 100 memo entries"));
+  EXPECT_TRUE(says(pickle_refusal("\x80\x02X\x65\x00\x00\x00"s + std::string(101, 'x') + ".", {.text_bytes = 100}),
                    "a value of 101 bytes; no more than 100 are read"));
   std::string nested = "\x80\x02";  // Python's pickler gives up at a depth of 1000
   for (int i = 0; i < 9000; ++i) nested += "](";

@@ -24,7 +24,7 @@ using nlohmann::json;
 
 const fs::path kModels = SNUG_SOURCE_DIR "/tests/golden";
 
-std::vector<std::byte> bytes_of(const Checkpoint& file, const TensorEntry& entry) {
+std::vector<std::byte> read_bytes(const Checkpoint& file, const TensorEntry& entry) {
   std::vector<std::byte> bytes(static_cast<size_t>(entry.bytes));
   file.read(entry, 0, bytes);
   return bytes;
@@ -32,7 +32,7 @@ std::vector<std::byte> bytes_of(const Checkpoint& file, const TensorEntry& entry
 
 template <class T>
 std::vector<T> elements_of(const Checkpoint& file, const std::string& name) {
-  const std::vector<std::byte> bytes = bytes_of(file, file.at(name));
+  const std::vector<std::byte> bytes = read_bytes(file, file.at(name));
   std::vector<T> values(bytes.size() / sizeof(T));
   std::memcpy(values.data(), bytes.data(), bytes.size());
   return values;
@@ -43,8 +43,8 @@ std::vector<std::byte> as_bytes(const std::vector<float>& values) {
   return {bytes.begin(), bytes.end()};
 }
 
-std::vector<float> dequantized(const Checkpoint& file, const FourBitTensor& tensor) {
-  const std::vector<std::byte> codes = bytes_of(file, *tensor.codes);
+std::vector<float> dequantized_tensor(const Checkpoint& file, const FourBitTensor& tensor) {
+  const std::vector<std::byte> codes = read_bytes(file, *tensor.codes);
   std::vector<float> absmax(static_cast<size_t>(tensor.state.blocks()));
   std::vector<float> values(static_cast<size_t>(tensor.state.elements()));
   read_absmax(file, tensor, 0, absmax);
@@ -82,7 +82,7 @@ void write_dequantized(const fs::path& from, const fs::path& to, bool turned) {
       tensors[entry.name] = {entry.shape, elements_of<float>(file, entry.name)};
       continue;
     }
-    const std::vector<float> values = dequantized(file, *four_bit);
+    const std::vector<float> values = dequantized_tensor(file, *four_bit);
     const auto rows = static_cast<size_t>(four_bit->state.shape[0]), columns = static_cast<size_t>(four_bit->state.shape[1]);
     Floats& out = tensors[entry.name] = {four_bit->state.shape, values};
     if (!turned) continue;
@@ -125,7 +125,7 @@ TEST_P(Saved, FilesHaveTheTensorsAndTheConfigThatTransformersSaves) {
     }
     // Codes stand for what they were made of, so that quantizing it gives them again; scales come from a coarse table.
     if (four_bit || companion_of(entry.name).empty() || entry.name.ends_with("_map")) {
-      EXPECT_EQ(bytes_of(ours, our), bytes_of(theirs, entry)) << entry.name;
+      EXPECT_EQ(read_bytes(ours, our), read_bytes(theirs, entry)) << entry.name;
     }
   }
   EXPECT_EQ(summary.quantized, quantized);
@@ -146,7 +146,7 @@ TEST(QuantizeCheckpoint, ShardsHoldTheSameBytesAndAnIndex) {
   const Checkpoint one(scratch / "one"), many(scratch / "many");
   ASSERT_EQ(one.tensors().size(), many.tensors().size());
   for (const TensorEntry& entry : one.tensors())
-    EXPECT_EQ(bytes_of(one, entry), bytes_of(many, many.at(entry.name))) << entry.name;
+    EXPECT_EQ(read_bytes(one, entry), read_bytes(many, many.at(entry.name))) << entry.name;
   EXPECT_EQ(many.data_bytes(), summary.bytes);
 }
 
@@ -158,10 +158,10 @@ TEST(QuantizeCheckpoint, Fp4AndInt8AreThoseOfTheQuantizers) {
   const Checkpoint numbers(model), fp4(scratch / "fp4"), int8(scratch / "int8");
   int64_t linears = 0;
   for (const TensorEntry& entry : numbers.tensors()) {
-    const std::vector<std::byte> bytes = bytes_of(numbers, entry);
+    const std::vector<std::byte> bytes = read_bytes(numbers, entry);
     if (entry.name.find("_proj") == std::string::npos) {
-      EXPECT_EQ(bytes_of(fp4, fp4.at(entry.name)), bytes);
-      EXPECT_EQ(bytes_of(int8, int8.at(entry.name)), bytes);
+      EXPECT_EQ(read_bytes(fp4, fp4.at(entry.name)), bytes);
+      EXPECT_EQ(read_bytes(int8, int8.at(entry.name)), bytes);
       continue;
     }
     ++linears;

@@ -13,7 +13,7 @@ namespace snug::testing {
 
 namespace {
 
-constexpr int64_t kTokens = 512;
+constexpr int64_t kFamilyTokens = 512;
 
 Plan plan_of(ModelSpec model, int64_t layers, Method method) {
   model.layers = layers;
@@ -21,7 +21,7 @@ Plan plan_of(ModelSpec model, int64_t layers, Method method) {
   Recipe recipe;
   recipe.method = method;
   recipe.bf16 = true;
-  recipe.seq_len = kTokens;
+  recipe.seq_len = kFamilyTokens;
   return make_plan(model, recipe, {.threads = 2, .memory_bytes = int64_t{1} << 42, .runtime_bytes = 1 << 20});
 }
 
@@ -35,31 +35,31 @@ int64_t kept_by_a_layer(const char* name) {
 }
 
 // bf16 rows and fp32 numbers of each token.
-int64_t bytes(int64_t elements, int64_t statistics) { return kTokens * (2 * elements + 4 * statistics); }
+int64_t family_bytes(int64_t elements, int64_t statistics) { return kFamilyTokens * (2 * elements + 4 * statistics); }
 
 TEST(PlanOnlyFamilies, AFalconLayerKeepsTheseBytes) {
   // x, its norm (for attention and MLP), q, k, v, what was attended, lse; before and after the activation
   const int64_t C = 4544, H = 71, D = 64;
-  EXPECT_EQ(kept_by_a_layer("falcon-7b"), 2 * bytes(2 * C + (H + 2) * D + C + 8 * C, 2 + H));
+  EXPECT_EQ(kept_by_a_layer("falcon-7b"), 2 * family_bytes(2 * C + (H + 2) * D + C + 8 * C, 2 + H));
 }
 
 TEST(PlanOnlyFamilies, ANewerFalconHasTwoNorms) {
   const int64_t C = 8192, H = 128, K = 8, D = 64;
-  EXPECT_EQ(kept_by_a_layer("falcon-40b"), 2 * bytes(3 * C + (H + 2 * K) * D + C + 8 * C, 4 + H));
+  EXPECT_EQ(kept_by_a_layer("falcon-40b"), 2 * family_bytes(3 * C + (H + 2 * K) * D + C + 8 * C, 4 + H));
 }
 
 TEST(PlanOnlyFamilies, AnOlmo2LayerKeepsTheseBytes) {
   // x, q and k before and after their norms, v, what was attended, lse, the output before its norm, x between, gate, up,
   // their product, down before its norm
   const int64_t C = 4096, H = 32, F = 11008;
-  EXPECT_EQ(kept_by_a_layer("OLMo-2-1124-7B"), 2 * bytes(C + 5 * C + C + C + C + 3 * F + C, 4 + H));
+  EXPECT_EQ(kept_by_a_layer("OLMo-2-1124-7B"), 2 * family_bytes(C + 5 * C + C + C + C + 3 * F + C, 4 + H));
 }
 
 TEST(PlanOnlyFamilies, AGptOssLayerKeepsTheseBytes) {
   const int64_t C = 2880, H = 64, K = 8, D = 64, F = 2880, E = 32, J = 4;
-  const RoutedRows routed = routed_rows(kTokens, E, J);
+  const RoutedRows routed = routed_rows(kFamilyTokens, E, J);
   // x, its norm, q, k, v, attended, lse; x between, its norm; weights and rows of choices; routed, gate, up, product, down
-  const int64_t tokens = bytes(2 * C + (H + 2 * K) * D + H * D + 2 * C, 2 + H + 2 * J);
+  const int64_t tokens = family_bytes(2 * C + (H + 2 * K) * D + H * D + 2 * C, 2 + H + 2 * J);
   const int64_t rows = routed.rows * (4 + 2 * (2 * C + 3 * F)) + 4 * (routed.rows / routed.tile);
   EXPECT_NEAR(static_cast<double>(kept_by_a_layer("gpt-oss-20b")), 2.0 * static_cast<double>(tokens + rows),
               256);  // alignment
@@ -67,7 +67,7 @@ TEST(PlanOnlyFamilies, AGptOssLayerKeepsTheseBytes) {
 
 TEST(PlanOnlyFamilies, SmolLm3IsPlannedLikeALlama) {
   const int64_t C = 2048, H = 16, K = 4, D = 128, F = 11008;
-  EXPECT_EQ(kept_by_a_layer("SmolLM3-3B"), 2 * bytes(2 * C + (H + 2 * K) * D + C + 2 * C + 3 * F, 2 + H));
+  EXPECT_EQ(kept_by_a_layer("SmolLM3-3B"), 2 * family_bytes(2 * C + (H + 2 * K) * D + C + 2 * C + 3 * F, 2 + H));
 }
 
 TEST(PlanOnlyFamilies, WeightsAreTwoBytesAParameterAndTrainedOnesHaveFourTimesThat) {

@@ -9,7 +9,7 @@
 namespace snug {
 namespace {
 
-std::string refusal(const std::string& key, const std::string& value) {
+std::string key_refusal(const std::string& key, const std::string& value) {
   Recipe recipe;
   try {
     apply(recipe, key, value, "recipe.yaml:3");
@@ -20,7 +20,7 @@ std::string refusal(const std::string& key, const std::string& value) {
   return "accepted";
 }
 
-bool says(const std::string& message, const std::string& part) {
+bool key_says(const std::string& message, const std::string& part) {
   return message.find(part) != std::string::npos || (ADD_FAILURE() << message << " does not say " << part, false);
 }
 
@@ -72,47 +72,47 @@ TEST(Keys, BooleansStandAloneOrWithAWord) {
     apply(recipe, "packing", no);
     EXPECT_FALSE(recipe.packing) << no;
   }
-  says(refusal("bf16", "maybe"), "bf16 must be true or false, not 'maybe'");
+  key_says(key_refusal("bf16", "maybe"), "bf16 must be true or false, not 'maybe'");
 }
 
 TEST(Keys, ValuesOutOfRangeAreRefused) {
-  says(refusal("batch", "0"), "per_device_train_batch_size must be a whole number from 1");
-  says(refusal("batch", "2.5"), "not '2.5'");
-  says(refusal("batch", "99999999999999999999"), "per_device_train_batch_size");
-  says(refusal("seq", "1"), "max_length");
-  says(refusal("learning_rate", "0"), "learning_rate");
-  says(refusal("learning_rate", "nan"), "learning_rate");
-  says(refusal("learning_rate", "1e999"), "learning_rate");
-  says(refusal("adam_beta2", "1"), "adam_beta2");
-  says(refusal("warmup_ratio", "1.5"), "warmup_ratio");
-  says(refusal("seed", "-1"), "seed");
-  says(refusal("max_steps", "0"), "max_steps is 0");
-  says(refusal("memory", "24G"), "24GB (decimal)");
-  says(refusal("lora_target_modules", "q_proj,,v_proj"), "empty item");
-  says(refusal("checkpoint_layers", "3,1"), "rising order");
+  key_says(key_refusal("batch", "0"), "per_device_train_batch_size must be a whole number from 1");
+  key_says(key_refusal("batch", "2.5"), "not '2.5'");
+  key_says(key_refusal("batch", "99999999999999999999"), "per_device_train_batch_size");
+  key_says(key_refusal("seq", "1"), "max_length");
+  key_says(key_refusal("learning_rate", "0"), "learning_rate");
+  key_says(key_refusal("learning_rate", "nan"), "learning_rate");
+  key_says(key_refusal("learning_rate", "1e999"), "learning_rate");
+  key_says(key_refusal("adam_beta2", "1"), "adam_beta2");
+  key_says(key_refusal("warmup_ratio", "1.5"), "warmup_ratio");
+  key_says(key_refusal("seed", "-1"), "seed");
+  key_says(key_refusal("max_steps", "0"), "max_steps is 0");
+  key_says(key_refusal("memory", "24G"), "24GB (decimal)");
+  key_says(key_refusal("lora_target_modules", "q_proj,,v_proj"), "empty item");
+  key_says(key_refusal("checkpoint_layers", "3,1"), "rising order");
 }
 
 TEST(Keys, AnUnknownKeyIsAnsweredWithTheNearest) {
-  says(refusal("learning_rat", "1"), "did you mean 'learning_rate'?");
-  says(refusal("micro_batchsize", "1"), "did you mean 'per_device_train_batch_size'?");
-  EXPECT_NE(refusal(std::string(100000, 'x'), "1"), "accepted");
+  key_says(key_refusal("learning_rat", "1"), "did you mean 'learning_rate'?");
+  key_says(key_refusal("micro_batchsize", "1"), "did you mean 'per_device_train_batch_size'?");
+  EXPECT_NE(key_refusal(std::string(100000, 'x'), "1"), "accepted");
 }
 
 TEST(Keys, WhatIsNotSupportedIsRefusedByNameOnlyWhenOn) {
   for (const char* key : {"fp8", "lora_bias"}) {
-    EXPECT_EQ(refusal(key, "false"), "accepted") << key;
-    says(refusal(key, "true"), "supported");
+    EXPECT_EQ(key_refusal(key, "false"), "accepted") << key;
+    key_says(key_refusal(key, "true"), "supported");
   }
-  says(refusal("quantization_bit", "3"), "choose 4 or 8");
-  says(refusal("quantization_method", "gptq"), "choose bnb");
-  says(refusal("lora_dropout", "1"), "lora_dropout must be");
-  says(refusal("neftune_noise_alpha", "5"), "not supported yet");
-  says(refusal("deepspeed", "ds_z3.json"), "several devices");
-  says(refusal("optim", "paged_adagrad"), "is not known");
-  says(refusal("optim", "adamm"), "is not known");
-  says(refusal("optim_args", "momentum=0.9,nesterov=true"), "optim_args 'nesterov=true' is not supported");
-  says(refusal("optim_args", "momentum=1"), "momentum");
-  says(refusal("lr_scheduler_type", "cosine_with_min_lr"), "not supported yet");
+  key_says(key_refusal("quantization_bit", "3"), "choose 4 or 8");
+  key_says(key_refusal("quantization_method", "gptq"), "choose bnb");
+  key_says(key_refusal("lora_dropout", "1"), "lora_dropout must be");
+  key_says(key_refusal("neftune_noise_alpha", "5"), "not supported yet");
+  key_says(key_refusal("deepspeed", "ds_z3.json"), "several devices");
+  key_says(key_refusal("optim", "paged_adagrad"), "is not known");
+  key_says(key_refusal("optim", "adamm"), "is not known");
+  key_says(key_refusal("optim_args", "momentum=0.9,nesterov=true"), "optim_args 'nesterov=true' is not supported");
+  key_says(key_refusal("optim_args", "momentum=1"), "momentum");
+  key_says(key_refusal("lr_scheduler_type", "cosine_with_min_lr"), "not supported yet");
 }
 
 TEST(Keys, PatternsGiveModulesRanksAndAlphasOfTheirOwn) {
@@ -124,11 +124,11 @@ TEST(Keys, PatternsGiveModulesRanksAndAlphasOfTheirOwn) {
   EXPECT_TRUE(recipe.lora.rank_pattern.empty());
   apply(recipe, "alpha_pattern", R"(^model\.layers.1.self_attn.q_proj=2.5)");
   EXPECT_EQ(recipe.lora.alpha_pattern.at(0).second, 2.5);
-  says(refusal("rank_pattern", "q_proj"), "must be pairs such as q_proj=16");
-  says(refusal("rank_pattern", "q_proj=0"), "rank_pattern must be");
-  says(refusal("rank_pattern", "q_proj=2,q_proj=3"), "names 'q_proj' twice");
+  key_says(key_refusal("rank_pattern", "q_proj"), "must be pairs such as q_proj=16");
+  key_says(key_refusal("rank_pattern", "q_proj=0"), "rank_pattern must be");
+  key_says(key_refusal("rank_pattern", "q_proj=2,q_proj=3"), "names 'q_proj' twice");
   for (const char* key : {"layers.[0-9]", ".*q_proj", "(q|k)_proj", "q_proj$", "\\d", "", "^"})
-    says(refusal("alpha_pattern", std::string(key) + "=2"), "regular expression");
+    key_says(key_refusal("alpha_pattern", std::string(key) + "=2"), "regular expression");
 }
 
 // As Python's re.match(rf"(.*\.)?({key})$", path).
@@ -164,14 +164,14 @@ TEST(Keys, OneTypeOfTwoBytesIsChosen) {
   };
   Recipe both = recipe;
   both.bf16 = true;
-  says(problem(both), "bf16 and fp16 are both true");
+  key_says(problem(both), "bf16 and fp16 are both true");
   Recipe neither = recipe;
   neither.fp16 = false;
-  says(problem(neither), "initial_scale_power has a meaning only for fp16: true");
+  key_says(problem(neither), "initial_scale_power has a meaning only for fp16: true");
   neither.initial_scale_power = 16;
-  says(problem(neither), "loss_scale_window has a meaning only for fp16: true");
-  says(refusal("initial_scale_power", "25"), "from 0 to 24");
-  says(refusal("loss_scale_window", "0"), "loss_scale_window must be a whole number from 1");
+  key_says(problem(neither), "loss_scale_window has a meaning only for fp16: true");
+  key_says(key_refusal("initial_scale_power", "25"), "from 0 to 24");
+  key_says(key_refusal("loss_scale_window", "0"), "loss_scale_window must be a whole number from 1");
 }
 
 TEST(Keys, HarmlessKeysArePassedOver) {
@@ -224,7 +224,7 @@ TEST(Keys, PagedOptimizersAreOptimizersWhoseStatesLieElsewhere) {
     apply(recipe, "optim", word);
     EXPECT_EQ(optim.get(recipe), word);
   }
-  says(refusal("optim", "paged_sgd"), "is not known");
+  key_says(key_refusal("optim", "paged_sgd"), "is not known");
 }
 
 TEST(Validate, TheOptimizerInBackwardNeedsOneMicroBatchAndNoClipping) {
@@ -238,11 +238,11 @@ TEST(Validate, TheOptimizerInBackwardNeedsOneMicroBatchAndNoClipping) {
   };
   Recipe recipe;
   apply(recipe, "optimizer_in_backward", "true");
-  says(refusal_of(recipe), "set max_grad_norm: 0");
+  key_says(refusal_of(recipe), "set max_grad_norm: 0");
   recipe.max_grad_norm = 0;
   EXPECT_EQ(refusal_of(recipe), "accepted");
   recipe.accumulation = 2;
-  says(refusal_of(recipe), "set gradient_accumulation_steps: 1");
+  key_says(refusal_of(recipe), "set gradient_accumulation_steps: 1");
 }
 
 TEST(Validate, TheDefaultRecipeIsSound) { EXPECT_NO_THROW(validate(Recipe{})); }

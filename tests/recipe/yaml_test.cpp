@@ -17,7 +17,7 @@ std::string refusal(const std::string& yaml) {
   return "accepted";
 }
 
-bool says(const std::string& message, const std::string& part) {
+bool yaml_says(const std::string& message, const std::string& part) {
   return message.find(part) != std::string::npos || (ADD_FAILURE() << message << " does not say " << part, false);
 }
 
@@ -66,8 +66,8 @@ TEST(RecipeYaml, PatternsAreMappings) {
   EXPECT_TRUE(file.recipe.lora.use_dora);
   const RecipeFile again = parse_recipe_yaml(write_recipe_yaml(file.recipe), "again.yaml");
   EXPECT_EQ(again.recipe.lora.rank_pattern, file.recipe.lora.rank_pattern);
-  says(refusal("rank_pattern: {q_proj: [1, 2]}"), "a mapping may hold plain values only");
-  says(refusal("lora_r: {q_proj: 1}"), "must be a value or a list");
+  yaml_says(refusal("rank_pattern: {q_proj: [1, 2]}"), "a mapping may hold plain values only");
+  yaml_says(refusal("lora_r: {q_proj: 1}"), "must be a value or a list");
 }
 
 TEST(RecipeYaml, EmptyFilesAreTheDefaultRecipe) {
@@ -76,34 +76,34 @@ TEST(RecipeYaml, EmptyFilesAreTheDefaultRecipe) {
 }
 
 TEST(RecipeYaml, ErrorsNameFileAndLine) {
-  says(refusal("bf16: true\nbatch: 0\n"), "r.yaml:2: per_device_train_batch_size");
-  says(refusal("bf16: true\nlora_rr: 4\n"), "r.yaml:2: there is no key 'lora_rr' (did you mean 'lora_r'?)");
-  says(refusal("bf16: true\nfp8: true\n"), "r.yaml:2: fp8: fp8 is not supported yet");
+  yaml_says(refusal("bf16: true\nbatch: 0\n"), "r.yaml:2: per_device_train_batch_size");
+  yaml_says(refusal("bf16: true\nlora_rr: 4\n"), "r.yaml:2: there is no key 'lora_rr' (did you mean 'lora_r'?)");
+  yaml_says(refusal("bf16: true\nfp8: true\n"), "r.yaml:2: fp8: fp8 is not supported yet");
 }
 
 TEST(RecipeYaml, DuplicateKeysAreRefusedAlsoUnderAliases) {
-  says(refusal("bf16: true\nbf16: false\n"), "r.yaml:2: 'bf16' is given twice");
-  says(refusal("lr: 1\nlearning_rate: 2\n"), "r.yaml:2: 'lr' and 'learning_rate' are the same key");
-  says(refusal("wandb_name: a\nwandb_name: b\n"), "twice");
+  yaml_says(refusal("bf16: true\nbf16: false\n"), "r.yaml:2: 'bf16' is given twice");
+  yaml_says(refusal("lr: 1\nlearning_rate: 2\n"), "r.yaml:2: 'lr' and 'learning_rate' are the same key");
+  yaml_says(refusal("wandb_name: a\nwandb_name: b\n"), "twice");
 }
 
 TEST(RecipeYaml, StructuresOtherThanFlatAreRefused) {
-  says(refusal("- 1\n- 2\n"), "a recipe is a mapping");
-  says(refusal("just text"), "a recipe is a mapping");
-  says(refusal("lora_r:\n  value: 4\n"), "r.yaml:1: lora_r must be a value or a list");
-  says(refusal("lora_r: [1, 2]\n"), "takes one value");
-  says(refusal("lora_target_modules: [[q_proj]]\n"), "plain values only");
-  says(refusal("? [a, b]\n: 1\n"), "a key must be plain text");
-  says(refusal("a: 1\n---\nb: 2\n"), "several YAML documents");
-  says(refusal("bf16:\n"), "bf16 has no value");
-  says(refusal("adapter: null\n"), "adapter has no value");
+  yaml_says(refusal("- 1\n- 2\n"), "a recipe is a mapping");
+  yaml_says(refusal("just text"), "a recipe is a mapping");
+  yaml_says(refusal("lora_r:\n  value: 4\n"), "r.yaml:1: lora_r must be a value or a list");
+  yaml_says(refusal("lora_r: [1, 2]\n"), "takes one value");
+  yaml_says(refusal("lora_target_modules: [[q_proj]]\n"), "plain values only");
+  yaml_says(refusal("? [a, b]\n: 1\n"), "a key must be plain text");
+  yaml_says(refusal("a: 1\n---\nb: 2\n"), "several YAML documents");
+  yaml_says(refusal("bf16:\n"), "bf16 has no value");
+  yaml_says(refusal("adapter: null\n"), "adapter has no value");
 }
 
 TEST(RecipeYaml, BrokenYamlIsRefusedWithItsLine) {
-  says(refusal("bf16: true\nlora: [1, 2\n"), "not valid YAML");
-  says(refusal("a: b: c\n"), "r.yaml:1: not valid YAML");
-  says(refusal("a: *nobody\n"), "not valid YAML");
-  says(refusal("\t- x: y"), "r.yaml:1");
+  yaml_says(refusal("bf16: true\nlora: [1, 2\n"), "not valid YAML");
+  yaml_says(refusal("a: b: c\n"), "r.yaml:1: not valid YAML");
+  yaml_says(refusal("a: *nobody\n"), "not valid YAML");
+  yaml_says(refusal("\t- x: y"), "r.yaml:1");
 }
 
 TEST(RecipeYaml, HostileFilesEndInOneCleanError) {
@@ -115,13 +115,13 @@ TEST(RecipeYaml, HostileFilesEndInOneCleanError) {
     const std::string n = std::to_string(i), p = std::to_string(i - 1);
     bomb += "a" + n + ": &a" + n + " [*a" + p + ", *a" + p + "]\n";
   }
-  says(refusal(bomb), "r.yaml:1: YAML anchors are not supported");
+  yaml_says(refusal(bomb), "r.yaml:1: YAML anchors are not supported");
   for (const char* stray : {"]", "}", "a: b\n]", ",", "]\n---\n]", "- a\n]"}) EXPECT_NE(refusal(stray), "accepted") << stray;
-  says(refusal("report_to: &a [*a, *a]\nlora_target_modules: *a\n"), "r.yaml");
-  says(refusal("bf16: \xff\xfe\n"), "r.yaml:1: the text is not UTF-8");
-  says(refusal(std::string("bf16: true\n\0x", 13)), "r.yaml:2: the text holds a control character");
-  says(refusal("a: \xed\xa0\x80"), "not UTF-8");
-  says(refusal(std::string((1 << 20) + 1, '#')), "larger than 1 MiB");
+  yaml_says(refusal("report_to: &a [*a, *a]\nlora_target_modules: *a\n"), "r.yaml");
+  yaml_says(refusal("bf16: \xff\xfe\n"), "r.yaml:1: the text is not UTF-8");
+  yaml_says(refusal(std::string("bf16: true\n\0x", 13)), "r.yaml:2: the text holds a control character");
+  yaml_says(refusal("a: \xed\xa0\x80"), "not UTF-8");
+  yaml_says(refusal(std::string((1 << 20) + 1, '#')), "larger than 1 MiB");
 }
 
 TEST(RecipeYaml, WhatIsWrittenReadsBackTheSame) {
