@@ -18,6 +18,7 @@ MAY_USE = {
     "chat": {"base"},
     "data": {"base", "recipe", "tokenizer", "chat"},
     "torch": {"base", "formats"},
+    "eager": {"base", "model", "recipe", "torch"},
     "watch": {"base"},
     "explain": {"base", "model", "recipe", "program", "plan", "torch"},
     "train": {"base", "model", "recipe", "program", "plan", "formats", "quantize", "kernels", "tokenizer", "chat", "data"},

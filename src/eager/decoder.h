@@ -1,0 +1,89 @@
+#pragma once
+// A causal language model as transformers builds it, on sizes: its modules in their order of registration, the adapters that
+// peft puts around them, and the forward pass line by line. What autograd keeps follows from it. Letters as in the model room:
+// B batch, T tokens, C hidden, F MLP width, V vocabulary, H heads, K key/value heads, D head size.
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "eager/setup.h"
+#include "eager/torch_ops.h"
+#include "model/model_spec.h"
+
+namespace snug::eager {
+
+struct Adapter {
+  Tensor a, b, magnitude;
+  int64_t rank = 0;
+};
+
+struct Linear {
+  std::string name;  // of the module: "q_proj"
+  int64_t in = 0, out = 0;
+  Tensor weight, bias;
+  bool present = false, biased = false;
+  Adapter adapter;
+};
+
+struct Norm {
+  int64_t size = 0;
+  Tensor weight, bias;
+};
+
+struct Block {
+  Linear query, key, value, query_key_value, output, gate, up, gate_up, down;
+  Norm attention_norm, mlp_norm, attention_post_norm, mlp_post_norm, query_norm, key_norm;
+  bool local = false;
+};
+
+class Decoder {
+ public:
+  Decoder(Torch& torch, const ModelSpec& spec, const Setup& setup);
+
+  void load();   // its weights on the device
+  void adapt();  // peft.get_peft_model
+
+  // What is trained, in the order of model.parameters().
+  std::vector<Tensor*> trained();
+  // Whether weight decay applies to what `trained` gives: not to norms and biases.
+  std::vector<bool> decays();
+
+  // One forward pass; the loss. `labels`: as the batch has them.
+  Tensor forward(bool training);
+
+ private:
+  using Visitor = std::function<void(Tensor& tensor, int64_t count, DType dtype, const std::string& name)>;
+  struct Positions {
+    Tensor cos, sin, indices;
+  };
+
+  void each_linear(const std::function<void(Linear&)>& visit);
+  void visit_parameters(const std::function<void(Tensor& tensor, int64_t count, bool decays)>& visit);
+  void make_blocks();
+
+  Positions positions();
+  Tensor blocks(Tensor hidden, const Positions& positions, bool training);
+  Tensor block(const Tensor& input, Block& block, const Positions& positions);
+  Tensor attention(const Tensor& x, Block& block, const Positions& positions);
+  Tensor attend(Tensor query, Tensor key, Tensor value);
+  Tensor scaled_dot_product(const Tensor& query, const Tensor& key, const Tensor& value);
+  Tensor mlp(const Tensor& x, Block& block);
+  Tensor norm(const Tensor& x, const Norm& norm);
+  Tensor rotate(const Tensor& x, const Positions& positions);
+  Tensor apply(const Tensor& x, Linear& linear);
+  Tensor adapted(const Tensor& x, Linear& linear);
+  Tensor loss(const Tensor& logits);
+
+  Torch& t_;
+  const ModelSpec& spec_;
+  const Setup& setup_;
+  int64_t B_, T_, C_, D_;
+  Tensor embedding_, inverse_frequencies_, original_frequencies_;
+  std::vector<Block> blocks_;
+  Norm final_norm_;
+  Linear head_;
+  bool inputs_require_grad_ = false;
+};
+
+}  // namespace snug::eager

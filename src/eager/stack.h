@@ -1,0 +1,44 @@
+#pragma once
+// Stack profile: which libraries train, and what of their habits decides memory, as data. Each habit names the library's line
+// that it stands for. Nothing here is fitted to a measurement.
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace snug::eager {
+
+// "2.4.1" as a number that compares: 2'004'001.
+int64_t version_number(std::string_view version);
+
+struct StackProfile {
+  std::string torch, transformers, peft, bitsandbytes, trl;
+
+  // --- torch ---
+  // torch/csrc/autograd/python_variable_indexing.cpp: a full slice ("x[:, n:]") is a node of its own, whose backward fills a
+  // new tensor.
+  bool full_slices_are_nodes = true;
+  // ATen/cuda/CUDABlas.cpp: products take a workspace for their own duration; before, a handle kept one.
+  bool workspace_per_product = false;
+  // ATen/native/transformers/cuda/flash_attn: the state of random numbers is made on the device, used or not.
+  bool flash_makes_random_state = false;
+
+  // --- transformers ---
+  // loss/loss_utils.py ForCausalLMLoss: logits are shifted and copied; later labels are padded instead.
+  bool loss_copies_logits = true;
+  // integrations/sdpa_attention.py: queries, keys and values are made contiguous, keys and values repeated for each head
+  // that shares them; later attention does so itself.
+  bool sdpa_copies_inputs = true;
+  // models/llama/modeling_llama.py LlamaRotaryEmbedding: angles by a product of matrices; later element by element.
+  bool rotary_by_product = true;
+  // likewise: the first frequencies are kept beside those in use.
+  bool rotary_keeps_original = false;
+  // training_args.py gradient_checkpointing_kwargs: the default of use_reentrant.
+  bool reentrant_by_default = true;
+};
+
+// The stack of the versions given; what is empty is today's. Throws Error for a version that is no version.
+StackProfile stack_profile(std::string_view torch = {}, std::string_view transformers = {}, std::string_view peft = {},
+                           std::string_view bitsandbytes = {}, std::string_view trl = {});
+
+}  // namespace snug::eager
