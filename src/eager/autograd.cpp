@@ -15,7 +15,7 @@ void Autograd::require_grad(Tensor& tensor) {
   tensor.node = std::make_shared<Node>();
   tensor.node->sequence = std::numeric_limits<uint64_t>::max();
   tensor.node->is_leaf = true;
-  tensor.node->leaf_dtype = tensor.dtype;
+  tensor.node->variable = tensor.storage;
 }
 
 Saved Autograd::save(Tensor tensor) {

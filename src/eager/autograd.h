@@ -79,9 +79,9 @@ struct Node {
   Backward backward;
   size_t outputs = 1;
   bool is_leaf = false;
-  Tensor gradient;                                   // of a leaf
-  DType leaf_dtype = DType::f32;                     //
-  Role gradient_role = Role::gradients;              //
+  Storage variable;  // a leaf's own memory: its node holds it while the graph lives
+  Tensor gradient;   // of a leaf
+  Role gradient_role = Role::gradients;
   std::function<void(Node& leaf)> after_accumulate;  // register_post_accumulate_grad_hook
 
   bool needs(size_t input) const { return next[input].node != nullptr; }
@@ -117,7 +117,7 @@ class Autograd {
   // Whether this is autograd's own thread: it has cuBLAS handles of its own.
   bool in_backward() const { return depth_ > 0; }
 
-  // Called where a checkpoint recomputes: autocast is entered anew.
+  // Called around a recomputation, which enters autocast anew.
   std::function<void(bool entering)> on_recompute;
 
  private:

@@ -20,7 +20,10 @@ void Decoder::make_blocks() {
   };
   blocks_.resize(static_cast<size_t>(spec_.layers));
   for (Block& b : blocks_) {
-    if (spec_.fused_projections) {
+    if (spec_.learned_positions) {
+      b.query_key_value = linear("c_attn", C_, queries + 2 * keys, qkv);
+      b.up = linear("c_fc", C_, F, spec_.mlp_bias);
+    } else if (spec_.fused_projections) {
       b.query_key_value = linear("qkv_proj", C_, queries + 2 * keys, qkv);
       b.gate_up = linear("gate_up_proj", C_, 2 * F, spec_.mlp_bias);
     } else {
@@ -30,8 +33,8 @@ void Decoder::make_blocks() {
       b.gate = linear("gate_proj", C_, F, spec_.mlp_bias);
       b.up = linear("up_proj", C_, F, spec_.mlp_bias);
     }
-    b.output = linear("o_proj", queries, C_, spec_.output_bias);
-    b.down = linear("down_proj", F, C_, spec_.mlp_bias);
+    b.output = linear(spec_.learned_positions ? "c_proj" : "o_proj", queries, C_, spec_.output_bias);
+    b.down = linear(spec_.learned_positions ? "c_proj" : "down_proj", F, C_, spec_.mlp_bias);
     if (spec_.query_key_norms) b.query_norm.size = b.key_norm.size = D_;
     if (spec_.pre_norms) b.attention_norm.size = b.mlp_norm.size = C_;
     if (spec_.post_norms) b.attention_post_norm.size = b.mlp_post_norm.size = C_;
@@ -60,25 +63,35 @@ void Decoder::visit_parameters(const std::function<void(Tensor& tensor, int64_t 
     if (spec_.norm == NormKind::layer) visit(n.bias, n.size, false);
   };
   visit(embedding_, spec_.vocab_size * C_, true);
+  if (spec_.learned_positions) visit(position_embedding_, spec_.max_position * C_, true);
   for (Block& b : blocks_) {
-    for (Linear* l : {&b.query, &b.key, &b.value, &b.output, &b.query_key_value}) linear(*l);
+    if (spec_.learned_positions) norm(b.attention_norm);
+    if (spec_.learned_positions) linear(b.query_key_value);
+    for (Linear* l : {&b.query, &b.key, &b.value, &b.output}) linear(*l);
+    if (!spec_.learned_positions) linear(b.query_key_value);
     norm(b.query_norm);
     norm(b.key_norm);
+    if (spec_.learned_positions) norm(b.mlp_norm);
     for (Linear* l : {&b.gate, &b.up, &b.gate_up, &b.down}) linear(*l);
+    if (spec_.learned_positions) continue;
     norm(b.attention_norm);
     norm(b.mlp_norm);
     norm(b.attention_post_norm);
     norm(b.mlp_post_norm);
   }
   norm(final_norm_);
-  if (!spec_.learned_positions && !inverse_frequencies_.defined()) {
-    inverse_frequencies_ = t_.empty(D_ / 2, DType::f32, Role::weights);
-    if (t_.stack().rotary_keeps_original) original_frequencies_ = t_.empty(D_ / 2, DType::f32, Role::weights);
-  }
+  make_frequencies();
   if (!spec_.tied_embeddings) linear(head_);
 }
 
+void Decoder::make_frequencies() {
+  if (spec_.learned_positions || inverse_frequencies_.defined()) return;
+  inverse_frequencies_ = t_.empty(spec_.rotated() / 2, DType::f32, Role::weights);
+  if (t_.stack().rotary_keeps_original) original_frequencies_ = t_.empty(spec_.rotated() / 2, DType::f32, Role::weights);
+}
+
 void Decoder::load() {
+  if (setup_.quantization != Quantization::none) return load_quantized();
   visit_parameters([&](Tensor& tensor, int64_t count, bool) {
     tensor = t_.empty(count, setup_.weights, Role::weights);
     if (setup_.method == Method::full) Autograd::require_grad(tensor);
@@ -96,12 +109,13 @@ void Decoder::adapt() {
   each_linear([&](Linear& l) {
     if (!targeted(l)) return;
     l.adapter.rank = setup_.rank;
-    l.adapter.a = t_.empty(l.in * setup_.rank, setup_.weights, Role::adapters);
-    l.adapter.b = t_.empty(l.out * setup_.rank, setup_.weights, Role::adapters);
+    const bool quantized = l.four_bit || l.eight_bit;
+    const DType dtype = quantized && t_.stack().adapters_of_codes_are_wide ? DType::f32 : setup_.weights;
+    l.adapter.a = t_.empty(l.in * setup_.rank, dtype, Role::adapters);
+    l.adapter.b = t_.empty(l.out * setup_.rank, dtype, Role::adapters);
   });
   const auto widen = [&](Tensor& tensor) {  // peft/tuners: autocast_adapter_dtype
-    Tensor wide = t_.empty(tensor.count, DType::f32, Role::adapters);
-    tensor = std::move(wide);
+    if (tensor.dtype != DType::f32) tensor = t_.empty(tensor.count, DType::f32, Role::adapters);
     Autograd::require_grad(tensor);
   };
   each_linear([&](Linear& l) {
@@ -109,6 +123,9 @@ void Decoder::adapt() {
     widen(l.adapter.a);
     widen(l.adapter.b);
   });
+  if (setup_.preparation != Preparation::trl) return;
+  for (Tensor* tensor : {&embedding_, &head_.weight})  // trl: peft_module_casting_to_bf16
+    if (tensor->defined() && tensor->dtype != DType::bf16) *tensor = t_.empty(tensor->count, DType::bf16, Role::weights);
 }
 
 std::vector<Tensor*> Decoder::trained() {

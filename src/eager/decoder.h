@@ -24,6 +24,9 @@ struct Linear {
   Tensor weight, bias;
   bool present = false, biased = false;
   Adapter adapter;
+  bool four_bit = false, eight_bit = false;
+  Tensor scales, code, offset, scale_scales, scales_code;  // of a quantized weight: absmax, its code book, and absmax's own
+  DType compute = DType::bf16;                // bitsandbytes' compute_dtype
 };
 
 struct Norm {
@@ -41,8 +44,9 @@ class Decoder {
  public:
   Decoder(Torch& torch, const ModelSpec& spec, const Setup& setup);
 
-  void load();   // its weights on the device
-  void adapt();  // peft.get_peft_model
+  void load();     // its weights on the device, quantized if that is asked for
+  void prepare();  // peft.prepare_model_for_kbit_training
+  void adapt();    // peft.get_peft_model
 
   // What is trained, in the order of model.parameters().
   std::vector<Tensor*> trained();
@@ -55,18 +59,30 @@ class Decoder {
  private:
   using Visitor = std::function<void(Tensor& tensor, int64_t count, DType dtype, const std::string& name)>;
   struct Positions {
-    Tensor cos, sin, indices;
+    Tensor cos, sin, indices, mask;
   };
 
   void each_linear(const std::function<void(Linear&)>& visit);
   void visit_parameters(const std::function<void(Tensor& tensor, int64_t count, bool decays)>& visit);
   void make_blocks();
+  void make_frequencies();
+  void load_quantized();
+  void quantize_four_bit(Linear& linear);
+  Tensor dequantized(const Linear& linear);
+  Tensor base(const Tensor& x, Linear& linear);
+  Tensor matmul_four_bit(const Tensor& x, Linear& linear);
 
   Positions positions();
   Tensor blocks(Tensor hidden, const Positions& positions, bool training);
   Tensor block(const Tensor& input, Block& block, const Positions& positions);
+  Tensor enter(Tensor hidden);
+  Tensor attended(Tensor& query, Tensor& key, const Tensor& value, Block& block, const Positions& positions, const Tensor& all);
+  Tensor new_gelu(const Tensor& x);
+  Tensor normalized(const Tensor& x, int64_t rows);
   Tensor attention(const Tensor& x, Block& block, const Positions& positions);
-  Tensor attend(Tensor query, Tensor key, Tensor value);
+  Tensor attend(Tensor query, Tensor key, Tensor value, const Tensor& mask);
+  Tensor attend_eagerly(Tensor query, Tensor key, Tensor value, const Tensor& mask);
+  Tensor causal_mask();
   Tensor scaled_dot_product(const Tensor& query, const Tensor& key, const Tensor& value);
   Tensor mlp(const Tensor& x, Block& block);
   Tensor norm(const Tensor& x, const Norm& norm);
@@ -79,10 +95,11 @@ class Decoder {
   const ModelSpec& spec_;
   const Setup& setup_;
   int64_t B_, T_, C_, D_;
-  Tensor embedding_, inverse_frequencies_, original_frequencies_;
+  Tensor embedding_, position_embedding_, inverse_frequencies_, original_frequencies_;
   std::vector<Block> blocks_;
   Norm final_norm_;
   Linear head_;
+  Tensor scales_code_;  // bitsandbytes' code book of scales, one for all
   bool inputs_require_grad_ = false;
 };
 

@@ -13,7 +13,7 @@ Tensor Decoder::forward(bool training) {
     Tensor embedded = t_.embedding(embedding_, B_ * T_, C_);
     if (inputs_require_grad_ && t_.grad_enabled) Autograd::require_grad(embedded);
     const Positions where = positions();
-    hidden = blocks(embedded, where, training);
+    hidden = blocks(enter(embedded), where, training);
     hidden = norm(hidden, final_norm_);
   }
   {
@@ -21,7 +21,18 @@ Tensor Decoder::forward(bool training) {
     Linear& head = head_;
     logits = t_.linear(last, spec_.tied_embeddings ? embedding_ : head.weight, head.bias, head.in, head.out);
   }
-  return loss(logits);
+  if (spec_.logit_softcap > 0) {
+    logits = t_.scale(logits);
+    logits = t_.keeps_output(logits);
+    logits = t_.scale(logits);
+  }
+  const Tensor value = loss(logits);
+  hidden = {};
+  if (setup_.autocast) {  // accelerate/utils/operations.py ConvertOutputsToFp32
+    t_.leave_autocast();
+    logits = t_.to(logits, DType::f32);
+  }
+  return value;
 }
 
 // modeling_llama.py, LlamaModel.forward and LlamaRotaryEmbedding.forward
@@ -29,9 +40,10 @@ Decoder::Positions Decoder::positions() {
   const bool grads = std::exchange(t_.grad_enabled, false);
   Positions p;
   p.indices = t_.empty(T_, DType::i64);
-  {
+  if (setup_.attention == Attention::sdpa) {
     const Tensor equal = t_.empty(B_ * T_, DType::u8), all = t_.empty(1, DType::u8);
   }
+  p.mask = causal_mask();
   Tensor indices = t_.empty(T_, DType::f32);
   const Tensor angles = t_.empty(D_ / 2 * T_, DType::f32);
   if (t_.stack().rotary_by_product) {
@@ -52,11 +64,21 @@ Decoder::Positions Decoder::positions() {
     sin = t_.scale(both);
     sin = t_.scale(sin);
   }
-  const DType dtype = setup_.weights;
+  const DType dtype = embedding_.dtype;
   p.cos = t_.to(cos, dtype);
   p.sin = t_.to(sin, dtype);
   t_.grad_enabled = grads;
   return p;
+}
+
+// What comes between the table of embeddings and the first block.
+Tensor Decoder::enter(Tensor hidden) {
+  if (spec_.learned_positions) {
+    const Tensor places = t_.embedding(position_embedding_, T_, C_);
+    hidden = t_.add(hidden, places);
+    return t_.dropout(hidden, spec_.dropout);
+  }
+  return spec_.embedding_scale != 1.0 ? t_.scale(hidden) : hidden;
 }
 
 Tensor Decoder::blocks(Tensor hidden, const Positions& where, bool training) {
@@ -78,26 +100,53 @@ Tensor Decoder::block(const Tensor& input, Block& b, const Positions& where) {
   Tensor residual = input;
   Tensor x = norm(input, b.attention_norm);
   x = attention(x, b, where);
+  if (spec_.post_norms) x = norm(x, b.attention_post_norm);
   x = t_.add(residual, x);
   residual = x;
   x = norm(x, b.mlp_norm);
   x = mlp(x, b);
+  if (spec_.post_norms) x = norm(x, b.mlp_post_norm);
   x = t_.add(residual, x);
   return x;
 }
 
 Tensor Decoder::attention(const Tensor& x, Block& b, const Positions& where) {
-  Tensor query = t_.transposed_view(apply(x, b.query));
-  Tensor key = t_.transposed_view(apply(x, b.key));
-  Tensor value = apply(x, b.value);
-  if (t_.stack().sdpa_copies_inputs) value = t_.transposed_view(value);
-  {
+  Tensor query, key, value;
+  if (spec_.learned_positions) {  // GPT2Attention
+    Tensors parts = t_.split(apply(x, b.query_key_value), {B_ * T_ * C_, B_ * T_ * C_, B_ * T_ * C_});
+    query = t_.transposed_view(parts[0]);
+    key = t_.transposed_view(parts[1]);
+    value = t_.stack().sdpa_copies_inputs ? t_.transposed_view(parts[2]) : parts[2];
+  } else if (spec_.fused_projections) {  // Phi3Attention
+    const Tensor all = apply(x, b.query_key_value);
+    const int64_t queries = B_ * T_ * spec_.heads * D_, keys = B_ * T_ * spec_.kv_heads * D_;
+    query = t_.transposed_view(t_.slice(all, queries));
+    key = t_.transposed_view(t_.slice(all, keys));
+    value = t_.slice(all, keys);
+    if (t_.stack().sdpa_copies_inputs) value = t_.transposed_view(value);
+    return attended(query, key, value, b, where, all);
+  } else {
+    query = t_.transposed_view(apply(x, b.query));
+    if (b.query_norm.size > 0) query = norm(query, b.query_norm);
+    key = t_.transposed_view(apply(x, b.key));
+    if (b.key_norm.size > 0) key = norm(key, b.key_norm);
+    value = apply(x, b.value);
+    if (t_.stack().sdpa_copies_inputs) value = t_.transposed_view(value);
+  }
+  return attended(query, key, value, b, where, {});
+}
+
+// From projections to the block's residual; `all` is held by the caller's frame.
+Tensor Decoder::attended(Tensor& query, Tensor& key, const Tensor& value, Block& b, const Positions& where, const Tensor&) {
+  if (!spec_.learned_positions) {
     Tensor turned = rotate(query, where), turned_key = rotate(key, where);
     query = std::move(turned);
     key = std::move(turned_key);
   }
-  const Tensor attended = attend(query, key, value);
-  return apply(attended, b.output);
+  const Tensor mixed = setup_.attention == Attention::eager ? attend_eagerly(query, key, value, where.mask)
+                                                            : attend(query, key, value, where.mask);
+  Tensor output = apply(mixed, b.output);
+  return spec_.learned_positions ? t_.dropout(output, spec_.dropout) : output;
 }
 
 // apply_rotary_pos_emb
@@ -113,47 +162,22 @@ Tensor Decoder::rotate(const Tensor& x, const Positions& where) {
   return t_.add(straight, turned);
 }
 
-// integrations/sdpa_attention.py
-Tensor Decoder::attend(Tensor query, Tensor key, Tensor value) {
-  if (!t_.stack().sdpa_copies_inputs) return scaled_dot_product(query, key, value);
-  const int64_t times = spec_.heads / spec_.kv_heads;
-  if (times > 1) {
-    key = t_.repeat(t_.full_slices(key, 4), times);
-    value = t_.repeat(t_.full_slices(value, 4), times);
-    query = t_.clone(query);
-  } else {
-    query = t_.clone(query);
-    key = t_.clone(key);
-    value = t_.clone(value);
-  }
-  const Tensor output = scaled_dot_product(query, key, value);
-  return t_.clone(output);
-}
-
-// ATen/native/transformers/cuda: _scaled_dot_product_flash_attention and its backward
-Tensor Decoder::scaled_dot_product(const Tensor& query, const Tensor& key, const Tensor& value) {
-  Tensor output = t_.empty_like(query);
-  Tensor sums = t_.empty(B_ * spec_.heads * T_, DType::f32);
-  Tensors kept{query, key, value, output, sums};
-  if (t_.stack().flash_makes_random_state) {
-    kept.push_back(t_.empty(2, DType::i64));
-    kept.push_back(t_.empty(1, DType::i64));
-  }
-  const bool copies = t_.stack().sdpa_copies_inputs;  // then the output lies in another order than its gradient
-  t_.record({query, key, value}, {&output}, kept, [this, copies](const Node&, const Tensors& saved, Tensors&) -> Tensors {
-    const Tensor contiguous = copies ? t_.empty_like(saved[3]) : Tensor{};
-    Tensors results(3);
-    for (size_t i = 0; i < 3; ++i) results[i] = t_.empty_like(saved[i]);
-    const Tensor row_sums = t_.empty(saved[4].count, DType::f32);
-    const Tensor query_sums = t_.empty(saved[0].count, DType::f32);
-    const bool shares = saved[1].count < saved[0].count;  // keys and values of several heads are gathered apart
-    const Tensor keys = shares ? t_.empty_like(saved[0]) : Tensor{}, values = shares ? t_.empty_like(saved[0]) : Tensor{};
-    return results;
-  });
-  return output;
-}
-
 Tensor Decoder::mlp(const Tensor& x, Block& b) {
+  if (!spec_.gated_mlp) {  // GPT2MLP
+    Tensor h = apply(x, b.up);
+    h = new_gelu(h);
+    h = apply(h, b.down);
+    return t_.dropout(h, spec_.dropout);
+  }
+  if (spec_.fused_projections) {  // Phi3MLP
+    const Tensor both = apply(x, b.gate_up);
+    Tensors parts = t_.split(both, {both.count / 2, both.count / 2});
+    {
+      const Tensor gate = t_.keeps_input(parts[0]);
+      parts[1] = t_.mul(parts[1], gate);
+    }
+    return apply(parts[1], b.down);
+  }
   Tensor gate = apply(x, b.gate);
   gate = t_.keeps_input(gate);
   {
@@ -163,13 +187,55 @@ Tensor Decoder::mlp(const Tensor& x, Block& b) {
   return apply(gate, b.down);
 }
 
-// LlamaRMSNorm.forward
+// activations.py, NewGELUActivation: 0.5 x (1 + tanh(c (x + 0.044715 x^3)))
+Tensor Decoder::new_gelu(const Tensor& x) {
+  const Tensor half = t_.scale(x);
+  Tensor h = t_.square(t_.autocast_float(x));  // pow(3)
+  h = t_.scale(h);
+  h = t_.add(x, h);
+  h = t_.scale(h);
+  h = t_.keeps_output(h);
+  h = t_.add_number(h);
+  return t_.mul(half, h);
+}
+
+// The root of the mean square of each row, inverted, times the row (in fp32).
+Tensor Decoder::normalized(const Tensor& x, int64_t rows) {
+  Tensor variance;
+  {
+    const Tensor square = t_.square(x);
+    variance = t_.mean(square, rows);
+  }
+  Tensor root;
+  {
+    const Tensor shifted = t_.add_number(variance);
+    root = t_.rsqrt(shifted);
+  }
+  return t_.mul(x, root);
+}
+
+// LlamaRMSNorm.forward, Gemma2RMSNorm.forward, nn.LayerNorm
 Tensor Decoder::norm(const Tensor& x, const Norm& n) {
+  const int64_t rows = x.count / n.size;
+  if (spec_.norm == NormKind::layer) return t_.layer_norm(x, n.weight, n.bias, rows);
+  if (spec_.norms_from_zero) {
+    Tensor h;
+    {
+      const Tensor wide = t_.to(x, DType::f32);
+      h = normalized(wide, rows);
+    }
+    {
+      const Tensor weight = t_.to(n.weight, DType::f32);
+      const Tensor gain = t_.add_number(weight);
+      h = t_.mul(h, gain);
+    }
+    return t_.to(h, x.dtype);
+  }
   Tensor h = t_.to(x, DType::f32);
   Tensor variance;
   {
     const Tensor square = t_.square(h);
-    variance = t_.mean(square, x.count / n.size);
+    variance = t_.mean(square, rows);
   }
   Tensor root;
   {
@@ -183,15 +249,16 @@ Tensor Decoder::norm(const Tensor& x, const Norm& n) {
 }
 
 Tensor Decoder::apply(const Tensor& x, Linear& l) {
-  if (l.adapter.rank > 0) return adapted(x, l);
-  return t_.linear(x, l.weight, l.bias, l.in, l.out);
+  return l.adapter.rank > 0 ? adapted(x, l) : base(x, l);
 }
 
-// peft/tuners/lora/layer.py, Linear.forward
+// peft/tuners/lora/layer.py and bnb.py, Linear.forward
 Tensor Decoder::adapted(const Tensor& input, Linear& l) {
-  Tensor result = t_.linear(input, l.weight, l.bias, l.in, l.out);
+  const bool quantized = l.four_bit || l.eight_bit, casts = !quantized || !t_.autocasts();
+  Tensor result = base(input, l);
+  if (l.four_bit) result = t_.clone(result);
   const DType dtype = result.dtype;
-  const Tensor x = t_.to(input, l.adapter.a.dtype);
+  const Tensor x = casts ? t_.to(input, l.adapter.a.dtype) : input;
   Tensor low;
   {
     const Tensor dropped = t_.dropout(x, setup_.dropout);
@@ -200,9 +267,10 @@ Tensor Decoder::adapted(const Tensor& input, Linear& l) {
   Tensor high = t_.linear(low, l.adapter.b, {}, l.adapter.rank, l.out);
   low = {};
   high = t_.scale(high);
+  if (quantized && casts) high = t_.to(high, dtype);
   result = t_.add(result, high);
   high = {};
-  return t_.to(result, dtype);
+  return quantized ? result : t_.to(result, dtype);
 }
 
 // loss/loss_utils.py, ForCausalLMLoss

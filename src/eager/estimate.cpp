@@ -15,6 +15,7 @@ Plan estimate(const ModelSpec& spec, const Setup& setup, const StackProfile& sta
     Torch torch(device, stack, target.compute_capability);
     Decoder decoder(torch, spec, setup);
     decoder.load();
+    decoder.prepare();
     decoder.adapt();
     device.release_cached();
     plan.static_bytes = device.totals().allocated_bytes;

@@ -33,8 +33,21 @@ struct StackProfile {
   bool rotary_by_product = true;
   // likewise: the first frequencies are kept beside those in use.
   bool rotary_keeps_original = false;
+  // masking_utils.py: masks are made of booleans; before, of the model's dtype (_prepare_4d_causal_attention_mask…).
+  bool masks_are_boolean = false;
   // training_args.py gradient_checkpointing_kwargs: the default of use_reentrant.
   bool reentrant_by_default = true;
+
+  // --- peft ---
+  // tuners/tuners_utils.py: adapters of quantized weights are made in fp32, codes being no type to follow; later in the
+  // model's dtype and widened.
+  bool adapters_of_codes_are_wide = false;
+
+  // --- bitsandbytes ---
+  // functional.py quantize_4bit: scales less their mean are a new tensor, and each state has a code book of its own.
+  bool four_bit_state_is_copied = false;
+  // nn/modules.py Linear4bit.set_compute_type: the first input's dtype is computed in, whatever was asked for.
+  bool four_bit_follows_input = true;
 };
 
 // The stack of the versions given; what is empty is today's. Throws Error for a version that is no version.

@@ -12,12 +12,18 @@ DType promoted(DType a, DType b) {
 }
 
 Torch::Torch(Device& device, const StackProfile& stack, int compute_capability)
-    : Autograd(device), stack_(stack), compute_capability_(compute_capability) {}
+    : Autograd(device), stack_(stack), compute_capability_(compute_capability) {
+  on_recompute = [this](bool entering) {
+    if (!recompute_autocast_) return;
+    if (entering) return enter_autocast(*recompute_autocast_);
+    leave_autocast();
+  };
+}
 
 // --- autocast ---
 
 void Torch::enter_autocast(DType dtype) {
-  autocast_ = dtype;
+  autocast_ = recompute_autocast_ = dtype;
   ++autocast_depth_;
 }
 
@@ -214,9 +220,28 @@ Tensor Torch::embedding(const Tensor& weight, int64_t tokens, int64_t width) {
   return y;
 }
 
-Tensor Torch::softmax(const Tensor& x, DType dtype) {
+// native_layer_norm keeps mean and deviation of each row in fp32.
+Tensor Torch::layer_norm(const Tensor& input, const Tensor& weight, const Tensor& bias, int64_t rows) {
+  const Tensor b = autocast_float(bias), w = autocast_float(weight), x = autocast_float(input);
+  Tensor y = empty_like(x);
+  const Tensor mean = empty(rows, DType::f32), deviation = empty(rows, DType::f32);
+  record({x, w, b}, {&y}, {x, mean, deviation, w, b}, [this](const Node& node, const Tensors& saved, Tensors&) -> Tensors {
+    Tensors results(3);
+    if (node.needs(0)) results[0] = empty_like(saved[0]);
+    if (node.needs(1)) results[1] = empty_like(saved[3]);
+    if (node.needs(2)) results[2] = empty_like(saved[4]);
+    return results;
+  });
+  return y;
+}
+
+// softmax(x, dtype=float32): fp16 is widened by the kernel itself, bf16 before it (ATen/native/SoftMax.cpp).
+Tensor Torch::softmax(const Tensor& input, DType dtype) {
+  const Tensor x = input.dtype == DType::f16 ? input : to(input, dtype);
   Tensor y = empty(x.count, dtype);
-  record({x}, {&y}, {y}, [this](const Node&, const Tensors&, Tensors& g) -> Tensors { return {empty_like(g[0])}; });
+  record({x}, {&y}, {y}, [this, from = x.dtype](const Node&, const Tensors&, Tensors& g) -> Tensors {
+    return {empty(g[0].count, from)};
+  });
   return y;
 }
 

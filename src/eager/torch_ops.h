@@ -24,13 +24,6 @@ class Torch : public Autograd {
   void leave_autocast();
   bool autocasts() const { return autocast_.has_value(); }
   DType autocast_dtype() const { return *autocast_; }
-  // The state within a checkpoint's recomputation.
-  struct Autocast {
-    Torch& torch;
-    Autocast(Torch& t, std::optional<DType> dtype);
-    ~Autocast();
-  };
-
   // --- casts and copies ---
   Tensor to(const Tensor& x, DType dtype);
   Tensor clone(const Tensor& x);                  // contiguous(), where it copies
@@ -76,7 +69,7 @@ class Torch : public Autograd {
  private:
   const StackProfile& stack_;
   int compute_capability_;
-  std::optional<DType> autocast_;
+  std::optional<DType> autocast_, recompute_autocast_;  // now; where a checkpoint recomputes
   int autocast_depth_ = 0;
   std::map<const Node*, Tensor> casts_;  // by leaf
   Storage workspaces_[2];                // of the main thread and of autograd's

@@ -30,13 +30,12 @@ void Trainer::train(int64_t steps) {
   Device& device = t_.device();
   device.enter(Phase::between);
   total_loss_ = t_.empty(1, DType::f32);
-  Batch batch;
   for (int64_t step = 0; step < steps; ++step) {
     std::vector<Batch> batches;
     for (int64_t i = 0; i < setup_.accumulation; ++i) batches.push_back(next_batch());
     count_items(batches[0]);
     for (int64_t i = 0; i < setup_.accumulation; ++i) {
-      batch = batches[static_cast<size_t>(i)];
+      batch_ = batches[static_cast<size_t>(i)];
       micro_step();
     }
     batches.clear();
@@ -51,6 +50,7 @@ void Trainer::train(int64_t steps) {
 void Trainer::micro_step() {
   Device& device = t_.device();
   device.enter(Phase::forward);
+  if (setup_.autocast) t_.enter_autocast(*setup_.autocast);
   Tensor loss = decoder_.forward(true);
   device.enter(Phase::backward);
   {

@@ -26,6 +26,7 @@ class Trainer {
   Decoder& decoder_;
   const Setup& setup_;
   Optimizers optimizer_;
+  Batch batch_;
   Tensor total_loss_, last_loss_, gradient_norm_;
 };
 
