@@ -51,22 +51,28 @@ void Decoder::each_linear(const std::function<void(Linear&)>& visit) {
       if (l->present) visit(*l);
 }
 
-void Decoder::visit_parameters(const std::function<void(Tensor& tensor, int64_t count, bool decays)>& visit) {
+void Decoder::visit_parameters(const std::function<void(Tensor&, int64_t, int64_t, bool)>& visit) {
   const auto linear = [&](Linear& l) {
     if (!l.present) return;
-    visit(l.weight, l.in * l.out, true);
-    if (l.biased) visit(l.bias, l.out, false);
+    visit(l.weight, l.in * l.out, spec_.input_features_first ? l.out : l.in, true);
+    if (l.biased) visit(l.bias, l.out, 0, false);
   };
   const auto norm = [&](Norm& n) {
     if (n.size == 0) return;
-    visit(n.weight, n.size, false);
-    if (spec_.norm == NormKind::layer) visit(n.bias, n.size, false);
+    visit(n.weight, n.size, 0, false);
+    if (spec_.norm == NormKind::layer) visit(n.bias, n.size, 0, false);
   };
-  visit(embedding_, spec_.vocab_size * C_, true);
-  if (spec_.learned_positions) visit(position_embedding_, spec_.max_position * C_, true);
+  visit(embedding_, spec_.vocab_size * C_, C_, true);
+  if (spec_.learned_positions) visit(position_embedding_, spec_.max_position * C_, C_, true);
   for (Block& b : blocks_) {
     if (spec_.learned_positions) norm(b.attention_norm);
-    if (spec_.learned_positions) linear(b.query_key_value);
+    if (spec_.learned_positions) {
+      linear(b.query_key_value);
+      if (t_.stack().masks_of_gpt2_are_kept && !b.causal.defined()) {
+        b.causal = t_.empty(spec_.max_position * spec_.max_position, DType::u8, Role::weights);
+        b.masked = t_.empty(1, DType::f32, Role::weights);
+      }
+    }
     for (Linear* l : {&b.query, &b.key, &b.value, &b.output}) linear(*l);
     if (!spec_.learned_positions) linear(b.query_key_value);
     norm(b.query_norm);
@@ -92,7 +98,7 @@ void Decoder::make_frequencies() {
 
 void Decoder::load() {
   if (setup_.quantization != Quantization::none) return load_quantized();
-  visit_parameters([&](Tensor& tensor, int64_t count, bool) {
+  visit_parameters([&](Tensor& tensor, int64_t count, int64_t, bool) {
     tensor = t_.empty(count, setup_.weights, Role::weights);
     if (setup_.method == Method::full) Autograd::require_grad(tensor);
   });
@@ -100,7 +106,8 @@ void Decoder::load() {
 
 void Decoder::adapt() {
   if (setup_.method != Method::lora) return;
-  inputs_require_grad_ = true;
+  // peft's preparation asks for it only with checkpointing
+  inputs_require_grad_ = setup_.preparation == Preparation::none || setup_.checkpointing != Checkpointing::none;
   const auto targeted = [&](const Linear& l) {
     const auto& targets = setup_.targets;
     if (targets == std::vector<std::string>{"all-linear"}) return true;
@@ -128,27 +135,18 @@ void Decoder::adapt() {
     if (tensor->defined() && tensor->dtype != DType::bf16) *tensor = t_.empty(tensor->count, DType::bf16, Role::weights);
 }
 
-std::vector<Tensor*> Decoder::trained() {
-  std::vector<Tensor*> found;
+std::vector<Trained> Decoder::trained() {
+  std::vector<Trained> found;
   if (setup_.method == Method::full) {
-    visit_parameters([&](Tensor& tensor, int64_t, bool) { found.push_back(&tensor); });
+    visit_parameters([&](Tensor& tensor, int64_t, int64_t columns, bool decays) { found.push_back({&tensor, columns, decays}); });
     return found;
   }
   each_linear([&](Linear& l) {
     if (l.adapter.rank == 0) return;
-    found.push_back(&l.adapter.a);
-    found.push_back(&l.adapter.b);
+    found.push_back({&l.adapter.a, l.in, true});
+    found.push_back({&l.adapter.b, l.adapter.rank, true});
+    if (l.adapter.magnitude.defined()) found.push_back({&l.adapter.magnitude, 0, true});
   });
-  return found;
-}
-
-std::vector<bool> Decoder::decays() {
-  std::vector<bool> found;
-  if (setup_.method == Method::full) {
-    visit_parameters([&](Tensor&, int64_t, bool decays) { found.push_back(decays); });
-  } else {
-    found.assign(trained().size(), true);
-  }
   return found;
 }
 

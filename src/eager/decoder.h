@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "eager/optimizer.h"
 #include "eager/setup.h"
 #include "eager/torch_ops.h"
 #include "model/model_spec.h"
@@ -37,6 +38,7 @@ struct Norm {
 struct Block {
   Linear query, key, value, query_key_value, output, gate, up, gate_up, down;
   Norm attention_norm, mlp_norm, attention_post_norm, mlp_post_norm, query_norm, key_norm;
+  Tensor causal, masked;  // GPT-2's buffers
   bool local = false;
 };
 
@@ -49,21 +51,19 @@ class Decoder {
   void adapt();    // peft.get_peft_model
 
   // What is trained, in the order of model.parameters().
-  std::vector<Tensor*> trained();
-  // Whether weight decay applies to what `trained` gives: not to norms and biases.
-  std::vector<bool> decays();
+  std::vector<Trained> trained();
 
   // One forward pass; the loss. `labels`: as the batch has them.
   Tensor forward(bool training);
 
  private:
-  using Visitor = std::function<void(Tensor& tensor, int64_t count, DType dtype, const std::string& name)>;
   struct Positions {
     Tensor cos, sin, indices, mask;
   };
 
   void each_linear(const std::function<void(Linear&)>& visit);
-  void visit_parameters(const std::function<void(Tensor& tensor, int64_t count, bool decays)>& visit);
+  // `columns`: of the last dimension; 0: there is one only.
+  void visit_parameters(const std::function<void(Tensor& tensor, int64_t count, int64_t columns, bool decays)>& visit);
   void make_blocks();
   void make_frequencies();
   void load_quantized();
@@ -83,7 +83,9 @@ class Decoder {
   Tensor attend(Tensor query, Tensor key, Tensor value, const Tensor& mask);
   Tensor attend_eagerly(Tensor query, Tensor key, Tensor value, const Tensor& mask);
   Tensor causal_mask();
-  Tensor scaled_dot_product(const Tensor& query, const Tensor& key, const Tensor& value);
+  Tensor flash(const Tensor& query, const Tensor& key, const Tensor& value, bool copies);
+  Tensor efficient(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask);
+  bool value_gradient_is_copied() const;
   Tensor mlp(const Tensor& x, Block& block);
   Tensor norm(const Tensor& x, const Norm& norm);
   Tensor rotate(const Tensor& x, const Positions& positions);

@@ -8,13 +8,13 @@ namespace snug::eager {
 
 // _prepare_4d_causal_attention_mask_with_cache_position
 Tensor Decoder::causal_mask() {
-  if (setup_.attention != Attention::eager) return {};
+  if (setup_.attention != Attention::eager && !(setup_.attention == Attention::sdpa && setup_.padded)) return {};
   const DType dtype = embedding_.dtype;
   if (t_.stack().masks_are_boolean) {  // masking_utils.py, eager_mask
     Tensor square = t_.empty(T_ * T_, DType::u8);
     square = t_.empty(T_ * T_, DType::u8);
     const Tensor padding = t_.empty(B_ * T_ * T_, DType::u8);
-    return t_.empty(B_ * T_ * T_, dtype);
+    return setup_.attention == Attention::sdpa ? padding : t_.empty(B_ * T_ * T_, dtype);
   }
   Tensor square = t_.empty(T_ * T_, dtype);
   square = t_.empty(T_ * T_, dtype);  // triu
@@ -28,6 +28,14 @@ Tensor Decoder::causal_mask() {
   padding = t_.empty(B_ * T_ * T_, DType::u8);
   {
     const Tensor filled = t_.empty(B_ * T_ * T_, dtype);
+  }
+  padding = {};
+  if (setup_.attention == Attention::sdpa) {  // AttentionMaskConverter._unmask_unattended
+    {
+      const Tensor least = t_.empty(B_ * T_ * T_, DType::u8), rows = t_.empty(B_ * T_, DType::u8);
+    }
+    Tensor reached = t_.empty(B_ * T_ * T_, dtype);
+    mask = std::move(reached);
   }
   return mask;
 }
@@ -60,34 +68,38 @@ Tensor Decoder::attend_eagerly(Tensor query, Tensor key, Tensor value, const Ten
   return t_.clone(output);
 }
 
-// integrations/sdpa_attention.py
-Tensor Decoder::attend(Tensor query, Tensor key, Tensor value, const Tensor&) {
-  if (!t_.stack().sdpa_copies_inputs) return scaled_dot_product(query, key, value);
+// integrations/sdpa_attention.py and flash_attention.py
+Tensor Decoder::attend(Tensor query, Tensor key, Tensor value, const Tensor& mask) {
+  const auto product = [&](const Tensor& x) { return is_half(x.dtype) || t_.autocasts(); };
+  if (setup_.attention == Attention::flash) return flash(query, key, value, false);
   const int64_t times = spec_.heads / spec_.kv_heads;
-  if (times > 1) {
+  const bool copies = t_.stack().sdpa_copies_inputs, by_flash = !mask.defined() && product(query);
+  if (times > 1 && (copies || !by_flash)) {
     key = t_.repeat(t_.full_slices(key, 4), times);
     value = t_.repeat(t_.full_slices(value, 4), times);
-    query = t_.clone(query);
-  } else {
+    if (copies) query = t_.clone(query);
+  } else if (copies) {
     query = t_.clone(query);
     key = t_.clone(key);
     value = t_.clone(value);
   }
-  const Tensor output = scaled_dot_product(query, key, value);
-  return t_.clone(output);
+  if (!by_flash) return efficient(query, key, value, mask);
+  const Tensor output = flash(query, key, value, copies);
+  return copies ? t_.clone(output) : output;
 }
 
-// ATen/native/transformers/cuda: _scaled_dot_product_flash_attention and its backward
-Tensor Decoder::scaled_dot_product(const Tensor& q, const Tensor& k, const Tensor& v) {
+// ATen/native/transformers/cuda: _scaled_dot_product_flash_attention and its backward. `copies`: queries, keys and values lie
+// head by head, the output then too, unlike its gradient.
+Tensor Decoder::flash(const Tensor& q, const Tensor& k, const Tensor& v, bool copies) {
   const Tensor value = t_.autocast_product(v), key = t_.autocast_product(k), query = t_.autocast_product(q);
+  t_.before({query, key, value}, {query, key, value});
   Tensor output = t_.empty_like(query);
   Tensor sums = t_.empty(B_ * spec_.heads * T_, DType::f32);
   Tensors kept{query, key, value, output, sums};
-  if (t_.stack().flash_makes_random_state) {
+  if (t_.stack().flash_makes_random_state || setup_.attention == Attention::flash) {
     kept.push_back(t_.empty(2, DType::i64));
-    kept.push_back(t_.empty(1, DType::i64));
+    if (t_.stack().flash_makes_random_state) kept.push_back(t_.empty(1, DType::i64));
   }
-  const bool copies = t_.stack().sdpa_copies_inputs;  // then the output lies in another order than its gradient
   t_.record({query, key, value}, {&output}, kept, [this, copies](const Node&, const Tensors& saved, Tensors&) -> Tensors {
     const Tensor contiguous = copies ? t_.empty_like(saved[3]) : Tensor{};
     Tensors results(3);
@@ -98,6 +110,28 @@ Tensor Decoder::scaled_dot_product(const Tensor& q, const Tensor& k, const Tenso
     const Tensor keys = shares ? t_.empty_like(saved[0]) : Tensor{}, values = shares ? t_.empty_like(saved[0]) : Tensor{};
     return results;
   });
+  return output;
+}
+
+// _scaled_dot_product_efficient_attention: log-sums of rows rounded up to 32, and only where backward will come; backward
+// gathers the queries' gradient in fp32.
+Tensor Decoder::efficient(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask) {
+  const Tensor value = t_.autocast_product(v), key = t_.autocast_product(k), query = t_.autocast_product(q);
+  const bool boolean = mask.defined() && mask.dtype == DType::u8;
+  const Tensor bias = boolean ? t_.empty(mask.count, query.dtype) : mask;
+  t_.before({query, key, value}, {query, key, value});
+  Tensor output = t_.empty_like(query);
+  const bool keeps = t_.grad_enabled && query.requires_grad;
+  const Tensor sums = keeps ? t_.empty(B_ * spec_.heads * ((T_ + 31) / 32 * 32), DType::f32) : Tensor{};
+  t_.record({query, key, value}, {&output}, {query, key, value, output, sums, bias},
+            [this](const Node&, const Tensors& saved, Tensors&) -> Tensors {
+              Tensors results(3);
+              for (size_t i = 0; i < 3; ++i) results[i] = t_.empty_like(saved[i]);
+              const Tensor delta = t_.empty(saved[4].count, DType::f32);
+              const bool narrow = is_half(saved[0].dtype);
+              const Tensor query_sums = narrow ? t_.empty(saved[0].count + B_ * spec_.heads * 32, DType::f32) : Tensor{};
+              return results;
+            });
   return output;
 }
 

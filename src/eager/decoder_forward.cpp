@@ -40,7 +40,7 @@ Decoder::Positions Decoder::positions() {
   const bool grads = std::exchange(t_.grad_enabled, false);
   Positions p;
   p.indices = t_.empty(T_, DType::i64);
-  if (setup_.attention == Attention::sdpa) {
+  if (setup_.attention != Attention::eager) {
     const Tensor equal = t_.empty(B_ * T_, DType::u8), all = t_.empty(1, DType::u8);
   }
   p.mask = causal_mask();
@@ -116,14 +116,14 @@ Tensor Decoder::attention(const Tensor& x, Block& b, const Positions& where) {
     Tensors parts = t_.split(apply(x, b.query_key_value), {B_ * T_ * C_, B_ * T_ * C_, B_ * T_ * C_});
     query = t_.transposed_view(parts[0]);
     key = t_.transposed_view(parts[1]);
-    value = t_.stack().sdpa_copies_inputs ? t_.transposed_view(parts[2]) : parts[2];
+    value = value_gradient_is_copied() ? t_.transposed_view(parts[2]) : parts[2];
   } else if (spec_.fused_projections) {  // Phi3Attention
     const Tensor all = apply(x, b.query_key_value);
     const int64_t queries = B_ * T_ * spec_.heads * D_, keys = B_ * T_ * spec_.kv_heads * D_;
     query = t_.transposed_view(t_.slice(all, queries));
     key = t_.transposed_view(t_.slice(all, keys));
     value = t_.slice(all, keys);
-    if (t_.stack().sdpa_copies_inputs) value = t_.transposed_view(value);
+    if (value_gradient_is_copied()) value = t_.transposed_view(value);
     return attended(query, key, value, b, where, all);
   } else {
     query = t_.transposed_view(apply(x, b.query));
@@ -131,9 +131,17 @@ Tensor Decoder::attention(const Tensor& x, Block& b, const Positions& where) {
     key = t_.transposed_view(apply(x, b.key));
     if (b.key_norm.size > 0) key = norm(key, b.key_norm);
     value = apply(x, b.value);
-    if (t_.stack().sdpa_copies_inputs) value = t_.transposed_view(value);
+    if (value_gradient_is_copied()) value = t_.transposed_view(value);
   }
   return attended(query, key, value, b, where, {});
+}
+
+// Whether the values' gradient lies head by head, so that a view of it as the projection's output is a copy.
+bool Decoder::value_gradient_is_copied() const {
+  if (setup_.attention == Attention::flash) return false;
+  if (setup_.attention == Attention::eager || t_.stack().sdpa_copies_inputs) return true;
+  const bool by_flash = !setup_.padded && (is_half(setup_.weights) || setup_.autocast.has_value());
+  return !by_flash && spec_.heads > spec_.kv_heads;
 }
 
 // From projections to the block's residual; `all` is held by the caller's frame.

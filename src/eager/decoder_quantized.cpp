@@ -84,7 +84,7 @@ void Decoder::quantize_four_bit(Linear& l) {
 // peft/utils/other.py: what is not quantized in fp32
 void Decoder::prepare() {
   if (setup_.preparation == Preparation::none) return;
-  visit_parameters([&](Tensor& tensor, int64_t, bool) {
+  visit_parameters([&](Tensor& tensor, int64_t, int64_t, bool) {
     if (is_half(tensor.dtype)) tensor = t_.empty(tensor.count, DType::f32, Role::weights);
   });
 }

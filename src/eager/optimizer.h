@@ -9,21 +9,33 @@
 
 namespace snug::eager {
 
+// A trained tensor as the optimizer sees it. `columns`: of its last dimension; 0: it has one dimension only.
+struct Trained {
+  Tensor* tensor = nullptr;
+  int64_t columns = 0;
+  bool decays = true;
+};
+
 class Optimizers {
  public:
-  Optimizers(Torch& torch, const Setup& setup, std::vector<Tensor*> parameters, const std::vector<bool>& decays);
+  Optimizers(Torch& torch, const Setup& setup, std::vector<Trained> parameters);
 
   void step();
 
  private:
-  void make_states(Tensor& parameter, Tensors& states);
   void step_adamw(const std::vector<size_t>& group);
+  void step_fused(const std::vector<size_t>& group);
+  void step_bitsandbytes(size_t index, int states, bool narrow, bool paged);
+  void step_adafactor(size_t index);
+  Tensor state_of(int64_t count, DType dtype, bool paged);
 
   Torch& t_;
   const Setup& setup_;
-  std::vector<Tensor*> parameters_;
+  std::vector<Trained> parameters_;
   std::vector<std::vector<size_t>> groups_;
   std::vector<Tensors> states_;
+  Tensors maps_;                             // bitsandbytes: code books of 8-bit states
+  Tensor gradient_, wide_parameter_, update_;  // Adafactor's locals, which outlive a parameter's turn
 };
 
 }  // namespace snug::eager

@@ -39,11 +39,13 @@ StackProfile stack_profile(std::string_view torch, std::string_view transformers
   stack.rotary_by_product = transformers_number < version_number("5.20");
   stack.rotary_keeps_original = transformers_number >= version_number("5.0");
   stack.reentrant_by_default = transformers_number < version_number("5.0");
+  stack.masks_of_gpt2_are_kept = transformers_number < version_number("5.0");
   stack.masks_are_boolean = transformers_number >= version_number("4.53");
   stack.adapters_of_codes_are_wide = version_number(stack.peft) < version_number("0.16");
   const int64_t bitsandbytes_number = version_number(stack.bitsandbytes);
   stack.four_bit_state_is_copied = bitsandbytes_number >= version_number("0.46");
   stack.four_bit_follows_input = bitsandbytes_number < version_number("0.46");
+  stack.optimizer_block = bitsandbytes_number < version_number("0.44") ? 2048 : 256;
   return stack;
 }
 

@@ -35,6 +35,8 @@ struct StackProfile {
   bool rotary_keeps_original = false;
   // masking_utils.py: masks are made of booleans; before, of the model's dtype (_prepare_4d_causal_attention_mask…).
   bool masks_are_boolean = false;
+  // models/gpt2/modeling_gpt2.py: each block has a buffer of which tokens come before which.
+  bool masks_of_gpt2_are_kept = true;
   // training_args.py gradient_checkpointing_kwargs: the default of use_reentrant.
   bool reentrant_by_default = true;
 
@@ -48,6 +50,8 @@ struct StackProfile {
   bool four_bit_state_is_copied = false;
   // nn/modules.py Linear4bit.set_compute_type: the first input's dtype is computed in, whatever was asked for.
   bool four_bit_follows_input = true;
+  // optim/optimizer.py: numbers of an 8-bit state that share a scale.
+  int64_t optimizer_block = 2048;
 };
 
 // The stack of the versions given; what is empty is today's. Throws Error for a version that is no version.

@@ -5,7 +5,7 @@
 namespace snug::eager {
 
 Trainer::Trainer(Torch& torch, Decoder& decoder, const Setup& setup)
-    : t_(torch), decoder_(decoder), setup_(setup), optimizer_(torch, setup, decoder.trained(), decoder.decays()) {}
+    : t_(torch), decoder_(decoder), setup_(setup), optimizer_(torch, setup, decoder.trained()) {}
 
 Trainer::Batch Trainer::next_batch() {
   const int64_t tokens = setup_.batch * setup_.seq_len;
@@ -21,7 +21,7 @@ Trainer::Batch Trainer::next_batch() {
 void Trainer::count_items(const Batch& batch) {
   Tensor differ = t_.empty(batch.labels.count, DType::u8);
   const Tensor sum = t_.empty(1, DType::i64);
-  t_.empty(1024, DType::i64);  // of the reduction
+  t_.empty(batch.labels.count, DType::i64);  // of the reduction
   differ = {};
   const Tensor total = t_.empty(1, DType::i64);
 }
@@ -43,7 +43,7 @@ void Trainer::train(int64_t steps) {
     device.enter(Phase::optimizer);
     optimizer_.step();
     device.enter(Phase::between);
-    for (Tensor* parameter : decoder_.trained()) parameter->node->gradient = {};
+    for (const Trained& parameter : decoder_.trained()) parameter.tensor->node->gradient = {};
   }
 }
 
@@ -75,10 +75,10 @@ void Trainer::clip() {
   if (setup_.max_grad_norm <= 0) return;
   const auto parameters = decoder_.trained();
   int64_t chunks = 1;
-  for (const Tensor* p : parameters) chunks = std::max(chunks, (p->count + 65535) / 65536);
+  for (const Trained& p : parameters) chunks = std::max(chunks, (p.tensor->count + 65535) / 65536);
   Tensors norms;
   Tensor partial = t_.empty(static_cast<int64_t>(parameters.size()) * chunks, DType::f32);
-  for (size_t i = 0; i < parameters.size(); ++i) norms.push_back(t_.empty(1, parameters[i]->dtype));
+  for (size_t i = 0; i < parameters.size(); ++i) norms.push_back(t_.empty(1, parameters[i].tensor->dtype));
   partial = {};
   Tensor stacked = t_.empty(static_cast<int64_t>(parameters.size()), norms[0].dtype);
   const Tensor total = t_.empty(1, norms[0].dtype);
