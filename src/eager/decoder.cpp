@@ -19,7 +19,9 @@ void Decoder::make_blocks() {
     return l;
   };
   blocks_.resize(static_cast<size_t>(spec_.layers));
-  for (Block& b : blocks_) {
+  for (size_t i = 0; i < blocks_.size(); ++i) {
+    Block& b = blocks_[i];
+    b.local = i < spec_.local_layers.size() && spec_.local_layers[i];
     if (spec_.learned_positions) {
       b.query_key_value = linear("c_attn", C_, queries + 2 * keys, qkv);
       b.up = linear("c_fc", C_, F, spec_.mlp_bias);
@@ -46,9 +48,12 @@ void Decoder::make_blocks() {
 // --- parameters ---
 
 void Decoder::each_linear(const std::function<void(Linear&)>& visit) {
-  for (Block& b : blocks_)
-    for (Linear* l : {&b.query, &b.key, &b.value, &b.output, &b.query_key_value, &b.gate, &b.up, &b.gate_up, &b.down})
-      if (l->present) visit(*l);
+  const bool fused_first = spec_.learned_positions;
+  for (Block& b : blocks_) {
+    if (fused_first) visit(b.query_key_value);
+    for (Linear* l : {&b.query, &b.key, &b.value, &b.output, &b.query_key_value, &b.gate, &b.gate_up, &b.up, &b.down})
+      if (l->present && !(fused_first && l == &b.query_key_value)) visit(*l);
+  }
 }
 
 void Decoder::visit_parameters(const std::function<void(Tensor&, int64_t, int64_t, bool)>& visit) {
@@ -66,14 +71,12 @@ void Decoder::visit_parameters(const std::function<void(Tensor&, int64_t, int64_
   if (spec_.learned_positions) visit(position_embedding_, spec_.max_position * C_, C_, true);
   for (Block& b : blocks_) {
     if (spec_.learned_positions) norm(b.attention_norm);
-    if (spec_.learned_positions) {
-      linear(b.query_key_value);
-      if (t_.stack().masks_of_gpt2_are_kept && !b.causal.defined()) {
-        b.causal = t_.empty(spec_.max_position * spec_.max_position, DType::u8, Role::weights);
-        b.masked = t_.empty(1, DType::f32, Role::weights);
-      }
-    }
+    if (spec_.learned_positions) linear(b.query_key_value);
     for (Linear* l : {&b.query, &b.key, &b.value, &b.output}) linear(*l);
+    if (spec_.learned_positions && t_.stack().masks_of_gpt2_are_kept && !b.causal.defined()) {
+      b.causal = t_.empty(spec_.max_position * spec_.max_position, DType::u8, Role::weights);
+      b.masked = t_.empty(1, DType::f32, Role::weights);
+    }
     if (!spec_.learned_positions) linear(b.query_key_value);
     norm(b.query_norm);
     norm(b.key_norm);

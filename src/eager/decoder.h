@@ -75,7 +75,8 @@ class Decoder {
   Positions positions();
   Tensor blocks(Tensor hidden, const Positions& positions, bool training);
   Tensor block(const Tensor& input, Block& block, const Positions& positions);
-  Tensor enter(Tensor hidden);
+  Tensor with_positions(const Tensor& embedded);
+  void angles(Positions& positions);
   Tensor attended(Tensor& query, Tensor& key, const Tensor& value, Block& block, const Positions& positions, const Tensor& all);
   Tensor new_gelu(const Tensor& x);
   Tensor normalized(const Tensor& x, int64_t rows);
@@ -83,6 +84,7 @@ class Decoder {
   Tensor attend(Tensor query, Tensor key, Tensor value, const Tensor& mask);
   Tensor attend_eagerly(Tensor query, Tensor key, Tensor value, const Tensor& mask);
   Tensor causal_mask();
+  Positions in_window(const Positions& positions, Tensor& window);
   Tensor flash(const Tensor& query, const Tensor& key, const Tensor& value, bool copies);
   Tensor efficient(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask);
   bool value_gradient_is_copied() const;

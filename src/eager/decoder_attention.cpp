@@ -8,7 +8,8 @@ namespace snug::eager {
 
 // _prepare_4d_causal_attention_mask_with_cache_position
 Tensor Decoder::causal_mask() {
-  if (setup_.attention != Attention::eager && !(setup_.attention == Attention::sdpa && setup_.padded)) return {};
+  const bool always = t_.stack().blocks_cut_masks && !spec_.local_layers.empty() && setup_.attention == Attention::sdpa;
+  if (setup_.attention != Attention::eager && !always && !(setup_.attention == Attention::sdpa && setup_.padded)) return {};
   const DType dtype = embedding_.dtype;
   if (t_.stack().masks_are_boolean) {  // masking_utils.py, eager_mask
     Tensor square = t_.empty(T_ * T_, DType::u8);
@@ -30,7 +31,7 @@ Tensor Decoder::causal_mask() {
     const Tensor filled = t_.empty(B_ * T_ * T_, dtype);
   }
   padding = {};
-  if (setup_.attention == Attention::sdpa) {  // AttentionMaskConverter._unmask_unattended
+  if (setup_.attention == Attention::sdpa && !always) {  // AttentionMaskConverter._unmask_unattended
     {
       const Tensor least = t_.empty(B_ * T_ * T_, DType::u8), rows = t_.empty(B_ * T_, DType::u8);
     }
@@ -123,6 +124,9 @@ Tensor Decoder::efficient(const Tensor& q, const Tensor& k, const Tensor& v, con
   Tensor output = t_.empty_like(query);
   const bool keeps = t_.grad_enabled && query.requires_grad;
   const Tensor sums = keeps ? t_.empty(B_ * spec_.heads * ((T_ + 31) / 32 * 32), DType::f32) : Tensor{};
+  {  // kernel_forward.h: wide heads gather their output in fp32
+    const Tensor gathered = D_ > 128 && is_half(query.dtype) ? t_.empty(query.count, DType::f32) : Tensor{};
+  }
   t_.record({query, key, value}, {&output}, {query, key, value, output, sums, bias},
             [this](const Node&, const Tensors& saved, Tensors&) -> Tensors {
               Tensors results(3);

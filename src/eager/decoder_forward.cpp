@@ -12,8 +12,15 @@ Tensor Decoder::forward(bool training) {
   {
     Tensor embedded = t_.embedding(embedding_, B_ * T_, C_);
     if (inputs_require_grad_ && t_.grad_enabled) Autograd::require_grad(embedded);
+    const Tensor places = spec_.learned_positions ? t_.empty(T_, DType::i64) : Tensor{};
+    if (spec_.learned_positions) hidden = with_positions(embedded);
     const Positions where = positions();
-    hidden = blocks(enter(embedded), where, training);
+    if (spec_.learned_positions) {
+      hidden = t_.dropout(hidden, spec_.dropout);
+    } else {
+      hidden = spec_.embedding_scale != 1.0 ? t_.scale(embedded) : embedded;
+    }
+    hidden = blocks(std::move(hidden), where, training);
     hidden = norm(hidden, final_norm_);
   }
   {
@@ -39,11 +46,19 @@ Tensor Decoder::forward(bool training) {
 Decoder::Positions Decoder::positions() {
   const bool grads = std::exchange(t_.grad_enabled, false);
   Positions p;
-  p.indices = t_.empty(T_, DType::i64);
-  if (setup_.attention != Attention::eager) {
+  if (!spec_.learned_positions) p.indices = t_.empty(T_, DType::i64);
+  const bool always = t_.stack().blocks_cut_masks && !spec_.local_layers.empty();  // a mask is made
+  if (setup_.attention == Attention::sdpa && !always) {
     const Tensor equal = t_.empty(B_ * T_, DType::u8), all = t_.empty(1, DType::u8);
   }
   p.mask = causal_mask();
+  if (!spec_.learned_positions) angles(p);
+  t_.grad_enabled = grads;
+  return p;
+}
+
+// LlamaRotaryEmbedding.forward
+void Decoder::angles(Positions& p) {
   Tensor indices = t_.empty(T_, DType::f32);
   const Tensor angles = t_.empty(D_ / 2 * T_, DType::f32);
   if (t_.stack().rotary_by_product) {
@@ -67,18 +82,12 @@ Decoder::Positions Decoder::positions() {
   const DType dtype = embedding_.dtype;
   p.cos = t_.to(cos, dtype);
   p.sin = t_.to(sin, dtype);
-  t_.grad_enabled = grads;
-  return p;
 }
 
-// What comes between the table of embeddings and the first block.
-Tensor Decoder::enter(Tensor hidden) {
-  if (spec_.learned_positions) {
-    const Tensor places = t_.embedding(position_embedding_, T_, C_);
-    hidden = t_.add(hidden, places);
-    return t_.dropout(hidden, spec_.dropout);
-  }
-  return spec_.embedding_scale != 1.0 ? t_.scale(hidden) : hidden;
+// GPT2Model.forward
+Tensor Decoder::with_positions(const Tensor& embedded) {
+  const Tensor places = t_.embedding(position_embedding_, T_, C_);
+  return t_.add(embedded, places);
 }
 
 Tensor Decoder::blocks(Tensor hidden, const Positions& where, bool training) {
@@ -96,10 +105,24 @@ Tensor Decoder::blocks(Tensor hidden, const Positions& where, bool training) {
   return hidden;
 }
 
+// Gemma2DecoderLayer.forward: a block that sees a window cuts the mask itself.
+Decoder::Positions Decoder::in_window(const Positions& where, Tensor& window) {
+  if (!t_.stack().blocks_cut_masks) return where;
+  {
+    const Tensor ones = t_.empty(where.mask.count, DType::u8);
+    window = t_.empty(where.mask.count, DType::u8);
+  }
+  Positions here = where;
+  here.mask = t_.empty(where.mask.count, where.mask.dtype);
+  return here;
+}
+
 Tensor Decoder::block(const Tensor& input, Block& b, const Positions& where) {
+  Tensor window;
+  const Positions here = b.local && where.mask.defined() ? in_window(where, window) : where;
   Tensor residual = input;
   Tensor x = norm(input, b.attention_norm);
-  x = attention(x, b, where);
+  x = attention(x, b, here);
   if (spec_.post_norms) x = norm(x, b.attention_post_norm);
   x = t_.add(residual, x);
   residual = x;
@@ -209,15 +232,15 @@ Tensor Decoder::new_gelu(const Tensor& x) {
 
 // The root of the mean square of each row, inverted, times the row (in fp32).
 Tensor Decoder::normalized(const Tensor& x, int64_t rows) {
-  Tensor variance;
-  {
-    const Tensor square = t_.square(x);
-    variance = t_.mean(square, rows);
-  }
   Tensor root;
   {
-    const Tensor shifted = t_.add_number(variance);
-    root = t_.rsqrt(shifted);
+    Tensor variance;
+    {
+      const Tensor square = t_.square(x);
+      variance = t_.mean(square, rows);
+    }
+    variance = t_.add_number(variance);
+    root = t_.rsqrt(variance);
   }
   return t_.mul(x, root);
 }
@@ -233,8 +256,8 @@ Tensor Decoder::norm(const Tensor& x, const Norm& n) {
       h = normalized(wide, rows);
     }
     {
-      const Tensor weight = t_.to(n.weight, DType::f32);
-      const Tensor gain = t_.add_number(weight);
+      Tensor gain = t_.to(n.weight, DType::f32);
+      gain = t_.add_number(gain);
       h = t_.mul(h, gain);
     }
     return t_.to(h, x.dtype);

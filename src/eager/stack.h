@@ -37,6 +37,8 @@ struct StackProfile {
   bool masks_are_boolean = false;
   // models/gpt2/modeling_gpt2.py: each block has a buffer of which tokens come before which.
   bool masks_of_gpt2_are_kept = true;
+  // models/gemma2/modeling_gemma2.py: there is always a mask, and blocks that see a window cut it.
+  bool blocks_cut_masks = true;
   // training_args.py gradient_checkpointing_kwargs: the default of use_reentrant.
   bool reentrant_by_default = true;
 

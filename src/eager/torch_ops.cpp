@@ -183,8 +183,8 @@ Tensor Torch::keeps_output(const Tensor& x) {
 
 Tensor Torch::dropout(const Tensor& x, double probability) {
   if (probability <= 0) return x;
-  Tensor y = empty_like(x);
   const Tensor mask = empty(x.count, DType::u8);
+  Tensor y = empty_like(x);
   record({x}, {&y}, {mask}, [this](const Node&, const Tensors&, Tensors& g) -> Tensors { return {empty_like(g[0])}; });
   return y;
 }

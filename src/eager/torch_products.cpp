@@ -25,7 +25,11 @@ Tensor Torch::linear(const Tensor& input, const Tensor& weight, const Tensor& bi
   const Tensors kept{w.requires_grad ? x : none, x.requires_grad ? w : none};
   before({x, w, b}, kept);
   Tensor y = empty(rows * out, x.dtype);
-  need_cublas();
+  {  // ATen/cuda/CUDABlas.cpp gemm_and_bias: cuBLASLt has a workspace of its own, 1 MiB
+    const bool own = biased && !stack_.workspace_per_product;
+    const Tensor workspace = own ? empty(int64_t{1} << 20U, DType::u8, Role::workspace) : Tensor{};
+    need_cublas();
+  }
   record({x, w, b}, {&y}, kept,
          [this, biased, x_count = x.count, w_count = w.count, out](const Node& node, const Tensors&, Tensors& g) -> Tensors {
            Tensors results(3);
