@@ -123,6 +123,7 @@ void Decoder::adapt() {
     const DType dtype = quantized && t_.stack().adapters_of_codes_are_wide ? DType::f32 : setup_.weights;
     l.adapter.a = t_.empty(l.in * setup_.rank, dtype, Role::adapters);
     l.adapter.b = t_.empty(l.out * setup_.rank, dtype, Role::adapters);
+    if (setup_.dora) start_magnitude(l);
   });
   const auto widen = [&](Tensor& tensor) {  // peft/tuners: autocast_adapter_dtype
     if (tensor.dtype != DType::f32) tensor = t_.empty(tensor.count, DType::f32, Role::adapters);
@@ -132,16 +133,27 @@ void Decoder::adapt() {
     if (l.adapter.rank == 0) return;
     widen(l.adapter.a);
     widen(l.adapter.b);
+    if (setup_.dora) widen(l.adapter.magnitude);
   });
   if (setup_.preparation != Preparation::trl) return;
   for (Tensor* tensor : {&embedding_, &head_.weight})  // trl: peft_module_casting_to_bf16
     if (tensor->defined() && tensor->dtype != DType::bf16) *tensor = t_.empty(tensor->count, DType::bf16, Role::weights);
 }
 
+// peft/tuners/lora/dora.py, update_layer: the lengths of the weight's rows
+void Decoder::start_magnitude(Linear& l) {
+  Tensor weight = l.four_bit ? dequantized(l) : l.weight.detached();
+  Tensor product = t_.empty(l.in * l.out, l.adapter.a.dtype);
+  t_.need_cublas();
+  product = t_.empty_like(product);  // scaled
+  const Tensor sum = t_.empty(weight.count, promoted(weight.dtype, product.dtype));
+  l.adapter.magnitude = t_.empty(l.out, sum.dtype, Role::adapters);
+}
+
 std::vector<Trained> Decoder::trained() {
   std::vector<Trained> found;
   if (setup_.method == Method::full) {
-    visit_parameters([&](Tensor& tensor, int64_t, int64_t columns, bool decays) { found.push_back({&tensor, columns, decays}); });
+    visit_parameters([&](Tensor& tensor, int64_t, int64_t columns, bool decays) { found.push_back({&tensor, columns, decays, &tensor == &embedding_ || &tensor == &position_embedding_}); });
     return found;
   }
   each_linear([&](Linear& l) {

@@ -65,6 +65,7 @@ class Decoder {
   // `columns`: of the last dimension; 0: there is one only.
   void visit_parameters(const std::function<void(Tensor& tensor, int64_t count, int64_t columns, bool decays)>& visit);
   void make_blocks();
+  void start_magnitude(Linear& linear);
   void make_frequencies();
   void load_quantized();
   void quantize_four_bit(Linear& linear);
@@ -93,7 +94,9 @@ class Decoder {
   Tensor rotate(const Tensor& x, const Positions& positions);
   Tensor apply(const Tensor& x, Linear& linear);
   Tensor adapted(const Tensor& x, Linear& linear);
+  Tensor decomposed(const Tensor& x, Linear& linear);
   Tensor loss(const Tensor& logits);
+  bool always_has_mask() const;
 
   Torch& t_;
   const ModelSpec& spec_;

@@ -6,9 +6,12 @@
 
 namespace snug::eager {
 
+// Gemma 2, before masks were made apart from models.
+bool Decoder::always_has_mask() const { return t_.stack().blocks_cut_masks && spec_.family == "gemma2"; }
+
 // _prepare_4d_causal_attention_mask_with_cache_position
 Tensor Decoder::causal_mask() {
-  const bool always = t_.stack().blocks_cut_masks && !spec_.local_layers.empty() && setup_.attention == Attention::sdpa;
+  const bool always = always_has_mask() && setup_.attention == Attention::sdpa;
   if (setup_.attention != Attention::eager && !always && !(setup_.attention == Attention::sdpa && setup_.padded)) return {};
   const DType dtype = embedding_.dtype;
   if (t_.stack().masks_are_boolean) {  // masking_utils.py, eager_mask
@@ -56,6 +59,11 @@ Tensor Decoder::attend_eagerly(Tensor query, Tensor key, Tensor value, const Ten
     weights = t_.matmul(q, k, scores);
   }
   weights = t_.scale(weights);
+  if (spec_.attention_softcap > 0) {
+    weights = t_.scale(weights);
+    weights = t_.keeps_output(weights);
+    weights = t_.scale(weights);
+  }
   weights = t_.add(weights, mask);
   {
     const Tensor shares = t_.softmax(weights, DType::f32);

@@ -47,8 +47,7 @@ Decoder::Positions Decoder::positions() {
   const bool grads = std::exchange(t_.grad_enabled, false);
   Positions p;
   if (!spec_.learned_positions) p.indices = t_.empty(T_, DType::i64);
-  const bool always = t_.stack().blocks_cut_masks && !spec_.local_layers.empty();  // a mask is made
-  if (setup_.attention == Attention::sdpa && !always) {
+  if (setup_.attention == Attention::sdpa && !always_has_mask()) {
     const Tensor equal = t_.empty(B_ * T_, DType::u8), all = t_.empty(1, DType::u8);
   }
   p.mask = causal_mask();
@@ -107,7 +106,7 @@ Tensor Decoder::blocks(Tensor hidden, const Positions& where, bool training) {
 
 // Gemma2DecoderLayer.forward: a block that sees a window cuts the mask itself.
 Decoder::Positions Decoder::in_window(const Positions& where, Tensor& window) {
-  if (!t_.stack().blocks_cut_masks) return where;
+  if (!always_has_mask()) return where;
   {
     const Tensor ones = t_.empty(where.mask.count, DType::u8);
     window = t_.empty(where.mask.count, DType::u8);
@@ -289,7 +288,15 @@ Tensor Decoder::adapted(const Tensor& input, Linear& l) {
   Tensor result = base(input, l);
   if (l.four_bit) result = t_.clone(result);
   const DType dtype = result.dtype;
-  const Tensor x = casts ? t_.to(input, l.adapter.a.dtype) : input;
+  Tensor x = casts ? t_.to(input, l.adapter.a.dtype) : input;
+  if (setup_.dora) {
+    x = t_.dropout(x, setup_.dropout);
+    Tensor output = decomposed(x, l);
+    if (quantized && casts) output = t_.to(output, dtype);
+    result = t_.add(result, output);
+    output = {};
+    return quantized ? result : t_.to(result, dtype);
+  }
   Tensor low;
   {
     const Tensor dropped = t_.dropout(x, setup_.dropout);
@@ -304,10 +311,40 @@ Tensor Decoder::adapted(const Tensor& input, Linear& l) {
   return quantized ? result : t_.to(result, dtype);
 }
 
+// peft/tuners/lora/dora.py, DoraLinearLayer.forward: what is added to the base layer's output
+Tensor Decoder::decomposed(const Tensor& x, Linear& l) {
+  Tensor low = t_.linear(x, l.adapter.a, {}, l.in, l.adapter.rank);
+  const Tensor added = t_.linear(low, l.adapter.b, {}, l.adapter.rank, l.out);
+  low = {};
+  const Tensor eye = t_.empty(l.in * l.in, x.dtype);
+  low = t_.linear(eye, l.adapter.a, {}, l.in, l.adapter.rank);
+  const Tensor product = t_.linear(low, l.adapter.b, {}, l.adapter.rank, l.out);
+  low = {};
+  Tensor weight = l.four_bit ? dequantized(l) : l.weight.detached();
+  weight = t_.to(weight, x.dtype);
+  Tensor lengths;
+  {
+    Tensor sum = t_.scale(product.detached());
+    sum = t_.add(weight, sum);
+    lengths = t_.empty(l.out, sum.dtype);
+  }
+  Tensor ratio = t_.mul(l.adapter.magnitude, lengths);
+  Tensor turned;
+  {
+    const Tensor less = t_.add_number(ratio);
+    const Tensor through = t_.linear(x, weight, {}, l.in, l.out);
+    turned = t_.mul(less, through);
+  }
+  Tensor scaled = t_.mul(ratio, added);
+  scaled = t_.scale(scaled);
+  return t_.add(turned, scaled);
+}
+
 // loss/loss_utils.py, ForCausalLMLoss
 Tensor Decoder::loss(const Tensor& logits) {
   const int64_t V = spec_.vocab_size, rows = B_ * (T_ - 1);
-  const Tensor wide = t_.to(logits, DType::f32);
+  const bool narrow = spec_.learned_positions && t_.stack().gpt2_loss_stays_narrow;
+  const Tensor wide = narrow ? logits : t_.to(logits, DType::f32);
   Tensor shifted = wide, labels, padded;
   if (t_.stack().loss_copies_logits) {
     shifted = t_.full_slices(t_.slice(wide, rows * V), 1);
@@ -317,7 +354,7 @@ Tensor Decoder::loss(const Tensor& logits) {
     padded = t_.empty(B_ * (T_ + 1), DType::i64);
     labels = B_ > 1 ? t_.empty(B_ * T_, DType::i64) : padded;
   }
-  const Tensor logarithms = t_.keeps_output(shifted);
+  const Tensor logarithms = t_.keeps_output(t_.autocast_float(shifted));
   Tensor sum = t_.empty(1, DType::f32), weight = t_.empty(1, DType::f32);
   t_.record({logarithms}, {&sum}, {logarithms, labels, weight}, [this](const Node&, const Tensors& saved, Tensors&) -> Tensors {
     return {t_.empty_like(saved[0])};

@@ -73,7 +73,8 @@ void Optimizers::step_bitsandbytes(size_t index, int states, bool narrow, bool p
   const int64_t count = parameters_[index].tensor->count, block = t_.stack().optimizer_block;
   Tensors& kept = states_[index];
   if (!kept.empty()) return;
-  if (!narrow || count < kLeastNarrow) {
+  const bool stays_wide = parameters_[index].is_embedding && t_.stack().embeddings_keep_wide_states;
+  if (!narrow || stays_wide || count < kLeastNarrow) {
     for (int k = 0; k < states; ++k) kept.push_back(state_of(count, DType::f32, paged));
     return;
   }
@@ -94,10 +95,8 @@ void Optimizers::step_adafactor(size_t index) {
     kept.push_back(t_.empty(rows > 0 ? rows : count, DType::f32, Role::optimizer));
     if (rows > 0) kept.push_back(t_.empty(p.columns, DType::f32, Role::optimizer));
   }
-  if (half) {
-    Tensor wide = t_.empty(count, DType::f32);
-    wide_parameter_ = std::move(wide);
-  }
+  wide_parameter_ = {};
+  if (half) wide_parameter_ = t_.empty(count, DType::f32);
   {
     const Tensor square = t_.empty(count, DType::f32);
     Tensor shifted = t_.empty(count, DType::f32);

@@ -14,6 +14,7 @@ struct Trained {
   Tensor* tensor = nullptr;
   int64_t columns = 0;
   bool decays = true;
+  bool is_embedding = false;
 };
 
 class Optimizers {

@@ -41,6 +41,8 @@ StackProfile stack_profile(std::string_view torch, std::string_view transformers
   stack.reentrant_by_default = transformers_number < version_number("5.0");
   stack.masks_of_gpt2_are_kept = transformers_number < version_number("5.0");
   stack.blocks_cut_masks = transformers_number < version_number("4.53");
+  stack.gpt2_loss_stays_narrow = transformers_number < version_number("4.50");
+  stack.embeddings_keep_wide_states = transformers_number >= version_number("5.0");
   stack.masks_are_boolean = transformers_number >= version_number("4.53");
   stack.adapters_of_codes_are_wide = version_number(stack.peft) < version_number("0.16");
   const int64_t bitsandbytes_number = version_number(stack.bitsandbytes);

@@ -39,6 +39,10 @@ struct StackProfile {
   bool masks_of_gpt2_are_kept = true;
   // models/gemma2/modeling_gemma2.py: there is always a mask, and blocks that see a window cut it.
   bool blocks_cut_masks = true;
+  // models/gpt2/modeling_gpt2.py: the loss of the logits as they are; later ForCausalLMLoss, in fp32.
+  bool gpt2_loss_stays_narrow = true;
+  // trainer.py create_optimizer: 8-bit optimizers keep embeddings' states in 32 bits.
+  bool embeddings_keep_wide_states = false;
   // training_args.py gradient_checkpointing_kwargs: the default of use_reentrant.
   bool reentrant_by_default = true;
 
