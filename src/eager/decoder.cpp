@@ -145,7 +145,7 @@ void Decoder::start_magnitude(Linear& l) {
   Tensor weight = l.four_bit ? dequantized(l) : l.weight.detached();
   Tensor product = t_.empty(l.in * l.out, l.adapter.a.dtype);
   t_.need_cublas();
-  product = t_.empty_like(product);  // scaled
+  const Tensor scaled = t_.empty_like(product);
   const Tensor sum = t_.empty(weight.count, promoted(weight.dtype, product.dtype));
   l.adapter.magnitude = t_.empty(l.out, sum.dtype, Role::adapters);
 }

@@ -25,7 +25,7 @@ struct Linear {
   Tensor weight, bias;
   bool present = false, biased = false;
   Adapter adapter;
-  bool four_bit = false, eight_bit = false;
+  bool four_bit = false, eight_bit = false, reordered = false;
   Tensor scales, code, offset, scale_scales, scales_code;  // of a quantized weight: absmax, its code book, and absmax's own
   DType compute = DType::bf16;                // bitsandbytes' compute_dtype
 };
@@ -69,6 +69,9 @@ class Decoder {
   void make_frequencies();
   void load_quantized();
   void quantize_four_bit(Linear& linear);
+  void quantize_eight_bit(Linear& linear);
+  Tensor matmul_eight_bit(const Tensor& x, Linear& linear);
+  Tensor matmul_transformed(const Tensor& x, Linear& linear);
   Tensor dequantized(const Linear& linear);
   Tensor base(const Tensor& x, Linear& linear);
   Tensor matmul_four_bit(const Tensor& x, Linear& linear);
@@ -94,7 +97,7 @@ class Decoder {
   Tensor rotate(const Tensor& x, const Positions& positions);
   Tensor apply(const Tensor& x, Linear& linear);
   Tensor adapted(const Tensor& x, Linear& linear);
-  Tensor decomposed(const Tensor& x, Linear& linear);
+  Tensor decomposed(const Tensor& x, const Tensor& base_output, Linear& linear);
   Tensor loss(const Tensor& logits);
   bool always_has_mask() const;
 

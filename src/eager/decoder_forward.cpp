@@ -291,7 +291,7 @@ Tensor Decoder::adapted(const Tensor& input, Linear& l) {
   Tensor x = casts ? t_.to(input, l.adapter.a.dtype) : input;
   if (setup_.dora) {
     x = t_.dropout(x, setup_.dropout);
-    Tensor output = decomposed(x, l);
+    Tensor output = decomposed(x, result, l);
     if (quantized && casts) output = t_.to(output, dtype);
     result = t_.add(result, output);
     output = {};
@@ -311,15 +311,19 @@ Tensor Decoder::adapted(const Tensor& input, Linear& l) {
   return quantized ? result : t_.to(result, dtype);
 }
 
-// peft/tuners/lora/dora.py, DoraLinearLayer.forward: what is added to the base layer's output
-Tensor Decoder::decomposed(const Tensor& x, Linear& l) {
-  Tensor low = t_.linear(x, l.adapter.a, {}, l.in, l.adapter.rank);
-  const Tensor added = t_.linear(low, l.adapter.b, {}, l.adapter.rank, l.out);
-  low = {};
-  const Tensor eye = t_.empty(l.in * l.in, x.dtype);
-  low = t_.linear(eye, l.adapter.a, {}, l.in, l.adapter.rank);
-  const Tensor product = t_.linear(low, l.adapter.b, {}, l.adapter.rank, l.out);
-  low = {};
+// peft/tuners/lora/dora.py, DoraLinearLayer.forward: what is added to `base_output`
+Tensor Decoder::decomposed(const Tensor& x, const Tensor& base_output, Linear& l) {
+  const auto low_rank = [&](const Tensor& of) {
+    const Tensor low = t_.linear(of, l.adapter.a, {}, l.in, l.adapter.rank);
+    return t_.linear(low, l.adapter.b, {}, l.adapter.rank, l.out);
+  };
+  const bool late = t_.stack().dora_uses_base_output, reuses = late && setup_.dropout == 0;
+  Tensor added;
+  if (!late) added = low_rank(x);
+  Tensor eye = t_.empty(l.in * l.in, late ? l.adapter.a.dtype : x.dtype);
+  Tensor product = low_rank(eye);
+  if (late) eye = {};  // before, a local of the whole function
+  product = t_.to(product, x.dtype);
   Tensor weight = l.four_bit ? dequantized(l) : l.weight.detached();
   weight = t_.to(weight, x.dtype);
   Tensor lengths;
@@ -328,13 +332,17 @@ Tensor Decoder::decomposed(const Tensor& x, Linear& l) {
     sum = t_.add(weight, sum);
     lengths = t_.empty(l.out, sum.dtype);
   }
-  Tensor ratio = t_.mul(l.adapter.magnitude, lengths);
+  const Tensor ratio = t_.mul(l.adapter.magnitude, lengths);
+  if (late) added = low_rank(x);
+  Tensor through = reuses ? base_output : Tensor{};
+  if (reuses && l.biased) through = t_.add(through, l.bias);
   Tensor turned;
   {
     const Tensor less = t_.add_number(ratio);
-    const Tensor through = t_.linear(x, weight, {}, l.in, l.out);
+    if (!reuses) through = t_.linear(x, weight, {}, l.in, l.out);
     turned = t_.mul(less, through);
   }
+  if (!reuses) through = {};
   Tensor scaled = t_.mul(ratio, added);
   scaled = t_.scale(scaled);
   return t_.add(turned, scaled);

@@ -50,7 +50,7 @@ void Decoder::load_quantized() {
   std::sort(tensors.begin(), tensors.end(), [](const Stored& a, const Stored& b) { return a.name < b.name; });
   for (const Stored& stored : tensors) {
     if (stored.linear) {
-      quantize_four_bit(*stored.linear);
+      setup_.quantization == Quantization::eight_bit ? quantize_eight_bit(*stored.linear) : quantize_four_bit(*stored.linear);
     } else {
       *stored.tensor = t_.empty(stored.count, setup_.weights, Role::weights);
     }
@@ -89,6 +89,91 @@ void Decoder::prepare() {
   });
 }
 
+// nn/modules.py, Int8Params.cuda: rows' largest numbers; before 0.45 columns' too, and a transposed copy that is dropped
+void Decoder::quantize_eight_bit(Linear& l) {
+  const Tensor whole = t_.empty(l.in * l.out, DType::f16);
+  l.eight_bit = true;
+  l.scales = t_.empty(l.out, DType::f32, Role::weights);
+  if (!t_.stack().int8_is_transformed) {
+    l.weight = t_.empty(l.in * l.out, DType::i8, Role::weights);
+    return;
+  }
+  const Tensor columns = t_.empty(l.in, DType::f32);
+  const Tensor transposed = t_.empty(l.in * l.out, DType::i8);
+  l.weight = t_.empty(l.in * l.out, DType::i8, Role::weights);
+}
+
+// autograd/_functions.py, MatMul8bitLt since 0.45. What its context keeps is freed with the graph.
+Tensor Decoder::matmul_eight_bit(const Tensor& x, Linear& l) {
+  if (t_.stack().int8_is_transformed) return matmul_transformed(x, l);
+  const int64_t rows = x.count / l.in, outputs = rows * l.out;
+  Tensor output;
+  {
+    Tensor narrow = x.dtype == DType::f16 ? Tensor{} : t_.empty(x.count, DType::f16);
+    const Tensor scales = t_.empty(rows, DType::f32), codes = t_.empty(x.count, DType::i8);
+    {
+      const Tensor magnitudes = t_.empty(x.count, DType::f16), outliers = t_.empty(x.count, DType::u8);
+    }
+    narrow = {};
+    const Tensor sums = t_.empty(outputs, DType::i32);
+    output = t_.empty(outputs, DType::f16);
+    if (x.dtype != DType::f16) output = t_.empty(outputs, x.dtype);
+  }
+  t_.record({x}, {&output}, {}, [this, &l, kept = x.detached()](const Node&, const Tensors&, Tensors& g) -> Tensors {
+    const Tensor weight = t_.empty(l.in * l.out, kept.dtype);
+    {
+      const Tensor scales = t_.empty(l.out, DType::f32);
+    }
+    const Tensor cast = g[0].dtype == kept.dtype ? Tensor{} : t_.empty(g[0].count, kept.dtype);
+    Tensor gradient = t_.empty(kept.count, kept.dtype);
+    t_.need_cublas();
+    return {gradient};
+  });
+  return output;
+}
+
+// MatMul8bitLt before 0.45: codes in the order of cublasLt's kernels, rows and columns scaled apart
+Tensor Decoder::matmul_transformed(const Tensor& x, Linear& l) {
+  const int64_t rows = x.count / l.in, outputs = rows * l.out;
+  Tensor output, scales, transposed;
+  {
+    Tensor narrow = x.dtype == DType::f16 ? Tensor{} : t_.empty(x.count, DType::f16);
+    const Tensor row_scales = t_.empty(rows, DType::f32);
+    scales = t_.empty(l.in, DType::f32);
+    Tensor counts = t_.empty(rows * ((l.in + 255) / 256) + 1, DType::i32);
+    const Tensor codes = t_.empty(x.count, DType::i8);
+    transposed = t_.empty(x.count, DType::i8);
+    narrow = counts = {};
+    Tensor reordered;
+    if (!l.reordered) reordered = t_.empty(l.in * l.out, DType::i8, Role::weights);
+    const Tensor columns = t_.empty(x.count, DType::i8);
+    const Tensor sums = t_.empty(outputs, DType::i32);
+    output = t_.empty(outputs, DType::f16);
+    {
+      const Tensor statistics = t_.empty(rows, DType::f32), others = t_.empty(l.out, DType::f32);
+    }
+    if (x.dtype != DType::f16) output = t_.empty(outputs, x.dtype);
+    output = t_.empty(outputs, x.dtype);  // cloned
+    if (!l.reordered) l.weight = std::move(reordered);
+    l.reordered = true;
+  }
+  t_.record({x}, {&output}, {}, [this, &l, rows, kept = x.detached(), scales, transposed](const Node&, const Tensors&, Tensors& g) -> Tensors {
+    Tensor narrow = g[0].dtype == DType::f16 ? Tensor{} : t_.empty(g[0].count, DType::f16);
+    const Tensor row_scales = t_.empty(rows, DType::f32), column_scales = t_.empty(l.out, DType::f32);
+    const Tensor codes = t_.empty(g[0].count, DType::i8), others = t_.empty(g[0].count, DType::i8);
+    narrow = {};
+    Tensor weight = t_.empty(l.in * l.out, DType::i8);
+    weight = t_.to(weight, kept.dtype);
+    {
+      const Tensor factors = t_.empty(l.out, DType::f32);
+    }
+    Tensor gradient = t_.empty(kept.count, g[0].dtype);
+    t_.need_cublas();
+    return {gradient};
+  });
+  return output;
+}
+
 // functional.py, dequantize_4bit
 Tensor Decoder::dequantized(const Linear& l) {
   const Tensor scales = setup_.double_quant ? t_.empty(l.scales.count, DType::f32) : Tensor{};
@@ -98,6 +183,7 @@ Tensor Decoder::dequantized(const Linear& l) {
 
 // What the layer below an adapter gives.
 Tensor Decoder::base(const Tensor& x, Linear& l) {
+  if (l.eight_bit) return matmul_eight_bit(x, l);
   if (!l.four_bit) return t_.linear(x, l.weight, l.bias, l.in, l.out);
   if (t_.stack().four_bit_follows_input && x.dtype != DType::f16) l.compute = x.dtype;
   const DType dtype = x.dtype;

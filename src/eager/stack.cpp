@@ -45,10 +45,12 @@ StackProfile stack_profile(std::string_view torch, std::string_view transformers
   stack.embeddings_keep_wide_states = transformers_number >= version_number("5.0");
   stack.masks_are_boolean = transformers_number >= version_number("4.53");
   stack.adapters_of_codes_are_wide = version_number(stack.peft) < version_number("0.16");
+  stack.dora_uses_base_output = version_number(stack.peft) >= version_number("0.14");
   const int64_t bitsandbytes_number = version_number(stack.bitsandbytes);
   stack.four_bit_state_is_copied = bitsandbytes_number >= version_number("0.46");
   stack.four_bit_follows_input = bitsandbytes_number < version_number("0.46");
   stack.optimizer_block = bitsandbytes_number < version_number("0.44") ? 2048 : 256;
+  stack.int8_is_transformed = bitsandbytes_number < version_number("0.45");
   return stack;
 }
 

@@ -50,12 +50,16 @@ struct StackProfile {
   // tuners/tuners_utils.py: adapters of quantized weights are made in fp32, codes being no type to follow; later in the
   // model's dtype and widened.
   bool adapters_of_codes_are_wide = false;
+  // tuners/lora/dora.py: without dropout the base layer's output is used, not computed a second time.
+  bool dora_uses_base_output = false;
 
   // --- bitsandbytes ---
   // functional.py quantize_4bit: scales less their mean are a new tensor, and each state has a code book of its own.
   bool four_bit_state_is_copied = false;
   // nn/modules.py Linear4bit.set_compute_type: the first input's dtype is computed in, whatever was asked for.
   bool four_bit_follows_input = true;
+  // autograd/_functions.py MatMul8bitLt: codes are reordered for cublasLt's int8 kernels.
+  bool int8_is_transformed = true;
   // optim/optimizer.py: numbers of an 8-bit state that share a scale.
   int64_t optimizer_block = 2048;
 };
