@@ -23,8 +23,8 @@ struct Tensor {
   int64_t count = 0;  // elements
   DType dtype = DType::f32;
   bool requires_grad = false;
-  NodeRef node;        // what made it; a leaf's own node gathers its gradient
-  int32_t output = 0;  // which of the node's outputs it is
+  NodeRef node;          // what made it; a leaf's own node gathers its gradient
+  int32_t output = 0;    // which of the node's outputs it is
   bool is_view = false;  // of a gradient: its memory has another owner too, so nothing is added to it in place
 
   bool defined() const { return count > 0; }
@@ -62,13 +62,14 @@ class Saved {
   size_t index_ = 0;
 };
 
-// `saved`: as it was given to `record`; `gradients`: of the outputs; returns those of the inputs, undefined where not needed.
+// `saved`: as it was given to `record`; `gradients`: of the outputs; returns those of the inputs, undefined where not
+// needed.
 using Backward = std::function<Tensors(const Node& node, const Tensors& saved, Tensors& gradients)>;
 
 struct Edge {
   NodeRef node;
   int32_t input = 0;
-  int64_t count = 0;          // the gradient is summed to so many elements
+  int64_t count = 0;         // the gradient is summed to so many elements
   DType dtype = DType::f32;  // and cast to this (engine.cpp, validate_outputs)
 };
 

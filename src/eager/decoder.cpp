@@ -153,7 +153,9 @@ void Decoder::start_magnitude(Linear& l) {
 std::vector<Trained> Decoder::trained() {
   std::vector<Trained> found;
   if (setup_.method == Method::full) {
-    visit_parameters([&](Tensor& tensor, int64_t, int64_t columns, bool decays) { found.push_back({&tensor, columns, decays, &tensor == &embedding_ || &tensor == &position_embedding_}); });
+    visit_parameters([&](Tensor& tensor, int64_t, int64_t columns, bool decays) {
+      found.push_back({&tensor, columns, decays, &tensor == &embedding_ || &tensor == &position_embedding_});
+    });
     return found;
   }
   each_linear([&](Linear& l) {

@@ -1,7 +1,7 @@
 #pragma once
 // A causal language model as transformers builds it, on sizes: its modules in their order of registration, the adapters that
-// peft puts around them, and the forward pass line by line. What autograd keeps follows from it. Letters as in the model room:
-// B batch, T tokens, C hidden, F MLP width, V vocabulary, H heads, K key/value heads, D head size.
+// peft puts around them, and the forward pass line by line. What autograd keeps follows from it. Letters as in the model
+// room: B batch, T tokens, C hidden, F MLP width, V vocabulary, H heads, K key/value heads, D head size.
 
 #include <functional>
 #include <string>
@@ -27,7 +27,7 @@ struct Linear {
   Adapter adapter;
   bool four_bit = false, eight_bit = false, reordered = false;
   Tensor scales, code, offset, scale_scales, scales_code;  // of a quantized weight: absmax, its code book, and absmax's own
-  DType compute = DType::bf16;                // bitsandbytes' compute_dtype
+  DType compute = DType::bf16;                             // bitsandbytes' compute_dtype
 };
 
 struct Norm {
@@ -81,7 +81,8 @@ class Decoder {
   Tensor block(const Tensor& input, Block& block, const Positions& positions);
   Tensor with_positions(const Tensor& embedded);
   void angles(Positions& positions);
-  Tensor attended(Tensor& query, Tensor& key, const Tensor& value, Block& block, const Positions& positions, const Tensor& all);
+  Tensor attended(Tensor& query, Tensor& key, const Tensor& value, Block& block, const Positions& positions,
+                  const Tensor& all);
   Tensor new_gelu(const Tensor& x);
   Tensor normalized(const Tensor& x, int64_t rows);
   Tensor attention(const Tensor& x, Block& block, const Positions& positions);

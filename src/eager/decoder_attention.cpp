@@ -30,14 +30,10 @@ Tensor Decoder::causal_mask() {
   square = {};
   Tensor padding = t_.empty(B_ * T_ * T_, dtype);
   padding = t_.empty(B_ * T_ * T_, DType::u8);
-  {
-    const Tensor filled = t_.empty(B_ * T_ * T_, dtype);
-  }
+  { const Tensor filled = t_.empty(B_ * T_ * T_, dtype); }
   padding = {};
   if (setup_.attention == Attention::sdpa && !always) {  // AttentionMaskConverter._unmask_unattended
-    {
-      const Tensor least = t_.empty(B_ * T_ * T_, DType::u8), rows = t_.empty(B_ * T_, DType::u8);
-    }
+    { const Tensor least = t_.empty(B_ * T_ * T_, DType::u8), rows = t_.empty(B_ * T_, DType::u8); }
     Tensor reached = t_.empty(B_ * T_ * T_, dtype);
     mask = std::move(reached);
   }
@@ -97,8 +93,8 @@ Tensor Decoder::attend(Tensor query, Tensor key, Tensor value, const Tensor& mas
   return copies ? t_.clone(output) : output;
 }
 
-// ATen/native/transformers/cuda: _scaled_dot_product_flash_attention and its backward. `copies`: queries, keys and values lie
-// head by head, the output then too, unlike its gradient.
+// ATen/native/transformers/cuda: _scaled_dot_product_flash_attention and its backward. `copies`: queries, keys and values
+// lie head by head, the output then too, unlike its gradient.
 Tensor Decoder::flash(const Tensor& q, const Tensor& k, const Tensor& v, bool copies) {
   const Tensor value = t_.autocast_product(v), key = t_.autocast_product(k), query = t_.autocast_product(q);
   t_.before({query, key, value}, {query, key, value});

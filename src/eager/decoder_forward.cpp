@@ -24,7 +24,8 @@ Tensor Decoder::forward(bool training) {
     hidden = norm(hidden, final_norm_);
   }
   {
-    const Tensor last = t_.stack().full_slices_are_nodes ? t_.full_slices(hidden, 3) : t_.slice(hidden, hidden.count);  // [:, -0:, :]
+    const Tensor last =
+        t_.stack().full_slices_are_nodes ? t_.full_slices(hidden, 3) : t_.slice(hidden, hidden.count);  // [:, -0:, :]
     Linear& head = head_;
     logits = t_.linear(last, spec_.tied_embeddings ? embedding_ : head.weight, head.bias, head.in, head.out);
   }
@@ -278,9 +279,7 @@ Tensor Decoder::norm(const Tensor& x, const Norm& n) {
   return t_.mul(n.weight, narrow);
 }
 
-Tensor Decoder::apply(const Tensor& x, Linear& l) {
-  return l.adapter.rank > 0 ? adapted(x, l) : base(x, l);
-}
+Tensor Decoder::apply(const Tensor& x, Linear& l) { return l.adapter.rank > 0 ? adapted(x, l) : base(x, l); }
 
 // peft/tuners/lora/layer.py and bnb.py, Linear.forward
 Tensor Decoder::adapted(const Tensor& input, Linear& l) {
@@ -323,7 +322,7 @@ Tensor Decoder::decomposed(const Tensor& x, const Tensor& base_output, Linear& l
   Tensor eye = t_.empty(l.in * l.in, late ? l.adapter.a.dtype : x.dtype);
   Tensor product = low_rank(eye);
   if (late) eye = {};  // before, a local of the whole function
-  product = t_.to(product, x.dtype);
+  if (late) product = t_.to(product, x.dtype);
   Tensor weight = l.four_bit ? dequantized(l) : l.weight.detached();
   weight = t_.to(weight, x.dtype);
   Tensor lengths;
@@ -364,9 +363,8 @@ Tensor Decoder::loss(const Tensor& logits) {
   }
   const Tensor logarithms = t_.keeps_output(t_.autocast_float(shifted));
   Tensor sum = t_.empty(1, DType::f32), weight = t_.empty(1, DType::f32);
-  t_.record({logarithms}, {&sum}, {logarithms, labels, weight}, [this](const Node&, const Tensors& saved, Tensors&) -> Tensors {
-    return {t_.empty_like(saved[0])};
-  });
+  t_.record({logarithms}, {&sum}, {logarithms, labels, weight},
+            [this](const Node&, const Tensors& saved, Tensors&) -> Tensors { return {t_.empty_like(saved[0])}; });
   return t_.scale(sum);
 }
 

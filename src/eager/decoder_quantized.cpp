@@ -50,7 +50,8 @@ void Decoder::load_quantized() {
   std::sort(tensors.begin(), tensors.end(), [](const Stored& a, const Stored& b) { return a.name < b.name; });
   for (const Stored& stored : tensors) {
     if (stored.linear) {
-      setup_.quantization == Quantization::eight_bit ? quantize_eight_bit(*stored.linear) : quantize_four_bit(*stored.linear);
+      setup_.quantization == Quantization::eight_bit ? quantize_eight_bit(*stored.linear)
+                                                     : quantize_four_bit(*stored.linear);
     } else {
       *stored.tensor = t_.empty(stored.count, setup_.weights, Role::weights);
     }
@@ -67,9 +68,7 @@ void Decoder::quantize_four_bit(Linear& l) {
   l.scales = t_.empty(scales, DType::f32, Role::weights);
   l.weight = t_.empty((count + 1) / 2, DType::u8, Role::weights);
   l.code = t_.empty(16, DType::f32, Role::weights);
-  {
-    const Tensor magnitudes = t_.empty(16, DType::f32), largest = t_.empty(1, DType::f32);
-  }
+  { const Tensor magnitudes = t_.empty(16, DType::f32), largest = t_.empty(1, DType::f32); }
   if (!setup_.double_quant) return;
   l.offset = t_.empty(1, DType::f32, Role::weights);
   const bool copies = t_.stack().four_bit_state_is_copied;
@@ -111,9 +110,7 @@ Tensor Decoder::matmul_eight_bit(const Tensor& x, Linear& l) {
   {
     Tensor narrow = x.dtype == DType::f16 ? Tensor{} : t_.empty(x.count, DType::f16);
     const Tensor scales = t_.empty(rows, DType::f32), codes = t_.empty(x.count, DType::i8);
-    {
-      const Tensor magnitudes = t_.empty(x.count, DType::f16), outliers = t_.empty(x.count, DType::u8);
-    }
+    { const Tensor magnitudes = t_.empty(x.count, DType::f16), outliers = t_.empty(x.count, DType::u8); }
     narrow = {};
     const Tensor sums = t_.empty(outputs, DType::i32);
     output = t_.empty(outputs, DType::f16);
@@ -121,9 +118,7 @@ Tensor Decoder::matmul_eight_bit(const Tensor& x, Linear& l) {
   }
   t_.record({x}, {&output}, {}, [this, &l, kept = x.detached()](const Node&, const Tensors&, Tensors& g) -> Tensors {
     const Tensor weight = t_.empty(l.in * l.out, kept.dtype);
-    {
-      const Tensor scales = t_.empty(l.out, DType::f32);
-    }
+    { const Tensor scales = t_.empty(l.out, DType::f32); }
     const Tensor cast = g[0].dtype == kept.dtype ? Tensor{} : t_.empty(g[0].count, kept.dtype);
     Tensor gradient = t_.empty(kept.count, kept.dtype);
     t_.need_cublas();
@@ -149,28 +144,25 @@ Tensor Decoder::matmul_transformed(const Tensor& x, Linear& l) {
     const Tensor columns = t_.empty(x.count, DType::i8);
     const Tensor sums = t_.empty(outputs, DType::i32);
     output = t_.empty(outputs, DType::f16);
-    {
-      const Tensor statistics = t_.empty(rows, DType::f32), others = t_.empty(l.out, DType::f32);
-    }
+    { const Tensor statistics = t_.empty(rows, DType::f32), others = t_.empty(l.out, DType::f32); }
     if (x.dtype != DType::f16) output = t_.empty(outputs, x.dtype);
     output = t_.empty(outputs, x.dtype);  // cloned
     if (!l.reordered) l.weight = std::move(reordered);
     l.reordered = true;
   }
-  t_.record({x}, {&output}, {}, [this, &l, rows, kept = x.detached(), scales, transposed](const Node&, const Tensors&, Tensors& g) -> Tensors {
-    Tensor narrow = g[0].dtype == DType::f16 ? Tensor{} : t_.empty(g[0].count, DType::f16);
-    const Tensor row_scales = t_.empty(rows, DType::f32), column_scales = t_.empty(l.out, DType::f32);
-    const Tensor codes = t_.empty(g[0].count, DType::i8), others = t_.empty(g[0].count, DType::i8);
-    narrow = {};
-    Tensor weight = t_.empty(l.in * l.out, DType::i8);
-    weight = t_.to(weight, kept.dtype);
-    {
-      const Tensor factors = t_.empty(l.out, DType::f32);
-    }
-    Tensor gradient = t_.empty(kept.count, g[0].dtype);
-    t_.need_cublas();
-    return {gradient};
-  });
+  t_.record({x}, {&output}, {},
+            [this, &l, rows, kept = x.detached(), scales, transposed](const Node&, const Tensors&, Tensors& g) -> Tensors {
+              Tensor narrow = g[0].dtype == DType::f16 ? Tensor{} : t_.empty(g[0].count, DType::f16);
+              const Tensor row_scales = t_.empty(rows, DType::f32), column_scales = t_.empty(l.out, DType::f32);
+              const Tensor codes = t_.empty(g[0].count, DType::i8), others = t_.empty(g[0].count, DType::i8);
+              narrow = {};
+              Tensor weight = t_.empty(l.in * l.out, DType::i8);
+              weight = t_.to(weight, kept.dtype);
+              { const Tensor factors = t_.empty(l.out, DType::f32); }
+              Tensor gradient = t_.empty(kept.count, g[0].dtype);
+              t_.need_cublas();
+              return {gradient};
+            });
   return output;
 }
 

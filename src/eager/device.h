@@ -1,7 +1,7 @@
 #pragma once
-// The pretended device of an eager run: every allocation goes through the simulation of PyTorch's caching allocator, is counted
-// by role, and raises the peaks of the phase that is running. A Storage is a counted reference, as in c10: its memory goes back
-// when the last one goes. Knows nothing of tensors, models or libraries.
+// The pretended device of an eager run: every allocation goes through the simulation of PyTorch's caching allocator, is
+// counted by role, and raises the peaks of the phase that is running. A Storage is a counted reference, as in c10: its
+// memory goes back when the last one goes. Knows nothing of tensors, models or libraries.
 
 #include <array>
 #include <cstdint>

@@ -1,14 +1,35 @@
 #include "eager/estimate.h"
 
+#include <algorithm>
+
+#include "base/error.h"
 #include "eager/trainer.h"
 
 namespace snug::eager {
+namespace {
+
+void refuse(const std::string& what) {
+  throw Error("the model of PyTorch's memory does not cover " + what + " yet", "",
+              "plan with --runtime snug, or run the trainer under snug measure");
+}
+
+void check_covered(const ModelSpec& spec, const Setup& setup) {
+  if (spec.experts.count > 0) refuse("mixtures of experts");
+  if (spec.has_latent_attention()) refuse("latent attention");
+  if (spec.parallel != ParallelBlock::none) refuse("blocks whose attention and MLP run side by side");
+  if (!spec.pre_norms || spec.wide_query_key_norms) refuse("norms after blocks alone");
+  if (spec.vision_parameters > 0) refuse("vision towers");
+  if (setup.padded && setup.attention == Attention::flash) refuse("padded batches with flash attention");
+  if (setup.quantization != Quantization::none && spec.learned_positions) refuse("quantized GPT-2");
+  if (setup.quantization != Quantization::none && setup.method == Method::full) refuse("full training of quantized weights");
+}
+
+}  // namespace
 
 Plan estimate(const ModelSpec& spec, const Setup& setup, const StackProfile& stack, const Target& target,
               const std::function<void(const Event&)>& listener) {
-  AllocatorSettings settings;
-  if (target.memory_bytes > 0) settings.limit_bytes = target.memory_bytes;
-  Device device(settings);
+  check_covered(spec, setup);
+  Device device(AllocatorSettings{});
   device.listener = listener;
   Plan plan;
   {
@@ -31,6 +52,9 @@ Plan estimate(const ModelSpec& spec, const Setup& setup, const StackProfile& sta
     plan.allocated_bytes = std::max(plan.allocated_bytes, plan.phases[i].allocated_bytes);
     plan.reserved_bytes = std::max(plan.reserved_bytes, plan.phases[i].reserved_bytes);
   }
+  plan.device_low_bytes = plan.reserved_bytes + kLeastContext;
+  plan.device_high_bytes = plan.reserved_bytes + kMostContext;
+  if (target.memory_bytes > 0) plan.fits = plan.allocated_bytes + kLeastContext <= target.memory_bytes;
   return plan;
 }
 

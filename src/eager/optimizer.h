@@ -35,7 +35,7 @@ class Optimizers {
   std::vector<Trained> parameters_;
   std::vector<std::vector<size_t>> groups_;
   std::vector<Tensors> states_;
-  Tensors maps_;                             // bitsandbytes: code books of 8-bit states
+  Tensors maps_;                               // bitsandbytes: code books of 8-bit states
   Tensor gradient_, wide_parameter_, update_;  // Adafactor's locals, which outlive a parameter's turn
 };
 

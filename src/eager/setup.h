@@ -1,6 +1,6 @@
 #pragma once
-// Setup: what a PyTorch trainer is asked to do, in its own terms: "bf16" here is autocast, and the dtype of the weights is what
-// they were loaded as. Plain data; where it comes from (flags, recipes) is for others to say.
+// Setup: what a PyTorch trainer is asked to do, in its own terms: "bf16" here is autocast, and the dtype of the weights is
+// what they were loaded as. Plain data; where it comes from (flags, recipes) is for others to say.
 
 #include <cstdint>
 #include <optional>
@@ -18,7 +18,17 @@ enum class Checkpointing : uint8_t { none, reentrant, non_reentrant };
 // What is done to a quantized model before adapters: nothing; peft's prepare_model_for_kbit_training; and TRL's cast of
 // embeddings and head to bf16 after it.
 enum class Preparation : uint8_t { none, peft, trl };
-enum class Optimizer : uint8_t { adamw, adamw_fused, adamw_8bit, paged_adamw_8bit, paged_adamw_32bit, lion_8bit, lion_32bit, adafactor, sgd };
+enum class Optimizer : uint8_t {
+  adamw,
+  adamw_fused,
+  adamw_8bit,
+  paged_adamw_8bit,
+  paged_adamw_32bit,
+  lion_8bit,
+  lion_32bit,
+  adafactor,
+  sgd
+};
 
 struct Setup {
   Method method = Method::lora;

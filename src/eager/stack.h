@@ -1,6 +1,6 @@
 #pragma once
-// Stack profile: which libraries train, and what of their habits decides memory, as data. Each habit names the library's line
-// that it stands for. Nothing here is fitted to a measurement.
+// Stack profile: which libraries train, and what of their habits decides memory, as data. Each habit names the library's
+// line that it stands for. Nothing here is fitted to a measurement.
 
 #include <cstdint>
 #include <string>

@@ -47,9 +47,8 @@ Tensor Torch::autocast_float(const Tensor& x) { return autocast_ && is_half(x.dt
 Tensor Torch::to(const Tensor& x, DType dtype) {
   if (x.dtype == dtype) return x;
   Tensor y = empty(x.count, dtype);
-  record({x}, {&y}, {}, [this, from = x.dtype](const Node&, const Tensors&, Tensors& g) -> Tensors {
-    return {empty(g[0].count, from)};
-  });
+  record({x}, {&y}, {},
+         [this, from = x.dtype](const Node&, const Tensors&, Tensors& g) -> Tensors { return {empty(g[0].count, from)}; });
   return y;
 }
 
@@ -70,9 +69,8 @@ Tensor Torch::repeat(const Tensor& x, int64_t times) {
 Tensor Torch::slice(const Tensor& x, int64_t count) {
   Tensor y = x.detached();
   y.count = count;
-  record({x}, {&y}, {}, [this, whole = x.count](const Node&, const Tensors&, Tensors& g) -> Tensors {
-    return {empty(whole, g[0].dtype)};
-  });
+  record({x}, {&y}, {},
+         [this, whole = x.count](const Node&, const Tensors&, Tensors& g) -> Tensors { return {empty(whole, g[0].dtype)}; });
   return y;
 }
 
@@ -117,13 +115,12 @@ Tensor Torch::mul(const Tensor& a, const Tensor& b) {
   const Tensors kept{b.requires_grad ? a : none, a.requires_grad ? b : none};
   before({a, b}, kept);
   Tensor y = empty(std::max(a.count, b.count), promoted(a.dtype, b.dtype));
-  record({a, b}, {&y}, kept,
-         [this, da = a.dtype, db = b.dtype](const Node& node, const Tensors&, Tensors& g) -> Tensors {
-           Tensors results(2);
-           if (node.needs(1)) results[1] = empty(g[0].count, promoted(g[0].dtype, da));
-           if (node.needs(0)) results[0] = empty(g[0].count, promoted(g[0].dtype, db));
-           return results;
-         });
+  record({a, b}, {&y}, kept, [this, da = a.dtype, db = b.dtype](const Node& node, const Tensors&, Tensors& g) -> Tensors {
+    Tensors results(2);
+    if (node.needs(1)) results[1] = empty(g[0].count, promoted(g[0].dtype, da));
+    if (node.needs(0)) results[0] = empty(g[0].count, promoted(g[0].dtype, db));
+    return results;
+  });
   return y;
 }
 
@@ -162,9 +159,8 @@ Tensor Torch::rsqrt(const Tensor& x) {
 
 Tensor Torch::mean(const Tensor& x, int64_t rows) {
   Tensor y = empty(rows, x.dtype);
-  record({x}, {&y}, {}, [this, count = x.count](const Node&, const Tensors&, Tensors& g) -> Tensors {
-    return {empty(count, g[0].dtype)};
-  });
+  record({x}, {&y}, {},
+         [this, count = x.count](const Node&, const Tensors&, Tensors& g) -> Tensors { return {empty(count, g[0].dtype)}; });
   return y;
 }
 
@@ -239,9 +235,8 @@ Tensor Torch::layer_norm(const Tensor& input, const Tensor& weight, const Tensor
 Tensor Torch::softmax(const Tensor& input, DType dtype) {
   const Tensor x = input.dtype == DType::f16 ? input : to(input, dtype);
   Tensor y = empty(x.count, dtype);
-  record({x}, {&y}, {y}, [this, from = x.dtype](const Node&, const Tensors&, Tensors& g) -> Tensors {
-    return {empty(g[0].count, from)};
-  });
+  record({x}, {&y}, {y},
+         [this, from = x.dtype](const Node&, const Tensors&, Tensors& g) -> Tensors { return {empty(g[0].count, from)}; });
   return y;
 }
 

@@ -1,7 +1,7 @@
 #pragma once
-// The ATen ops that transformers' models are made of, on sizes: what each allocates forward and backward, in which order, and
-// what it keeps (tools/autograd/derivatives.yaml). Arguments are shared as Python's are: a caller that gives a tensor up frees
-// it after the op. Autocast casts what its lists say (aten/src/ATen/autocast_mode.cpp). Knows no model.
+// The ATen ops that transformers' models are made of, on sizes: what each allocates forward and backward, in which order,
+// and what it keeps (tools/autograd/derivatives.yaml). Arguments are shared as Python's are: a caller that gives a tensor up
+// frees it after the op. Autocast casts what its lists say (aten/src/ATen/autocast_mode.cpp). Knows no model.
 
 #include <map>
 #include <optional>

@@ -62,19 +62,18 @@ Tensor Torch::matmul(const Tensor& left, const Tensor& right, int64_t count) {
   before({a, b}, kept);
   Tensor y = empty(count, a.dtype);
   need_cublas();
-  record({a, b}, {&y}, kept,
-         [this, na = a.count, nb = b.count](const Node& node, const Tensors&, Tensors& g) -> Tensors {
-           Tensors results(2);
-           if (node.needs(1)) {
-             results[1] = empty(nb, g[0].dtype);
-             need_cublas();
-           }
-           if (node.needs(0)) {
-             results[0] = empty(na, g[0].dtype);
-             need_cublas();
-           }
-           return results;
-         });
+  record({a, b}, {&y}, kept, [this, na = a.count, nb = b.count](const Node& node, const Tensors&, Tensors& g) -> Tensors {
+    Tensors results(2);
+    if (node.needs(1)) {
+      results[1] = empty(nb, g[0].dtype);
+      need_cublas();
+    }
+    if (node.needs(0)) {
+      results[0] = empty(na, g[0].dtype);
+      need_cublas();
+    }
+    return results;
+  });
   return y;
 }
 

@@ -61,12 +61,8 @@ void Trainer::micro_step() {
   last_loss_ = loss.detached();
   loss = {};
   device.enter(Phase::between);
-  {
-    const Tensor is_nan = t_.empty(1, DType::u8);
-  }
-  {
-    const Tensor magnitude = t_.empty(1, DType::f32), is_infinite = t_.empty(1, DType::u8);
-  }
+  { const Tensor is_nan = t_.empty(1, DType::u8); }
+  { const Tensor magnitude = t_.empty(1, DType::f32), is_infinite = t_.empty(1, DType::u8); }
   total_loss_ = t_.add_number(total_loss_);
 }
 

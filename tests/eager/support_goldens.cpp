@@ -21,12 +21,15 @@ DType dtype_named(const std::string& name) {
   return name == "float32" ? DType::f32 : name == "float16" ? DType::f16 : DType::bf16;
 }
 
-const std::map<std::string, Optimizer> kOptimizers = {
-    {"adamw_torch", Optimizer::adamw},           {"adamw_torch_fused", Optimizer::adamw_fused},
-    {"adamw_bnb_8bit", Optimizer::adamw_8bit},   {"paged_adamw_8bit", Optimizer::paged_adamw_8bit},
-    {"paged_adamw_32bit", Optimizer::paged_adamw_32bit}, {"lion_8bit", Optimizer::lion_8bit},
-    {"lion_32bit", Optimizer::lion_32bit},       {"adafactor", Optimizer::adafactor},
-    {"sgd", Optimizer::sgd}};
+const std::map<std::string, Optimizer> kOptimizers = {{"adamw_torch", Optimizer::adamw},
+                                                      {"adamw_torch_fused", Optimizer::adamw_fused},
+                                                      {"adamw_bnb_8bit", Optimizer::adamw_8bit},
+                                                      {"paged_adamw_8bit", Optimizer::paged_adamw_8bit},
+                                                      {"paged_adamw_32bit", Optimizer::paged_adamw_32bit},
+                                                      {"lion_8bit", Optimizer::lion_8bit},
+                                                      {"lion_32bit", Optimizer::lion_32bit},
+                                                      {"adafactor", Optimizer::adafactor},
+                                                      {"sgd", Optimizer::sgd}};
 
 void fill_setup(const std::map<std::string, std::string>& cells, Setup& setup) {
   const auto& at = [&](const char* key) -> const std::string& { return cells.at(key); };
@@ -42,7 +45,9 @@ void fill_setup(const std::map<std::string, std::string>& cells, Setup& setup) {
   setup.preparation = at("prep") == "none" ? Preparation::none : at("prep") == "trl" ? Preparation::trl : Preparation::peft;
   setup.weights = dtype_named(at("weights"));
   if (at("amp") != "none") setup.autocast = at("amp") == "bf16" ? DType::bf16 : DType::f16;
-  setup.attention = at("attention") == "eager" ? Attention::eager : at("attention") == "flash" ? Attention::flash : Attention::sdpa;
+  setup.attention = at("attention") == "eager"   ? Attention::eager
+                    : at("attention") == "flash" ? Attention::flash
+                                                 : Attention::sdpa;
   setup.checkpointing = at("checkpointing") == "none"        ? Checkpointing::none
                         : at("checkpointing") == "reentrant" ? Checkpointing::reentrant
                                                              : Checkpointing::non_reentrant;
@@ -57,8 +62,8 @@ void fill_setup(const std::map<std::string, std::string>& cells, Setup& setup) {
 
 std::string Golden::name() const {
   std::string text;
-  for (const char* key : {"transformers", "model", "layers", "method", "quant", "prep", "dora", "targets", "dropout", "weights", "amp",
-                          "attention", "checkpointing", "optim", "batch", "seq", "accum", "padded", "sm"})
+  for (const char* key : {"transformers", "model", "layers", "method", "quant", "prep", "dora", "targets", "dropout",
+                          "weights", "amp", "attention", "checkpointing", "optim", "batch", "seq", "accum", "padded", "sm"})
     text += cells.at(key) + " ";
   return text;
 }
