@@ -60,11 +60,16 @@ Tensor Decoder::attend_eagerly(Tensor query, Tensor key, Tensor value, const Ten
     weights = t_.keeps_output(weights);
     weights = t_.scale(weights);
   }
+  // GPT-2's own: tokens that come later are cut out beside the mask, shares stay in the products' dtype, some are dropped
+  const bool own = spec_.learned_positions;
+  if (own && t_.stack().masks_of_gpt2_are_kept) weights = t_.scale(weights);  // torch.where
   weights = t_.add(weights, mask);
   {
-    const Tensor shares = t_.softmax(weights, DType::f32);
-    weights = t_.to(shares, query.dtype);
+    const Tensor wide = own ? t_.autocast_float(weights) : weights;
+    const Tensor shares = t_.softmax(wide, own ? wide.dtype : DType::f32);
+    weights = t_.to(shares, own ? value.dtype : query.dtype);
   }
+  if (own) weights = t_.dropout(weights, spec_.dropout);
   Tensor output;
   {
     const Tensor v = batched(value, times > 1);
