@@ -9,7 +9,7 @@ card is needed: run it as `snug measure -- python3 tests/oracle/eager_goldens.py
   eager_goldens.py --null-device DIR --out tests/golden/eager.csv        the grid for the installed versions; other versions' lines stay
   eager_goldens.py --null-device DIR --row model=gpt2,batch=4 --trace t.jsonl       one run, with every event of the allocator
 """
-import argparse, collections, csv, gc, importlib.util, itertools, json, os, pathlib, re, sys, traceback, types
+import argparse, collections, csv, gc, json, os, pathlib, random, re, sys, traceback, types
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 SETTINGS = dict(model="meta-llama/Llama-3.2-1B", layers=0, method="lora", dora=0, targets="q_proj:k_proj:v_proj:o_proj", rank=16, dropout="0",
@@ -303,12 +303,39 @@ def grid(transformers_version):
     return rows
 
 
+def sample(number, seed, transformers_version):
+    """So many rows drawn at random from models and settings, most of them not in the grid: to see whether the model holds beyond it."""
+    models = [("HuggingFaceTB/SmolLM2-360M", 8), ("HuggingFaceTB/SmolLM2-1.7B", 5), ("meta-llama/Llama-3.2-3B", 4), ("Qwen/Qwen2.5-3B", 5),
+              ("mistralai/Mistral-Nemo-Base-2407", 2), ("microsoft/phi-4", 3), ("openai-community/gpt2-medium", 9), ("Qwen/Qwen2-1.5B", 6)]
+    if transformers_version >= (4, 51):
+        models += [("Qwen/Qwen3-1.7B", 5), ("google/gemma-3-270m", 8)]
+    draw = random.Random(seed)
+    rows = []
+    while len(rows) < number:
+        model, layers = draw.choice(models)
+        row = dict(SETTINGS, model=model, layers=layers, batch=draw.choice([1, 2, 3, 5]), seq=draw.choice([96, 250, 384, 777, 1536]), sm=draw.choice([80, 89, 90]),
+                   accum=draw.choice([1, 1, 1, 2]), checkpointing=draw.choice(["none", "reentrant", "non_reentrant"]), attention=draw.choice(["sdpa", "sdpa", "eager"]))
+        row["amp"], row["weights"] = draw.choice([("none", "bfloat16"), ("bf16", "bfloat16"), ("bf16", "float32"), ("fp16", "float32")])
+        gpt2, phi = "gpt2" in model, "phi" in model.lower()
+        if draw.random() < 0.4:
+            row.update(method="full", optim=draw.choice(["adamw_torch", "adamw_torch_fused", "adamw_bnb_8bit", "adafactor", "lion_32bit"]))
+        else:
+            row.update(rank=draw.choice([4, 8, 32, 100]), dropout=draw.choice(["0", "0.1"]), optim=draw.choice(["adamw_torch", "paged_adamw_8bit"]))
+            row["targets"] = "c_attn:c_proj" if gpt2 else "qkv_proj:o_proj" if phi else draw.choice(["all-linear", "q_proj:v_proj", "q_proj:k_proj:v_proj:o_proj"])
+            if not gpt2 and row["weights"] == "bfloat16" and draw.random() < 0.5:
+                row.update(quant=draw.choice(["nf4-double", "nf4", "int8"]), prep="peft")
+        rows.append(row)
+    return rows
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--null-device", help="folder of the library to preload")
     p.add_argument("--out", default=str(ROOT / "tests/golden/eager.csv"))
     p.add_argument("--row", help="one run: setting=value,…")
     p.add_argument("--trace", help="with --row: every event of the allocator, as JSON lines")
+    p.add_argument("--sample", type=int, default=0, help="in place of the grid so many random rows")
+    p.add_argument("--seed", type=int, default=1)
     p.add_argument("--only", default="", help="rows whose settings, joined by commas, match this pattern")
     a = p.parse_args()
     if "SNUG_NULL_DEVICE" not in os.environ and a.null_device:
@@ -338,7 +365,8 @@ def main():
         writer = csv.DictWriter(out, COLUMNS, lineterminator="\n")
         if fresh:
             writer.writeheader()
-        for row in grid(tuple(int(x) for x in transformers.__version__.split(".")[:2])):
+        version = tuple(int(x) for x in transformers.__version__.split(".")[:2])
+        for row in sample(a.sample, a.seed, version) if a.sample else grid(version):
             if key(row) in done or not re.search(a.only, ",".join(map(str, row.values()))):
                 continue
             result = forked(dict(row), None)
