@@ -59,6 +59,7 @@ class Decoder {
  private:
   struct Positions {
     Tensor cos, sin, indices, mask;
+    Tensor* shares = nullptr;  // where eager attention leaves what it gives beside its output: its block holds it
   };
 
   void each_linear(const std::function<void(Linear&)>& visit);
@@ -87,7 +88,7 @@ class Decoder {
   Tensor normalized(const Tensor& x, int64_t rows);
   Tensor attention(const Tensor& x, Block& block, const Positions& positions);
   Tensor attend(Tensor query, Tensor key, Tensor value, const Tensor& mask);
-  Tensor attend_eagerly(Tensor query, Tensor key, Tensor value, const Tensor& mask);
+  Tensor attend_eagerly(Tensor query, Tensor key, Tensor value, const Positions& positions);
   Tensor causal_mask();
   Positions in_window(const Positions& positions, Tensor& window);
   Tensor flash(const Tensor& query, const Tensor& key, const Tensor& value, bool copies);

@@ -41,7 +41,7 @@ Tensor Decoder::causal_mask() {
 }
 
 // eager_attention_forward
-Tensor Decoder::attend_eagerly(Tensor query, Tensor key, Tensor value, const Tensor& mask) {
+Tensor Decoder::attend_eagerly(Tensor query, Tensor key, Tensor value, const Positions& where) {
   const int64_t times = spec_.heads / spec_.kv_heads, scores = B_ * spec_.heads * T_ * T_;
   if (times > 1) {
     key = t_.repeat(t_.full_slices(key, 4), times);
@@ -63,7 +63,7 @@ Tensor Decoder::attend_eagerly(Tensor query, Tensor key, Tensor value, const Ten
   // GPT-2's own: tokens that come later are cut out beside the mask, shares stay in the products' dtype, some are dropped
   const bool own = spec_.learned_positions;
   if (own && t_.stack().masks_of_gpt2_are_kept) weights = t_.scale(weights);  // torch.where
-  weights = t_.add(weights, mask);
+  weights = t_.add(weights, where.mask);
   {
     const Tensor wide = own ? t_.autocast_float(weights) : weights;
     const Tensor shares = t_.softmax(wide, own ? wide.dtype : DType::f32);
@@ -75,6 +75,7 @@ Tensor Decoder::attend_eagerly(Tensor query, Tensor key, Tensor value, const Ten
     const Tensor v = batched(value, times > 1);
     output = t_.matmul(weights, v, query.count);
   }
+  if (where.shares) *where.shares = weights;
   return t_.clone(output);
 }
 

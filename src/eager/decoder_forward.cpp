@@ -119,7 +119,9 @@ Decoder::Positions Decoder::in_window(const Positions& where, Tensor& window) {
 
 Tensor Decoder::block(const Tensor& input, Block& b, const Positions& where) {
   Tensor window;
-  const Positions here = b.local && where.mask.defined() ? in_window(where, window) : where;
+  Positions here = b.local && where.mask.defined() ? in_window(where, window) : where;
+  Tensor shares;
+  here.shares = &shares;
   Tensor residual = input;
   Tensor x = norm(input, b.attention_norm);
   x = attention(x, b, here);
@@ -174,7 +176,7 @@ Tensor Decoder::attended(Tensor& query, Tensor& key, const Tensor& value, Block&
     query = std::move(turned);
     key = std::move(turned_key);
   }
-  const Tensor mixed = setup_.attention == Attention::eager ? attend_eagerly(query, key, value, where.mask)
+  const Tensor mixed = setup_.attention == Attention::eager ? attend_eagerly(query, key, value, where)
                                                             : attend(query, key, value, where.mask);
   Tensor output = apply(mixed, b.output);
   return spec_.learned_positions ? t_.dropout(output, spec_.dropout) : output;
