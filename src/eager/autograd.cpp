@@ -97,9 +97,37 @@ void Autograd::run_recompute(const std::shared_ptr<CheckpointFrame>& frame) {
 
 // --- the engine ---
 
+namespace {
+
+int64_t last_power_of_two(int64_t n) {
+  int64_t power = 1;
+  while (power * 2 <= n) power *= 2;
+  return power;
+}
+
+}  // namespace
+
+// ATen/native/cuda/Reduce.cuh, setReduceConfig and global_memory_size: where a column is long, several blocks share it and
+// leave their parts in a buffer.
+Tensor Autograd::sum_rows(const Tensor& tensor, int64_t outputs) {
+  Tensor sum = empty(outputs, tensor.dtype);
+  const int64_t rows = tensor.count / outputs, vector = outputs % 4 == 0 ? 4 : 1, threads = 512 / vector;
+  const int64_t across = std::min(last_power_of_two(std::max<int64_t>(outputs / vector, 1)), threads);
+  const int64_t down = std::min(std::min(last_power_of_two(rows), threads), threads / std::min<int64_t>(across, 32));
+  const int64_t width = std::min(across, threads / down);
+  const bool splits = rows >= down * 16 || rows >= 256;
+  const int64_t of_a_thread = (rows + down - 1) / down, grid = (outputs / vector + width - 1) / width;
+  const int64_t target = multiprocessors * (2048 / (width * down));
+  if (!splits || of_a_thread < 256 || grid > target) return sum;
+  const int64_t wanted = std::min((target + grid - 1) / grid, (of_a_thread + 15) / 16);
+  const int64_t blocks = std::max(wanted, (of_a_thread + 255) / 256);
+  const Tensor parts = empty(outputs * blocks * width * vector, DType::f32);
+  return sum;
+}
+
 Tensor Autograd::validated(Tensor gradient, const Edge& edge) {
   if (!edge.node || !gradient.defined()) return gradient;
-  if (gradient.count != edge.count) gradient = empty(edge.count, gradient.dtype);
+  if (gradient.count != edge.count) gradient = sum_rows(gradient, edge.count);
   if (gradient.dtype != edge.dtype) gradient = empty(edge.count, edge.dtype);
   return gradient;
 }

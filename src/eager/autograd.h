@@ -94,6 +94,10 @@ class Autograd {
   Device& device() { return device_; }
 
   bool grad_enabled = true;
+  int64_t multiprocessors = 108;  // of the card: reductions are spread over them
+
+  // The sum over all leading dimensions, to `outputs` elements.
+  Tensor sum_rows(const Tensor& tensor, int64_t outputs);
 
   Tensor empty(int64_t count, DType dtype, Role role = Role::temporaries);
   Tensor empty_like(const Tensor& tensor) { return empty(tensor.count, tensor.dtype); }

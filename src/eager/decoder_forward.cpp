@@ -244,7 +244,7 @@ Tensor Decoder::normalized(const Tensor& x, int64_t rows) {
     variance = t_.add_number(variance);
     root = t_.rsqrt(variance);
   }
-  return t_.mul(x, root);
+  return t_.mul(x, root, true);
 }
 
 // LlamaRMSNorm.forward, Gemma2RMSNorm.forward, nn.LayerNorm
@@ -275,7 +275,7 @@ Tensor Decoder::norm(const Tensor& x, const Norm& n) {
     const Tensor shifted = t_.add_number(variance);
     root = t_.rsqrt(shifted);
   }
-  h = t_.mul(h, root);
+  h = t_.mul(h, root, true);
   root = {};
   const Tensor narrow = t_.to(h, x.dtype);
   return t_.mul(n.weight, narrow);

@@ -34,6 +34,7 @@ Plan estimate(const ModelSpec& spec, const Setup& setup, const StackProfile& sta
   Plan plan;
   {
     Torch torch(device, stack, target.compute_capability);
+    torch.multiprocessors = target.multiprocessors;
     Decoder decoder(torch, spec, setup);
     decoder.load();
     decoder.prepare();

@@ -16,7 +16,8 @@ namespace snug::eager {
 // The card.
 struct Target {
   int compute_capability = 80;  // times ten
-  int64_t memory_bytes = 0;     // of the whole card; 0: as much as is asked for
+  int64_t multiprocessors = 108;
+  int64_t memory_bytes = 0;  // of the whole card; 0: as much as is asked for
 };
 
 // The driver's context of a process that has PyTorch's kernels loaded, as published runs show it: device less reserved

@@ -110,17 +110,19 @@ Tensor Torch::add(const Tensor& a, const Tensor& b) {
   return y;
 }
 
-Tensor Torch::mul(const Tensor& a, const Tensor& b) {
+Tensor Torch::mul(const Tensor& a, const Tensor& b, bool by_rows) {
   const Tensor none;
   const Tensors kept{b.requires_grad ? a : none, a.requires_grad ? b : none};
   before({a, b}, kept);
   Tensor y = empty(std::max(a.count, b.count), promoted(a.dtype, b.dtype));
-  record({a, b}, {&y}, kept, [this, da = a.dtype, db = b.dtype](const Node& node, const Tensors&, Tensors& g) -> Tensors {
-    Tensors results(2);
-    if (node.needs(1)) results[1] = empty(g[0].count, promoted(g[0].dtype, da));
-    if (node.needs(0)) results[0] = empty(g[0].count, promoted(g[0].dtype, db));
-    return results;
-  });
+  record({a, b}, {&y}, kept,
+         [this, da = a.dtype, db = b.dtype, by_rows, nb = b.count](const Node& node, const Tensors&, Tensors& g) -> Tensors {
+           Tensors results(2);
+           if (node.needs(1)) results[1] = empty(g[0].count, promoted(g[0].dtype, da));
+           if (node.needs(0)) results[0] = empty(g[0].count, promoted(g[0].dtype, db));
+           if (by_rows && node.needs(1)) results[1] = empty(nb, results[1].dtype);
+           return results;
+         });
   return y;
 }
 
@@ -235,8 +237,11 @@ Tensor Torch::layer_norm(const Tensor& input, const Tensor& weight, const Tensor
 Tensor Torch::softmax(const Tensor& input, DType dtype) {
   const Tensor x = input.dtype == DType::f16 ? input : to(input, dtype);
   Tensor y = empty(x.count, dtype);
-  record({x}, {&y}, {y},
-         [this, from = x.dtype](const Node&, const Tensors&, Tensors& g) -> Tensors { return {empty(g[0].count, from)}; });
+  record({x}, {&y}, {y}, [this, from = x.dtype](const Node&, const Tensors&, Tensors& g) -> Tensors {
+    Tensor result = empty(g[0].count, from);
+    const Tensor product = empty_like(g[0]);  // gradient times output
+    return {result};
+  });
   return y;
 }
 

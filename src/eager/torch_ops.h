@@ -37,8 +37,8 @@ class Torch : public Autograd {
 
   // --- element by element ---
   Tensor add(const Tensor& a, const Tensor& b);
-  Tensor mul(const Tensor& a, const Tensor& b);
-  Tensor scale(const Tensor& x);  // x * number, x / number
+  Tensor mul(const Tensor& a, const Tensor& b, bool by_rows = false);  // by_rows: b has one number for each row of a
+  Tensor scale(const Tensor& x);                                       // x * number, x / number
   Tensor add_number(const Tensor& x);
   Tensor neg(const Tensor& x);
   Tensor square(const Tensor& x);  // x.pow(2)

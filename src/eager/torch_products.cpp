@@ -48,7 +48,7 @@ Tensor Torch::linear(const Tensor& input, const Tensor& weight, const Tensor& bi
              results[0].is_view = true;
              need_cublas();
            }
-           if (node.needs(2)) results[2] = empty(out, g[0].dtype);
+           if (node.needs(2)) results[2] = sum_rows(g[0], out);
            return results;
          });
   return y;
