@@ -24,12 +24,12 @@ void check_covered(const ModelSpec& spec, const Setup& setup) {
   if (setup.quantization != Quantization::none && setup.method == Method::full) refuse("full training of quantized weights");
 }
 
-}  // namespace
-
-Plan estimate(const ModelSpec& spec, const Setup& setup, const StackProfile& stack, const Target& target,
-              const std::function<void(const Event&)>& listener) {
-  check_covered(spec, setup);
-  Device device(AllocatorSettings{});
+// One run on a device that gives at most `limit` bytes. Throws Error where that is too little.
+Plan follow(const ModelSpec& spec, const Setup& setup, const StackProfile& stack, const Target& target, int64_t limit,
+            const std::function<void(const Event&)>& listener) {
+  AllocatorSettings settings;
+  settings.limit_bytes = limit;
+  Device device(settings);
   device.listener = listener;
   Plan plan;
   {
@@ -55,7 +55,24 @@ Plan estimate(const ModelSpec& spec, const Setup& setup, const StackProfile& sta
   }
   plan.device_low_bytes = plan.reserved_bytes + kLeastContext;
   plan.device_high_bytes = plan.reserved_bytes + kMostContext;
-  if (target.memory_bytes > 0) plan.fits = plan.allocated_bytes + kLeastContext <= target.memory_bytes;
+  return plan;
+}
+
+}  // namespace
+
+// Where the cache would grow beyond the card, PyTorch gives cached memory back: the run is followed once more within its
+// bounds.
+Plan estimate(const ModelSpec& spec, const Setup& setup, const StackProfile& stack, const Target& target,
+              const std::function<void(const Event&)>& listener) {
+  check_covered(spec, setup);
+  Plan plan = follow(spec, setup, stack, target, AllocatorSettings{}.limit_bytes, listener);
+  if (target.memory_bytes == 0 || plan.device_low_bytes <= target.memory_bytes) return plan;
+  plan.fits = false;
+  if (plan.allocated_bytes + kLeastContext > target.memory_bytes) return plan;
+  try {
+    plan = follow(spec, setup, stack, target, target.memory_bytes - kLeastContext, {});
+  } catch (const Error&) {  // too scattered
+  }
   return plan;
 }
 
