@@ -19,6 +19,7 @@ MAY_USE = {
     "chat": {"base"},
     "data": {"base", "recipe", "tokenizer", "chat"},
     "torch": {"base", "formats"},
+    "eager": {"base", "model", "recipe", "torch"},
     "watch": {"base"},
     "explain": {"base", "model", "recipe", "program", "plan", "advise", "torch"},
     "report": {"base", "model", "recipe", "program", "plan", "advise", "torch", "explain", "watch"},

@@ -1,0 +1,118 @@
+#pragma once
+// A causal language model as transformers builds it, on sizes: its modules in their order of registration, the adapters that
+// peft puts around them, and the forward pass line by line. What autograd keeps follows from it. Letters as in the model
+// room: B batch, T tokens, C hidden, F MLP width, V vocabulary, H heads, K key/value heads, D head size.
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "eager/optimizer.h"
+#include "eager/setup.h"
+#include "eager/torch_ops.h"
+#include "model/model_spec.h"
+
+namespace snug::eager {
+
+struct Adapter {
+  Tensor a, b, magnitude;
+  int64_t rank = 0;
+};
+
+struct Linear {
+  std::string name;  // of the module: "q_proj"
+  int64_t in = 0, out = 0;
+  Tensor weight, bias;
+  bool present = false, biased = false;
+  Adapter adapter;
+  bool four_bit = false, eight_bit = false, reordered = false;
+  Tensor scales, code, offset, scale_scales, scales_code;  // of a quantized weight: absmax, its code book, and absmax's own
+  DType compute = DType::bf16;                             // bitsandbytes' compute_dtype
+};
+
+struct Norm {
+  int64_t size = 0;
+  Tensor weight, bias;
+};
+
+struct Block {
+  Linear query, key, value, query_key_value, output, gate, up, gate_up, down;
+  Norm attention_norm, mlp_norm, attention_post_norm, mlp_post_norm, query_norm, key_norm;
+  Tensor causal, masked;  // GPT-2's buffers
+  bool local = false;
+};
+
+class Decoder {
+ public:
+  Decoder(Torch& torch, const ModelSpec& spec, const Setup& setup);
+
+  void load();     // its weights on the device, quantized if that is asked for
+  void prepare();  // peft.prepare_model_for_kbit_training
+  void adapt();    // peft.get_peft_model
+
+  // What is trained, in the order of model.parameters().
+  std::vector<Trained> trained();
+
+  // One forward pass; the loss. `labels`: as the batch has them.
+  Tensor forward(bool training);
+
+ private:
+  struct Positions {
+    Tensor cos, sin, indices, mask;
+    Tensor* shares = nullptr;  // where eager attention leaves what it gives beside its output: its block holds it
+  };
+
+  void each_linear(const std::function<void(Linear&)>& visit);
+  // `columns`: of the last dimension; 0: there is one only.
+  void visit_parameters(const std::function<void(Tensor& tensor, int64_t count, int64_t columns, bool decays)>& visit);
+  void make_blocks();
+  void start_magnitude(Linear& linear);
+  void make_frequencies();
+  void load_quantized();
+  void quantize_four_bit(Linear& linear);
+  void quantize_eight_bit(Linear& linear);
+  Tensor matmul_eight_bit(const Tensor& x, Linear& linear);
+  Tensor matmul_transformed(const Tensor& x, Linear& linear);
+  Tensor dequantized(const Linear& linear);
+  Tensor base(const Tensor& x, Linear& linear);
+  Tensor matmul_four_bit(const Tensor& x, Linear& linear);
+
+  Positions positions();
+  Tensor blocks(Tensor hidden, const Positions& positions, bool training);
+  Tensor block(const Tensor& input, Block& block, const Positions& positions);
+  Tensor with_positions(const Tensor& embedded);
+  void angles(Positions& positions);
+  Tensor attended(Tensor& query, Tensor& key, const Tensor& value, Block& block, const Positions& positions,
+                  const Tensor& all);
+  Tensor new_gelu(const Tensor& x);
+  Tensor normalized(const Tensor& x, int64_t rows);
+  Tensor attention(const Tensor& x, Block& block, const Positions& positions);
+  Tensor attend(Tensor query, Tensor key, Tensor value, const Tensor& mask);
+  Tensor attend_eagerly(Tensor query, Tensor key, Tensor value, const Positions& positions);
+  Tensor causal_mask();
+  Positions in_window(const Positions& positions, Tensor& window);
+  Tensor flash(const Tensor& query, const Tensor& key, const Tensor& value, bool copies);
+  Tensor efficient(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask);
+  bool value_gradient_is_copied() const;
+  Tensor mlp(const Tensor& x, Block& block);
+  Tensor norm(const Tensor& x, const Norm& norm);
+  Tensor rotate(const Tensor& x, const Positions& positions);
+  Tensor apply(const Tensor& x, Linear& linear);
+  Tensor adapted(const Tensor& x, Linear& linear);
+  Tensor decomposed(const Tensor& x, const Tensor& base_output, Linear& linear);
+  Tensor loss(const Tensor& logits);
+  bool always_has_mask() const;
+
+  Torch& t_;
+  const ModelSpec& spec_;
+  const Setup& setup_;
+  int64_t B_, T_, C_, D_;
+  Tensor embedding_, position_embedding_, inverse_frequencies_, original_frequencies_;
+  std::vector<Block> blocks_;
+  Norm final_norm_;
+  Linear head_;
+  Tensor scales_code_;  // bitsandbytes' code book of scales, one for all
+  bool inputs_require_grad_ = false;
+};
+
+}  // namespace snug::eager

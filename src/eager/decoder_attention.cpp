@@ -1,0 +1,152 @@
+// Attention as transformers offers it: PyTorch's fused kernels, or products and a softmax.
+
+#include <utility>
+
+#include "eager/decoder.h"
+
+namespace snug::eager {
+
+// Gemma 2, before masks were made apart from models.
+bool Decoder::always_has_mask() const { return t_.stack().blocks_cut_masks && spec_.family == "gemma2"; }
+
+// _prepare_4d_causal_attention_mask_with_cache_position
+Tensor Decoder::causal_mask() {
+  const bool always = always_has_mask() && setup_.attention == Attention::sdpa;
+  if (setup_.attention != Attention::eager && !always && !(setup_.attention == Attention::sdpa && setup_.padded)) return {};
+  const DType dtype = embedding_.dtype;
+  if (t_.stack().masks_are_boolean) {  // masking_utils.py, eager_mask
+    Tensor square = t_.empty(T_ * T_, DType::u8);
+    square = t_.empty(T_ * T_, DType::u8);
+    const Tensor padding = t_.empty(B_ * T_ * T_, DType::u8);
+    return setup_.attention == Attention::sdpa ? padding : t_.empty(B_ * T_ * T_, dtype);
+  }
+  Tensor square = t_.empty(T_ * T_, dtype);
+  square = t_.empty(T_ * T_, dtype);  // triu
+  {
+    Tensor indices = t_.empty(T_, DType::i64);
+    const Tensor later = t_.empty(T_ * T_, DType::u8);
+  }
+  Tensor mask = t_.empty(B_ * T_ * T_, dtype);
+  square = {};
+  Tensor padding = t_.empty(B_ * T_ * T_, dtype);
+  padding = t_.empty(B_ * T_ * T_, DType::u8);
+  { const Tensor filled = t_.empty(B_ * T_ * T_, dtype); }
+  padding = {};
+  if (setup_.attention == Attention::sdpa && !always) {  // AttentionMaskConverter._unmask_unattended
+    { const Tensor least = t_.empty(B_ * T_ * T_, DType::u8), rows = t_.empty(B_ * T_, DType::u8); }
+    Tensor reached = t_.empty(B_ * T_ * T_, dtype);
+    mask = std::move(reached);
+  }
+  return mask;
+}
+
+// eager_attention_forward
+Tensor Decoder::attend_eagerly(Tensor query, Tensor key, Tensor value, const Positions& where) {
+  const int64_t times = spec_.heads / spec_.kv_heads, scores = B_ * spec_.heads * T_ * T_;
+  if (times > 1) {
+    key = t_.repeat(t_.full_slices(key, 4), times);
+    value = t_.repeat(t_.full_slices(value, 4), times);
+  }
+  // matmul reshapes to batches of matrices: a copy where head and batch do not follow each other in memory
+  const auto batched = [&](const Tensor& x, bool contiguous) { return B_ > 1 && !contiguous ? t_.clone(x) : x; };
+  Tensor weights;
+  {
+    const Tensor q = batched(query, false), k = batched(key, times > 1);
+    weights = t_.matmul(q, k, scores);
+  }
+  weights = t_.scale(weights);
+  if (spec_.attention_softcap > 0) {
+    weights = t_.scale(weights);
+    weights = t_.keeps_output(weights);
+    weights = t_.scale(weights);
+  }
+  // GPT-2's own: tokens that come later are cut out beside the mask, shares stay in the products' dtype, some are dropped
+  const bool own = spec_.learned_positions;
+  if (own && t_.stack().masks_of_gpt2_are_kept) weights = t_.scale(weights);  // torch.where
+  weights = t_.add(weights, where.mask);
+  {
+    const Tensor wide = own ? t_.autocast_float(weights) : weights;
+    const Tensor shares = t_.softmax(wide, own ? wide.dtype : DType::f32);
+    weights = t_.to(shares, own ? value.dtype : query.dtype);
+  }
+  if (own) weights = t_.dropout(weights, spec_.dropout);
+  Tensor output;
+  {
+    const Tensor v = batched(value, times > 1);
+    output = t_.matmul(weights, v, query.count);
+  }
+  if (where.shares) *where.shares = weights;
+  return t_.clone(output);
+}
+
+// integrations/sdpa_attention.py and flash_attention.py
+Tensor Decoder::attend(Tensor query, Tensor key, Tensor value, const Tensor& mask) {
+  const auto product = [&](const Tensor& x) { return is_half(x.dtype) || t_.autocasts(); };
+  if (setup_.attention == Attention::flash) return flash(query, key, value, false);
+  const int64_t times = spec_.heads / spec_.kv_heads;
+  const bool copies = t_.stack().sdpa_copies_inputs, by_flash = !mask.defined() && product(query);
+  if (times > 1 && (copies || !by_flash)) {
+    key = t_.repeat(t_.full_slices(key, 4), times);
+    value = t_.repeat(t_.full_slices(value, 4), times);
+    if (copies) query = t_.clone(query);
+  } else if (copies) {
+    query = t_.clone(query);
+    key = t_.clone(key);
+    value = t_.clone(value);
+  }
+  if (!by_flash) return efficient(query, key, value, mask);
+  const Tensor output = flash(query, key, value, copies);
+  return copies ? t_.clone(output) : output;
+}
+
+// ATen/native/transformers/cuda: _scaled_dot_product_flash_attention and its backward. `copies`: queries, keys and values
+// lie head by head, the output then too, unlike its gradient.
+Tensor Decoder::flash(const Tensor& q, const Tensor& k, const Tensor& v, bool copies) {
+  const Tensor value = t_.autocast_product(v), key = t_.autocast_product(k), query = t_.autocast_product(q);
+  t_.before({query, key, value}, {query, key, value});
+  Tensor output = t_.empty_like(query);
+  Tensor sums = t_.empty(B_ * spec_.heads * T_, DType::f32);
+  Tensors kept{query, key, value, output, sums};
+  if (t_.stack().flash_makes_random_state || setup_.attention == Attention::flash) {
+    kept.push_back(t_.empty(2, DType::i64));
+    if (t_.stack().flash_makes_random_state) kept.push_back(t_.empty(1, DType::i64));
+  }
+  t_.record({query, key, value}, {&output}, kept, [this, copies](const Node&, const Tensors& saved, Tensors&) -> Tensors {
+    const Tensor contiguous = copies ? t_.empty_like(saved[3]) : Tensor{};
+    Tensors results(3);
+    for (size_t i = 0; i < 3; ++i) results[i] = t_.empty_like(saved[i]);
+    const Tensor row_sums = t_.empty(saved[4].count, DType::f32);
+    const Tensor query_sums = t_.empty(saved[0].count, DType::f32);
+    const bool shares = saved[1].count < saved[0].count;  // keys and values of several heads are gathered apart
+    const Tensor keys = shares ? t_.empty_like(saved[0]) : Tensor{}, values = shares ? t_.empty_like(saved[0]) : Tensor{};
+    return results;
+  });
+  return output;
+}
+
+// _scaled_dot_product_efficient_attention: log-sums of rows rounded up to 32, and only where backward will come; backward
+// gathers the queries' gradient in fp32.
+Tensor Decoder::efficient(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask) {
+  const Tensor value = t_.autocast_product(v), key = t_.autocast_product(k), query = t_.autocast_product(q);
+  const bool boolean = mask.defined() && mask.dtype == DType::u8;
+  const Tensor bias = boolean ? t_.empty(mask.count, query.dtype) : mask;
+  t_.before({query, key, value}, {query, key, value});
+  Tensor output = t_.empty_like(query);
+  const bool keeps = t_.grad_enabled && query.requires_grad;
+  const Tensor sums = keeps ? t_.empty(B_ * spec_.heads * ((T_ + 31) / 32 * 32), DType::f32) : Tensor{};
+  {  // kernel_forward.h: wide heads gather their output in fp32
+    const Tensor gathered = D_ > 128 && is_half(query.dtype) ? t_.empty(query.count, DType::f32) : Tensor{};
+  }
+  t_.record({query, key, value}, {&output}, {query, key, value, output, sums, bias},
+            [this](const Node&, const Tensors& saved, Tensors&) -> Tensors {
+              Tensors results(3);
+              for (size_t i = 0; i < 3; ++i) results[i] = t_.empty_like(saved[i]);
+              const Tensor delta = t_.empty(saved[4].count, DType::f32);
+              const bool narrow = is_half(saved[0].dtype);
+              const Tensor query_sums = narrow ? t_.empty(saved[0].count + B_ * spec_.heads * 32, DType::f32) : Tensor{};
+              return results;
+            });
+  return output;
+}
+
+}  // namespace snug::eager

@@ -1,0 +1,373 @@
+// The forward pass, in the order of transformers' modeling files.
+
+#include <utility>
+
+#include "eager/decoder.h"
+
+namespace snug::eager {
+
+Tensor Decoder::forward(bool training) {
+  Tensor hidden;
+  Tensor logits;
+  {
+    Tensor embedded = t_.embedding(embedding_, B_ * T_, C_);
+    if (inputs_require_grad_ && t_.grad_enabled) Autograd::require_grad(embedded);
+    const Tensor places = spec_.learned_positions ? t_.empty(T_, DType::i64) : Tensor{};
+    if (spec_.learned_positions) hidden = with_positions(embedded);
+    const Positions where = positions();
+    if (spec_.learned_positions) {
+      hidden = t_.dropout(hidden, spec_.dropout);
+    } else {
+      hidden = spec_.embedding_scale != 1.0 ? t_.scale(embedded) : embedded;
+    }
+    hidden = blocks(std::move(hidden), where, training);
+    hidden = norm(hidden, final_norm_);
+  }
+  {
+    const Tensor last =
+        t_.stack().full_slices_are_nodes ? t_.full_slices(hidden, 3) : t_.slice(hidden, hidden.count);  // [:, -0:, :]
+    Linear& head = head_;
+    logits = t_.linear(last, spec_.tied_embeddings ? embedding_ : head.weight, head.bias, head.in, head.out);
+  }
+  if (spec_.logit_softcap > 0) {
+    logits = t_.scale(logits);
+    logits = t_.keeps_output(logits);
+    logits = t_.scale(logits);
+  }
+  const Tensor value = loss(logits);
+  hidden = {};
+  if (setup_.autocast) {  // accelerate/utils/operations.py ConvertOutputsToFp32
+    t_.leave_autocast();
+    logits = t_.to(logits, DType::f32);
+  }
+  return value;
+}
+
+// modeling_llama.py, LlamaModel.forward and LlamaRotaryEmbedding.forward
+Decoder::Positions Decoder::positions() {
+  const bool grads = std::exchange(t_.grad_enabled, false);
+  Positions p;
+  if (!spec_.learned_positions) p.indices = t_.empty(T_, DType::i64);
+  if (setup_.attention == Attention::sdpa && !always_has_mask()) {
+    const Tensor equal = t_.empty(B_ * T_, DType::u8), all = t_.empty(1, DType::u8);
+  }
+  p.mask = causal_mask();
+  if (!spec_.learned_positions) angles(p);
+  t_.grad_enabled = grads;
+  return p;
+}
+
+// LlamaRotaryEmbedding.forward
+void Decoder::angles(Positions& p) {
+  Tensor indices = t_.empty(T_, DType::f32);
+  const Tensor angles = t_.empty(D_ / 2 * T_, DType::f32);
+  if (t_.stack().rotary_by_product) {
+    t_.need_cublas();
+  } else {
+    indices = {};
+  }
+  const Tensor both = t_.cat({angles, angles});
+  Tensor cos, sin;
+  if (t_.stack().rotary_by_product) {
+    cos = t_.scale(both);
+    sin = t_.scale(both);
+    cos = t_.scale(cos);
+    sin = t_.scale(sin);
+  } else {
+    cos = t_.scale(both);
+    cos = t_.scale(cos);
+    sin = t_.scale(both);
+    sin = t_.scale(sin);
+  }
+  const DType dtype = embedding_.dtype;
+  p.cos = t_.to(cos, dtype);
+  p.sin = t_.to(sin, dtype);
+}
+
+// GPT2Model.forward
+Tensor Decoder::with_positions(const Tensor& embedded) {
+  const Tensor places = t_.embedding(position_embedding_, T_, C_);
+  return t_.add(embedded, places);
+}
+
+Tensor Decoder::blocks(Tensor hidden, const Positions& where, bool training) {
+  for (Block& b : blocks_) {
+    const auto run = [this, &b, where](const Tensor& x) { return block(x, b, where); };
+    const Checkpointing kind = training ? setup_.checkpointing : Checkpointing::none;
+    if (kind == Checkpointing::reentrant) {
+      hidden = t_.checkpoint_reentrant(hidden, run);
+    } else if (kind == Checkpointing::non_reentrant) {
+      hidden = t_.checkpoint_non_reentrant(hidden, run);
+    } else {
+      hidden = run(hidden);
+    }
+  }
+  return hidden;
+}
+
+// Gemma2DecoderLayer.forward: a block that sees a window cuts the mask itself.
+Decoder::Positions Decoder::in_window(const Positions& where, Tensor& window) {
+  if (!always_has_mask()) return where;
+  {
+    const Tensor ones = t_.empty(where.mask.count, DType::u8);
+    window = t_.empty(where.mask.count, DType::u8);
+  }
+  Positions here = where;
+  here.mask = t_.empty(where.mask.count, where.mask.dtype);
+  return here;
+}
+
+Tensor Decoder::block(const Tensor& input, Block& b, const Positions& where) {
+  Tensor window;
+  Positions here = b.local && where.mask.defined() ? in_window(where, window) : where;
+  Tensor shares;
+  here.shares = &shares;
+  Tensor residual = input;
+  Tensor x = norm(input, b.attention_norm);
+  x = attention(x, b, here);
+  if (spec_.post_norms) x = norm(x, b.attention_post_norm);
+  x = t_.add(residual, x);
+  residual = x;
+  x = norm(x, b.mlp_norm);
+  x = mlp(x, b);
+  if (spec_.post_norms) x = norm(x, b.mlp_post_norm);
+  x = t_.add(residual, x);
+  return x;
+}
+
+Tensor Decoder::attention(const Tensor& x, Block& b, const Positions& where) {
+  Tensor query, key, value;
+  if (spec_.learned_positions) {  // GPT2Attention
+    Tensors parts = t_.split(apply(x, b.query_key_value), {B_ * T_ * C_, B_ * T_ * C_, B_ * T_ * C_});
+    query = t_.transposed_view(parts[0]);
+    key = t_.transposed_view(parts[1]);
+    value = value_gradient_is_copied() ? t_.transposed_view(parts[2]) : parts[2];
+  } else if (spec_.fused_projections) {  // Phi3Attention
+    const Tensor all = apply(x, b.query_key_value);
+    const int64_t queries = B_ * T_ * spec_.heads * D_, keys = B_ * T_ * spec_.kv_heads * D_;
+    query = t_.transposed_view(t_.slice(all, queries));
+    key = t_.transposed_view(t_.slice(all, keys));
+    value = t_.slice(all, keys);
+    if (value_gradient_is_copied()) value = t_.transposed_view(value);
+    return attended(query, key, value, b, where, all);
+  } else {
+    query = t_.transposed_view(apply(x, b.query));
+    if (b.query_norm.size > 0) query = norm(query, b.query_norm);
+    key = t_.transposed_view(apply(x, b.key));
+    if (b.key_norm.size > 0) key = norm(key, b.key_norm);
+    value = apply(x, b.value);
+    if (value_gradient_is_copied()) value = t_.transposed_view(value);
+  }
+  return attended(query, key, value, b, where, {});
+}
+
+// Whether the values' gradient lies head by head, so that a view of it as the projection's output is a copy.
+bool Decoder::value_gradient_is_copied() const {
+  if (setup_.attention == Attention::flash) return false;
+  if (setup_.attention == Attention::eager || t_.stack().sdpa_copies_inputs) return true;
+  const bool by_flash = !setup_.padded && (is_half(setup_.weights) || setup_.autocast.has_value());
+  return !by_flash && spec_.heads > spec_.kv_heads;
+}
+
+// From projections to the block's residual; `all` is held by the caller's frame.
+Tensor Decoder::attended(Tensor& query, Tensor& key, const Tensor& value, Block& b, const Positions& where, const Tensor&) {
+  if (!spec_.learned_positions) {
+    Tensor turned = rotate(query, where), turned_key = rotate(key, where);
+    query = std::move(turned);
+    key = std::move(turned_key);
+  }
+  const Tensor mixed = setup_.attention == Attention::eager ? attend_eagerly(query, key, value, where)
+                                                            : attend(query, key, value, where.mask);
+  Tensor output = apply(mixed, b.output);
+  return spec_.learned_positions ? t_.dropout(output, spec_.dropout) : output;
+}
+
+// apply_rotary_pos_emb
+Tensor Decoder::rotate(const Tensor& x, const Positions& where) {
+  const Tensor straight = t_.mul(x, where.cos);
+  Tensor turned;
+  {
+    const Tensor first = t_.slice(x, x.count / 2), second = t_.slice(x, x.count / 2);
+    const Tensor negated = t_.neg(second);
+    turned = t_.cat({negated, first});
+  }
+  turned = t_.mul(turned, where.sin);
+  return t_.add(straight, turned);
+}
+
+Tensor Decoder::mlp(const Tensor& x, Block& b) {
+  if (!spec_.gated_mlp) {  // GPT2MLP
+    Tensor h = apply(x, b.up);
+    h = new_gelu(h);
+    h = apply(h, b.down);
+    return t_.dropout(h, spec_.dropout);
+  }
+  if (spec_.fused_projections) {  // Phi3MLP
+    const Tensor both = apply(x, b.gate_up);
+    Tensors parts = t_.split(both, {both.count / 2, both.count / 2});
+    {
+      const Tensor gate = t_.keeps_input(parts[0]);
+      parts[1] = t_.mul(parts[1], gate);
+    }
+    return apply(parts[1], b.down);
+  }
+  Tensor gate = apply(x, b.gate);
+  gate = t_.keeps_input(gate);
+  {
+    const Tensor up = apply(x, b.up);
+    gate = t_.mul(gate, up);
+  }
+  return apply(gate, b.down);
+}
+
+// activations.py, NewGELUActivation: 0.5 x (1 + tanh(c (x + 0.044715 x^3)))
+Tensor Decoder::new_gelu(const Tensor& x) {
+  const Tensor half = t_.scale(x);
+  Tensor h = t_.square(t_.autocast_float(x));  // pow(3)
+  h = t_.scale(h);
+  h = t_.add(x, h);
+  h = t_.scale(h);
+  h = t_.keeps_output(h);
+  h = t_.add_number(h);
+  return t_.mul(half, h);
+}
+
+// The root of the mean square of each row, inverted, times the row (in fp32).
+Tensor Decoder::normalized(const Tensor& x, int64_t rows) {
+  Tensor root;
+  {
+    Tensor variance;
+    {
+      const Tensor square = t_.square(x);
+      variance = t_.mean(square, rows);
+    }
+    variance = t_.add_number(variance);
+    root = t_.rsqrt(variance);
+  }
+  return t_.mul(x, root, true);
+}
+
+// LlamaRMSNorm.forward, Gemma2RMSNorm.forward, nn.LayerNorm
+Tensor Decoder::norm(const Tensor& x, const Norm& n) {
+  const int64_t rows = x.count / n.size;
+  if (spec_.norm == NormKind::layer) return t_.layer_norm(x, n.weight, n.bias, rows);
+  if (spec_.norms_from_zero) {
+    Tensor h;
+    {
+      const Tensor wide = t_.to(x, DType::f32);
+      h = normalized(wide, rows);
+    }
+    {
+      Tensor gain = t_.to(n.weight, DType::f32);
+      gain = t_.add_number(gain);
+      h = t_.mul(h, gain);
+    }
+    return t_.to(h, x.dtype);
+  }
+  Tensor h = t_.to(x, DType::f32);
+  Tensor variance;
+  {
+    const Tensor square = t_.square(h);
+    variance = t_.mean(square, rows);
+  }
+  Tensor root;
+  {
+    const Tensor shifted = t_.add_number(variance);
+    root = t_.rsqrt(shifted);
+  }
+  h = t_.mul(h, root, true);
+  root = {};
+  const Tensor narrow = t_.to(h, x.dtype);
+  return t_.mul(n.weight, narrow);
+}
+
+Tensor Decoder::apply(const Tensor& x, Linear& l) { return l.adapter.rank > 0 ? adapted(x, l) : base(x, l); }
+
+// peft/tuners/lora/layer.py and bnb.py, Linear.forward
+Tensor Decoder::adapted(const Tensor& input, Linear& l) {
+  const bool quantized = l.four_bit || l.eight_bit, casts = !quantized || !t_.autocasts();
+  Tensor result = base(input, l);
+  if (l.four_bit) result = t_.clone(result);
+  const DType dtype = result.dtype;
+  Tensor x = casts ? t_.to(input, l.adapter.a.dtype) : input;
+  if (setup_.dora) {
+    x = t_.dropout(x, setup_.dropout);
+    Tensor output = decomposed(x, result, l);
+    if (quantized && casts) output = t_.to(output, dtype);
+    result = t_.add(result, output);
+    output = {};
+    return quantized ? result : t_.to(result, dtype);
+  }
+  Tensor low;
+  {
+    const Tensor dropped = t_.dropout(x, setup_.dropout);
+    low = t_.linear(dropped, l.adapter.a, {}, l.in, l.adapter.rank);
+  }
+  Tensor high = t_.linear(low, l.adapter.b, {}, l.adapter.rank, l.out);
+  low = {};
+  high = t_.scale(high);
+  if (quantized && casts) high = t_.to(high, dtype);
+  result = t_.add(result, high);
+  high = {};
+  return quantized ? result : t_.to(result, dtype);
+}
+
+// peft/tuners/lora/dora.py, DoraLinearLayer.forward: what is added to `base_output`
+Tensor Decoder::decomposed(const Tensor& x, const Tensor& base_output, Linear& l) {
+  const auto low_rank = [&](const Tensor& of) {
+    const Tensor low = t_.linear(of, l.adapter.a, {}, l.in, l.adapter.rank);
+    return t_.linear(low, l.adapter.b, {}, l.adapter.rank, l.out);
+  };
+  const bool late = t_.stack().dora_uses_base_output, reuses = late && setup_.dropout == 0;
+  Tensor added;
+  if (!late) added = low_rank(x);
+  Tensor eye = t_.empty(l.in * l.in, late ? l.adapter.a.dtype : x.dtype);
+  Tensor product = low_rank(eye);
+  if (late) eye = {};  // before, a local of the whole function
+  if (late) product = t_.to(product, x.dtype);
+  Tensor weight = l.four_bit ? dequantized(l) : l.weight.detached();
+  weight = t_.to(weight, x.dtype);
+  Tensor lengths;
+  {
+    Tensor sum = t_.scale(product.detached());
+    sum = t_.add(weight, sum);
+    lengths = t_.empty(l.out, sum.dtype);
+  }
+  const Tensor ratio = t_.mul(l.adapter.magnitude, lengths);
+  if (late) added = low_rank(x);
+  Tensor through = reuses ? base_output : Tensor{};
+  if (reuses && l.biased) through = t_.add(through, l.bias);
+  Tensor turned;
+  {
+    const Tensor less = t_.add_number(ratio);
+    if (!reuses) through = t_.linear(x, weight, {}, l.in, l.out);
+    turned = t_.mul(less, through);
+  }
+  if (!reuses) through = {};
+  Tensor scaled = t_.mul(ratio, added);
+  scaled = t_.scale(scaled);
+  return t_.add(turned, scaled);
+}
+
+// loss/loss_utils.py, ForCausalLMLoss
+Tensor Decoder::loss(const Tensor& logits) {
+  const int64_t V = spec_.vocab_size, rows = B_ * (T_ - 1);
+  const bool narrow = spec_.learned_positions && t_.stack().gpt2_loss_stays_narrow;
+  const Tensor wide = narrow ? logits : t_.to(logits, DType::f32);
+  Tensor shifted = wide, labels, padded;
+  if (t_.stack().loss_copies_logits) {
+    shifted = t_.full_slices(t_.slice(wide, rows * V), 1);
+    if (B_ > 1) shifted = t_.clone(shifted);
+    if (B_ > 1) labels = t_.empty(rows, DType::i64);
+  } else {
+    padded = t_.empty(B_ * (T_ + 1), DType::i64);
+    labels = B_ > 1 ? t_.empty(B_ * T_, DType::i64) : padded;
+  }
+  const Tensor logarithms = t_.keeps_output(t_.autocast_float(shifted));
+  Tensor sum = t_.empty(1, DType::f32), weight = t_.empty(1, DType::f32);
+  t_.record({logarithms}, {&sum}, {logarithms, labels, weight},
+            [this](const Node&, const Tensors& saved, Tensors&) -> Tensors { return {t_.empty_like(saved[0])}; });
+  return t_.scale(sum);
+}
+
+}  // namespace snug::eager

@@ -1,0 +1,211 @@
+// Quantized weights: in which order they come to the device, what bitsandbytes keeps of each, and its products.
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "eager/decoder.h"
+
+namespace snug::eager {
+
+namespace {
+
+// One tensor of a safetensors file.
+struct Stored {
+  std::string name;
+  Linear* linear;  // that is quantized; null: the tensor stays as it is
+  Tensor* tensor;
+  int64_t count;
+};
+
+}  // namespace
+
+// transformers' from_pretrained: tensors in the order of the file's names, each quantized as it arrives.
+void Decoder::load_quantized() {
+  std::vector<Stored> tensors;
+  const auto plain = [&](const std::string& name, Tensor& tensor, int64_t count) {
+    if (count > 0) tensors.push_back({name, nullptr, &tensor, count});
+  };
+  const auto linear = [&](const std::string& path, Linear& l) {
+    if (!l.present) return;
+    tensors.push_back({path + l.name + ".weight", &l, nullptr, 0});
+    if (l.biased) plain(path + l.name + ".bias", l.bias, l.out);
+  };
+  plain("model.embed_tokens.weight", embedding_, spec_.vocab_size * C_);
+  for (size_t i = 0; i < blocks_.size(); ++i) {
+    Block& b = blocks_[i];
+    const std::string path = "model.layers." + std::to_string(i) + ".", attention = path + "self_attn.";
+    for (Linear* l : {&b.query, &b.key, &b.value, &b.output, &b.query_key_value}) linear(attention, *l);
+    for (Linear* l : {&b.gate, &b.up, &b.gate_up, &b.down}) linear(path + "mlp.", *l);
+    plain(attention + "q_norm.weight", b.query_norm.weight, b.query_norm.size);
+    plain(attention + "k_norm.weight", b.key_norm.weight, b.key_norm.size);
+    plain(path + "input_layernorm.weight", b.attention_norm.weight, b.attention_norm.size);
+    const char* after = spec_.post_norms ? "pre_feedforward_layernorm.weight" : "post_attention_layernorm.weight";
+    plain(path + after, b.mlp_norm.weight, b.mlp_norm.size);
+    plain(path + "post_attention_layernorm.weight", b.attention_post_norm.weight, b.attention_post_norm.size);
+    plain(path + "post_feedforward_layernorm.weight", b.mlp_post_norm.weight, b.mlp_post_norm.size);
+  }
+  plain("model.norm.weight", final_norm_.weight, C_);
+  if (!spec_.tied_embeddings) plain("lm_head.weight", head_.weight, spec_.vocab_size * C_);
+  std::sort(tensors.begin(), tensors.end(), [](const Stored& a, const Stored& b) { return a.name < b.name; });
+  for (const Stored& stored : tensors) {
+    if (stored.linear) {
+      setup_.quantization == Quantization::eight_bit ? quantize_eight_bit(*stored.linear)
+                                                     : quantize_four_bit(*stored.linear);
+    } else {
+      *stored.tensor = t_.empty(stored.count, setup_.weights, Role::weights);
+    }
+  }
+  make_frequencies();
+}
+
+// bitsandbytes/functional.py, quantize_4bit: blocks of 64 numbers; with statistics compressed, blocks of 256 scales
+void Decoder::quantize_four_bit(Linear& l) {
+  const int64_t count = l.in * l.out, scales = (count + 63) / 64;
+  const Tensor whole = t_.empty(count, setup_.weights, Role::temporaries);
+  l.four_bit = true;
+  l.compute = setup_.weights;
+  l.scales = t_.empty(scales, DType::f32, Role::weights);
+  l.weight = t_.empty((count + 1) / 2, DType::u8, Role::weights);
+  l.code = t_.empty(16, DType::f32, Role::weights);
+  { const Tensor magnitudes = t_.empty(16, DType::f32), largest = t_.empty(1, DType::f32); }
+  if (!setup_.double_quant) return;
+  l.offset = t_.empty(1, DType::f32, Role::weights);
+  const bool copies = t_.stack().four_bit_state_is_copied;
+  const Tensor centred = copies ? t_.empty(scales, DType::f32) : Tensor{};
+  if (!scales_code_.defined()) scales_code_ = t_.empty(256, DType::f32, Role::weights);
+  l.scale_scales = t_.empty((scales + 255) / 256, DType::f32, Role::weights);
+  const Tensor narrow = t_.empty(scales, DType::u8, Role::weights);
+  if (copies) l.scales_code = t_.empty(256, DType::f32, Role::weights);
+  l.scales = narrow;
+}
+
+// peft/utils/other.py: what is not quantized in fp32
+void Decoder::prepare() {
+  if (setup_.preparation == Preparation::none) return;
+  visit_parameters([&](Tensor& tensor, int64_t, int64_t, bool) {
+    if (is_half(tensor.dtype)) tensor = t_.empty(tensor.count, DType::f32, Role::weights);
+  });
+}
+
+// nn/modules.py, Int8Params.cuda: rows' largest numbers; before 0.45 columns' too, and a transposed copy that is dropped
+void Decoder::quantize_eight_bit(Linear& l) {
+  const Tensor whole = t_.empty(l.in * l.out, DType::f16);
+  l.eight_bit = true;
+  l.scales = t_.empty(l.out, DType::f32, Role::weights);
+  if (!t_.stack().int8_is_transformed) {
+    l.weight = t_.empty(l.in * l.out, DType::i8, Role::weights);
+    return;
+  }
+  const Tensor columns = t_.empty(l.in, DType::f32);
+  const Tensor transposed = t_.empty(l.in * l.out, DType::i8);
+  l.weight = t_.empty(l.in * l.out, DType::i8, Role::weights);
+}
+
+// autograd/_functions.py, MatMul8bitLt since 0.45. What its context keeps is freed with the graph.
+Tensor Decoder::matmul_eight_bit(const Tensor& x, Linear& l) {
+  if (t_.stack().int8_is_transformed) return matmul_transformed(x, l);
+  const int64_t rows = x.count / l.in, outputs = rows * l.out;
+  Tensor output;
+  {
+    Tensor narrow = x.dtype == DType::f16 ? Tensor{} : t_.empty(x.count, DType::f16);
+    const Tensor scales = t_.empty(rows, DType::f32), codes = t_.empty(x.count, DType::i8);
+    { const Tensor magnitudes = t_.empty(x.count, DType::f16), outliers = t_.empty(x.count, DType::u8); }
+    narrow = {};
+    const Tensor sums = t_.empty(outputs, DType::i32);
+    output = t_.empty(outputs, DType::f16);
+    if (x.dtype != DType::f16) output = t_.empty(outputs, x.dtype);
+  }
+  t_.record({x}, {&output}, {}, [this, &l, kept = x.detached()](const Node&, const Tensors&, Tensors& g) -> Tensors {
+    const Tensor weight = t_.empty(l.in * l.out, kept.dtype);
+    { const Tensor scales = t_.empty(l.out, DType::f32); }
+    const Tensor cast = g[0].dtype == kept.dtype ? Tensor{} : t_.empty(g[0].count, kept.dtype);
+    Tensor gradient = t_.empty(kept.count, kept.dtype);
+    t_.need_cublas();
+    return {gradient};
+  });
+  return output;
+}
+
+// MatMul8bitLt before 0.45: codes in the order of cublasLt's kernels, rows and columns scaled apart
+Tensor Decoder::matmul_transformed(const Tensor& x, Linear& l) {
+  const int64_t rows = x.count / l.in, outputs = rows * l.out;
+  Tensor output, scales, transposed;
+  {
+    Tensor narrow = x.dtype == DType::f16 ? Tensor{} : t_.empty(x.count, DType::f16);
+    const Tensor row_scales = t_.empty(rows, DType::f32);
+    scales = t_.empty(l.in, DType::f32);
+    Tensor counts = t_.empty(rows * ((l.in + 255) / 256) + 1, DType::i32);
+    const Tensor codes = t_.empty(x.count, DType::i8);
+    transposed = t_.empty(x.count, DType::i8);
+    narrow = counts = {};
+    Tensor reordered;
+    if (!l.reordered) reordered = t_.empty(l.in * l.out, DType::i8, Role::weights);
+    const Tensor columns = t_.empty(x.count, DType::i8);
+    const Tensor sums = t_.empty(outputs, DType::i32);
+    output = t_.empty(outputs, DType::f16);
+    { const Tensor statistics = t_.empty(rows, DType::f32), others = t_.empty(l.out, DType::f32); }
+    if (x.dtype != DType::f16) output = t_.empty(outputs, x.dtype);
+    output = t_.empty(outputs, x.dtype);  // cloned
+    if (!l.reordered) l.weight = std::move(reordered);
+    l.reordered = true;
+  }
+  t_.record({x}, {&output}, {},
+            [this, &l, rows, kept = x.detached(), scales, transposed](const Node&, const Tensors&, Tensors& g) -> Tensors {
+              Tensor narrow = g[0].dtype == DType::f16 ? Tensor{} : t_.empty(g[0].count, DType::f16);
+              const Tensor row_scales = t_.empty(rows, DType::f32), column_scales = t_.empty(l.out, DType::f32);
+              const Tensor codes = t_.empty(g[0].count, DType::i8), others = t_.empty(g[0].count, DType::i8);
+              narrow = {};
+              Tensor weight = t_.empty(l.in * l.out, DType::i8);
+              weight = t_.to(weight, kept.dtype);
+              { const Tensor factors = t_.empty(l.out, DType::f32); }
+              Tensor gradient = t_.empty(kept.count, g[0].dtype);
+              t_.need_cublas();
+              return {gradient};
+            });
+  return output;
+}
+
+// functional.py, dequantize_4bit
+Tensor Decoder::dequantized(const Linear& l) {
+  const Tensor scales = setup_.double_quant ? t_.empty(l.scales.count, DType::f32) : Tensor{};
+  const Tensor shifted = scales.defined() && t_.stack().four_bit_state_is_copied ? t_.empty_like(scales) : Tensor{};
+  return t_.empty(l.in * l.out, setup_.weights);
+}
+
+// What the layer below an adapter gives.
+Tensor Decoder::base(const Tensor& x, Linear& l) {
+  if (l.eight_bit) return matmul_eight_bit(x, l);
+  if (!l.four_bit) return t_.linear(x, l.weight, l.bias, l.in, l.out);
+  if (t_.stack().four_bit_follows_input && x.dtype != DType::f16) l.compute = x.dtype;
+  const DType dtype = x.dtype;
+  const Tensor input = t_.to(x, l.compute);
+  const Tensor output = matmul_four_bit(input, l);
+  return t_.to(output, dtype);
+}
+
+// autograd/_functions.py, MatMul4Bit
+Tensor Decoder::matmul_four_bit(const Tensor& x, Linear& l) {
+  const bool grads = std::exchange(t_.grad_enabled, false);
+  Tensor output;
+  {
+    const Tensor bias = l.biased ? t_.to(l.bias, l.compute) : Tensor{};
+    const bool one_op = t_.stack().four_bit_state_is_copied;  // gemm_4bit holds the scales until it is done
+    const Tensor scales = one_op && setup_.double_quant ? t_.empty(l.scales.count, DType::f32) : Tensor{};
+    const Tensor shifted = one_op && setup_.double_quant ? t_.empty(l.scales.count, DType::f32) : Tensor{};
+    Tensor weight = one_op ? t_.empty(l.in * l.out, setup_.weights) : dequantized(l);
+    weight = t_.to(weight, x.dtype);
+    output = t_.linear(x, weight, bias, l.in, l.out);
+  }
+  t_.grad_enabled = grads;
+  t_.record({x}, {&output}, {}, [this, &l, count = x.count](const Node&, const Tensors&, Tensors& g) -> Tensors {
+    Tensor weight = dequantized(l);
+    weight = t_.to(weight, g[0].dtype);
+    Tensor gradient = t_.empty(count, g[0].dtype);
+    t_.need_cublas();
+    return {gradient};
+  });
+  return output;
+}
+
+}  // namespace snug::eager

@@ -1,0 +1,59 @@
+#include "eager/device.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace snug::eager {
+
+void Storage::set_role(Role role) const {
+  if (cell_ && cell_->role != role) cell_->device->change_role(cell_, role);
+}
+
+void Storage::release() {
+  if (cell_ && --cell_->references == 0) cell_->device->give_back(cell_);
+}
+
+Storage Device::allocate(int64_t bytes, Role role) {
+  if (bytes <= 0) return {};  // PyTorch asks for nothing either
+  const std::optional<int64_t> address = allocator_.allocate(bytes);
+  if (!address) throw Error("the device has no room for " + std::to_string(bytes) + " bytes", "", "give it more memory");
+  auto* cell = new detail::Cell{this, *address, allocator_.block_bytes(*address), count_++, bytes, 1, role};
+  bytes_[static_cast<size_t>(role)] += cell->bytes;
+  raise_peaks();
+  if (listener) listener({true, cell->id, bytes, phase_});
+  return Storage(cell);
+}
+
+void Device::give_back(detail::Cell* cell) {
+  bytes_[static_cast<size_t>(cell->role)] -= cell->bytes;
+  allocator_.free(cell->address);
+  if (listener) listener({false, cell->id, cell->requested_bytes, phase_});
+  delete cell;
+}
+
+void Device::change_role(detail::Cell* cell, Role role) {
+  bytes_[static_cast<size_t>(cell->role)] -= cell->bytes;
+  cell->role = role;
+  bytes_[static_cast<size_t>(role)] += cell->bytes;
+}
+
+void Device::raise_peaks() {
+  const MemoryTotals& now = allocator_.totals();
+  PhasePeak& peak = peaks_[static_cast<size_t>(phase_)];
+  peak.allocated_bytes = std::max(peak.allocated_bytes, now.allocated_bytes);
+  peak.reserved_bytes = std::max(peak.reserved_bytes, now.reserved_bytes);
+  if (now.allocated_bytes > peak_) {
+    peak_ = now.allocated_bytes;
+    peak_phase_ = phase_;
+    at_peak_ = bytes_;
+  }
+}
+
+void Device::reset_peaks() {
+  peaks_ = {};
+  peak_ = 0;
+  raise_peaks();
+}
+
+}  // namespace snug::eager

@@ -1,0 +1,79 @@
+#include "eager/estimate.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "eager/trainer.h"
+
+namespace snug::eager {
+namespace {
+
+void refuse(const std::string& what) {
+  throw Error("the model of PyTorch's memory does not cover " + what + " yet", "",
+              "plan with --runtime snug, or run the trainer under snug measure");
+}
+
+void check_covered(const ModelSpec& spec, const Setup& setup) {
+  if (spec.experts.count > 0) refuse("mixtures of experts");
+  if (spec.has_latent_attention()) refuse("latent attention");
+  if (spec.parallel != ParallelBlock::none) refuse("blocks whose attention and MLP run side by side");
+  if (!spec.pre_norms || spec.wide_query_key_norms) refuse("norms after blocks alone");
+  if (spec.vision_parameters > 0) refuse("vision towers");
+  if (setup.padded && setup.attention == Attention::flash) refuse("padded batches with flash attention");
+  if (setup.quantization != Quantization::none && spec.learned_positions) refuse("quantized GPT-2");
+  if (setup.quantization != Quantization::none && setup.method == Method::full) refuse("full training of quantized weights");
+}
+
+// One run on a device that gives at most `limit` bytes. Throws Error where that is too little.
+Plan follow(const ModelSpec& spec, const Setup& setup, const StackProfile& stack, const Target& target, int64_t limit,
+            const std::function<void(const Event&)>& listener) {
+  AllocatorSettings settings;
+  settings.limit_bytes = limit;
+  Device device(settings);
+  device.listener = listener;
+  Plan plan;
+  {
+    Torch torch(device, stack, target.compute_capability);
+    torch.multiprocessors = target.multiprocessors;
+    Decoder decoder(torch, spec, setup);
+    decoder.load();
+    decoder.prepare();
+    decoder.adapt();
+    device.release_cached();
+    plan.static_bytes = device.totals().allocated_bytes;
+    device.reset_peaks();
+    Trainer trainer(torch, decoder, setup);
+    trainer.train(setup.steps);
+    plan.steady_bytes = device.totals().allocated_bytes;
+  }
+  plan.phase = device.peak_phase();
+  plan.breakdown = device.bytes_at_peak();
+  for (size_t i = 0; i < kPhases; ++i) {
+    plan.phases[i] = device.peak(static_cast<Phase>(i));
+    plan.allocated_bytes = std::max(plan.allocated_bytes, plan.phases[i].allocated_bytes);
+    plan.reserved_bytes = std::max(plan.reserved_bytes, plan.phases[i].reserved_bytes);
+  }
+  plan.device_low_bytes = plan.reserved_bytes + kLeastContext;
+  plan.device_high_bytes = plan.reserved_bytes + kMostContext;
+  return plan;
+}
+
+}  // namespace
+
+// Where the cache would grow beyond the card, PyTorch gives cached memory back: the run is followed once more within its
+// bounds.
+Plan estimate(const ModelSpec& spec, const Setup& setup, const StackProfile& stack, const Target& target,
+              const std::function<void(const Event&)>& listener) {
+  check_covered(spec, setup);
+  Plan plan = follow(spec, setup, stack, target, AllocatorSettings{}.limit_bytes, listener);
+  if (target.memory_bytes == 0 || plan.device_low_bytes <= target.memory_bytes) return plan;
+  plan.fits = false;
+  if (plan.allocated_bytes + kLeastContext > target.memory_bytes) return plan;
+  try {
+    plan = follow(spec, setup, stack, target, target.memory_bytes - kLeastContext, {});
+  } catch (const Error&) {  // too scattered
+  }
+  return plan;
+}
+
+}  // namespace snug::eager

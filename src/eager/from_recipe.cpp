@@ -1,0 +1,54 @@
+#include "eager/from_recipe.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace snug::eager {
+namespace {
+
+Optimizer optimizer_of(const Recipe& recipe) {
+  const bool paged = recipe.pages_states;
+  switch (recipe.optim) {
+    case snug::Optimizer::adamw: return paged ? Optimizer::paged_adamw_32bit : Optimizer::adamw;
+    case snug::Optimizer::adamw_8bit: return paged ? Optimizer::paged_adamw_8bit : Optimizer::adamw_8bit;
+    case snug::Optimizer::lion: return Optimizer::lion_32bit;
+    case snug::Optimizer::lion_8bit: return Optimizer::lion_8bit;
+    case snug::Optimizer::adafactor: return Optimizer::adafactor;
+    case snug::Optimizer::sgd: return Optimizer::sgd;
+    case snug::Optimizer::adamw_bf16: break;
+  }
+  throw Error("the model of PyTorch's memory does not cover this optimizer yet", "optim",
+              "adamw_torch, adamw_bnb_8bit, paged_adamw_32bit, paged_adamw_8bit, lion_32bit, lion_8bit, adafactor, sgd");
+}
+
+}  // namespace
+
+Setup setup_of(const Recipe& recipe, const ModelSpec& spec, const StackProfile& stack) {
+  Setup setup;
+  setup.method = recipe.method == snug::Method::full ? Method::full : Method::lora;
+  setup.weights = spec.dtype;
+  if (recipe.bf16) setup.autocast = DType::bf16;
+  if (recipe.fp16) setup.autocast = DType::f16;
+  if (recipe.quantize.any()) {
+    setup.quantization = recipe.quantize.in_4bit ? Quantization::four_bit : Quantization::eight_bit;
+    setup.double_quant = recipe.quantize.double_quant;
+    setup.preparation = Preparation::peft;
+  }
+  setup.rank = recipe.lora.r;
+  setup.dropout = recipe.lora.dropout;
+  setup.dora = recipe.lora.use_dora;
+  setup.targets = recipe.lora.target_modules;
+  if (setup.targets.empty()) setup.targets = {"q_proj", "v_proj"};  // peft/utils/constants.py
+  setup.checkpointing = !recipe.gradient_checkpointing ? Checkpointing::none
+                        : stack.reentrant_by_default   ? Checkpointing::reentrant
+                                                       : Checkpointing::non_reentrant;
+  setup.optimizer = optimizer_of(recipe);
+  setup.batch = recipe.batch;
+  setup.seq_len = recipe.seq_len > 0 ? recipe.seq_len : std::min<int64_t>(1024, spec.max_position);
+  setup.accumulation = recipe.accumulation;
+  setup.max_grad_norm = recipe.max_grad_norm;
+  return setup;
+}
+
+}  // namespace snug::eager

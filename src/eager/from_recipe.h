@@ -1,0 +1,16 @@
+#pragma once
+// A recipe as the Hugging Face trainer would run it: bf16 and fp16 are autocast there, weights keep the dtype that they are
+// loaded in. What a Recipe does not say (attention's kernel, the kind of checkpoint, preparation for k-bit training) has its
+// trainer's default.
+
+#include "eager/setup.h"
+#include "eager/stack.h"
+#include "model/model_spec.h"
+#include "recipe/recipe.h"
+
+namespace snug::eager {
+
+// Throws Error for an optimizer that PyTorch's trainers do not have.
+Setup setup_of(const Recipe& recipe, const ModelSpec& spec, const StackProfile& stack);
+
+}  // namespace snug::eager

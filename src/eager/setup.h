@@ -1,0 +1,60 @@
+#pragma once
+// Setup: what a PyTorch trainer is asked to do, in its own terms: "bf16" here is autocast, and the dtype of the weights is
+// what they were loaded as. Plain data; where it comes from (flags, recipes) is for others to say.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/dtype.h"
+
+namespace snug::eager {
+
+enum class Method : uint8_t { full, lora };
+enum class Quantization : uint8_t { none, four_bit, eight_bit };
+enum class Attention : uint8_t { eager, sdpa, flash };
+enum class Checkpointing : uint8_t { none, reentrant, non_reentrant };
+// What is done to a quantized model before adapters: nothing; peft's prepare_model_for_kbit_training; and TRL's cast of
+// embeddings and head to bf16 after it.
+enum class Preparation : uint8_t { none, peft, trl };
+enum class Optimizer : uint8_t {
+  adamw,
+  adamw_fused,
+  adamw_8bit,
+  paged_adamw_8bit,
+  paged_adamw_32bit,
+  lion_8bit,
+  lion_32bit,
+  adafactor,
+  sgd
+};
+
+struct Setup {
+  Method method = Method::lora;
+  DType weights = DType::bf16;    // torch_dtype
+  std::optional<DType> autocast;  // bf16=True, fp16=True
+
+  Quantization quantization = Quantization::none;
+  bool double_quant = true;
+  Preparation preparation = Preparation::none;
+
+  int64_t rank = 16;
+  double dropout = 0.0;
+  bool dora = false;
+  std::vector<std::string> targets;  // module names; {"all-linear"}
+
+  Attention attention = Attention::sdpa;
+  Checkpointing checkpointing = Checkpointing::reentrant;
+  Optimizer optimizer = Optimizer::adamw;
+
+  int64_t batch = 1, seq_len = 1024;  // sequences a micro-batch; tokens
+  int64_t accumulation = 1;
+  bool padded = false;  // some rows are shorter than others
+  double max_grad_norm = 1.0;
+  double momentum = 0.0;
+
+  int64_t steps = 2;  // that are followed: the second has the optimizer's states from its start
+};
+
+}  // namespace snug::eager

@@ -1,0 +1,57 @@
+#include "eager/stack.h"
+
+#include "base/error.h"
+
+namespace snug::eager {
+
+int64_t version_number(std::string_view version) {
+  int64_t number = 0;
+  int parts = 0;  // so many of three are read
+  size_t at = 0;
+  while (parts < 3) {
+    int64_t part = 0;
+    while (at < version.size() && version[at] >= '0' && version[at] <= '9') part = part * 10 + (version[at++] - '0');
+    number = number * 1000 + part;
+    ++parts;
+    if (at < version.size() && version[at] == '.') ++at;
+  }
+  if (number == 0) throw Error("'" + std::string(version) + "' is not a version", "", "write it as 2.4.1");
+  return number;
+}
+
+StackProfile stack_profile(std::string_view torch, std::string_view transformers, std::string_view peft,
+                           std::string_view bitsandbytes, std::string_view trl) {
+  const auto given = [](std::string_view version, const char* today) {
+    return std::string(version.empty() ? today : version);
+  };
+  StackProfile stack;
+  stack.torch = given(torch, "2.15.0");
+  stack.transformers = given(transformers, "5.23.0");
+  stack.peft = given(peft, "0.20.0");
+  stack.bitsandbytes = given(bitsandbytes, "0.50.0");
+  stack.trl = given(trl, "1.16.0");
+  const int64_t torch_number = version_number(stack.torch), transformers_number = version_number(stack.transformers);
+  stack.full_slices_are_nodes = torch_number < version_number("2.6");
+  stack.workspace_per_product = torch_number >= version_number("2.10");
+  stack.flash_makes_random_state = torch_number >= version_number("2.7");
+  stack.loss_copies_logits = transformers_number < version_number("4.50");
+  stack.sdpa_copies_inputs = transformers_number < version_number("4.54");
+  stack.rotary_by_product = transformers_number < version_number("5.20");
+  stack.rotary_keeps_original = transformers_number >= version_number("5.0");
+  stack.reentrant_by_default = transformers_number < version_number("5.0");
+  stack.masks_of_gpt2_are_kept = transformers_number < version_number("5.0");
+  stack.blocks_cut_masks = transformers_number < version_number("4.53");
+  stack.gpt2_loss_stays_narrow = transformers_number < version_number("4.50");
+  stack.embeddings_keep_wide_states = transformers_number >= version_number("5.0");
+  stack.masks_are_boolean = transformers_number >= version_number("4.53");
+  stack.adapters_of_codes_are_wide = version_number(stack.peft) < version_number("0.16");
+  stack.dora_uses_base_output = version_number(stack.peft) >= version_number("0.14");
+  const int64_t bitsandbytes_number = version_number(stack.bitsandbytes);
+  stack.four_bit_state_is_copied = bitsandbytes_number >= version_number("0.46");
+  stack.four_bit_follows_input = bitsandbytes_number < version_number("0.46");
+  stack.optimizer_block = bitsandbytes_number < version_number("0.44") ? 2048 : 256;
+  stack.int8_is_transformed = bitsandbytes_number < version_number("0.45");
+  return stack;
+}
+
+}  // namespace snug::eager

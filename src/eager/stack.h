@@ -1,0 +1,71 @@
+#pragma once
+// Stack profile: which libraries train, and what of their habits decides memory, as data. Each habit names the library's
+// line that it stands for. Nothing here is fitted to a measurement.
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace snug::eager {
+
+// "2.4.1" as a number that compares: 2'004'001.
+int64_t version_number(std::string_view version);
+
+struct StackProfile {
+  std::string torch, transformers, peft, bitsandbytes, trl;
+
+  // --- torch ---
+  // torch/csrc/autograd/python_variable_indexing.cpp: a full slice ("x[:, n:]") is a node of its own, whose backward fills a
+  // new tensor.
+  bool full_slices_are_nodes = true;
+  // ATen/cuda/CUDABlas.cpp: products take a workspace for their own duration; before, a handle kept one.
+  bool workspace_per_product = false;
+  // ATen/native/transformers/cuda/flash_attn: the state of random numbers is made on the device, used or not.
+  bool flash_makes_random_state = false;
+
+  // --- transformers ---
+  // loss/loss_utils.py ForCausalLMLoss: logits are shifted and copied; later labels are padded instead.
+  bool loss_copies_logits = true;
+  // integrations/sdpa_attention.py: queries, keys and values are made contiguous, keys and values repeated for each head
+  // that shares them; later attention does so itself.
+  bool sdpa_copies_inputs = true;
+  // models/llama/modeling_llama.py LlamaRotaryEmbedding: angles by a product of matrices; later element by element.
+  bool rotary_by_product = true;
+  // likewise: the first frequencies are kept beside those in use.
+  bool rotary_keeps_original = false;
+  // masking_utils.py: masks are made of booleans; before, of the model's dtype (_prepare_4d_causal_attention_mask…).
+  bool masks_are_boolean = false;
+  // models/gpt2/modeling_gpt2.py: each block has a buffer of which tokens come before which.
+  bool masks_of_gpt2_are_kept = true;
+  // models/gemma2/modeling_gemma2.py: there is always a mask, and blocks that see a window cut it.
+  bool blocks_cut_masks = true;
+  // models/gpt2/modeling_gpt2.py: the loss of the logits as they are; later ForCausalLMLoss, in fp32.
+  bool gpt2_loss_stays_narrow = true;
+  // trainer.py create_optimizer: 8-bit optimizers keep embeddings' states in 32 bits.
+  bool embeddings_keep_wide_states = false;
+  // training_args.py gradient_checkpointing_kwargs: the default of use_reentrant.
+  bool reentrant_by_default = true;
+
+  // --- peft ---
+  // tuners/tuners_utils.py: adapters of quantized weights are made in fp32, codes being no type to follow; later in the
+  // model's dtype and widened.
+  bool adapters_of_codes_are_wide = false;
+  // tuners/lora/dora.py: without dropout the base layer's output is used, not computed a second time.
+  bool dora_uses_base_output = false;
+
+  // --- bitsandbytes ---
+  // functional.py quantize_4bit: scales less their mean are a new tensor, and each state has a code book of its own.
+  bool four_bit_state_is_copied = false;
+  // nn/modules.py Linear4bit.set_compute_type: the first input's dtype is computed in, whatever was asked for.
+  bool four_bit_follows_input = true;
+  // autograd/_functions.py MatMul8bitLt: codes are reordered for cublasLt's int8 kernels.
+  bool int8_is_transformed = true;
+  // optim/optimizer.py: numbers of an 8-bit state that share a scale.
+  int64_t optimizer_block = 2048;
+};
+
+// The stack of the versions given; what is empty is today's. Throws Error for a version that is no version.
+StackProfile stack_profile(std::string_view torch = {}, std::string_view transformers = {}, std::string_view peft = {},
+                           std::string_view bitsandbytes = {}, std::string_view trl = {});
+
+}  // namespace snug::eager

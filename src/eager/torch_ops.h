@@ -1,0 +1,81 @@
+#pragma once
+// The ATen ops that transformers' models are made of, on sizes: what each allocates forward and backward, in which order,
+// and what it keeps (tools/autograd/derivatives.yaml). Arguments are shared as Python's are: a caller that gives a tensor up
+// frees it after the op. Autocast casts what its lists say (aten/src/ATen/autocast_mode.cpp). Knows no model.
+
+#include <map>
+#include <optional>
+
+#include "eager/autograd.h"
+#include "eager/stack.h"
+
+namespace snug::eager {
+
+class Torch : public Autograd {
+ public:
+  Torch(Device& device, const StackProfile& stack, int compute_capability);
+
+  const StackProfile& stack() const { return stack_; }
+  int compute_capability() const { return compute_capability_; }
+
+  // --- autocast ---
+  // torch.autocast("cuda", dtype): products in `dtype`, sums and losses in fp32. Casts of leaves are kept until it is left.
+  void enter_autocast(DType dtype);
+  void leave_autocast();
+  bool autocasts() const { return autocast_.has_value(); }
+  DType autocast_dtype() const { return *autocast_; }
+  // --- casts and copies ---
+  Tensor to(const Tensor& x, DType dtype);
+  Tensor clone(const Tensor& x);                  // contiguous(), where it copies
+  Tensor repeat(const Tensor& x, int64_t times);  // expand and reshape: a copy
+  Tensor slice(const Tensor& x, int64_t count);   // a part of it: a view
+  Tensor full_slices(Tensor x, int number);       // ":" of an index expression, where these are nodes
+  // A view whose gradient must be copied to be viewed (a reshape of a transposed tensor's gradient).
+  Tensor transposed_view(const Tensor& x);
+  // Parts of one tensor, whose gradients are put together in one (split, chunk).
+  Tensors split(const Tensor& x, const std::vector<int64_t>& counts);
+
+  // --- element by element ---
+  Tensor add(const Tensor& a, const Tensor& b);
+  Tensor mul(const Tensor& a, const Tensor& b, bool by_rows = false);  // by_rows: b has one number for each row of a
+  Tensor scale(const Tensor& x);                                       // x * number, x / number
+  Tensor add_number(const Tensor& x);
+  Tensor neg(const Tensor& x);
+  Tensor square(const Tensor& x);  // x.pow(2)
+  Tensor rsqrt(const Tensor& x);
+  Tensor mean(const Tensor& x, int64_t rows);
+  Tensor keeps_input(const Tensor& x);   // silu, gelu: backward needs the input
+  Tensor keeps_output(const Tensor& x);  // tanh, sigmoid, softmax: backward needs the output
+  Tensor dropout(const Tensor& x, double probability);
+  Tensor cat(const Tensors& parts);
+
+  // --- products ---
+  // torch.nn.functional.linear: weight [out, in]; an undefined bias is none.
+  Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, int64_t in, int64_t out);
+  // torch.matmul of batches; `count` elements result.
+  Tensor matmul(const Tensor& a, const Tensor& b, int64_t count);
+  // The workspace of the handle that is used now (ATen/cuda/CublasHandlePool.cpp), at its first product.
+  void need_cublas();
+
+  // --- others ---
+  Tensor embedding(const Tensor& weight, int64_t tokens, int64_t width);
+  Tensor layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, int64_t rows);
+  Tensor softmax(const Tensor& x, DType dtype);
+
+  // Casts to autocast's dtype, if it is on; keeps those of leaves.
+  Tensor autocast_product(const Tensor& x);
+  Tensor autocast_float(const Tensor& x);
+
+ private:
+  const StackProfile& stack_;
+  int compute_capability_;
+  std::optional<DType> autocast_, recompute_autocast_;  // now; where a checkpoint recomputes
+  int autocast_depth_ = 0;
+  std::map<const Node*, Tensor> casts_;  // by leaf
+  Storage workspaces_[2];                // of the main thread and of autograd's
+};
+
+// The dtype of an operation on both.
+DType promoted(DType a, DType b);
+
+}  // namespace snug::eager

@@ -1,0 +1,89 @@
+#include "eager/trainer.h"
+
+#include <algorithm>
+
+namespace snug::eager {
+
+Trainer::Trainer(Torch& torch, Decoder& decoder, const Setup& setup)
+    : t_(torch), decoder_(decoder), setup_(setup), optimizer_(torch, setup, decoder.trained()) {}
+
+Trainer::Batch Trainer::next_batch() {
+  const int64_t tokens = setup_.batch * setup_.seq_len;
+  const auto make = [&] { return t_.empty(tokens, DType::i64, Role::batch); };
+  Batch batch;
+  batch.ids = make();
+  batch.mask = make();
+  batch.labels = make();
+  return batch;
+}
+
+// trainer.py get_batch_samples: sum of labels that are not ignored
+void Trainer::count_items(const Batch& batch) {
+  Tensor differ = t_.empty(batch.labels.count, DType::u8);
+  const Tensor sum = t_.empty(1, DType::i64);
+  t_.empty(batch.labels.count, DType::i64);  // of the reduction
+  differ = {};
+  const Tensor total = t_.empty(1, DType::i64);
+}
+
+void Trainer::train(int64_t steps) {
+  Device& device = t_.device();
+  device.enter(Phase::between);
+  total_loss_ = t_.empty(1, DType::f32);
+  for (int64_t step = 0; step < steps; ++step) {
+    std::vector<Batch> batches;
+    for (int64_t i = 0; i < setup_.accumulation; ++i) batches.push_back(next_batch());
+    count_items(batches[0]);
+    for (int64_t i = 0; i < setup_.accumulation; ++i) {
+      batch_ = batches[static_cast<size_t>(i)];
+      micro_step();
+    }
+    batches.clear();
+    clip();
+    device.enter(Phase::optimizer);
+    optimizer_.step();
+    device.enter(Phase::between);
+    for (const Trained& parameter : decoder_.trained()) parameter.tensor->node->gradient = {};
+  }
+}
+
+void Trainer::micro_step() {
+  Device& device = t_.device();
+  device.enter(Phase::forward);
+  if (setup_.autocast) t_.enter_autocast(*setup_.autocast);
+  Tensor loss = decoder_.forward(true);
+  device.enter(Phase::backward);
+  {
+    const Tensor divided = t_.scale(loss);
+    const Tensor one = t_.empty(1, DType::f32);
+    t_.backward(divided, one);
+  }
+  last_loss_ = loss.detached();
+  loss = {};
+  device.enter(Phase::between);
+  { const Tensor is_nan = t_.empty(1, DType::u8); }
+  { const Tensor magnitude = t_.empty(1, DType::f32), is_infinite = t_.empty(1, DType::u8); }
+  total_loss_ = t_.add_number(total_loss_);
+}
+
+// torch/nn/utils/clip_grad.py
+void Trainer::clip() {
+  if (setup_.max_grad_norm <= 0) return;
+  const auto parameters = decoder_.trained();
+  int64_t chunks = 1;
+  for (const Trained& p : parameters) chunks = std::max(chunks, (p.tensor->count + 65535) / 65536);
+  Tensors norms;
+  Tensor partial = t_.empty(static_cast<int64_t>(parameters.size()) * chunks, DType::f32);
+  for (size_t i = 0; i < parameters.size(); ++i) norms.push_back(t_.empty(1, parameters[i].tensor->dtype));
+  partial = {};
+  Tensor stacked = t_.empty(static_cast<int64_t>(parameters.size()), norms[0].dtype);
+  const Tensor total = t_.empty(1, norms[0].dtype);
+  stacked = {};
+  Tensor shifted = t_.empty_like(total), inverse = t_.empty_like(total), scaled = t_.empty_like(total);
+  inverse = {};
+  shifted = {};
+  const Tensor clamped = t_.empty_like(total);
+  gradient_norm_ = total;
+}
+
+}  // namespace snug::eager

@@ -1,0 +1,33 @@
+#pragma once
+// transformers' Trainer around a decoder: batches, accumulation, clipping, the optimizer, in the order of trainer.py.
+
+#include "eager/decoder.h"
+#include "eager/optimizer.h"
+
+namespace snug::eager {
+
+class Trainer {
+ public:
+  Trainer(Torch& torch, Decoder& decoder, const Setup& setup);
+
+  // So many optimizer steps, from the first.
+  void train(int64_t steps);
+
+ private:
+  struct Batch {
+    Tensor ids, mask, labels;
+  };
+  Batch next_batch();
+  void count_items(const Batch& batch);
+  void micro_step();
+  void clip();
+
+  Torch& t_;
+  Decoder& decoder_;
+  const Setup& setup_;
+  Optimizers optimizer_;
+  Batch batch_;
+  Tensor total_loss_, last_loss_, gradient_norm_;
+};
+
+}  // namespace snug::eager

@@ -1,0 +1,92 @@
+#include "eager/estimate.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdio>
+
+#include "eager/support_goldens.h"
+
+namespace snug::eager {
+namespace {
+
+// How far the model is from PyTorch's allocator over the whole table.
+struct Rates {
+  int rows = 0, allocated_tenth = 0, allocated_half = 0, reserved_one = 0, reserved_three = 0, phases = 0;
+  double share(int count) const { return static_cast<double>(count) / rows; }
+};
+
+double error_of(int64_t planned, int64_t counted) {
+  return 100.0 * static_cast<double>(planned - counted) / static_cast<double>(counted);
+}
+
+Rates measure_rates() {
+  Rates rates;
+  for (const Golden& golden : read_goldens(SNUG_SOURCE_DIR "/tests/golden/eager.csv")) {
+    const Plan plan = estimate(golden.spec, golden.setup, golden.stack, golden.target);
+    const double allocated = std::abs(error_of(plan.allocated_bytes, golden.allocated_bytes));
+    const double reserved = std::abs(error_of(plan.reserved_bytes, golden.reserved_bytes));
+    const bool same_phase = golden.phase == kPhaseNames[static_cast<size_t>(plan.phase)];
+    ++rates.rows;
+    rates.allocated_tenth += allocated <= 0.1 ? 1 : 0;
+    rates.allocated_half += allocated <= 0.5 ? 1 : 0;
+    rates.reserved_one += reserved <= 1.0 ? 1 : 0;
+    rates.reserved_three += reserved <= 3.0 ? 1 : 0;
+    rates.phases += same_phase ? 1 : 0;
+    if (allocated > 0.5 || reserved > 3.0 || !same_phase)
+      std::printf("allocated %+.3f %%, reserved %+.3f %%, %s: %s\n", error_of(plan.allocated_bytes, golden.allocated_bytes),
+                  error_of(plan.reserved_bytes, golden.reserved_bytes), same_phase ? "same phase" : "other phase",
+                  golden.name().c_str());
+  }
+  return rates;
+}
+
+TEST(Estimate, IsWhatPyTorchsAllocatorCounted) {
+  const Rates rates = measure_rates();
+  std::printf("%d runs: allocated within 0.1 %%: %d, 0.5 %%: %d; reserved within 1 %%: %d, 3 %%: %d; phase: %d\n",
+              rates.rows, rates.allocated_tenth, rates.allocated_half, rates.reserved_one, rates.reserved_three,
+              rates.phases);
+  EXPECT_GE(rates.rows, 200);
+  EXPECT_GE(rates.share(rates.allocated_tenth), 0.97);
+  EXPECT_GE(rates.share(rates.allocated_half), 0.99);
+  EXPECT_GE(rates.share(rates.reserved_one), 0.96);
+  EXPECT_GE(rates.share(rates.reserved_three), 0.98);
+  EXPECT_EQ(rates.phases, rates.rows);
+}
+
+Golden any_golden() { return read_goldens(SNUG_SOURCE_DIR "/tests/golden/eager.csv").front(); }
+
+TEST(Estimate, TellsWhatEachByteAtThePeakIsFor) {
+  const Golden golden = any_golden();
+  const Plan plan = estimate(golden.spec, golden.setup, golden.stack, golden.target);
+  int64_t sum = 0;
+  for (const int64_t bytes : plan.breakdown) sum += bytes;
+  EXPECT_EQ(sum, plan.allocated_bytes);
+  EXPECT_LE(plan.allocated_bytes, plan.reserved_bytes);
+  EXPECT_LE(plan.steady_bytes, plan.allocated_bytes);
+  EXPECT_LE(plan.reserved_bytes, plan.device_low_bytes);
+  EXPECT_LE(plan.device_low_bytes, plan.device_high_bytes);
+}
+
+TEST(Estimate, ASmallCardRunsOut) {
+  Golden golden = any_golden();
+  golden.target.memory_bytes = int64_t{256} << 20U;
+  const Plan plan = estimate(golden.spec, golden.setup, golden.stack, golden.target);
+  EXPECT_FALSE(plan.fits);
+  EXPECT_EQ(plan.allocated_bytes, estimate(golden.spec, golden.setup, golden.stack, {}).allocated_bytes);
+}
+
+TEST(Estimate, AModelThatIsNotCoveredIsRefusedByName) {
+  Golden golden = any_golden();
+  golden.spec.experts.count = 8;
+  EXPECT_THROW(estimate(golden.spec, golden.setup, golden.stack, golden.target), std::exception);
+}
+
+TEST(StackProfile, OrdersVersions) {
+  EXPECT_LT(version_number("2.4.1"), version_number("2.15.0"));
+  EXPECT_LT(version_number("4.48"), version_number("4.48.1"));
+  EXPECT_THROW(version_number("latest"), std::exception);
+}
+
+}  // namespace
+}  // namespace snug::eager

@@ -1,0 +1,40 @@
+#include "eager/from_recipe.h"
+
+#include <gtest/gtest.h>
+
+#include "eager/estimate.h"
+#include "model/catalogue.h"
+
+namespace snug::eager {
+namespace {
+
+TEST(FromRecipe, MeansWhatTheTrainerMeans) {
+  const ModelSpec spec = *find_model("TinyLlama/TinyLlama-1.1B-Chat-v1.0");
+  Recipe recipe;
+  recipe.bf16 = true;
+  recipe.gradient_checkpointing = true;
+  recipe.optim = snug::Optimizer::adamw_8bit;
+  recipe.pages_states = true;
+  recipe.quantize.in_4bit = true;
+  const auto old = setup_of(recipe, spec, stack_profile("2.4.1", "4.48.1"));
+  EXPECT_EQ(old.weights, spec.dtype);  // bf16 is autocast, not the weights' dtype
+  EXPECT_EQ(old.autocast, DType::bf16);
+  EXPECT_EQ(old.optimizer, Optimizer::paged_adamw_8bit);
+  EXPECT_EQ(old.quantization, Quantization::four_bit);
+  EXPECT_EQ(old.checkpointing, Checkpointing::reentrant);
+  EXPECT_EQ(old.targets, (std::vector<std::string>{"q_proj", "v_proj"}));
+  EXPECT_EQ(setup_of(recipe, spec, stack_profile()).checkpointing, Checkpointing::non_reentrant);
+}
+
+TEST(FromRecipe, QuantizedWeightsNeedLessThanWhole) {
+  const ModelSpec spec = *find_model("TinyLlama/TinyLlama-1.1B-Chat-v1.0");
+  const StackProfile stack = stack_profile();
+  Recipe recipe;
+  recipe.seq_len = 256;
+  const int64_t whole = estimate(spec, setup_of(recipe, spec, stack), stack, {}).static_bytes;
+  recipe.quantize.in_4bit = true;
+  EXPECT_LT(estimate(spec, setup_of(recipe, spec, stack), stack, {}).static_bytes, whole);
+}
+
+}  // namespace
+}  // namespace snug::eager

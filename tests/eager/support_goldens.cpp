@@ -1,0 +1,102 @@
+#include "eager/support_goldens.h"
+
+#include <fstream>
+#include <sstream>
+
+#include "base/error.h"
+#include "model/catalogue.h"
+
+namespace snug::eager {
+namespace {
+
+std::vector<std::string> split(const std::string& text, char separator) {
+  std::vector<std::string> parts;
+  std::stringstream stream(text);
+  for (std::string part; std::getline(stream, part, separator);) parts.push_back(part);
+  if (!text.empty() && text.back() == separator) parts.emplace_back();
+  return parts;
+}
+
+DType dtype_named(const std::string& name) {
+  return name == "float32" ? DType::f32 : name == "float16" ? DType::f16 : DType::bf16;
+}
+
+const std::map<std::string, Optimizer> kOptimizers = {{"adamw_torch", Optimizer::adamw},
+                                                      {"adamw_torch_fused", Optimizer::adamw_fused},
+                                                      {"adamw_bnb_8bit", Optimizer::adamw_8bit},
+                                                      {"paged_adamw_8bit", Optimizer::paged_adamw_8bit},
+                                                      {"paged_adamw_32bit", Optimizer::paged_adamw_32bit},
+                                                      {"lion_8bit", Optimizer::lion_8bit},
+                                                      {"lion_32bit", Optimizer::lion_32bit},
+                                                      {"adafactor", Optimizer::adafactor},
+                                                      {"sgd", Optimizer::sgd}};
+
+void fill_setup(const std::map<std::string, std::string>& cells, Setup& setup) {
+  const auto& at = [&](const char* key) -> const std::string& { return cells.at(key); };
+  setup.method = at("method") == "full" ? Method::full : Method::lora;
+  setup.dora = at("dora") == "1";
+  setup.targets = split(at("targets"), ':');
+  setup.rank = std::stoll(at("rank"));
+  setup.dropout = std::stod(at("dropout"));
+  setup.quantization = at("quant") == "none"   ? Quantization::none
+                       : at("quant") == "int8" ? Quantization::eight_bit
+                                               : Quantization::four_bit;
+  setup.double_quant = at("quant") == "nf4-double";
+  setup.preparation = at("prep") == "none" ? Preparation::none : at("prep") == "trl" ? Preparation::trl : Preparation::peft;
+  setup.weights = dtype_named(at("weights"));
+  if (at("amp") != "none") setup.autocast = at("amp") == "bf16" ? DType::bf16 : DType::f16;
+  setup.attention = at("attention") == "eager"   ? Attention::eager
+                    : at("attention") == "flash" ? Attention::flash
+                                                 : Attention::sdpa;
+  setup.checkpointing = at("checkpointing") == "none"        ? Checkpointing::none
+                        : at("checkpointing") == "reentrant" ? Checkpointing::reentrant
+                                                             : Checkpointing::non_reentrant;
+  setup.optimizer = kOptimizers.at(at("optim"));
+  setup.batch = std::stoll(at("batch"));
+  setup.seq_len = std::stoll(at("seq"));
+  setup.accumulation = std::stoll(at("accum"));
+  setup.padded = at("padded") == "1";
+}
+
+}  // namespace
+
+std::string Golden::name() const {
+  std::string text;
+  for (const char* key : {"transformers", "model", "layers", "method", "quant", "prep", "dora", "targets", "dropout",
+                          "weights", "amp", "attention", "checkpointing", "optim", "batch", "seq", "accum", "padded", "sm"})
+    text += cells.at(key) + " ";
+  return text;
+}
+
+std::vector<Golden> read_goldens(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) throw Error("the goldens cannot be read", path, "make them with tests/oracle/eager_goldens.py");
+  std::string line;
+  std::getline(file, line);
+  const auto columns = split(line, ',');
+  std::vector<Golden> goldens;
+  while (std::getline(file, line)) {
+    const auto cells = split(line, ',');
+    Golden golden;
+    for (size_t i = 0; i < columns.size(); ++i) golden.cells[columns[i]] = cells.at(i);
+    const auto& at = [&](const char* key) -> const std::string& { return golden.cells.at(key); };
+    golden.spec = *find_model(at("model"));
+    if (const int64_t layers = std::stoll(at("layers")); layers > 0) {
+      golden.spec.layers = layers;
+      if (!golden.spec.local_layers.empty()) golden.spec.local_layers.resize(static_cast<size_t>(layers));
+    }
+    fill_setup(golden.cells, golden.setup);
+    golden.stack = stack_profile(at("torch"), at("transformers"), at("peft"), at("bitsandbytes"));
+    golden.target.compute_capability = std::stoi(at("sm"));
+    golden.target.memory_bytes = 84'442'873'856 + kLeastContext;  // what the null device gives
+    golden.phase = at("phase");
+    golden.static_bytes = std::stoll(at("static"));
+    golden.allocated_bytes = std::stoll(at("allocated"));
+    golden.reserved_bytes = std::stoll(at("reserved"));
+    golden.steady_bytes = std::stoll(at("steady"));
+    goldens.push_back(std::move(golden));
+  }
+  return goldens;
+}
+
+}  // namespace snug::eager
