@@ -22,10 +22,10 @@ MAY_USE = {
     "eager": {"base", "model", "recipe", "torch"},
     "watch": {"base"},
     "explain": {"base", "model", "recipe", "program", "plan", "advise", "torch"},
-    "report": {"base", "model", "recipe", "program", "plan", "advise", "torch", "explain", "watch"},
+    "report": {"base", "model", "recipe", "program", "plan", "advise", "torch", "eager", "explain", "watch"},
     "train": {"base", "model", "recipe", "program", "plan", "formats", "quantize", "kernels", "tokenizer", "chat", "data"},
     "generate": {"base", "model", "recipe", "program", "plan", "formats", "tokenizer", "chat", "train"},
-    "cli": {"base", "model", "recipe", "program", "plan", "advise", "formats", "tokenizer", "chat", "data", "train", "generate", "torch", "explain", "watch", "report"},
+    "cli": {"base", "model", "recipe", "program", "plan", "advise", "formats", "tokenizer", "chat", "data", "train", "generate", "torch", "explain", "watch", "report", "eager"},
     "library": {"base", "model", "recipe", "plan", "advise", "report"},
 }
 

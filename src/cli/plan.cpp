@@ -12,6 +12,7 @@
 #include "cli/count_data.h"
 #include "cli/plan_devices.h"
 #include "cli/plan_textbook.h"
+#include "cli/pytorch_answer.h"
 #include "cli/target_flags.h"
 #include "cli/terminal.h"
 #include "model/catalogue.h"
@@ -32,7 +33,7 @@ namespace {
 Arguments arguments_of(std::span<char* const> words) {
   std::vector<std::string> own = {
       "json", "dump", "gpu=", "levers", "solve=", "examples=", "example-tokens=", "count-data", "trace=", "html="};
-  for (const std::vector<std::string>& more : {textbook_flags(), device_flags()})
+  for (const std::vector<std::string>& more : {textbook_flags(), device_flags(), pytorch_flags()})
     own.insert(own.end(), more.begin(), more.end());
   return parse_arguments(words, own);
 }
@@ -113,9 +114,13 @@ int plan_command(std::span<char* const> words) {
   } else if (arguments.has("dump")) {
     print(dump(plan.program) + dump(plan.layout, plan.program));
   } else if (arguments.has("json")) {
-    print(plan_json(plan, {data_asked(arguments, plan), arguments.has("levers"), arguments.foreign}) + "\n");
+    const auto pytorch = pytorch_answer(arguments, plan);
+    if (pytorch && pytorch->decides()) fits = pytorch->plan->fits;
+    print(plan_json(plan, {data_asked(arguments, plan), arguments.has("levers"), arguments.foreign, pytorch}) + "\n");
   } else {
-    print(plan_text(plan, arguments.keys_set, data_asked(arguments, plan), style_of(stdout)));
+    const auto pytorch = pytorch_answer(arguments, plan);
+    if (pytorch && pytorch->decides()) fits = pytorch->plan->fits;
+    print(plan_text(plan, arguments.keys_set, data_asked(arguments, plan), style_of(stdout), pytorch));
     if (arguments.has("levers")) print(levers_text(levers(plan), style_of(stdout)));
   }
   for (const std::string& key : arguments.passed_over) fmt::print(stderr, "snug: {} has no effect here\n", key);

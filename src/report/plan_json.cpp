@@ -133,7 +133,7 @@ std::string plan_json(const Plan& plan, const PlanDetails& details) {
       {"budget_bytes", plan.budget_bytes},
       {"total_parameters", plan.program.total_parameters()},
       {"trainable_parameters", plan.program.trainable_parameters()},
-      {"fits", plan.fits()},
+      {"fits", details.pytorch && details.pytorch->decides() ? details.pytorch->plan->fits : plan.fits()},
       {"peak_bytes", plan.peak_bytes},
       {"peak_stage", name_of(plan.peak_stage)},
       {"breakdown", breakdown_json(plan)},
@@ -142,6 +142,7 @@ std::string plan_json(const Plan& plan, const PlanDetails& details) {
       {"ranks", Json::array({{{"count", 1}, {"peak_bytes", plan.peak_bytes}, {"arena_bytes", arena}}})},
       {"cost", cost_json(plan, details.data)},
       {"notes", plan.program.notes}};
+  if (details.pytorch) json["pytorch"] = pytorch_json(*details.pytorch);
   if (details.levers) json["levers"] = levers_json(plan);
   if (details.foreign) json["file"] = foreign_json(*details.foreign);
   return json.dump(2);

@@ -7,6 +7,7 @@
 #include "advise/workload.h"
 #include "plan/plan.h"
 #include "recipe/dialects/dialect.h"
+#include "report/pytorch_report.h"
 
 namespace snug {
 
@@ -14,6 +15,7 @@ struct PlanDetails {
   std::optional<CountedData> data;       // what there is to train on
   bool levers = false;                   // each single change too
   std::optional<ForeignRecipe> foreign;  // the file that was planned, if it is another trainer's
+  std::optional<PyTorchAnswer> pytorch;  // what PyTorch needs for it; where it decides, "fits" is its
 };
 
 std::string plan_json(const Plan& plan, const PlanDetails& details = {});

@@ -163,12 +163,28 @@ std::string levers_text(std::span<const Lever> levers, const TextStyle& style) {
   return text;
 }
 
-std::string plan_text(const Plan& plan, const std::vector<std::string>& keys_set, const std::optional<CountedData>& data,
-                      const TextStyle& style) {
-  const char* on = style.colour ? (plan.fits() ? "\033[1;32m" : "\033[1;31m") : "";
-  const char* off = style.colour ? "\033[0m" : "";
-  std::string text = fmt::format("{}{}{}\n", on, plan_verdict(plan), off);
+namespace {
+
+// The answer first: PyTorch's, then snug's own.
+std::string verdicts(const Plan& plan, const TextStyle& style, const std::optional<PyTorchAnswer>& pytorch) {
+  const auto coloured = [&](bool fits, const std::string& line) {
+    if (!style.colour) return line + "\n";
+    return std::string(fits ? "\033[1;32m" : "\033[1;31m") + line + "\033[0m\n";
+  };
+  if (!pytorch) return coloured(plan.fits(), plan_verdict(plan)) + (plan.fits() ? "" : change_text(plan) + "\n");
+  std::string text =
+      pytorch->decides() ? coloured(pytorch->plan->fits, pytorch_verdict(*pytorch)) : pytorch_verdict(*pytorch) + "\n";
+  text += coloured(plan.fits(), "snug: " + plan_verdict(plan));
   if (!plan.fits()) text += change_text(plan) + "\n";
+  if (plan.target.kind == TargetKind::cuda) text += "snug itself trains on CPUs only; on this card it plans\n";
+  return text;
+}
+
+}  // namespace
+
+std::string plan_text(const Plan& plan, const std::vector<std::string>& keys_set, const std::optional<CountedData>& data,
+                      const TextStyle& style, const std::optional<PyTorchAnswer>& pytorch) {
+  std::string text = verdicts(plan, style, pytorch);
   const Program& p = plan.program;
   text += fmt::format("\n{}: {} parameters, {} trained ({:.3g} %)\n", plan.model.name, count_text(p.total_parameters()),
                       count_text(p.trainable_parameters()),
@@ -181,6 +197,7 @@ std::string plan_text(const Plan& plan, const std::vector<std::string>& keys_set
   text += breakdown(plan, style) + "\npeak of each stage\n" + stages(plan, style) + "\nlargest at the peak\n";
   for (const LargeStorage& large : largest_at_peak(plan, 10))
     text += fmt::format("  {:<42} {:>10}  {}\n", large.name, format_bytes(large.bytes), name_of(large.role));
+  if (pytorch) text += pytorch_text(*pytorch);
   if (plan.layout.disk_bytes > 0)
     text += fmt::format("\n{} ({} = {} bytes): the optimizer's states, paged\n",
                         plan.target.kind == TargetKind::cuda ? "in host memory" : "on disk",

@@ -10,15 +10,17 @@
 #include "advise/levers.h"
 #include "advise/workload.h"
 #include "plan/plan.h"
+#include "report/pytorch_report.h"
 #include "report/text_style.h"
 
 namespace snug {
 
 // "fits: 1.21 of 22.9 GiB, peak in backward".
 std::string plan_verdict(const Plan& plan);
-// `keys_set`: recipe keys the user gave; the others that matter are listed as assumed.
+// `keys_set`: recipe keys the user gave; the others that matter are listed as assumed. PyTorch's answer, if there is one,
+// comes first, because who asks for a card or with another trainer's recipe runs that.
 std::string plan_text(const Plan& plan, const std::vector<std::string>& keys_set, const std::optional<CountedData>& data,
-                      const TextStyle& style);
+                      const TextStyle& style, const std::optional<PyTorchAnswer>& pytorch = std::nullopt);
 // Each single change: bytes saved, time, what it gives up.
 std::string levers_text(std::span<const Lever> levers, const TextStyle& style);
 // "--per-device-train-batch-size 1".

@@ -217,7 +217,7 @@ struct PartsCase {
   std::function<void(Recipe&)> change;
 };
 
-const PartsCase kCases[] = {
+const PartsCase kPartsCases[] = {
     {"HuggingFaceTB/SmolLM2-135M", [](Recipe&) {}},
     {"HuggingFaceTB/SmolLM2-135M", [](Recipe& r) { r.method = Method::full; }},
     {"HuggingFaceTB/SmolLM2-135M", [](Recipe& r) { r.gradient_checkpointing = true; }},
@@ -250,7 +250,7 @@ const PartsCase kCases[] = {
 
 // No second formula: what the parts hold is what the Program's storages are, to the byte.
 TEST(DeviceParts, their_weights_gradients_and_states_are_the_storages_of_the_program) {
-  for (const PartsCase& c : kCases) {
+  for (const PartsCase& c : kPartsCases) {
     const Plan plan = plan_of(c.model, c.change);
     std::array<int64_t, kRoleCount> whole{};
     for (const Storage& s : plan.program.storages)
@@ -269,7 +269,7 @@ TEST(DeviceParts, their_weights_gradients_and_states_are_the_storages_of_the_pro
 }
 
 TEST(DeviceParts, one_device_for_all_needs_what_the_plan_needs) {
-  for (const PartsCase& c : kCases) {
+  for (const PartsCase& c : kPartsCases) {
     const Plan plan = plan_of(c.model, c.change);
     const auto map = map_devices(parts_of(plan), rooms({int64_t{1} << 45}));
     ASSERT_TRUE(map.has_value());
@@ -292,7 +292,7 @@ TEST(DeviceParts, a_tied_head_stays_with_the_embedding_and_each_layer_has_the_sa
 }
 
 TEST(DeviceParts, layers_that_are_recomputed_keep_less_than_their_neighbours) {
-  const ModelParts model = parts_of(plan_of("HuggingFaceTB/SmolLM2-135M", kCases[3].change));
+  const ModelParts model = parts_of(plan_of("HuggingFaceTB/SmolLM2-135M", kPartsCases[3].change));
   EXPECT_LT(5 * model.parts[1 + 2].activations, model.parts[1 + 5].activations);
   EXPECT_EQ(model.parts[1 + 2].activations, model.parts[1 + 11].activations);
 }

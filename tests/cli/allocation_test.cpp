@@ -43,14 +43,14 @@ ProcessOptions preloaded(const fs::path& file, size_t least_bytes) {
 
 constexpr size_t kLarge = size_t{64} << 10;
 
-struct Case {
+struct AllocationCase {
   std::string name;
   std::vector<std::string> keys;
 };
 
-void PrintTo(const Case& test, std::ostream* out) { *out << test.name; }
+void PrintTo(const AllocationCase& test, std::ostream* out) { *out << test.name; }
 
-class Steps : public ::testing::TestWithParam<Case> {};
+class Steps : public ::testing::TestWithParam<AllocationCase> {};
 
 TEST_P(Steps, nothing_large_is_allocated_between_the_first_and_the_last) {
   if (sanitized()) GTEST_SKIP() << "a sanitizer has an allocator of its own";
@@ -67,19 +67,20 @@ TEST_P(Steps, nothing_large_is_allocated_between_the_first_and_the_last) {
 
 INSTANTIATE_TEST_SUITE_P(
     of, Steps,
-    ::testing::Values(Case{"full", {"--method", "full"}}, Case{"lora", {"--method", "lora"}},
-                      Case{"lora_all_linear", {"--method", "lora", "--lora-target-modules", "all-linear"}},
-                      Case{"lora_reported", {"--method", "lora", "--report-to", "tensorboard"}},
-                      Case{"full_bf16", {"--method", "full", "--bf16"}}, Case{"lora_bf16", {"--method", "lora", "--bf16"}},
-                      Case{"full_recomputed", {"--method", "full", "--gradient-checkpointing"}},
-                      Case{"lora_bf16_some_recomputed",
-                           {"--method", "lora", "--bf16", "--gradient-checkpointing", "--checkpoint-layers", "1"}},
-                      Case{"full_on_one_thread", {"--method", "full", "--threads", "1"}},
-                      Case{"full_paged", {"--method", "full", "--optim", "paged_adamw_8bit"}},
-                      Case{"full_in_backward",
-                           {"--method", "full", "--accum", "1", "--optimizer-in-bwd", "--max-grad-norm", "0", "--optim",
-                            "paged_adamw_32bit"}},
-                      Case{"lora_padded", {"--method", "lora", "--packing", "false"}}),
+    ::testing::Values(AllocationCase{"full", {"--method", "full"}}, AllocationCase{"lora", {"--method", "lora"}},
+                      AllocationCase{"lora_all_linear", {"--method", "lora", "--lora-target-modules", "all-linear"}},
+                      AllocationCase{"lora_reported", {"--method", "lora", "--report-to", "tensorboard"}},
+                      AllocationCase{"full_bf16", {"--method", "full", "--bf16"}},
+                      AllocationCase{"lora_bf16", {"--method", "lora", "--bf16"}},
+                      AllocationCase{"full_recomputed", {"--method", "full", "--gradient-checkpointing"}},
+                      AllocationCase{"lora_bf16_some_recomputed",
+                                     {"--method", "lora", "--bf16", "--gradient-checkpointing", "--checkpoint-layers", "1"}},
+                      AllocationCase{"full_on_one_thread", {"--method", "full", "--threads", "1"}},
+                      AllocationCase{"full_paged", {"--method", "full", "--optim", "paged_adamw_8bit"}},
+                      AllocationCase{"full_in_backward",
+                                     {"--method", "full", "--accum", "1", "--optimizer-in-bwd", "--max-grad-norm", "0",
+                                      "--optim", "paged_adamw_32bit"}},
+                      AllocationCase{"lora_padded", {"--method", "lora", "--packing", "false"}}),
     [](const auto& test) { return test.param.name; });
 
 TEST(StepsOfEveryFamily, nothing_large_is_allocated_between_the_first_and_the_last) {

@@ -11,7 +11,7 @@ namespace snug::cli_tests {
 
 namespace {
 
-using nlohmann::json;
+using Parsed = nlohmann::json;
 
 TEST(PlanTextbook, a_round_count_stands_in_place_of_a_model) {
   const ProcessResult run =
@@ -24,11 +24,11 @@ TEST(PlanTextbook, json_holds_the_rule_and_the_plan_of_a_model) {
   const ProcessResult run = run_program(
       {"plan", "mistralai/Mistral-7B-v0.1", "--textbook", "--fp16", "--seq", "1024", "--json", "--parameters", "7B"});
   ASSERT_EQ(run.exit_code, 0) << run.error;
-  const json plan = json::parse(run.output);
+  const Parsed plan = Parsed::parse(run.output);
   EXPECT_EQ(plan.at("textbook").at("rows").at("weights").at("bytes"), 14'000'000'000);
   EXPECT_EQ(plan.at("textbook").at("rows").at("activations").at("bytes"), 268'435'456);
   int64_t sum = 0;
-  for (const json& row : plan.at("textbook").at("rows")) sum += row.at("snug_bytes").get<int64_t>();
+  for (const Parsed& row : plan.at("textbook").at("rows")) sum += row.at("snug_bytes").get<int64_t>();
   EXPECT_EQ(sum, plan.at("peak_bytes").get<int64_t>());
 }
 
@@ -36,12 +36,12 @@ TEST(PlanDevices, the_map_names_each_module_once_and_holds_every_weight) {
   const ProcessResult run =
       run_program({"plan", "meta-llama/Llama-3.1-8B", "--bf16", "--max-memory", "0:12GiB,1:6GiB,cpu:200GiB", "--json"});
   ASSERT_EQ(run.exit_code, 0) << run.error;
-  const json plan = json::parse(run.output);
+  const Parsed plan = Parsed::parse(run.output);
   EXPECT_EQ(plan.at("device_map").size(), 32U + 4U);
   EXPECT_EQ(plan.at("device_map").at("model.embed_tokens"), 0);
   EXPECT_EQ(plan.at("device_map").at("lm_head"), "cpu");
   int64_t weights = 0;
-  for (const json& device : plan.at("placement")) {
+  for (const Parsed& device : plan.at("placement")) {
     weights += device.at("weights").get<int64_t>();
     EXPECT_GE(device.at("free_bytes").get<int64_t>(), 0);
   }

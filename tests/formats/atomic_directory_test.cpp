@@ -128,7 +128,7 @@ TEST(Manifest, TheDamagedFileIsNamed) {
 }
 
 TEST(Manifest, MalformedManifestsAreRefused) {
-  const auto refused = [](const std::string& json) { return refusal_of([&] { parse_manifest(json, "snug.json"); }); };
+  const auto refused = [](const std::string& header) { return refusal_of([&] { parse_manifest(header, "snug.json"); }); };
   const std::string rest = R"(,"snug":"0","step":0,"files":{},"state":{}})";
   EXPECT_EQ(refused(R"({"format":1)" + rest), "accepted");
   EXPECT_TRUE(says(refused(R"({"format":2)" + rest), "format 2 is newer"));

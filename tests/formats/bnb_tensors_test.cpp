@@ -89,10 +89,10 @@ TEST(BnbTensors, our_tensors_are_those_that_transformers_saved) {
       const TensorEntry& theirs = checkpoint.at(tensor.name);
       EXPECT_EQ(theirs.dtype(), tensor.dtype) << tensor.name;
       if (tensor.name.find("quant_state") != std::string::npos) {  // ours is filled up with spaces
-        std::string json(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-        json.resize(json.find_last_not_of(' ') + 1);
+        std::string header(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+        header.resize(header.find_last_not_of(' ') + 1);
         const auto expected = read<char>(checkpoint, theirs);
-        EXPECT_EQ(json, std::string(expected.begin(), expected.end()));
+        EXPECT_EQ(header, std::string(expected.begin(), expected.end()));
       } else {
         EXPECT_EQ(theirs.shape, tensor.shape) << tensor.name;
         EXPECT_TRUE(bytes.empty() || read<std::byte>(checkpoint, theirs) == bytes) << tensor.name;
@@ -119,11 +119,11 @@ struct Damaged {
   void replace_state(const std::string& from, const std::string& to) {
     TensorWithBytes& state = (*this)[tensors.contains(kUp + ".nested_absmax") ? ".quant_state.bitsandbytes__nf4"
                                                                               : ".quant_state.bitsandbytes__fp4"];
-    std::string json(reinterpret_cast<const char*>(state.bytes.data()), state.bytes.size());
-    ASSERT_NE(json.find(from), std::string::npos) << json;
-    json.replace(json.find(from), from.size(), to);
-    state.bytes.assign(bytes_of(json).begin(), bytes_of(json).end());
-    state.tensor.shape = {static_cast<int64_t>(json.size())};
+    std::string header(reinterpret_cast<const char*>(state.bytes.data()), state.bytes.size());
+    ASSERT_NE(header.find(from), std::string::npos) << header;
+    header.replace(header.find(from), from.size(), to);
+    state.bytes.assign(bytes_of(header).begin(), bytes_of(header).end());
+    state.tensor.shape = {static_cast<int64_t>(header.size())};
   }
 
   void write(const std::filesystem::path& path) const {
@@ -267,9 +267,9 @@ TEST(BnbTensors, the_length_of_a_state_does_not_depend_on_its_offset) {
   const size_t length = format_quant_state(state).size();
   for (const float offset : {1.0F, -1.17549435e-38F, 0.1F, 3.4028235e38F, 1e-45F, 12345.678F}) {
     state.nested_offset = offset;
-    const std::string json = format_quant_state(state);
-    EXPECT_EQ(json.size(), length) << json;
-    EXPECT_EQ(parse_quant_state(json, "").nested_offset, offset) << json;
+    const std::string header = format_quant_state(state);
+    EXPECT_EQ(header.size(), length) << header;
+    EXPECT_EQ(parse_quant_state(header, "").nested_offset, offset) << header;
   }
 }
 

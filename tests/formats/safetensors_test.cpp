@@ -17,8 +17,8 @@ std::string tensor(const std::string& name, const std::string& dtype, const std:
 
 std::string braces(const std::string& fields) { return fmt::format("{{{}}}", fields); }
 
-std::string refusal(const std::string& json, int64_t data_bytes) {
-  return refusal_of([&] { parse_safetensors_header(json, data_bytes, "x.safetensors"); });
+std::string refusal(const std::string& header, int64_t data_bytes) {
+  return refusal_of([&] { parse_safetensors_header(header, data_bytes, "x.safetensors"); });
 }
 
 // A file with the given header text and data.

@@ -1,0 +1,156 @@
+#include "cli/pytorch_answer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+
+#include "base/error.h"
+#include "eager/from_recipe.h"
+#include "plan/accelerators.h"
+
+namespace snug::cli {
+
+namespace {
+
+enum class Runtime : uint8_t { snug, pytorch };
+
+std::optional<Runtime> runtime_asked(const Arguments& arguments) {
+  if (!arguments.has("runtime")) return std::nullopt;
+  const std::string word = arguments.value("runtime");
+  if (word == "snug") return Runtime::snug;
+  if (word == "pytorch") return Runtime::pytorch;
+  throw UsageError("--runtime is pytorch or snug, not '" + word + "'");
+}
+
+// "torch=2.4.1,transformers=4.48.1": what is left out is today's.
+eager::StackProfile stack_of(const std::string& text) {
+  std::map<std::string, std::string> versions{
+      {"torch", ""}, {"transformers", ""}, {"peft", ""}, {"bitsandbytes", ""}, {"trl", ""}};
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find(',', begin), text.size());
+    const std::string part = text.substr(begin, end - begin);
+    const size_t equals = part.find('=');
+    const auto library = versions.find(part.substr(0, equals));
+    if (equals == std::string::npos || library == versions.end())
+      throw UsageError("--stack takes torch=, transformers=, peft=, bitsandbytes= and trl= with versions, not '" + part + "'");
+    library->second = part.substr(equals + 1);
+    begin = end + 1;
+  }
+  return eager::stack_profile(versions["torch"], versions["transformers"], versions["peft"], versions["bitsandbytes"],
+                              versions["trl"]);
+}
+
+eager::Attention attention_of(const std::string& word) {
+  if (word == "eager") return eager::Attention::eager;
+  if (word == "sdpa") return eager::Attention::sdpa;
+  if (word == "flash_attention_2" || word == "fa2") return eager::Attention::flash;
+  throw UsageError("--attn-implementation is sdpa, flash_attention_2 or eager, not '" + word + "'");
+}
+
+eager::Preparation preparation_of(const std::string& word) {
+  if (word == "true") return eager::Preparation::peft;
+  if (word == "false") return eager::Preparation::none;
+  if (word == "trl") return eager::Preparation::trl;
+  throw UsageError("--prepare-model-for-kbit-training is true, false or trl, not '" + word + "'");
+}
+
+void apply_flags(const Arguments& arguments, eager::Setup& setup) {
+  if (arguments.has("attn-implementation")) setup.attention = attention_of(arguments.value("attn-implementation"));
+  if (arguments.has("prepare-model-for-kbit-training"))
+    setup.preparation = preparation_of(arguments.value("prepare-model-for-kbit-training"));
+  if (!arguments.has("gradient-checkpointing-kwargs") || setup.checkpointing == eager::Checkpointing::none) return;
+  const std::string word = arguments.value("gradient-checkpointing-kwargs");
+  if (word != "use_reentrant=true" && word != "use_reentrant=false")
+    throw UsageError("--gradient-checkpointing-kwargs is use_reentrant=true or use_reentrant=false, not '" + word + "'");
+  setup.checkpointing =
+      word == "use_reentrant=true" ? eager::Checkpointing::reentrant : eager::Checkpointing::non_reentrant;
+}
+
+bool is_on(const ForeignKey& key) { return key.value != "false" && key.value != "False" && key.value != "null" && key.value != "0"; }
+
+// Words of another trainer's file that change what PyTorch allocates and that no key of ours says.
+void apply_file(const ForeignRecipe& file, eager::Setup& setup) {
+  for (const ForeignKey& key : file.keys) {
+    const std::string name = key.name.substr(key.name.rfind('.') + 1);
+    if ((name == "flash_attention" || name == "use_flash_attn") && is_on(key)) setup.attention = eager::Attention::flash;
+    if (name == "flash_attn" || name == "attn_implementation")
+      setup.attention = key.value == "fa2" || key.value == "flash_attention_2" ? eager::Attention::flash
+                        : key.value == "eager" || key.value == "disabled"      ? eager::Attention::eager
+                                                                               : eager::Attention::sdpa;
+  }
+}
+
+bool names_liger(const ForeignRecipe& file) {
+  return std::any_of(file.keys.begin(), file.keys.end(), [](const ForeignKey& key) {
+    return key.name.find("liger") != std::string::npos && is_on(key);
+  });
+}
+
+// Why the eager model has no answer for a file's trainer; "" where it has.
+std::string not_covered(const ForeignRecipe& file) {
+  constexpr std::array kOwnLoops = {Dialect::torchtune, Dialect::unsloth, Dialect::megatron_swift, Dialect::llama_factory_v1};
+  if (std::find(kOwnLoops.begin(), kOwnLoops.end(), file.dialect) != kOwnLoops.end())
+    return fmt::format("{}'s own training loop is not modelled yet", name_of(file.dialect));
+  if (file.gpus > 1 || file.sharding != Sharding::none) return "several GPUs are not modelled yet";
+  if (file.stage != "sft" && file.stage != "pt") return fmt::format("{} is not modelled yet", file.stage);
+  if (names_liger(file)) return "Liger's kernels are not modelled yet";
+  if (file.recipe.packing) return "packed rows are not modelled yet";
+  return "";
+}
+
+eager::Target target_of(const Arguments& arguments, const Plan& plan) {
+  eager::Target target;
+  if (arguments.has("gpu"))
+    if (const Accelerator* card = find_accelerator(arguments.value("gpu")); card != nullptr)
+      target.compute_capability = card->compute_capability;
+  if (arguments.has("gpu") || arguments.recipe.memory_bytes > 0) target.memory_bytes = plan.budget_bytes;
+  return target;
+}
+
+// Fills in the plan, or why there is none.
+void estimate(PyTorchAnswer& answer, const Arguments& arguments, const Plan& plan) {
+  if (arguments.foreign) answer.not_covered = not_covered(*arguments.foreign);
+  if (arguments.has("use-liger-kernel")) answer.not_covered = "Liger's kernels are not modelled yet";
+  if (!answer.not_covered.empty()) return;
+  try {
+    eager::Setup setup = eager::setup_of(arguments.recipe, plan.model, answer.stack);
+    if (arguments.foreign) apply_file(*arguments.foreign, setup);
+    apply_flags(arguments, setup);
+    answer.weights = name_of(setup.weights);
+    if (setup.autocast) answer.autocast = name_of(*setup.autocast);
+    const eager::Target target = target_of(arguments, plan);
+    answer.memory_bytes = target.memory_bytes;
+    answer.plan = eager::estimate(plan.model, setup, answer.stack, target);
+  } catch (const UsageError&) {
+    throw;
+  } catch (const Error& error) {
+    answer.not_covered = error.problem();
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> pytorch_flags() {
+  return {"runtime=",
+          "stack=",
+          "attn-implementation=",
+          "prepare-model-for-kbit-training=",
+          "gradient-checkpointing-kwargs=",
+          "use-liger-kernel"};
+}
+
+std::optional<PyTorchAnswer> pytorch_answer(const Arguments& arguments, const Plan& plan) {
+  const auto asked = runtime_asked(arguments);
+  PyTorchAnswer answer;
+  answer.stack = stack_of(arguments.value("stack"));
+  const bool is_cuda_card = arguments.has("gpu") && plan.target.kind == TargetKind::cuda;
+  if (asked == Runtime::snug || (!asked && !arguments.foreign && !is_cuda_card)) return std::nullopt;
+  answer.leads = true;
+  if (arguments.foreign) answer.trainer = std::string(name_of(arguments.foreign->dialect)) + " on PyTorch";
+  estimate(answer, arguments, plan);
+  return answer;
+}
+
+}  // namespace snug::cli

@@ -1,0 +1,22 @@
+#pragma once
+// Which engine a plan answers for, and PyTorch's answer: --runtime, --stack and the words that only PyTorch's trainers know.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/arguments.h"
+#include "plan/plan.h"
+#include "report/pytorch_report.h"
+
+namespace snug::cli {
+
+// The command's own flags for it.
+std::vector<std::string> pytorch_flags();
+
+// PyTorch's answer for what was planned: another trainer's recipe, a model with --gpu, or --runtime pytorch; nothing
+// otherwise and with --runtime snug. Where the eager model does not cover it, the answer says so and does not lead. Throws
+// UsageError for words that mean nothing.
+std::optional<PyTorchAnswer> pytorch_answer(const Arguments& arguments, const Plan& plan);
+
+}  // namespace snug::cli
