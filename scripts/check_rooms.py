@@ -19,10 +19,11 @@ MAY_USE = {
     "data": {"base", "recipe", "tokenizer", "chat"},
     "torch": {"base", "formats"},
     "watch": {"base"},
+    "measure": {"base", "model"},
     "explain": {"base", "model", "recipe", "program", "plan", "torch"},
     "train": {"base", "model", "recipe", "program", "plan", "formats", "quantize", "kernels", "tokenizer", "chat", "data"},
     "generate": {"base", "model", "recipe", "program", "plan", "formats", "tokenizer", "chat", "train"},
-    "cli": {"base", "model", "recipe", "program", "plan", "formats", "tokenizer", "chat", "data", "train", "generate", "torch", "explain", "watch"},
+    "cli": {"base", "model", "recipe", "program", "plan", "formats", "tokenizer", "chat", "data", "train", "generate", "torch", "explain", "watch", "measure"},
     "library": {"base", "model", "recipe", "plan", "cli"},
 }
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <sstream>
 #include <string_view>
 
 namespace snug::null_device {
@@ -21,9 +20,10 @@ void read(const char* variable, T& value) {
 int32_t visible(int32_t devices) {
   const char* text = std::getenv("CUDA_VISIBLE_DEVICES");
   if (text == nullptr) return devices;
-  std::istringstream list(text);
   int32_t count = 0;
-  for (std::string entry; std::getline(list, entry, ','); ++count) {
+  for (std::string_view list = text; !list.empty(); ++count) {
+    const std::string entry(list.substr(0, list.find(',')));
+    list.remove_prefix(std::min(list.size(), entry.size() + 1));
     const bool number = !entry.empty() && entry.find_first_not_of("0123456789 ") == std::string::npos;
     if (number ? std::strtoll(entry.c_str(), nullptr, 10) >= devices : !entry.starts_with("GPU-")) break;
   }
