@@ -55,6 +55,11 @@ def _after_trainer(module):
     phases.prepare_trainer(module)
 
 
+def _after_checkpoint(module):
+    from snug_measure import values
+    values.prepare_checkpoint(module)
+
+
 def _after_triton(module):
     from snug_measure import device
     device.prepare_triton(module)
@@ -62,6 +67,7 @@ def _after_triton(module):
 
 AFTER = {
     "torch": _after_torch,
+    "torch.utils.checkpoint": _after_checkpoint,
     "triton.runtime.jit": _after_triton,
     "triton.runtime.autotuner": _after_triton,
     "transformers.modeling_utils": _after_models,

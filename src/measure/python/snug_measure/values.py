@@ -4,6 +4,8 @@ their values there, as twins; what is computed from twins alone is computed on t
 
 The twins are followed through calls from Python, by a mode of PyTorch that sees each call; it allocates nothing on the device."""
 
+import functools
+import threading
 import weakref
 
 MOST = 1 << 20  # elements of a tensor that has a twin
@@ -14,6 +16,7 @@ FACTORIES = {"arange", "ones", "zeros", "full", "tensor", "as_tensor"}
 STARTS = FACTORIES | {"to", "cuda"}
 SIZED = {"__getitem__", "masked_select", "where", "unique", "unique_consecutive", "repeat_interleave"}  # by values, in some uses
 _torch = None
+_thread = threading.local()
 
 
 def twin_of(tensor):
@@ -127,9 +130,7 @@ def _to_device(twin, args):
     return out
 
 
-def prepare(torch):
-    global _torch
-    _torch = torch
+def _mode():
     from torch.overrides import TorchFunctionMode
 
     class Follow(TorchFunctionMode):
@@ -138,4 +139,35 @@ def prepare(torch):
             if not _twins and getattr(function, "__name__", "") not in STARTS:
                 return function(*args, **kwargs)
             return _follow(function, args, kwargs)
-    Follow().__enter__()
+    return Follow()
+
+
+def prepare(torch):
+    global _torch
+    _torch = torch
+    _thread.follows = True
+    _mode().__enter__()
+
+
+def prepare_checkpoint(module):
+    """What is computed again runs in autograd's thread, where values are to be followed as well."""
+    checkpoint = module.checkpoint
+
+    @functools.wraps(checkpoint)
+    def followed(function, *args, **kwargs):
+        twins = [twin_of(value) if isinstance(value, _torch.Tensor) else None for value in args]
+
+        def run(*inputs, **more):
+            for value, twin in zip(inputs, twins):  # the second time they are other objects
+                if twin is not None:
+                    _keep(value, twin)
+            if getattr(_thread, "follows", False):
+                return function(*inputs, **more)
+            _thread.follows = True
+            try:
+                with _mode():
+                    return function(*inputs, **more)
+            finally:
+                _thread.follows = False
+        return checkpoint(run, *args, **kwargs)
+    module.checkpoint = followed

@@ -9,7 +9,7 @@ import struct
 
 import snug_measure
 
-SHARD_BYTES = 5_000_000_000  # as the hub's checkpoints are cut
+SHARD_BYTES, OLD_SHARD_BYTES = 5_000_000_000, 10_000_000_000  # how transformers cuts checkpoints since 4.35, and before
 NAMES = {"float32": "F32", "float16": "F16", "bfloat16": "BF16", "float8_e4m3fn": "F8_E4M3", "int64": "I64", "int32": "I32", "int8": "I8",
          "uint8": "U8", "bool": "BOOL"}
 INDEX = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin", "pytorch_model.bin.index.json",
@@ -35,12 +35,17 @@ def present(name, subfolder="", **options):
         return True
 
 
-def _shards(tensors):
-    shards, room = [[]], SHARD_BYTES
+def _shard_bytes(config):
+    version = [int(part) for part in str(getattr(config, "transformers_version", None) or "5.0").split(".")[:2] if part.isdigit()]
+    return OLD_SHARD_BYTES if version < [4, 35] else SHARD_BYTES
+
+
+def _shards(tensors, most):
+    shards, room = [[]], most
     for row in tensors:
         if shards[-1] and row[3] > room:
             shards.append([])
-            room = SHARD_BYTES
+            room = most
         shards[-1].append(row)
         room -= row[3]
     return shards
@@ -81,7 +86,7 @@ def write_checkpoint(cls, config, path):
     with torch.device("meta"):
         model = cls(plain)
         model.tie_weights()
-    shards = _shards(_tensors(model, torch, dtype))
+    shards = _shards(_tensors(model, torch, dtype), _shard_bytes(config))
     if len(shards) == 1:
         _write_shard(os.path.join(path, "model.safetensors"), shards[0])
     else:
