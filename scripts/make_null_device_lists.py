@@ -24,7 +24,7 @@ def exported(sites, library):
     for site in sites:
         for path in pathlib.Path(site).glob(f"nvidia/**/{library}.so*"):
             text = subprocess.run(["nm", "-D", "--defined-only", str(path)], capture_output=True, text=True, check=True).stdout
-            found |= {line.split()[-1].split("@")[0] for line in text.splitlines() if " T " in line}
+            found |= {line.split()[-1].split("@")[0] for line in text.splitlines() if re.search(r" [TWi] ", line)}
     return {name for name in found if re.fullmatch(r"(__)?(cuda|cublas|cusparse|cufft|curand|nccl)\w+", name)}
 
 

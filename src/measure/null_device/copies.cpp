@@ -2,8 +2,13 @@
 
 #include <sys/mman.h>
 
+#include <atomic>
 #include <cstdint>
 #include <cstring>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
 
 #include "measure/null_device/entry.h"
 #include "measure/null_device/memory.h"
@@ -12,7 +17,58 @@ namespace snug::null_device {
 
 namespace {
 
-constexpr size_t kHostPage = 4096, kLarge = 1 << 20;
+constexpr size_t kHostPage = 4096, kLarge = 1 << 20, kSmall = 1 << 16;
+
+// What small copies brought to devices since the last kernel.
+class Kept {
+ public:
+  void keep(const void* to, const void* from, size_t bytes) {
+    const std::lock_guard lock(mutex_);
+    drop_old();
+    const auto* begin = static_cast<const std::byte*>(from);
+    values_[static_cast<const std::byte*>(to)].assign(begin, begin + bytes);
+  }
+
+  void drop(const void* to) {
+    const std::lock_guard lock(mutex_);
+    values_.erase(static_cast<const std::byte*>(to));
+  }
+
+  // True if all of the bytes are known; then they are written.
+  bool write(void* to, const void* from, size_t bytes) {
+    const std::lock_guard lock(mutex_);
+    drop_old();
+    const auto* at = static_cast<const std::byte*>(from);
+    auto it = values_.upper_bound(at);
+    if (it == values_.begin()) return false;
+    --it;
+    if (at + bytes > it->first + it->second.size()) return false;
+    std::memcpy(to, it->second.data() + (at - it->first), bytes);
+    return true;
+  }
+
+  void kernel() { kernels_.fetch_add(1, std::memory_order_relaxed); }
+
+ private:
+  void drop_old() {
+    const uint64_t now = kernels_.load(std::memory_order_relaxed);
+    if (now != seen_) values_.clear();
+    seen_ = now;
+  }
+
+  std::mutex mutex_;
+  std::map<const std::byte*, std::vector<std::byte>> values_;
+  std::atomic<uint64_t> kernels_{0};
+  uint64_t seen_ = 0;
+};
+
+Kept& kept() {
+  static Kept* const all = [] {  // never destroyed: programs copy while they end
+    alignas(Kept) static std::byte room[sizeof(Kept)];
+    return std::construct_at(reinterpret_cast<Kept*>(room));
+  }();
+  return *all;
+}
 
 // Zeros that cost no memory: whole pages of large ranges are handed back to the kernel, which gives zeros when they are
 // touched again.
@@ -31,18 +87,29 @@ void clear(void* to, size_t bytes) {
 
 }  // namespace
 
+void forget_values() noexcept { kept().kernel(); }
+
 void copy(void* to, const void* from, size_t bytes) {
-  if (bytes == 0 || to == nullptr || from == nullptr || Memory::get().on_device(to)) return;
-  if (Memory::get().on_device(from)) {
-    clear(to, bytes);
-  } else {
+  if (bytes == 0 || to == nullptr || from == nullptr) return;
+  const bool from_device = Memory::get().on_device(from);
+  if (Memory::get().on_device(to)) {
+    if (from_device || bytes > kSmall) {
+      kept().drop(to);
+    } else {
+      kept().keep(to, from, bytes);
+    }
+  } else if (!from_device) {
     std::memmove(to, from, bytes);
+  } else if (bytes > kSmall || !kept().write(to, from, bytes)) {
+    clear(to, bytes);
   }
 }
 
 void fill(void* to, int value, size_t bytes) {
-  if (bytes == 0 || to == nullptr || Memory::get().on_device(to)) return;
-  if (value == 0) {
+  if (bytes == 0 || to == nullptr) return;
+  if (Memory::get().on_device(to)) {
+    kept().drop(to);
+  } else if (value == 0) {
     clear(to, bytes);
   } else {
     std::memset(to, value, bytes);

@@ -9,4 +9,7 @@ namespace snug::null_device {
 void copy(void* to, const void* from, size_t bytes);
 void fill(void* to, int value, size_t bytes);
 
+// A kernel was launched: what a device holds is not known any more.
+void forget_values() noexcept;
+
 }  // namespace snug::null_device

@@ -1,5 +1,6 @@
 // Kernels: their registration, what is asked of them, and launches, which do nothing.
 
+#include "measure/null_device/copies.h"
 #include "measure/null_device/entry.h"
 #include "measure/null_device/settings.h"
 
@@ -15,6 +16,11 @@ struct FunctionAttributes {  // as far as every version of CUDA has it
 struct Extent {
   unsigned int x, y, z;
 };
+
+int launch() {
+  forget_values();
+  return kSuccess;
+}
 
 int blocks_for(int* blocks, int threads) {
   return give(blocks, threads > 0 && architecture().threads > threads ? architecture().threads / threads : 1);
@@ -41,12 +47,12 @@ SNUG_ENTRY int __cudaPopCallConfiguration(Extent* grid, Extent* block, size_t* s
   return give(static_cast<Handle*>(stream), nullptr);
 }
 SNUG_ENTRY int __cudaGetKernel(Handle* kernel, const void* function) { return give(kernel, const_cast<void*>(function)); }
-SNUG_ENTRY int __cudaLaunchKernel(Handle, Extent, Extent, void**, size_t, Handle) { return kSuccess; }
-SNUG_ENTRY int __cudaLaunchKernel_ptsz(Handle, Extent, Extent, void**, size_t, Handle) { return kSuccess; }
+SNUG_ENTRY int __cudaLaunchKernel(Handle, Extent, Extent, void**, size_t, Handle) { return launch(); }
+SNUG_ENTRY int __cudaLaunchKernel_ptsz(Handle, Extent, Extent, void**, size_t, Handle) { return launch(); }
 
-SNUG_ENTRY int cudaLaunchKernel(const void*, Extent, Extent, void**, size_t, Handle) { return kSuccess; }
-SNUG_ENTRY int cudaLaunchCooperativeKernel(const void*, Extent, Extent, void**, size_t, Handle) { return kSuccess; }
-SNUG_ENTRY int cudaLaunchKernelExC(const void*, const void*, void**) { return kSuccess; }
+SNUG_ENTRY int cudaLaunchKernel(const void*, Extent, Extent, void**, size_t, Handle) { return launch(); }
+SNUG_ENTRY int cudaLaunchCooperativeKernel(const void*, Extent, Extent, void**, size_t, Handle) { return launch(); }
+SNUG_ENTRY int cudaLaunchKernelExC(const void*, const void*, void**) { return launch(); }
 
 SNUG_ENTRY int cudaFuncGetAttributes(FunctionAttributes* a, const void*) {
   if (a == nullptr) return kInvalidValue;
@@ -113,12 +119,12 @@ SNUG_ENTRY int cuKernelSetAttribute(int, int, Handle, int) { return kSuccess; }
 SNUG_ENTRY int cuFuncSetCacheConfig(Handle, int) { return kSuccess; }
 SNUG_ENTRY int cuLaunchKernel(Handle, unsigned int, unsigned int, unsigned int, unsigned int, unsigned int, unsigned int,
                               unsigned int, Handle, void**, void**) {
-  return kSuccess;
+  return launch();
 }
-SNUG_ENTRY int cuLaunchKernelEx(const void*, Handle, void**, void**) { return kSuccess; }
+SNUG_ENTRY int cuLaunchKernelEx(const void*, Handle, void**, void**) { return launch(); }
 SNUG_ENTRY int cuLaunchCooperativeKernel(Handle, unsigned int, unsigned int, unsigned int, unsigned int, unsigned int,
                                          unsigned int, unsigned int, Handle, void**) {
-  return kSuccess;
+  return launch();
 }
 SNUG_ENTRY int cuLaunchHostFunc(Handle, void (*call)(void*), void* data) {
   call(data);

@@ -30,14 +30,14 @@ def _now(key, device):
     return _torch.cuda.memory_stats_as_nested_dict(device).get(key, {}).get("all", {})
 
 
-def _cut(name):
-    """Ends an interval: its peak belongs to the phase `name`."""
+def _cut(name, of_step=True):
+    """Ends an interval: its peak belongs to the phase `name`, and to the step if it is of one."""
     if not _torch.cuda.is_initialized():
         return
     device = _torch.cuda.current_device()
     peak = [_now(key, device).get("peak", 0) for key in ("allocated_bytes", "reserved_bytes")]
     rows = [_phases.setdefault(name, [0, 0]), _user_peak.setdefault(device, [0, 0])]
-    if _state["loaded"] and name in ("forward", "backward", "optimizer"):
+    if of_step and _state["loaded"] and name in ("forward", "backward", "optimizer"):
         if not _steps:
             _steps.append([0, 0])
         rows.append(_steps[-1])
@@ -53,7 +53,7 @@ def _name_between():
 @contextlib.contextmanager
 def phase(name):
     """What runs inside belongs to `name`."""
-    _cut(_name_between())
+    _cut(_name_between(), of_step=False)
     _open.append(name)
     try:
         yield
@@ -129,7 +129,7 @@ def _keep_the_programs_peaks(torch):
         return result
 
     def reset_peak_memory_stats(device=None):
-        _cut(_name_between())
+        _cut(_name_between(), of_step=False)
         _user_peak.pop(index(device), None)
         return reset(device)
     for module in (torch.cuda, torch.cuda.memory):

@@ -1,6 +1,7 @@
 """Weights that are not there: a checkpoint whose files are holes, so that every loader reads it as it reads a real one, in the same
 order, and neither disk nor memory holds anything. Only config.json is needed, and nothing is downloaded but that."""
 
+import contextlib
 import functools
 import json
 import os
@@ -12,6 +13,7 @@ import snug_measure
 SHARD_BYTES, OLD_SHARD_BYTES = 5_000_000_000, 10_000_000_000  # how transformers cuts checkpoints since 4.35, and before
 NAMES = {"float32": "F32", "float16": "F16", "bfloat16": "BF16", "float8_e4m3fn": "F8_E4M3", "int64": "I64", "int32": "I32", "int8": "I8",
          "uint8": "U8", "bool": "BOOL"}
+LARGE = 1 << 16  # elements
 INDEX = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin", "pytorch_model.bin.index.json",
          "consolidated.safetensors", "tf_model.h5", "model.ckpt.index", "flax_model.msgpack")
 _made = {}
@@ -101,6 +103,27 @@ def write_checkpoint(cls, config, path):
     config.save_pretrained(path)
 
 
+@contextlib.contextmanager
+def conversions_left_out():
+    """While empty weights are loaded: the host does not convert them to another dtype, which would touch every page."""
+    import torch
+    to = torch.Tensor.to
+
+    def convert(tensor, *args, **kwargs):
+        if tensor.device.type != "cpu" or not tensor.is_floating_point() or tensor.numel() < LARGE:
+            return to(tensor, *args, **kwargs)
+        dtype = next((one for one in (*args, *kwargs.values()) if isinstance(one, torch.dtype)), None)
+        places = [one for one in (*args, kwargs.get("device")) if isinstance(one, (str, int, torch.device)) and not isinstance(one, bool)]
+        if dtype in (None, tensor.dtype) or any(torch.device(place).type != "cpu" for place in places):
+            return to(tensor, *args, **kwargs)
+        return torch.empty_like(tensor, dtype=dtype, device="cpu")
+    torch.Tensor.to = convert
+    try:
+        yield
+    finally:
+        torch.Tensor.to = to
+
+
 def _stand_in(cls, name, kwargs):
     """The directory of a checkpoint that stands in for `name`."""
     config = kwargs.get("config")
@@ -139,7 +162,8 @@ def prepare(module):
         path = _stand_in(cls, name, kwargs)
         for key in ("revision", "subfolder", "variant"):
             kwargs.pop(key, None)
-        model = load(cls, path, *args, **kwargs)
+        with conversions_left_out():
+            model = load(cls, path, *args, **kwargs)
         for one in (model[0] if isinstance(model, tuple) else model,):
             one.config._name_or_path = one.name_or_path = name
         return model
