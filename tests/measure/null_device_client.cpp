@@ -1,5 +1,6 @@
-// A program of CUDA's interface that tests/measure/null_device_test.cpp starts under the null device: it opens libcuda.so.1 by name, as
-// PyTorch and Triton do, so it needs no toolkit. Prints each check that does not hold; the exit code is how many.
+// A program of CUDA's interface that tests/measure/null_device_test.cpp starts under the null device: it opens libcuda.so.1
+// by name, as PyTorch and Triton do, so it needs no toolkit. Prints each check that does not hold; the exit code is how
+// many.
 
 #include <dlfcn.h>
 

@@ -1,4 +1,5 @@
-// The null device, by a client of CUDA's interface that runs everywhere, and by PyTorch where SNUG_TORCH names a Python that has it.
+// The null device, by a client of CUDA's interface that runs everywhere, and by PyTorch where SNUG_TORCH names a Python that
+// has it.
 
 #include <gtest/gtest.h>
 
@@ -33,9 +34,10 @@ Done run(const std::string& command) {
 const std::string kLibraries = SNUG_NULL_DEVICE_DIR;
 
 TEST(NullDevice, answers_a_client_of_cudas_interface_as_a_card_would) {
-  const Done done = run("LD_LIBRARY_PATH=" + kLibraries +
-                        " SNUG_NULL_MEMORY=4294967296 SNUG_NULL_CONTEXT=536870912 SNUG_NULL_SM=90 SNUG_NULL_MULTIPROCESSORS=77"
-                        " SNUG_NULL_DEVICES=2 SNUG_NULL_NAME='Test card' " SNUG_NULL_CLIENT);
+  const Done done =
+      run("LD_LIBRARY_PATH=" + kLibraries +
+          " SNUG_NULL_MEMORY=4294967296 SNUG_NULL_CONTEXT=536870912 SNUG_NULL_SM=90 SNUG_NULL_MULTIPROCESSORS=77"
+          " SNUG_NULL_DEVICES=2 SNUG_NULL_NAME='Test card' " SNUG_NULL_CLIENT);
   EXPECT_EQ(done.code, 0) << done.output;
 }
 
@@ -63,8 +65,8 @@ class Measured : public testing::Test {
   // Runs a script under `snug measure`; its JSON in `json_`.
   Done measure(const std::string& flags, const std::string& script) {
     std::ofstream(folder_ + "/train.py") << script;
-    const Done done = run(std::string(SNUG_PROGRAM " measure --json ") + folder_ + "/m.json " + flags + " -- " + python_ + " " + folder_ +
-                          "/train.py");
+    const Done done = run(std::string(SNUG_PROGRAM " measure --json ") + folder_ + "/m.json " + flags + " -- " + python_ +
+                          " " + folder_ + "/train.py");
     if (std::ifstream file(folder_ + "/m.json"); file) json_ = Json::parse(file).at("measured");
     return done;
   }
@@ -97,7 +99,8 @@ TEST_F(Measured, a_plain_loop_has_its_phases_and_steady_bytes) {
 }
 
 TEST_F(Measured, where_the_card_would_run_out_the_exit_code_is_3_and_the_line_is_named) {
-  const Done done = measure("--memory 720MiB", "import torch\nkept = []\nwhile True:\n    kept.append(torch.empty(1 << 20, device='cuda'))\n");
+  const Done done = measure("--memory 720MiB",
+                            "import torch\nkept = []\nwhile True:\n    kept.append(torch.empty(1 << 20, device='cuda'))\n");
   EXPECT_EQ(done.code, 3) << done.output;
   EXPECT_FALSE(json_["fits"]);
   EXPECT_NE(done.output.find("train.py:4"), std::string::npos) << done.output;

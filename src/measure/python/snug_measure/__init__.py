@@ -7,7 +7,9 @@ import importlib.abc
 import importlib.util
 import os
 import sys
+import time
 
+BEGAN = time.time()
 DIRECTORY = os.environ.get("SNUG_MEASURE_DIR", "")
 SYNTHETIC = os.environ.get("SNUG_MEASURE_SYNTHETIC") == "1"
 

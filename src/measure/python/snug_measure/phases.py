@@ -10,6 +10,7 @@ import functools
 import importlib
 import json
 import os
+import pickle
 import resource
 import sys
 import time
@@ -17,7 +18,6 @@ import time
 import snug_measure
 
 _torch = None
-_began = time.time()
 _user_peak = {}  # device → [allocated, reserved] of the intervals since the program itself reset its peaks
 _phases = {}     # name → [allocated, reserved]
 _steps = []      # one row a step: [allocated, reserved]
@@ -146,10 +146,23 @@ def _ran_out(device, asked, _, free):
     path = os.environ.get("SNUG_MEASURE_SNAPSHOT")
     if path:
         try:
-            _torch.cuda.memory._dump_snapshot(_of_rank(path))
+            with open(_of_rank(path), "wb") as file:
+                pickle.dump(_without_own_frames(_torch.cuda.memory._snapshot()), file)
             _state["out_of_memory"]["snapshot"] = _of_rank(path)
         except Exception as error:  # the figures are worth having without it
             snug_measure.say(f"no snapshot: {error}")
+
+
+def _without_own_frames(snapshot):
+    """The snapshot as it would be without us: calls pass through frames of ours, which tell nothing."""
+    seen = set()
+    events = [event for trace in snapshot["device_traces"] for event in trace]
+    for holder in [*events, *(block for segment in snapshot["segments"] for block in (segment, *segment["blocks"]))]:
+        frames = holder.get("frames")
+        if frames and id(frames) not in seen:
+            seen.add(id(frames))
+            frames[:] = [frame for frame in frames if not frame["filename"].startswith(snug_measure.DIRECTORY)]
+    return snapshot
 
 
 def _of_rank(path):
@@ -233,7 +246,7 @@ def write():
     if _state["written"] or _torch is None or not _torch.cuda.is_initialized() or os.getpid() != _PID:
         return
     _state["written"] = True
-    _cut("after" if _steps else "load")
+    _cut("after" if _steps and _state["armed"] else _name_between())
     while _steps and _steps[-1] == [0, 0]:
         _steps.pop()
     library, device = _library(), _torch.cuda.current_device()
@@ -249,7 +262,7 @@ def write():
         "phases": {name: {"allocated_bytes": row[0], "reserved_bytes": row[1]} for name, row in _phases.items()},
         "steps": [{"allocated_bytes": row[0], "reserved_bytes": row[1]} for row in _steps],
         "out_of_memory": _state["out_of_memory"], "versions": _versions(), "refused": library.snug_null_device_refused().decode().split(),
-        "command": getattr(sys, "orig_argv", sys.argv), "seconds": round(time.time() - _began, 2),
+        "command": getattr(sys, "orig_argv", sys.argv), "seconds": round(time.time() - snug_measure.BEGAN, 2),
         "host_peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
     }
     path = os.path.join(snug_measure.DIRECTORY, "results", f"{os.getpid()}.json")
