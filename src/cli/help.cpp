@@ -93,7 +93,8 @@ Exit code 1 if the file holds none of these.
   --json                   one JSON object for scripts
 )";
 
-constexpr std::string_view kMeasure = R"(snug measure [--gpu NAME] [--memory SIZE] [--gpus N] [--synthetic] [--steps N] [--json FILE] -- COMMAND …
+constexpr std::string_view kMeasure =
+    R"(snug measure [--gpu NAME] [--memory SIZE] [--gpus N] [--synthetic] [--steps N] [--json FILE] -- COMMAND …
 
 Runs a PyTorch program (CUDA build, from PyPI or conda) on a null device: memory is address space, kernels do nothing, and PyTorch's
 own allocator says what it allocated and reserved, phase by phase, to the byte. Needs no GPU. The exit code is the program's; 3 where
