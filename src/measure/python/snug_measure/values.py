@@ -84,6 +84,15 @@ def _made(function, args, kwargs):
     return out
 
 
+def _any_twin(values):
+    for value in values:
+        if id(value) in _twins or type(value) in (list, tuple) and _any_twin(value):
+            return True
+        if type(value) is slice and _any_twin((value.start, value.stop, value.step)):
+            return True
+    return False
+
+
 def _follow(function, args, kwargs):
     """Calls `function`, and on the twins as well where all that it reads has one."""
     name = getattr(function, "__name__", "")
@@ -92,6 +101,8 @@ def _follow(function, args, kwargs):
         return _moved(function, args, kwargs)
     if name in FACTORIES:
         return _made(function, args, kwargs)
+    if not _any_twin(args) and not _any_twin(kwargs.values()):
+        return function(*args, **kwargs)
     state = [False, False]
     host_args, host_kwargs = _on_host(args, state), {k: _on_host(v, state) for k, v in kwargs.items()}
     if state[0] or not state[1]:
