@@ -118,6 +118,8 @@ assert mask.sum().item() == 13 and not mask.all() and mask[0].all()
 assert mask.sum(-1).tolist() == [8, 5]
 assert mask.nonzero().shape == (13, 2)
 assert torch.arange(4, device="cuda").cumsum(0).tolist() == [0, 1, 3, 6]
+unknown = torch.randn(4, device="cuda") > 0
+assert (torch.full((4,), True, device="cuda") | unknown).all() and not (torch.zeros(4, dtype=torch.long, device="cuda") & unknown).any()
 assert mask.float().mean().item() == 13 / 16
 assert torch.randn(4, device="cuda").cpu().sum() == 0  # computed there: not known
 )");

@@ -13,6 +13,8 @@ _twins = {}  # id of a tensor → (weak reference to it, its twin)
 READS = {"item", "tolist", "__bool__", "__int__", "__float__", "__index__", "cpu", "numpy", "equal", "is_nonzero", "__contains__",
          "__format__", "__repr__"}
 FACTORIES = {"arange", "ones", "zeros", "full", "tensor", "as_tensor"}
+ABSORBING = {"or": True, "ior": True, "bitwise_or": True, "logical_or": True,
+             "and": False, "iand": False, "bitwise_and": False, "logical_and": False}
 STARTS = FACTORIES | {"to", "cuda"}
 SIZED = {"__getitem__", "masked_select", "where", "unique", "unique_consecutive", "repeat_interleave"}  # by values, in some uses
 _torch = None
@@ -84,6 +86,16 @@ def _made(function, args, kwargs):
     return out
 
 
+def _absorbed(name, args, out):
+    """True or … and false and … are known where the rest is not: so a generation ends at its greatest length."""
+    wins = ABSORBING.get(name.strip("_"))
+    for value in args if wins is not None and isinstance(out, _torch.Tensor) else ():
+        twin = twin_of(value) if isinstance(value, _torch.Tensor) else None
+        if twin is not None and (twin.dtype == _torch.bool or not wins) and bool((twin == wins).all()) and twin.shape == out.shape:
+            _keep(out, _torch.full(out.shape, wins, dtype=out.dtype))
+    return out
+
+
 def _any_twin(values):
     for value in values:
         if id(value) in _twins or type(value) in (list, tuple) and _any_twin(value):
@@ -108,7 +120,7 @@ def _follow(function, args, kwargs):
     if state[0] or not state[1]:
         if (name in ("__setitem__", "__set__") or name.endswith("_") and not name.endswith("__")) and id(first) in _twins:
             del _twins[id(first)]  # written with what is not known
-        return function(*args, **kwargs)
+        return _absorbed(name, args, function(*args, **kwargs))
     if name in READS:
         return function(*host_args, **host_kwargs)
     host_kwargs.pop("device", None)
