@@ -126,7 +126,8 @@ def _column(name, row):
         return [{"from": "human", "value": _text(40, row)}, {"from": "gpt", "value": _text(400, row)}]
     if name == "label":
         return row % 2
-    return _text({"text": 1200, "instruction": 40, "question": 60, "prompt": 60, "input": 20, "system": 10, "query": 60}.get(name, 400), row)
+    return _text({"text": 1200, "instruction": 40, "question": 60, "prompt": 60, "input": 20, "system": 10, "query": 60,
+                  "chosen": 110, "rejected": 100}.get(name, 400), row)
 
 
 COLUMNS = ("messages", "conversations", "text", "prompt", "completion", "chosen", "rejected", "instruction", "input", "output", "question",
