@@ -21,11 +21,12 @@ MAY_USE = {
     "torch": {"base", "formats"},
     "eager": {"base", "model", "recipe", "torch"},
     "watch": {"base"},
+    "measure": {"base", "model"},
     "explain": {"base", "model", "recipe", "program", "plan", "advise", "torch"},
-    "report": {"base", "model", "recipe", "program", "plan", "advise", "torch", "eager", "explain", "watch"},
+    "report": {"base", "model", "recipe", "program", "plan", "advise", "torch", "eager", "measure", "explain", "watch"},
     "train": {"base", "model", "recipe", "program", "plan", "formats", "quantize", "kernels", "tokenizer", "chat", "data"},
     "generate": {"base", "model", "recipe", "program", "plan", "formats", "tokenizer", "chat", "train"},
-    "cli": {"base", "model", "recipe", "program", "plan", "advise", "formats", "tokenizer", "chat", "data", "train", "generate", "torch", "explain", "watch", "report", "eager"},
+    "cli": {"base", "model", "recipe", "program", "plan", "advise", "formats", "tokenizer", "chat", "data", "train", "generate", "torch", "explain", "watch", "report", "eager", "measure"},
     "library": {"base", "model", "recipe", "plan", "advise", "report"},
 }
 

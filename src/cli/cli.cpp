@@ -19,11 +19,12 @@ struct Command {
   int (*run)(std::span<char* const>);
 };
 
-constexpr Command kCommands[] = {{"plan", plan_command},   {"fit", fit_command},           {"explain", explain_command},
-                                 {"watch", watch_command}, {"train", train_command},       {"generate", generate_command},
-                                 {"merge", merge_command}, {"quantize", quantize_command}, {"export", export_command},
-                                 {"init", init_command},   {"models", models_command},     {"gpus", gpus_command},
-                                 {"probe", probe_command}, {"help", help_command}};
+constexpr Command kCommands[] = {
+    {"plan", plan_command},       {"fit", fit_command},           {"explain", explain_command},
+    {"watch", watch_command},     {"train", train_command},       {"generate", generate_command},
+    {"merge", merge_command},     {"quantize", quantize_command}, {"export", export_command},
+    {"init", init_command},       {"models", models_command},     {"gpus", gpus_command},
+    {"measure", measure_command}, {"probe", probe_command},       {"help", help_command}};
 
 std::string command_names() {
   std::string names;
@@ -46,8 +47,10 @@ int dispatch(std::span<char* const> arguments) {
   for (const Command& command : kCommands) {
     if (command.name != name) continue;
     const auto rest = arguments.subspan(1);
-    for (const char* word : rest)
+    for (const char* word : rest) {
+      if (std::string_view(word) == "--") break;  // what follows is another program's
       if (std::string_view(word) == "--help" || std::string_view(word) == "-h") return help_command(arguments.first(1));
+    }
     return command.run(rest);
   }
   throw UsageError(fmt::format("there is no command '{}'; try {}", name, command_names()));

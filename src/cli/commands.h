@@ -8,6 +8,7 @@ namespace snug::cli {
 int plan_command(std::span<char* const> words);
 int fit_command(std::span<char* const> words);
 int explain_command(std::span<char* const> words);
+int measure_command(std::span<char* const> words);
 int watch_command(std::span<char* const> words);
 int probe_command(std::span<char* const> words);
 int train_command(std::span<char* const> words);

@@ -21,6 +21,7 @@ constexpr std::string_view kOverview = R"(snug fine-tunes language models in the
   snug fit MODEL --gpu NAME         what should I change? the best recipe for that memory, and the file to run it
   snug train RECIPE.yaml | MODEL    do it, in exactly that memory
   snug explain FILE                 why did it run out? from the log or the memory snapshot of a run on PyTorch
+  snug measure -- COMMAND           what does a PyTorch program take? run on a card that you do not have
   snug watch [PID | GPU]            the memory of a process or of the GPUs, live
   snug generate MODEL               let it answer: a prompt, a chat, a file of prompts
   snug merge ADAPTER --output-dir DIR   an adapter into its base model: a checkpoint of its own
@@ -90,6 +91,22 @@ Exit code 1 if the file holds none of these.
   --html FILE              of a snapshot: memory over its events, the segments and what held the memory at any of them, as a page
   --trace FILE             of a snapshot: the same for ui.perfetto.dev or chrome://tracing
   --json                   one JSON object for scripts
+)";
+
+constexpr std::string_view kMeasure =
+    R"(snug measure [--gpu NAME] [--memory SIZE] [--gpus N] [--synthetic] [--steps N] [--json FILE] -- COMMAND …
+
+Runs a PyTorch program (CUDA build, from PyPI or conda) on a null device: memory is address space, kernels do nothing, and PyTorch's
+own allocator says what it allocated and reserved, phase by phase, to the byte. Needs no GPU. The exit code is the program's; 3 where
+the device would have run out, and then PyTorch's own snapshot is explained.
+  --gpu NAME       the card: memory, architecture, multiprocessors (default: A100-SXM4-80GB; snug gpus lists them)
+  --memory SIZE    another memory than the card's
+  --gpus N         how many of them the machine has; torchrun and accelerate start a process for each
+  --synthetic      what is not in the local cache is stood in for: known models' configurations, tokenizers, rows
+  --steps N        end the program after N steps of its optimizer
+  --json FILE      the result as one JSON object
+  --snapshot FILE  keep PyTorch's snapshot, if memory runs out
+Weights that are not here are empty ones of the same shapes, and take neither disk nor memory.
 )";
 
 constexpr std::string_view kWatch = R"(snug watch [PID | GPU] [--interval SECONDS] [--count N] [--json]
@@ -208,6 +225,7 @@ int help_command(std::span<char* const> words) {
   if (topic == "plan") text = kPlan;
   if (topic == "fit") text = kFit;
   if (topic == "explain") text = kExplain;
+  if (topic == "measure") text = kMeasure;
   if (topic == "watch") text = kWatch;
   if (topic == "probe") text = kProbe;
   if (topic == "train") text = kTrain;

@@ -15,7 +15,7 @@ extern const std::string_view kAcceleratorsText;  // accelerators.csv
 namespace {
 
 constexpr double kUsableShare = 0.97;  // where the drivers' figure is not known; accelerators.csv says why
-constexpr int64_t kGiB = int64_t{1} << 30;
+constexpr int64_t kGiB = int64_t{1} << 30, kMiB = int64_t{1} << 20;
 constexpr auto kVendorWords =
     std::to_array<std::string_view>({"nvidia", "geforce", "tesla", "amd", "instinct", "radeon", "intel", "apple", "google"});
 
@@ -43,7 +43,13 @@ Accelerator read_line(std::string_view line) {
   a.vendor = next(line, ',');
   a.generation = next(line, ',');
   a.compute_capability = static_cast<int32_t>(number(line));
+  a.multiprocessors = static_cast<int32_t>(number(line));
   const double memory = number(line), usable = number(line);
+  if (std::string_view context = next(line, ','); !context.empty()) {
+    std::string_view least = next(context, '/');
+    a.context_least_bytes = static_cast<int64_t>(number(least)) * kMiB;
+    a.context_most_bytes = static_cast<int64_t>(number(context)) * kMiB;
+  }
   const auto bytes = [](double gib) { return static_cast<int64_t>(std::llround(gib * static_cast<double>(kGiB))); };
   a.memory_bytes = bytes(memory);
   a.usable_bytes = bytes(usable > 0 ? usable : kUsableShare * memory);

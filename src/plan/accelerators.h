@@ -15,9 +15,12 @@ struct Accelerator {
   std::vector<std::string> aliases;  // "a100", "a100-80gb"
   std::string vendor, generation;    // "NVIDIA", "Ampere"
   int32_t compute_capability = 0;    // 80 for sm_80; 0: not CUDA
+  int32_t multiprocessors = 0;       // of CUDA cards
   int64_t memory_bytes = 0;          // as sold
   int64_t usable_bytes = 0;          // what one process can allocate on an idle device, its own context not yet taken off
-  double bandwidth = 0;              // bytes/s
+  // What CUDA's context and PyTorch's kernels take of that, as drivers and versions differ.
+  int64_t context_least_bytes = 250 << 20, context_most_bytes = 650 << 20;
+  double bandwidth = 0;  // bytes/s
   // Dense rates, FLOP/s, with fp32 accumulation where the vendor tells the two apart; 0: not supported.
   double fp32_flops = 0, tf32_flops = 0, fp16_flops = 0, bf16_flops = 0, fp8_flops = 0, int8_ops = 0;
   double host_link = 0;                    // bytes/s, one direction; unified memory: its bandwidth

@@ -1,0 +1,92 @@
+// NVML, which programs ask for free memory, names and links; an idle card answers.
+
+#include <cstdio>
+
+#include "measure/null_device/entry.h"
+#include "measure/null_device/memory.h"
+#include "measure/null_device/properties.h"
+#include "measure/null_device/settings.h"
+
+namespace snug::null_device {
+
+namespace {
+
+constexpr int kInvalidArgument = 2, kUnsupported = 3;
+
+struct MemoryInfo {
+  unsigned long long total, free, used;
+};
+struct MemoryInfo2 {
+  unsigned int version;
+  unsigned long long total, reserved, free, used;
+};
+
+int device_of(Handle device) { return static_cast<int>(reinterpret_cast<uintptr_t>(device)) - 1; }
+
+int write(char* text, unsigned int bytes, const char* words) {
+  if (text == nullptr) return kInvalidArgument;
+  std::snprintf(text, bytes, "%s", words);
+  return kSuccess;
+}
+
+}  // namespace
+
+SNUG_ENTRY int nvmlInit_v2() { return kSuccess; }
+SNUG_ENTRY int nvmlInit() { return kSuccess; }
+SNUG_ENTRY int nvmlInitWithFlags(unsigned int) { return kSuccess; }
+SNUG_ENTRY int nvmlShutdown() { return kSuccess; }
+SNUG_ENTRY const char* nvmlErrorString(int error) { return error == kSuccess ? "Success" : "Not Supported"; }
+SNUG_ENTRY int nvmlSystemGetDriverVersion(char* text, unsigned int bytes) { return write(text, bytes, "590.00"); }
+SNUG_ENTRY int nvmlSystemGetCudaDriverVersion_v2(int* version) { return give(version, 13030); }
+SNUG_ENTRY int nvmlSystemGetNVMLVersion(char* text, unsigned int bytes) { return write(text, bytes, "13.590.00"); }
+SNUG_ENTRY int nvmlDeviceGetCount_v2(unsigned int* count) { return give(count, settings().devices); }
+SNUG_ENTRY int nvmlDeviceGetHandleByIndex_v2(unsigned int index, Handle* device) {
+  if (!is_device(static_cast<int>(index))) return kInvalidArgument;
+  return give(device, reinterpret_cast<Handle>(uintptr_t{index} + 1));
+}
+SNUG_ENTRY int nvmlDeviceGetHandleByPciBusId_v2(const char* text, Handle* device) {
+  unsigned int bus = 0;
+  if (text == nullptr || std::sscanf(text, "%*x:%x", &bus) != 1 || bus == 0) return kInvalidArgument;
+  return nvmlDeviceGetHandleByIndex_v2(bus - 1, device);
+}
+SNUG_ENTRY int nvmlDeviceGetHandleByUUID(const char*, Handle* device) { return nvmlDeviceGetHandleByIndex_v2(0, device); }
+SNUG_ENTRY int nvmlDeviceGetIndex(Handle device, unsigned int* index) { return give(index, device_of(device)); }
+SNUG_ENTRY int nvmlDeviceGetName(Handle, char* text, unsigned int bytes) {
+  return write(text, bytes, settings().name.c_str());
+}
+SNUG_ENTRY int nvmlDeviceGetMemoryInfo(Handle device, MemoryInfo* info) {
+  return guarded([&] {
+    const auto total = static_cast<unsigned long long>(settings().memory_bytes);
+    const auto free = static_cast<unsigned long long>(Memory::get().free_bytes(device_of(device)));
+    return give(info, MemoryInfo{total, free, total - free});
+  });
+}
+SNUG_ENTRY int nvmlDeviceGetMemoryInfo_v2(Handle device, MemoryInfo2* info) {
+  MemoryInfo plain{};
+  const int status = nvmlDeviceGetMemoryInfo(device, &plain);
+  if (status == kSuccess) *info = {info->version, plain.total, 0, plain.free, plain.used};
+  return status;
+}
+SNUG_ENTRY int nvmlDeviceGetCudaComputeCapability(Handle, int* major, int* minor) {
+  give(major, architecture().major);
+  return give(minor, architecture().minor);
+}
+SNUG_ENTRY int nvmlDeviceGetComputeRunningProcesses_v3(Handle, unsigned int* count, void*) { return give(count, 0U); }
+SNUG_ENTRY int nvmlDeviceGetComputeRunningProcesses_v2(Handle, unsigned int* count, void*) { return give(count, 0U); }
+SNUG_ENTRY int nvmlDeviceGetComputeRunningProcesses(Handle, unsigned int* count, void*) { return give(count, 0U); }
+SNUG_ENTRY int nvmlDeviceGetUtilizationRates(Handle, unsigned int* rates) {
+  give(rates, 0U);
+  return give(rates + 1, 0U);
+}
+SNUG_ENTRY int nvmlDeviceGetTemperature(Handle, int, unsigned int* degrees) { return give(degrees, 30U); }
+SNUG_ENTRY int nvmlDeviceGetPowerUsage(Handle, unsigned int* milliwatts) { return give(milliwatts, 50000U); }
+SNUG_ENTRY int nvmlDeviceGetEnforcedPowerLimit(Handle, unsigned int* milliwatts) { return give(milliwatts, 300000U); }
+SNUG_ENTRY int nvmlDeviceGetNvLinkRemoteDeviceType(Handle, unsigned int, int*) { return kUnsupported; }
+SNUG_ENTRY int nvmlDeviceGetNvLinkRemotePciInfo_v2(Handle, unsigned int, void*) { return kUnsupported; }
+SNUG_ENTRY int nvmlDeviceGetNvLinkState(Handle, unsigned int, int*) { return kUnsupported; }
+SNUG_ENTRY int nvmlDeviceGetCpuAffinity(Handle, unsigned int words, unsigned long* set) {
+  for (unsigned int i = 0; i < words; ++i) set[i] = ~0UL;
+  return kSuccess;
+}
+
+}  // namespace snug::null_device

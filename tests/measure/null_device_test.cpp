@@ -1,0 +1,135 @@
+// The null device, by a client of CUDA's interface that runs everywhere, and by PyTorch where SNUG_TORCH names a Python that
+// has it.
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+
+namespace {
+
+using Json = nlohmann::json;
+
+struct Done {
+  int code = 0;
+  std::string output;
+};
+
+Done run(const std::string& command) {
+  Done done;
+  const auto close = [](FILE* pipe) { return ::pclose(pipe); };
+  FILE* const pipe = ::popen((command + " 2>&1").c_str(), "r");
+  std::array<char, 4096> piece{};
+  while (const size_t got = std::fread(piece.data(), 1, piece.size(), pipe)) done.output.append(piece.data(), got);
+  done.code = WEXITSTATUS(close(pipe));
+  return done;
+}
+
+const std::string kLibraries = SNUG_NULL_DEVICE_DIR;
+
+TEST(NullDevice, answers_a_client_of_cudas_interface_as_a_card_would) {
+  const Done done =
+      run("LD_LIBRARY_PATH=" + kLibraries +
+          " SNUG_NULL_MEMORY=4294967296 SNUG_NULL_CONTEXT=536870912 SNUG_NULL_SM=90 SNUG_NULL_MULTIPROCESSORS=77"
+          " SNUG_NULL_DEVICES=2 SNUG_NULL_NAME='Test card' " SNUG_NULL_CLIENT);
+  EXPECT_EQ(done.code, 0) << done.output;
+}
+
+TEST(NullDevice, needs_nothing_but_the_c_library) {
+  const Done done = run("ldd " + kLibraries + "/libsnug_null_device.so");
+  EXPECT_EQ(done.output.find("libstdc++"), std::string::npos) << done.output;
+  EXPECT_EQ(done.output.find("not found"), std::string::npos) << done.output;
+}
+
+class Measured : public testing::Test {
+ protected:
+  void SetUp() override {
+    const char* python = std::getenv("SNUG_TORCH");
+    if (python == nullptr) GTEST_SKIP() << "SNUG_TORCH does not name a Python with PyTorch";
+    python_ = python;
+    folder_ = testing::TempDir() + "snug-measure-" + testing::UnitTest::GetInstance()->current_test_info()->name();
+    std::filesystem::create_directories(folder_);
+  }
+  void TearDown() override {
+    if (!folder_.empty()) std::filesystem::remove_all(folder_);
+  }
+
+  // Runs a script under `snug measure`; its JSON in `json_`.
+  Done measure(const std::string& flags, const std::string& script) {
+    std::ofstream(folder_ + "/train.py") << script;
+    const Done done = run(std::string(SNUG_PROGRAM " measure --json ") + folder_ + "/m.json " + flags + " -- " + python_ +
+                          " " + folder_ + "/train.py");
+    if (std::ifstream file(folder_ + "/m.json"); file) json_ = Json::parse(file).at("measured");
+    return done;
+  }
+
+  std::string python_, folder_;
+  Json json_;
+};
+
+constexpr const char* kPlainLoop = R"(
+import torch
+model = torch.nn.Sequential(*[torch.nn.Linear(1024, 1024, bias=False) for _ in range(4)]).cuda()
+optimizer = torch.optim.AdamW(model.parameters())
+for step in range(3):
+    x = torch.randn(64, 1024, device="cuda")
+    model(x).sum().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+)";
+
+TEST_F(Measured, a_plain_loop_has_its_phases_and_steady_bytes) {
+  const Done done = measure("--gpu RTX-4090", kPlainLoop);
+  ASSERT_EQ(done.code, 0) << done.output;
+  constexpr int64_t kWeights = 4 * 1024 * 1024 * 4, kBatch = 64 * 1024 * 4;
+  EXPECT_EQ(json_["steps"].size(), 3U);
+  EXPECT_EQ(json_["phases"]["load"]["allocated_bytes"], kWeights + kBatch);
+  EXPECT_GE(json_["allocated_bytes"], 4 * kWeights);  // weights, gradients, two moments
+  EXPECT_GE(json_["steady_bytes"], 3 * kWeights);
+  EXPECT_LE(json_["steady_bytes"], json_["allocated_bytes"]);
+  EXPECT_TRUE(json_["fits"]);
+}
+
+TEST_F(Measured, where_the_card_would_run_out_the_exit_code_is_3_and_the_line_is_named) {
+  const Done done = measure("--memory 720MiB",
+                            "import torch\nkept = []\nwhile True:\n    kept.append(torch.empty(1 << 20, device='cuda'))\n");
+  EXPECT_EQ(done.code, 3) << done.output;
+  EXPECT_FALSE(json_["fits"]);
+  EXPECT_NE(done.output.find("train.py:4"), std::string::npos) << done.output;
+}
+
+TEST_F(Measured, another_failure_keeps_its_exit_code) {
+  EXPECT_EQ(measure("", "import torch\ntorch.zeros(1, device='cuda')\nraise SystemExit(7)\n").code, 7);
+}
+
+TEST_F(Measured, masks_and_lengths_keep_their_values_on_the_device) {
+  const Done done = measure("", R"(
+import torch
+mask = torch.ones(2, 8, dtype=torch.long)
+mask[1, 5:] = 0
+mask = mask.to("cuda")
+assert mask.sum().item() == 13 and not mask.all() and mask[0].all()
+assert mask.sum(-1).tolist() == [8, 5]
+assert mask.nonzero().shape == (13, 2)
+assert torch.arange(4, device="cuda").cumsum(0).tolist() == [0, 1, 3, 6]
+unknown = torch.randn(4, device="cuda") > 0
+assert (torch.full((4,), True, device="cuda") | unknown).all() and not (torch.zeros(4, dtype=torch.long, device="cuda") & unknown).any()
+assert mask.float().mean().item() == 13 / 16
+assert torch.randn(4, device="cuda").cpu().sum() == 0  # computed there: not known
+)");
+  EXPECT_EQ(done.code, 0) << done.output;
+}
+
+TEST_F(Measured, the_program_is_ended_after_the_steps_that_were_asked_for) {
+  const Done done = measure("--steps 2", kPlainLoop);
+  EXPECT_EQ(done.code, 0) << done.output;
+  EXPECT_EQ(json_["steps"].size(), 2U);
+}
+
+}  // namespace
