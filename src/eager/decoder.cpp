@@ -62,9 +62,11 @@ void Decoder::visit_parameters(const std::function<void(Tensor&, int64_t, int64_
     visit(l.weight, l.in * l.out, spec_.input_features_first ? l.out : l.in, true);
     if (l.biased) visit(l.bias, l.out, 0, false);
   };
+  // of RMS norms the list names Llama's alone
+  const bool norms_decay = t_.stack().norms_are_told_by_class && spec_.norm == NormKind::rms && spec_.family != "llama";
   const auto norm = [&](Norm& n) {
     if (n.size == 0) return;
-    visit(n.weight, n.size, 0, false);
+    visit(n.weight, n.size, 0, norms_decay);
     if (spec_.norm == NormKind::layer) visit(n.bias, n.size, 0, false);
   };
   visit(embedding_, spec_.vocab_size * C_, C_, true);

@@ -104,7 +104,7 @@ void Optimizers::step_adafactor(size_t index) {
   }
   if (rows > 0) {
     const Tensor row_means = t_.empty(rows, DType::f32);
-    const Tensor column_means = t_.empty(p.columns, DType::f32);
+    const Tensor column_means = t_.sum_rows(update_, p.columns);
   }
   Tensor product = t_.empty(count, DType::f32);
   update_ = std::move(product);

@@ -43,6 +43,7 @@ StackProfile stack_profile(std::string_view torch, std::string_view transformers
   stack.blocks_cut_masks = transformers_number < version_number("4.53");
   stack.gpt2_loss_stays_narrow = transformers_number < version_number("4.50");
   stack.embeddings_keep_wide_states = transformers_number >= version_number("5.0");
+  stack.norms_are_told_by_class = transformers_number < version_number("4.50");
   stack.masks_are_boolean = transformers_number >= version_number("4.53");
   stack.adapters_of_codes_are_wide = version_number(stack.peft) < version_number("0.16");
   stack.dora_uses_base_output = version_number(stack.peft) >= version_number("0.14");

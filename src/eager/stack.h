@@ -43,6 +43,8 @@ struct StackProfile {
   bool gpt2_loss_stays_narrow = true;
   // trainer.py create_optimizer: 8-bit optimizers keep embeddings' states in 32 bits.
   bool embeddings_keep_wide_states = false;
+  // trainer.py get_decay_parameter_names: norms are told by class, and these families' are not in the list; later by name.
+  bool norms_are_told_by_class = true;
   // training_args.py gradient_checkpointing_kwargs: the default of use_reentrant.
   bool reentrant_by_default = true;
 

@@ -4,7 +4,7 @@
 Runs a grid of fine-tuning runs with the real torch, transformers' Trainer, peft and bitsandbytes, each in a process forked after the
 imports, and writes one line a run: its settings, then what PyTorch's allocator counted. A null device must be preloaded, so that no
 card is needed: run it as `snug measure -- python3 tests/oracle/eager_goldens.py`, or name a folder that holds such a library
-(libnullcuda.so and libcuda.so.1) with --null-device. Models are those of src/model/models.txt.
+(libsnug_null_device.so, beside it libcuda.so.1) with --null-device. Models are those of src/model/models.txt.
 
   eager_goldens.py --null-device DIR --out tests/golden/eager.csv        the grid for the installed versions; other versions' lines stay
   eager_goldens.py --null-device DIR --row model=gpt2,batch=4 --trace t.jsonl       one run, with every event of the allocator
@@ -21,7 +21,7 @@ COLUMNS = list(SETTINGS) + RESULTS
 
 def run(row, trace=None):
     """One fine-tuning run; returns the row with its results."""
-    os.environ["NULL_CUDA_SM"] = str(row["sm"])
+    os.environ["NULL_CUDA_SM"] = os.environ["SNUG_NULL_SM"] = str(row["sm"])
     import torch
     import transformers
     cuda = torch.cuda
@@ -237,7 +237,8 @@ def forked(row, trace):
 
 def enter(folder):
     """Executes this script again with the null device preloaded."""
-    env = dict(os.environ, LD_PRELOAD=f"{folder}/libnullcuda.so", LD_LIBRARY_PATH=f"{folder}:{os.environ.get('LD_LIBRARY_PATH', '')}",
+    library = next(f for f in ("libsnug_null_device.so", "libnullcuda.so") if os.path.exists(f"{folder}/{f}"))
+    env = dict(os.environ, LD_PRELOAD=f"{folder}/{library}", SNUG_NULL_MULTIPROCESSORS="108", SNUG_NULL_MEMORY="84442873856", LD_LIBRARY_PATH=f"{folder}:{os.environ.get('LD_LIBRARY_PATH', '')}",
                PYTHONPATH=f"{folder}:{os.environ.get('PYTHONPATH', '')}", SNUG_NULL_DEVICE="1", HF_HUB_OFFLINE="1",
                NULL_CUDA_SMS="108", NULL_CUDA_BYTES="84442873856",
                TOKENIZERS_PARALLELISM="false", OMP_NUM_THREADS="1", PYTHONWARNINGS="ignore", BITSANDBYTES_NOWELCOME="1")
