@@ -13,11 +13,11 @@
 #include "base/file.h"
 #include "cli/arguments.h"
 #include "cli/commands.h"
-#include "report/measure_report.h"
 #include "explain/snapshot_explanation.h"
 #include "measure/run/program.h"
 #include "plan/accelerators.h"
 #include "recipe/bytes.h"
+#include "report/measure_report.h"
 #include "torch/snapshot.h"
 
 namespace snug::cli {
@@ -28,7 +28,7 @@ constexpr const char* kCardUnlessTold = "A100-SXM4-80GB";
 constexpr int kDoesNotFit = 3;
 constexpr int64_t kMostDevices = 64, kMostSteps = 1'000'000;
 
-struct Request {
+struct MeasureWords {
   std::string gpu = kCardUnlessTold;
   bool gpu_told = false;
   std::optional<int64_t> memory_bytes;
@@ -44,7 +44,7 @@ int64_t number_of(std::string_view word, std::string_view flag, int64_t most) {
   return value;
 }
 
-void take_flag(Request& request, std::string_view flag, std::string_view value) {
+void take_flag(MeasureWords& request, std::string_view flag, std::string_view value) {
   if (flag == "--gpu") {
     request.gpu = value;
     request.gpu_told = true;
@@ -64,8 +64,8 @@ void take_flag(Request& request, std::string_view flag, std::string_view value) 
   }
 }
 
-Request parse(std::span<char* const> words) {
-  Request request;
+MeasureWords parse_measure(std::span<char* const> words) {
+  MeasureWords request;
   size_t i = 0;
   for (; i < words.size() && std::string_view(words[i]) != "--"; ++i) {
     const std::string_view word = words[i], flag = word.substr(0, word.find('='));
@@ -97,7 +97,7 @@ const Accelerator& card_of(const std::string& name) {
 }
 
 // The null device that the flags ask for: a card, or that card with another memory.
-NullDevice device_of(const Request& request, const Accelerator& card) {
+NullDevice device_of(const MeasureWords& request, const Accelerator& card) {
   NullDevice device = request.run.device;
   device.name = "NVIDIA " + card.name;
   device.memory_bytes = request.memory_bytes.value_or(card.usable_bytes);
@@ -131,7 +131,7 @@ void write(const std::string& path, const std::string& text) {
 }  // namespace
 
 int measure_command(std::span<char* const> words) {
-  Request request = parse(words);
+  MeasureWords request = parse_measure(words);
   const Accelerator& card = card_of(request.gpu);
   request.run.device = device_of(request, card);
   if (!request.snapshot.empty()) request.run.snapshot = std::filesystem::absolute(request.snapshot);

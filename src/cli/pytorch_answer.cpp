@@ -34,7 +34,8 @@ eager::StackProfile stack_of(const std::string& text) {
     const size_t equals = part.find('=');
     const auto library = versions.find(part.substr(0, equals));
     if (equals == std::string::npos || library == versions.end())
-      throw UsageError("--stack takes torch=, transformers=, peft=, bitsandbytes= and trl= with versions, not '" + part + "'");
+      throw UsageError("--stack takes torch=, transformers=, peft=, bitsandbytes= and trl= with versions, not '" + part +
+                       "'");
     library->second = part.substr(equals + 1);
     begin = end + 1;
   }
@@ -64,11 +65,12 @@ void apply_flags(const Arguments& arguments, eager::Setup& setup) {
   const std::string word = arguments.value("gradient-checkpointing-kwargs");
   if (word != "use_reentrant=true" && word != "use_reentrant=false")
     throw UsageError("--gradient-checkpointing-kwargs is use_reentrant=true or use_reentrant=false, not '" + word + "'");
-  setup.checkpointing =
-      word == "use_reentrant=true" ? eager::Checkpointing::reentrant : eager::Checkpointing::non_reentrant;
+  setup.checkpointing = word == "use_reentrant=true" ? eager::Checkpointing::reentrant : eager::Checkpointing::non_reentrant;
 }
 
-bool is_on(const ForeignKey& key) { return key.value != "false" && key.value != "False" && key.value != "null" && key.value != "0"; }
+bool is_on(const ForeignKey& key) {
+  return key.value != "false" && key.value != "False" && key.value != "null" && key.value != "0";
+}
 
 // Words of another trainer's file that change what PyTorch allocates and that no key of ours says.
 void apply_file(const ForeignRecipe& file, eager::Setup& setup) {
@@ -83,14 +85,14 @@ void apply_file(const ForeignRecipe& file, eager::Setup& setup) {
 }
 
 bool names_liger(const ForeignRecipe& file) {
-  return std::any_of(file.keys.begin(), file.keys.end(), [](const ForeignKey& key) {
-    return key.name.find("liger") != std::string::npos && is_on(key);
-  });
+  return std::any_of(file.keys.begin(), file.keys.end(),
+                     [](const ForeignKey& key) { return key.name.find("liger") != std::string::npos && is_on(key); });
 }
 
 // Why the eager model has no answer for a file's trainer; "" where it has.
 std::string not_covered(const ForeignRecipe& file) {
-  constexpr std::array kOwnLoops = {Dialect::torchtune, Dialect::unsloth, Dialect::megatron_swift, Dialect::llama_factory_v1};
+  constexpr std::array kOwnLoops = {Dialect::torchtune, Dialect::unsloth, Dialect::megatron_swift,
+                                    Dialect::llama_factory_v1};
   if (std::find(kOwnLoops.begin(), kOwnLoops.end(), file.dialect) != kOwnLoops.end())
     return fmt::format("{}'s own training loop is not modelled yet", name_of(file.dialect));
   if (file.gpus > 1 || file.sharding != Sharding::none) return "several GPUs are not modelled yet";

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "recipe/bytes.h"
 #include "report/explain_report.h"
 #include "report/units.h"
-#include "recipe/bytes.h"
 
 namespace snug {
 

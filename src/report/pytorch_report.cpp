@@ -28,9 +28,9 @@ Json breakdown_of(const eager::Plan& plan) {
 std::string pytorch_verdict(const PyTorchAnswer& answer) {
   if (!answer.plan) return fmt::format("{}: not known: {}", answer.trainer, answer.not_covered);
   const eager::Plan& plan = *answer.plan;
-  const std::string figures =
-      fmt::format("{} allocated, {} reserved, {} – {} on the device", format_bytes(plan.allocated_bytes),
-                  format_bytes(plan.reserved_bytes), format_bytes(plan.device_low_bytes), format_bytes(plan.device_high_bytes));
+  const std::string figures = fmt::format("{} allocated, {} reserved, {} – {} on the device",
+                                          format_bytes(plan.allocated_bytes), format_bytes(plan.reserved_bytes),
+                                          format_bytes(plan.device_low_bytes), format_bytes(plan.device_high_bytes));
   if (answer.memory_bytes == 0) return fmt::format("{}: {}", answer.trainer, figures);
   return fmt::format("{}: {}: {} of {}", answer.trainer, plan.fits ? "fits" : "does not fit", figures,
                      format_bytes(answer.memory_bytes));

@@ -1,6 +1,6 @@
 #pragma once
-// What PyTorch needs for a recipe, as text and as JSON, beside what snug itself needs: allocated, reserved and device bytes are
-// never mixed, and where the eager model does not cover a recipe its reason stands in place of a figure.
+// What PyTorch needs for a recipe, as text and as JSON, beside what snug itself needs: allocated, reserved and device bytes
+// are never mixed, and where the eager model does not cover a recipe its reason stands in place of a figure.
 
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
@@ -12,14 +12,14 @@
 namespace snug {
 
 struct PyTorchAnswer {
-  std::string trainer = "PyTorch";    // "axolotl on PyTorch"
-  std::optional<eager::Plan> plan;    // none: `not_covered` says why
-  std::string not_covered;            // one clause
-  eager::StackProfile stack;          // the versions that were assumed
-  int64_t memory_bytes = 0;           // of the card; 0: none was named, so nothing fits or not
-  bool leads = false;                 // its verdict is the command's
+  std::string trainer = "PyTorch";      // "axolotl on PyTorch"
+  std::optional<eager::Plan> plan;      // none: `not_covered` says why
+  std::string not_covered;              // one clause
+  eager::StackProfile stack;            // the versions that were assumed
+  int64_t memory_bytes = 0;             // of the card; 0: none was named, so nothing fits or not
+  bool leads = false;                   // its verdict is the command's
   std::optional<std::string> autocast;  // "bf16", where there is autocast
-  std::string weights;                // their dtype as loaded: "bfloat16"
+  std::string weights;                  // their dtype as loaded: "bfloat16"
 
   // Whether there is a verdict.
   bool decides() const { return leads && plan && memory_bytes > 0; }
