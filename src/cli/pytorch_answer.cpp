@@ -89,6 +89,30 @@ bool names_liger(const ForeignRecipe& file) {
                      [](const ForeignKey& key) { return key.name.find("liger") != std::string::npos && is_on(key); });
 }
 
+// The dtype that a trainer loads weights in where its file does not say: axolotl (normalize_config) and LLaMA-Factory
+// (model_args.compute_dtype) take that of autocast; the others follow the checkpoint's.
+void load_weights_as(const ForeignRecipe& file, eager::Setup& setup) {
+  const bool as_autocast = file.dialect == Dialect::axolotl || file.dialect == Dialect::llama_factory;
+  if (as_autocast && setup.autocast) setup.weights = *setup.autocast;
+  for (const ForeignKey& key : file.keys) {
+    const std::string name = key.name.substr(key.name.rfind('.') + 1);
+    if (name != "torch_dtype" && name != "dtype") continue;
+    if (key.value == "bfloat16") setup.weights = DType::bf16;
+    if (key.value == "float16") setup.weights = DType::f16;
+    if (key.value == "float32") setup.weights = DType::f32;
+  }
+}
+
+// Who names a card and no precision gets what people run on it: autocast to bf16 where the card has it, to f16 before.
+bool assume_autocast(const Arguments& arguments, const eager::Target& card, eager::Setup& setup) {
+  const auto set = [&](const char* key) {
+    return std::find(arguments.keys_set.begin(), arguments.keys_set.end(), key) != arguments.keys_set.end();
+  };
+  if (arguments.foreign || !arguments.recipe_file.empty() || set("bf16") || set("fp16") || setup.autocast) return false;
+  setup.autocast = card.compute_capability >= 80 ? DType::bf16 : DType::f16;
+  return true;
+}
+
 // Why the eager model has no answer for a file's trainer; "" where it has.
 std::string not_covered(const ForeignRecipe& file) {
   constexpr std::array kOwnLoops = {Dialect::torchtune, Dialect::unsloth, Dialect::megatron_swift,
@@ -118,11 +142,15 @@ void estimate(PyTorchAnswer& answer, const Arguments& arguments, const Plan& pla
   if (!answer.not_covered.empty()) return;
   try {
     eager::Setup setup = eager::setup_of(arguments.recipe, plan.model, answer.stack);
-    if (arguments.foreign) apply_file(*arguments.foreign, setup);
+    const eager::Target target = target_of(arguments, plan);
+    if (arguments.foreign) {
+      apply_file(*arguments.foreign, setup);
+      load_weights_as(*arguments.foreign, setup);
+    }
     apply_flags(arguments, setup);
+    answer.assumes_autocast = assume_autocast(arguments, target, setup);
     answer.weights = name_of(setup.weights);
     if (setup.autocast) answer.autocast = name_of(*setup.autocast);
-    const eager::Target target = target_of(arguments, plan);
     answer.memory_bytes = target.memory_bytes;
     answer.plan = eager::estimate(plan.model, setup, answer.stack, target);
   } catch (const UsageError&) {

@@ -22,9 +22,26 @@ Optimizer optimizer_of(const Recipe& recipe) {
               "adamw_torch, adamw_bnb_8bit, paged_adamw_32bit, paged_adamw_8bit, lion_32bit, lion_8bit, adafactor, sgd");
 }
 
+// What a recipe asks for that would change the answer and is not followed.
+void check_covered(const Recipe& recipe) {
+  const auto refuse = [](const std::string& what, const char* key) {
+    throw Error("the model of PyTorch's memory does not cover " + what + " yet", key,
+                "plan with --runtime snug, or run the trainer under snug measure");
+  };
+  if (!recipe.lora.modules_to_save.empty()) refuse("modules that are trained whole beside an adapter", "modules_to_save");
+  if (!recipe.lora.rank_pattern.empty()) refuse("ranks by module", "rank_pattern");
+  for (const std::string& target : recipe.lora.target_modules)
+    if (target == "lm_head" || target == "embed_tokens" || target == "wte")
+      refuse("adapters on the head or on embeddings", "lora_target_modules");
+  if (!recipe.checkpoint_layers.empty()) refuse("checkpointing of some blocks", "checkpoint_layers");
+  if (recipe.optimizer_in_bwd) refuse("updates during backward", "optimizer_in_bwd");
+  if (recipe.optim == snug::Optimizer::sgd && recipe.momentum > 0) refuse("SGD with momentum", "momentum");
+}
+
 }  // namespace
 
 Setup setup_of(const Recipe& recipe, const ModelSpec& spec, const StackProfile& stack) {
+  check_covered(recipe);
   Setup setup;
   setup.method = recipe.method == snug::Method::full ? Method::full : Method::lora;
   setup.weights = spec.dtype;

@@ -197,7 +197,7 @@ std::string plan_text(const Plan& plan, const std::vector<std::string>& keys_set
   text += breakdown(plan, style) + "\npeak of each stage\n" + stages(plan, style) + "\nlargest at the peak\n";
   for (const LargeStorage& large : largest_at_peak(plan, 10))
     text += fmt::format("  {:<42} {:>10}  {}\n", large.name, format_bytes(large.bytes), name_of(large.role));
-  if (pytorch) text += pytorch_text(*pytorch);
+  if (pytorch) text += pytorch_text(*pytorch, style);
   if (plan.layout.disk_bytes > 0)
     text += fmt::format("\n{} ({} = {} bytes): the optimizer's states, paged\n",
                         plan.target.kind == TargetKind::cuda ? "in host memory" : "on disk",

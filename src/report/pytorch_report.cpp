@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "recipe/bytes.h"
+#include "report/units.h"
 
 namespace snug {
 
@@ -36,7 +37,7 @@ std::string pytorch_verdict(const PyTorchAnswer& answer) {
                      format_bytes(answer.memory_bytes));
 }
 
-std::string pytorch_text(const PyTorchAnswer& answer) {
+std::string pytorch_text(const PyTorchAnswer& answer, const TextStyle& style) {
   if (!answer.plan) return "";
   const eager::Plan& plan = *answer.plan;
   std::string text = fmt::format("\nin PyTorch, at the peak in {} ({} = {} bytes allocated)\n",
@@ -46,8 +47,12 @@ std::string pytorch_text(const PyTorchAnswer& answer) {
     if (plan.breakdown[role] > 0)
       text += fmt::format("  {:<12} {:>10}\n", eager::kRoleNames[role], format_bytes(plan.breakdown[role]));
   text += fmt::format("  between steps {} stay allocated\n", format_bytes(plan.steady_bytes));
-  text += fmt::format("  assumed: {}; weights in {}, {}; rows of full length\n", stack_text(answer.stack), answer.weights,
-                      answer.autocast ? "autocast to " + *answer.autocast : "no autocast");
+  const std::string autocast =
+      answer.autocast ? "autocast to " + *answer.autocast + (answer.assumes_autocast ? " (nothing else was said)" : "")
+                      : "no autocast";
+  const std::string assumed = fmt::format("{}; weights in {}, {}; rows of full length; evaluation, saving left out",
+                                          stack_text(answer.stack), answer.weights, autocast);
+  text += fmt::format("  assumed  {}\n", wrapped(assumed, style.width, 11));
   return text;
 }
 

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "eager/estimate.h"
+#include "report/text_style.h"
 
 namespace snug {
 
@@ -19,6 +20,7 @@ struct PyTorchAnswer {
   int64_t memory_bytes = 0;             // of the card; 0: none was named, so nothing fits or not
   bool leads = false;                   // its verdict is the command's
   std::optional<std::string> autocast;  // "bf16", where there is autocast
+  bool assumes_autocast = false;        // nobody said so
   std::string weights;                  // their dtype as loaded: "bfloat16"
 
   // Whether there is a verdict.
@@ -28,7 +30,7 @@ struct PyTorchAnswer {
 // "PyTorch: fits: 27.4 GiB allocated, 29.1 GiB reserved, 29.6 – 30.1 GiB on the device of 79.1 GiB".
 std::string pytorch_verdict(const PyTorchAnswer& answer);
 // Phases, breakdown and what was assumed, a block of lines.
-std::string pytorch_text(const PyTorchAnswer& answer);
+std::string pytorch_text(const PyTorchAnswer& answer, const TextStyle& style);
 // The object "pytorch" of `snug plan --json`.
 nlohmann::ordered_json pytorch_json(const PyTorchAnswer& answer);
 

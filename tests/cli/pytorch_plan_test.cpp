@@ -1,0 +1,91 @@
+// PyTorch's answer of `snug plan`: against published peaks, and whose verdict the command gives.
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "cli/support_process.h"
+#include "cli/support_workspace.h"
+
+namespace snug::cli_tests {
+
+namespace {
+
+// Mistral-7B with the one token that the published runs added.
+std::string mistral_with_padding_token(const Workspace& workspace) {
+  const auto folder = workspace / "mistral";
+  std::filesystem::create_directories(folder);
+  std::ofstream(folder / "config.json") << R"({"model_type": "mistral", "hidden_size": 4096, "intermediate_size": 14336,
+    "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 8, "vocab_size": 32001, "rms_norm_eps": 1e-05,
+    "rope_theta": 10000.0, "sliding_window": 4096, "max_position_embeddings": 32768, "tie_word_embeddings": false,
+    "torch_dtype": "bfloat16"})";
+  return folder.string();
+}
+
+Json pytorch_of(const std::vector<std::string>& words) { return Json::parse(run_program(words).output).at("pytorch"); }
+
+// foundation-model-stack/fms-acceleration scripts/benchmarks/refs/a100_80gb.csv: torch.cuda.max_memory_allocated() of QLoRA on
+// an A100-80GB, framework_config baseline-peft-bnb.
+TEST(PyTorchPlan, is_the_published_peak_to_the_byte) {
+  Workspace workspace;
+  const std::string model = mistral_with_padding_token(workspace);
+  for (const auto& [batch, peak] : {std::pair("4", int64_t{20669338112}), {"8", int64_t{37002646016}}}) {
+    const Json answer = pytorch_of({"plan", model, "--gpu", "A100", "--method", "qlora", "--bf16", "--batch", batch, "--seq", "4096",
+                                    "--lora-r", "16", "--lora-dropout", "0.1", "--lora-target-modules", "q_proj,k_proj,v_proj,o_proj",
+                                    "--gradient-checkpointing", "--attn-implementation", "flash_attention_2",
+                                    "--prepare-model-for-kbit-training", "trl", "--stack",
+                                    "torch=2.4.1,transformers=4.48.1,peft=0.13.2,bitsandbytes=0.43.3", "--json"});
+    EXPECT_EQ(answer.at("allocated_bytes").get<int64_t>(), peak) << "batch " << batch;
+    EXPECT_TRUE(answer.at("fits").get<bool>());
+  }
+}
+
+TEST(PyTorchPlan, decides_for_a_card_and_not_for_this_machine) {
+  const std::vector<std::string> tight = {"plan", "meta-llama/Llama-3.1-8B", "--gpu", "RTX-4090", "--bf16", "--batch", "2", "--seq",
+                                          "1024"};
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), tight.begin(), tight.end());
+    return run_program(more);
+  };
+  EXPECT_EQ(with({}).exit_code, 3);
+  EXPECT_TRUE(with({}).output.starts_with("PyTorch: does not fit: "));
+  EXPECT_EQ(with({"--runtime", "snug"}).exit_code, 0);
+  EXPECT_TRUE(with({"--runtime", "snug"}).output.starts_with("fits: "));
+  const Json json = Json::parse(with({"--json"}).output);
+  EXPECT_FALSE(json.at("fits").get<bool>());
+  EXPECT_FALSE(json.at("pytorch").at("fits").get<bool>());
+  int64_t sum = 0;
+  for (const auto& [role, bytes] : json.at("pytorch").at("breakdown").items()) sum += bytes.get<int64_t>();
+  EXPECT_EQ(sum, json.at("pytorch").at("allocated_bytes").get<int64_t>());
+  const auto here = run_program({"plan", "HuggingFaceTB/SmolLM2-135M", "--json"});
+  EXPECT_FALSE(Json::parse(here.output).contains("pytorch"));
+}
+
+TEST(PyTorchPlan, what_is_not_covered_is_named_and_snugs_verdict_stands) {
+  const auto run = run_program({"plan", "Qwen/Qwen3-30B-A3B", "--gpu", "H200", "--bf16", "--gradient-checkpointing"});
+  EXPECT_TRUE(run.output.starts_with("PyTorch: not known: ")) << run.output;
+  EXPECT_NE(run.output.find("mixtures of experts"), std::string::npos);
+  const auto liger = run_program({"plan", "meta-llama/Llama-3.2-1B", "--gpu", "H100", "--use-liger-kernel"});
+  EXPECT_NE(liger.output.find("Liger"), std::string::npos) << liger.output;
+  const auto saved =
+      run_program({"plan", "meta-llama/Llama-3.2-1B", "--gpu", "H100", "--modules-to-save", "lm_head"});
+  EXPECT_TRUE(saved.output.starts_with("PyTorch: not known: ")) << saved.output << saved.error;
+}
+
+TEST(PyTorchPlan, words_without_meaning_are_usage_errors) {
+  for (const std::vector<std::string>& words : {std::vector<std::string>{"--runtime", "jax"},
+                                                {"--stack", "numpy=1.0"},
+                                                {"--attn-implementation", "xformers"},
+                                                {"--prepare-model-for-kbit-training", "maybe"}}) {
+    std::vector<std::string> all = {"plan", "meta-llama/Llama-3.2-1B", "--method", "qlora", "--gpu", "H100"};
+    all.insert(all.end(), words.begin(), words.end());
+    const auto run = run_program(all);
+    EXPECT_EQ(run.exit_code, 2) << words[0];
+    EXPECT_EQ(std::count(run.error.begin(), run.error.end(), '\n'), 1) << run.error;
+  }
+}
+
+}  // namespace
+
+}  // namespace snug::cli_tests
