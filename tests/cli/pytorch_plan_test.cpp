@@ -25,25 +25,45 @@ std::string mistral_with_padding_token(const Workspace& workspace) {
 
 Json pytorch_of(const std::vector<std::string>& words) { return Json::parse(run_program(words).output).at("pytorch"); }
 
-// foundation-model-stack/fms-acceleration scripts/benchmarks/refs/a100_80gb.csv: torch.cuda.max_memory_allocated() of QLoRA on
-// an A100-80GB, framework_config baseline-peft-bnb.
+// foundation-model-stack/fms-acceleration scripts/benchmarks/refs/a100_80gb.csv: torch.cuda.max_memory_allocated() of QLoRA
+// on an A100-80GB, framework_config baseline-peft-bnb.
 TEST(PyTorchPlan, is_the_published_peak_to_the_byte) {
   Workspace workspace;
   const std::string model = mistral_with_padding_token(workspace);
   for (const auto& [batch, peak] : {std::pair("4", int64_t{20669338112}), {"8", int64_t{37002646016}}}) {
-    const Json answer = pytorch_of({"plan", model, "--gpu", "A100", "--method", "qlora", "--bf16", "--batch", batch, "--seq", "4096",
-                                    "--lora-r", "16", "--lora-dropout", "0.1", "--lora-target-modules", "q_proj,k_proj,v_proj,o_proj",
-                                    "--gradient-checkpointing", "--attn-implementation", "flash_attention_2",
-                                    "--prepare-model-for-kbit-training", "trl", "--stack",
-                                    "torch=2.4.1,transformers=4.48.1,peft=0.13.2,bitsandbytes=0.43.3", "--json"});
+    const Json answer = pytorch_of({"plan",
+                                    model,
+                                    "--gpu",
+                                    "A100",
+                                    "--method",
+                                    "qlora",
+                                    "--bf16",
+                                    "--batch",
+                                    batch,
+                                    "--seq",
+                                    "4096",
+                                    "--lora-r",
+                                    "16",
+                                    "--lora-dropout",
+                                    "0.1",
+                                    "--lora-target-modules",
+                                    "q_proj,k_proj,v_proj,o_proj",
+                                    "--gradient-checkpointing",
+                                    "--attn-implementation",
+                                    "flash_attention_2",
+                                    "--prepare-model-for-kbit-training",
+                                    "trl",
+                                    "--stack",
+                                    "torch=2.4.1,transformers=4.48.1,peft=0.13.2,bitsandbytes=0.43.3",
+                                    "--json"});
     EXPECT_EQ(answer.at("allocated_bytes").get<int64_t>(), peak) << "batch " << batch;
     EXPECT_TRUE(answer.at("fits").get<bool>());
   }
 }
 
 TEST(PyTorchPlan, decides_for_a_card_and_not_for_this_machine) {
-  const std::vector<std::string> tight = {"plan", "meta-llama/Llama-3.1-8B", "--gpu", "RTX-4090", "--bf16", "--batch", "2", "--seq",
-                                          "1024"};
+  const std::vector<std::string> tight = {
+      "plan", "meta-llama/Llama-3.1-8B", "--gpu", "RTX-4090", "--bf16", "--batch", "2", "--seq", "1024"};
   const auto with = [&](std::vector<std::string> more) {
     more.insert(more.begin(), tight.begin(), tight.end());
     return run_program(more);
@@ -68,8 +88,7 @@ TEST(PyTorchPlan, what_is_not_covered_is_named_and_snugs_verdict_stands) {
   EXPECT_NE(run.output.find("mixtures of experts"), std::string::npos);
   const auto liger = run_program({"plan", "meta-llama/Llama-3.2-1B", "--gpu", "H100", "--use-liger-kernel"});
   EXPECT_NE(liger.output.find("Liger"), std::string::npos) << liger.output;
-  const auto saved =
-      run_program({"plan", "meta-llama/Llama-3.2-1B", "--gpu", "H100", "--modules-to-save", "lm_head"});
+  const auto saved = run_program({"plan", "meta-llama/Llama-3.2-1B", "--gpu", "H100", "--modules-to-save", "lm_head"});
   EXPECT_TRUE(saved.output.starts_with("PyTorch: not known: ")) << saved.output << saved.error;
 }
 
