@@ -10,6 +10,7 @@
 #include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/count_data.h"
+#include "cli/pytorch_answer.h"
 #include "cli/target_flags.h"
 #include "cli/terminal.h"
 #include "formats/file.h"
@@ -18,6 +19,20 @@
 #include "report/fit_report.h"
 
 namespace snug::cli {
+
+namespace {
+
+// The search is of snug's own engine: what PyTorch would need for its best recipe stands below, so that nobody takes the one
+// for the other.
+std::string beside_pytorch(const Arguments& arguments, const FitAnswer& answer) {
+  if (!answer.fits()) return "";
+  Arguments chosen = arguments;
+  chosen.recipe = answer.report().front.front().recipe;
+  const auto pytorch = pytorch_answer(chosen, answer.model, answer.target, answer.budget_bytes);
+  return pytorch ? "\nthis recipe in " + pytorch_verdict(*pytorch) + "\n" : "";
+}
+
+}  // namespace
 
 int fit_command(std::span<char* const> words) {
   const Arguments arguments = parse_arguments(words, {"json", "gpu=", "examples=", "example-tokens=", "write="});
@@ -40,6 +55,7 @@ int fit_command(std::span<char* const> words) {
 
   std::string text = arguments.has("json") ? fit_json(answer) + "\n" : fit_text(answer, style_of(stdout));
   if (patch && !arguments.has("json")) text += "\nin your file\n" + patch_text(*patch, arguments.foreign->dialect);
+  if (!arguments.has("json")) text += beside_pytorch(arguments, answer);
   std::fwrite(text.data(), 1, text.size(), stdout);
   for (const std::string& key : arguments.passed_over) fmt::print(stderr, "snug: {} has no effect here\n", key);
   if (!answer.fits()) return 3;

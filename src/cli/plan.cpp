@@ -114,11 +114,11 @@ int plan_command(std::span<char* const> words) {
   } else if (arguments.has("dump")) {
     print(dump(plan.program) + dump(plan.layout, plan.program));
   } else if (arguments.has("json")) {
-    const auto pytorch = pytorch_answer(arguments, plan);
+    const auto pytorch = pytorch_answer(arguments, plan.model, plan.target, plan.budget_bytes);
     if (pytorch && pytorch->decides()) fits = pytorch->plan->fits;
     print(plan_json(plan, {data_asked(arguments, plan), arguments.has("levers"), arguments.foreign, pytorch}) + "\n");
   } else {
-    const auto pytorch = pytorch_answer(arguments, plan);
+    const auto pytorch = pytorch_answer(arguments, plan.model, plan.target, plan.budget_bytes);
     if (pytorch && pytorch->decides()) fits = pytorch->plan->fits;
     print(plan_text(plan, arguments.keys_set, data_asked(arguments, plan), style_of(stdout), pytorch));
     if (arguments.has("levers")) print(levers_text(levers(plan), style_of(stdout)));

@@ -126,23 +126,23 @@ std::string not_covered(const ForeignRecipe& file) {
   return "";
 }
 
-eager::Target target_of(const Arguments& arguments, const Plan& plan) {
+eager::Target target_of(const Arguments& arguments, int64_t budget_bytes) {
   eager::Target target;
   if (arguments.has("gpu"))
     if (const Accelerator* card = find_accelerator(arguments.value("gpu")); card != nullptr)
       target.compute_capability = card->compute_capability;
-  if (arguments.has("gpu") || arguments.recipe.memory_bytes > 0) target.memory_bytes = plan.budget_bytes;
+  if (arguments.has("gpu") || arguments.recipe.memory_bytes > 0) target.memory_bytes = budget_bytes;
   return target;
 }
 
 // Fills in the plan, or why there is none.
-void estimate(PyTorchAnswer& answer, const Arguments& arguments, const Plan& plan) {
+void estimate(PyTorchAnswer& answer, const Arguments& arguments, const ModelSpec& model, int64_t budget_bytes) {
   if (arguments.foreign) answer.not_covered = not_covered(*arguments.foreign);
   if (arguments.has("use-liger-kernel")) answer.not_covered = "Liger's kernels are not modelled yet";
   if (!answer.not_covered.empty()) return;
   try {
-    eager::Setup setup = eager::setup_of(arguments.recipe, plan.model, answer.stack);
-    const eager::Target target = target_of(arguments, plan);
+    eager::Setup setup = eager::setup_of(arguments.recipe, model, answer.stack);
+    const eager::Target target = target_of(arguments, budget_bytes);
     if (arguments.foreign) {
       apply_file(*arguments.foreign, setup);
       load_weights_as(*arguments.foreign, setup);
@@ -152,7 +152,7 @@ void estimate(PyTorchAnswer& answer, const Arguments& arguments, const Plan& pla
     answer.weights = name_of(setup.weights);
     if (setup.autocast) answer.autocast = name_of(*setup.autocast);
     answer.memory_bytes = target.memory_bytes;
-    answer.plan = eager::estimate(plan.model, setup, answer.stack, target);
+    answer.plan = eager::estimate(model, setup, answer.stack, target);
   } catch (const UsageError&) {
     throw;
   } catch (const Error& error) {
@@ -171,15 +171,16 @@ std::vector<std::string> pytorch_flags() {
           "use-liger-kernel"};
 }
 
-std::optional<PyTorchAnswer> pytorch_answer(const Arguments& arguments, const Plan& plan) {
+std::optional<PyTorchAnswer> pytorch_answer(const Arguments& arguments, const ModelSpec& model, const Target& target,
+                                            int64_t budget_bytes) {
   const auto asked = runtime_asked(arguments);
   PyTorchAnswer answer;
   answer.stack = stack_of(arguments.value("stack"));
-  const bool is_cuda_card = arguments.has("gpu") && plan.target.kind == TargetKind::cuda;
+  const bool is_cuda_card = arguments.has("gpu") && target.kind == TargetKind::cuda;
   if (asked == Runtime::snug || (!asked && !arguments.foreign && !is_cuda_card)) return std::nullopt;
   answer.leads = true;
   if (arguments.foreign) answer.trainer = std::string(name_of(arguments.foreign->dialect)) + " on PyTorch";
-  estimate(answer, arguments, plan);
+  estimate(answer, arguments, model, budget_bytes);
   return answer;
 }
 

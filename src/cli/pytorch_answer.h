@@ -6,7 +6,8 @@
 #include <vector>
 
 #include "cli/arguments.h"
-#include "plan/plan.h"
+#include "model/model_spec.h"
+#include "plan/target.h"
 #include "report/pytorch_report.h"
 
 namespace snug::cli {
@@ -14,9 +15,10 @@ namespace snug::cli {
 // The command's own flags for it.
 std::vector<std::string> pytorch_flags();
 
-// PyTorch's answer for what was planned: another trainer's recipe, a model with --gpu, or --runtime pytorch; nothing
+// PyTorch's answer for the arguments' recipe: another trainer's recipe, a model with --gpu, or --runtime pytorch; nothing
 // otherwise and with --runtime snug. Where the eager model does not cover it, the answer says so and does not lead. Throws
 // UsageError for words that mean nothing.
-std::optional<PyTorchAnswer> pytorch_answer(const Arguments& arguments, const Plan& plan);
+std::optional<PyTorchAnswer> pytorch_answer(const Arguments& arguments, const ModelSpec& model, const Target& target,
+                                            int64_t budget_bytes);
 
 }  // namespace snug::cli

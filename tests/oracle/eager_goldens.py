@@ -9,7 +9,7 @@ card is needed: run it as `snug measure -- python3 tests/oracle/eager_goldens.py
   eager_goldens.py --null-device DIR --out tests/golden/eager.csv        the grid for the installed versions; other versions' lines stay
   eager_goldens.py --null-device DIR --row model=gpt2,batch=4 --trace t.jsonl       one run, with every event of the allocator
 """
-import argparse, collections, csv, gc, json, os, pathlib, random, re, sys, traceback, types
+import argparse, collections, csv, gc, json, os, pathlib, random, re, sys, tempfile, traceback, types
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 SETTINGS = dict(model="meta-llama/Llama-3.2-1B", layers=0, method="lora", dora=0, targets="q_proj:k_proj:v_proj:o_proj", rank=16, dropout="0",
@@ -79,7 +79,7 @@ def run(row, trace=None):
             mask[T // 2:] = 0
         data.append(dict(input_ids=ids, attention_mask=mask, labels=ids))
     check = row["checkpointing"]
-    options = dict(output_dir="/tmp/eager-goldens", per_device_train_batch_size=B, gradient_accumulation_steps=row["accum"], max_steps=steps,
+    options = dict(output_dir=os.path.join(tempfile.gettempdir(), "eager-goldens"), per_device_train_batch_size=B, gradient_accumulation_steps=row["accum"], max_steps=steps,
                    report_to=[], optim=row["optim"], save_strategy="no", logging_steps=10, warmup_steps=10, disable_tqdm=True,
                    bf16=row["amp"] == "bf16", fp16=row["amp"] == "fp16", gradient_checkpointing=check != "none",
                    gradient_checkpointing_kwargs=None if check == "none" else {"use_reentrant": check == "reentrant"})
