@@ -50,17 +50,14 @@ eager::Attention attention_of(const std::string& word) {
   throw UsageError("--attn-implementation is sdpa, flash_attention_2 or eager, not '" + word + "'");
 }
 
-eager::Preparation preparation_of(const std::string& word) {
-  if (word == "true") return eager::Preparation::peft;
-  if (word == "false") return eager::Preparation::none;
-  if (word == "trl") return eager::Preparation::trl;
-  throw UsageError("--prepare-model-for-kbit-training is true, false or trl, not '" + word + "'");
+bool sets(const Arguments& arguments, const char* key) {
+  return std::find(arguments.keys_set.begin(), arguments.keys_set.end(), key) != arguments.keys_set.end();
 }
 
 void apply_flags(const Arguments& arguments, eager::Setup& setup) {
+  if (sets(arguments, "prepare_model_for_kbit_training") && !arguments.recipe.quantize.upcast)
+    setup.preparation = eager::Preparation::none;
   if (arguments.has("attn-implementation")) setup.attention = attention_of(arguments.value("attn-implementation"));
-  if (arguments.has("prepare-model-for-kbit-training"))
-    setup.preparation = preparation_of(arguments.value("prepare-model-for-kbit-training"));
   if (!arguments.has("gradient-checkpointing-kwargs") || setup.checkpointing == eager::Checkpointing::none) return;
   const std::string word = arguments.value("gradient-checkpointing-kwargs");
   if (word != "use_reentrant=true" && word != "use_reentrant=false")
@@ -105,10 +102,8 @@ void load_weights_as(const ForeignRecipe& file, eager::Setup& setup) {
 
 // Who names a card and no precision gets what people run on it: autocast to bf16 where the card has it, to f16 before.
 bool assume_autocast(const Arguments& arguments, const eager::Target& card, eager::Setup& setup) {
-  const auto set = [&](const char* key) {
-    return std::find(arguments.keys_set.begin(), arguments.keys_set.end(), key) != arguments.keys_set.end();
-  };
-  if (arguments.foreign || !arguments.recipe_file.empty() || set("bf16") || set("fp16") || setup.autocast) return false;
+  if (arguments.foreign || !arguments.recipe_file.empty() || sets(arguments, "bf16") || sets(arguments, "fp16"))
+    return false;
   setup.autocast = card.compute_capability >= 80 ? DType::bf16 : DType::f16;
   return true;
 }
@@ -163,12 +158,7 @@ void estimate(PyTorchAnswer& answer, const Arguments& arguments, const ModelSpec
 }  // namespace
 
 std::vector<std::string> pytorch_flags() {
-  return {"runtime=",
-          "stack=",
-          "attn-implementation=",
-          "prepare-model-for-kbit-training=",
-          "gradient-checkpointing-kwargs=",
-          "use-liger-kernel"};
+  return {"runtime=", "stack=", "attn-implementation=", "gradient-checkpointing-kwargs=", "use-liger-kernel"};
 }
 
 std::optional<PyTorchAnswer> pytorch_answer(const Arguments& arguments, const ModelSpec& model, const Target& target,

@@ -50,7 +50,7 @@ Setup setup_of(const Recipe& recipe, const ModelSpec& spec, const StackProfile& 
   if (recipe.quantize.any()) {
     setup.quantization = recipe.quantize.in_4bit ? Quantization::four_bit : Quantization::eight_bit;
     setup.double_quant = recipe.quantize.double_quant;
-    setup.preparation = Preparation::peft;
+    setup.preparation = recipe.quantize.casts_back ? Preparation::trl : Preparation::peft;
   }
   setup.rank = recipe.lora.r;
   setup.dropout = recipe.lora.dropout;

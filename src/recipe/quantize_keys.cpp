@@ -61,6 +61,29 @@ Key compute_dtype() {
       [](const Recipe& recipe) { return std::string(recipe.quantize.compute ? name_of(*recipe.quantize.compute) : kAuto); }};
 }
 
+// "trl" is true, and what TRL adds to it, which only plans of PyTorch follow.
+Key preparation_key() {
+  Key key = boolean(
+      "prepare_model_for_kbit_training", {},
+      "With quantized linears: the other frozen weights, and what forward saves, in fp32, as PEFT's function does; trl: "
+      "embeddings and "
+      "head go back to bf16 then, where PyTorch is planned.",
+      [](auto& r) -> auto& { return r.quantize.upcast; });
+  key.values = "true|false|trl";
+  key.set = [set = key.set](Recipe& recipe, KeyValues values) {
+    recipe.quantize.casts_back = values.size() == 1 && values[0] == "trl";
+    if (recipe.quantize.casts_back) {
+      recipe.quantize.upcast = true;
+    } else {
+      set(recipe, values);
+    }
+  };
+  key.get = [](const Recipe& recipe) {
+    return std::string(recipe.quantize.casts_back ? "trl" : recipe.quantize.upcast ? "true" : "false");
+  };
+  return key;
+}
+
 }  // namespace
 
 std::vector<Key> quantize_keys() {
@@ -81,10 +104,7 @@ std::vector<Key> quantize_keys() {
           "Quantize the scales of 4-bit blocks too: 4.13 instead of 4.5 bits a weight.",
           [](auto& r) -> auto& { return r.quantize.double_quant; }),
       compute_dtype(),
-      boolean(
-          "prepare_model_for_kbit_training", {},
-          "With quantized linears: the other frozen weights, and what forward saves, in fp32, as PEFT's function does.",
-          [](auto& r) -> auto& { return r.quantize.upcast; }),
+      preparation_key(),
   };
 }
 

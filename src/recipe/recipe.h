@@ -30,6 +30,7 @@ struct Quantize {
   bool double_quant = true;      // 4-bit: the blocks' scales are quantized too
   std::optional<DType> compute;  // what products round the numbers to; none: the dtype of the other weights
   bool upcast = false;           // weights that are not quantized, and what forward saves, in fp32
+  bool casts_back = false;       // … then embeddings and head to bf16, as TRL does: for plans of PyTorch alone
 
   bool any() const { return in_4bit || in_8bit; }
 };

@@ -39,8 +39,9 @@ TEST(FitCommand, every_recipe_shown_is_what_plan_says_of_it) {
   const Json front = answer["methods"][0]["front"];
   ASSERT_GE(front.size(), 2U);
   for (const Json& choice : front) {
-    const ProcessResult plan = run_program(joined(
-        joined(joined({"plan"}, asked), {"--method", "lora", "--accum", "16", "--json"}), flags_of(choice["settings"])));
+    const ProcessResult plan = run_program(
+        joined(joined(joined({"plan"}, asked), {"--method", "lora", "--accum", "16", "--runtime", "snug", "--json"}),
+               flags_of(choice["settings"])));
     EXPECT_EQ(plan.exit_code, 0) << plan.error;
     const Json planned = Json::parse(plan.output);
     EXPECT_EQ(planned["peak_bytes"], choice["peak_bytes"]);

@@ -96,8 +96,9 @@ TEST(PyTorchPlan, words_without_meaning_are_usage_errors) {
   for (const std::vector<std::string>& words : {std::vector<std::string>{"--runtime", "jax"},
                                                 {"--stack", "numpy=1.0"},
                                                 {"--attn-implementation", "xformers"},
-                                                {"--prepare-model-for-kbit-training", "maybe"}}) {
-    std::vector<std::string> all = {"plan", "meta-llama/Llama-3.2-1B", "--method", "qlora", "--gpu", "H100"};
+                                                {"--gradient-checkpointing-kwargs", "reentrant"}}) {
+    std::vector<std::string> all = {
+        "plan", "meta-llama/Llama-3.2-1B", "--method", "qlora", "--gradient-checkpointing", "--gpu", "H100"};
     all.insert(all.end(), words.begin(), words.end());
     const auto run = run_program(all);
     EXPECT_EQ(run.exit_code, 2) << words[0];
