@@ -118,6 +118,8 @@ std::string not_covered(const ForeignRecipe& file) {
   if (file.stage != "sft" && file.stage != "pt") return fmt::format("{} is not modelled yet", file.stage);
   if (names_liger(file)) return "Liger's kernels are not modelled yet";
   if (file.recipe.packing) return "packed rows are not modelled yet";
+  for (const ForeignKey& key : file.keys)
+    if (key.fate == KeyFate::touches_memory && is_on(key)) return key.name + " is not modelled yet";
   return "";
 }
 
