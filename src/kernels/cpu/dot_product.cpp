@@ -20,11 +20,14 @@ namespace snug::kernels::HWY_NAMESPACE {
 
 using Lanes = HighwayLanes;
 
-// c[at] (+)= scale * sum. Its type is looked up here, once for a whole sum, so that no loop is compiled for each type of c.
-HWY_NOINLINE void add_up(const Matmul& op, int64_t at, float sum) {
+// c[at …] (+)= scale * sums. Its type is looked up here, once for a row of a block, so that no loop is compiled for each
+// type of c.
+HWY_NOINLINE void add_up(const Matmul& op, int64_t at, const float* sums, int64_t count) {
   with_type(op.c, [&](auto* c) HWY_ATTR {
-    const float value = op.scale * sum;
-    put(op.accumulate ? value + number(c[at]) : value, c + at);
+    for (int64_t j = 0; j < count; ++j) {
+      const float value = op.scale * sums[j];
+      put(op.accumulate ? value + number(c[at + j]) : value, c + at + j);
+    }
   });
 }
 
@@ -60,7 +63,9 @@ HWY_INLINE void dot_block(const Matmul& op, const A* a, const B* b, int64_t col)
     }
   }
   SNUG_UNROLL for (int r = 0; r < ROWS; ++r) {
-    SNUG_UNROLL for (int j = 0; j < COLS; ++j) add_up(op, r * op.n + col + j, Lanes::sum(sums[r][j]));
+    float values[COLS];
+    SNUG_UNROLL for (int j = 0; j < COLS; ++j) values[j] = Lanes::sum(sums[r][j]);
+    add_up(op, r * op.n + col, values, COLS);
   }
 }
 
@@ -113,8 +118,7 @@ HWY_INLINE void sum_block(const Matmul& op, const A* a, const B* b, int64_t col)
     SNUG_UNROLL for (int v = 0; v < VECTORS; ++v) {
       Lanes::store_whole(sums[r][v], values);
       const int64_t start = col + v * Lanes::kWidth;
-      for (int64_t lane = 0; lane < Lanes::kWidth && start + lane < op.n; ++lane)
-        add_up(op, r * op.n + start + lane, values[lane]);
+      add_up(op, r * op.n + start, values, std::min(Lanes::kWidth, op.n - start));
     }
   }
 }
