@@ -89,6 +89,8 @@ bool names_liger(const ForeignRecipe& file) {
 // The dtype that a trainer loads weights in where its file does not say: axolotl (normalize_config) and LLaMA-Factory
 // (model_args.compute_dtype) take that of autocast; the others follow the checkpoint's.
 void load_weights_as(const ForeignRecipe& file, eager::Setup& setup) {
+  // LLaMA-Factory's own prepare_model_for_training casts nothing but norms, and those only if asked.
+  if (file.dialect == Dialect::llama_factory) setup.preparation = eager::Preparation::none;
   const bool as_autocast = file.dialect == Dialect::axolotl || file.dialect == Dialect::llama_factory;
   if (as_autocast && setup.autocast) setup.weights = *setup.autocast;
   for (const ForeignKey& key : file.keys) {
@@ -100,11 +102,11 @@ void load_weights_as(const ForeignRecipe& file, eager::Setup& setup) {
   }
 }
 
-// Who names a card and no precision gets what people run on it: autocast to bf16 where the card has it, to f16 before.
-bool assume_autocast(const Arguments& arguments, const eager::Target& card, eager::Setup& setup) {
+// Who names a card and no precision gets what people run on it.
+bool assume_autocast(const Arguments& arguments, eager::Setup& setup) {
   if (arguments.foreign || !arguments.recipe_file.empty() || sets(arguments, "bf16") || sets(arguments, "fp16"))
     return false;
-  setup.autocast = card.compute_capability >= 80 ? DType::bf16 : DType::f16;
+  setup.autocast = DType::bf16;  // every card that is modelled has it
   return true;
 }
 
@@ -123,12 +125,18 @@ std::string not_covered(const ForeignRecipe& file) {
   return "";
 }
 
+// Throws Error for a card whose kernels no run of PyTorch has been held against.
 eager::Target target_of(const Arguments& arguments, int64_t budget_bytes) {
   eager::Target target;
-  if (arguments.has("gpu"))
-    if (const Accelerator* card = find_accelerator(arguments.value("gpu")); card != nullptr)
-      target.compute_capability = card->compute_capability;
   if (arguments.has("gpu") || arguments.recipe.memory_bytes > 0) target.memory_bytes = budget_bytes;
+  const Accelerator* card = arguments.has("gpu") ? find_accelerator(arguments.value("gpu")) : nullptr;
+  if (card == nullptr) return target;
+  if (card->compute_capability == 0) throw Error(card->name + " is no CUDA card: PyTorch there is not modelled yet");
+  if (card->compute_capability < 80) throw Error("cards before Ampere are not modelled yet, " + card->name + " is one");
+  target.compute_capability = card->compute_capability;
+  if (card->multiprocessors > 0) target.multiprocessors = card->multiprocessors;
+  target.context_least_bytes = card->context_least_bytes;
+  target.context_most_bytes = card->context_most_bytes;
   return target;
 }
 
@@ -145,7 +153,7 @@ void estimate(PyTorchAnswer& answer, const Arguments& arguments, const ModelSpec
       load_weights_as(*arguments.foreign, setup);
     }
     apply_flags(arguments, setup);
-    answer.assumes_autocast = assume_autocast(arguments, target, setup);
+    answer.assumes_autocast = assume_autocast(arguments, setup);
     answer.weights = name_of(setup.weights);
     if (setup.autocast) answer.autocast = name_of(*setup.autocast);
     answer.memory_bytes = target.memory_bytes;

@@ -53,8 +53,8 @@ Plan follow(const ModelSpec& spec, const Setup& setup, const StackProfile& stack
     plan.allocated_bytes = std::max(plan.allocated_bytes, plan.phases[i].allocated_bytes);
     plan.reserved_bytes = std::max(plan.reserved_bytes, plan.phases[i].reserved_bytes);
   }
-  plan.device_low_bytes = plan.reserved_bytes + kLeastContext;
-  plan.device_high_bytes = plan.reserved_bytes + kMostContext;
+  plan.device_low_bytes = plan.reserved_bytes + target.context_least_bytes;
+  plan.device_high_bytes = plan.reserved_bytes + target.context_most_bytes;
   return plan;
 }
 
@@ -66,11 +66,11 @@ Plan estimate(const ModelSpec& spec, const Setup& setup, const StackProfile& sta
               const std::function<void(const Event&)>& listener) {
   check_covered(spec, setup);
   Plan plan = follow(spec, setup, stack, target, AllocatorSettings{}.limit_bytes, listener);
-  if (target.memory_bytes == 0 || plan.device_low_bytes <= target.memory_bytes) return plan;
+  if (target.memory_bytes == 0 || plan.device_high_bytes <= target.memory_bytes) return plan;
   plan.fits = false;
-  if (plan.allocated_bytes + kLeastContext > target.memory_bytes) return plan;
+  if (plan.allocated_bytes + target.context_most_bytes > target.memory_bytes) return plan;
   try {
-    plan = follow(spec, setup, stack, target, target.memory_bytes - kLeastContext, {});
+    plan = follow(spec, setup, stack, target, target.memory_bytes - target.context_most_bytes, {});
   } catch (const Error&) {  // too scattered
   }
   return plan;

@@ -18,11 +18,10 @@ struct Target {
   int compute_capability = 80;  // times ten
   int64_t multiprocessors = 108;
   int64_t memory_bytes = 0;  // of the whole card; 0: as much as is asked for
+  // The driver's context of a process that has PyTorch's kernels loaded: device less reserved bytes, as published runs on an
+  // A100 show it.
+  int64_t context_least_bytes = int64_t{447} << 20U, context_most_bytes = int64_t{620} << 20U;
 };
-
-// The driver's context of a process that has PyTorch's kernels loaded, as published runs show it: device less reserved
-// bytes.
-inline constexpr int64_t kLeastContext = int64_t{447} << 20U, kMostContext = int64_t{620} << 20U;
 
 struct Plan {
   int64_t allocated_bytes = 0, reserved_bytes = 0;      // highest of a run, loading left out
@@ -32,7 +31,7 @@ struct Plan {
   Phase phase = Phase::load;                            // of the highest allocated
   RoleBytes breakdown{};                                // at that moment; its sum is allocated_bytes
   std::array<PhasePeak, kPhases> phases{};
-  bool fits = true;  // the card holds what must be had, with a context of the usual size; cached memory can be given back
+  bool fits = true;  // the card holds what must be had beside the largest context; cached memory can be given back
 };
 
 // Throws Error for what the model of PyTorch does not cover. `listener` gets each event of the allocator.

@@ -88,6 +88,11 @@ TEST(PyTorchPlan, what_is_not_covered_is_named_and_snugs_verdict_stands) {
   EXPECT_NE(run.output.find("mixtures of experts"), std::string::npos);
   const auto liger = run_program({"plan", "meta-llama/Llama-3.2-1B", "--gpu", "H100", "--use-liger-kernel"});
   EXPECT_NE(liger.output.find("Liger"), std::string::npos) << liger.output;
+  for (const auto& [card, reason] : {std::pair("MI300X", "is no CUDA card"), {"T4", "before Ampere"}}) {
+    const auto other = run_program({"plan", "meta-llama/Llama-3.2-1B", "--gpu", card});
+    EXPECT_TRUE(other.output.starts_with("PyTorch: not known: ")) << other.output;
+    EXPECT_NE(other.output.find(reason), std::string::npos) << other.output;
+  }
   const auto saved = run_program({"plan", "meta-llama/Llama-3.2-1B", "--gpu", "H100", "--modules-to-save", "lm_head"});
   EXPECT_TRUE(saved.output.starts_with("PyTorch: not known: ")) << saved.output << saved.error;
 }
