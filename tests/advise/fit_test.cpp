@@ -7,17 +7,12 @@
 
 #include "base/error.h"
 #include "model/catalogue.h"
+#include "plan/support_machines.h"
 #include "recipe/keys.h"
 
 namespace snug::testing {
 
 namespace {
-
-Target target_with(int64_t memory) {
-  Target target{.threads = 1, .memory_bytes = memory, .runtime_bytes = 1 << 20};
-  target.cost = nominal_cpu_rates(1);
-  return target;
-}
 
 ModelSpec small_model(const char* name) {
   ModelSpec model = *find_model(name);

@@ -5,17 +5,12 @@
 #include <set>
 
 #include "model/catalogue.h"
+#include "plan/support_machines.h"
 #include "recipe/keys.h"
 
 namespace snug::testing {
 
 namespace {
-
-Target lever_target_with(int64_t memory) {
-  Target target{.threads = 1, .memory_bytes = memory, .runtime_bytes = 1 << 20};
-  target.cost = nominal_cpu_rates(1);
-  return target;
-}
 
 Recipe lever_recipe_with(const std::vector<Setting>& settings) {
   Recipe recipe;
@@ -43,7 +38,7 @@ TEST(Levers, a_saving_is_the_difference_of_two_plans) {
            {{"bf16", "true"}, {"load_in_8bit", "true"}, {"prepare_model_for_kbit_training", "true"}},
            {{"method", "full"}, {"optim", "lion_32bit"}}}) {
     const ModelSpec model = *find_model("HuggingFaceTB/SmolLM2-135M");
-    const Target target = lever_target_with(int64_t{1} << 36);
+    const Target target = target_with(int64_t{1} << 36);
     const Plan plan = make_plan(model, lever_recipe_with(settings), target);
     for (const Lever& lever : levers(plan)) {
       Recipe changed = plan.recipe;
@@ -63,7 +58,7 @@ TEST(Levers, a_saving_is_the_difference_of_two_plans) {
 
 TEST(Levers, those_without_effect_come_first_then_the_largest) {
   const Plan plan =
-      make_plan(*find_model("HuggingFaceTB/SmolLM2-135M"), lever_recipe_with({}), lever_target_with(int64_t{1} << 36));
+      make_plan(*find_model("HuggingFaceTB/SmolLM2-135M"), lever_recipe_with({}), target_with(int64_t{1} << 36));
   const std::vector<Lever> list = levers(plan);
   for (size_t i = 1; i < list.size(); ++i) {
     EXPECT_LE(list[i - 1].change.effect, list[i].change.effect);
@@ -75,7 +70,7 @@ TEST(Levers, the_smallest_set_fits_and_lacks_nothing_it_could_do_without) {
   const ModelSpec model = *find_model("HuggingFaceTB/SmolLM2-135M");
   for (const char* method : {"lora", "full"})
     for (const int64_t mebibytes : {3000, 2000, 1200, 700, 400, 250, 150, 100, 60}) {
-      const Target target = lever_target_with(mebibytes << 20);
+      const Target target = target_with(mebibytes << 20);
       const Plan plan = make_plan(model, lever_recipe_with({{"method", method}}), target);
       if (plan.fits()) continue;
       std::optional<LeverSet> closest;
@@ -99,10 +94,10 @@ TEST(Levers, the_smallest_set_fits_and_lacks_nothing_it_could_do_without) {
 TEST(Levers, one_mebibyte_under_the_plan_does_not_fit_and_a_change_that_fits_is_named) {
   Recipe recipe = half_precision_recipe();
   const ModelSpec model = *find_model("HuggingFaceTB/SmolLM2-135M");
-  recipe.memory_bytes = make_plan(model, recipe, lever_target_with(int64_t{1} << 36)).peak_bytes;
-  EXPECT_TRUE(make_plan(model, recipe, lever_target_with(int64_t{1} << 36)).fits());
+  recipe.memory_bytes = make_plan(model, recipe, target_with(int64_t{1} << 36)).peak_bytes;
+  EXPECT_TRUE(make_plan(model, recipe, target_with(int64_t{1} << 36)).fits());
   recipe.memory_bytes -= 1 << 20;
-  const Plan plan = make_plan(model, recipe, lever_target_with(int64_t{1} << 36));
+  const Plan plan = make_plan(model, recipe, target_with(int64_t{1} << 36));
   EXPECT_FALSE(plan.fits());
   std::optional<LeverSet> closest;
   const auto set = smallest_set_that_fits(plan, closest);
@@ -120,7 +115,7 @@ TEST(Levers, states_on_disk_are_a_change_that_may_fit_and_an_unsound_recipe_is_n
   recipe.max_grad_norm = 0;
   recipe.optimizer_in_bwd = true;  // so that two micro-batches are no way out
   recipe.memory_bytes = int64_t{1} << 30;
-  const Plan plan = make_plan(*find_model("HuggingFaceTB/SmolLM2-135M"), recipe, lever_target_with(int64_t{1} << 36));
+  const Plan plan = make_plan(*find_model("HuggingFaceTB/SmolLM2-135M"), recipe, target_with(int64_t{1} << 36));
   std::optional<LeverSet> closest;
   const auto set = smallest_set_that_fits(plan, closest);
   ASSERT_TRUE(set.has_value());

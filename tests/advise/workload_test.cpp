@@ -5,19 +5,12 @@
 #include "advise/alternatives.h"
 #include "model/catalogue.h"
 #include "plan/plan.h"
+#include "plan/support_machines.h"
 #include "recipe/keys.h"
 
 namespace snug::testing {
 
 namespace {
-
-// A machine on which arithmetic alone takes time, one FLOP a second: seconds are the FLOPs.
-Target counting_machine() {
-  Target target{.threads = 1, .memory_bytes = int64_t{1} << 40, .runtime_bytes = 1 << 20};
-  for (CostRate& rate : target.cost.rates) rate = {.flops = 1.0};
-  target.cost.source = "a machine that counts";
-  return target;
-}
 
 Recipe workload_recipe_with(const std::vector<Setting>& settings) {
   Recipe recipe;

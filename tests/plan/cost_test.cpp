@@ -4,19 +4,12 @@
 
 #include "model/catalogue.h"
 #include "plan/plan.h"
+#include "plan/support_machines.h"
 #include "recipe/keys.h"
 
 namespace snug::testing {
 
 namespace {
-
-// A machine on which arithmetic alone takes time, one FLOP a second: seconds are the FLOPs.
-Target counting_machine() {
-  Target target{.threads = 1, .memory_bytes = int64_t{1} << 40, .runtime_bytes = 1 << 20};
-  for (CostRate& rate : target.cost.rates) rate = {.flops = 1.0};
-  target.cost.source = "a machine that counts";
-  return target;
-}
 
 Recipe recipe_with(const std::vector<std::pair<std::string_view, std::string_view>>& settings) {
   Recipe recipe;
