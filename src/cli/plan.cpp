@@ -85,7 +85,8 @@ bool print_solution(const Plan& asked, const std::string& word) {
   if (!quantity) throw UsageError("--solve takes batch, seq or rank, not '" + word + "'");
   const auto solution = largest_that_fits(asked.model, asked.recipe, asked.target, *quantity);
   if (solution) {
-    print(fmt::format("largest {}: {}, which needs {} of {} (the limit: {})\n", key_of(*quantity), solution->value,
+    const char* engine = asked.target.kind == TargetKind::cuda ? "snug: " : "";  // on a card most run another
+    print(fmt::format("{}largest {}: {}, which needs {} of {} (the limit: {})\n", engine, key_of(*quantity), solution->value,
                       format_bytes(solution->plan.peak_bytes), format_bytes(asked.budget_bytes), solution->stopped_by));
   } else {
     print(fmt::format("no {} fits {}\n{}\n", key_of(*quantity), format_bytes(asked.budget_bytes), change_text(asked)));

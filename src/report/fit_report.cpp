@@ -37,15 +37,16 @@ std::optional<double> step_seconds(const FitAnswer& answer, const FitChoice& cho
 }
 
 std::string headline(const FitAnswer& answer) {
+  const char* engine = answer.target.kind == TargetKind::cuda ? " in snug's engine" : "";  // on a card most run another
   if (!answer.fits()) {
     const auto& least = answer.report().least;
     return fmt::format(
-        "nothing fits {} of {}{}", format_bytes(answer.budget_bytes), answer.target.name,
+        "nothing fits {} of {}{}{}", format_bytes(answer.budget_bytes), answer.target.name, engine,
         least ? fmt::format(": {} needs {} at least", answer.methods[answer.chosen].name, format_bytes(least->peak_bytes))
               : "");
   }
   const FitChoice& best = answer.report().front.front();
-  return fmt::format("best for {} of {}: {}, {}", format_bytes(answer.budget_bytes), answer.target.name,
+  return fmt::format("best for {} of {}{}: {}, {}", format_bytes(answer.budget_bytes), answer.target.name, engine,
                      answer.methods[answer.chosen].name, describe(best.recipe, answer.model.layers));
 }
 

@@ -151,8 +151,8 @@ std::string change_text(const Plan& plan) {
 }
 
 std::string levers_text(std::span<const Lever> levers, const TextStyle& style) {
-  std::string text =
-      fmt::format("\nlevers: each change alone\n  {:>10}  {:>6}  {:<6} {}\n", "saves", "time", "effect", "change");
+  std::string text = fmt::format("\nlevers of snug's plan: each change alone\n  {:>10}  {:>6}  {:<6} {}\n", "saves", "time",
+                                 "effect", "change");
   for (const Lever& lever : levers) {
     std::string flags;
     for (const Setting& setting : lever.change.settings) flags += (flags.empty() ? "" : " ") + short_flag_of(setting);
