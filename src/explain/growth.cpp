@@ -13,8 +13,86 @@ constexpr size_t kWarmUp = 2, kFewest = 3;     // steps; ends of steps that are 
 constexpr size_t kMostCompared = 64;           // ends of steps, spread over the trace
 constexpr int64_t kLeast = int64_t{64} << 10;  // bytes in all that are worth a line
 
+// So many of them at most, the first and the last included.
+std::vector<size_t> spread(const std::vector<size_t>& all) {
+  if (all.size() <= kMostCompared) return all;
+  std::vector<size_t> some;
+  for (size_t i = 0; i < kMostCompared; ++i) some.push_back(all[i * (all.size() - 1) / (kMostCompared - 1)]);
+  return some;
+}
+
+struct Held {
+  int64_t bytes = 0, blocks = 0;
+};
+
+// At the begin of each round compared: it never shrinks, and grows nearly always.
+bool grows(const std::vector<Held>& held) {
+  size_t up = 0;
+  for (size_t i = 1; i < held.size(); ++i) {
+    if (held[i].bytes < held[i - 1].bytes) return false;
+    up += held[i].bytes > held[i - 1].bytes ? 1 : 0;
+  }
+  return 5 * up >= 4 * (held.size() - 1) && held.back().bytes - held.front().bytes >= kLeast;
+}
+
+// Made once and kept for good: in the first rounds they look like growth.
+bool is_made_once(Holding holding) {
+  return holding == Holding::optimizer || holding == Holding::gradients || holding == Holding::weights ||
+         holding == Holding::workspaces || holding == Holding::older;
+}
+
+class Comparison {
+ public:
+  Comparison(const Snapshot& snapshot, int device, const std::vector<size_t>& begins)
+      : compared_(spread(begins)), active_(compared_.size()) {
+    Replay replay(snapshot, device);
+    for (size_t i = 0; i < compared_.size(); ++i) {
+      replay.advance_to(compared_[i]);
+      active_[i].bytes = replay.totals().active_bytes;
+      for (const LiveStack& live : live_by_stack(replay)) {
+        if (live.older) continue;
+        std::vector<Held>& held = by_stack_[live.stack];
+        held.resize(compared_.size());
+        held[i].bytes += live.bytes;
+        held[i].blocks += live.blocks;
+      }
+    }
+  }
+
+  void tell(Growth& growth, StackReader& reader) const {
+    const auto rounds = growth.rounds() - 1;
+    if (grows(active_)) growth.active_a_step = (active_.back().bytes - active_.front().bytes) / rounds;
+    for (const auto& [stack, held] : by_stack_) {
+      const StackReading& reading = reader.read(stack);
+      if (!grows(held) || (compared_.size() < kWarmUp + kFewest && is_made_once(reading.holding))) continue;
+      const int64_t grown = held.back().bytes - held.front().bytes, blocks = held.back().blocks - held.front().blocks;
+      growth.list.push_back({.holding = reading.holding,
+                             .place = reading.own ? reading.own : reading.caller,
+                             .stack = stack,
+                             .since = compared_.front(),
+                             .bytes_a_step = grown / rounds,
+                             .blocks_a_step = blocks / rounds,
+                             .bytes = grown});
+    }
+    std::ranges::stable_sort(growth.list, [](const Growing& a, const Growing& b) { return a.bytes > b.bytes; });
+  }
+
+ private:
+  std::vector<size_t> compared_;
+  std::vector<Held> active_;
+  std::map<StackId, std::vector<Held>> by_stack_;
+};
+
+}  // namespace
+
+int64_t Growth::bytes() const {
+  int64_t sum = 0;
+  for (const Growing& one : list) sum += one.bytes;
+  return sum;
+}
+
 // By the annotations "Optimizer.step#AdamW.step": the first event at or after each start.
-std::vector<size_t> ends_by_annotations(const Snapshot& snapshot, int device) {
+std::vector<size_t> annotated_steps(const Snapshot& snapshot, int device) {
   std::vector<int64_t> times;
   for (const Annotation& a : snapshot.annotations)
     if (a.start && (a.device == device || a.device < 0) && snapshot.texts[a.name].starts_with("Optimizer.step#"))
@@ -32,72 +110,10 @@ std::vector<size_t> ends_by_annotations(const Snapshot& snapshot, int device) {
   return ends;
 }
 
-// By frames: where the optimizer allocates after something else has.
-std::vector<size_t> ends_by_frames(const Snapshot& snapshot, int device, StackReader& reader) {
-  std::vector<size_t> ends;
-  bool inside = false;
-  for (size_t i = 0; i < snapshot.event_count(device); ++i) {
-    const Event& event = snapshot.event(device, i);
-    if (event.action != Action::alloc) continue;
-    const bool now = reader.read(event.stack).holding == Holding::optimizer;
-    if (now && !inside) ends.push_back(i);
-    inside = now;
-  }
-  return ends;
-}
-
-// So many of them at most, the first and the last included.
-std::vector<size_t> spread(const std::vector<size_t>& all) {
-  if (all.size() <= kMostCompared) return all;
-  std::vector<size_t> some;
-  for (size_t i = 0; i < kMostCompared; ++i) some.push_back(all[i * (all.size() - 1) / (kMostCompared - 1)]);
-  return some;
-}
-
-// Bytes at the end of each step compared: they never shrink, and grow nearly always.
-bool grows(const std::vector<int64_t>& bytes) {
-  size_t up = 0;
-  for (size_t i = 1; i < bytes.size(); ++i) {
-    if (bytes[i] < bytes[i - 1]) return false;
-    up += bytes[i] > bytes[i - 1] ? 1 : 0;
-  }
-  return 5 * up >= 4 * (bytes.size() - 1) && bytes.back() - bytes.front() >= kLeast;
-}
-
-}  // namespace
-
-std::vector<size_t> ends_of_steps(const Snapshot& snapshot, int device, StackReader& reader) {
-  std::vector<size_t> ends = ends_by_annotations(snapshot, device);
-  return ends.size() >= kWarmUp + kFewest ? ends : ends_by_frames(snapshot, device, reader);
-}
-
-Growth growth_of(const Snapshot& snapshot, int device, StackReader& reader) {
-  std::vector<size_t> ends = ends_of_steps(snapshot, device, reader);
-  Growth growth{.steps = static_cast<int64_t>(ends.size()), .active_a_step = {}, .list = {}};
-  if (ends.size() < kWarmUp + kFewest) return growth;
-  ends.erase(ends.begin(), ends.begin() + kWarmUp);
-  const auto steps = static_cast<int64_t>(ends.size()) - 1;
-  const std::vector<size_t> compared = spread(ends);
-  Replay replay(snapshot, device);
-  std::map<StackId, std::vector<int64_t>> by_stack;
-  std::vector<int64_t> active;
-  for (size_t i = 0; i < compared.size(); ++i) {
-    replay.advance_to(compared[i]);
-    active.push_back(replay.totals().active_bytes);
-    for (const LiveStack& live : live_by_stack(replay)) {
-      if (live.older) continue;
-      by_stack[live.stack].resize(compared.size());
-      by_stack[live.stack][i] += live.bytes;
-    }
-  }
-  if (grows(active)) growth.active_a_step = (active.back() - active.front()) / steps;
-  for (const auto& [stack, bytes] : by_stack) {
-    if (!grows(bytes)) continue;
-    const StackReading& reading = reader.read(stack);
-    const int64_t grown = bytes.back() - bytes.front();
-    growth.list.push_back({reading.holding, reading.own ? reading.own : reading.caller, stack, grown / steps, grown});
-  }
-  std::ranges::stable_sort(growth.list, [](const Growing& a, const Growing& b) { return a.bytes > b.bytes; });
+Growth growth_of(const Snapshot& snapshot, int device, std::vector<size_t> begins, StackReader& reader) {
+  if (begins.size() >= kWarmUp + kFewest) begins.erase(begins.begin(), begins.begin() + kWarmUp);
+  Growth growth{.begins = std::move(begins), .active_a_step = {}, .list = {}};
+  if (growth.begins.size() >= kFewest) Comparison(snapshot, device, growth.begins).tell(growth, reader);
   return growth;
 }
 

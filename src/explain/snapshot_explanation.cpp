@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "explain/size_text.h"
+#include "explain/verdict_text.h"
 #include "torch/allocator_rules.h"
 
 namespace snug {
@@ -96,34 +97,41 @@ std::string sum_line(const SnapshotExplanation& e) {
                      size_text(e.totals.unused_bytes()));
 }
 
-void diagnose_oom(SnapshotExplanation& e) {
+void diagnose_oom(SnapshotExplanation& e, const Snapshot& snapshot, const Replay& replay, StackReader& reader) {
   Diagnosis& d = e.diagnosis;
-  const int64_t asked = *e.asked_bytes, unused = e.totals.unused_bytes();
-  d.unused_bytes = unused;
-  if (e.free_bytes) d.missing_bytes = std::max<int64_t>(asked - *e.free_bytes, 0);
-  const std::string device = fmt::format("GPU {}", e.device);
-  const bool in_pieces = unused >= asked && e.largest_free_bytes < asked;
-  if (e.totals.reserved_bytes > 0 && asked > 4 * e.totals.reserved_bytes && asked > int64_t{1} << 30) {
-    d.cause = Cause::impossible_request;
-    d.answer = fmt::format("one tensor of {} was asked for while all others had {}", size_text(asked),
-                           size_text(e.totals.active_bytes));
-  } else if (in_pieces) {
-    d.cause = Cause::fragmentation;
-    d.answer = fmt::format("{}: {} were asked for; {} are free inside what PyTorch holds, in pieces of at most {}", device,
-                           size_text(asked), size_text(unused), size_text(e.largest_free_bytes));
-  } else if (e.free_bytes && *e.free_bytes >= asked) {
-    d.cause = Cause::memory_limit;
-    d.answer = fmt::format("{} had {} free for {}: a limit below what the device has", device, size_text(*e.free_bytes),
-                           size_text(asked));
-  } else {
-    d.cause = Cause::shortage;
-    d.answer = fmt::format("{} is full: tensors fill {}, and {} more did not fit", device, size_text(e.totals.active_bytes),
-                           size_text(asked));
-  }
+  e.verdict = judge({.snapshot = snapshot,
+                     .replay = replay,
+                     .reader = reader,
+                     .event = e.event,
+                     .asked_bytes = *e.asked_bytes,
+                     .free_bytes = e.free_bytes,
+                     .largest_free_bytes = e.largest_free_bytes,
+                     .course = e.course,
+                     .growth = e.growth});
+  d.cause = e.verdict.cause;
+  d.answer = answer_of(e.verdict, e.device, *e.asked_bytes);
+  d.unused_bytes = e.totals.unused_bytes();
+  if (e.free_bytes) d.missing_bytes = std::max<int64_t>(*e.asked_bytes - *e.free_bytes, 0);
   d.arithmetic.push_back(sum_line(e));
   if (e.free_bytes)
     d.arithmetic.push_back(fmt::format("asked for {}; the device had {} free, the largest free piece inside is {}",
-                                       size_text(asked), size_text(*e.free_bytes), size_text(e.largest_free_bytes)));
+                                       size_text(*e.asked_bytes), size_text(*e.free_bytes),
+                                       size_text(e.largest_free_bytes)));
+  for (std::string& line : counterfactual_lines(e.verdict)) d.arithmetic.push_back(std::move(line));
+}
+
+// Of the loop in which most grows; if nothing does, of the outermost that computes.
+void find_growth(SnapshotExplanation& e, const Snapshot& snapshot, StackReader& reader) {
+  e.loops = loops_at(snapshot, e.device, e.event, reader.paths());
+  std::erase_if(e.loops, [](const Loop& loop) { return !loop.computes; });
+  std::vector<std::vector<size_t>> all;
+  for (const Loop& loop : e.loops) all.push_back(loop.begins);
+  if (all.empty()) all.push_back(annotated_steps(snapshot, e.device));
+  for (std::vector<size_t>& begins : all) {
+    Growth growth = growth_of(snapshot, e.device, begins, reader);
+    if (&begins == &all.front() || growth.bytes() > e.growth.bytes()) e.growth = std::move(growth);
+  }
+  if (e.moment == Moment::out_of_memory) e.course = course_of(snapshot, e.device, all.front(), e.event);
 }
 
 void tell_peak(SnapshotExplanation& e) {
@@ -185,10 +193,10 @@ SnapshotExplanation explain_snapshot(const Snapshot& snapshot) {
   StackReader reader(snapshot);
   e.has_frames = snapshot.stacks.size() > 1;
   e.holders = holders_of(replay, reader);
-  e.growth = growth_of(snapshot, e.device, reader);
+  find_growth(e, snapshot, reader);
   find_place(e, reader.read(stack_at(e, snapshot)));
   if (e.moment == Moment::out_of_memory) {
-    diagnose_oom(e);
+    diagnose_oom(e, snapshot, replay, reader);
     e.advice = advise(message_of(e), e.diagnosis, e.stage);
   } else {
     tell_peak(e);

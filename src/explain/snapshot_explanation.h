@@ -12,6 +12,7 @@
 #include "explain/cause.h"
 #include "explain/growth.h"
 #include "explain/holders.h"
+#include "explain/verdict.h"
 
 namespace snug {
 
@@ -30,7 +31,10 @@ struct SnapshotExplanation {
   StageFound stage;
   std::optional<Frame> own, caller;  // of the allocation that failed, or of the last before the peak
   Holders holders;
+  std::vector<Loop> loops;  // that hold the moment, the outermost first
+  Course course;            // of the outermost that computes
   Growth growth;
+  Verdict verdict;  // at an oom
   std::vector<Advice> advice;
   bool has_frames = false;
 };

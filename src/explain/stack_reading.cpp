@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include "explain/stack_part.h"
 #include "torch/words.h"
 
 namespace snug {
@@ -122,6 +123,20 @@ std::string_view name_of(Holding holding) {
   return kNames[static_cast<size_t>(holding)];
 }
 
+namespace {
+
+// Autograd's own thread: whatever runs there is backward, a module's forward too.
+void read_engine(StackReading& reading, const CallPath& path) {
+  const bool told = reading.stage.stage == TorchStage::backward && reading.holding == Holding::backward;
+  reading.holding = Holding::backward;
+  reading.stage.recompute = reading.stage.recompute || path.calls_module();
+  if (told) return;
+  reading.stage.stage = TorchStage::backward;
+  reading.stage.by = reading.node.empty() ? "the autograd engine" : reading.node;
+}
+
+}  // namespace
+
 const StackReading& StackReader::read(StackId stack) {
   const auto [place, is_new] = readings_.try_emplace(stack);
   StackReading& reading = place->second;
@@ -132,6 +147,9 @@ const StackReading& StackReader::read(StackId stack) {
   reading.stage = stage_of(&traceback, {});
   reading.holding = holding_of(signs, traceback, reading.stage.stage);
   reading.node = signs.node;
+  const CallPath& path = paths_.of(stack);
+  if (path.engine && reading.holding != Holding::gradients) read_engine(reading, path);
+  reading.part = part_of({traceback.frames, signs.operators, signs.node, reading.stage.stage});
   reading.module = modules_.add(module_path(traceback.frames, signs.operators));
   reading.own = copied(traceback.own());
   reading.caller = copied(traceback.caller());

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "explain/call_paths.h"
 #include "explain/module_tree.h"
 #include "torch/snapshot.h"
 #include "torch/stage.h"
@@ -33,8 +34,22 @@ std::string_view name_of(Holding holding);
 // True of Python's source files and of code without one ("<string>"); C++ frames name others, or none.
 bool is_python_file(std::string_view file);
 
+// What of a purpose it is, where frames or operators tell.
+enum class Part : uint8_t {
+  whole,      // nothing more is told
+  scores,     // of attention, length x length
+  logits,     // of the head and the loss, tokens x vocabulary
+  cache,      // keys and values of a generation
+  states,     // of an optimizer, made once
+  buckets,    // of DDP's gradients
+  gathered,   // weights that FSDP or ZeRO brings together
+  collected,  // an evaluation's outputs, joined batch by batch
+  copied      // weights in another dtype, merged, or copied to be written
+};
+
 struct StackReading {
   Holding holding = Holding::other;
+  Part part = Part::whole;
   StageFound stage;
   std::optional<Frame> own;     // the innermost frame of the user's code
   std::optional<Frame> caller;  // … or of a library on top of PyTorch
@@ -46,7 +61,7 @@ struct StackReading {
 // Reads each stack once.
 class StackReader {
  public:
-  explicit StackReader(const Snapshot& snapshot) : snapshot_(snapshot) {}
+  explicit StackReader(const Snapshot& snapshot) : snapshot_(snapshot), paths_(snapshot) {}
 
   const StackReading& read(StackId stack);
 
@@ -55,11 +70,13 @@ class StackReader {
   const std::optional<Frame>& forward_of(const std::string& node);
 
   const ModuleTree& modules() const { return modules_; }  // of the stacks read so far
+  CallPaths& paths() { return paths_; }
 
  private:
   void count_allocations();
 
   const Snapshot& snapshot_;
+  CallPaths paths_;
   ModuleTree modules_;
   std::unordered_map<StackId, StackReading> readings_;
   std::unordered_map<std::string, std::optional<Frame>> forwards_;

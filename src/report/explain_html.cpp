@@ -196,7 +196,7 @@ void write_data(const Snapshot& snapshot, const SnapshotExplanation& e, const st
                   {"holders", holders_json(table, reader.modules())},
                   {"ooms", ooms_json(snapshot, e.device)},
                   {"phases", phases_json(snapshot, e.device)},
-                  {"steps", ends_of_steps(snapshot, e.device, reader)},
+                  {"steps", e.growth.begins},
                   {"facts", facts_json(e)},
                   {"explanation", explain_json(e)}};
   sink(dumped(rest).substr(1));

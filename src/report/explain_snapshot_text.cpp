@@ -85,7 +85,7 @@ std::string modules_text(const SnapshotExplanation& e) {
 
 std::string growth_text(const Growth& growth) {
   if (growth.list.empty()) return "";
-  std::string text = fmt::format("\nwhat grows from step to step ({} seen)\n", counted(growth.steps, "step"));
+  std::string text = fmt::format("\nwhat grows from step to step ({} seen)\n", counted(growth.rounds(), "step"));
   for (size_t i = 0; i < growth.list.size() && i < kMostGrowing; ++i) {
     const Growing& one = growth.list[i];
     const std::string place = one.place ? place_text(*one.place) : std::string("no line of Python is known");
@@ -93,6 +93,18 @@ std::string growth_text(const Growth& growth) {
                         wrapped(fmt::format("a step, {}: {}", name_of(one.holding), place), kExplainColumns, 16));
   }
   return text;
+}
+
+std::string cause_text(const SnapshotExplanation& e) {
+  const std::string_view of = e.verdict.filler == Filler::none ? "" : name_of(e.verdict.filler);
+  return fmt::format("cause: {}{}{}\n", name_of(e.diagnosis.cause), of.empty() ? "" : ", ", of);
+}
+
+Json tried_json(const Verdict& verdict) {
+  Json list = Json::array();
+  for (const Counterfactual& one : verdict.tried)
+    list.push_back({{"without", one.without}, {"needed_bytes", one.peak_bytes}, {"passes", one.passes}});
+  return list;
 }
 
 Json holders_json(const Holders& holders) {
@@ -136,7 +148,7 @@ Json growth_json(const Growth& growth) {
                     {"bytes_a_step", g.bytes_a_step},
                     {"bytes", g.bytes},
                     {"source", frame_json(g.place)}});
-  return {{"steps", growth.steps},
+  return {{"steps", growth.rounds()},
           {"active_bytes_a_step", growth.active_a_step ? Json(*growth.active_a_step) : Json()},
           {"list", list}};
 }
@@ -157,7 +169,7 @@ std::vector<std::pair<std::string_view, std::string>> facts_of(const SnapshotExp
 
 std::string explain_text(const SnapshotExplanation& e) {
   std::string text = wrapped(e.diagnosis.answer, kExplainColumns, 0) + "\n";
-  if (e.moment == Moment::out_of_memory) text += fmt::format("cause: {}\n", name_of(e.diagnosis.cause));
+  if (e.moment == Moment::out_of_memory) text += cause_text(e);
   text += lines_of("the arithmetic", e.diagnosis.arithmetic);
   text += "\nwhere\n";
   for (const auto& [label, what] : facts_of(e)) text += fact(label, what);
@@ -174,6 +186,11 @@ Json explain_json(const SnapshotExplanation& e) {
           {"kind", "snapshot"},
           {"answer", e.diagnosis.answer},
           {"cause", ran_out ? Json(name_of(e.diagnosis.cause)) : Json()},
+          {"what", ran_out && e.verdict.filler != Filler::none ? Json(name_of(e.verdict.filler)) : Json()},
+          {"limit_bytes", ran_out ? Json(e.verdict.limit_bytes) : Json()},
+          {"needed_bytes", ran_out ? Json(e.verdict.needed_bytes) : Json()},
+          {"needed_whole", ran_out ? Json(e.verdict.whole) : Json()},
+          {"counterfactuals", tried_json(e.verdict)},
           {"stage", name_of(e.stage.stage)},
           {"stage_told_by", e.stage.by},
           {"recompute", e.stage.recompute},

@@ -1,0 +1,252 @@
+#include "explain/verdict.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <set>
+
+#include "torch/allocator_rules.h"
+
+namespace snug {
+
+namespace {
+
+double share(int64_t part, int64_t whole) { return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : 0; }
+
+// Sizes in which weights lie on the device, as far as the snapshot tells.
+std::set<int64_t> weight_sizes(const Failure& f) {
+  std::set<int64_t> sizes;
+  for (const auto& [address, block] : f.replay.live()) {
+    const bool older = block.event == LiveBlock::kBefore;
+    if (older || f.reader.read(block.stack).holding == Holding::weights) sizes.insert(block.requested_bytes);
+  }
+  return sizes;
+}
+
+// Weights that were loaded or made by one line of the program.
+class WeightSets {
+ public:
+  void add(const StackReading& reading, bool older, int64_t bytes) {
+    const Frame line = older ? Frame{} : reading.own.value_or(reading.caller.value_or(Frame{}));
+    sets_[{line.file, line.line}] += bytes;
+  }
+
+  int64_t all() const {
+    int64_t sum = 0;
+    for (const auto& [line, bytes] : sets_) sum += bytes;
+    return sum;
+  }
+
+  // Beside the largest set; adapters and what is cast after loading are no second model.
+  int64_t beside() const {
+    int64_t most = 0, sum = all();
+    for (const auto& [line, bytes] : sets_) most = std::max(most, bytes);
+    return share(sum - most, sum) >= 0.2 ? sum - most : 0;
+  }
+
+ private:
+  std::map<std::pair<std::string, int64_t>, int64_t> sets_;
+};
+
+// The field of `c` that a stack's memory counts in.
+int64_t& field_of(Contents& c, const StackReading& reading, bool is_gradient) {
+  switch (reading.part) {
+    case Part::buckets: return c.buckets;
+    case Part::gathered: return c.gathered;
+    case Part::cache: return c.cache;
+    case Part::collected: return c.collected;
+    case Part::copied: return c.copied;
+    default: break;
+  }
+  if (is_gradient || reading.holding == Holding::gradients) return c.gradients;
+  if (reading.part == Part::logits) return c.logits;
+  if (reading.part == Part::scores) return c.scores;
+  switch (reading.holding) {
+    case Holding::optimizer: return reading.part == Part::states ? c.states : c.temporaries;
+    case Holding::activations: return c.activations;
+    case Holding::loss: return c.logits;
+    case Holding::backward: return c.temporaries;
+    default: return c.other;
+  }
+}
+
+Contents contents_of(const Failure& f) {
+  const std::set<int64_t> weights = weight_sizes(f);
+  WeightSets sets;
+  Contents c;
+  for (const auto& [address, block] : f.replay.live()) {
+    const bool older = block.event == LiveBlock::kBefore;
+    const StackReading& reading = f.reader.read(block.stack);
+    if (older || (reading.holding == Holding::weights && reading.part != Part::copied)) {
+      sets.add(reading, older, block.bytes);
+      continue;
+    }
+    const bool is_gradient = reading.holding == Holding::backward && weights.contains(block.requested_bytes);
+    field_of(c, reading, is_gradient) += block.bytes;
+  }
+  c.second_weights = sets.beside();
+  c.weights = sets.all() - c.second_weights;
+  return c;
+}
+
+// What the request that failed was for, in the same terms: its bytes count in that field alone.
+Contents asked_of(const Failure& f) {
+  Contents asked;
+  const StackReading& reading = f.reader.read(f.snapshot.event(f.replay.device(), f.event).stack);
+  if (reading.holding == Holding::weights) {
+    asked.weights = f.asked_bytes;
+  } else {
+    const bool is_gradient = reading.holding == Holding::backward && weight_sizes(f).contains(f.asked_bytes);
+    field_of(asked, reading, is_gradient) += f.asked_bytes;
+  }
+  return asked;
+}
+
+class Judge {
+ public:
+  explicit Judge(const Failure& failure)
+      : f_(failure), reading_(f_.reader.read(f_.snapshot.event(f_.replay.device(), f_.event).stack)) {
+    const MemoryTotals& totals = f_.replay.totals();
+    active_ = totals.active_bytes;
+    unused_ = totals.unused_bytes();
+    further_ = std::max(f_.asked_bytes, f_.course.further_bytes.value_or(0));
+    v_.limit_bytes = totals.reserved_bytes + f_.free_bytes.value_or(0);
+    v_.needed_bytes = active_ + further_;
+    v_.whole = f_.course.further_bytes.has_value();
+    v_.contents = contents_of(f_);
+    asked_ = asked_of(f_);
+  }
+
+  Verdict judge() && {
+    if (f_.asked_bytes > v_.limit_bytes) {
+      v_.cause = Cause::impossible_request;
+    } else if (f_.free_bytes && *f_.free_bytes >= segment_bytes(f_.asked_bytes, {})) {
+      v_.cause = Cause::memory_limit;
+    } else if (fits_packed()) {
+      v_.cause = Cause::fragmentation;
+    } else {
+      v_.cause = Cause::shortage;
+      v_.filler = filler();
+    }
+    return std::move(v_);
+  }
+
+ private:
+  bool try_without(std::string what, int64_t bytes) {
+    const int64_t peak = v_.needed_bytes - bytes;
+    v_.tried.push_back({std::move(what), peak, peak <= v_.limit_bytes});
+    return v_.tried.back().passes;
+  }
+
+  // Fragmentation is the cause only if the rest of the round had fitted without holes. Where nothing tells the rest, what is
+  // unused has to be much: a full device has a few holes always.
+  bool fits_packed() {
+    const bool passes = try_without("holes", 0);
+    constexpr double kMuch = 0.1;
+    if (!passes || f_.largest_free_bytes >= v_.limit_bytes) return false;
+    return v_.whole || share(unused_, v_.limit_bytes) >= kMuch;
+  }
+
+  Filler filler() {
+    if (const auto kept = grown()) return *kept;
+    if (const auto longer = longer_batch()) return *longer;
+    if (const auto told = by_names()) return *told;
+    const TorchStage stage = reading_.stage.stage;
+    if (stage == TorchStage::load) return v_.contents.second_weights > 0 ? Filler::second_model : Filler::weights;
+    if (stage == TorchStage::optimizer) return Filler::optimizer_temporaries;
+    if (v_.contents.second_weights > 0 && try_without("the second set of weights", v_.contents.second_weights))
+      return Filler::second_model;
+    return by_contents();
+  }
+
+  std::optional<Filler> grown() {
+    const int64_t bytes = f_.growth.bytes();
+    if (bytes == 0 || !try_without("what earlier rounds left", bytes)) return std::nullopt;
+    const StackReading& most = f_.reader.read(f_.growth.list.front().stack);
+    if (most.part == Part::cache || reading_.stage.stage == TorchStage::generate) return Filler::kv_cache;
+    if (most.part == Part::collected || reading_.stage.stage == TorchStage::evaluation ||
+        most.stage.stage == TorchStage::evaluation)
+      return Filler::kept_evaluation;
+    constexpr size_t kOfAGraph = 3;
+    return f_.growth.list.size() >= kOfAGraph ? Filler::kept_graphs : Filler::kept_tensors;
+  }
+
+  std::optional<Filler> longer_batch() {
+    constexpr double kLonger = 1.1;
+    if (f_.course.size_ratio < kLonger) return std::nullopt;
+    const int64_t further = static_cast<int64_t>(static_cast<double>(further_) * (1 - 1 / f_.course.size_ratio));
+    const int64_t here =
+        static_cast<int64_t>(static_cast<double>(active_ - f_.course.now().begin_bytes) * (1 - 1 / f_.course.size_ratio));
+    if (!try_without("what this batch has more than those before", further + std::max<int64_t>(here, 0)))
+      return std::nullopt;
+    return f_.course.lengthening ? Filler::growing_lengths : Filler::long_batch;
+  }
+
+  std::optional<Filler> by_names() const {
+    switch (reading_.part) {
+      case Part::buckets: return Filler::buckets;
+      case Part::gathered: return Filler::gathered;
+      case Part::states: return Filler::optimizer_states;
+      case Part::collected: return Filler::kept_evaluation;
+      case Part::cache: return Filler::kv_cache;
+      default: break;
+    }
+    if (reading_.stage.stage == TorchStage::save || reading_.part == Part::copied) return Filler::saving;
+    return std::nullopt;
+  }
+
+  // The kind of content without which the run would have gone on; of several the largest.
+  Filler by_contents() {
+    const Contents& c = v_.contents;
+    struct Candidate {
+      Filler filler;
+      const char* without;
+      int64_t bytes;
+    };
+    std::array<Candidate, 6> all{
+        {{Filler::attention, "attention's scores", c.scores + asked_.scores},
+         {Filler::logits, "the logits and their copies", c.logits + asked_.logits},
+         {Filler::activations, "activations", c.activations + c.temporaries + asked_.activations + asked_.temporaries},
+         {Filler::gradients, "gradients", c.gradients + asked_.gradients},
+         {Filler::kv_cache, "the cache of keys and values", c.cache},
+         {Filler::gathered, "gathered weights", c.gathered}}};
+    std::ranges::stable_sort(all, [](const Candidate& a, const Candidate& b) { return a.bytes > b.bytes; });
+    for (const Candidate& one : all)
+      if (one.bytes > 0 && try_without(one.without, one.bytes)) return one.filler;
+    return c.weights > v_.limit_bytes / 2 ? Filler::weights : all.front().filler;
+  }
+
+  const Failure& f_;
+  const StackReading& reading_;
+  int64_t active_ = 0, unused_ = 0, further_ = 0;
+  Contents asked_;
+  Verdict v_;
+};
+
+}  // namespace
+
+std::string_view name_of(Filler filler) {
+  constexpr std::array<std::string_view, 18> kNames = {"none",
+                                                       "weights",
+                                                       "second_model",
+                                                       "activations",
+                                                       "logits",
+                                                       "attention",
+                                                       "gradients",
+                                                       "optimizer_states",
+                                                       "optimizer_temporaries",
+                                                       "buckets",
+                                                       "gathered",
+                                                       "long_batch",
+                                                       "growing_lengths",
+                                                       "kept_graphs",
+                                                       "kept_tensors",
+                                                       "kept_evaluation",
+                                                       "kv_cache",
+                                                       "saving"};
+  return kNames[static_cast<size_t>(filler)];
+}
+
+Verdict judge(const Failure& failure) { return Judge(failure).judge(); }
+
+}  // namespace snug

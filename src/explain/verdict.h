@@ -1,0 +1,81 @@
+#pragma once
+// Why memory ran out, held against what would have happened otherwise: with perfect packing, without what grew, with a batch
+// like those before, without one kind of content. A cause is what the run would have gone on without.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "explain/cause.h"
+#include "explain/course.h"
+#include "explain/growth.h"
+#include "explain/stack_reading.h"
+#include "torch/replay.h"
+
+namespace snug {
+
+// What filled the memory, where it was short.
+enum class Filler : uint8_t {
+  none,
+  weights,
+  second_model,  // two sets of weights, or one copied while it was loaded
+  activations,
+  logits,
+  attention,  // its scores, length x length
+  gradients,
+  optimizer_states,
+  optimizer_temporaries,
+  buckets,
+  gathered,
+  long_batch,
+  growing_lengths,
+  kept_graphs,
+  kept_tensors,
+  kept_evaluation,
+  kv_cache,
+  saving
+};
+std::string_view name_of(Filler filler);
+
+// "Without …, the run would have needed peak_bytes of limit_bytes."
+struct Counterfactual {
+  std::string without;
+  int64_t peak_bytes = 0;  // active, at most, from the moment to the end of the round
+  bool passes = false;
+};
+
+// What is live at the moment and, of the request that failed, what it was for. Bytes.
+struct Contents {
+  int64_t weights = 0, second_weights = 0, gradients = 0, states = 0, temporaries = 0, activations = 0, logits = 0,
+          scores = 0, cache = 0, buckets = 0, gathered = 0, collected = 0, copied = 0, other = 0;
+  int64_t dynamic() const { return activations + logits + scores + temporaries; }
+};
+
+struct Verdict {
+  Cause cause = Cause::unknown;
+  Filler filler = Filler::none;
+  int64_t limit_bytes = 0;   // what PyTorch could have: reserved, and free on the device
+  int64_t needed_bytes = 0;  // active, at most, from the moment to the end of the round
+  bool whole = false;        // an earlier round tells the rest; else it needed so much at least
+  Contents contents;
+  std::vector<Counterfactual> tried;
+};
+
+// Of a replay that stands at an event where memory ran out.
+struct Failure {
+  const Snapshot& snapshot;
+  const Replay& replay;
+  StackReader& reader;
+  size_t event = 0;
+  int64_t asked_bytes = 0;
+  std::optional<int64_t> free_bytes;
+  int64_t largest_free_bytes = 0;
+  const Course& course;
+  const Growth& growth;
+};
+
+Verdict judge(const Failure& failure);
+
+}  // namespace snug
