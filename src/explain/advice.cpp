@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "explain/remedies.h"
 #include "explain/size_text.h"
 #include "explain/stage_advice.h"
 #include "torch/words.h"
@@ -31,13 +32,10 @@ void cure_fragmentation(std::vector<Advice>& all, const OomMessage& m, const Dia
                                                                    : "PYTORCH_CUDA_ALLOC_CONF";
     all.push_back({fmt::format("{}=expandable_segments:True", name),
                    "segments grow instead of being cut up; no cost (Linux; if it is set already, it cannot help)",
-                   d.unused_bytes});
+                   d.unused_bytes, "expandable_segments"});
   }
-  all.push_back({"batches of one shape: packing: true, or pad_to_multiple_of: 64",
-                 "blocks are used again instead of new ones beside them",
-                 {}});
-  all.push_back(
-      {"torch.cuda.empty_cache() between training and evaluation", "only between stages: in each step it costs time", {}});
+  all.push_back(advice_of(Remedy::fixed_lengths));
+  all.push_back(advice_of(Remedy::empty_cache));
 }
 
 void cure_others(std::vector<Advice>& all, const OomMessage& m, const Diagnosis& d) {
@@ -47,10 +45,8 @@ void cure_others(std::vector<Advice>& all, const OomMessage& m, const Diagnosis&
   std::ranges::sort(others, [](const OomProcess& a, const OomProcess& b) { return *a.bytes > *b.bytes; });
   for (size_t i = 0; i < others.size() && i < 4; ++i)
     all.push_back({fmt::format("end process {}, or wait for it", others[i].pid),
-                   "`nvidia-smi` and `ps -p PID` tell whose it is", others[i].bytes});
-  if (others.empty())
-    all.push_back({"look at `nvidia-smi`: which processes hold the device?",
-                   "a notebook's kernel keeps its memory until it is restarted", d.others_bytes});
+                   "`nvidia-smi` and `ps -p PID` tell whose it is", others[i].bytes, "end_other_process"});
+  if (others.empty()) all.push_back(advice_of(Remedy::end_other_process, d.others_bytes));
   all.push_back({"CUDA_VISIBLE_DEVICES=N, with a GPU that is free",
                  "several ranks: torch.cuda.set_device(local_rank) before any tensor",
                  {}});
@@ -61,9 +57,7 @@ void cure_impossible(std::vector<Advice>& all, const StageFound& stage) {
     add_stage_advice(all, stage);
     return;
   }
-  all.push_back({"check the shapes: one sequence far longer than the rest? max_length: 2048",
-                 "the longest row decides; longer ones lose their end",
-                 {}});
+  all.push_back(advice_of(Remedy::right_shape));
   all.push_back({"attn_implementation: sdpa, or flash_attention_2", "no tensor of sequence x sequence", {}});
   all.push_back({"use_liger_kernel: true", "the logits are never whole", {}});
   all.push_back({"per_device_train_batch_size: 1, with gradient_accumulation_steps", "the effective batch stays", {}});
@@ -80,8 +74,7 @@ void cure_limit(std::vector<Advice>& all, const OomMessage& m, const StageFound&
     all.push_back(
         {"UR_L0_ENABLE_RELAXED_ALLOCATION_LIMITS=1", "Level Zero then grants larger blocks, where the driver can", {}});
   } else {
-    all.push_back(
-        {"raise torch.cuda.set_per_process_memory_fraction, or leave it out", "unless the rest is meant for others", more});
+    all.push_back(advice_of(Remedy::raise_fraction, more));
   }
   add_stage_advice(all, stage);
 }
@@ -185,6 +178,7 @@ std::vector<Advice> advise(const OomMessage& m, const Diagnosis& d, const StageF
         add_stage_advice(all, m.source == OomSource::vllm ? StageFound{TorchStage::capture, {}, false, false} : stage);
       }
   }
+  if (d.or_cause == Cause::fragmentation) cure_fragmentation(all, m, d);
   if (m.private_pool_bytes && *m.private_pool_bytes > 0 && d.cause != Cause::host_memory)
     all.push_back({"no CUDA graphs: enforce_eager=True, or torch.compile without mode=\"reduce-overhead\"",
                    "steps get slower", m.private_pool_bytes});

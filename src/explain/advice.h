@@ -16,6 +16,7 @@ struct Advice {
   std::string change;                 // what to do, in the words of PyTorch and transformers
   std::string effect;                 // what it does, and what it costs
   std::optional<int64_t> most_bytes;  // what it can give at most, where the figures tell
+  std::string todo = {};              // the word by which a script can follow it (explain/remedies.h); empty: none
 };
 
 std::vector<Advice> advise(const OomMessage& message, const Diagnosis& diagnosis, const StageFound& stage);

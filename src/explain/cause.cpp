@@ -161,8 +161,14 @@ bool others_prevail(const Figures& f) {
 
 bool explain_fragmentation(Diagnosis& d, const Figures& f, const OomMessage& m) {
   if (f.unused == 0 || !at_least(f.unused, f.tried)) return false;
-  if (share(f.allocated, f.limit) > 0.95 && share(f.unused, f.limit) < 0.01) return false;  // no more than the usual slack
   if (others_prevail(f)) return false;
+  // A device that fills up has so much in holes, whatever filled it: then holes may be the cause, and are less likely.
+  constexpr double kUsualHoles = 0.1, kSlack = 0.01;
+  const bool few = share(f.unused, f.held) < 3 * kUsualHoles && f.unused < 2 * f.tried;
+  if (few || share(f.unused, f.held) < kUsualHoles) {
+    if (share(f.unused, f.limit) >= kSlack) d.or_cause = Cause::fragmentation;
+    return false;
+  }
   d.cause = Cause::fragmentation;
   d.answer = fmt::format("{} is fragmented: {} are reserved and unused, in pieces smaller than the {} asked for",
                          device_name(m), size_text(f.unused), size_text(f.tried));
@@ -218,6 +224,17 @@ bool explain_refusal(Diagnosis& d, const Figures& f, const OomMessage& m) {
   if (!f.free || *f.free - f.tried < 32 * kMiB) return false;
   if (is_huge(f)) {
     explain_huge(d, f, m);
+    return true;
+  }
+  // Newer releases count the whole process: a large part of the device that nobody has is withheld by a limit, most likely.
+  const bool withheld = m.process_bytes && share(*f.free, f.capacity.value_or(f.limit)) > 0.25 && *f.free > 8 * f.tried;
+  if (withheld) {
+    d.cause = Cause::memory_limit;
+    d.or_cause = Cause::driver;
+    d.answer = fmt::format("{} was refused {} although {} were free: a limit below what it has", device_name(m),
+                           size_text(f.tried), size_text(*f.free));
+    show_sums(d, f);
+    d.remarks.emplace_back("PYTORCH_ALLOC_CONF=per_process_memory_fraction and set_per_process_memory_fraction set one");
     return true;
   }
   d.cause = Cause::driver;
@@ -294,9 +311,13 @@ void explain_shortage(Diagnosis& d, const Figures& f, const OomMessage& m) {
   if (large) tell_shape(d, f.tried);
   if (d.missing_bytes && *d.missing_bytes > 0)
     d.arithmetic.push_back(fmt::format("at least {} more must come free", size_text(*d.missing_bytes)));
-  if (f.unused > 0 && at_least(f.unused, f.tried))
-    d.remarks.push_back(fmt::format("the unused {} are {:.1f} % of the device: slack, not worth an allocator setting",
-                                    size_text(f.unused), 100 * share(f.unused, f.limit)));
+  if (f.unused == 0 || !at_least(f.unused, f.tried)) return;
+  d.remarks.push_back(d.or_cause
+                          ? fmt::format("{} lie unused in holes, {:.1f} % of what PyTorch holds: a device that fills up has "
+                                        "as much, so holes are the less likely cause; a memory snapshot decides",
+                                        size_text(f.unused), 100 * share(f.unused, f.held))
+                          : fmt::format("the unused {} are {:.1f} % of the device: slack, not worth an allocator setting",
+                                        size_text(f.unused), 100 * share(f.unused, f.limit)));
 }
 
 // A sentence cut short before it tells what is reserved and unused: sure only if the tensors alone leave no room.
@@ -367,6 +388,7 @@ Diagnosis diagnose(const OomMessage& m) {
   } else {
     explain_without_figures(d, m);
   }
+  if (d.cause != Cause::shortage && d.cause != Cause::memory_limit) d.or_cause.reset();
   tell_segment(d, m);
   for (const std::string& name : m.impossible) {
     if (name == "allowed") continue;  // cudaMallocAsync's, where no limit was set

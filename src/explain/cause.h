@@ -30,6 +30,7 @@ std::string_view name_of(Cause cause);
 
 struct Diagnosis {
   Cause cause = Cause::unknown;
+  std::optional<Cause> or_cause;        // where the figures do not decide between two: the less likely one
   std::string answer;                   // what ran out, in one line
   std::vector<std::string> arithmetic;  // lines of at most 80 columns
   std::vector<std::string> remarks;     // what else the text tells: segments, ranks, figures that cannot be true

@@ -112,6 +112,8 @@ bool lengthens(const std::vector<Round>& rounds) {
   std::vector<int64_t> sizes;
   for (const Round& round : rounds)
     if (round.matched) sizes.push_back(round.requested_bytes);
+  // Of two rounds nothing is known but that the second is longer; a batch twice as long stands out.
+  if (sizes.size() == 2) return sizes.back() < 2 * sizes.front();
   if (sizes.size() < kFewest) return false;
   const auto first = sizes.end() - static_cast<ptrdiff_t>(std::min<size_t>(sizes.size(), 6));
   return std::adjacent_find(first, sizes.end(), [](int64_t a, int64_t b) { return b <= a; }) == sizes.end();

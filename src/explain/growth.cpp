@@ -22,17 +22,17 @@ std::vector<size_t> spread(const std::vector<size_t>& all) {
 }
 
 struct Held {
-  int64_t bytes = 0, blocks = 0;
+  int64_t requested = 0, bytes = 0, blocks = 0;  // bytes: of the blocks, with what is not split off
 };
 
 // At the begin of each round compared: it never shrinks, and grows nearly always.
 bool grows(const std::vector<Held>& held) {
   size_t up = 0;
   for (size_t i = 1; i < held.size(); ++i) {
-    if (held[i].bytes < held[i - 1].bytes) return false;
-    up += held[i].bytes > held[i - 1].bytes ? 1 : 0;
+    if (held[i].requested < held[i - 1].requested) return false;
+    up += held[i].requested > held[i - 1].requested ? 1 : 0;
   }
-  return 5 * up >= 4 * (held.size() - 1) && held.back().bytes - held.front().bytes >= kLeast;
+  return 5 * up >= 4 * (held.size() - 1) && held.back().requested - held.front().requested >= kLeast;
 }
 
 // Made once and kept for good: in the first rounds they look like growth.
@@ -48,11 +48,12 @@ class Comparison {
     Replay replay(snapshot, device);
     for (size_t i = 0; i < compared_.size(); ++i) {
       replay.advance_to(compared_[i]);
-      active_[i].bytes = replay.totals().active_bytes;
+      active_[i].requested = replay.totals().requested_bytes;
       for (const LiveStack& live : live_by_stack(replay)) {
         if (live.older) continue;
         std::vector<Held>& held = by_stack_[live.stack];
         held.resize(compared_.size());
+        held[i].requested += live.requested_bytes;
         held[i].bytes += live.bytes;
         held[i].blocks += live.blocks;
       }
@@ -61,18 +62,19 @@ class Comparison {
 
   void tell(Growth& growth, StackReader& reader) const {
     const auto rounds = growth.rounds() - 1;
-    if (grows(active_)) growth.active_a_step = (active_.back().bytes - active_.front().bytes) / rounds;
+    if (grows(active_)) growth.active_a_step = (active_.back().requested - active_.front().requested) / rounds;
     for (const auto& [stack, held] : by_stack_) {
       const StackReading& reading = reader.read(stack);
       if (!grows(held) || (compared_.size() < kWarmUp + kFewest && is_made_once(reading.holding))) continue;
-      const int64_t grown = held.back().bytes - held.front().bytes, blocks = held.back().blocks - held.front().blocks;
+      const Held &first = held.front(), &last = held.back();
+      const int64_t grown = last.bytes - first.bytes;
       growth.list.push_back({.holding = reading.holding,
                              .place = reading.own ? reading.own : reading.caller,
                              .stack = stack,
                              .since = compared_.front(),
-                             .bytes_a_step = grown / rounds,
-                             .blocks_a_step = blocks / rounds,
-                             .bytes = grown});
+                             .bytes_a_step = (last.requested - first.requested) / rounds,
+                             .blocks_a_step = (last.blocks - first.blocks) / rounds,
+                             .bytes = std::min(last.bytes, grown + grown / rounds * growth.warm_up)});
     }
     std::ranges::stable_sort(growth.list, [](const Growing& a, const Growing& b) { return a.bytes > b.bytes; });
   }
@@ -111,8 +113,9 @@ std::vector<size_t> annotated_steps(const Snapshot& snapshot, int device) {
 }
 
 Growth growth_of(const Snapshot& snapshot, int device, std::vector<size_t> begins, StackReader& reader) {
-  if (begins.size() >= kWarmUp + kFewest) begins.erase(begins.begin(), begins.begin() + kWarmUp);
-  Growth growth{.begins = std::move(begins), .active_a_step = {}, .list = {}};
+  const size_t warm_up = begins.size() >= kWarmUp + kFewest ? kWarmUp : 0;
+  begins.erase(begins.begin(), begins.begin() + static_cast<ptrdiff_t>(warm_up));
+  Growth growth{.begins = std::move(begins), .warm_up = static_cast<int64_t>(warm_up), .active_a_step = {}, .list = {}};
   if (growth.begins.size() >= kFewest) Comparison(snapshot, device, growth.begins).tell(growth, reader);
   return growth;
 }

@@ -24,7 +24,8 @@ struct Growing {
 
 struct Growth {
   std::vector<size_t> begins;            // events at which the rounds begin that were compared, and those between
-  std::optional<int64_t> active_a_step;  // how all active bytes grow, if they do
+  int64_t warm_up = 0;                   // rounds before those
+  std::optional<int64_t> active_a_step;  // how all active bytes grow, as asked for, if they do
   std::vector<Growing> list;             // largest first
 
   int64_t rounds() const { return static_cast<int64_t>(begins.size()); }  // seen in the trace; 0: none can be told apart

@@ -5,9 +5,11 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "explain/cures.h"
 #include "explain/size_text.h"
 #include "explain/verdict_text.h"
 #include "torch/allocator_rules.h"
+#include "torch/words.h"
 
 namespace snug {
 
@@ -103,6 +105,7 @@ void diagnose_oom(SnapshotExplanation& e, const Snapshot& snapshot, const Replay
                      .replay = replay,
                      .reader = reader,
                      .event = e.event,
+                     .stage = e.stage.stage,
                      .asked_bytes = *e.asked_bytes,
                      .free_bytes = e.free_bytes,
                      .largest_free_bytes = e.largest_free_bytes,
@@ -163,8 +166,19 @@ StackId stack_at(const SnapshotExplanation& e, const Snapshot& snapshot) {
   return e.event > 0 ? snapshot.event(e.device, e.event - 1).stack : 0;
 }
 
-void find_place(SnapshotExplanation& e, const StackReading& reading) {
+bool calls_modules_before(const SnapshotExplanation& e, const Snapshot& snapshot, CallPaths& paths) {
+  for (size_t i = 0; i < e.event; ++i)
+    if (const Event& event = snapshot.event(e.device, i);
+        event.action == Action::alloc && paths.of(event.stack).calls_module())
+      return true;
+  return false;
+}
+
+void find_place(SnapshotExplanation& e, const Snapshot& snapshot, StackReader& reader, const StackReading& reading) {
   e.stage = reading.stage;
+  if (e.stage.stage == TorchStage::unknown && e.has_frames && reading.own &&
+      !calls_modules_before(e, snapshot, reader.paths()))
+    e.stage = {TorchStage::load, "no module was called before", false, false};
   e.own = reading.own;
   e.caller = reading.caller;
 }
@@ -174,10 +188,46 @@ void tell_growth(SnapshotExplanation& e) {
   const Growing& first = e.growth.list.front();
   const std::string where = first.place ? fmt::format(" at {}:{}", first.place->file, first.place->line) : "";
   e.diagnosis.remarks.push_back(fmt::format("memory grows by {} a step{}", size_text(first.bytes_a_step), where));
+  if (e.moment == Moment::out_of_memory) return;
   e.advice.insert(
       e.advice.begin(),
       {fmt::format("give back what is kept{}", where),
        "a loss or output kept in a list keeps its whole graph: append x.item() or x.detach().cpu()", first.bytes});
+}
+
+bool any_file(const Snapshot& snapshot, std::string_view part) {
+  for (FrameId id = 0; id < snapshot.stacks.frame_count(); ++id)
+    if (contains(snapshot.texts[snapshot.stacks.frame(id).file], part)) return true;
+  return false;
+}
+
+bool any_function(const Snapshot& snapshot, StackId stack, std::string_view part) {
+  return std::ranges::any_of(snapshot.stacks.frames(stack),
+                             [&](FrameId id) { return contains(snapshot.texts[snapshot.stacks.frame(id).function], part); });
+}
+
+Settings settings_at(const SnapshotExplanation& e, const Snapshot& snapshot) {
+  const StackId stack = snapshot.event(e.device, e.event).stack;
+  return {.checkpointed = any_file(snapshot, "torch/utils/checkpoint.py"),
+          .hooked = !e.growth.list.empty() && any_function(snapshot, e.growth.list.front().stack, "hook"),
+          .cast = any_function(snapshot, stack, "half") || any_function(snapshot, stack, "bfloat16") ||
+                  any_function(snapshot, stack, "float") || any_function(snapshot, stack, "load_state_dict"),
+          .sharded = any_file(snapshot, "torch/distributed/fsdp")};
+}
+
+// What meets the verdict first, then what helps at such a stage in general.
+void find_advice(SnapshotExplanation& e, const Snapshot& snapshot) {
+  std::vector<Advice> general = advise(message_of(e), e.diagnosis, e.stage);
+  if (e.diagnosis.cause == Cause::shortage) {
+    Cures cures = cures_of(e.verdict, e.growth, settings_at(e, snapshot));
+    if (!cures.remark.empty()) e.diagnosis.remarks.push_back(cures.remark);
+    e.advice = std::move(cures.list);
+  }
+  for (Advice& one : general) {
+    const bool known =
+        !one.todo.empty() && std::ranges::any_of(e.advice, [&](const Advice& other) { return other.todo == one.todo; });
+    if (!known) e.advice.push_back(std::move(one));
+  }
 }
 
 }  // namespace
@@ -194,10 +244,10 @@ SnapshotExplanation explain_snapshot(const Snapshot& snapshot) {
   e.has_frames = snapshot.stacks.size() > 1;
   e.holders = holders_of(replay, reader);
   find_growth(e, snapshot, reader);
-  find_place(e, reader.read(stack_at(e, snapshot)));
+  find_place(e, snapshot, reader, reader.read(stack_at(e, snapshot)));
   if (e.moment == Moment::out_of_memory) {
     diagnose_oom(e, snapshot, replay, reader);
-    e.advice = advise(message_of(e), e.diagnosis, e.stage);
+    find_advice(e, snapshot);
   } else {
     tell_peak(e);
   }

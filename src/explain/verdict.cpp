@@ -70,6 +70,13 @@ int64_t& field_of(Contents& c, const StackReading& reading, bool is_gradient) {
   }
 }
 
+// A tensor in the size of a weight that no module, optimizer or backward made: a checkpoint's, a copy's.
+bool is_copied_weight(const StackReading& reading, const LiveBlock& block, const std::set<int64_t>& weights) {
+  constexpr int64_t kLeast = int64_t{64} << 10;
+  return reading.holding == Holding::other && reading.part == Part::whole && block.requested_bytes >= kLeast &&
+         weights.contains(block.requested_bytes);
+}
+
 Contents contents_of(const Failure& f) {
   const std::set<int64_t> weights = weight_sizes(f);
   WeightSets sets;
@@ -79,6 +86,10 @@ Contents contents_of(const Failure& f) {
     const StackReading& reading = f.reader.read(block.stack);
     if (older || (reading.holding == Holding::weights && reading.part != Part::copied)) {
       sets.add(reading, older, block.bytes);
+      continue;
+    }
+    if (is_copied_weight(reading, block, weights)) {
+      sets.add(reading, false, block.bytes);
       continue;
     }
     const bool is_gradient = reading.holding == Holding::backward && weights.contains(block.requested_bytes);
@@ -122,6 +133,9 @@ class Judge {
       v_.cause = Cause::impossible_request;
     } else if (f_.free_bytes && *f_.free_bytes >= segment_bytes(f_.asked_bytes, {})) {
       v_.cause = Cause::memory_limit;
+    } else if (const auto kept = grown()) {
+      v_.cause = Cause::shortage;
+      v_.filler = *kept;
     } else if (fits_packed()) {
       v_.cause = Cause::fragmentation;
     } else {
@@ -142,16 +156,23 @@ class Judge {
   // unused has to be much: a full device has a few holes always.
   bool fits_packed() {
     const bool passes = try_without("holes", 0);
-    constexpr double kMuch = 0.1;
+    constexpr double kMuch = 0.25;
     if (!passes || f_.largest_free_bytes >= v_.limit_bytes) return false;
     return v_.whole || share(unused_, v_.limit_bytes) >= kMuch;
   }
 
+  // True if, without holes, what grows would take many rounds more to fill the device.
+  bool lasts() const {
+    int64_t a_round = 0;
+    for (const Growing& one : f_.growth.list) a_round += one.bytes_a_step;
+    const int64_t rounds = f_.growth.rounds() + f_.growth.warm_up;
+    return v_.limit_bytes - v_.needed_bytes > a_round * std::max<int64_t>(3, rounds / 4);
+  }
+
   Filler filler() {
-    if (const auto kept = grown()) return *kept;
     if (const auto longer = longer_batch()) return *longer;
     if (const auto told = by_names()) return *told;
-    const TorchStage stage = reading_.stage.stage;
+    const TorchStage stage = f_.stage;
     if (stage == TorchStage::load) return v_.contents.second_weights > 0 ? Filler::second_model : Filler::weights;
     if (stage == TorchStage::optimizer) return Filler::optimizer_temporaries;
     if (v_.contents.second_weights > 0 && try_without("the second set of weights", v_.contents.second_weights))
@@ -159,13 +180,15 @@ class Judge {
     return by_contents();
   }
 
+  // What grows without end is the cause even where holes were the last straw.
   std::optional<Filler> grown() {
+    constexpr double kMuch = 0.05;
     const int64_t bytes = f_.growth.bytes();
-    if (bytes == 0 || !try_without("what earlier rounds left", bytes)) return std::nullopt;
+    if (share(bytes, v_.limit_bytes) < kMuch || lasts() || !try_without("what earlier rounds left", bytes))
+      return std::nullopt;
     const StackReading& most = f_.reader.read(f_.growth.list.front().stack);
-    if (most.part == Part::cache || reading_.stage.stage == TorchStage::generate) return Filler::kv_cache;
-    if (most.part == Part::collected || reading_.stage.stage == TorchStage::evaluation ||
-        most.stage.stage == TorchStage::evaluation)
+    if (most.part == Part::cache || f_.stage == TorchStage::generate) return Filler::kv_cache;
+    if (most.part == Part::collected || f_.stage == TorchStage::evaluation || most.stage.stage == TorchStage::evaluation)
       return Filler::kept_evaluation;
     constexpr size_t kOfAGraph = 3;
     return f_.growth.list.size() >= kOfAGraph ? Filler::kept_graphs : Filler::kept_tensors;
@@ -191,7 +214,8 @@ class Judge {
       case Part::cache: return Filler::kv_cache;
       default: break;
     }
-    if (reading_.stage.stage == TorchStage::save || reading_.part == Part::copied) return Filler::saving;
+    if (f_.stage == TorchStage::generate) return Filler::kv_cache;
+    if (f_.stage == TorchStage::save || reading_.part == Part::copied) return Filler::saving;
     return std::nullopt;
   }
 

@@ -69,6 +69,7 @@ struct Failure {
   const Replay& replay;
   StackReader& reader;
   size_t event = 0;
+  TorchStage stage = TorchStage::unknown;
   int64_t asked_bytes = 0;
   std::optional<int64_t> free_bytes;
   int64_t largest_free_bytes = 0;

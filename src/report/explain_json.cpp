@@ -68,7 +68,10 @@ Json frame_json(const std::optional<Frame>& frame) {
 Json advice_json(const std::vector<Advice>& all) {
   Json list = Json::array();
   for (const Advice& one : all)
-    list.push_back({{"change", one.change}, {"effect", one.effect}, {"most_bytes", or_null(one.most_bytes)}});
+    list.push_back({{"change", one.change},
+                    {"effect", one.effect},
+                    {"do", one.todo.empty() ? Json() : Json(one.todo)},
+                    {"most_bytes", or_null(one.most_bytes)}});
   return list;
 }
 
@@ -77,6 +80,7 @@ Json explain_json(const Explanation& e) {
           {"kind", "message"},
           {"answer", e.diagnosis.answer},
           {"cause", name_of(e.diagnosis.cause)},
+          {"or_cause", e.diagnosis.or_cause ? Json(name_of(*e.diagnosis.or_cause)) : Json()},
           {"stage", name_of(e.stage.stage)},
           {"stage_told_by", e.stage.by},
           {"recompute", e.stage.recompute},

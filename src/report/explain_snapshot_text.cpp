@@ -107,6 +107,23 @@ Json tried_json(const Verdict& verdict) {
   return list;
 }
 
+// Of the loop around the moment; the last round is the moment's own.
+Json rounds_json(const Course& course) {
+  constexpr size_t kMost = 64;
+  Json list = Json::array();
+  const size_t first = course.rounds.size() > kMost ? course.rounds.size() - kMost : 0;
+  for (size_t i = first; i < course.rounds.size(); ++i) {
+    const Round& round = course.rounds[i];
+    list.push_back({{"event", round.begin},
+                    {"begin_bytes", round.begin_bytes},
+                    {"peak_bytes", round.peak_bytes},
+                    {"requested_bytes", round.requested_bytes},
+                    {"further_bytes", round.further_bytes},
+                    {"comparable", round.matched}});
+  }
+  return list;
+}
+
 Json holders_json(const Holders& holders) {
   Json list = Json::array();
   for (size_t i = 0; i < holders.list.size() && i < kMostListed; ++i) {
@@ -213,6 +230,7 @@ Json explain_json(const SnapshotExplanation& e) {
           {"held", sums},
           {"holders", holders_json(e.holders)},
           {"modules", modules_json(e.holders)},
+          {"steps", rounds_json(e.course)},
           {"growth", growth_json(e.growth)},
           {"advice", advice_json(e.advice)}};
 }

@@ -50,6 +50,8 @@ std::string advice_text(const std::vector<Advice>& all) {
 
 namespace {
 
+std::string or_text(const Diagnosis& d) { return d.or_cause ? fmt::format(", or {}", name_of(*d.or_cause)) : std::string(); }
+
 std::string message_text(const Explanation& e) {
   const OomMessage& m = e.log.cause();
   std::string text = fmt::format("line {}, of {}", m.line, name_of(m.source));
@@ -74,7 +76,7 @@ std::string device_text(const TracedDevice& device) {
 
 std::string explain_text(const Explanation& e) {
   std::string text = wrapped(e.diagnosis.answer, kExplainColumns, 0) + "\n";
-  text += fmt::format("cause: {}\n", name_of(e.diagnosis.cause));
+  text += fmt::format("cause: {}{}\n", name_of(e.diagnosis.cause), or_text(e.diagnosis));
   text += lines_of("the arithmetic", e.diagnosis.arithmetic);
   text += "\nwhere\n" + fact("stage", stage_text(e.stage, "the text shows no frames that tell"));
   if (e.own) {

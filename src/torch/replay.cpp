@@ -292,6 +292,7 @@ std::vector<LiveStack> live_by_stack(const Replay& replay) {
     LiveStack& sum =
         sums.try_emplace(uint64_t{block.stack} * 2 + (older ? 1 : 0), LiveStack{block.stack, 0, 0, older}).first->second;
     sum.bytes = checked_add(sum.bytes, block.bytes);
+    sum.requested_bytes = checked_add(sum.requested_bytes, block.requested_bytes);
     ++sum.blocks;
   }
   std::vector<LiveStack> stacks;

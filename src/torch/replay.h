@@ -119,6 +119,7 @@ struct LiveStack {
   StackId stack = 0;
   int64_t bytes = 0, blocks = 0;
   bool older = false;  // than the trace
+  int64_t requested_bytes = 0;
 };
 std::vector<LiveStack> live_by_stack(const Replay& replay);
 

@@ -31,6 +31,7 @@ class Stacks {
   std::vector<FrameId> frames(StackId stack) const;
 
   const StackFrame& frame(FrameId id) const { return frames_[id]; }
+  size_t frame_count() const { return frames_.size(); }
 
   // The stack without its outermost frame.
   StackId callee(StackId stack) const { return nodes_[stack].callee; }

@@ -87,7 +87,8 @@ TorchStage by_words(std::string_view name) {
     return std::ranges::find(of, word) != of.end();
   };
   const bool weights = std::ranges::any_of(words, [&](const std::string& word) {
-    return any(word, {"model", "checkpoint", "checkpoints", "ckpt", "weights", "pretrained", "adapter", "lora", "state"});
+    return any(
+        word, {"model", "checkpoint", "checkpoints", "ckpt", "weights", "pretrained", "adapter", "lora", "state", "merged"});
   });
   const bool saves = std::ranges::find(words, "save") != words.end(),
              loads = std::ranges::find(words, "load") != words.end();
@@ -133,6 +134,14 @@ bool any_frame(const Traceback* traceback, std::string_view part) {
   return traceback != nullptr && std::ranges::any_of(traceback->frames, [&](const Frame& frame) {
            return contains(frame.function, part) || contains(frame.code, part);
          });
+}
+
+// A model that is copied, where nothing tells what for.
+std::optional<StageFound> by_copying(const std::vector<Frame>& frames) {
+  const auto found = std::ranges::find_if(frames, [](const Frame& frame) {
+    return plain_name(frame.function) == "deepcopy" && with_slashes(frame.file).ends_with("/copy.py");
+  });
+  return found == frames.end() ? std::nullopt : std::optional(told_by(load, *found));
 }
 
 // The last lines in front of the message, where no frame was given: nearest first.
@@ -190,6 +199,8 @@ StageFound stage_of(const Traceback* traceback, std::string_view before) {
       found = *coded;
     } else if (worded) {
       found = *worded;
+    } else {
+      found = by_copying(traceback->frames).value_or(StageFound{});
     }
   } else {
     found = by_lines(before);

@@ -224,17 +224,28 @@ TEST(Cause, OfTheTextsThatPeoplePosted) {
   struct Truth {
     Cause cause;
     TorchStage stage;
+    std::optional<Cause> or_cause = {};
   };
   using enum Cause;
+  // Where tensors fill the device and a few per cent lie in holes, the figures do not decide: experiments in which memory
+  // was short show as much. Both have to be named then.
   const std::map<int, Truth> truths = {
-      {1, {unknown, TorchStage::backward}},       {3, {impossible_request, TorchStage::unknown}},
-      {5, {shortage, TorchStage::unknown}},       {7, {other_process, TorchStage::backward}},
-      {9, {shortage, TorchStage::backward}},      {11, {fragmentation, TorchStage::unknown}},
-      {13, {driver, TorchStage::unknown}},        {15, {fragmentation, TorchStage::unknown}},
-      {17, {fragmentation, TorchStage::unknown}}, {19, {shortage, TorchStage::backward}},
-      {21, {fragmentation, TorchStage::unknown}}, {23, {fragmentation, TorchStage::unknown}},
-      {25, {other_process, TorchStage::unknown}}, {27, {other_process, TorchStage::unknown}},
-      {29, {driver, TorchStage::backward}},       {31, {unknown, TorchStage::unknown}},
+      {1, {unknown, TorchStage::backward}},
+      {3, {impossible_request, TorchStage::unknown}},
+      {5, {shortage, TorchStage::unknown}},
+      {7, {other_process, TorchStage::backward}},
+      {9, {shortage, TorchStage::backward}},
+      {11, {shortage, TorchStage::unknown, fragmentation}},
+      {13, {driver, TorchStage::unknown}},
+      {15, {fragmentation, TorchStage::unknown}},
+      {17, {shortage, TorchStage::unknown, fragmentation}},
+      {19, {shortage, TorchStage::backward}},
+      {21, {shortage, TorchStage::unknown, fragmentation}},
+      {23, {shortage, TorchStage::unknown, fragmentation}},
+      {25, {other_process, TorchStage::unknown}},
+      {27, {other_process, TorchStage::unknown}},
+      {29, {driver, TorchStage::backward}},
+      {31, {unknown, TorchStage::unknown}},
   };
   for (const auto& [number, truth] : truths) {
     const fs::path path = folder / (std::to_string(number) + ".txt");
@@ -244,6 +255,7 @@ TEST(Cause, OfTheTextsThatPeoplePosted) {
     const auto e = explain_log(read_oom_log(text.str()));
     ASSERT_TRUE(e) << number;
     EXPECT_EQ(name_of(e->diagnosis.cause), name_of(truth.cause)) << number << ": " << e->diagnosis.answer;
+    EXPECT_EQ(e->diagnosis.or_cause, truth.or_cause) << number;
     EXPECT_EQ(name_of(e->stage.stage), name_of(truth.stage)) << number;
     EXPECT_FALSE(e->advice.empty()) << number;
   }

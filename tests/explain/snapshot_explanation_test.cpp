@@ -54,6 +54,8 @@ class Trace {
     events_.push_back(pickled::event("free_requested", address, mib * kMiB));
     events_.push_back(pickled::event("free_completed", address, mib * kMiB));
   }
+  // The whole segment back to the device, as PyTorch does before it gives up.
+  void release(int64_t address, int64_t mib) { events_.push_back(pickled::event("segment_free", address, mib * kMiB)); }
   void add(const std::string& event) { events_.push_back(event); }
 
   SnapshotExplanation explain() const {
@@ -146,11 +148,14 @@ TEST(SnapshotExplanation, what_is_kept_at_each_step_is_found_and_what_is_given_b
     const int64_t activation = trace.alloc(100, kForward);
     trace.alloc(3, kKept);
     trace.free(activation, 100);
+    trace.release(activation, 100);
     const int64_t temporary = trace.alloc(2, kUpdate);
     trace.free(temporary, 2);
+    trace.release(temporary, 2);
   }
-  trace.add(oom(200 * kMiB, 0, kForward));
+  trace.add(oom(100 * kMiB, 80 * kMiB, kForward));
   const SnapshotExplanation e = trace.explain();
+  EXPECT_EQ(e.diagnosis.cause, Cause::shortage);
   ASSERT_EQ(e.growth.list.size(), 1U);
   EXPECT_EQ(e.growth.list[0].bytes_a_step, 3 * kMiB);
   ASSERT_TRUE(e.growth.list[0].place);

@@ -1,0 +1,29 @@
+#pragma once
+// What to change, by the verdict on a snapshot: changes that take away what filled the memory, with what each gives. What is
+// enough alone comes first, then what changes least.
+
+#include <string>
+#include <vector>
+
+#include "explain/remedies.h"
+#include "explain/verdict.h"
+
+namespace snug {
+
+// What the snapshot's stacks tell of the program's settings.
+struct Settings {
+  bool checkpointed = false;  // gradient checkpointing is on
+  bool hooked = false;        // what grows was made in a forward hook
+  bool cast = false;          // the weights at fault were made by casting or copying others
+  bool sharded = false;       // FSDP or ZeRO gathers weights
+};
+
+struct Cures {
+  std::vector<Advice> list;
+  std::string remark;  // whether they are enough; empty if that is not known
+};
+
+// Of a shortage.
+Cures cures_of(const Verdict& verdict, const Growth& growth, const Settings& settings);
+
+}  // namespace snug
