@@ -3,6 +3,7 @@
 // many.
 
 #include <dlfcn.h>
+#include <unistd.h>
 
 #include <cstdint>
 #include <cstdio>
@@ -47,6 +48,41 @@ void allocates_up_to_the_capacity() {
   CHECK(call("cudaFree", held[0]) != 0);  // twice
   call("cudaMemGetInfo", &free, &total);
   CHECK(free == 4 * kGiB - 512 * kMiB);
+}
+
+// As NVML's nvmlProcessInfo_t has it.
+struct Process {
+  unsigned int number;
+  unsigned long long bytes;
+  unsigned int gpu_instance, compute_instance;
+};
+
+void lists_the_processes() {
+  void *device = nullptr, *held = nullptr;
+  call("nvmlDeviceGetHandleByIndex_v2", 0U, &device);
+  CHECK(call("cudaMalloc", &held, kGiB) == 0);
+  unsigned int count = 0;
+  constexpr int kInsufficientSize = 7;
+  CHECK(call("nvmlDeviceGetComputeRunningProcesses_v3", device, &count, static_cast<Process*>(nullptr)) == kInsufficientSize);
+  CHECK(count == 1);
+  Process list[1] = {};
+  CHECK(call("nvmlDeviceGetComputeRunningProcesses_v3", device, &count, static_cast<Process*>(list)) == 0);
+  CHECK(list[0].number == static_cast<unsigned int>(::getpid()) && list[0].bytes == kGiB + 512 * kMiB);
+  call("cudaFree", held);
+}
+
+// Started with others that hold 1 GiB and 2 GiB of the 4.
+void leaves_what_others_hold() {
+  size_t free = 0, total = 0;
+  call("cudaMemGetInfo", &free, &total);
+  CHECK(total == 4 * kGiB && free == 512 * kMiB);
+  void *device = nullptr, *held = nullptr;
+  CHECK(call("cudaMalloc", &held, kGiB) == 2);
+  call("nvmlDeviceGetHandleByIndex_v2", 0U, &device);
+  Process list[3] = {};
+  unsigned int count = 3;
+  CHECK(call("nvmlDeviceGetComputeRunningProcesses_v3", device, &count, static_cast<Process*>(list)) == 0);
+  CHECK(count == 3 && list[0].bytes == 512 * kMiB && list[1].bytes == kGiB && list[2].bytes == 2 * kGiB);
 }
 
 void reuses_addresses() {
@@ -163,10 +199,15 @@ void finds_functions_by_name() {
 
 }  // namespace
 
-int main() {
+int main(int arguments, char**) {
   library = ::dlopen("libcuda.so.1", RTLD_NOW);
   if (library == nullptr) return std::printf("%s\n", ::dlerror()), 101;
+  if (arguments > 1) {
+    leaves_what_others_hold();
+    return failures;
+  }
   allocates_up_to_the_capacity();
+  lists_the_processes();
   reuses_addresses();
   keeps_devices_apart();
   reads_zeros();

@@ -100,7 +100,7 @@ AddressSpace& Memory::space(int device) { return spaces_.try_emplace(device, kDe
 
 bool Memory::take_capacity(int device, int64_t bytes) {
   if (device < 0 || device >= kMostDevices) return false;
-  if (device_use_[device].now + bytes > settings().memory_bytes - settings().context_bytes) return false;
+  if (device_use_[device].now + bytes > settings().free_at_first()) return false;
   device_use_[device].add(bytes);
   return true;
 }
@@ -125,7 +125,7 @@ bool Memory::release(void* address) {
 
 int64_t Memory::free_bytes(int device) {
   const std::lock_guard lock(mutex_);
-  return settings().memory_bytes - settings().context_bytes - device_use_[device].now;
+  return settings().free_at_first() - device_use_[device].now;
 }
 
 int64_t Memory::peak_bytes(int device) {

@@ -1,4 +1,6 @@
-// NVML, which programs ask for free memory, names and links; an idle card answers.
+// NVML, which programs ask for free memory, names and links; a card without work answers.
+
+#include <unistd.h>
 
 #include <cstdio>
 
@@ -11,7 +13,7 @@ namespace snug::null_device {
 
 namespace {
 
-constexpr int kInvalidArgument = 2, kUnsupported = 3;
+constexpr int kInvalidArgument = 2, kUnsupported = 3, kInsufficientSize = 7;
 
 struct MemoryInfo {
   unsigned long long total, free, used;
@@ -21,12 +23,46 @@ struct MemoryInfo2 {
   unsigned long long total, reserved, free, used;
 };
 
+struct ProcessInfo1 {
+  unsigned int process;
+  unsigned long long bytes;
+};
+struct ProcessInfo {
+  unsigned int process;
+  unsigned long long bytes;
+  unsigned int gpu_instance, compute_instance;
+};
+
 int device_of(Handle device) { return static_cast<int>(reinterpret_cast<uintptr_t>(device)) - 1; }
 
 int write(char* text, unsigned int bytes, const char* words) {
   if (text == nullptr) return kInvalidArgument;
   std::snprintf(text, bytes, "%s", words);
   return kSuccess;
+}
+
+// This process with all that it has taken, and the others, whose numbers are made up.
+template <class Info>
+int list_processes(Handle device, unsigned int* count, Info* list) {
+  if (count == nullptr) return kInvalidArgument;
+  return guarded([&] {
+    const std::vector<int64_t>& others = settings().others_bytes;
+    const unsigned int room = *count;
+    *count = settings().lists_processes ? static_cast<unsigned int>(others.size()) + 1 : 0;
+    if (*count == 0) return kSuccess;
+    if (room < *count || list == nullptr) return kInsufficientSize;
+    const auto own = static_cast<unsigned int>(::getpid());
+    const int64_t at_first = settings().free_at_first(), now = Memory::get().free_bytes(device_of(device));
+    list[0] = Info{};
+    list[0].process = own;
+    list[0].bytes = static_cast<unsigned long long>(settings().context_bytes + at_first - now);
+    for (unsigned int i = 1; i < *count; ++i) {
+      list[i] = Info{};
+      list[i].process = own + 1000 * i;
+      list[i].bytes = static_cast<unsigned long long>(others[i - 1]);
+    }
+    return kSuccess;
+  });
 }
 
 }  // namespace
@@ -71,9 +107,15 @@ SNUG_ENTRY int nvmlDeviceGetCudaComputeCapability(Handle, int* major, int* minor
   give(major, architecture().major);
   return give(minor, architecture().minor);
 }
-SNUG_ENTRY int nvmlDeviceGetComputeRunningProcesses_v3(Handle, unsigned int* count, void*) { return give(count, 0U); }
-SNUG_ENTRY int nvmlDeviceGetComputeRunningProcesses_v2(Handle, unsigned int* count, void*) { return give(count, 0U); }
-SNUG_ENTRY int nvmlDeviceGetComputeRunningProcesses(Handle, unsigned int* count, void*) { return give(count, 0U); }
+SNUG_ENTRY int nvmlDeviceGetComputeRunningProcesses_v3(Handle device, unsigned int* count, ProcessInfo* list) {
+  return list_processes(device, count, list);
+}
+SNUG_ENTRY int nvmlDeviceGetComputeRunningProcesses_v2(Handle device, unsigned int* count, ProcessInfo* list) {
+  return list_processes(device, count, list);
+}
+SNUG_ENTRY int nvmlDeviceGetComputeRunningProcesses(Handle device, unsigned int* count, ProcessInfo1* list) {
+  return list_processes(device, count, list);
+}
 SNUG_ENTRY int nvmlDeviceGetUtilizationRates(Handle, unsigned int* rates) {
   give(rates, 0U);
   return give(rates + 1, 0U);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <functional>
+#include <numeric>
 #include <string_view>
 
 namespace snug::null_device {
@@ -14,6 +16,19 @@ template <class T>
 void read(const char* variable, T& value) {
   if (const char* text = std::getenv(variable); text != nullptr && *text != '\0')
     value = static_cast<T>(std::strtoll(text, nullptr, 10));
+}
+
+std::vector<int64_t> read_list(const char* variable) {
+  std::vector<int64_t> values;
+  const char* text = std::getenv(variable);
+  while (text != nullptr && *text != '\0') {
+    char* end = nullptr;
+    const int64_t value = std::strtoll(text, &end, 10);
+    if (end == text) break;
+    values.push_back(value);
+    text = *end == ',' ? end + 1 : end;
+  }
+  return values;
 }
 
 // How many devices CUDA_VISIBLE_DEVICES leaves of `devices`: entries up to the first that names none.
@@ -35,6 +50,8 @@ Settings read_all() {
   if (const char* name = std::getenv("SNUG_NULL_NAME")) s.name = name;
   read("SNUG_NULL_MEMORY", s.memory_bytes);
   read("SNUG_NULL_CONTEXT", s.context_bytes);
+  s.others_bytes = read_list("SNUG_NULL_OTHERS");
+  read("SNUG_NULL_LISTS", s.lists_processes);
   read("SNUG_NULL_SM", s.compute_capability);
   read("SNUG_NULL_MULTIPROCESSORS", s.multiprocessors);
   read("SNUG_NULL_DEVICES", s.devices);
@@ -45,6 +62,10 @@ Settings read_all() {
 constexpr int32_t kKiB = 1024, kMiB = 1024 * 1024;
 
 }  // namespace
+
+int64_t Settings::free_at_first() const {
+  return std::accumulate(others_bytes.begin(), others_bytes.end(), memory_bytes - context_bytes, std::minus<>());
+}
 
 const Settings& settings() {
   static const Settings all = read_all();
