@@ -1,0 +1,92 @@
+"""The memory of a case's card, chosen by rule from a run on a card that is large enough and from one with the cure.
+
+What is chosen is the room that is left for PyTorch; a row is a stretch of the run as probe.py saw it, and the one that fails is the first whose
+peak exceeds the room."""
+
+LEAST_GAP = 6 << 20
+
+
+def failing_row(rows, room):
+    return next((i for i, row in enumerate(rows) if row["peak"] > room), None)
+
+
+def _gaps(rows, cured_bytes, phases, key):
+    """(lowest, highest, row) of rooms with which a row of `phases` is the first that fails, by the peaks before of `key`."""
+    low, gaps = cured_bytes, []
+    for i, row in enumerate(rows):
+        if row["phase"] in phases and row["peak"] - low > LEAST_GAP:
+            gaps.append((low, row["peak"], i))
+        low = max(low, row[key])
+    return gaps
+
+
+def short(rng, base, cured, phases):
+    """Room for what came before, and for the run with the cure, but not for one stretch of the right phase."""
+    for key in ("peak_reserved", "peak"):  # what came before surely fits, or may
+        gaps = _gaps(base.rows, cured.peak_reserved, phases, key)
+        if gaps:
+            low, high, _ = max(gaps, key=lambda gap: gap[1] - gap[0])
+            return int(low + (high - low) * rng.uniform(0.15, 0.85))
+    return None
+
+
+def growth(rng, base, cured, phases):
+    """A room that some steps fit into, and what they leave behind then fills."""
+    for key in ("peak_reserved", "peak"):
+        gaps = [gap for gap in _gaps(base.rows, cured.peak_reserved, phases, key) if base.rows[gap[2]]["forwards"] >= 4]
+        if gaps:
+            low, high, _ = rng.choice(gaps)
+            return int(low + (high - low) * rng.uniform(0.3, 0.9))
+    return None
+
+
+def states(rng, base, cured, phases):
+    """Room for less than what the optimizer's first step leaves behind."""
+    low = cured.peak_reserved
+    for row in base.rows:
+        if row["phase"] == "optimizer":
+            return int(low + (row["allocated"] - low) * rng.uniform(0.15, 0.9)) if row["allocated"] - low > LEAST_GAP else None
+        low = max(low, row["peak_reserved"])
+    return None
+
+
+def temporaries(rng, base, cured, phases):
+    """Room for what the optimizer's first step leaves behind, but not for what it takes meanwhile."""
+    low = cured.peak_reserved
+    for row in base.rows:
+        if row["phase"] == "optimizer":
+            low = max(low, row["allocated"])
+            return int(low + (row["peak"] - low) * rng.uniform(0.15, 0.85)) if row["peak"] - low > LEAST_GAP else None
+        low = max(low, row["peak_reserved"])
+    return None
+
+
+def part(rng, base, cured, phases):
+    """Some part of what the run takes."""
+    return int(base.peak * rng.uniform(0.4, 0.9))
+
+
+def unit_of(rows, i):
+    """Rows of the step, or of the load or evaluation, that row i is in, from i on."""
+    phase = rows[i]["phase"]
+    if phase in ("load", "evaluation", "generate", "save"):
+        same = lambda row: row["phase"] == phase
+    elif any(row["phase"] == "optimizer" and row["step"] == rows[i]["step"] for row in rows[i:]):
+        same = lambda row: row["step"] == rows[i]["step"]
+    else:
+        same = lambda row: row["forwards"] == rows[i]["forwards"]
+    end = i
+    while end < len(rows) and same(rows[end]):
+        end += 1
+    return rows[i:end]
+
+
+def growth_bytes(rows, phases):
+    """What a step leaves behind: the most common difference of what is held after the same phase of neighbouring steps."""
+    ends = {}
+    for row in rows:
+        if row["phase"] in phases:
+            ends[row["forwards"]] = row["allocated"]
+    held = [ends[key] for key in sorted(ends)][1:]
+    steps = [after - before for before, after in zip(held, held[1:])]
+    return max(set(steps), key=steps.count) if steps else None

@@ -1,0 +1,103 @@
+#!/usr/bin/env python3
+"""Asks `snug explain` about every case, and tells how often it is right: judge.py DIR… --snug PATH [--kinds KIND…] [--wrong] [--json FILE]
+
+By kind: cases, and of those the snapshots whose cause (and what was short) is right, whose stage is right, and the messages alone whose cause is
+right. Then sums; how far the memory that the step would have taken, and the growth a step, are from those of a large card; and how often the first
+advice is one that is known not to help."""
+
+import argparse
+import collections
+import json
+import pathlib
+import subprocess
+import sys
+
+from answers import ANSWERS
+
+PACKING = {"expandable_segments", "empty_cache"}  # of no use where tensors do not fit
+
+
+def arguments():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("folders", nargs="+", type=pathlib.Path)
+    p.add_argument("--snug", required=True)
+    p.add_argument("--kinds", nargs="*")
+    p.add_argument("--wrong", action="store_true", help="a line for each answer that is not right")
+    p.add_argument("--json", type=pathlib.Path, help="every case and its answers")
+    return p.parse_args()
+
+
+def cases(folders, wanted=None):
+    for top in folders:
+        for path in sorted(top.rglob("case.json")):
+            case = json.loads(path.read_text())
+            if not wanted or case["kind"] in wanted:
+                yield path.parent, case
+
+
+def explain(snug, path):
+    done = subprocess.run([snug, "explain", str(path), "--json"], capture_output=True, text=True)
+    try:
+        return json.loads(done.stdout)
+    except ValueError:
+        return {"failed": (done.stderr or done.stdout).strip()[:200]}
+
+
+def right_cause(answer, said):
+    return said.get("cause") == answer.cause and (answer.what is None or said.get("what") == answer.what)
+
+
+def first_word(said):
+    return next((advice.get("do") for advice in said.get("advice") or []), None)
+
+
+def judged(snug, folder, case):
+    answer, snapshot, message = ANSWERS[case["kind"]], explain(snug, folder / "snapshot.pickle"), explain(snug, folder / "message.txt")
+    needed = (snapshot.get("figures") or {}).get("needed_bytes") or snapshot.get("needed_bytes")
+    growth = (snapshot.get("growth") or {}).get("active_bytes_a_step")
+    useless = PACKING if answer.cause == "shortage" else set()
+    return {
+        "case": str(folder), "kind": case["kind"], "torch": case["versions"].get("torch", ""), "cause": right_cause(answer, snapshot),
+        "stage": snapshot.get("stage") == case["stage"], "stage_allowed": snapshot.get("stage") in answer.stages,
+        "message_cause": message.get("cause") == answer.cause, "message_what": right_cause(answer, message), "message_stage": message.get("stage") == case["stage"],
+        "useless": first_word(snapshot) in useless,
+        "needed": needed / case["needed_bytes"] if needed and case.get("needed_bytes") else None,
+        "growth": growth == case["growth_bytes"] if case.get("growth_bytes") else None,
+        "said": [snapshot.get("cause", snapshot.get("failed")), snapshot.get("what"), snapshot.get("stage"), first_word(snapshot)],
+        "message_said": [message.get("cause", message.get("failed")), message.get("what"), message.get("stage"), first_word(message)],
+        "truth": [answer.cause, answer.what, case["stage"], answer.cure]}
+
+
+def share(rows, key):
+    known = [row[key] for row in rows if row[key] is not None]
+    return f"{sum(known):4} of {len(known):4}" if known else "           -"
+
+
+def line(name, rows):
+    return (f"{name:22} {len(rows):5}  {share(rows, 'cause')}  {share(rows, 'stage')}  {share(rows, 'message_cause')}  {share(rows, 'message_what')}  "
+            f"{share(rows, 'useless')}")
+
+
+def main():
+    options = arguments()
+    rows = [judged(options.snug, folder, case) for folder, case in cases(options.folders, options.kinds)]
+    by_kind = collections.defaultdict(list)
+    for row in rows:
+        by_kind[row["kind"]].append(row)
+        if options.wrong and not (row["cause"] and row["stage"]):
+            print(f"{row['case']}\n    said {row['said']}, truth {row['truth']}; message {row['message_said']}")
+    print(f"{'kind':22} {'cases':>5}  {'cause':>12}  {'stage':>12}  {'message':>12}  {'… and what':>12}  {'of no use':>12}")
+    for kind in ANSWERS:
+        if by_kind[kind]:
+            print(line(kind, by_kind[kind]))
+    print(line("all", rows))
+    for release in sorted({row["torch"] for row in rows}):
+        print(line("torch " + release, [row for row in rows if row["torch"] == release]))
+    needs = [row["needed"] for row in rows if row["needed"] is not None]
+    print(f"needed bytes within 3 %: {sum(abs(one - 1) <= 0.03 for one in needs)} of {len(needs)} told; growth to the byte: {share(rows, 'growth').strip()}")
+    if options.json:
+        options.json.write_text(json.dumps(rows, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

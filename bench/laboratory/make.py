@@ -1,0 +1,220 @@
+#!/usr/bin/env python3
+"""Makes cases: make.py --seed S --out DIR --python VENV_PYTHON… --snug PATH [--kinds KIND…] [--each N]
+
+A case is drawn, run on a card that is large enough, run with its cure, given a card by rule, and run again until memory runs out in the stage
+meant; a draw that does not come to that is drawn anew. One folder a case: case.json, settings.json, train.py and the modules beside it,
+snapshot.pickle, message.txt, log.txt."""
+
+import argparse
+import json
+import pathlib
+import random
+import re
+import shutil
+import sys
+import time
+
+import cards
+import clean
+import kinds
+import remedies
+import runner
+from answers import ANSWERS
+
+HERE = pathlib.Path(__file__).resolve().parent
+MOST_DRAWS, MOST_TRIES = 6, 4
+MOST_SNAPSHOT = 20 << 20
+STAGES = {"load": "load", "forward": "forward", "backward": "backward", "optimizer": "optimizer", "evaluate": "evaluation", "evaluation": "evaluation",
+          "save": "save", "generate": "generate"}
+
+RULES = {"short": cards.short, "growth": cards.growth, "states": cards.states, "temporaries": cards.temporaries, "limit": cards.part, "others": cards.part}
+
+
+class Redraw(Exception):
+    """This draw does not bring the cause about."""
+
+
+def arguments():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--seed", type=int, required=True)
+    p.add_argument("--out", type=pathlib.Path, required=True)
+    p.add_argument("--python", action="append", required=True, help="several take turns")
+    p.add_argument("--snug", required=True)
+    p.add_argument("--kinds", nargs="*", default=list(ANSWERS))
+    p.add_argument("--each", type=int, default=1, help="cases of each kind")
+    return p.parse_args()
+
+
+def draw(kind, rng):
+    draft = getattr(kinds, kind)(rng)
+    draft.machine = {"gpu": rng.choice(kinds.GPUS), **draft.machine}
+    keys = runner.keys_of(draft.program)
+    recorded = rng.choice(["start"] * 6 + ["loaded"] * 2 + ["measure"] * 2)
+    if kind in ("weights", "load_twice") and recorded == "loaded":
+        recorded = "start"
+    draft.settings = {key: value for key, value in draft.settings.items() if key in keys}
+    draft.settings.update(record=recorded, stacks=rng.choice(["all", "all", "python"]), entries=60000)
+    return draft
+
+
+def measure(stack, folder, draft, change=None, memory=runner.PLENTY, rows=True):
+    """The run with a change, by default on a card that is large enough."""
+    settings, machine = draft.settings, draft.machine
+    if change:
+        changed = remedies.apply(change, settings, machine)
+        if changed is None:
+            raise Redraw(f"{change} cannot be followed")
+        settings, machine = changed
+    settings = {**settings, "record": "never"}
+    if rows and "fraction" in settings:
+        settings["fraction"] = 1
+    work = folder / "measuring"
+    runner.write_folder(work, draft.program, settings, draft.config)
+    seen = runner.run(stack, work, {**machine, "others": machine.get("others") if not rows else None}, memory, record="nobody", rows=rows)
+    shutil.rmtree(work)
+    if rows and (seen.code != 0 or not seen.rows):
+        raise Redraw(f"{'with ' + change if change else 'alone'}: code {seen.code}: {seen.log.strip().splitlines()[-1:]}")
+    return seen
+
+
+def fail(stack, folder, draft, memory):
+    """The case's own run, whose snapshot is kept."""
+    by_program = draft.settings["record"] != "measure"
+    runner.write_folder(folder, draft.program, draft.settings, draft.config)
+    (folder / "snapshot.pickle").unlink(missing_ok=True)
+    return runner.run(stack, folder, draft.machine, memory, record="program" if by_program else "measure")
+
+
+def stage_of(seen, kind):
+    """The stage by the frames of the message, of those that the answer allows."""
+    last = seen.log[:runner.OUT_OF_MEMORY.search(seen.log).start()]
+    last = last[last.rfind("Traceback (most recent call last)"):]
+    if re.search(r"loss_utils\.py|in cross_entropy|chunked\.py|in kl_div", last) and "run_backward" not in last:
+        return "loss" if "loss" in ANSWERS[kind].stages else "forward"
+    stage = STAGES.get(seen.phase, "unknown")
+    if len(ANSWERS[kind].stages) == 1:  # where the frames are the program's own, as between steps
+        return ANSWERS[kind].stages[0]
+    return stage
+
+
+def place_of(log):
+    """The innermost line of the case's own script in the traceback."""
+    frames = re.findall(r'File "[^"]*/(train\.py|loading\.py|chunked\.py)", line (\d+)', log)
+    return ":".join(frames[-1]) if frames else None
+
+
+def choose(stack, folder, kind, draft, rng):
+    """(memory of the card, room, what a large card saw, what it saw with the cure, the failing run)."""
+    base, cured = measure(stack, folder, draft), measure(stack, folder, draft, ANSWERS[kind].cure)
+    if draft.how == "holes":
+        return choose_by_holes(stack, folder, draft, rng, base, cured)
+    rule = RULES[draft.how]
+    room = rule(rng, base, cured, draft.phases)
+    if room is None:
+        raise Redraw(f"no room: peak {base.peak >> 20} MiB, cured {cured.peak_reserved >> 20} MiB, phases {sorted({row['phase'] for row in base.rows})}")
+    memory = room + base.outside_bytes
+    if draft.how == "limit":
+        draft.settings["fraction"] = min(draft.settings["fraction"], round(room / (1.1 * (base.peak_reserved + base.outside_bytes)), 2))
+        memory = int(room / draft.settings["fraction"])
+    if draft.how == "others":
+        whole = int(1.1 * (base.peak_reserved + base.outside_bytes))
+        parts = rng.randint(1, 3)
+        draft.machine["others"] = [(whole - memory) // parts] * parts
+        memory = whole
+    failed = fail(stack, folder, draft, memory)
+    if not failed.out_of_memory:
+        raise Redraw(f"code {failed.code} with {memory >> 20} MiB, peak {base.peak >> 20} MiB: {failed.log.strip().splitlines()[-1:]}")
+    return memory, room, base, cured, failed
+
+
+def choose_by_holes(stack, folder, draft, rng, base, cured):
+    """A card that all tensors would fit into, on which they do not: they do with expandable segments."""
+    room = max(base.peak, min(cured.peak_reserved, int(1.02 * base.peak))) + (2 << 20)
+    for _ in range(MOST_TRIES):
+        memory = room + base.outside_bytes
+        failed = fail(stack, folder, draft, memory)
+        if not failed.out_of_memory:
+            raise Redraw(f"no holes with {room >> 20} MiB, tensors {base.peak >> 20} MiB")
+        passed = measure(stack, folder, draft, "expandable_segments", memory, rows=False)
+        if passed.code == 0:
+            return memory, room, base, cured, failed
+        room = int(room * 1.01)
+    raise Redraw("expandable segments do not mend it")
+
+
+def truth(kind, draft, room, base, cured, failed):
+    answer = ANSWERS[kind]
+    one = {"kind": kind, "cause": answer.cause, "what": answer.what, "stage": stage_of(failed, kind), "stages": list(answer.stages), "cure": answer.cure,
+           "room_bytes": room, "peak_bytes": base.peak, "peak_reserved_bytes": base.peak_reserved, "cured_peak_bytes": cured.peak,
+           "cured_peak_reserved_bytes": cured.peak_reserved, "place": place_of(failed.log)}
+    i = cards.failing_row(base.rows, room)
+    if i is not None and draft.how != "holes":
+        unit = cards.unit_of(base.rows, i)
+        one.update(failing_phase=base.rows[i]["phase"], failing_step=base.rows[i]["step"], failing_forward=base.rows[i]["forwards"],
+                   needed_bytes=max(row["peak"] for row in unit), needed_reserved_bytes=max(row["peak_reserved"] for row in unit),
+                   needed_after_bytes=max(row["peak"] for row in base.rows[i:]))
+    if draft.how == "growth" or kind == "kept_evaluation":
+        one["growth_bytes"] = cards.growth_bytes(base.rows, draft.phases[:1])
+    return one
+
+
+def keep(folder, kind, seed, draft, stack, memory, found, failed, rows):
+    for name in ("stderr.txt", "measure.json"):
+        text = (folder / name).read_text()
+        (folder / name).unlink()
+        if name == "stderr.txt":
+            (folder / "message.txt").write_text(clean.clean_message(text))
+    (folder / "log.txt").write_text(clean.clean_message(failed.log))
+    snapshot = folder / "snapshot.pickle"
+    if not snapshot.exists() or snapshot.stat().st_size > MOST_SNAPSHOT:
+        raise Redraw(f"snapshot of {snapshot.stat().st_size if snapshot.exists() else 0} bytes")
+    clean.clean_snapshot(snapshot)
+    for junk in (*folder.glob("out"), *folder.glob("__pycache__")):
+        shutil.rmtree(junk)
+    (folder / "case.json").write_text(json.dumps({
+        **found, "seed": seed, "program": draft.program, "memory_bytes": memory, "machine": draft.machine, "settings": draft.settings,
+        "versions": failed.versions, "rows": rows}, indent=1) + "\n")
+
+
+def make(kind, number, options):
+    folder = options.out / f"{kind}-{number}"
+    for attempt in range(MOST_DRAWS):
+        rng = random.Random(f"{options.seed} {kind} {number} {attempt}")
+        stack = options.stacks[rng.randrange(len(options.stacks))]
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        draft = draw(kind, rng)
+        try:
+            memory, room, base, cured, failed = choose(stack, folder, kind, draft, rng)
+            found = truth(kind, draft, room, base, cured, failed)
+            if found["stage"] not in ANSWERS[kind].stages:
+                raise Redraw(f"ran out in {found['stage']}")
+            keep(folder, kind, options.seed, draft, stack, memory, found, failed, base.rows)
+            return found, stack, attempt
+        except Redraw as reason:
+            print(f"  {kind}-{number} draw {attempt}: {reason}", file=sys.stderr, flush=True)
+    shutil.rmtree(folder, ignore_errors=True)
+    return None
+
+
+def main():
+    options = arguments()
+    options.stacks = [runner.Stack.of(python, options.snug) for python in options.python]
+    options.out = options.out.resolve()
+    made = 0
+    for number in range(options.each):
+        for kind in options.kinds:
+            began = time.time()
+            result = make(kind, number, options)
+            made += result is not None
+            if result:
+                found, stack, attempt = result
+                print(f"{kind + '-' + str(number):24} {found['stage']:10} room {found['room_bytes'] >> 20:6} MiB of {found['peak_bytes'] >> 20:6} MiB  torch "
+                      f"{'.'.join(map(str, stack.torch))}  draw {attempt}  {time.time() - began:5.1f} s", flush=True)
+            else:
+                print(f"{kind + '-' + str(number):24} NOT MADE  {time.time() - began:5.1f} s", flush=True)
+    print(f"{made} cases")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
