@@ -1,5 +1,10 @@
 // Kernels: their registration, what is asked of them, and launches, which do nothing.
 
+#include <algorithm>
+#include <cstring>
+#include <mutex>
+#include <unordered_map>
+
 #include "measure/null_device/copies.h"
 #include "measure/null_device/entry.h"
 #include "measure/null_device/settings.h"
@@ -13,9 +18,70 @@ struct FunctionAttributes {  // as far as every version of CUDA has it
   int threads, registers, ptx, binary, cache_mode, dynamic_shared_bytes, carve_out;
 };
 
+// What a compiled library holds of its kernels (fatbinary_section.h, and the header of what it points to): an entry for each architecture.
+struct FatBinary {
+  uint32_t magic, version;
+  const std::byte* entries;
+};
+struct FatHeader {
+  uint32_t magic;
+  uint16_t version, header_bytes;
+  uint64_t bytes;  // after this header
+};
+struct FatEntry {
+  uint16_t kind, version;
+  uint32_t header_bytes;
+  uint64_t bytes;  // after this header
+  uint32_t packed_bytes, unused;
+  uint16_t minor, major;
+  uint32_t architecture;  // 86
+};
+constexpr uint32_t kFatBinaryMagic = 0x466243b1, kFatHeaderMagic = 0xba55ed50;
+
+// The architecture of which the card takes the kernels of `binary`: the highest of its own generation that it can run, else the highest below.
+int32_t version_for_card(const FatBinary* binary) {
+  const int32_t card = settings().compute_capability;
+  if (binary == nullptr || binary->magic != kFatBinaryMagic || binary->entries == nullptr) return card;
+  FatHeader header{};
+  std::memcpy(&header, binary->entries, sizeof header);
+  if (header.magic != kFatHeaderMagic) return card;
+  int32_t best = 0;
+  for (uint64_t at = header.header_bytes; at + sizeof(FatEntry) <= header.header_bytes + header.bytes;) {
+    FatEntry entry{};
+    std::memcpy(&entry, binary->entries + at, sizeof entry);
+    const auto version = static_cast<int32_t>(entry.architecture);
+    if (version <= card) best = std::max(best, version);
+    if (entry.header_bytes + entry.bytes == 0) break;
+    at += entry.header_bytes + entry.bytes;
+  }
+  return best > 0 ? best : card;
+}
+
+// Which kernels are compiled for another architecture than the card's own; never destroyed, as libraries unload late.
+struct Kernels {
+  std::mutex mutex;
+  std::unordered_map<const void*, int32_t> versions;
+
+  static Kernels& get() {
+    static auto* const all = new Kernels;
+    return *all;
+  }
+};
+
+struct Registered {
+  int32_t version = 0;  // a library's handle begins with it
+};
+
 struct Extent {
   unsigned int x, y, z;
 };
+
+int32_t version_of(const void* function) {
+  Kernels& kernels = Kernels::get();
+  const std::lock_guard lock(kernels.mutex);
+  const auto it = kernels.versions.find(function);
+  return it == kernels.versions.end() ? settings().compute_capability : it->second;
+}
 
 int launch() {
   forget_values();
@@ -28,17 +94,21 @@ int blocks_for(int* blocks, int threads) {
 
 }  // namespace
 
-SNUG_ENTRY Handle* __cudaRegisterFatBinary(void*) {
-  static Handle slot[4];
-  return slot;
+SNUG_ENTRY Registered* __cudaRegisterFatBinary(const FatBinary* binary) {
+  return new Registered{version_for_card(binary)};  // until the process ends
 }
-SNUG_ENTRY void __cudaRegisterFatBinaryEnd(Handle*) {}
-SNUG_ENTRY void __cudaUnregisterFatBinary(Handle*) {}
-SNUG_ENTRY void __cudaRegisterFunction() {}
+SNUG_ENTRY void __cudaRegisterFatBinaryEnd(Registered*) {}
+SNUG_ENTRY void __cudaUnregisterFatBinary(Registered*) {}
+SNUG_ENTRY void __cudaRegisterFunction(const Registered* library, const void* function) {
+  if (library == nullptr || library->version == settings().compute_capability) return;
+  Kernels& kernels = Kernels::get();
+  const std::lock_guard lock(kernels.mutex);
+  kernels.versions[function] = library->version;
+}
 SNUG_ENTRY void __cudaRegisterVar() {}
 SNUG_ENTRY void __cudaRegisterManagedVar() {}
 SNUG_ENTRY void __cudaRegisterHostVar() {}
-SNUG_ENTRY char __cudaInitModule(Handle*) { return 0; }
+SNUG_ENTRY char __cudaInitModule(Registered*) { return 0; }
 SNUG_ENTRY unsigned int __cudaPushCallConfiguration(Extent, Extent, size_t, Handle) { return 0; }
 SNUG_ENTRY int __cudaPopCallConfiguration(Extent* grid, Extent* block, size_t* shared, void* stream) {
   if (grid != nullptr) *grid = {1, 1, 1};
@@ -54,10 +124,10 @@ SNUG_ENTRY int cudaLaunchKernel(const void*, Extent, Extent, void**, size_t, Han
 SNUG_ENTRY int cudaLaunchCooperativeKernel(const void*, Extent, Extent, void**, size_t, Handle) { return launch(); }
 SNUG_ENTRY int cudaLaunchKernelExC(const void*, const void*, void**) { return launch(); }
 
-SNUG_ENTRY int cudaFuncGetAttributes(FunctionAttributes* a, const void*) {
+SNUG_ENTRY int cudaFuncGetAttributes(FunctionAttributes* a, const void* function) {
   if (a == nullptr) return kInvalidValue;
   const Architecture card = architecture();
-  const int version = card.major * 10 + card.minor;
+  const int version = version_of(function);
   *a = {0, 0, 0, 1024, 32, version, version, 0, card.block_shared_bytes, 0};
   return kSuccess;
 }
