@@ -57,9 +57,12 @@ class Gains {
   const Growth& growth_;
 };
 
-// Those that meet the cause, what changes least first.
-std::vector<Remedy> remedies_of(const Verdict& v, const Settings& s) {
-  switch (v.filler) {
+bool is_about_kept(Remedy remedy) { return remedy == detach_kept || remedy == move_kept_to_host || remedy == release_hooks; }
+
+}  // namespace
+
+std::vector<Remedy> remedies_of(Filler filler, const Settings& s) {
+  switch (filler) {
     case Filler::weights: return {quantize_4bit, bf16_weights};
     case Filler::second_model:
       return s.cast ? std::vector{load_once, drop_second_model} : std::vector{drop_second_model, load_once};
@@ -86,15 +89,11 @@ std::vector<Remedy> remedies_of(const Verdict& v, const Settings& s) {
   return all;
 }
 
-bool is_about_kept(Remedy remedy) { return remedy == detach_kept || remedy == move_kept_to_host || remedy == release_hooks; }
-
-}  // namespace
-
 Cures cures_of(const Verdict& v, const Growth& growth, const Settings& settings) {
   const Gains gains(v, growth);
   const int64_t missing = v.needed_bytes - v.limit_bytes;
   Cures cures;
-  for (const Remedy remedy : remedies_of(v, settings)) {
+  for (const Remedy remedy : remedies_of(v.filler, settings)) {
     const int64_t bytes = gains.of(remedy);
     cures.list.push_back(advice_of(remedy, bytes > 0 ? std::optional(bytes) : std::nullopt));
     if (is_about_kept(remedy) && !growth.list.empty() && growth.list.front().place)

@@ -23,6 +23,9 @@ struct Cures {
   std::string remark;  // whether they are enough; empty if that is not known
 };
 
+// Those that meet a shortage of this kind, what changes least first.
+std::vector<Remedy> remedies_of(Filler filler, const Settings& settings);
+
 // Of a shortage.
 Cures cures_of(const Verdict& verdict, const Growth& growth, const Settings& settings);
 

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <string_view>
 
+#include "explain/cures.h"
 #include "explain/size_text.h"
+#include "explain/stack_part.h"
 #include "explain/trainer_words.h"
 #include "torch/words.h"
 
@@ -57,7 +59,6 @@ std::optional<Frame> copy_of(const T* frame) {
   return frame == nullptr ? std::nullopt : std::optional<Frame>(*frame);
 }
 
-// Stage and frames; tells whose loop it is.
 // Finds stage and frames; tells whose loop it is.
 Trainer find_place(Explanation& e) {
   const std::string_view text = e.log.around;
@@ -80,7 +81,17 @@ Trainer find_place(Explanation& e) {
   if (e.stage.by.empty() && e.stage.stage != TorchStage::unknown) e.stage.by = "the message itself";
   if (!e.own && list != nullptr) e.own = copy_of(list->own());
   if (!e.own) e.own = failed_test(text, e.log.at);
+  if (traceback != nullptr) e.filler = filler_of(part_of({traceback->frames, {}, {}, e.stage.stage}), e.stage.stage);
   return trainer_of(traceback);
+}
+
+// What meets the shortage that the frames tell of goes before what helps at such a stage in general.
+void put_first(Filler filler, const StageFound& stage, std::vector<Advice>& advice) {
+  if (filler == Filler::none) return;
+  const Remedy first = remedies_of(filler, {.checkpointed = stage.recompute}).front();
+  const auto known = std::ranges::find(advice, word_of(first), &Advice::todo);
+  if (known == advice.end()) return;
+  std::rotate(advice.begin(), known, known + 1);
 }
 
 }  // namespace
@@ -92,6 +103,7 @@ std::optional<Explanation> explain_log(OomLog log) {
   e.diagnosis = diagnose(e.log);
   const Trainer trainer = find_place(e);
   e.advice = advise(e.log.cause(), e.diagnosis, e.stage);
+  if (e.diagnosis.cause == Cause::shortage) put_first(e.filler, e.stage, e.advice);
   put_in_words_of(trainer, e.advice);
   e.summary = read_memory_summary(e.log.around);
   return e;

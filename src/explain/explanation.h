@@ -8,6 +8,7 @@
 
 #include "explain/advice.h"
 #include "explain/cause.h"
+#include "explain/filler.h"
 #include "torch/memory_summary.h"
 #include "torch/oom_log.h"
 #include "torch/traceback.h"
@@ -18,8 +19,9 @@ struct Explanation {
   OomLog log;
   Diagnosis diagnosis;
   StageFound stage;
-  std::optional<Frame> own;     // the innermost frame of the user's code
-  std::optional<Frame> caller;  // … or of a library on top of PyTorch
+  Filler filler = Filler::none;  // of a shortage, as far as the frames tell
+  std::optional<Frame> own;      // the innermost frame of the user's code
+  std::optional<Frame> caller;   // … or of a library on top of PyTorch
   std::vector<Advice> advice;
   std::optional<MemorySummary> summary;  // printed in the same log
 };

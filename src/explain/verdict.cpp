@@ -249,28 +249,6 @@ class Judge {
 
 }  // namespace
 
-std::string_view name_of(Filler filler) {
-  constexpr std::array<std::string_view, 18> kNames = {"none",
-                                                       "weights",
-                                                       "second_model",
-                                                       "activations",
-                                                       "logits",
-                                                       "attention",
-                                                       "gradients",
-                                                       "optimizer_states",
-                                                       "optimizer_temporaries",
-                                                       "buckets",
-                                                       "gathered",
-                                                       "long_batch",
-                                                       "growing_lengths",
-                                                       "kept_graphs",
-                                                       "kept_tensors",
-                                                       "kept_evaluation",
-                                                       "kv_cache",
-                                                       "saving"};
-  return kNames[static_cast<size_t>(filler)];
-}
-
 Verdict judge(const Failure& failure) { return Judge(failure).judge(); }
 
 }  // namespace snug

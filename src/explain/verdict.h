@@ -5,39 +5,16 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "explain/cause.h"
 #include "explain/course.h"
+#include "explain/filler.h"
 #include "explain/growth.h"
 #include "explain/stack_reading.h"
 #include "torch/replay.h"
 
 namespace snug {
-
-// What filled the memory, where it was short.
-enum class Filler : uint8_t {
-  none,
-  weights,
-  second_model,  // two sets of weights, or one copied while it was loaded
-  activations,
-  logits,
-  attention,  // its scores, length x length
-  gradients,
-  optimizer_states,
-  optimizer_temporaries,
-  buckets,
-  gathered,
-  long_batch,
-  growing_lengths,
-  kept_graphs,
-  kept_tensors,
-  kept_evaluation,
-  kv_cache,
-  saving
-};
-std::string_view name_of(Filler filler);
 
 // "Without …, the run would have needed peak_bytes of limit_bytes."
 struct Counterfactual {

@@ -81,6 +81,7 @@ Json explain_json(const Explanation& e) {
           {"answer", e.diagnosis.answer},
           {"cause", name_of(e.diagnosis.cause)},
           {"or_cause", e.diagnosis.or_cause ? Json(name_of(*e.diagnosis.or_cause)) : Json()},
+          {"what", e.diagnosis.cause == Cause::shortage && e.filler != Filler::none ? Json(name_of(e.filler)) : Json()},
           {"stage", name_of(e.stage.stage)},
           {"stage_told_by", e.stage.by},
           {"recompute", e.stage.recompute},
