@@ -1,16 +1,27 @@
 #!/usr/bin/env bash
-# clang-tidy over the rooms, with .clang-tidy: tidy.sh [ROOM…] (default: all whose sources are plain C++; the kernels' vector code is
-# compiled once for each instruction set and would take an hour).
+# clang-tidy over the rooms, with .clang-tidy: tidy.sh [ROOM…] (default: all but the kernels, whose vector code is compiled once for
+# each instruction set and would take an hour). Sources are read several at a time, as the build puts them together: the
+# headers are most of the work.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-rooms=("$@")
-[ ${#rooms[@]} -gt 0 ] || rooms=(base program plan advise train generate report cli torch explain watch)
-
-# A database that names each source by itself; nothing is built in it.
 build=build-tidy
-cmake --preset release -B "$build" -DSNUG_UNITY=OFF >/dev/null
+cmake --preset release -B "$build" >/dev/null
 
-# GCC's warning switches are not all clang's; findings in headers are printed with every source that includes them.
-for room in "${rooms[@]}"; do find "src/$room" -name '*.cpp' -print0; done |
-  xargs -0 -n 1 -P "$(nproc)" clang-tidy -quiet -p "$build" --extra-arg=-Wno-unknown-warning-option 2>/dev/null
+# The compile database's files of the rooms asked for, one a line.
+files() {
+  python3 - "$build" "$@" <<'PYTHON'
+import json, pathlib, re, sys
+build, rooms = pathlib.Path(sys.argv[1]), set(sys.argv[2:])
+for entry in json.loads((build / "compile_commands.json").read_text()):
+    together = re.search(r"/snug_(\w+)\.dir/Unity/", entry["file"])
+    alone = re.search(r"/src/(\w+)/", entry["file"])
+    room = (together or alone)[1] if together or alone else None
+    if room and room != "kernels" and (not rooms or room in rooms):
+        print(entry["file"])
+PYTHON
+}
+
+# GCC's warning switches are not all clang's. Included sources are no headers, whatever their place says.
+files "$@" | sort -u | xargs -n 1 -P "$(nproc)" clang-tidy -quiet -p "$build" --config-file=.clang-tidy --extra-arg=-Wno-unknown-warning-option \
+  --checks=-bugprone-suspicious-include,-misc-definitions-in-headers 2>/dev/null

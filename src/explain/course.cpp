@@ -25,7 +25,7 @@ Place place_of(const Snapshot& snapshot, int device, size_t begin, size_t moment
 class Walk {
  public:
   Walk(const Snapshot& snapshot, int device, const std::vector<size_t>& begins, size_t moment)
-      : snapshot_(snapshot), device_(device), moment_(moment), replay_(snapshot, device) {
+      : snapshot_(snapshot), device_(device), replay_(snapshot, device) {
     for (size_t i = 0; i < begins.size(); ++i)
       rounds_.push_back({.begin = begins[i], .end = i + 1 < begins.size() ? begins[i + 1] : moment});
     place_ = place_of(snapshot, device, begins.back(), moment);
@@ -63,7 +63,6 @@ class Walk {
 
   const Snapshot& snapshot_;
   const int device_;
-  const size_t moment_;
   Replay replay_;
   Place place_;
   std::vector<Round> rounds_;

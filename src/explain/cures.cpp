@@ -73,7 +73,7 @@ std::vector<Remedy> remedies_of(Filler filler, const Settings& s) {
     case Filler::optimizer_temporaries: return {optimizer_foreach_off, optimizer_8bit, lora};
     case Filler::buckets: return {gradient_as_bucket_view};
     case Filler::gathered: return {reshard_after_forward, smaller_micro_batch};
-    case Filler::long_batch: return {shorter_sequences, gradient_checkpointing};
+    case Filler::long_batch:
     case Filler::growing_lengths: return {shorter_sequences, gradient_checkpointing};
     case Filler::kept_graphs: return {detach_kept, move_kept_to_host};
     case Filler::kept_tensors:
@@ -99,7 +99,8 @@ Cures cures_of(const Verdict& v, const Growth& growth, const Settings& settings)
     if (is_about_kept(remedy) && !growth.list.empty() && growth.list.front().place)
       cures.list.back().change += fmt::format(" ({}:{})", growth.list.front().place->file, growth.list.front().place->line);
   }
-  std::ranges::stable_partition(cures.list, [&](const Advice& one) { return one.most_bytes.value_or(0) >= missing; });
+  std::stable_partition(cures.list.begin(), cures.list.end(),
+                        [&](const Advice& one) { return one.most_bytes.value_or(0) >= missing; });
   if (v.whole && !cures.list.empty() && cures.list.front().most_bytes.value_or(0) < missing)
     cures.remark = fmt::format("no change alone gives the {} that are missing", size_text(missing));
   return cures;

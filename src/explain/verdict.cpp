@@ -197,8 +197,8 @@ class Judge {
   std::optional<Filler> longer_batch() {
     constexpr double kLonger = 1.1;
     if (f_.course.size_ratio < kLonger) return std::nullopt;
-    const int64_t further = static_cast<int64_t>(static_cast<double>(further_) * (1 - 1 / f_.course.size_ratio));
-    const int64_t here =
+    const auto further = static_cast<int64_t>(static_cast<double>(further_) * (1 - 1 / f_.course.size_ratio));
+    const auto here =
         static_cast<int64_t>(static_cast<double>(active_ - f_.course.now().begin_bytes) * (1 - 1 / f_.course.size_ratio));
     if (!try_without("what this batch has more than those before", further + std::max<int64_t>(here, 0)))
       return std::nullopt;
