@@ -44,5 +44,5 @@ ANSWERS = {
     "memory_limit":          Answer("memory_limit", None, ("load", "forward", "loss", "backward", "optimizer"), "raise_fraction"),
     "other_process":         Answer("other_process", None, ("load", "forward", "loss", "backward", "optimizer"), "end_other_process"),
     "expandable_too_little": Answer(SHORT, "activations", ("forward", "backward"), "smaller_micro_batch"),
-    "impossible_request":    Answer("impossible_request", None, ("forward",), "right_shape"),
+    "impossible_request":    Answer("impossible_request", None, ("forward", "loss"), "right_shape"),
 }

@@ -20,10 +20,15 @@ def _gaps(rows, cured_bytes, phases, key):
     return gaps
 
 
+def _bounds(cured):
+    """What the room shall surely hold, or may: what came before by its key, and the run with the cure."""
+    return (("peak_reserved", cured.peak_reserved), ("peak", cured.peak_reserved), ("peak", cured.peak))
+
+
 def short(rng, base, cured, phases):
     """Room for what came before, and for the run with the cure, but not for one stretch of the right phase."""
-    for key in ("peak_reserved", "peak"):  # what came before surely fits, or may
-        gaps = _gaps(base.rows, cured.peak_reserved, phases, key)
+    for key, cured_bytes in _bounds(cured):
+        gaps = _gaps(base.rows, cured_bytes, phases, key)
         if gaps:
             low, high, _ = max(gaps, key=lambda gap: gap[1] - gap[0])
             return int(low + (high - low) * rng.uniform(0.15, 0.85))
@@ -32,8 +37,8 @@ def short(rng, base, cured, phases):
 
 def growth(rng, base, cured, phases):
     """A room that some steps fit into, and what they leave behind then fills."""
-    for key in ("peak_reserved", "peak"):
-        gaps = [gap for gap in _gaps(base.rows, cured.peak_reserved, phases, key) if base.rows[gap[2]]["forwards"] >= 4]
+    for key, cured_bytes in _bounds(cured):
+        gaps = [gap for gap in _gaps(base.rows, cured_bytes, phases, key) if base.rows[gap[2]]["forwards"] >= 4]
         if gaps:
             low, high, _ = rng.choice(gaps)
             return int(low + (high - low) * rng.uniform(0.3, 0.9))

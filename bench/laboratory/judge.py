@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Asks `snug explain` about every case, and tells how often it is right: judge.py DIR… --snug PATH [--kinds KIND…] [--wrong] [--json FILE]
 
-By kind: cases, and of those the snapshots whose cause (and what was short) is right, whose stage is right, and the messages alone whose cause is
-right. Then sums; how far the memory that the step would have taken, and the growth a step, are from those of a large card; and how often the first
+By kind: cases; of those the snapshots whose cause is right, and what was short with it, and whose stage; and the messages alone of which this is
+so. Then sums; how far the memory that the step would have taken, and the growth a step, are from those of a large card; and how often the first
 advice is one that is known not to help."""
 
 import argparse
@@ -57,7 +57,7 @@ def judged(snug, folder, case):
     growth = (snapshot.get("growth") or {}).get("active_bytes_a_step")
     useless = PACKING if answer.cause == "shortage" else set()
     return {
-        "case": str(folder), "kind": case["kind"], "torch": case["versions"].get("torch", ""), "cause": right_cause(answer, snapshot),
+        "case": str(folder), "kind": case["kind"], "torch": case["versions"].get("torch", ""), "cause": snapshot.get("cause") == answer.cause, "what": right_cause(answer, snapshot),
         "stage": snapshot.get("stage") == case["stage"], "stage_allowed": snapshot.get("stage") in answer.stages,
         "message_cause": message.get("cause") == answer.cause, "message_what": right_cause(answer, message), "message_stage": message.get("stage") == case["stage"],
         "useless": first_word(snapshot) in useless,
@@ -74,7 +74,7 @@ def share(rows, key):
 
 
 def line(name, rows):
-    return (f"{name:22} {len(rows):5}  {share(rows, 'cause')}  {share(rows, 'stage')}  {share(rows, 'message_cause')}  {share(rows, 'message_what')}  "
+    return (f"{name:22} {len(rows):5}  {share(rows, 'cause')}  {share(rows, 'what')}  {share(rows, 'stage')}  {share(rows, 'message_cause')}  {share(rows, 'message_what')}  "
             f"{share(rows, 'useless')}")
 
 
@@ -84,9 +84,9 @@ def main():
     by_kind = collections.defaultdict(list)
     for row in rows:
         by_kind[row["kind"]].append(row)
-        if options.wrong and not (row["cause"] and row["stage"]):
+        if options.wrong and not (row["what"] and row["stage"]):
             print(f"{row['case']}\n    said {row['said']}, truth {row['truth']}; message {row['message_said']}")
-    print(f"{'kind':22} {'cases':>5}  {'cause':>12}  {'stage':>12}  {'message':>12}  {'… and what':>12}  {'of no use':>12}")
+    print(f"{'kind':22} {'cases':>5}  {'cause':>12}  {'… and what':>12}  {'stage':>12}  {'message':>12}  {'… and what':>12}  {'of no use':>12}")
     for kind in ANSWERS:
         if by_kind[kind]:
             print(line(kind, by_kind[kind]))

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 import shapes
 
-GPUS = ("A100-SXM4-80GB", "RTX-3090", "H100-SXM5-80GB", "A10", "RTX-A6000")
+GPUS = ("A100-SXM4-80GB", "RTX-3090", "H100-SXM5-80GB", "A10", "RTX-4090", "L4")
 PLAIN = dict(steps=3, micro_batch=2, accumulation=1, length=128, dtype="float32", amp=None, attention="sdpa", gradient_checkpointing=False, lora=0,
              quantize_4bit=False, device_map=False, optimizer="adamw", foreach=None, fused_loss=False, fraction=1, max_grad_norm=1.0)
 
@@ -45,7 +45,8 @@ def load_twice(rng):
 
 def second_model(rng):
     config = shapes.draw(rng, (768, 1408), (4, 12), (8000, 16000))
-    settings = {**PLAIN, "micro_batch": 1, "length": rng.choice([32, 64]), "optimizer": rng.choice(["adamw", "sgd"]), "second_model": True, "steps": 5,
+    settings = {**PLAIN, "micro_batch": 1, "length": rng.choice([32, 64]), "optimizer": rng.choice(["adamw", "sgd"]), "second_model": True, "foreach": False,
+                "lora": rng.choice([0, 8]), "steps": 5,
                 "warm_up": rng.choice([1, 2, 3]), "teacher": rng.choice(["copy", "pretrained"])}
     return Draft("distillation", config, settings, ("between",))
 
@@ -120,7 +121,7 @@ def buckets(rng):
 
 def gathered(rng):
     config = shapes.draw(rng, (1024, 1536), (12, 20), (4096, 8000), families=("llama", "qwen2", "mistral"))
-    settings = {**PLAIN, "micro_batch": 1, "length": 32, "optimizer": "sgd", "reshard_after_forward": False}
+    settings = {**PLAIN, "micro_batch": 1, "length": 32, "optimizer": "sgd", "reshard_after_forward": False, "trained_layers": rng.choice([1, 2])}
     return Draft("fsdp", config, settings, ("forward", "backward"), {"ranks": 2})
 
 
@@ -142,7 +143,9 @@ def long_batch(rng):
 def growing_lengths(rng):
     first, by = rng.randrange(128, 256, 32), rng.choice([64, 96, 128])
     lengths = [first + by * i for i in range(rng.randint(8, 12))]
-    return _varied(rng, lengths, lengths[len(lengths) // 3])
+    draft = _varied(rng, lengths, lengths[len(lengths) // 3])
+    draft.how = "growth"
+    return draft
 
 
 def growing_holes(rng):
@@ -166,7 +169,7 @@ def scattered_blocks(rng):
     scores = rng.randrange(36, 72, 2) << 20  # bytes of a piece's scores, and of its codes somewhat more than half of them
     settings = {**PLAIN, "width": width, "piece": piece, "queries": scores // 4 // piece, "code": int(scores * rng.uniform(0.55, 0.75)) // 4 // piece,
                 "pieces": rng.randint(16, 40), "table": 0, "empty_cache": False}
-    settings["table"] = settings["pieces"] * settings["queries"] * piece // width // 3
+    settings.update(narrow=64, table=settings["pieces"] * settings["queries"] // 3)
     return Draft("retrieval", None, settings, ("load", "between", "evaluation"), how="holes")
 
 

@@ -22,7 +22,7 @@ import runner
 from answers import ANSWERS
 
 HERE = pathlib.Path(__file__).resolve().parent
-MOST_DRAWS, MOST_TRIES = 6, 4
+MOST_DRAWS = 6
 MOST_SNAPSHOT = 20 << 20
 STAGES = {"load": "load", "forward": "forward", "backward": "backward", "optimizer": "optimizer", "evaluate": "evaluation", "evaluation": "evaluation",
           "save": "save", "generate": "generate"}
@@ -105,7 +105,8 @@ def place_of(log):
 
 def choose(stack, folder, kind, draft, rng):
     """(memory of the card, room, what a large card saw, what it saw with the cure, the failing run)."""
-    base, cured = measure(stack, folder, draft), measure(stack, folder, draft, ANSWERS[kind].cure)
+    base = measure(stack, folder, draft)
+    cured = base if draft.how in ("limit", "others") else measure(stack, folder, draft, ANSWERS[kind].cure)
     if draft.how == "holes":
         return choose_by_holes(stack, folder, draft, rng, base, cured)
     rule = RULES[draft.how]
@@ -124,22 +125,26 @@ def choose(stack, folder, kind, draft, rng):
     failed = fail(stack, folder, draft, memory)
     if not failed.out_of_memory:
         raise Redraw(f"code {failed.code} with {memory >> 20} MiB, peak {base.peak >> 20} MiB: {failed.log.strip().splitlines()[-1:]}")
+    if room < cured.peak_reserved and draft.how not in ("limit", "others"):  # then it is to be seen whether the cure is one
+        passed = measure(stack, folder, draft, ANSWERS[kind].cure, memory, rows=False)
+        if passed.code != 0:
+            raise Redraw(f"{ANSWERS[kind].cure} does not mend it in {room >> 20} MiB: {passed.log.strip().splitlines()[-1:]}")
     return memory, room, base, cured, failed
 
 
 def choose_by_holes(stack, folder, draft, rng, base, cured):
-    """A card that all tensors would fit into, on which they do not: they do with expandable segments."""
-    room = max(base.peak, min(cured.peak_reserved, int(1.02 * base.peak))) + (2 << 20)
-    for _ in range(MOST_TRIES):
+    """The largest of some cards that all tensors would fit into, on which they do not: they do with expandable segments."""
+    for factor in (1.15, 1.08, 1.05, 1.03, 1.015):
+        room = int(factor * base.peak)
         memory = room + base.outside_bytes
         failed = fail(stack, folder, draft, memory)
         if not failed.out_of_memory:
-            raise Redraw(f"no holes with {room >> 20} MiB, tensors {base.peak >> 20} MiB")
+            continue
         passed = measure(stack, folder, draft, "expandable_segments", memory, rows=False)
-        if passed.code == 0:
-            return memory, room, base, cured, failed
-        room = int(room * 1.01)
-    raise Redraw("expandable segments do not mend it")
+        if passed.code != 0:
+            raise Redraw(f"expandable segments do not mend it in {room >> 20} MiB, tensors {base.peak >> 20} MiB")
+        return memory, room, base, cured, failed
+    raise Redraw(f"no holes, tensors {base.peak >> 20} MiB")
 
 
 def truth(kind, draft, room, base, cured, failed):
@@ -169,6 +174,8 @@ def keep(folder, kind, seed, draft, stack, memory, found, failed, rows):
     if not snapshot.exists() or snapshot.stat().st_size > MOST_SNAPSHOT:
         raise Redraw(f"snapshot of {snapshot.stat().st_size if snapshot.exists() else 0} bytes")
     clean.clean_snapshot(snapshot)
+    for other in folder.glob("snapshot.pickle.rank*"):
+        other.unlink()
     for junk in (*folder.glob("out"), *folder.glob("__pycache__")):
         shutil.rmtree(junk)
     (folder / "case.json").write_text(json.dumps({

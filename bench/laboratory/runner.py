@@ -89,7 +89,7 @@ def run(stack, folder, machine, memory, record="program", rows=False, limit=300)
     command = [stack.snug, "measure", "--gpu", machine["gpu"], "--memory", f"{memory}B", "--gpus", str(ranks), "--json", str(result)]
     command += ["--synthetic"] if machine.get("synthetic") else []
     command += ["--snapshot", str(folder / "snapshot.pickle"), "--"] if record == "measure" else ["--", "env", "-u", "SNUG_MEASURE_SNAPSHOT"]
-    command += [stack.python, "-m", "torch.distributed.run", "--nproc-per-node", str(ranks), "--master-port", "0"] if ranks > 1 else [stack.python]
+    command += [stack.python, "-m", "torch.distributed.run", "--nproc-per-node", str(ranks), "--standalone"] if ranks > 1 else [stack.python]
     began = time.time()
     env = environment(machine, row_file if rows else None, machine.get("libraries", False), stack.torch)
     try:

@@ -26,8 +26,8 @@ for step in range(args.steps):
         with torch.no_grad():
             wanted = teacher(input_ids=ids).logits.softmax(-1)
         loss = loss + torch.nn.functional.kl_div(out.logits.log_softmax(-1), wanted, reduction="batchmean")
+    optimizer.zero_grad()
     loss.backward()
     optimizer.step()
-    optimizer.zero_grad()
     del out, loss
     print(f"step {step} done", flush=True)

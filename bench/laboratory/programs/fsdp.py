@@ -1,4 +1,4 @@
-"""torchrun --nproc-per-node 2 train.py: FSDP 2, layer by layer."""
+"""torchrun --nproc-per-node 2 train.py: FSDP 2, layer by layer; the last layers are trained."""
 import os
 
 import torch
@@ -16,6 +16,9 @@ dist.init_process_group("nccl")
 torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
 record("start")
 model = load_model()
+model.requires_grad_(False)
+for layer in model.model.layers[-args.trained_layers:]:
+    layer.requires_grad_(True)
 policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
 for layer in model.model.layers:
     fully_shard(layer, mp_policy=policy, reshard_after_forward=args.reshard_after_forward)

@@ -23,9 +23,9 @@ def save_checkpoint(model):
 
 for step in range(args.steps):
     ids = torch.randint(vocabulary, (args.micro_batch, args.length)).to("cuda")
+    optimizer.zero_grad()
     model(input_ids=ids, labels=ids).loss.backward()
     optimizer.step()
-    optimizer.zero_grad()
     print(f"step {step} done", flush=True)
     if step == args.save_at:
         best = save_checkpoint(model)
