@@ -62,7 +62,7 @@ def judged(snug, folder, case):
         "message_cause": message.get("cause") == answer.cause, "message_what": right_cause(answer, message), "message_stage": message.get("stage") == case["stage"],
         "useless": first_word(snapshot) in useless,
         "needed": needed / case["needed_bytes"] if needed and case.get("needed_bytes") else None,
-        "growth": growth == case["growth_bytes"] if case.get("growth_bytes") else None,
+        "growth": growth == case["growth_bytes"] if case.get("growth_bytes") and case["kind"].startswith("kept_") else None,
         "said": [snapshot.get("cause", snapshot.get("failed")), snapshot.get("what"), snapshot.get("stage"), first_word(snapshot)],
         "message_said": [message.get("cause", message.get("failed")), message.get("what"), message.get("stage"), first_word(message)],
         "truth": [answer.cause, answer.what, case["stage"], answer.cure]}

@@ -24,8 +24,8 @@ from answers import ANSWERS
 HERE = pathlib.Path(__file__).resolve().parent
 MOST_DRAWS = 6
 MOST_SNAPSHOT = 20 << 20
-STAGES = {"load": "load", "forward": "forward", "backward": "backward", "optimizer": "optimizer", "evaluate": "evaluation", "evaluation": "evaluation",
-          "save": "save", "generate": "generate"}
+STAGES = {"load": "load", "forward": "forward", "backward": "backward", "optimizer": "optimizer", "evaluation": "evaluation", "save": "save",
+          "generate": "generate"}  # of the probe's phases
 
 RULES = {"short": cards.short, "growth": cards.growth, "states": cards.states, "temporaries": cards.temporaries, "limit": cards.part, "others": cards.part}
 
@@ -85,16 +85,21 @@ def fail(stack, folder, draft, memory):
     return runner.run(stack, folder, draft.machine, memory, record="program" if by_program else "measure")
 
 
-def stage_of(seen, kind):
-    """The stage by the frames of the message, of those that the answer allows."""
-    last = seen.log[:runner.OUT_OF_MEMORY.search(seen.log).start()]
-    last = last[last.rfind("Traceback (most recent call last)"):]
-    if re.search(r"loss_utils\.py|in cross_entropy|chunked\.py|in kl_div", last) and "run_backward" not in last:
-        return "loss" if "loss" in ANSWERS[kind].stages else "forward"
-    stage = STAGES.get(seen.phase, "unknown")
-    if len(ANSWERS[kind].stages) == 1:  # where the frames are the program's own, as between steps
-        return ANSWERS[kind].stages[0]
-    return stage
+FRAMES = (("backward", r"run_backward"), ("loss", r"loss_utils\.py|in cross_entropy|in chunked_loss|in kl_div"), ("optimizer", r"/optim/|optimizer\.step"),
+          ("generate", r"in generate\b"), ("evaluation", r"in evaluation_loop|in evaluate\b"))
+
+
+def stage_of(log, kind, row):
+    """The stage by the message's frames, else by the probe's row that fails; where an answer has but one, that."""
+    stages = ANSWERS[kind].stages
+    if len(stages) == 1:
+        return stages[0]
+    frames = log[:runner.OUT_OF_MEMORY.search(log).start()]
+    frames = frames[frames.rfind("Traceback (most recent call last)"):]
+    for stage, pattern in FRAMES:
+        if re.search(pattern, frames):
+            return stage
+    return STAGES.get(row["phase"], "forward") if row else "forward"
 
 
 def place_of(log):
@@ -149,16 +154,17 @@ def choose_by_holes(stack, folder, draft, rng, base, cured):
 
 def truth(kind, draft, room, base, cured, failed):
     answer = ANSWERS[kind]
-    one = {"kind": kind, "cause": answer.cause, "what": answer.what, "stage": stage_of(failed, kind), "stages": list(answer.stages), "cure": answer.cure,
+    i = cards.failing_row(base.rows, room) if draft.how != "holes" else None
+    row = base.rows[i] if i is not None else None
+    one = {"kind": kind, "cause": answer.cause, "what": answer.what, "stage": stage_of(failed.log, kind, row), "stages": list(answer.stages), "cure": answer.cure,
            "room_bytes": room, "peak_bytes": base.peak, "peak_reserved_bytes": base.peak_reserved, "cured_peak_bytes": cured.peak,
            "cured_peak_reserved_bytes": cured.peak_reserved, "place": place_of(failed.log)}
-    i = cards.failing_row(base.rows, room)
-    if i is not None and draft.how != "holes":
+    if row:
         unit = cards.unit_of(base.rows, i)
-        one.update(failing_phase=base.rows[i]["phase"], failing_step=base.rows[i]["step"], failing_forward=base.rows[i]["forwards"],
+        one.update(failing_phase=row["phase"], failing_step=row["step"], failing_forward=row["forwards"],
                    needed_bytes=max(row["peak"] for row in unit), needed_reserved_bytes=max(row["peak_reserved"] for row in unit),
                    needed_after_bytes=max(row["peak"] for row in base.rows[i:]))
-    if draft.how == "growth" or kind == "kept_evaluation":
+    if kind.startswith("kept_"):
         one["growth_bytes"] = cards.growth_bytes(base.rows, draft.phases[:1])
     return one
 

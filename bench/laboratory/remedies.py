@@ -1,4 +1,6 @@
-"""What each word of `do` changes in a case's settings, or on its machine. A word whose setting a program does not take cannot be followed there."""
+"""What each word of `do` changes in a case's settings, or on its machine. A word whose setting a program does not take cannot be followed there.
+
+`word=value` says to what: a number of rows or tokens, a fraction, bytes of a card. Without a value the change is the largest there is."""
 
 
 def _to(key, value):
@@ -106,8 +108,27 @@ REMEDIES = {
 }
 
 
+VALUED = {"smaller_micro_batch": ("micro_batch",), "shorter_sequences": ("longest", "length"), "smaller_eval_batch": ("eval_batch",),
+          "smaller_cache": ("generated_rows",), "eval_accumulation": ("eval_accumulation",), "raise_fraction": ("fraction",)}
+
+
+def _set_value(word, value, before, settings, machine):
+    if word == "larger_card":
+        machine["memory"] = int(value)
+        return
+    key = next(key for key in VALUED[word] if key in before)
+    settings[key] = float(value) if word == "raise_fraction" else int(value)
+    if key == "micro_batch" and "accumulation" in settings:
+        settings["accumulation"] = before["accumulation"] * -(-before["micro_batch"] // settings["micro_batch"])
+
+
 def apply(word, settings, machine):
     """Settings and machine with the change of `word`, or None where it cannot be followed."""
-    settings, machine = dict(settings), dict(machine)
+    word, _, value = word.partition("=")
+    before, settings, machine = settings, dict(settings), dict(machine)
     change = REMEDIES.get(word)
-    return (settings, machine) if change is not None and change(settings, machine) else None
+    if change is None or not change(settings, machine):
+        return None
+    if value and (word in VALUED or word == "larger_card"):
+        _set_value(word, value, before, settings, machine)
+    return settings, machine

@@ -65,7 +65,7 @@ def tried(options, stacks, folder, case):
     if stack is None:
         return {**outcome, "why": "no --python with PyTorch " + case["versions"]["torch"]}
     config = folder / "model" / "config.json"
-    memory = machine.get("memory", case["memory_bytes"]) if not machine.get("larger") else runner.PLENTY
+    memory = machine.get("memory", runner.PLENTY if machine.get("larger") else case["memory_bytes"])
     with tempfile.TemporaryDirectory(prefix="snug-laboratory-") as work:
         work = pathlib.Path(work)
         runner.write_folder(work, case["program"], {**settings, "record": "never"}, json.loads(config.read_text()) if config.exists() else None)

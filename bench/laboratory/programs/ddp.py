@@ -14,7 +14,8 @@ torch.cuda.set_device(rank)
 record("start")
 model = load_model().to("cuda")
 vocabulary = model.get_input_embeddings().weight.shape[0]
-model = DistributedDataParallel(model, device_ids=[rank], gradient_as_bucket_view=args.gradient_as_bucket_view)
+model = DistributedDataParallel(model, device_ids=[rank], find_unused_parameters=True,
+                                gradient_as_bucket_view=args.gradient_as_bucket_view)
 record("loaded")
 optimizer = make_optimizer(model)
 for step in range(args.steps):

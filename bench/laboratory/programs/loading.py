@@ -22,7 +22,7 @@ def load_model():
         model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
         if args.lora:
             model.enable_input_require_grads()
-    return model
+    return model.train()
 
 
 def make_optimizer(model):

@@ -11,7 +11,6 @@ if args.fraction < 1:
     torch.cuda.set_per_process_memory_fraction(args.fraction)
 record("start")
 model = load_model().to("cuda")
-model.train()
 record("loaded")
 optimizer = make_optimizer(model)
 vocabulary = model.get_input_embeddings().weight.shape[0]
