@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <span>
 
 #include "torch/words.h"
 
@@ -25,8 +26,15 @@ struct Held {
   int64_t requested = 0, bytes = 0, blocks = 0;  // bytes: of the blocks, with what is not split off
 };
 
+// From where it is there on: a first round often comes by other lines than those that follow.
+std::span<const Held> present(std::span<const Held> held) {
+  size_t first = 0;
+  while (first + 1 < held.size() && held[first + 1].requested == 0) ++first;
+  return held.size() - first >= std::max(kFewest, held.size() / 2) ? held.subspan(first) : held;
+}
+
 // At the begin of each round compared: it never shrinks, and grows nearly always.
-bool grows(const std::vector<Held>& held) {
+bool grows(std::span<const Held> held) {
   size_t up = 0;
   for (size_t i = 1; i < held.size(); ++i) {
     if (held[i].requested < held[i - 1].requested) return false;
@@ -63,18 +71,19 @@ class Comparison {
   void tell(Growth& growth, StackReader& reader) const {
     const auto rounds = growth.rounds() - 1;
     if (grows(active_)) growth.active_a_step = (active_.back().requested - active_.front().requested) / rounds;
-    for (const auto& [stack, held] : by_stack_) {
+    for (const auto& [stack, all] : by_stack_) {
+      const std::span<const Held> held = present(all);
       const StackReading& reading = reader.read(stack);
       if (!grows(held) || (compared_.size() < kWarmUp + kFewest && is_made_once(reading.holding))) continue;
       const Held &first = held.front(), &last = held.back();
-      const int64_t grown = last.bytes - first.bytes;
+      const int64_t grown = last.bytes - first.bytes, steps = rounds - static_cast<int64_t>(all.size() - held.size());
       growth.list.push_back({.holding = reading.holding,
                              .place = reading.own ? reading.own : reading.caller,
                              .stack = stack,
                              .since = compared_.front(),
-                             .bytes_a_step = (last.requested - first.requested) / rounds,
-                             .blocks_a_step = (last.blocks - first.blocks) / rounds,
-                             .bytes = std::min(last.bytes, grown + grown / rounds * growth.warm_up)});
+                             .bytes_a_step = (last.requested - first.requested) / steps,
+                             .blocks_a_step = (last.blocks - first.blocks) / steps,
+                             .bytes = std::min(last.bytes, grown + grown / steps * growth.warm_up)});
     }
     std::ranges::stable_sort(growth.list, [](const Growing& a, const Growing& b) { return a.bytes > b.bytes; });
   }

@@ -25,6 +25,7 @@ struct Growing {
 struct Growth {
   std::vector<size_t> begins;            // events at which the rounds begin that were compared, and those between
   int64_t warm_up = 0;                   // rounds before those
+  bool over = false;                     // the moment is behind the loop: it grows no more
   std::optional<int64_t> active_a_step;  // how all active bytes grow, as asked for, if they do
   std::vector<Growing> list;             // largest first
 

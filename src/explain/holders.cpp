@@ -44,7 +44,7 @@ HolderTable::Key HolderTable::key_of(const Holder& holder) {
 Holder HolderTable::holder_of(StackId stack, bool older) {
   const StackReading& reading = reader_.read(stack);
   Holder holder{.holding = reading.holding, .place = reading.line, .module = reading.module};
-  if (older && holder.holding == Holding::other) holder.holding = Holding::older;
+  if (older && (stack == 0 || holder.holding == Holding::other)) holder.holding = Holding::older;
   if (holder.holding == Holding::backward) holder.node = reading.node;
   if (!holder.node.empty()) holder.forward = reader_.forward_of(holder.node);
   return holder;

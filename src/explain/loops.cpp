@@ -111,6 +111,8 @@ class LoopFinder {
       loop.begins.push_back(rest_[token.first].event);
       last = token.first;
     }
+    const auto earlier = [&](const Token& token) { return token.first < last && token.frame == tokens.back().frame; };
+    loop.left = std::ranges::none_of(tokens, earlier);
     loop.computes = std::ranges::any_of(rest_, [](const Visit& visit) { return visit.path->calls_module(); });
     loops_.push_back(std::move(loop));
     rest_ = rest_.subspan(last);

@@ -15,6 +15,7 @@ namespace snug {
 struct Loop {
   std::vector<size_t> begins;  // events at which its rounds begin, in order; the last round holds the moment
   bool computes = false;       // modules are called in a round
+  bool left = false;           // the moment is at a line that no round before came to: behind the loop, or once in a while
   Frame place;                 // the function that holds it, at the line where a round begins
 };
 

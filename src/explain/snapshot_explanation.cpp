@@ -127,14 +127,13 @@ void diagnose_oom(SnapshotExplanation& e, const Snapshot& snapshot, const Replay
 void find_growth(SnapshotExplanation& e, const Snapshot& snapshot, StackReader& reader) {
   e.loops = loops_at(snapshot, e.device, e.event, reader.paths());
   std::erase_if(e.loops, [](const Loop& loop) { return !loop.computes; });
-  std::vector<std::vector<size_t>> all;
-  for (const Loop& loop : e.loops) all.push_back(loop.begins);
-  if (all.empty()) all.push_back(annotated_steps(snapshot, e.device));
-  for (std::vector<size_t>& begins : all) {
-    Growth growth = growth_of(snapshot, e.device, begins, reader);
-    if (&begins == &all.front() || growth.bytes() > e.growth.bytes()) e.growth = std::move(growth);
+  if (e.loops.empty()) e.loops.push_back({.begins = annotated_steps(snapshot, e.device)});
+  for (const Loop& loop : e.loops) {
+    Growth growth = growth_of(snapshot, e.device, loop.begins, reader);
+    growth.over = loop.left;
+    if (&loop == &e.loops.front() || growth.bytes() > e.growth.bytes()) e.growth = std::move(growth);
   }
-  if (e.moment == Moment::out_of_memory) e.course = course_of(snapshot, e.device, all.front(), e.event);
+  if (e.moment == Moment::out_of_memory) e.course = course_of(snapshot, e.device, e.loops.front().begins, e.event);
 }
 
 void tell_peak(SnapshotExplanation& e) {
@@ -176,9 +175,11 @@ bool calls_modules_before(const SnapshotExplanation& e, const Snapshot& snapshot
 
 void find_place(SnapshotExplanation& e, const Snapshot& snapshot, StackReader& reader, const StackReading& reading) {
   e.stage = reading.stage;
-  if (e.stage.stage == TorchStage::unknown && e.has_frames && reading.own &&
-      !calls_modules_before(e, snapshot, reader.paths()))
-    e.stage = {TorchStage::load, "no module was called before", false, false};
+  if (e.stage.stage == TorchStage::unknown && e.has_frames && reading.own) {
+    const bool called = calls_modules_before(e, snapshot, reader.paths());
+    e.stage = {called ? TorchStage::forward : TorchStage::load,
+               called ? "modules were called before, and no backward runs" : "no module was called before", false, false};
+  }
   e.own = reading.own;
   e.caller = reading.caller;
 }

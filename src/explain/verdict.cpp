@@ -84,7 +84,7 @@ Contents contents_of(const Failure& f) {
   for (const auto& [address, block] : f.replay.live()) {
     const bool older = block.event == LiveBlock::kBefore;
     const StackReading& reading = f.reader.read(block.stack);
-    if (older || (reading.holding == Holding::weights && reading.part != Part::copied)) {
+    if (older || (reading.holding == Holding::weights && reading.part == Part::whole)) {
       sets.add(reading, older, block.bytes);
       continue;
     }
@@ -163,9 +163,12 @@ class Judge {
 
   // True if, without holes, what grows would take many rounds more to fill the device.
   bool lasts() const {
+    constexpr double kMuch = 0.2;
+    if (!f_.growth.over && share(f_.growth.bytes(), v_.limit_bytes) >= kMuch) return false;
     int64_t a_round = 0;
     for (const Growing& one : f_.growth.list) a_round += one.bytes_a_step;
     const int64_t rounds = f_.growth.rounds() + f_.growth.warm_up;
+    if (f_.growth.over && v_.needed_bytes <= v_.limit_bytes) return true;
     return v_.limit_bytes - v_.needed_bytes > a_round * std::max<int64_t>(3, rounds / 4);
   }
 
@@ -188,15 +191,15 @@ class Judge {
       return std::nullopt;
     const StackReading& most = f_.reader.read(f_.growth.list.front().stack);
     if (most.part == Part::cache || f_.stage == TorchStage::generate) return Filler::kv_cache;
-    if (most.part == Part::collected || f_.stage == TorchStage::evaluation || most.stage.stage == TorchStage::evaluation)
-      return Filler::kept_evaluation;
-    constexpr size_t kOfAGraph = 3;
-    return f_.growth.list.size() >= kOfAGraph ? Filler::kept_graphs : Filler::kept_tensors;
+    if (most.part == Part::collected) return Filler::kept_evaluation;
+    constexpr size_t kOfAGraph = 5;  // lines whose results are kept; without a graph they are an output or two
+    if (f_.growth.list.size() >= kOfAGraph) return Filler::kept_graphs;
+    const bool evaluates = f_.stage == TorchStage::evaluation || most.stage.stage == TorchStage::evaluation;
+    return evaluates ? Filler::kept_evaluation : Filler::kept_tensors;
   }
 
   std::optional<Filler> longer_batch() {
-    constexpr double kLonger = 1.1;
-    if (f_.course.size_ratio < kLonger) return std::nullopt;
+    if (f_.course.size_ratio < (f_.course.lengthening ? 1.02 : 1.1)) return std::nullopt;
     const auto further = static_cast<int64_t>(static_cast<double>(further_) * (1 - 1 / f_.course.size_ratio));
     const auto here =
         static_cast<int64_t>(static_cast<double>(active_ - f_.course.now().begin_bytes) * (1 - 1 / f_.course.size_ratio));
@@ -227,12 +230,13 @@ class Judge {
       const char* without;
       int64_t bytes;
     };
-    std::array<Candidate, 6> all{
+    std::array<Candidate, 7> all{
         {{Filler::attention, "attention's scores", c.scores + asked_.scores},
          {Filler::logits, "the logits and their copies", c.logits + asked_.logits},
          {Filler::activations, "activations", c.activations + c.temporaries + asked_.activations + asked_.temporaries},
          {Filler::gradients, "gradients", c.gradients + asked_.gradients},
          {Filler::kv_cache, "the cache of keys and values", c.cache},
+         {Filler::buckets, "DDP's buckets", c.buckets},
          {Filler::gathered, "gathered weights", c.gathered}}};
     std::ranges::stable_sort(all, [](const Candidate& a, const Candidate& b) { return a.bytes > b.bytes; });
     for (const Candidate& one : all)

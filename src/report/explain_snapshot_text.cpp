@@ -100,6 +100,23 @@ std::string cause_text(const SnapshotExplanation& e) {
   return fmt::format("cause: {}{}{}\n", name_of(e.diagnosis.cause), of.empty() ? "" : ", ", of);
 }
 
+Json contents_json(const Contents& c) {
+  return {{"weights", c.weights},
+          {"second_weights", c.second_weights},
+          {"gradients", c.gradients},
+          {"states", c.states},
+          {"temporaries", c.temporaries},
+          {"activations", c.activations},
+          {"logits", c.logits},
+          {"scores", c.scores},
+          {"cache", c.cache},
+          {"buckets", c.buckets},
+          {"gathered", c.gathered},
+          {"collected", c.collected},
+          {"copied", c.copied},
+          {"other", c.other}};
+}
+
 Json tried_json(const Verdict& verdict) {
   Json list = Json::array();
   for (const Counterfactual& one : verdict.tried)
@@ -207,6 +224,7 @@ Json explain_json(const SnapshotExplanation& e) {
           {"limit_bytes", ran_out ? Json(e.verdict.limit_bytes) : Json()},
           {"needed_bytes", ran_out ? Json(e.verdict.needed_bytes) : Json()},
           {"needed_whole", ran_out ? Json(e.verdict.whole) : Json()},
+          {"contents", ran_out ? contents_json(e.verdict.contents) : Json()},
           {"counterfactuals", tried_json(e.verdict)},
           {"stage", name_of(e.stage.stage)},
           {"stage_told_by", e.stage.by},
