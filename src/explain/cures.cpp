@@ -17,19 +17,19 @@ int64_t part(double share, int64_t bytes) { return static_cast<int64_t>(share * 
 // What each change gives at most, in bytes of the need that the verdict tells.
 class Gains {
  public:
-  Gains(const Verdict& v, const Growth& growth) : c_(v.contents), v_(v), growth_(growth) {}
+  Gains(const Verdict& v, const Growth& growth) : c_(v.contents), asked_(v.asked), v_(v), growth_(growth) {}
 
   int64_t of(Remedy remedy) const {
     switch (remedy) {
       case smaller_micro_batch: return by_batch() / 2;
       case gradient_checkpointing: return part(0.75, c_.activations + c_.scores);
-      case flash_attention: return c_.scores;
-      case fused_loss: return part(0.9, c_.logits);
+      case flash_attention: return c_.scores + asked_.scores;
+      case fused_loss: return part(0.9, c_.logits + asked_.logits);
       case quantize_4bit: return part(0.5, c_.weights);
       case bf16_weights: return c_.weights / 2;
-      case lora: return c_.gradients + c_.states + c_.temporaries;
-      case optimizer_8bit: return c_.states / 2;
-      case optimizer_foreach_off: return c_.temporaries;
+      case lora: return c_.gradients + c_.states + c_.temporaries + asked_.gradients + asked_.states + asked_.temporaries;
+      case optimizer_8bit: return (c_.states + asked_.states) / 2;
+      case optimizer_foreach_off: return c_.temporaries + asked_.temporaries;
       case detach_kept:
       case move_kept_to_host:
       case release_hooks: return growth_.bytes();
@@ -52,7 +52,7 @@ class Gains {
   // What goes with the rows of a batch.
   int64_t by_batch() const { return c_.dynamic(); }
 
-  const Contents& c_;
+  const Contents &c_, &asked_;
   const Verdict& v_;
   const Growth& growth_;
 };
@@ -78,7 +78,9 @@ std::vector<Remedy> remedies_of(Filler filler, const Settings& s) {
     case Filler::kept_graphs: return {detach_kept, move_kept_to_host};
     case Filler::kept_tensors:
       return s.hooked ? std::vector{release_hooks, move_kept_to_host} : std::vector{move_kept_to_host, detach_kept};
-    case Filler::kept_evaluation: return {prediction_loss_only, eval_accumulation, move_kept_to_host, smaller_eval_batch};
+    case Filler::kept_evaluation:
+      if (s.evaluated) return {prediction_loss_only, eval_accumulation, smaller_eval_batch};
+      return {move_kept_to_host, detach_kept, smaller_eval_batch};
     case Filler::kv_cache: return {smaller_cache};
     case Filler::saving: return {merge_on_host, save_from_host};
     case Filler::activations:

@@ -13,7 +13,8 @@ namespace snug {
 // What the snapshot's stacks tell of the program's settings.
 struct Settings {
   bool checkpointed = false;  // gradient checkpointing is on
-  bool hooked = false;        // what grows was made in a forward hook
+  bool hooked = false;        // what grows was made deep inside of the model: a forward hook keeps it
+  bool evaluated = false;     // what grows was made by a trainer's evaluation
   bool cast = false;          // the weights at fault were made by casting or copying others
   bool sharded = false;       // FSDP or ZeRO gathers weights
 };

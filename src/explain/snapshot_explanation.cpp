@@ -207,20 +207,29 @@ bool any_function(const Snapshot& snapshot, StackId stack, std::string_view part
                              [&](FrameId id) { return contains(snapshot.texts[snapshot.stacks.frame(id).function], part); });
 }
 
-Settings settings_at(const SnapshotExplanation& e, const Snapshot& snapshot) {
+// The model's own outputs lie at most one module deep; what is kept from deeper, or from each layer, a hook keeps.
+bool is_from_inside(const Growing& growing, StackReader& reader) {
+  return growing.blocks_a_step > 1 || reader.modules().path(reader.read(growing.stack).module).size() > 2;
+}
+
+Settings settings_at(const SnapshotExplanation& e, const Snapshot& snapshot, StackReader& reader) {
   const StackId stack = snapshot.event(e.device, e.event).stack;
+  const Growing* growing = e.growth.list.empty() ? nullptr : &e.growth.list.front();
   return {.checkpointed = any_file(snapshot, "torch/utils/checkpoint.py"),
-          .hooked = !e.growth.list.empty() && any_function(snapshot, e.growth.list.front().stack, "hook"),
-          .cast = any_function(snapshot, stack, "half") || any_function(snapshot, stack, "bfloat16") ||
-                  any_function(snapshot, stack, "float") || any_function(snapshot, stack, "load_state_dict"),
+          .hooked = growing != nullptr && is_from_inside(*growing, reader),
+          .evaluated = reader.read(stack).part == Part::collected ||
+                       (growing != nullptr && any_function(snapshot, growing->stack, "evaluation_loop")),
+          .cast = reader.read(stack).holding == Holding::other || any_function(snapshot, stack, "half") ||
+                  any_function(snapshot, stack, "bfloat16") || any_function(snapshot, stack, "float") ||
+                  any_function(snapshot, stack, "load_state_dict"),
           .sharded = any_file(snapshot, "torch/distributed/fsdp")};
 }
 
 // What meets the verdict first, then what helps at such a stage in general.
-void find_advice(SnapshotExplanation& e, const Snapshot& snapshot) {
+void find_advice(SnapshotExplanation& e, const Snapshot& snapshot, StackReader& reader) {
   std::vector<Advice> general = advise(message_of(e), e.diagnosis, e.stage);
   if (e.diagnosis.cause == Cause::shortage) {
-    Cures cures = cures_of(e.verdict, e.growth, settings_at(e, snapshot));
+    Cures cures = cures_of(e.verdict, e.growth, settings_at(e, snapshot, reader));
     if (!cures.remark.empty()) e.diagnosis.remarks.push_back(cures.remark);
     e.advice = std::move(cures.list);
   }
@@ -248,7 +257,7 @@ SnapshotExplanation explain_snapshot(const Snapshot& snapshot) {
   find_place(e, snapshot, reader, reader.read(stack_at(e, snapshot)));
   if (e.moment == Moment::out_of_memory) {
     diagnose_oom(e, snapshot, replay, reader);
-    find_advice(e, snapshot);
+    find_advice(e, snapshot, reader);
   } else {
     tell_peak(e);
   }

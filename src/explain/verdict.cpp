@@ -125,11 +125,11 @@ class Judge {
     v_.needed_bytes = active_ + further_;
     v_.whole = f_.course.further_bytes.has_value();
     v_.contents = contents_of(f_);
-    asked_ = asked_of(f_);
+    v_.asked = asked_of(f_);
   }
 
   Verdict judge() && {
-    if (f_.asked_bytes > v_.limit_bytes) {
+    if (is_wrong_shape()) {
       v_.cause = Cause::impossible_request;
     } else if (f_.free_bytes && *f_.free_bytes >= segment_bytes(f_.asked_bytes, {})) {
       v_.cause = Cause::memory_limit;
@@ -146,6 +146,15 @@ class Judge {
   }
 
  private:
+  // One tensor larger than the device, or than half of it with little beside it and those of its size.
+  bool is_wrong_shape() const {
+    if (f_.asked_bytes > v_.limit_bytes) return true;
+    int64_t alike = 0;
+    for (const auto& [address, block] : f_.replay.live())
+      if (block.requested_bytes == f_.asked_bytes) alike += block.bytes;
+    return share(f_.asked_bytes, v_.limit_bytes) > 0.5 && share(active_ - alike, v_.limit_bytes) < 0.25;
+  }
+
   bool try_without(std::string what, int64_t bytes) {
     const int64_t peak = v_.needed_bytes - bytes;
     v_.tried.push_back({std::move(what), peak, peak <= v_.limit_bytes});
@@ -153,12 +162,15 @@ class Judge {
   }
 
   // Fragmentation is the cause only if the rest of the round had fitted without holes. Where nothing tells the rest, what is
-  // unused has to be much: a full device has a few holes always.
+  // unused has to be much, for a device that fills up request by request has a few holes always; less of it will do for one
+  // large request that is no copy of the logits, which come in several.
   bool fits_packed() {
-    const bool passes = try_without("holes", 0);
-    constexpr double kMuch = 0.25;
-    if (!passes || f_.largest_free_bytes >= v_.limit_bytes) return false;
-    return v_.whole || share(unused_, v_.limit_bytes) >= kMuch;
+    if (!try_without("holes", 0)) return false;
+    constexpr double kMuch = 0.25, kSome = 0.05, kLarge = 0.15;
+    if (v_.whole) return true;
+    const double unused = share(unused_, v_.limit_bytes);
+    return unused >= kMuch ||
+           (unused >= kSome && share(f_.asked_bytes, v_.limit_bytes) >= kLarge && reading_.part != Part::logits);
   }
 
   // True if, without holes, what grows would take many rounds more to fill the device.
@@ -231,10 +243,10 @@ class Judge {
       int64_t bytes;
     };
     std::array<Candidate, 7> all{
-        {{Filler::attention, "attention's scores", c.scores + asked_.scores},
-         {Filler::logits, "the logits and their copies", c.logits + asked_.logits},
-         {Filler::activations, "activations", c.activations + c.temporaries + asked_.activations + asked_.temporaries},
-         {Filler::gradients, "gradients", c.gradients + asked_.gradients},
+        {{Filler::attention, "attention's scores", c.scores + v_.asked.scores},
+         {Filler::logits, "the logits and their copies", c.logits + v_.asked.logits},
+         {Filler::activations, "activations", c.activations + c.temporaries + v_.asked.activations + v_.asked.temporaries},
+         {Filler::gradients, "gradients", c.gradients + v_.asked.gradients},
          {Filler::kv_cache, "the cache of keys and values", c.cache},
          {Filler::buckets, "DDP's buckets", c.buckets},
          {Filler::gathered, "gathered weights", c.gathered}}};
@@ -247,7 +259,6 @@ class Judge {
   const Failure& f_;
   const StackReading& reading_;
   int64_t active_ = 0, unused_ = 0, further_ = 0;
-  Contents asked_;
   Verdict v_;
 };
 

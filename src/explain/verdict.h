@@ -36,7 +36,8 @@ struct Verdict {
   int64_t limit_bytes = 0;   // what PyTorch could have: reserved, and free on the device
   int64_t needed_bytes = 0;  // active, at most, from the moment to the end of the round
   bool whole = false;        // an earlier round tells the rest; else it needed so much at least
-  Contents contents;
+  Contents contents;         // held
+  Contents asked;            // the request that failed, in the same terms
   std::vector<Counterfactual> tried;
 };
 

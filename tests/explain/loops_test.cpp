@@ -6,17 +6,11 @@
 
 #include "explain/course.h"
 #include "explain/growth.h"
-#include "torch/support_write.h"
+#include "explain/support_frames.h"
 
-namespace snug {
+namespace snug::explain_tests {
+namespace loops_tests {
 namespace {
-
-constexpr int64_t kMiB = int64_t{1} << 20;
-
-std::string frame(std::string_view file, std::string_view function, int64_t line) {
-  return pickled::dict(
-      {{"filename", pickled::text(file)}, {"name", pickled::text(function)}, {"line", pickled::integer(line)}});
-}
 
 const std::string kScript = "/home/me/train.py", kModel = "/home/me/model.py";
 const std::string kCall = frame("/env/site-packages/torch/nn/modules/module.py", "_call_impl", 1790);
@@ -177,4 +171,5 @@ TEST(Growth, is_told_to_the_byte_when_no_step_was_ever_finished) {
 }
 
 }  // namespace
-}  // namespace snug
+}  // namespace loops_tests
+}  // namespace snug::explain_tests

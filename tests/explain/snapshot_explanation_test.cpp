@@ -7,17 +7,11 @@
 
 #include <cstdlib>
 
-#include "torch/support_write.h"
+#include "explain/support_frames.h"
 
-namespace snug {
+namespace snug::explain_tests {
+namespace snapshot_tests {
 namespace {
-
-constexpr int64_t kMiB = int64_t{1} << 20;
-
-std::string frame(std::string_view file, std::string_view function, int64_t line) {
-  return pickled::dict(
-      {{"filename", pickled::text(file)}, {"name", pickled::text(function)}, {"line", pickled::integer(line)}});
-}
 
 const std::string kModule = frame("/env/site-packages/torch/nn/modules/module.py", "_call_impl", 1790);
 const std::string kTrain = frame("/home/me/train.py", "main", 88);
@@ -239,4 +233,5 @@ TEST(SnapshotExplanation, a_real_training_step_at_its_peak) {
 }
 
 }  // namespace
-}  // namespace snug
+}  // namespace snapshot_tests
+}  // namespace snug::explain_tests

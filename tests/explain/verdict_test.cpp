@@ -1,0 +1,244 @@
+// Causes of small programs whose course is written down: what would have let them go on is known. Real ones are those of
+// bench/laboratory.
+
+#include "explain/verdict.h"
+
+#include <gtest/gtest.h>
+
+#include "explain/snapshot_explanation.h"
+#include "explain/support_frames.h"
+
+namespace snug::explain_tests {
+namespace verdict_tests {
+namespace {
+
+const std::string kTorch = "/env/lib/python3.11/site-packages/torch/";
+const std::string kCall = frame(kTorch + "nn/modules/module.py", "_call_impl", 1790);
+
+std::string script(int64_t line) { return frame("/home/me/train.py", "<module>", line); }
+
+std::string at(int64_t line) { return pickled::list({script(line)}); }
+std::string loading(int64_t line) {
+  return pickled::list({frame(kTorch + "nn/modules/module.py", "_apply", 900), script(line)});
+}
+std::string in_model(int64_t line) {
+  return pickled::list({frame("/home/me/model.py", "forward", line), kCall, script(21)});
+}
+std::string in_attention(std::string_view op) {
+  return pickled::list({frame("??", "at::_ops::" + std::string(op) + "::call(at::Tensor const&)", 0),
+                        frame("/home/me/model.py", "eager_attention_forward", 60), frame("/home/me/model.py", "forward", 41),
+                        kCall, script(21)});
+}
+std::string in_loss() {
+  return pickled::list({frame(kTorch + "nn/functional.py", "cross_entropy", 3479), frame("/home/me/model.py", "forward", 50),
+                        kCall, script(21)});
+}
+std::string in_step(std::string_view function) {
+  return pickled::list(
+      {frame(kTorch + "optim/adamw.py", function, 120), frame(kTorch + "optim/adamw.py", "step", 240), script(24)});
+}
+std::string in_backward() {
+  return pickled::list({frame("", "torch::autograd::generated::MmBackward0::apply(std::vector<at::Tensor>&&)", 0),
+                        frame("??", "torch::autograd::Engine::thread_main(std::shared_ptr<GraphTask> const&)", 0)});
+}
+
+// A program on a card that ends where memory runs out. Segments are as large as their blocks and go back when those do.
+class Program {
+ public:
+  size_t alloc(int64_t mib, const std::string& frames) {
+    blocks_.push_back({next_, mib * kMiB});
+    next_ += 4096 * kMiB;
+    events_.push_back(pickled::event("segment_alloc", blocks_.back().address, mib * kMiB, frames));
+    events_.push_back(pickled::event("alloc", blocks_.back().address, mib * kMiB, frames));
+    return blocks_.size() - 1;
+  }
+  void free(size_t block, bool segment = true) {
+    const auto [address, bytes] = blocks_[block];
+    events_.push_back(pickled::event("free_requested", address, bytes));
+    events_.push_back(pickled::event("free_completed", address, bytes));
+    if (segment) events_.push_back(pickled::event("segment_free", address, bytes));
+  }
+
+  SnapshotExplanation fails(int64_t mib, int64_t free_mib, const std::string& frames) {
+    events_.push_back(pickled::dict({{"action", pickled::text("oom")},
+                                     {"device_free", pickled::integer(free_mib * kMiB)},
+                                     {"size", pickled::integer(mib * kMiB)},
+                                     {"stream", "K\x05"},
+                                     {"frames", frames}}));
+    const std::string file = pickled::snapshot({}, events_);
+    return explain_snapshot(read_snapshot(std::as_bytes(std::span(file)), "made.pickle"));
+  }
+
+ private:
+  struct Made {
+    int64_t address, bytes;
+  };
+  int64_t next_ = int64_t{1} << 32;
+  std::vector<Made> blocks_;
+  std::vector<std::string> events_;
+};
+
+void load(Program& program, int64_t line = 10) {
+  for (int i = 0; i < 6; ++i) program.alloc(20, loading(line));
+}
+
+// One step that gives back all it took, but for `kept` MiB at a line of the script.
+void step(Program& program, int64_t mib, int64_t kept = 0) {
+  const size_t batch = program.alloc(1, at(20)), first = program.alloc(mib, in_model(40)),
+               second = program.alloc(mib, in_model(45));
+  program.free(second);
+  program.free(first);
+  const size_t update = program.alloc(2, in_step("_multi_tensor_adamw"));
+  program.free(update);
+  if (kept > 0) program.alloc(kept, at(26));
+  program.free(batch);
+}
+
+std::string first_word(const SnapshotExplanation& e) { return e.advice.empty() ? "" : e.advice.front().todo; }
+
+TEST(Verdict, weights_that_do_not_fit) {
+  Program program;
+  load(program);
+  const auto e = program.fails(20, 3, loading(10));
+  EXPECT_EQ(e.verdict.cause, Cause::shortage);
+  EXPECT_EQ(e.verdict.filler, Filler::weights);
+  EXPECT_EQ(e.verdict.limit_bytes, 123 * kMiB);
+  EXPECT_EQ(e.stage.stage, TorchStage::load);
+  EXPECT_EQ(first_word(e), "quantize_4bit");
+}
+
+TEST(Verdict, a_second_set_of_weights_by_another_line) {
+  Program program;
+  load(program, 10);
+  load(program, 14);
+  const auto e = program.fails(20, 3, loading(14));
+  EXPECT_EQ(e.verdict.filler, Filler::second_model);
+  EXPECT_EQ(e.verdict.contents.second_weights, 120 * kMiB);
+}
+
+TEST(Verdict, a_checkpoints_tensors_beside_the_model) {
+  Program program;
+  load(program, 10);
+  for (int i = 0; i < 4; ++i) program.alloc(20, at(12));
+  const auto e = program.fails(20, 3, at(12));
+  EXPECT_EQ(e.verdict.filler, Filler::second_model);
+  EXPECT_EQ(e.stage.stage, TorchStage::load);
+}
+
+TEST(Verdict, activations_of_a_first_step) {
+  Program program;
+  load(program);
+  program.alloc(1, at(20));
+  for (int layer = 0; layer < 10; ++layer) program.alloc(30, in_model(40));
+  const auto e = program.fails(30, 10, in_model(40));
+  EXPECT_EQ(e.verdict.filler, Filler::activations);
+  EXPECT_EQ(first_word(e), "gradient_checkpointing");
+  EXPECT_FALSE(e.verdict.whole);
+}
+
+TEST(Verdict, scores_of_attention) {
+  Program program;
+  load(program);
+  program.alloc(1, at(20));
+  for (int layer = 0; layer < 5; ++layer) {
+    program.alloc(10, in_model(40));
+    program.alloc(60, in_attention("_softmax"));
+  }
+  const auto e = program.fails(60, 10, in_attention("bmm"));
+  EXPECT_EQ(e.verdict.filler, Filler::attention);
+  EXPECT_EQ(first_word(e), "flash_attention");
+}
+
+TEST(Verdict, logits_and_their_copies) {
+  Program program;
+  load(program);
+  program.alloc(1, at(20));
+  program.alloc(50, in_model(40));
+  program.alloc(300, in_loss());
+  const auto e = program.fails(300, 40, in_loss());
+  EXPECT_EQ(e.verdict.filler, Filler::logits);
+  EXPECT_EQ(first_word(e), "fused_loss");
+}
+
+TEST(Verdict, gradients_are_what_backward_made_in_the_size_of_weights) {
+  Program program;
+  load(program);
+  program.alloc(1, at(20));
+  program.alloc(30, in_model(40));
+  for (int i = 0; i < 5; ++i) program.alloc(20, in_backward());
+  program.alloc(7, in_backward());
+  const auto e = program.fails(20, 2, in_backward());
+  EXPECT_EQ(e.verdict.filler, Filler::gradients);
+  EXPECT_EQ(e.verdict.contents.gradients, 100 * kMiB);
+  EXPECT_EQ(e.verdict.contents.temporaries, 7 * kMiB);
+}
+
+TEST(Verdict, states_and_temporaries_of_an_optimizer) {
+  Program program;
+  load(program);
+  for (int i = 0; i < 5; ++i) program.alloc(20, in_backward());
+  for (int i = 0; i < 3; ++i) program.alloc(20, in_step("_init_group"));
+  Program other = program;
+  EXPECT_EQ(program.fails(20, 2, in_step("_init_group")).verdict.filler, Filler::optimizer_states);
+  const auto e = other.fails(20, 2, in_step("_multi_tensor_adamw"));
+  EXPECT_EQ(e.verdict.filler, Filler::optimizer_temporaries);
+  EXPECT_EQ(first_word(e), "optimizer_foreach_off");
+}
+
+TEST(Verdict, one_long_batch_among_short_ones) {
+  Program program;
+  load(program);
+  for (int i = 0; i < 5; ++i) step(program, 20);
+  program.alloc(1, at(20));
+  program.alloc(60, in_model(40));
+  const auto e = program.fails(60, 30, in_model(45));
+  EXPECT_EQ(e.verdict.filler, Filler::long_batch);
+  EXPECT_EQ(first_word(e), "shorter_sequences");
+}
+
+TEST(Verdict, what_each_step_leaves_behind_goes_before_all_else) {
+  Program program;
+  load(program);
+  for (int i = 0; i < 8; ++i) step(program, 20, 12);
+  program.alloc(1, at(20));
+  program.alloc(20, in_model(40));
+  const auto e = program.fails(20, 5, in_model(45));
+  EXPECT_EQ(e.verdict.filler, Filler::kept_tensors);
+  EXPECT_EQ(e.growth.active_a_step, 12 * kMiB);
+  EXPECT_NE(e.advice.front().change.find("/home/me/train.py:26"), std::string::npos) << e.advice.front().change;
+  EXPECT_TRUE(e.verdict.whole);
+}
+
+TEST(Verdict, holes_are_the_cause_only_if_the_step_had_fitted_without_them) {
+  const auto fails_with = [](int64_t free_mib) {
+    Program program;
+    load(program);
+    for (int i = 0; i < 4; ++i) step(program, 40);
+    std::vector<size_t> holes;
+    for (int i = 0; i < 4; ++i) holes.push_back(program.alloc(10, in_model(40)));
+    for (const size_t hole : holes) program.free(hole, false);  // their segments stay
+    program.alloc(1, at(20));
+    program.alloc(40, in_model(40));
+    return program.fails(40, free_mib, in_model(45));
+  };
+  EXPECT_EQ(fails_with(5).verdict.cause, Cause::fragmentation);
+  EXPECT_EQ(first_word(fails_with(5)), "expandable_segments");
+}
+
+TEST(Verdict, room_that_was_refused_is_a_limit) {
+  Program program;
+  load(program);
+  const auto e = program.fails(20, 500, loading(10));
+  EXPECT_EQ(e.verdict.cause, Cause::memory_limit);
+  EXPECT_EQ(first_word(e), "raise_fraction");
+}
+
+TEST(Verdict, a_tensor_larger_than_the_device_is_a_wrong_shape) {
+  Program program;
+  load(program);
+  EXPECT_EQ(program.fails(64 * 1024, 500, in_model(40)).verdict.cause, Cause::impossible_request);
+}
+
+}  // namespace
+}  // namespace verdict_tests
+}  // namespace snug::explain_tests
