@@ -1,13 +1,19 @@
 """The memory of a case's card, chosen by rule from a run on a card that is large enough and from one with the cure.
 
-What is chosen is the room that is left for PyTorch; a row is a stretch of the run as probe.py saw it, and the one that fails is the first whose
-peak exceeds the room."""
+What is chosen is the room that is left for PyTorch; a row is a stretch of the run as probe.py saw it."""
 
 LEAST_GAP = 6 << 20
 
 
-def failing_row(rows, room):
-    return next((i for i, row in enumerate(rows) if row["peak"] > room), None)
+PHASES = {"load": ("load", "between"), "forward": ("forward", "between"), "loss": ("forward", "between"), "save": ("save", "between")}  # of a stage
+
+
+def failing_row(rows, stage, held, forward=None):
+    """The first row of the stage, and of that forward if it is known, that takes at least what was held and asked for when memory ran out."""
+    for i, row in enumerate(rows):
+        if row["peak"] >= held and row["phase"] in PHASES.get(stage, (stage,)) and forward in (None, row["forwards"]):
+            return i
+    return None
 
 
 def _gaps(rows, cured_bytes, phases, key):
@@ -74,8 +80,8 @@ def part(rng, base, cured, phases):
 def unit_of(rows, i):
     """Rows of the step, or of the load or evaluation, that row i is in, from i on."""
     phase = rows[i]["phase"]
-    if phase in ("load", "evaluation", "generate", "save"):
-        same = lambda row: row["phase"] == phase
+    if phase in ("load", "evaluation", "generate", "save"):  # in a loop of one's own, something lies between its forwards
+        same = lambda row: row["phase"] in (phase, "between" if phase == "evaluation" else phase)
     elif any(row["phase"] == "optimizer" and row["step"] == rows[i]["step"] for row in rows[i:]):
         same = lambda row: row["step"] == rows[i]["step"]
     else:

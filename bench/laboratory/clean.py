@@ -1,4 +1,4 @@
-"""Snapshots and messages as they would be without the null device: its own frames are taken out."""
+"""Snapshots and messages as they would be without the null device: its own frames are taken out. And what a snapshot says of the moment of failure."""
 
 import pathlib
 import pickle
@@ -31,3 +31,11 @@ def clean_snapshot(path):
             seen.add(id(frames))
             frames[:] = [frame for frame in frames if not OWN.search(frame["filename"])]
     pathlib.Path(path).write_bytes(pickle.dumps(snapshot))
+
+
+def held_and_asked(path):
+    """Bytes in tensors when memory ran out, with those that were asked for."""
+    snapshot = pickle.loads(pathlib.Path(path).read_bytes())
+    asked = [event["size"] for trace in snapshot["device_traces"] for event in trace if event["action"] == "oom"]
+    held = sum(block["size"] for segment in snapshot["segments"] for block in segment["blocks"] if block["state"] == "active_allocated")
+    return held + asked[0]

@@ -51,21 +51,23 @@ def first_word(said):
     return next((advice.get("do") for advice in said.get("advice") or []), None)
 
 
+def said_in_short(said):
+    return [said.get("cause", said.get("failed")), said.get("what"), said.get("stage"), first_word(said)]
+
+
 def judged(snug, folder, case):
-    answer, snapshot, message = ANSWERS[case["kind"]], explain(snug, folder / "snapshot.pickle"), explain(snug, folder / "message.txt")
+    answer = ANSWERS[case["kind"]]
+    snapshot, message = explain(snug, folder / "snapshot.pickle"), explain(snug, folder / "message.txt")
     needed = (snapshot.get("figures") or {}).get("needed_bytes") or snapshot.get("needed_bytes")
     growth = (snapshot.get("growth") or {}).get("active_bytes_a_step")
-    useless = PACKING if answer.cause == "shortage" else set()
     return {
-        "case": str(folder), "kind": case["kind"], "torch": case["versions"].get("torch", ""), "cause": snapshot.get("cause") == answer.cause, "what": right_cause(answer, snapshot),
-        "stage": snapshot.get("stage") == case["stage"], "stage_allowed": snapshot.get("stage") in answer.stages,
-        "message_cause": message.get("cause") == answer.cause, "message_what": right_cause(answer, message), "message_stage": message.get("stage") == case["stage"],
-        "useless": first_word(snapshot) in useless,
+        "case": str(folder), "kind": case["kind"], "torch": case["versions"].get("torch", ""),
+        "cause": snapshot.get("cause") == answer.cause, "what": right_cause(answer, snapshot), "stage": snapshot.get("stage") == case["stage"],
+        "message_cause": message.get("cause") == answer.cause, "message_what": right_cause(answer, message),
+        "useless": answer.cause == "shortage" and first_word(snapshot) in PACKING,
         "needed": needed / case["needed_bytes"] if needed and case.get("needed_bytes") else None,
-        "growth": growth == case["growth_bytes"] if case.get("growth_bytes") and case["kind"].startswith("kept_") else None,
-        "said": [snapshot.get("cause", snapshot.get("failed")), snapshot.get("what"), snapshot.get("stage"), first_word(snapshot)],
-        "message_said": [message.get("cause", message.get("failed")), message.get("what"), message.get("stage"), first_word(message)],
-        "truth": [answer.cause, answer.what, case["stage"], answer.cure]}
+        "growth": growth == case["growth_bytes"] if case.get("growth_bytes") else None,
+        "said": said_in_short(snapshot), "message_said": said_in_short(message), "truth": [answer.cause, answer.what, case["stage"], answer.cure]}
 
 
 def share(rows, key):
@@ -74,8 +76,7 @@ def share(rows, key):
 
 
 def line(name, rows):
-    return (f"{name:22} {len(rows):5}  {share(rows, 'cause')}  {share(rows, 'what')}  {share(rows, 'stage')}  {share(rows, 'message_cause')}  {share(rows, 'message_what')}  "
-            f"{share(rows, 'useless')}")
+    return f"{name:22} {len(rows):5}  " + "  ".join(share(rows, key) for key in ("cause", "what", "stage", "message_cause", "message_what", "useless"))
 
 
 def main():
@@ -86,7 +87,8 @@ def main():
         by_kind[row["kind"]].append(row)
         if options.wrong and not (row["what"] and row["stage"]):
             print(f"{row['case']}\n    said {row['said']}, truth {row['truth']}; message {row['message_said']}")
-    print(f"{'kind':22} {'cases':>5}  {'cause':>12}  {'… and what':>12}  {'stage':>12}  {'message':>12}  {'… and what':>12}  {'of no use':>12}")
+    heads = ("cause", "… and what", "stage", "message", "… and what", "of no use")
+    print(f"{'kind':22} {'cases':>5}  " + "  ".join(f"{head:>12}" for head in heads))
     for kind in ANSWERS:
         if by_kind[kind]:
             print(line(kind, by_kind[kind]))

@@ -181,14 +181,16 @@ def kept_graphs(rng):
 
 
 def kept_outputs(rng):
-    config = shapes.draw(rng, (256, 512), (2, 6), (16000, 50304))
-    settings = {**PLAIN, "micro_batch": rng.choice([2, 4]), "length": rng.choice([128, 256, 384]), "steps": rng.randint(12, 20), "kept_on": "cuda"}
+    config = shapes.draw(rng, (256, 512), (2, 4), (24000, 64000))
+    settings = {**PLAIN, "micro_batch": rng.choice([4, 8]), "length": rng.choice([256, 384, 512]), "steps": rng.randint(10, 16), "kept_on": "cuda",
+                "optimizer": rng.choice(["adamw", "sgd"])}
     return Draft("kept_outputs", config, settings, ("forward", "backward", "between"), how="growth")
 
 
 def kept_by_hooks(rng):
-    config = shapes.draw(rng, (512, 1024), (4, 10), (2048, 8000))
-    settings = {**PLAIN, "micro_batch": rng.choice([4, 8]), "length": rng.choice([256, 384, 512]), "steps": rng.randint(12, 20), "hooks": True}
+    config = shapes.draw(rng, (512, 1024), (6, 12), (2048, 4096))
+    settings = {**PLAIN, "micro_batch": rng.choice([8, 12]), "length": rng.choice([384, 512, 768]), "steps": rng.randint(10, 16), "hooks": True,
+                "detach_kept": rng.random() < 0.5, "kept_on": "cuda", "optimizer": "sgd"}
     return Draft("kept_by_hooks", config, settings, ("forward", "backward"), how="growth")
 
 
@@ -201,9 +203,9 @@ def kept_evaluation(rng):
 
 
 def kept_in_loop(rng):
-    config = shapes.draw(rng, (256, 512), (2, 4), (16000, 50304))
-    batch = rng.choice([2, 4])
-    settings = {**PLAIN, "micro_batch": 2, "length": rng.choice([128, 256]), "eval_batch": batch, "eval_rows": batch * rng.randint(12, 24), "kept_on": "cuda"}
+    config = shapes.draw(rng, (256, 512), (2, 4), (24000, 64000))
+    batch = rng.choice([4, 8])
+    settings = {**PLAIN, "micro_batch": 1, "length": rng.choice([256, 384]), "eval_batch": batch, "eval_rows": batch * rng.randint(12, 24), "kept_on": "cuda"}
     return Draft("kept_in_loop", config, settings, ("evaluation",), how="growth")
 
 

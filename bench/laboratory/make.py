@@ -24,9 +24,6 @@ from answers import ANSWERS
 HERE = pathlib.Path(__file__).resolve().parent
 MOST_DRAWS = 6
 MOST_SNAPSHOT = 20 << 20
-STAGES = {"load": "load", "forward": "forward", "backward": "backward", "optimizer": "optimizer", "evaluation": "evaluation", "save": "save",
-          "generate": "generate"}  # of the probe's phases
-
 RULES = {"short": cards.short, "growth": cards.growth, "states": cards.states, "temporaries": cards.temporaries, "limit": cards.part, "others": cards.part}
 
 
@@ -82,15 +79,19 @@ def fail(stack, folder, draft, memory):
     by_program = draft.settings["record"] != "measure"
     runner.write_folder(folder, draft.program, draft.settings, draft.config)
     (folder / "snapshot.pickle").unlink(missing_ok=True)
-    return runner.run(stack, folder, draft.machine, memory, record="program" if by_program else "measure")
+    seen = runner.run(stack, folder, draft.machine, memory, record="program" if by_program else "measure")
+    snapshot = folder / "snapshot.pickle"
+    if seen.out_of_memory and (not snapshot.exists() or snapshot.stat().st_size > MOST_SNAPSHOT):
+        raise Redraw(f"snapshot of {snapshot.stat().st_size if snapshot.exists() else 0} bytes")
+    return seen
 
 
 FRAMES = (("backward", r"run_backward"), ("loss", r"loss_utils\.py|in cross_entropy|in chunked_loss|in kl_div"), ("optimizer", r"/optim/|optimizer\.step"),
           ("generate", r"in generate\b"), ("evaluation", r"in evaluation_loop|in evaluate\b"))
 
 
-def stage_of(log, kind, row):
-    """The stage by the message's frames, else by the probe's row that fails; where an answer has but one, that."""
+def stage_of(log, kind):
+    """The stage by the message's frames, else forward; where an answer has but one, that."""
     stages = ANSWERS[kind].stages
     if len(stages) == 1:
         return stages[0]
@@ -99,7 +100,7 @@ def stage_of(log, kind, row):
     for stage, pattern in FRAMES:
         if re.search(pattern, frames):
             return stage
-    return STAGES.get(row["phase"], "forward") if row else "forward"
+    return "forward"
 
 
 def place_of(log):
@@ -152,18 +153,29 @@ def choose_by_holes(stack, folder, draft, rng, base, cured):
     raise Redraw(f"no holes, tensors {base.peak >> 20} MiB")
 
 
-def truth(kind, draft, room, base, cured, failed):
-    answer = ANSWERS[kind]
-    i = cards.failing_row(base.rows, room) if draft.how != "holes" else None
-    row = base.rows[i] if i is not None else None
-    one = {"kind": kind, "cause": answer.cause, "what": answer.what, "stage": stage_of(failed.log, kind, row), "stages": list(answer.stages), "cure": answer.cure,
-           "room_bytes": room, "peak_bytes": base.peak, "peak_reserved_bytes": base.peak_reserved, "cured_peak_bytes": cured.peak,
-           "cured_peak_reserved_bytes": cured.peak_reserved, "place": place_of(failed.log)}
-    if row:
-        unit = cards.unit_of(base.rows, i)
-        one.update(failing_phase=row["phase"], failing_step=row["step"], failing_forward=row["forwards"],
-                   needed_bytes=max(row["peak"] for row in unit), needed_reserved_bytes=max(row["peak_reserved"] for row in unit),
-                   needed_after_bytes=max(row["peak"] for row in base.rows[i:]))
+def failing_row(draft, stage, base, failed, held):
+    """Which of the large run's rows failed; a loop that says how far it came tells the step."""
+    forward = None
+    if draft.how == "growth":
+        forward = len(re.findall(r"^(?:step|batch|micro-batch|evaluated) \d+", failed.log, re.M)) + 1
+    i = cards.failing_row(base.rows, stage, held, forward)
+    if i is None:
+        raise Redraw(f"failed in {stage} with {held >> 20} MiB, which the large run does not show")
+    return i
+
+
+def truth(kind, draft, room, base, cured, failed, held):
+    answer, stage = ANSWERS[kind], stage_of(failed.log, kind)
+    one = {"kind": kind, "cause": answer.cause, "what": answer.what, "stage": stage, "stages": list(answer.stages), "cure": answer.cure,
+           "room_bytes": room, "held_and_asked_bytes": held, "peak_bytes": base.peak, "peak_reserved_bytes": base.peak_reserved,
+           "cured_peak_bytes": cured.peak, "cured_peak_reserved_bytes": cured.peak_reserved, "place": place_of(failed.log)}
+    if draft.how != "holes":
+        i = failing_row(draft, stage, base, failed, held)
+        row, unit = base.rows[i], cards.unit_of(base.rows, i)
+        one.update(failing_phase=row["phase"], failing_step=row["step"], failing_forward=row["forwards"], needed_bytes=max(row["peak"] for row in unit),
+                   needed_reserved_bytes=max(row["peak_reserved"] for row in unit), needed_after_bytes=max(row["peak"] for row in base.rows[i:]))
+        if one["needed_bytes"] <= room:  # then it were holes
+            raise Redraw(f"failed in a step of {one['needed_bytes'] >> 20} MiB, with room for {room >> 20} MiB")
     if kind.startswith("kept_"):
         one["growth_bytes"] = cards.growth_bytes(base.rows, draft.phases[:1])
     return one
@@ -176,10 +188,7 @@ def keep(folder, kind, seed, draft, stack, memory, found, failed, rows):
         if name == "stderr.txt":
             (folder / "message.txt").write_text(clean.clean_message(text))
     (folder / "log.txt").write_text(clean.clean_message(failed.log))
-    snapshot = folder / "snapshot.pickle"
-    if not snapshot.exists() or snapshot.stat().st_size > MOST_SNAPSHOT:
-        raise Redraw(f"snapshot of {snapshot.stat().st_size if snapshot.exists() else 0} bytes")
-    clean.clean_snapshot(snapshot)
+    clean.clean_snapshot(folder / "snapshot.pickle")
     for other in folder.glob("snapshot.pickle.rank*"):
         other.unlink()
     for junk in (*folder.glob("out"), *folder.glob("__pycache__")):
@@ -199,7 +208,8 @@ def make(kind, number, options):
         draft = draw(kind, rng)
         try:
             memory, room, base, cured, failed = choose(stack, folder, kind, draft, rng)
-            found = truth(kind, draft, room, base, cured, failed)
+            held = clean.held_and_asked(folder / "snapshot.pickle")
+            found = truth(kind, draft, room, base, cured, failed, held)
             if found["stage"] not in ANSWERS[kind].stages:
                 raise Redraw(f"ran out in {found['stage']}")
             keep(folder, kind, options.seed, draft, stack, memory, found, failed, base.rows)

@@ -23,6 +23,11 @@ def _smaller(key, by=None, least=1):
     return change
 
 
+def _first(*changes):
+    """The first of several that can be followed."""
+    return lambda settings, machine: any(change(settings, machine) for change in changes)
+
+
 def _micro_batch(settings, _):
     if settings.get("micro_batch", 1) <= 1:
         return False
@@ -75,7 +80,7 @@ def _larger_card(settings, machine):
 
 
 REMEDIES = {
-    "smaller_micro_batch": _micro_batch,
+    "smaller_micro_batch": _first(_micro_batch, _smaller("generated_rows", 0.25)),
     "shorter_sequences": _lengths,
     "gradient_checkpointing": _to("gradient_checkpointing", True),
     "fused_loss": _to("fused_loss", True),
@@ -86,7 +91,7 @@ REMEDIES = {
     "optimizer_8bit": _to("optimizer", "adamw_8bit"),
     "optimizer_foreach_off": _to("foreach", False),
     "detach_kept": _to("detach_kept", True),
-    "move_kept_to_host": _to("kept_on", "cpu"),
+    "move_kept_to_host": _first(_to("kept_on", "cpu"), _to("eval_accumulation", 1)),
     "prediction_loss_only": _to("prediction_loss_only", True),
     "eval_accumulation": _to("eval_accumulation", 1),
     "smaller_eval_batch": _smaller("eval_batch"),
@@ -94,8 +99,8 @@ REMEDIES = {
     "drop_second_model": _to("second_model", False),
     "load_once": _to("load_device", "cpu"),
     "smaller_cache": _smaller("generated_rows", 0.25),
-    "merge_on_host": _to("merge_device", "cpu"),
-    "save_from_host": _to("save_device", "cpu"),
+    "merge_on_host": _first(_to("merge_device", "cpu"), _to("save_device", "cpu")),
+    "save_from_host": _first(_to("save_device", "cpu"), _to("merge_device", "cpu")),
     "expandable_segments": _expandable,
     "empty_cache": _to("empty_cache", True),
     "fixed_lengths": _to("fixed_lengths", True),
@@ -108,7 +113,7 @@ REMEDIES = {
 }
 
 
-VALUED = {"smaller_micro_batch": ("micro_batch",), "shorter_sequences": ("longest", "length"), "smaller_eval_batch": ("eval_batch",),
+VALUED = {"smaller_micro_batch": ("micro_batch", "generated_rows"), "shorter_sequences": ("longest", "length"), "smaller_eval_batch": ("eval_batch",),
           "smaller_cache": ("generated_rows",), "eval_accumulation": ("eval_accumulation",), "raise_fraction": ("fraction",)}
 
 

@@ -13,7 +13,8 @@ features = []
 
 
 def keep(module, inputs, output):
-    features.append(output[0] if isinstance(output, tuple) else output)
+    output = output[0] if isinstance(output, tuple) else output
+    features.append((output.detach() if args.detach_kept else output).to(args.kept_on))
 
 
 if args.hooks:

@@ -9,7 +9,8 @@ model = load_model()
 
 
 def rows(count):
-    return [{"input_ids": [(7 * i + j) % 256 for j in range(args.length)], "labels": [(7 * i + j) % 256 for j in range(args.length)]} for i in range(count)]
+    ids = [[(7 * i + j) % 256 for j in range(args.length)] for i in range(count)]
+    return [{"input_ids": row, "labels": row} for row in ids]
 
 
 def accuracy(predicted):

@@ -9,7 +9,11 @@ from loading import load_model
 record("start")
 model = load_model()
 vocabulary = model.get_input_embeddings().weight.shape[0]
-rows = [{"input_ids": [(7 * i + j) % vocabulary for j in range(args.length)], "labels": [(7 * i + j) % vocabulary for j in range(args.length)]} for i in range(64)]
+
+
+def row(i):
+    ids = [(7 * i + j) % vocabulary for j in range(args.length)]
+    return {"input_ids": ids, "labels": ids}
 
 
 class FusedLossTrainer(Trainer):
@@ -23,6 +27,6 @@ training = TrainingArguments(
     gradient_checkpointing=args.gradient_checkpointing, gradient_checkpointing_kwargs={"use_reentrant": False}, logging_steps=1, save_strategy="no",
     report_to="none", disable_tqdm=True, dataloader_pin_memory=False, max_grad_norm=args.max_grad_norm)
 kind = FusedLossTrainer if args.fused_loss else Trainer
-trainer = kind(model=model, args=training, train_dataset=rows, data_collator=default_data_collator)
+trainer = kind(model=model, args=training, train_dataset=[row(i) for i in range(64)], data_collator=default_data_collator)
 record("loaded")
 trainer.train()
