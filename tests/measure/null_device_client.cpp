@@ -63,7 +63,8 @@ void lists_the_processes() {
   CHECK(call("cudaMalloc", &held, kGiB) == 0);
   unsigned int count = 0;
   constexpr int kInsufficientSize = 7;
-  CHECK(call("nvmlDeviceGetComputeRunningProcesses_v3", device, &count, static_cast<Process*>(nullptr)) == kInsufficientSize);
+  CHECK(call("nvmlDeviceGetComputeRunningProcesses_v3", device, &count, static_cast<Process*>(nullptr)) ==
+        kInsufficientSize);
   CHECK(count == 1);
   Process list[1] = {};
   CHECK(call("nvmlDeviceGetComputeRunningProcesses_v3", device, &count, static_cast<Process*>(list)) == 0);

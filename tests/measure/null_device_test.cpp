@@ -42,9 +42,10 @@ TEST(NullDevice, answers_a_client_of_cudas_interface_as_a_card_would) {
 }
 
 TEST(NullDevice, has_less_where_other_processes_hold_some) {
-  const Done done = run("LD_LIBRARY_PATH=" + kLibraries +
-                        " SNUG_NULL_MEMORY=4294967296 SNUG_NULL_CONTEXT=536870912 SNUG_NULL_OTHERS=1073741824,2147483648 " SNUG_NULL_CLIENT
-                        " others");
+  const Done done =
+      run("LD_LIBRARY_PATH=" + kLibraries +
+          " SNUG_NULL_MEMORY=4294967296 SNUG_NULL_CONTEXT=536870912 SNUG_NULL_OTHERS=1073741824,2147483648 " SNUG_NULL_CLIENT
+          " others");
   EXPECT_EQ(done.code, 0) << done.output;
 }
 

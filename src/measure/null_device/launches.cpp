@@ -18,7 +18,8 @@ struct FunctionAttributes {  // as far as every version of CUDA has it
   int threads, registers, ptx, binary, cache_mode, dynamic_shared_bytes, carve_out;
 };
 
-// What a compiled library holds of its kernels (fatbinary_section.h, and the header of what it points to): an entry for each architecture.
+// What a compiled library holds of its kernels (fatbinary_section.h, and the header of what it points to): an entry for each
+// architecture.
 struct FatBinary {
   uint32_t magic, version;
   const std::byte* entries;
@@ -38,7 +39,8 @@ struct FatEntry {
 };
 constexpr uint32_t kFatBinaryMagic = 0x466243b1, kFatHeaderMagic = 0xba55ed50;
 
-// The architecture of which the card takes the kernels of `binary`: the highest of its own generation that it can run, else the highest below.
+// The architecture of which the card takes the kernels of `binary`: the highest of its own generation that it can run, else
+// the highest below.
 int32_t version_for_card(const FatBinary* binary) {
   const int32_t card = settings().compute_capability;
   if (binary == nullptr || binary->magic != kFatBinaryMagic || binary->entries == nullptr) return card;
