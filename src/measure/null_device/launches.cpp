@@ -39,8 +39,9 @@ struct FatEntry {
 };
 constexpr uint32_t kFatBinaryMagic = 0x466243b1, kFatHeaderMagic = 0xba55ed50;
 
-// The architecture of which the card takes the kernels of `binary`: the highest of its own generation that it can run, else
-// the highest below.
+static_assert(offsetof(FatEntry, architecture) == 28);
+
+// The architecture of which the card takes the kernels of `binary`: the highest that it can run.
 int32_t version_for_card(const FatBinary* binary) {
   const int32_t card = settings().compute_capability;
   if (binary == nullptr || binary->magic != kFatBinaryMagic || binary->entries == nullptr) return card;
