@@ -93,11 +93,12 @@ def unit_of(rows, i):
 
 
 def growth_bytes(rows, phases):
-    """What a step leaves behind: the most common difference of what is held after the same phase of neighbouring steps."""
+    """What a step leaves behind, as it was asked for: the most common difference of what is held after the same phase of neighbouring steps.
+    Blocks are larger, by what the allocator did not split off, which differs from card to card."""
     ends = {}
     for row in rows:
         if row["phase"] in phases:
-            ends[row["forwards"]] = row["allocated"]
+            ends[row["forwards"]] = row["requested"]
     held = [ends[key] for key in sorted(ends)][1:]
     steps = [after - before for before, after in zip(held, held[1:])]
     return max(set(steps), key=steps.count) if steps else None

@@ -19,7 +19,8 @@ def _cut(name):
         return
     row = {"phase": name, "step": _state["step"], "forwards": _state["forwards"],
            "peak": _torch.cuda.max_memory_allocated(), "peak_reserved": _torch.cuda.max_memory_reserved(),
-           "allocated": _torch.cuda.memory_allocated(), "reserved": _torch.cuda.memory_reserved()}
+           "allocated": _torch.cuda.memory_allocated(), "reserved": _torch.cuda.memory_reserved(),
+           "requested": _torch.cuda.memory_stats().get("requested_bytes.all.current")}
     _torch.cuda.reset_peak_memory_stats()
     _rows.append(row)
 
