@@ -156,7 +156,7 @@ bool others_suffice(const Figures& f) {
 // Where others hold more than this process, or what it has unused is the usual slack, they are the cause, and pieces are
 // not.
 bool others_prevail(const Figures& f) {
-  return others_suffice(f) && (*f.others > f.held || share(f.unused, f.limit) < 0.01);
+  return others_suffice(f) && (*f.others > f.held || *f.others > 3 * f.unused || share(f.unused, f.limit) < 0.01);
 }
 
 bool explain_fragmentation(Diagnosis& d, const Figures& f, const OomMessage& m) {
@@ -170,6 +170,7 @@ bool explain_fragmentation(Diagnosis& d, const Figures& f, const OomMessage& m) 
     return false;
   }
   d.cause = Cause::fragmentation;
+  if (share(f.unused, f.held) < 4 * kUsualHoles) d.or_cause = Cause::shortage;
   d.answer = fmt::format("{} is fragmented: {} are reserved and unused, in pieces smaller than the {} asked for",
                          device_name(m), size_text(f.unused), size_text(f.tried));
   show_sums(d, f);
@@ -227,7 +228,7 @@ bool explain_refusal(Diagnosis& d, const Figures& f, const OomMessage& m) {
     return true;
   }
   // Newer releases count the whole process: a large part of the device that nobody has is withheld by a limit, most likely.
-  const bool withheld = m.process_bytes && share(*f.free, f.capacity.value_or(f.limit)) > 0.25 && *f.free > 8 * f.tried;
+  const bool withheld = m.process_bytes && share(*f.free, f.capacity.value_or(f.limit)) > 0.1 && *f.free > 8 * f.tried;
   if (withheld) {
     d.cause = Cause::memory_limit;
     d.or_cause = Cause::driver;
@@ -388,7 +389,8 @@ Diagnosis diagnose(const OomMessage& m) {
   } else {
     explain_without_figures(d, m);
   }
-  if (d.cause != Cause::shortage && d.cause != Cause::memory_limit) d.or_cause.reset();
+  if (d.or_cause == d.cause) d.or_cause.reset();
+  if (d.cause != Cause::shortage && d.cause != Cause::memory_limit && d.cause != Cause::fragmentation) d.or_cause.reset();
   tell_segment(d, m);
   for (const std::string& name : m.impossible) {
     if (name == "allowed") continue;  // cudaMallocAsync's, where no limit was set

@@ -82,7 +82,8 @@ std::vector<Remedy> remedies_of(Filler filler, const Settings& s) {
       if (s.evaluated) return {prediction_loss_only, eval_accumulation, smaller_eval_batch};
       return {move_kept_to_host, detach_kept, smaller_eval_batch};
     case Filler::kv_cache: return {smaller_cache};
-    case Filler::saving: return {merge_on_host, save_from_host};
+    case Filler::saving:
+      return s.merged ? std::vector{merge_on_host, save_from_host} : std::vector{save_from_host, merge_on_host};
     case Filler::activations:
     case Filler::none: break;
   }

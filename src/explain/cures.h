@@ -16,7 +16,7 @@ struct Settings {
   bool hooked = false;        // what grows was made deep inside of the model: a forward hook keeps it
   bool evaluated = false;     // what grows was made by a trainer's evaluation
   bool cast = false;          // the weights at fault were made by casting or copying others
-  bool sharded = false;       // FSDP or ZeRO gathers weights
+  bool merged = false;        // an adapter is being merged into its weights
 };
 
 struct Cures {

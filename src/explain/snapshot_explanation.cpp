@@ -222,7 +222,7 @@ Settings settings_at(const SnapshotExplanation& e, const Snapshot& snapshot, Sta
           .cast = reader.read(stack).holding == Holding::other || any_function(snapshot, stack, "half") ||
                   any_function(snapshot, stack, "bfloat16") || any_function(snapshot, stack, "float") ||
                   any_function(snapshot, stack, "load_state_dict"),
-          .sharded = any_file(snapshot, "torch/distributed/fsdp")};
+          .merged = any_function(snapshot, stack, "merge")};
 }
 
 // What meets the verdict first, then what helps at such a stage in general.
@@ -234,6 +234,7 @@ void find_advice(SnapshotExplanation& e, const Snapshot& snapshot, StackReader& 
     e.advice = std::move(cures.list);
   }
   for (Advice& one : general) {
+    if (one.todo == word_of(Remedy::expandable_segments)) one.most_bytes.reset();  // it gives no tensor's memory, but room
     const bool known =
         !one.todo.empty() && std::ranges::any_of(e.advice, [&](const Advice& other) { return other.todo == one.todo; });
     if (!known) e.advice.push_back(std::move(one));
