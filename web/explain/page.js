@@ -62,12 +62,13 @@ function showAnswer(trace) {
   const verdict = document.getElementById("verdict");
   verdict.textContent = explanation.answer;
   verdict.className = ranOut ? "over" : "";
-  if (ranOut) document.getElementById("arithmetic").append(element("li", "", "cause: " + explanation.cause.replaceAll("_", " ")));
+  const cause = [explanation.cause, explanation.what].filter((word) => word).join(", ").replaceAll("_", " ");
+  if (ranOut) document.getElementById("arithmetic").append(element("li", "", "cause: " + cause));
   document.getElementById("arithmetic").append(...explanation.arithmetic.map((line) => element("li", "", line)));
   for (const [label, text] of trace.facts) document.getElementById("facts").append(element("dt", "", label), element("dd", "", text));
   if (ranOut && explanation.free_bytes !== null) {
     const bytes = explanation.reserved_bytes + explanation.free_bytes;
-    document.getElementById("capacity-note").textContent = ` When memory ran out, the device had ${sizeText(bytes)} for PyTorch in all (dashed).`;
+    document.getElementById("capacity-note").textContent = ` When memory ran out, the device had ${sizeText(bytes)} for PyTorch in all (dashed); what the step would have needed is dotted.`;
   }
   showTables(trace);
 }

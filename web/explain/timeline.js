@@ -11,7 +11,8 @@ function drawTimeline(trace, state, onMove) {
   const highest = trace.highest(0, positions);
   const most = Math.max(trace.total[highest], trace.reservedTotal[trace.highestReserved(0, positions)], 1);
   const showsCapacity = capacity > 0 && capacity <= 1.7 * most;
-  const top = Math.max(most, showsCapacity ? capacity : 0) * 1.06;
+  const needed = ranOut && trace.explanation.needed_bytes <= 1.7 * most ? trace.explanation.needed_bytes : 0;
+  const top = Math.max(most, showsCapacity ? capacity : 0, needed) * 1.06;
   let from = 0, to = positions, width = 0, height = 0, ratio = 1, image = null, pixels = null, shown = new Uint32Array(0);
 
   // Phases lie in rows by how deep they are nested; deeper ones than the second are not drawn.
@@ -155,12 +156,29 @@ function drawTimeline(trace, state, onMove) {
       if (event < from || event >= to) continue;
       context.fillRect(xOf(event) - 1, kTop, 2, plotHeight());
     }
+    if (needed > trace.total[peak] && peak >= from && peak < to) paintNeed(style);
     const marks = ranOut ? [] : [peak];
     if (ranOut) {
       if (trace.total[highest] > trace.total[peak]) marks.push(highest);
       if (peak >= from && peak < to) note(style, "out of memory, " + sizeText(trace.total[peak]), xOf(peak), kTop + 10, "--bad");
     }
     for (const position of marks) if (position >= from && position < to) paintPeak(style, position);
+  }
+
+  // What the step would have held at most, from there on.
+  function paintNeed(style) {
+    const x = xOf(peak), y = yOf(needed);
+    context.strokeStyle = style.getPropertyValue("--ink");
+    context.setLineDash([2, 3]);
+    context.lineWidth = 1.5;
+    context.beginPath();
+    context.moveTo(x, yOf(trace.total[peak]));
+    context.lineTo(x, y);
+    context.moveTo(x - 14, y);
+    context.lineTo(Math.min(x + 14, width - kRight), y);
+    context.stroke();
+    context.setLineDash([]);
+    note(style, (trace.explanation.needed_whole ? "needed " : "needed at least ") + sizeText(needed), x - 14, y + 4, "--ink");
   }
 
   function paintPeak(style, position) {
