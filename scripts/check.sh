@@ -16,7 +16,7 @@ cmake/check_cuda.sh
 
 # Its sources are those of the release; what can differ is what is left out and how it is put together.
 step "planner alone"
-build planner --target snug snug_planner plan_tests advise_tests report_tests explain_tests library_tests
+build planner --target snug snug_planner plan_tests advise_tests library_tests
 tests build-planner -E NOT_BUILT
 scripts/check_planner_library.sh
 

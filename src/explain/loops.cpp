@@ -10,8 +10,8 @@ namespace {
 
 // An allocation of the program's own thread; of neighbours with one stack the first.
 struct Visit {
-  size_t event = 0;
-  const CallPath* path = nullptr;
+  uint32_t event = 0;
+  StackId stack = 0;
 };
 
 std::vector<Visit> visits_of(const Snapshot& snapshot, int device, size_t moment, CallPaths& paths) {
@@ -21,8 +21,8 @@ std::vector<Visit> visits_of(const Snapshot& snapshot, int device, size_t moment
     const Event& event = snapshot.event(device, i);
     if (event.action != Action::alloc && event.action != Action::oom) continue;
     const CallPath& path = paths.of(event.stack);
-    if (path.engine || path.frames.empty() || (!visits.empty() && visits.back().path == &path)) continue;
-    visits.push_back({i, &path});
+    if (path.engine || path.frames.empty() || (!visits.empty() && visits.back().stack == event.stack)) continue;
+    visits.push_back({static_cast<uint32_t>(i), event.stack});
   }
   return visits;
 }
@@ -30,20 +30,8 @@ std::vector<Visit> visits_of(const Snapshot& snapshot, int device, size_t moment
 // What stands at one depth of the stacks, run by run.
 struct Token {
   FrameId frame = 0;
-  size_t first = 0;  // of the visits
+  uint32_t first = 0;  // of the visits
 };
-
-FrameId frame_at(const Visit& visit, size_t depth) { return visit.path->frames[depth]; }
-
-std::vector<Token> tokens_at(std::span<const Visit> visits, size_t depth) {
-  std::vector<Token> tokens;
-  for (size_t i = 0; i < visits.size(); ++i) {
-    if (visits[i].path->frames.size() <= depth) continue;
-    if (tokens.empty() || tokens.back().frame != frame_at(visits[i], depth))
-      tokens.push_back({frame_at(visits[i], depth), i});
-  }
-  return tokens;
-}
 
 // The line that stands for a round: it comes again and again. Of lines that come about as often the first; a line that comes
 // at every second to third round, such as an optimizer's step after several micro-batches, stands for the larger round.
@@ -66,7 +54,8 @@ std::optional<FrameId> round_mark(const std::vector<Token>& tokens) {
 
 class LoopFinder {
  public:
-  LoopFinder(const Snapshot& snapshot, std::vector<Visit> visits) : snapshot_(snapshot), visits_(std::move(visits)) {}
+  LoopFinder(const Snapshot& snapshot, CallPaths& paths, std::vector<Visit> visits)
+      : snapshot_(snapshot), paths_(paths), visits_(std::move(visits)) {}
 
   std::vector<Loop> find() {
     if (visits_.empty()) return {};
@@ -76,13 +65,24 @@ class LoopFinder {
   }
 
  private:
-  const CallPath& reference() const { return *visits_.back().path; }
+  const CallPath& reference() const { return path_of(visits_.back()); }
+  const CallPath& path_of(const Visit& visit) const { return paths_.of(visit.stack); }
+
+  std::vector<Token> tokens_at(size_t depth) const {
+    std::vector<Token> tokens;
+    for (size_t i = 0; i < rest_.size(); ++i) {
+      const std::vector<FrameId>& frames = path_of(rest_[i]).frames;
+      if (frames.size() > depth && (tokens.empty() || tokens.back().frame != frames[depth]))
+        tokens.push_back({frames[depth], static_cast<uint32_t>(i)});
+    }
+    return tokens;
+  }
 
   // False where deeper frames are parts of one pass.
   bool look_at(size_t depth) {
     const bool inside_module = depth > reference().module;
     if (inside_module && !loops_.empty()) return false;
-    const std::vector<Token> tokens = tokens_at(rest_, depth);
+    const std::vector<Token> tokens = tokens_at(depth);
     if (tokens.size() < 2) return true;
     const auto mark = round_mark(tokens);
     if (!mark) return !inside_module;
@@ -97,8 +97,8 @@ class LoopFinder {
   // The first stack of all comes again only where the whole pass does.
   bool starts_once() const {
     size_t count = 0;
-    for (const Visit& visit : rest_) count += visit.path == rest_.front().path ? 1 : 0;
-    return count >= 2 && rest_.front().path->frames.size() > reference().module + 4;
+    for (const Visit& visit : rest_) count += visit.stack == rest_.front().stack ? 1 : 0;
+    return count >= 2 && path_of(rest_.front()).frames.size() > reference().module + 4;
   }
 
   void take(FrameId mark, const std::vector<Token>& tokens) {
@@ -113,7 +113,7 @@ class LoopFinder {
     }
     const auto earlier = [&](const Token& token) { return token.first < last && token.frame == tokens.back().frame; };
     loop.left = std::ranges::none_of(tokens, earlier);
-    loop.computes = std::ranges::any_of(rest_, [](const Visit& visit) { return visit.path->calls_module(); });
+    loop.computes = std::ranges::any_of(rest_, [&](const Visit& visit) { return path_of(visit).calls_module(); });
     loops_.push_back(std::move(loop));
     rest_ = rest_.subspan(last);
   }
@@ -121,13 +121,17 @@ class LoopFinder {
   // To what was called from where the moment stands.
   void narrow(size_t depth) {
     size_t first = rest_.size() - 1;
-    while (first > 0 && rest_[first - 1].path->frames.size() > depth &&
-           frame_at(rest_[first - 1], depth) == frame_at(rest_.back(), depth))
-      --first;
+    const FrameId here = reference().frames[depth];
+    const auto stays = [&](const Visit& visit) {
+      const std::vector<FrameId>& frames = path_of(visit).frames;
+      return frames.size() > depth && frames[depth] == here;
+    };
+    while (first > 0 && stays(rest_[first - 1])) --first;
     rest_ = rest_.subspan(first);
   }
 
   const Snapshot& snapshot_;
+  CallPaths& paths_;
   const std::vector<Visit> visits_;
   std::span<const Visit> rest_;
   std::vector<Loop> loops_;
@@ -136,7 +140,7 @@ class LoopFinder {
 }  // namespace
 
 std::vector<Loop> loops_at(const Snapshot& snapshot, int device, size_t moment, CallPaths& paths) {
-  return LoopFinder(snapshot, visits_of(snapshot, device, moment, paths)).find();
+  return LoopFinder(snapshot, paths, visits_of(snapshot, device, moment, paths)).find();
 }
 
 }  // namespace snug

@@ -112,6 +112,7 @@ void diagnose_oom(SnapshotExplanation& e, const Snapshot& snapshot, const Replay
                      .course = e.course,
                      .growth = e.growth});
   d.cause = e.verdict.cause;
+  d.or_cause = e.verdict.or_cause;
   d.answer = answer_of(e.verdict, e.device, *e.asked_bytes);
   d.unused_bytes = e.totals.unused_bytes();
   if (e.free_bytes) d.missing_bytes = std::max<int64_t>(*e.asked_bytes - *e.free_bytes, 0);

@@ -142,6 +142,7 @@ class Judge {
       v_.cause = Cause::shortage;
       v_.filler = filler();
     }
+    if (v_.or_cause == v_.cause) v_.or_cause.reset();
     return std::move(v_);
   }
 
@@ -169,6 +170,7 @@ class Judge {
     constexpr double kMuch = 0.25, kSome = 0.05, kLarge = 0.15;
     if (v_.whole) return true;
     const double unused = share(unused_, v_.limit_bytes);
+    if (unused >= 2 * kSome) v_.or_cause = Cause::fragmentation;
     return unused >= kMuch ||
            (unused >= kSome && share(f_.asked_bytes, v_.limit_bytes) >= kLarge && reading_.part != Part::logits);
   }
@@ -188,7 +190,8 @@ class Judge {
     if (const auto longer = longer_batch()) return *longer;
     if (const auto told = by_names()) return *told;
     const TorchStage stage = f_.stage;
-    if (stage == TorchStage::load) return v_.contents.second_weights > 0 ? Filler::second_model : Filler::weights;
+    if (stage == TorchStage::load && v_.contents.second_weights > 0) return Filler::second_model;
+    if (stage == TorchStage::load && v_.contents.weights > 0) return Filler::weights;
     if (stage == TorchStage::optimizer) return Filler::optimizer_temporaries;
     if (v_.contents.second_weights > 0 && try_without("the second set of weights", v_.contents.second_weights))
       return Filler::second_model;
@@ -253,7 +256,8 @@ class Judge {
     std::ranges::stable_sort(all, [](const Candidate& a, const Candidate& b) { return a.bytes > b.bytes; });
     for (const Candidate& one : all)
       if (one.bytes > 0 && try_without(one.without, one.bytes)) return one.filler;
-    return c.weights > v_.limit_bytes / 2 ? Filler::weights : all.front().filler;
+    if (c.weights > v_.limit_bytes / 2) return Filler::weights;
+    return all.front().bytes > 0 ? all.front().filler : Filler::none;
   }
 
   const Failure& f_;

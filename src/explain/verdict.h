@@ -32,6 +32,7 @@ struct Contents {
 
 struct Verdict {
   Cause cause = Cause::unknown;
+  std::optional<Cause> or_cause;  // where too little is known to decide between two
   Filler filler = Filler::none;
   int64_t limit_bytes = 0;   // what PyTorch could have: reserved, and free on the device
   int64_t needed_bytes = 0;  // active, at most, from the moment to the end of the round

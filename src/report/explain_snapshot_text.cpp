@@ -97,7 +97,8 @@ std::string growth_text(const Growth& growth) {
 
 std::string cause_text(const SnapshotExplanation& e) {
   const std::string_view of = e.verdict.filler == Filler::none ? "" : name_of(e.verdict.filler);
-  return fmt::format("cause: {}{}{}\n", name_of(e.diagnosis.cause), of.empty() ? "" : ", ", of);
+  const std::string other = e.diagnosis.or_cause ? fmt::format(", or {}", name_of(*e.diagnosis.or_cause)) : std::string();
+  return fmt::format("cause: {}{}{}{}\n", name_of(e.diagnosis.cause), of.empty() ? "" : ", ", of, other);
 }
 
 Json contents_json(const Contents& c) {
@@ -220,6 +221,7 @@ Json explain_json(const SnapshotExplanation& e) {
           {"kind", "snapshot"},
           {"answer", e.diagnosis.answer},
           {"cause", ran_out ? Json(name_of(e.diagnosis.cause)) : Json()},
+          {"or_cause", e.diagnosis.or_cause ? Json(name_of(*e.diagnosis.or_cause)) : Json()},
           {"what", ran_out && e.verdict.filler != Filler::none ? Json(name_of(e.verdict.filler)) : Json()},
           {"limit_bytes", ran_out ? Json(e.verdict.limit_bytes) : Json()},
           {"needed_bytes", ran_out ? Json(e.verdict.needed_bytes) : Json()},
