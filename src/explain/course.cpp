@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/checked.h"
+
 namespace snug {
 
 namespace {
@@ -49,7 +51,7 @@ class Walk {
           round.matched = true;
           round.there_bytes = most = replay_.totals().active_bytes;
         } else {
-          round.requested_bytes += event.bytes;
+          round.requested_bytes = checked_add(round.requested_bytes, event.bytes);
         }
       }
       replay_.next();
@@ -67,6 +69,12 @@ class Walk {
   Place place_;
   std::vector<Round> rounds_;
 };
+
+// A size that was reckoned: not below 0, and bounded, for sizes come from a file that anyone may have written.
+int64_t bytes_of(double reckoned) {
+  constexpr double kMost = 0x1p62;
+  return static_cast<int64_t>(std::clamp(reckoned, 0.0, kMost));
+}
 
 constexpr double kSame = 0.02;  // sizes that differ by less are the same
 
@@ -93,10 +101,10 @@ std::optional<int64_t> further_of(const std::vector<Round>& rounds) {
       std::ranges::find_if(known, [&](const Round* r) { return !is_same(r->requested_bytes, near.requested_bytes); });
   const auto x = static_cast<double>(now.requested_bytes), x0 = static_cast<double>(near.requested_bytes),
              y0 = static_cast<double>(near.further_bytes);
-  if (other == known.end()) return static_cast<int64_t>(y0 * x / x0);
+  if (other == known.end()) return bytes_of(y0 * x / x0);
   const double slope =
       (static_cast<double>((*other)->further_bytes) - y0) / (static_cast<double>((*other)->requested_bytes) - x0);
-  return std::max<int64_t>(static_cast<int64_t>(y0 + slope * (x - x0)), 0);
+  return bytes_of(y0 + slope * (x - x0));
 }
 
 double ratio_of(const std::vector<Round>& rounds) {

@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "base/checked.h"
 #include "torch/allocator_rules.h"
 
 namespace snug {
@@ -121,8 +122,8 @@ class Judge {
     active_ = totals.active_bytes;
     unused_ = totals.unused_bytes();
     further_ = std::max(f_.asked_bytes, f_.course.further_bytes.value_or(0));
-    v_.limit_bytes = totals.reserved_bytes + f_.free_bytes.value_or(0);
-    v_.needed_bytes = active_ + further_;
+    v_.limit_bytes = checked_add(totals.reserved_bytes, f_.free_bytes.value_or(0));
+    v_.needed_bytes = checked_add(active_, further_);
     v_.whole = f_.course.further_bytes.has_value();
     v_.contents = contents_of(f_);
     v_.asked = asked_of(f_);
