@@ -1,11 +1,10 @@
-// Fuzz target: PyTorch's memory snapshots, their replay, what is made of them, and the simulation of what they ask for.
-// Whatever comes in, the answer is a value or an Error, and totals stay what they are said to be.
+// Fuzz target: PyTorch's memory snapshots, their replay and the simulation of what they ask for. Whatever comes in, the
+// answer is a value or an Error, and totals stay what they are said to be.
 
 #include <cstdint>
 #include <cstdlib>
 
 #include "base/error.h"
-#include "explain/snapshot_explanation.h"
 #include "torch/allocator.h"
 #include "torch/lifetimes.h"
 #include "torch/replay.h"
@@ -79,7 +78,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       live(snapshot, device);
     }
     simulate(snapshot, 0);
-    static_cast<void>(snug::explain_snapshot(snapshot));
   } catch (const snug::Error&) {
   }
   return 0;
