@@ -6,6 +6,13 @@
 
 namespace snug::eager {
 
+namespace {
+
+// c10/cuda/CUDACachingAllocator: kSmallSize
+bool is_large(int64_t requested_bytes) { return requested_bytes > int64_t{1} << 20U; }
+
+}  // namespace
+
 void Storage::set_role(Role role) const {
   if (cell_ && cell_->role != role) cell_->device->change_role(cell_, role);
 }
@@ -21,6 +28,7 @@ Storage Device::allocate(int64_t bytes, Role role) {
   auto* cell = new detail::Cell{this, *address, allocator_.block_bytes(*address), count_++, bytes, 1, role};
   bytes_[static_cast<size_t>(role)] += cell->bytes;
   raise_peaks();
+  if (is_large(bytes)) add_to_digest(cell->address, cell->bytes);
   if (listener) listener({true, cell->id, bytes, phase_});
   return Storage(cell);
 }
@@ -28,8 +36,15 @@ Storage Device::allocate(int64_t bytes, Role role) {
 void Device::give_back(detail::Cell* cell) {
   bytes_[static_cast<size_t>(cell->role)] -= cell->bytes;
   allocator_.free(cell->address);
+  if (is_large(cell->requested_bytes)) add_to_digest(cell->address, -1);
   if (listener) listener({false, cell->id, cell->requested_bytes, phase_});
   delete cell;
+}
+
+void Device::add_to_digest(int64_t address, int64_t bytes) {
+  constexpr uint64_t kPrime = 0x9e3779b97f4a7c15;
+  digest_ = (digest_ ^ static_cast<uint64_t>(address)) * kPrime;
+  digest_ = (digest_ ^ (digest_ >> 29U) ^ static_cast<uint64_t>(bytes)) * kPrime;
 }
 
 void Device::change_role(detail::Cell* cell, Role role) {

@@ -102,6 +102,11 @@ class Device {
   const RoleBytes& bytes_at_peak() const { return at_peak_; }
   const RoleBytes& bytes_now() const { return bytes_; }
 
+  // A digest of every allocation and free of large blocks so far (those above 1 MiB lie in a pool of their own), in order,
+  // with addresses and sizes, begun anew by `restart_digest`.
+  uint64_t digest() const { return digest_; }
+  void restart_digest() { digest_ = kEmptyDigest; }
+
   // Called with each event; none by default.
   std::function<void(const Event&)> listener;
 
@@ -110,7 +115,10 @@ class Device {
   void raise_peaks();
   void give_back(detail::Cell* cell);
   void change_role(detail::Cell* cell, Role role);
+  void add_to_digest(int64_t address, int64_t bytes);
 
+  static constexpr uint64_t kEmptyDigest = 0xcbf29ce484222325;
+  uint64_t digest_ = kEmptyDigest;
   Allocator allocator_;
   std::array<PhasePeak, kPhases> peaks_{};
   RoleBytes bytes_{}, at_peak_{};

@@ -55,6 +55,8 @@ struct Setup {
   double momentum = 0.0;
 
   int64_t steps = 2;  // that are followed: the second has the optimizer's states from its start
+
+  bool operator==(const Setup&) const = default;
 };
 
 }  // namespace snug::eager

@@ -19,6 +19,7 @@ class Trainer {
   };
   Batch next_batch();
   void count_items(const Batch& batch);
+  void accumulate(const std::vector<Batch>& batches, bool first_step);
   void micro_step();
   void clip();
 
