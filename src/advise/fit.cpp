@@ -4,45 +4,12 @@
 #include <map>
 #include <queue>
 
+#include "advise/fit_space.h"
 #include "program/compile.h"
 
 namespace snug {
 
 namespace {
-
-constexpr double kPenalty[] = {0.0, 0.05, 0.30};  // by Effect
-constexpr size_t kMostShown = 8;
-constexpr double kClearlyLess = 0.95, kHair = 1.02;
-
-// One alternative of each group: a recipe but for micro-batches and recomputed blocks.
-struct Structure {
-  Recipe recipe;
-  std::vector<std::string> given_up;
-  Effect effect = Effect::none;
-  double penalty = 0;
-};
-
-std::vector<Structure> structures(const Recipe& asked, const std::vector<std::string>& fixed) {
-  std::vector<Structure> list{{.recipe = asked, .given_up = {}}};
-  for (const AlternativeGroup& group : alternatives(asked, fixed)) {
-    const size_t before = list.size();
-    for (size_t i = 0; i < before; ++i) {
-      for (const Alternative& choice : group.choices) {
-        Structure next = list[i];
-        next.recipe = choice.applied_to(next.recipe);
-        if (choice.effect != Effect::none) next.given_up.push_back(choice.note);
-        next.effect = std::max(next.effect, choice.effect);
-        next.penalty += kPenalty[static_cast<int>(choice.effect)];
-        list.push_back(std::move(next));
-      }
-    }
-  }
-  return list;
-}
-
-bool is_fixed(const std::vector<std::string>& fixed, std::string_view key) {
-  return std::find(fixed.begin(), fixed.end(), key) != fixed.end();
-}
 
 // What the space is made of.
 struct Space {
@@ -60,10 +27,11 @@ struct Space {
 };
 
 Space space_of(const ModelSpec& model, const Recipe& asked, const std::vector<std::string>& fixed) {
-  Space space{.structures = structures(asked, fixed), .batches = {}, .counts = {}, .layers = model.layers, .asked = asked};
-  const int64_t effective = checked_mul(asked.batch, asked.accumulation);
-  for (int64_t batch = 1; batch <= effective; ++batch)
-    if (effective % batch == 0) space.batches.push_back(batch);
+  Space space{.structures = structures(asked, fixed),
+              .batches = micro_batches(asked),
+              .counts = {},
+              .layers = model.layers,
+              .asked = asked};
   if (!is_fixed(fixed, "gradient_checkpointing") && !is_fixed(fixed, "checkpoint_layers"))
     for (int64_t count = 0; count <= model.layers; ++count) space.counts.push_back(count);
   // Which blocks is settled, but not whether: all or none.
@@ -146,15 +114,6 @@ class Search {
     return choice;
   }
 
-  // What is no faster, by more than a hair, must need clearly less memory or give up less to be worth a line.
-  bool is_beaten(const Point& p, const std::vector<FitChoice>& front) const {
-    const Effect effect = space_.structures[p.structure].effect;
-    return std::any_of(front.begin(), front.end(), [&](const FitChoice& better) {
-      const auto clearly_less = static_cast<int64_t>(kClearlyLess * static_cast<double>(better.peak_bytes));
-      return better.step_seconds <= kHair * p.seconds && p.peak_bytes > clearly_less && better.effect <= effect;
-    });
-  }
-
   // Best first. What fits by what is live but not when laid out gives way to the next with one more recomputed block.
   void choose_front(FitReport& report) {
     const auto worse = [](const Point& a, const Point& b) {
@@ -166,7 +125,7 @@ class Search {
     while (!queue.empty() && report.front.size() < kMostShown) {
       const Point p = queue.top();
       queue.pop();
-      if (is_beaten(p, report.front)) continue;
+      if (is_beaten(p.seconds, p.peak_bytes, space_.structures[p.structure].effect, report.front)) continue;
       FitChoice choice = laid_out(p, report);
       if (choice.peak_bytes <= budget_) {
         report.front.push_back(std::move(choice));
