@@ -12,7 +12,7 @@ MAY_USE = {
     "recipe": {"base"},
     "program": {"base", "model", "recipe"},
     "plan": {"base", "model", "recipe", "program"},
-    "advise": {"base", "model", "recipe", "program", "plan"},
+    "advise": {"base", "model", "recipe", "program", "plan", "eager"},
     "formats": {"base", "quantize", "model", "recipe"},
     "kernels": {"base", "quantize"},
     "tokenizer": {"base"},

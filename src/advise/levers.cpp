@@ -81,21 +81,27 @@ std::vector<AlternativeGroup> groups_of(const Plan& plan, const std::vector<std:
 // The set that gives up least, found by adding up: all that one effect allows, then as few of them as suffice.
 class SetSearch {
  public:
-  SetSearch(const Plan& plan, const std::vector<AlternativeGroup>& groups) : plan_(plan) {
+  SetSearch(const Recipe& now, Engine& engine, const std::vector<AlternativeGroup>& groups)
+      : now_(now), engine_(engine), now_bytes_(engine.about(now).bytes) {
     for (size_t group = 0; group < groups.size(); ++group)
-      for (const Alternative& choice : groups[group].choices) add(group, choice);
+      for (const Alternative& choice : groups[group].choices)
+        if (const Need need = engine.about(choice.applied_to(now)); need.bytes != kNever)
+          singles_.push_back({group, &choice, need});
+    std::stable_sort(singles_.begin(), singles_.end(),
+                     [](const Single& a, const Single& b) { return a.need.step_seconds < b.need.step_seconds; });
   }
 
   std::optional<LeverSet> run(std::optional<LeverSet>& closest) {
     for (const Effect effect : {Effect::none, Effect::small, Effect::real}) {
-      if (const auto set = smallest(effect)) {
-        LeverSet made = make(*set);
-        made.peak_bytes = make_plan(plan_.model, made.recipe, plan_.target).peak_bytes;
-        if (made.peak_bytes <= plan_.budget_bytes) return made;
-      }
+      // The fastest single change.
+      for (const Single& single : singles_)
+        if (single.choice->effect <= effect && single.need.bytes <= engine_.budget_bytes())
+          if (auto made = made_if_it_fits({&single})) return made;
+      if (const auto set = smallest(effect))
+        if (auto made = made_if_it_fits(*set)) return made;
     }
     closest = make(strongest(Effect::real));
-    closest->peak_bytes = make_plan(plan_.model, closest->recipe, plan_.target).peak_bytes;
+    closest->peak_bytes = engine_.exactly(closest->recipe).bytes;
     return std::nullopt;
   }
 
@@ -103,16 +109,18 @@ class SetSearch {
   struct Single {
     size_t group;
     const Alternative* choice;
-    Estimate estimate;
+    Need need;
   };
   using Set = std::vector<const Single*>;
 
-  void add(size_t group, const Alternative& choice) {
-    singles_.push_back({group, &choice, estimate(plan_.model, choice.applied_to(plan_.recipe), plan_.target)});
+  std::optional<LeverSet> made_if_it_fits(const Set& set) {
+    LeverSet made = make(set);
+    made.peak_bytes = engine_.exactly(made.recipe).bytes;
+    return made.peak_bytes <= engine_.budget_bytes() ? std::optional(std::move(made)) : std::nullopt;
   }
 
   LeverSet make(const Set& set) const {
-    LeverSet made{.changes = {}, .recipe = plan_.recipe};
+    LeverSet made{.changes = {}, .recipe = now_};
     for (const Single* single : set) {
       made.recipe = single->choice->applied_to(std::move(made.recipe));
       made.changes.push_back(*single->choice);
@@ -123,7 +131,8 @@ class SetSearch {
 
   bool fits(const Set& set) const {
     const Recipe recipe = make(set).recipe;
-    return is_sound(recipe) && estimate(plan_.model, recipe, plan_.target).peak_bytes <= plan_.budget_bytes;
+    return is_sound(recipe) && engine_.about(recipe).bytes <= engine_.budget_bytes() &&
+           engine_.exactly(recipe).bytes <= engine_.budget_bytes();
   }
 
   // Of each group what saves most, up to an effect.
@@ -132,25 +141,17 @@ class SetSearch {
     for (const Single& single : singles_) {
       if (single.choice->effect > effect) continue;
       const Single*& have = best[single.group];
-      if (have == nullptr || single.estimate.peak_bytes < have->estimate.peak_bytes) have = &single;
+      if (have == nullptr || single.need.bytes < have->need.bytes) have = &single;
     }
     Set set;
     for (const auto& [group, single] : best)
-      if (single->estimate.peak_bytes < plan_.peak_bytes) set.push_back(single);
-    std::sort(set.begin(), set.end(),
-              [](const Single* a, const Single* b) { return a->estimate.peak_bytes < b->estimate.peak_bytes; });
+      if (single->need.bytes < now_bytes_) set.push_back(single);
+    std::sort(set.begin(), set.end(), [](const Single* a, const Single* b) { return a->need.bytes < b->need.bytes; });
     return set;
   }
 
+  // All together, then the strongest first until they suffice, then without those that are not needed.
   std::optional<Set> smallest(Effect effect) const {
-    // The fastest single change.
-    const Single* best = nullptr;
-    for (const Single& single : singles_)
-      if (single.choice->effect <= effect && single.estimate.peak_bytes <= plan_.budget_bytes &&
-          (best == nullptr || single.estimate.step_time.seconds < best->estimate.step_time.seconds))
-        best = &single;
-    if (best != nullptr) return Set{best};
-    // All together, then the strongest first until they suffice, then without those that are not needed.
     const Set all = strongest(effect);
     if (all.size() < 2 || !fits(all)) return std::nullopt;
     Set set;
@@ -170,24 +171,35 @@ class SetSearch {
     return set;
   }
 
-  const Plan& plan_;
+  const Recipe& now_;
+  Engine& engine_;
+  int64_t now_bytes_;
   std::vector<Single> singles_;
 };
 
 }  // namespace
 
 std::vector<Lever> levers(const Plan& plan, const std::vector<std::string>& fixed) {
+  SnugEngine engine(plan.model, plan.target, plan.budget_bytes);
+  return levers(plan, engine, fixed);
+}
+
+std::vector<Lever> levers(const Plan& plan, Engine& engine, const std::vector<std::string>& fixed) {
   std::vector<Lever> list;
-  const auto token_seconds = [&](const Program& p) {
-    return step_time(plan.target.cost, p).seconds / static_cast<double>(p.batch * p.seq_len * p.micro_batches);
+  const auto token_seconds = [&](const Need& need, const Recipe& recipe) {
+    const int64_t tokens = recipe.batch * recipe.accumulation * sequence_length(plan.model, recipe);
+    return need.step_seconds / static_cast<double>(tokens);
   };
-  const double seconds = token_seconds(plan.program);
+  const Need now = engine.exactly(plan.recipe);
+  const double seconds = token_seconds(now, plan.recipe);
   for (const AlternativeGroup& group : groups_of(plan, fixed))
     for (const Alternative& choice : group.choices) {
-      const Plan changed = make_plan(plan.model, choice.applied_to(plan.recipe), plan.target);
-      Lever lever{.change = choice, .peak_bytes = changed.peak_bytes, .saved_bytes = plan.peak_bytes - changed.peak_bytes};
-      if (seconds > 0) lever.slowdown = token_seconds(changed.program) / seconds;
-      if (lever.saved_bytes > 0) list.push_back(std::move(lever));
+      const Recipe recipe = choice.applied_to(plan.recipe);
+      const Need changed = engine.exactly(recipe);
+      if (changed.bytes >= now.bytes) continue;
+      Lever lever{.change = choice, .peak_bytes = changed.bytes, .saved_bytes = now.bytes - changed.bytes};
+      if (seconds > 0) lever.slowdown = token_seconds(changed, recipe) / seconds;
+      list.push_back(std::move(lever));
     }
   std::stable_sort(list.begin(), list.end(), [](const Lever& a, const Lever& b) {
     return a.change.effect != b.change.effect ? a.change.effect < b.change.effect : a.saved_bytes > b.saved_bytes;
@@ -197,9 +209,15 @@ std::vector<Lever> levers(const Plan& plan, const std::vector<std::string>& fixe
 
 std::optional<LeverSet> smallest_set_that_fits(const Plan& plan, std::optional<LeverSet>& closest,
                                                const std::vector<std::string>& fixed) {
+  SnugEngine engine(plan.model, plan.target, plan.budget_bytes);
+  return smallest_set_that_fits(plan, engine, closest, fixed);
+}
+
+std::optional<LeverSet> smallest_set_that_fits(const Plan& plan, Engine& engine, std::optional<LeverSet>& closest,
+                                               const std::vector<std::string>& fixed) {
   closest.reset();
   const std::vector<AlternativeGroup> groups = groups_of(plan, fixed);
-  return SetSearch(plan, groups).run(closest);
+  return SetSearch(plan.recipe, engine, groups).run(closest);
 }
 
 }  // namespace snug

@@ -1,6 +1,6 @@
 #pragma once
 // Levers: each single change to a recipe with the bytes that it saves and the time that it costs, both as differences of two
-// compiled plans, never from a table; and the smallest set of them that makes a plan fit.
+// plans, snug's own or PyTorch's, never from a table; and the smallest set of them that makes a plan fit.
 
 #include <cstdint>
 #include <optional>
@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "advise/alternatives.h"
+#include "advise/engine.h"
 #include "plan/plan.h"
 
 namespace snug {
@@ -21,6 +22,8 @@ struct Lever {
 
 // The changes that save something, those without effect on the result first, then by bytes saved. `fixed`: keys that stay.
 std::vector<Lever> levers(const Plan& plan, const std::vector<std::string>& fixed = {});
+// The same of another engine's need for the plan's recipe.
+std::vector<Lever> levers(const Plan& plan, Engine& engine, const std::vector<std::string>& fixed = {});
 
 // Changes that are made together.
 struct LeverSet {
@@ -34,6 +37,8 @@ struct LeverSet {
 // changes the fastest; where one is not enough, what saves most first, without any that is not needed. None if all together
 // do not fit; then `closest` is all of them.
 std::optional<LeverSet> smallest_set_that_fits(const Plan& plan, std::optional<LeverSet>& closest,
+                                               const std::vector<std::string>& fixed = {});
+std::optional<LeverSet> smallest_set_that_fits(const Plan& plan, Engine& engine, std::optional<LeverSet>& closest,
                                                const std::vector<std::string>& fixed = {});
 
 }  // namespace snug

@@ -30,6 +30,26 @@ Recipe with(Recipe recipe, Quantity quantity, int64_t value) {
   return recipe;
 }
 
+// The most of 1, 2, … `most` that fits, 0 if none does; what fits at a number fits at every smaller one. `guess`: where to
+// look first.
+template <class Fits>
+int64_t largest(const Fits& fits, int64_t guess, int64_t most) {
+  int64_t low = 0, high = most + 1;  // `low` fits, `high` does not
+  int64_t at = std::clamp<int64_t>(guess, 1, most);
+  for (int64_t stride = 1; low + 1 < high; stride *= 2) {
+    const bool up = fits(at);
+    (up ? low : high) = at;
+    const int64_t next = up ? at + stride : at - stride;
+    if (next <= low || next >= high || (up ? high <= most : low > 0)) break;
+    at = next;
+  }
+  while (low + 1 < high) {
+    const int64_t middle = low + (high - low) / 2;
+    (fits(middle) ? low : high) = middle;
+  }
+  return low;
+}
+
 }  // namespace
 
 std::optional<Quantity> quantity_named(std::string_view word) {
@@ -67,6 +87,19 @@ std::optional<Solution> largest_that_fits(const ModelSpec& model, const Recipe& 
       return Solution{low * range.step, std::move(plan), low == range.most ? range.end : std::string("the budget")};
   }
   return std::nullopt;
+}
+
+std::optional<EngineSolution> largest_that_fits(const ModelSpec& model, const Recipe& recipe, Engine& engine,
+                                                Quantity quantity) {
+  const Range range = range_of(model, recipe, quantity);
+  const auto at = [&](int64_t count) { return with(recipe, quantity, count * range.step); };
+  const int64_t guess =
+      largest([&](int64_t count) { return engine.about(at(count)).bytes <= engine.budget_bytes(); }, 1, range.most);
+  const int64_t count =
+      largest([&](int64_t value) { return engine.exactly(at(value)).bytes <= engine.budget_bytes(); }, guess, range.most);
+  if (count == 0) return std::nullopt;
+  return EngineSolution{count * range.step, engine.exactly(at(count)).bytes, at(count),
+                        count == range.most ? range.end : std::string("the budget")};
 }
 
 }  // namespace snug

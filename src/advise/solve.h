@@ -5,6 +5,7 @@
 #include <optional>
 #include <string_view>
 
+#include "advise/engine.h"
 #include "plan/plan.h"
 
 namespace snug {
@@ -25,5 +26,15 @@ struct Solution {
 // such quantity.
 std::optional<Solution> largest_that_fits(const ModelSpec& model, const Recipe& recipe, const Target& target,
                                           Quantity quantity);
+
+// The same by another engine's need: the value, and the bytes that it needs of the engine's budget.
+struct EngineSolution {
+  int64_t value = 0;
+  int64_t peak_bytes = 0;
+  Recipe recipe;
+  std::string stopped_by;
+};
+std::optional<EngineSolution> largest_that_fits(const ModelSpec& model, const Recipe& recipe, Engine& engine,
+                                                Quantity quantity);
 
 }  // namespace snug

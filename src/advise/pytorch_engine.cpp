@@ -1,0 +1,128 @@
+#include "advise/pytorch_engine.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace snug {
+
+namespace {
+
+// Runs of so many layers tell what a layer adds; a model of few more is followed as it is.
+constexpr int64_t kFewLayers = 2, kMoreLayers = 4, kWorthIt = 12;
+
+}  // namespace
+
+eager::Target pytorch_target(const Accelerator& card) {
+  if (card.compute_capability == 0) throw Error(card.name + " is no CUDA card: PyTorch there is not modelled yet");
+  if (card.compute_capability < 80) throw Error("cards before Ampere are not modelled yet, " + card.name + " is one");
+  eager::Target target{.compute_capability = card.compute_capability, .memory_bytes = card.usable_bytes};
+  if (card.multiprocessors > 0) target.multiprocessors = card.multiprocessors;
+  target.context_least_bytes = card.context_least_bytes;
+  target.context_most_bytes = card.context_most_bytes;
+  return target;
+}
+
+PyTorchEngine::PyTorchEngine(const ModelSpec& model, const Target& target, PyTorchSide side)
+    : model_(model), target_(target), side_(std::move(side)) {}
+
+int64_t PyTorchEngine::budget_of(const eager::Target& card) {
+  const int64_t room = std::max<int64_t>(0, card.memory_bytes - card.context_most_bytes);
+  return static_cast<int64_t>(static_cast<double>(room) / (1 + kReservedMargin)) + card.context_most_bytes;
+}
+
+std::optional<eager::Setup> PyTorchEngine::setup_of(const Recipe& recipe) const {
+  try {
+    return side_.setup(recipe);
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+std::optional<eager::Plan> PyTorchEngine::run(const eager::Setup& setup, int64_t layers, const eager::Target& card) const {
+  ModelSpec model = model_;
+  model.layers = layers;
+  if (!model.local_layers.empty()) model.local_layers.resize(static_cast<size_t>(layers));
+  eager::Target unlimited = card;
+  unlimited.memory_bytes = 0;
+  try {
+    return eager::estimate(model, setup, side_.stack, unlimited);
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+const eager::Plan* PyTorchEngine::follow(const Recipe& recipe) {
+  const auto setup = setup_of(recipe);
+  if (!setup) return nullptr;
+  for (const Run& run : whole_)
+    if (run.setup == *setup) return run.plan ? &*run.plan : nullptr;
+  whole_.push_back({*setup, run(*setup, model_.layers, side_.card)});
+  return whole_.back().plan ? &*whole_.back().plan : nullptr;
+}
+
+// What tensors hold at each phase's peak grows by the same with every layer, to a few tenths of a percent; what the
+// allocator reserves beside it does not.
+int64_t PyTorchEngine::from_few_layers(const eager::Setup& setup) const {
+  eager::Setup shorter = setup;
+  shorter.accumulation = std::min<int64_t>(2, setup.accumulation);
+  if (setup.optimizer == eager::Optimizer::sgd) shorter.steps = 1;  // no states: a second step is like the first
+  const auto few = run(shorter, kFewLayers, side_.card), more = run(shorter, kMoreLayers, side_.card);
+  if (!few || !more) return kNever;
+  const auto extended = [&](int64_t at_few, int64_t at_more) {
+    return at_more + (at_more - at_few) * (model_.layers - kMoreLayers) / (kMoreLayers - kFewLayers);
+  };
+  int64_t bytes = 0;
+  for (size_t phase = 0; phase < eager::kPhases; ++phase)
+    bytes = std::max(bytes, extended(few->phases[phase].allocated_bytes, more->phases[phase].allocated_bytes));
+  return bytes + side_.card.context_most_bytes;
+}
+
+double PyTorchEngine::step_seconds(const Recipe& recipe) const {
+  return estimate(model_, recipe, target_).step_time.seconds;
+}
+
+int64_t PyTorchEngine::about_bytes(const Recipe& recipe) {
+  const auto setup = setup_of(recipe);
+  if (!setup) return kNever;
+  for (const Run& run : whole_)
+    if (run.setup == *setup) return run.plan ? run.plan->device_high_bytes : kNever;
+  if (model_.layers <= kWorthIt) {
+    const eager::Plan* plan = follow(recipe);
+    return plan == nullptr ? kNever : plan->device_high_bytes;
+  }
+  for (const Run& run : few_)
+    if (run.setup == *setup) return run.about_bytes;
+  few_.push_back({*setup, {}, from_few_layers(*setup)});
+  return few_.back().about_bytes;
+}
+
+Need PyTorchEngine::about(const Recipe& recipe) {
+  const int64_t bytes = about_bytes(recipe);
+  return {bytes, bytes == kNever ? 0 : step_seconds(recipe)};
+}
+
+Need PyTorchEngine::exactly(const Recipe& recipe) {
+  const eager::Plan* plan = follow(recipe);
+  return plan == nullptr ? Need{kNever, 0} : Need{plan->device_high_bytes, step_seconds(recipe)};
+}
+
+const Accelerator* PyTorchEngine::smallest_card(const Recipe& recipe) const {
+  const auto setup = setup_of(recipe);
+  if (!setup) return nullptr;
+  const auto here = run(*setup, model_.layers, side_.card);
+  if (!here) return nullptr;
+  std::vector<const Accelerator*> cards;  // kernels differ by card, but not by much
+  for (const Accelerator& card : accelerators())
+    if (card.compute_capability >= 80 && card.usable_bytes > here->reserved_bytes) cards.push_back(&card);
+  std::stable_sort(cards.begin(), cards.end(),
+                   [](const Accelerator* a, const Accelerator* b) { return a->usable_bytes < b->usable_bytes; });
+  for (const Accelerator* card : cards) {
+    const eager::Target target = pytorch_target(*card);
+    const auto plan = run(*setup, model_.layers, target);
+    if (plan && plan->device_high_bytes <= budget_of(target)) return card;
+  }
+  return nullptr;
+}
+
+}  // namespace snug
