@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <chrono>
 
+#include "advise/fit_space.h"
 #include "advise/levers.h"
+#include "advise/pytorch_fit.h"
 #include "base/checked.h"
 #include "program/compile.h"
 #include "recipe/keys.h"
@@ -57,14 +59,18 @@ std::vector<AskedMethod> methods_asked(const FitQuestion& question) {
   return all;
 }
 
-MethodReport search(const FitQuestion& question, const AskedMethod& asked) {
+// `lines`: of a front for PyTorch, at most.
+MethodReport search(const FitQuestion& question, const AskedMethod& asked, size_t lines) {
   Recipe recipe = question.recipe;
   std::vector<std::string> fixed = question.keys_set;
   for (const Setting& setting : asked.settings) {
     apply(recipe, setting.key, setting.value);
     fixed.push_back(setting.key);
   }
-  return {asked.name, fit(question.model, recipe, fixed, question.target)};
+  if (question.pytorch == nullptr) return {asked.name, fit(question.model, recipe, fixed, question.target)};
+  PyTorchSearch limits{.fixed = std::move(fixed), .can_say = {}, .lines = lines};
+  if (question.file) limits.can_say = question.file->can_become;
+  return {asked.name, fit_in_pytorch(question.model, recipe, limits, *question.pytorch)};
 }
 
 // LoRA unless another method was asked for; on fewer bits only where bf16 does not fit.
@@ -90,8 +96,11 @@ std::vector<int64_t> lengths(const FitQuestion& question, int64_t longest_tokens
 void search_all(FitQuestion& question, int64_t length, FitAnswer& answer) {
   question.recipe.seq_len = length;
   answer.methods.clear();
-  for (const AskedMethod& asked : methods_asked(question)) answer.methods.push_back(search(question, asked));
+  const std::vector<AskedMethod> methods = methods_asked(question);
+  for (const AskedMethod& asked : methods) answer.methods.push_back(search(question, asked, 1));
   answer.chosen = chosen_method(answer.methods);
+  if (question.pytorch != nullptr && answer.fits())  // its whole front
+    answer.methods[answer.chosen] = search(question, methods[answer.chosen], kMostShown);
 }
 
 // A shorter length that cuts no example gives up nothing: it goes before fewer bits. One that cuts some is for where nothing
@@ -118,16 +127,32 @@ void search_lengths(FitQuestion& question, const std::optional<CountedData>& dat
 }
 
 // What would fit if more were given up: planned, so it does; or, if nothing would, what needs least.
-std::optional<WayOut> way_out(const FitAnswer& answer, const Recipe& asked) {
+std::optional<WayOut> way_out(const FitAnswer& answer, const Recipe& asked, PyTorchEngine* pytorch) {
   if (answer.fits() || !answer.report().least) return std::nullopt;
   const Plan plan = make_plan(answer.model, answer.report().least->recipe, answer.target);
   std::optional<LeverSet> closest;
-  const auto found = smallest_set_that_fits(plan, closest);
+  const auto found =
+      pytorch != nullptr ? smallest_set_that_fits(plan, *pytorch, closest) : smallest_set_that_fits(plan, closest);
   const std::optional<LeverSet>& set = found ? found : closest;
   if (!set) return std::nullopt;
   WayOut out{.fits = found.has_value(), .settings = differences(asked, set->recipe), .peak_bytes = set->peak_bytes};
   for (const Alternative& change : set->changes) out.given_up.push_back(change.note);
   return out;
+}
+
+// What PyTorch takes of the best recipe, or of what needs least and where that would fit.
+PyTorchFit in_pytorch(const FitAnswer& answer, PyTorchEngine& engine) {
+  PyTorchFit found{.trainer = engine.side().trainer, .margin_bytes = engine.margin_bytes(), .plan = {}, .smallest_card = {}};
+  const std::optional<FitChoice>& least = answer.report().least;
+  const Recipe* recipe = answer.fits() ? &answer.report().front.front().recipe : least ? &least->recipe : nullptr;
+  if (recipe == nullptr) return found;
+  if (const eager::Plan* plan = engine.follow(*recipe)) found.plan = *plan;
+  if (answer.fits()) return found;
+  if (const Accelerator* card = engine.smallest_card(*recipe)) {
+    found.smallest_card = card->name;
+    found.smallest_card_bytes = card->usable_bytes;
+  }
+  return found;
 }
 
 }  // namespace
@@ -149,7 +174,8 @@ FitAnswer recommend(FitQuestion question) {
   std::optional<CountedData> data = count();
   const auto begin = std::chrono::steady_clock::now();
   search_lengths(question, data, answer);
-  answer.way_out = way_out(answer, recipe);
+  answer.way_out = way_out(answer, recipe, question.pytorch);
+  if (question.pytorch != nullptr) answer.pytorch = in_pytorch(answer, *question.pytorch);
   answer.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   if (data && recipe.seq_len != counted_at) data = count();
   if (!data) return answer;

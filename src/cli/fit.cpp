@@ -1,4 +1,4 @@
-// snug fit: what should I change? The best recipe for the memory at hand.
+// snug fit: what should I change? The best recipe for the memory at hand, of the engine that the question is about.
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -22,48 +22,87 @@ namespace snug::cli {
 
 namespace {
 
-// The search is of snug's own engine: what PyTorch would need for its best recipe stands below, so that nobody takes the one
-// for the other.
-std::string beside_pytorch(const Arguments& arguments, const FitAnswer& answer) {
-  if (!answer.fits()) return "";
-  Arguments chosen = arguments;
-  chosen.recipe = answer.report().front.front().recipe;
-  const auto pytorch = pytorch_answer(chosen, answer.model, answer.target, answer.budget_bytes);
-  return pytorch ? "\nthis recipe in " + pytorch_verdict(*pytorch) + "\n" : "";
+Arguments fit_arguments(std::span<char* const> words) {
+  std::vector<std::string> own = {"json", "gpu=", "examples=", "example-tokens=", "write="};
+  const std::vector<std::string> more = pytorch_flags();
+  own.insert(own.end(), more.begin(), more.end());
+  Arguments arguments = parse_arguments(words, own);
+  if (arguments.recipe.model.empty()) throw UsageError("which model? snug fit MODEL --gpu NAME [--data FILE]");
+  return arguments;
+}
+
+// A question of another trainer's file: what may be searched although the file sets it.
+void free_keys_of(const FileInQuestion& file, const Arguments& arguments, FitQuestion& question) {
+  if (const std::vector<std::string> freed = free_keys(question, file, arguments.keys_of_flags); !freed.empty())
+    fmt::print(stderr, "snug: searched, although the file sets them: {}; method, rank, targets and length stay\n",
+               fmt::join(freed, ", "));
+}
+
+// What PyTorch takes of the answer's recipe, with what was assumed of it.
+PyTorchAnswer figures_of(const FitAnswer& answer, const PyTorchEngine& engine, PyTorchAnswer figures) {
+  const std::optional<FitChoice>& least = answer.report().least;
+  figures.plan = answer.pytorch->plan;
+  if (!figures.plan) return figures;
+  figures.plan->fits = answer.fits();
+  figures.setup = engine.side().setup(answer.fits() ? answer.report().front.front().recipe : least->recipe);
+  return figures;
+}
+
+// Why the search is of snug's engine although PyTorch was asked about.
+std::string why_snug(const PyTorchAnswer& pytorch) {
+  if (!pytorch.plan) return pytorch_verdict(pytorch);
+  return pytorch.trainer + ": no card is named (--gpu NAME or --memory SIZE)";
+}
+
+void write_recipe(const std::string& written, const FitAnswer& answer, const std::optional<RecipePatch>& patch) {
+  const bool theirs = answer.pytorch && patch;
+  write_file_atomically(written, theirs ? patch->text : fit_recipe_yaml(answer));
+  fmt::print(stderr, "wrote {}{}\n", written, answer.pytorch ? "" : ": snug train " + written);
 }
 
 }  // namespace
 
 int fit_command(std::span<char* const> words) {
-  const Arguments arguments = parse_arguments(words, {"json", "gpu=", "examples=", "example-tokens=", "write="});
-  if (arguments.recipe.model.empty()) throw UsageError("which model? snug fit MODEL --gpu NAME [--data FILE]");
+  const Arguments arguments = fit_arguments(words);
   FitQuestion question{.model = resolve_model(arguments.recipe.model),
                        .target = target_for(arguments),
                        .recipe = arguments.recipe,
                        .keys_set = arguments.keys_set,
                        .counts = [&](const Plan& plan) { return count_data(arguments, plan); }};
+  const ModelSpec model = question.model;
+  const Target target = question.target;
+  const int64_t budget = arguments.recipe.memory_bytes > 0 ? arguments.recipe.memory_bytes : target.memory_bytes;
   std::optional<FileInQuestion> file;
-  if (arguments.foreign) {
+  if (arguments.foreign)
     file.emplace(FileInQuestion{*arguments.foreign, read_recipe_text(arguments.recipe_file), arguments.recipe_file});
-    if (const std::vector<std::string> freed = free_keys(question, *file, arguments.keys_of_flags); !freed.empty())
-      fmt::print(stderr, "snug: searched, although the file sets them: {}; method, rank, targets and length stay\n",
-                 fmt::join(freed, ", "));
-  }
-  FitAnswer answer = recommend(std::move(question));
+  if (file) free_keys_of(*file, arguments, question);
+
+  const std::optional<PyTorchAnswer> pytorch = pytorch_answer(arguments, model, target, budget);
+  std::optional<PyTorchEngine> engine;
+  if (pytorch)
+    if (auto side = pytorch_side(arguments, model, *pytorch, budget)) engine.emplace(model, target, std::move(*side));
+  if (pytorch && !engine) fmt::print(stderr, "snug: {}; what follows is of snug's own engine\n", why_snug(*pytorch));
+
+  const bool json = arguments.has("json");
+  std::optional<FitAnswer> of_snug;
+  if (json || !engine) of_snug = recommend(question);
+  question.pytorch = engine ? &*engine : nullptr;
+  FitAnswer answer = engine ? recommend(std::move(question)) : std::move(*of_snug);
   const std::optional<RecipePatch> patch = file ? patch_of(*file, answer) : std::nullopt;
   if (patch) answer.diff = patch->diff;
 
-  std::string text = arguments.has("json") ? fit_json(answer) + "\n" : fit_text(answer, style_of(stdout));
-  if (patch && !arguments.has("json")) text += "\nin your file\n" + patch_text(*patch, arguments.foreign->dialect);
-  if (!arguments.has("json")) text += beside_pytorch(arguments, answer);
+  std::string text;
+  if (json) {
+    text = (engine ? fit_json(*of_snug, answer, figures_of(answer, *engine, *pytorch)) : fit_json(answer)) + "\n";
+  } else {
+    text = fit_text(answer, style_of(stdout));
+    if (engine) text += pytorch_text(figures_of(answer, *engine, *pytorch), style_of(stdout));
+    if (patch) text += "\nin your file\n" + patch_text(*patch, arguments.foreign->dialect);
+  }
   std::fwrite(text.data(), 1, text.size(), stdout);
   for (const std::string& key : arguments.passed_over) fmt::print(stderr, "snug: {} has no effect here\n", key);
   if (!answer.fits()) return 3;
-  if (arguments.has("write")) {
-    const std::string written = arguments.value("write");
-    write_file_atomically(written, fit_recipe_yaml(answer));
-    fmt::print(stderr, "wrote {}: snug train {}\n", written, written);
-  }
+  if (arguments.has("write")) write_recipe(arguments.value("write"), answer, patch);
   return 0;
 }
 

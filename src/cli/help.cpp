@@ -70,10 +70,12 @@ constexpr std::string_view kFit =
 Searches thousands of recipes for the one that is best for the memory at hand: quantization, optimizer and the home of its
 states, micro-batch and accumulation at your effective batch, and how many blocks are recomputed. Keys that you give stay as
 they are. Every recipe shown is planned in full. Exit code 3 if nothing fits, with the cheapest thing that would.
+For a card, and for another trainer's recipe, the answer is for PyTorch, with a margin that it states.
 MODEL may be a recipe of axolotl, LLaMA-Factory, TRL, torchtune, Unsloth or ms-swift: method, rank, targets, length and the
 effective batch stay, and the best is shown as a diff of that file too.
   --method full|lora|qlora   search this one (default: all are shown, LoRA is chosen)
-  --write FILE.yaml          the chosen recipe, for snug train
+  --runtime snug|pytorch     whose memory is searched; --stack and the rest as of snug plan
+  --write FILE.yaml          the chosen recipe, for snug train; of another trainer's recipe for PyTorch the changed file
   --json                     one JSON object for scripts
 )";
 
@@ -87,6 +89,7 @@ it, what the program was doing, which line of yours it was, and what to change. 
   a profiler trace         of torch.profiler with profile_memory=True (JSON)
 Exit code 1 if the file holds none of these.
   RECIPE                   of snug, axolotl, LLaMA-Factory, TRL, torchtune, Unsloth or ms-swift: what to change in it, as a diff
+  --runtime snug           the recipe's figures from snug's own plan, not from the model of PyTorch
   --gpu NAME               the device it ran on, where the message does not tell
   --html FILE              of a snapshot: memory over its events, the segments and what held the memory at any of them, as a page
   --trace FILE             of a snapshot: the same for ui.perfetto.dev or chrome://tracing

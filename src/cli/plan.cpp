@@ -79,10 +79,26 @@ void write_views(const Plan& plan, const Arguments& arguments) {
 
 void print(const std::string& text) { std::fwrite(text.data(), 1, text.size(), stdout); }
 
+// --solve in PyTorch: whether there is an answer.
+bool print_solution(const Plan& asked, Quantity quantity, PyTorchEngine& engine) {
+  const auto solution = largest_that_fits(asked.model, asked.recipe, engine, quantity);
+  const std::string margin = fmt::format("{} kept free", format_bytes(engine.margin_bytes()));
+  if (!solution) {
+    print(fmt::format("{}: no {} fits {}, {}\n", engine.side().trainer, key_of(quantity), format_bytes(asked.budget_bytes),
+                      margin));
+    return false;
+  }
+  print(fmt::format("{}: largest {}: {}, which needs {} of {} on the device, {} (the limit: {})\n", engine.side().trainer,
+                    key_of(quantity), solution->value, format_bytes(solution->peak_bytes), format_bytes(asked.budget_bytes),
+                    margin, solution->stopped_by));
+  return true;
+}
+
 // --solve: whether there is an answer.
-bool print_solution(const Plan& asked, const std::string& word) {
+bool print_solution(const Plan& asked, const std::string& word, PyTorchEngine* pytorch) {
   const auto quantity = quantity_named(word);
   if (!quantity) throw UsageError("--solve takes batch, seq or rank, not '" + word + "'");
+  if (pytorch != nullptr) return print_solution(asked, *quantity, *pytorch);
   const auto solution = largest_that_fits(asked.model, asked.recipe, asked.target, *quantity);
   if (solution) {
     const char* engine = asked.target.kind == TargetKind::cuda ? "snug: " : "";  // on a card most run another
@@ -109,20 +125,29 @@ int plan_command(std::span<char* const> words) {
   validate(arguments.recipe);
   const Plan plan = make_plan(resolve_model(arguments.recipe.model), arguments.recipe, target_for(arguments));
   write_views(plan, arguments);
-  bool fits = plan.fits();
+  const auto pytorch = pytorch_answer(arguments, plan.model, plan.target, plan.budget_bytes);
+  std::optional<PyTorchEngine> engine;
+  if (pytorch && (arguments.has("solve") || arguments.has("levers")))
+    if (auto side = pytorch_side(arguments, plan.model, *pytorch, plan.budget_bytes))
+      engine.emplace(plan.model, plan.target, std::move(*side));
+  bool fits = pytorch && pytorch->decides() ? pytorch->plan->fits : plan.fits();
   if (arguments.has("solve")) {
-    fits = print_solution(plan, arguments.value("solve"));
+    fits = print_solution(plan, arguments.value("solve"), engine ? &*engine : nullptr);
   } else if (arguments.has("dump")) {
     print(dump(plan.program) + dump(plan.layout, plan.program));
   } else if (arguments.has("json")) {
-    const auto pytorch = pytorch_answer(arguments, plan.model, plan.target, plan.budget_bytes);
-    if (pytorch && pytorch->decides()) fits = pytorch->plan->fits;
-    print(plan_json(plan, {data_asked(arguments, plan), arguments.has("levers"), arguments.foreign, pytorch}) + "\n");
+    PlanDetails details{
+        .data = data_asked(arguments, plan), .levers = arguments.has("levers"), .foreign = arguments.foreign};
+    details.pytorch = pytorch;
+    if (engine) details.pytorch_levers = levers(plan, *engine);
+    print(plan_json(plan, details) + "\n");
   } else {
-    const auto pytorch = pytorch_answer(arguments, plan.model, plan.target, plan.budget_bytes);
-    if (pytorch && pytorch->decides()) fits = pytorch->plan->fits;
     print(plan_text(plan, arguments.keys_set, data_asked(arguments, plan), style_of(stdout), pytorch));
-    if (arguments.has("levers")) print(levers_text(levers(plan), style_of(stdout)));
+    if (engine) {
+      print(levers_text(levers(plan, *engine), style_of(stdout), engine->side().trainer));
+    } else if (arguments.has("levers")) {
+      print(levers_text(levers(plan), style_of(stdout)));
+    }
   }
   for (const std::string& key : arguments.passed_over) fmt::print(stderr, "snug: {} has no effect here\n", key);
   return fits ? 0 : 3;

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "advise/pytorch_engine.h"
 #include "cli/arguments.h"
 #include "model/model_spec.h"
 #include "plan/target.h"
@@ -20,5 +21,10 @@ std::vector<std::string> pytorch_flags();
 // UsageError for words that mean nothing.
 std::optional<PyTorchAnswer> pytorch_answer(const Arguments& arguments, const ModelSpec& model, const Target& target,
                                             int64_t budget_bytes);
+
+// PyTorch's side of searches around a recipe of which it has a verdict; none where snug's own decides. `model` must outlive
+// it.
+std::optional<PyTorchSide> pytorch_side(const Arguments& arguments, const ModelSpec& model, const PyTorchAnswer& answer,
+                                        int64_t budget_bytes);
 
 }  // namespace snug::cli

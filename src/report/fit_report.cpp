@@ -36,29 +36,58 @@ std::optional<double> step_seconds(const FitAnswer& answer, const FitChoice& cho
   return answer.target.cost.known() ? std::optional(choice.step_seconds) : std::nullopt;
 }
 
+// On a card most run another engine than snug's.
+std::string engine_words(const FitAnswer& answer) {
+  if (answer.pytorch) return " in " + answer.pytorch->trainer;
+  return answer.target.kind == TargetKind::cuda ? " in snug's engine" : "";
+}
+
 std::string headline(const FitAnswer& answer) {
-  const char* engine = answer.target.kind == TargetKind::cuda ? " in snug's engine" : "";  // on a card most run another
+  const std::string room =
+      fmt::format("{} of {}{}", format_bytes(answer.budget_bytes), answer.target.name, engine_words(answer));
   if (!answer.fits()) {
     const auto& least = answer.report().least;
     return fmt::format(
-        "nothing fits {} of {}{}{}", format_bytes(answer.budget_bytes), answer.target.name, engine,
+        "nothing fits {}{}", room,
         least ? fmt::format(": {} needs {} at least", answer.methods[answer.chosen].name, format_bytes(least->peak_bytes))
               : "");
   }
   const FitChoice& best = answer.report().front.front();
-  return fmt::format("best for {} of {}{}: {}, {}", format_bytes(answer.budget_bytes), answer.target.name, engine,
-                     answer.methods[answer.chosen].name, describe(best.recipe, answer.model.layers));
+  return fmt::format("best for {}: {}, {}", room, answer.methods[answer.chosen].name,
+                     describe(best.recipe, answer.model.layers));
+}
+
+std::string margin_words(const PyTorchFit& fit) {
+  return fmt::format("{} of the card are kept free: {:.0f} % of what PyTorch may reserve", format_bytes(fit.margin_bytes),
+                     100 * kReservedMargin);
+}
+
+// The three figures of the best recipe in PyTorch, and what is kept free beside them.
+std::string pytorch_lines(const PyTorchFit& fit) {
+  if (!fit.plan) return "";
+  return fmt::format("needs {} allocated, {} reserved, {} – {} on the device; {}\n", format_bytes(fit.plan->allocated_bytes),
+                     format_bytes(fit.plan->reserved_bytes), format_bytes(fit.plan->device_low_bytes),
+                     format_bytes(fit.plan->device_high_bytes), margin_words(fit));
+}
+
+// Where nothing fits: what would take what needs least.
+std::string card_line(const PyTorchFit& fit) {
+  if (fit.smallest_card.empty()) return fmt::format("{}; no card of the catalogue would take it\n", margin_words(fit));
+  return fmt::format("{}; the smallest card that would take it: {}, {}\n", margin_words(fit), fit.smallest_card,
+                     format_bytes(fit.smallest_card_bytes));
 }
 
 std::string best_lines(const FitAnswer& answer) {
   const FitChoice& best = answer.report().front.front();
   const RunCost cost = run_cost(answer, best);
-  std::string text = fmt::format("needs {}", format_bytes(best.peak_bytes));
-  if (const auto seconds = step_seconds(answer, best)) text += ", " + seconds_text(seconds) + " a step";
+  const auto seconds = step_seconds(answer, best);
+  std::string text =
+      answer.pytorch ? pytorch_lines(*answer.pytorch) : fmt::format("needs {}", format_bytes(best.peak_bytes));
+  if (seconds) text += (answer.pytorch ? "" : ", ") + seconds_text(seconds) + " a step";
   if (cost.steps) text += fmt::format(", {}", counted(*cost.steps, "step"));
   if (cost.seconds) text += ": " + seconds_text(cost.seconds);
   if (cost.dollars) text += ", " + dollars_text(cost.dollars);
-  text += "\n";
+  if (!text.ends_with('\n')) text += "\n";
   for (const std::string& note : best.given_up) text += "gives up: " + note + "\n";
   return text;
 }
@@ -116,8 +145,9 @@ std::string assumptions(const FitAnswer& answer, const TextStyle& style) {
     compiled += method.report.compiled;
     laid_out += method.report.laid_out;
   }
-  return text + fmt::format("\nsearched   {} recipes in {}: {} compiled, {} laid out in full\n", candidates,
-                            seconds_text(answer.seconds), compiled, laid_out);
+  text += fmt::format("\nsearched   {} recipes in {}: ", candidates, seconds_text(answer.seconds));
+  if (answer.pytorch) return text + fmt::format("{} judged, {} followed as a whole\n", compiled, laid_out);
+  return text + fmt::format("{} compiled, {} laid out in full\n", compiled, laid_out);
 }
 
 std::string way_out_line(const WayOut& out) {
@@ -141,11 +171,12 @@ Json way_out_json(const WayOut& out) {
           {"peak_bytes", out.peak_bytes}};
 }
 
-Json choice_json(const FitAnswer& answer, const FitChoice& choice) {
+// `bytes`: what its memory is called.
+Json choice_json(const FitAnswer& answer, const FitChoice& choice, const char* bytes = "peak_bytes") {
   const RunCost cost = run_cost(answer, choice);
   const auto or_null = [](const auto& value) { return value ? Json(*value) : Json(); };
   return {{"settings", settings_json(choice.settings)},
-          {"peak_bytes", choice.peak_bytes},
+          {bytes, choice.peak_bytes},
           {"effect", name_of(choice.effect)},
           {"given_up", choice.given_up},
           {"step_seconds", or_null(step_seconds(answer, choice))},
@@ -157,6 +188,36 @@ Json choice_json(const FitAnswer& answer, const FitChoice& choice) {
             {"dollars", or_null(cost.dollars)}}}};
 }
 
+Json methods_json(const FitAnswer& answer, const char* bytes = "peak_bytes") {
+  Json methods = Json::array();
+  for (const MethodReport& method : answer.methods) {
+    Json front = Json::array();
+    for (const FitChoice& choice : method.report.front) front.push_back(choice_json(answer, choice, bytes));
+    methods.push_back({{"name", method.name},
+                       {"fits", !method.report.front.empty()},
+                       {"front", front},
+                       {"least_bytes", method.report.least ? Json(method.report.least->peak_bytes) : Json()},
+                       {"candidates", method.report.candidates},
+                       {"compiled", method.report.compiled},
+                       {"laid_out", method.report.laid_out}});
+  }
+  return methods;
+}
+
+Json fit_object(const FitAnswer& answer) {
+  return {{"schema", 1},
+          {"model", {{"name", answer.model.name}, {"layers", answer.model.layers}}},
+          {"device", {{"name", answer.target.name}, {"memory_bytes", answer.target.memory_bytes}}},
+          {"budget_bytes", answer.budget_bytes},
+          {"fits", answer.fits()},
+          {"method", answer.methods[answer.chosen].name},
+          {"methods", methods_json(answer)},
+          {"way_out", answer.way_out ? way_out_json(*answer.way_out) : Json()},
+          {"assumed", answer.assumed},
+          {"seconds", answer.seconds},
+          {"diff", answer.diff ? Json(*answer.diff) : Json()}};
+}
+
 }  // namespace
 
 std::string fit_text(const FitAnswer& answer, const TextStyle& style) {
@@ -164,34 +225,31 @@ std::string fit_text(const FitAnswer& answer, const TextStyle& style) {
   const char* off = style.colour ? "\033[0m" : "";
   std::string text = fmt::format("{}{}{}\n", on, headline(answer), off);
   if (answer.fits()) text += best_lines(answer) + front_table(answer, style);
+  if (!answer.fits() && answer.pytorch && answer.pytorch->plan) text += card_line(*answer.pytorch);
   if (answer.methods.size() > 1) text += methods_table(answer);
   text += assumptions(answer, style);
   return answer.way_out ? text + way_out_line(*answer.way_out) : text;
 }
 
-std::string fit_json(const FitAnswer& answer) {
-  Json json{{"schema", 1},
-            {"model", {{"name", answer.model.name}, {"layers", answer.model.layers}}},
-            {"device", {{"name", answer.target.name}, {"memory_bytes", answer.target.memory_bytes}}},
-            {"budget_bytes", answer.budget_bytes},
-            {"fits", answer.fits()},
-            {"method", answer.methods[answer.chosen].name},
-            {"methods", Json::array()}};
-  for (const MethodReport& method : answer.methods) {
-    Json front = Json::array();
-    for (const FitChoice& choice : method.report.front) front.push_back(choice_json(answer, choice));
-    json["methods"].push_back({{"name", method.name},
-                               {"fits", !method.report.front.empty()},
-                               {"front", front},
-                               {"least_bytes", method.report.least ? Json(method.report.least->peak_bytes) : Json()},
-                               {"candidates", method.report.candidates},
-                               {"compiled", method.report.compiled},
-                               {"laid_out", method.report.laid_out}});
-  }
-  json["way_out"] = answer.way_out ? way_out_json(*answer.way_out) : Json();
-  json["assumed"] = answer.assumed;
-  json["seconds"] = answer.seconds;
-  json["diff"] = answer.diff ? Json(*answer.diff) : Json();
+std::string fit_json(const FitAnswer& answer) { return fit_object(answer).dump(2); }
+
+std::string fit_json(const FitAnswer& of_snug, const FitAnswer& pytorch, const PyTorchAnswer& figures) {
+  Json json = fit_object(of_snug);
+  json["fits"] = pytorch.fits();
+  json["diff"] = pytorch.diff ? Json(*pytorch.diff) : Json();
+  Json& of = json["pytorch"] = pytorch_json(figures);
+  const PyTorchFit& fit = *pytorch.pytorch;
+  of["fits"] = pytorch.fits();
+  of["trainer"] = fit.trainer;
+  of["margin_bytes"] = fit.margin_bytes;
+  of["method"] = pytorch.methods[pytorch.chosen].name;
+  of["settings"] = pytorch.fits() ? settings_json(pytorch.report().front.front().settings) : Json();
+  of["methods"] = methods_json(pytorch, "device_bytes");
+  of["way_out"] = pytorch.way_out ? way_out_json(*pytorch.way_out) : Json();
+  of["smallest_card"] = fit.smallest_card.empty() ? Json() : Json(fit.smallest_card);
+  of["assumed"] = pytorch.assumed;
+  of["seconds"] = pytorch.seconds;
+  of["diff"] = json["diff"];
   return json.dump(2);
 }
 

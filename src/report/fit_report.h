@@ -5,12 +5,16 @@
 
 #include "advise/recommend.h"
 #include "recipe/dialects/changes.h"
+#include "report/pytorch_report.h"
 #include "report/text_style.h"
 
 namespace snug {
 
 std::string fit_text(const FitAnswer& answer, const TextStyle& style);
 std::string fit_json(const FitAnswer& answer);
+// The same of snug's search, where the question was PyTorch's: "fits" and "diff" are those of `pytorch`, whose search stands
+// under "pytorch" with the figures of its best recipe, or of the one that needs least.
+std::string fit_json(const FitAnswer& of_snug, const FitAnswer& pytorch, const PyTorchAnswer& figures);
 
 // The best recipe as a diff of the user's own file, and what that file has no word for.
 std::string patch_text(const RecipePatch& patch, Dialect dialect);

@@ -68,14 +68,15 @@ Json stages_json(const Plan& plan) {
   return json;
 }
 
-Json levers_json(const Plan& plan) {
+// `bytes`: what a change's own peak is called.
+Json levers_json(const std::vector<Lever>& levers, const char* bytes) {
   Json list = Json::array();
-  for (const Lever& lever : levers(plan)) {
+  for (const Lever& lever : levers) {
     Json settings = Json::object();
     for (const Setting& setting : lever.change.settings) settings[setting.key] = setting.value;
     list.push_back({{"settings", settings},
                     {"saved_bytes", lever.saved_bytes},
-                    {"peak_bytes", lever.peak_bytes},
+                    {bytes, lever.peak_bytes},
                     {"slowdown", lever.slowdown},
                     {"effect", name_of(lever.change.effect)},
                     {"note", lever.change.note}});
@@ -143,7 +144,8 @@ std::string plan_json(const Plan& plan, const PlanDetails& details) {
       {"cost", cost_json(plan, details.data)},
       {"notes", plan.program.notes}};
   if (details.pytorch) json["pytorch"] = pytorch_json(*details.pytorch);
-  if (details.levers) json["levers"] = levers_json(plan);
+  if (details.pytorch_levers) json["pytorch"]["levers"] = levers_json(*details.pytorch_levers, "device_bytes");
+  if (details.levers) json["levers"] = levers_json(levers(plan), "peak_bytes");
   if (details.foreign) json["file"] = foreign_json(*details.foreign);
   return json.dump(2);
 }

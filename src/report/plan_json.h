@@ -3,7 +3,9 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "advise/levers.h"
 #include "advise/workload.h"
 #include "plan/plan.h"
 #include "recipe/dialects/dialect.h"
@@ -12,10 +14,11 @@
 namespace snug {
 
 struct PlanDetails {
-  std::optional<CountedData> data;       // what there is to train on
-  bool levers = false;                   // each single change too
-  std::optional<ForeignRecipe> foreign;  // the file that was planned, if it is another trainer's
-  std::optional<PyTorchAnswer> pytorch;  // what PyTorch needs for it; where it decides, "fits" is its
+  std::optional<CountedData> data;                   // what there is to train on
+  bool levers = false;                               // each single change too
+  std::optional<std::vector<Lever>> pytorch_levers;  // likewise of PyTorch's plan
+  std::optional<ForeignRecipe> foreign;              // the file that was planned, if it is another trainer's
+  std::optional<PyTorchAnswer> pytorch;              // what PyTorch needs for it; where it decides, "fits" is its
 };
 
 std::string plan_json(const Plan& plan, const PlanDetails& details = {});

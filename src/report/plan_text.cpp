@@ -150,8 +150,8 @@ std::string change_text(const Plan& plan) {
   return fmt::format("nothing fits; the least is {} with {}", format_bytes(closest->peak_bytes), flags(*closest).first);
 }
 
-std::string levers_text(std::span<const Lever> levers, const TextStyle& style) {
-  std::string text = fmt::format("\nlevers of snug's plan: each change alone\n  {:>10}  {:>6}  {:<6} {}\n", "saves", "time",
+std::string levers_text(std::span<const Lever> levers, const TextStyle& style, std::string_view whose) {
+  std::string text = fmt::format("\nlevers of {}: each change alone\n  {:>10}  {:>6}  {:<6} {}\n", whose, "saves", "time",
                                  "effect", "change");
   for (const Lever& lever : levers) {
     std::string flags;

@@ -21,8 +21,8 @@ std::string plan_verdict(const Plan& plan);
 // comes first, because who asks for a card or with another trainer's recipe runs that.
 std::string plan_text(const Plan& plan, const std::vector<std::string>& keys_set, const std::optional<CountedData>& data,
                       const TextStyle& style, const std::optional<PyTorchAnswer>& pytorch = std::nullopt);
-// Each single change: bytes saved, time, what it gives up.
-std::string levers_text(std::span<const Lever> levers, const TextStyle& style);
+// Each single change: bytes saved, time, what it gives up. `whose`: the plans that they are differences of.
+std::string levers_text(std::span<const Lever> levers, const TextStyle& style, std::string_view whose = "snug's plan");
 // "--per-device-train-batch-size 1".
 std::string flag_of(const Setting& setting);
 // The same with long lists cut in the middle, for tables.

@@ -24,6 +24,37 @@ Json breakdown_of(const eager::Plan& plan) {
   return json;
 }
 
+// What was followed, in transformers' words where it has any.
+Json setup_json(const eager::Setup& setup) {
+  constexpr const char* kAttentions[] = {"eager", "sdpa", "flash_attention_2"};
+  constexpr const char* kCheckpoints[] = {"none", "reentrant", "non_reentrant"};
+  constexpr const char* kPreparations[] = {"none", "peft", "trl"};
+  constexpr const char* kOptimizers[] = {"adamw_torch",      "adamw_torch_fused", "adamw_bnb_8bit",
+                                         "paged_adamw_8bit", "paged_adamw_32bit", "lion_8bit",
+                                         "lion_32bit",       "adafactor",         "sgd"};
+  const bool lora = setup.method == eager::Method::lora;
+  const char* four_bit = setup.double_quant ? "nf4-double" : "nf4";
+  Json json{{"method", lora ? "lora" : "full"},
+            {"weights", name_of(setup.weights)},
+            {"autocast", setup.autocast ? Json(name_of(*setup.autocast)) : Json()},
+            {"quantization", setup.quantization == eager::Quantization::none        ? "none"
+                             : setup.quantization == eager::Quantization::eight_bit ? "int8"
+                                                                                    : four_bit},
+            {"preparation", kPreparations[static_cast<int>(setup.preparation)]},
+            {"attention", kAttentions[static_cast<int>(setup.attention)]},
+            {"checkpointing", kCheckpoints[static_cast<int>(setup.checkpointing)]},
+            {"optimizer", kOptimizers[static_cast<int>(setup.optimizer)]},
+            {"batch", setup.batch},
+            {"accumulation", setup.accumulation},
+            {"length", setup.seq_len}};
+  if (!lora) return json;
+  json["rank"] = setup.rank;
+  json["dropout"] = setup.dropout;
+  json["dora"] = setup.dora;
+  json["targets"] = setup.targets;
+  return json;
+}
+
 }  // namespace
 
 std::string pytorch_verdict(const PyTorchAnswer& answer) {
@@ -72,6 +103,7 @@ nlohmann::ordered_json pytorch_json(const PyTorchAnswer& answer) {
             {"breakdown", breakdown_of(plan)},
             {"fits", answer.memory_bytes > 0 ? Json(plan.fits) : Json()},
             {"stack", stack}};
+  if (answer.setup) json["setup"] = setup_json(*answer.setup);
   json["ranks"] = Json::array({std::move(rank)});
   return json;
 }

@@ -18,6 +18,7 @@ struct PyTorchAnswer {
   std::string not_covered;              // one clause
   eager::StackProfile stack;            // the versions that were assumed
   int64_t memory_bytes = 0;             // of the card; 0: none was named, so nothing fits or not
+  std::optional<eager::Setup> setup;    // what was followed
   bool leads = false;                   // its verdict is the command's
   std::optional<std::string> autocast;  // "bf16", where there is autocast
   bool assumes_autocast = false;        // nobody said so
