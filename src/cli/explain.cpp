@@ -11,9 +11,11 @@
 #include "base/file.h"
 #include "cli/arguments.h"
 #include "cli/commands.h"
+#include "cli/pytorch_answer.h"
 #include "cli/target_flags.h"
 #include "explain/explanation.h"
 #include "explain/snapshot_explanation.h"
+#include "model/catalogue.h"
 #include "report/explain_html.h"
 #include "report/explain_recipe.h"
 #include "report/explain_report.h"
@@ -38,7 +40,10 @@ struct Request {
 };
 
 Request parse(std::span<char* const> words) {
-  Request request{.rest = parse_options(words, {"json", "html=", "trace=", "gpu="}, takes_of_key)};
+  std::vector<std::string> own = {"json", "html=", "trace=", "gpu="};
+  const std::vector<std::string> more = pytorch_flags();
+  own.insert(own.end(), more.begin(), more.end());
+  Request request{.rest = parse_options(words, own, takes_of_key)};
   std::vector<std::string>& names = request.rest.positional;
   if (names.empty()) throw UsageError("which file? snug explain FILE, or - for what comes in");
   request.file = names.front();
@@ -49,7 +54,7 @@ Request parse(std::span<char* const> words) {
   request.html = request.rest.value("html");
   request.trace = request.rest.value("trace");
   for (const Flag& flag : request.rest.flags)
-    if (flag.name != "json" && flag.value.empty())
+    if ((flag.name == "html" || flag.name == "trace" || flag.name == "gpu") && flag.value.empty())
       throw UsageError(fmt::format("--{} needs a {}", flag.name, flag.name == "gpu" ? "name" : "file to write"));
   return request;
 }
@@ -125,6 +130,20 @@ Target target_of_run(const Arguments& arguments, std::optional<int64_t> capacity
   return nearest_target(*capacity_bytes);
 }
 
+// PyTorch's plans of the recipe on the device that the message tells of, where the eager model covers both.
+std::optional<PyTorchEngine> engine_for(Arguments arguments, const ModelSpec& model, const Target& target,
+                                        int64_t capacity_bytes) {
+  if (!arguments.has("gpu")) arguments.flags.push_back({"gpu", target.name});
+  const auto pytorch = pytorch_answer(arguments, model, target, capacity_bytes);
+  if (!pytorch) return std::nullopt;
+  auto side = pytorch_side(arguments, model, *pytorch, capacity_bytes);
+  if (!side) {
+    fmt::print(stderr, "snug: {}; the advice is of snug's plan\n", pytorch_verdict(*pytorch));
+    return std::nullopt;
+  }
+  return std::optional<PyTorchEngine>(std::in_place, model, target, std::move(*side));
+}
+
 // The words behind the file: a recipe, and flags as `snug plan` takes them.
 std::optional<RecipeAnswer> about_recipe(const Request& request, const OomMessage* message, const Diagnosis& diagnosis,
                                          TorchStage stage) {
@@ -134,8 +153,10 @@ std::optional<RecipeAnswer> about_recipe(const Request& request, const OomMessag
   if (arguments.recipe.model.empty()) throw UsageError("the recipe names no model: give it beside the file");
   const Target target = target_of_run(arguments, told);
   const int64_t capacity = told && !arguments.has("gpu") ? *told : target.memory_bytes;
-  return answer_for_recipe({arguments.recipe, arguments.foreign, arguments.recipe_file}, target, capacity,
-                           diagnosis.missing_bytes.value_or(0), stage);
+  const ModelSpec model = resolve_model(arguments.recipe.model);
+  std::optional<PyTorchEngine> engine = engine_for(arguments, model, target, capacity);
+  return answer_for_recipe({arguments.recipe, arguments.foreign, arguments.recipe_file, engine ? &*engine : nullptr}, target,
+                           capacity, diagnosis.missing_bytes.value_or(0), stage);
 }
 
 // Where the tensors of training simply do not fit, what is known of the recipe takes the place of what helps in general.

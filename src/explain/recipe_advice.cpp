@@ -18,15 +18,20 @@ int64_t budget_of(int64_t plan_bytes, int64_t capacity, int64_t missing) {
 }  // namespace
 
 RecipeAdvice advise_on(const ModelSpec& model, Recipe recipe, const Target& target, int64_t capacity_bytes,
-                       int64_t missing_bytes) {
+                       int64_t missing_bytes, PyTorchEngine* pytorch) {
   recipe.memory_bytes = capacity_bytes;
-  Plan plan = make_plan(model, recipe, target);
-  RecipeAdvice advice{.plan_bytes = plan.peak_bytes, .levers = levers(plan), .set = {}};
-  advice.budget_bytes = budget_of(plan.peak_bytes, capacity_bytes, missing_bytes);
+  const Plan plan = make_plan(model, recipe, target);
+  SnugEngine of_snug(plan.model, plan.target, capacity_bytes);
+  Engine& engine = pytorch != nullptr ? static_cast<Engine&>(*pytorch) : of_snug;
+  RecipeAdvice advice{.of_pytorch = pytorch != nullptr,
+                      .plan_bytes = engine.exactly(recipe).bytes,
+                      .levers = levers(plan, engine),
+                      .set = {}};
+  advice.budget_bytes = budget_of(advice.plan_bytes, capacity_bytes, missing_bytes);
   if (!advice.must_change()) return advice;
-  plan.recipe.memory_bytes = plan.budget_bytes = advice.budget_bytes;
+  WithinBudget limited(engine, advice.budget_bytes);
   std::optional<LeverSet> closest;
-  advice.set = smallest_set_that_fits(plan, closest);
+  advice.set = smallest_set_that_fits(plan, limited, closest);
   advice.enough = advice.set.has_value();
   if (!advice.enough) advice.set = closest;
   return advice;

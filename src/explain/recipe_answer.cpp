@@ -53,13 +53,15 @@ RecipeAnswer answer_for_recipe(const RecipeInQuestion& asked, const Target& targ
   RecipeAnswer answer{.dialect = asked.foreign ? std::string(name_of(asked.foreign->dialect)) : "snug",
                       .model = recipe.model,
                       .device = target.name,
+                      .engine = asked.pytorch != nullptr ? asked.pytorch->side().trainer : "snug",
                       .advice = {},
                       .settings = {},
                       .patch = {},
                       .outside = {}};
   const ModelSpec model = resolve_model(recipe.model);
   answer.outside = outside_text(stage, asked.foreign, model);
-  answer.advice = advise_on(model, recipe, target, capacity_bytes, answer.outside.empty() ? missing_bytes : 0);
+  answer.advice =
+      advise_on(model, recipe, target, capacity_bytes, answer.outside.empty() ? missing_bytes : 0, asked.pytorch);
   if (!answer.advice.set) return answer;
   Recipe changed = answer.advice.set->recipe;
   changed.memory_bytes = recipe.memory_bytes;

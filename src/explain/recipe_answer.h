@@ -16,11 +16,13 @@ struct RecipeInQuestion {
   const Recipe& recipe;
   const std::optional<ForeignRecipe>& foreign;  // another trainer's
   std::string file;                             // its name; empty: no file
+  PyTorchEngine* pytorch = nullptr;             // null: snug's plan tells
 };
 
 struct RecipeAnswer {
   std::string dialect;  // "axolotl", "snug"
   std::string model, device;
+  std::string engine;  // whose plans the advice is made of: "axolotl on PyTorch", "snug"
   RecipeAdvice advice;
   std::vector<Setting> settings;     // of the set, in our keys
   std::optional<RecipePatch> patch;  // none: our own file, or nothing to change

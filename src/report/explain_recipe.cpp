@@ -15,7 +15,21 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+std::string pytorch_verdict_of(const RecipeAnswer& a) {
+  const RecipeAdvice& r = a.advice;
+  const std::string begin = a.outside.empty() ? "" : a.outside + ". ", needs = format_bytes(r.plan_bytes);
+  if (!r.must_change())
+    return begin + fmt::format("as {} is modelled, {} needs {} of {} with CUDA's context: it should fit", a.engine,
+                               begin.empty() ? "this recipe" : "training", needs, a.device);
+  const std::string what = r.enough ? "the smallest set that is enough" : "not even all together are enough; they come to";
+  return begin + fmt::format(
+                     "as {} is modelled, this recipe needs {} with CUDA's context; to be safe after this failure, with a "
+                     "twentieth of the device to spare, it should need at most {}; {}: {}",
+                     a.engine, needs, format_bytes(r.budget_bytes), what, format_bytes(r.set->peak_bytes));
+}
+
 std::string verdict(const RecipeAnswer& a) {
+  if (a.advice.of_pytorch) return pytorch_verdict_of(a);
   const RecipeAdvice& r = a.advice;
   const std::string begin = a.outside.empty() ? "" : a.outside + ". ";
   if (!r.must_change())
@@ -49,7 +63,7 @@ std::string recipe_text(const RecipeAnswer& a) {
   if (a.advice.set)
     for (const Alternative& change : a.advice.set->changes) text += fmt::format("  - {}\n", wrapped(change.note, kWidth, 4));
   text += change_text_of(a);
-  return text + levers_text(a.advice.levers, {.width = kWidth});
+  return text + levers_text(a.advice.levers, {.width = kWidth}, a.advice.of_pytorch ? a.engine : "snug's plan");
 }
 
 Json recipe_json(const RecipeAnswer& a) {
@@ -66,6 +80,7 @@ Json recipe_json(const RecipeAnswer& a) {
   return {{"dialect", a.dialect},
           {"model", a.model},
           {"device", a.device},
+          {"engine", a.advice.of_pytorch ? "pytorch" : "snug"},
           {"outside_training", a.outside.empty() ? Json() : Json(a.outside)},
           {"plan_bytes", a.advice.plan_bytes},
           {"budget_bytes", a.advice.budget_bytes},
