@@ -10,6 +10,8 @@ namespace {
 
 // Runs of so many layers tell what a layer adds; a model of few more is followed as it is.
 constexpr int64_t kFewLayers = 2, kMoreLayers = 4, kWorthIt = 12;
+// Blocks that see a window take turns with others in at most so many.
+constexpr int64_t kTurn = 6;
 
 }  // namespace
 
@@ -67,10 +69,14 @@ int64_t PyTorchEngine::from_few_layers(const eager::Setup& setup) const {
   eager::Setup shorter = setup;
   shorter.accumulation = std::min<int64_t>(2, setup.accumulation);
   if (setup.optimizer == eager::Optimizer::sgd) shorter.steps = 1;  // no states: a second step is like the first
-  const auto few = run(shorter, kFewLayers, side_.card), more = run(shorter, kMoreLayers, side_.card);
+  const auto& local = model_.local_layers;
+  const bool turns = std::find(local.begin(), local.end(), true) != local.end() &&
+                     std::find(local.begin(), local.end(), false) != local.end();
+  const int64_t few_layers = turns ? kTurn : kFewLayers, more_layers = turns ? 2 * kTurn : kMoreLayers;
+  const auto few = run(shorter, few_layers, side_.card), more = run(shorter, more_layers, side_.card);
   if (!few || !more) return kNever;
   const auto extended = [&](int64_t at_few, int64_t at_more) {
-    return at_more + (at_more - at_few) * (model_.layers - kMoreLayers) / (kMoreLayers - kFewLayers);
+    return at_more + (at_more - at_few) * (model_.layers - more_layers) / (more_layers - few_layers);
   };
   int64_t bytes = 0;
   for (size_t phase = 0; phase < eager::kPhases; ++phase)

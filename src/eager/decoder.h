@@ -59,6 +59,7 @@ class Decoder {
  private:
   struct Positions {
     Tensor cos, sin, indices, mask;
+    Tensor window;             // of blocks that see a window, where rows are as long as that
     Tensor* shares = nullptr;  // where eager attention leaves what it gives beside its output: its block holds it
   };
 
@@ -90,10 +91,12 @@ class Decoder {
   Tensor attend(Tensor query, Tensor key, Tensor value, const Tensor& mask);
   Tensor attend_eagerly(Tensor query, Tensor key, Tensor value, const Positions& positions);
   Tensor causal_mask();
+  Tensor window_mask();
+  Tensor made_mask(bool always);
   Positions in_window(const Positions& positions, Tensor& window);
   Tensor flash(const Tensor& query, const Tensor& key, const Tensor& value, bool copies);
   Tensor efficient(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask);
-  bool value_gradient_is_copied() const;
+  bool value_gradient_is_copied(const Positions& positions) const;
   Tensor mlp(const Tensor& x, Block& block);
   Tensor norm(const Tensor& x, const Norm& norm);
   Tensor rotate(const Tensor& x, const Positions& positions);

@@ -1,5 +1,6 @@
 // Attention as transformers offers it: PyTorch's fused kernels, or products and a softmax.
 
+#include <algorithm>
 #include <utility>
 
 #include "eager/decoder.h"
@@ -13,6 +14,18 @@ bool Decoder::always_has_mask() const { return t_.stack().blocks_cut_masks && sp
 Tensor Decoder::causal_mask() {
   const bool always = always_has_mask() && setup_.attention == Attention::sdpa;
   if (setup_.attention != Attention::eager && !always && !(setup_.attention == Attention::sdpa && setup_.padded)) return {};
+  return made_mask(always);
+}
+
+// masking_utils.py and modeling_attn_mask_utils.py, _ignore_causal_mask_sdpa: PyTorch's own causal mask will not do where a
+// row is as long as the window.
+Tensor Decoder::window_mask() {
+  const bool any = std::find(spec_.local_layers.begin(), spec_.local_layers.end(), true) != spec_.local_layers.end();
+  if (setup_.attention != Attention::sdpa || always_has_mask() || !any || T_ < spec_.sliding_window) return {};
+  return made_mask(false);
+}
+
+Tensor Decoder::made_mask(bool always) {
   const DType dtype = embedding_.dtype;
   if (t_.stack().masks_are_boolean) {  // masking_utils.py, eager_mask
     Tensor square = t_.empty(T_ * T_, DType::u8);

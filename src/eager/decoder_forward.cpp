@@ -52,6 +52,7 @@ Decoder::Positions Decoder::positions() {
     const Tensor equal = t_.empty(B_ * T_, DType::u8), all = t_.empty(1, DType::u8);
   }
   p.mask = causal_mask();
+  p.window = window_mask();
   if (!spec_.learned_positions) angles(p);
   t_.grad_enabled = grads;
   return p;
@@ -120,6 +121,7 @@ Decoder::Positions Decoder::in_window(const Positions& where, Tensor& window) {
 Tensor Decoder::block(const Tensor& input, Block& b, const Positions& where) {
   Tensor window;
   Positions here = b.local && where.mask.defined() ? in_window(where, window) : where;
+  if (b.local && where.window.defined()) here.mask = where.window;
   Tensor shares;
   here.shares = &shares;
   Tensor residual = input;
@@ -141,14 +143,14 @@ Tensor Decoder::attention(const Tensor& x, Block& b, const Positions& where) {
     Tensors parts = t_.split(apply(x, b.query_key_value), {B_ * T_ * C_, B_ * T_ * C_, B_ * T_ * C_});
     query = t_.transposed_view(parts[0]);
     key = t_.transposed_view(parts[1]);
-    value = value_gradient_is_copied() ? t_.transposed_view(parts[2]) : parts[2];
+    value = value_gradient_is_copied(where) ? t_.transposed_view(parts[2]) : parts[2];
   } else if (spec_.fused_projections) {  // Phi3Attention
     const Tensor all = apply(x, b.query_key_value);
     const int64_t queries = B_ * T_ * spec_.heads * D_, keys = B_ * T_ * spec_.kv_heads * D_;
     query = t_.transposed_view(t_.slice(all, queries));
     key = t_.transposed_view(t_.slice(all, keys));
     value = t_.slice(all, keys);
-    if (value_gradient_is_copied()) value = t_.transposed_view(value);
+    if (value_gradient_is_copied(where)) value = t_.transposed_view(value);
     return attended(query, key, value, b, where, all);
   } else {
     query = t_.transposed_view(apply(x, b.query));
@@ -156,16 +158,16 @@ Tensor Decoder::attention(const Tensor& x, Block& b, const Positions& where) {
     key = t_.transposed_view(apply(x, b.key));
     if (b.key_norm.size > 0) key = norm(key, b.key_norm);
     value = apply(x, b.value);
-    if (value_gradient_is_copied()) value = t_.transposed_view(value);
+    if (value_gradient_is_copied(where)) value = t_.transposed_view(value);
   }
   return attended(query, key, value, b, where, {});
 }
 
 // Whether the values' gradient lies head by head, so that a view of it as the projection's output is a copy.
-bool Decoder::value_gradient_is_copied() const {
+bool Decoder::value_gradient_is_copied(const Positions& where) const {
   if (setup_.attention == Attention::flash) return false;
   if (setup_.attention == Attention::eager || t_.stack().sdpa_copies_inputs) return true;
-  const bool by_flash = !setup_.padded && (is_half(setup_.weights) || setup_.autocast.has_value());
+  const bool by_flash = !where.mask.defined() && (is_half(setup_.weights) || setup_.autocast.has_value());
   return !by_flash && spec_.heads > spec_.kv_heads;
 }
 
