@@ -5,7 +5,8 @@ Each piece of advice is a question: one of our recipes (bench/truth/recipes), on
 model does not cover is counted with its reason), or a model alone, for a card. The diff is applied with patch(1), the changed file is
 planned again (it must promise the very bytes that fit promised), and then trained for two steps with the real libraries of PYTHON on a
 null device that gives what the card has beside the largest context (`snug measure --gpu CARD`). Prints a line a piece: whether it ran
-out, planned and measured bytes reserved. Exit code 1 if one did run out, or fewer than --least pieces were tried."""
+out, planned and measured bytes reserved. FILE gets a JSON line a piece; those that it has already are not run again. Exit code 1 if one
+did run out, or fewer than --least pieces were tried."""
 
 import argparse
 import collections
@@ -95,8 +96,11 @@ def measured(a, folder, model, card, setup):
 def main():
     a = arguments()
     rows, reasons, failed = [], collections.Counter(), 0
+    if a.json and a.json.exists():
+        rows = [json.loads(line) for line in a.json.read_text().splitlines()]
+    done = {row["name"] for row in rows}
     for name, file, model, card, flags in questions(a):
-        if a.only not in name or len(rows) >= a.most:
+        if a.only not in name or name in done or len(rows) >= a.most:
             continue
         with tempfile.TemporaryDirectory(prefix="advice-") as folder:
             folder = pathlib.Path(folder)
@@ -116,6 +120,9 @@ def main():
             rows.append(dict(name=name, fits=fits, kept=kept, setup=planned["setup"], planned_reserved_bytes=planned["reserved_bytes"],
                              measured_reserved_bytes=got["reserved_bytes"], planned_bytes=planned["allocated_bytes"],
                              measured_bytes=got["allocated_bytes"], seconds=round(time.time() - began, 1)))
+            if a.json:
+                with a.json.open("a") as out:
+                    out.write(json.dumps(rows[-1]) + "\n")
             more = 100 * (got["reserved_bytes"] / planned["reserved_bytes"] - 1)
             print(f"{'fits' if fits else 'RAN OUT':>12}  {'' if kept else 'OTHER THAN PROMISED '}reserved {more:+6.2f} % of planned "
                   f"{planned['reserved_bytes'] / 2**30:5.1f} GiB  {name}  {rows[-1]['seconds']} s", flush=True)
@@ -123,8 +130,6 @@ def main():
     print(f"{good} of {len(rows)} pieces of advice fit; {failed} runs failed otherwise; not asked further: {sum(reasons.values())}")
     for reason, count in reasons.most_common():
         print(f"  {count}: {reason}")
-    if a.json:
-        a.json.write_text(json.dumps(rows, indent=1) + "\n")
     return 0 if good == len(rows) and len(rows) >= a.least and not failed else 1
 
 

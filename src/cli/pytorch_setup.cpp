@@ -31,10 +31,10 @@ void apply_file(const ForeignRecipe& file, eager::Setup& setup) {
   for (const ForeignKey& key : file.keys) {
     const std::string name = key.name.substr(key.name.rfind('.') + 1);
     if ((name == "flash_attention" || name == "use_flash_attn") && is_on(key)) setup.attention = eager::Attention::flash;
-    if (name == "flash_attn" || name == "attn_implementation")
-      setup.attention = key.value == "fa2" || key.value == "flash_attention_2" ? eager::Attention::flash
-                        : key.value == "eager" || key.value == "disabled"      ? eager::Attention::eager
-                                                                               : eager::Attention::sdpa;
+    if (name != "flash_attn" && name != "attn_implementation") continue;
+    if (key.value == "fa2" || key.value == "flash_attention_2") setup.attention = eager::Attention::flash;
+    if (key.value == "eager" || key.value == "disabled") setup.attention = eager::Attention::eager;
+    if (key.value == "sdpa") setup.attention = eager::Attention::sdpa;
   }
 }
 

@@ -26,6 +26,12 @@ TEST(FromRecipe, MeansWhatTheTrainerMeans) {
   EXPECT_EQ(setup_of(recipe, spec, stack_profile()).checkpointing, Checkpointing::non_reentrant);
 }
 
+TEST(FromRecipe, CappedScoresHaveNoFusedKernelToday) {
+  const ModelSpec gemma = *find_model("google/gemma-2-2b");
+  EXPECT_EQ(setup_of(Recipe{}, gemma, stack_profile()).attention, Attention::eager);
+  EXPECT_EQ(setup_of(Recipe{}, gemma, stack_profile("2.4.1", "4.48.1")).attention, Attention::sdpa);
+}
+
 TEST(FromRecipe, QuantizedWeightsNeedLessThanWhole) {
   const ModelSpec spec = *find_model("TinyLlama/TinyLlama-1.1B-Chat-v1.0");
   const StackProfile stack = stack_profile();

@@ -297,6 +297,12 @@ def grid(transformers_version):
         add(**at, sm=90)
         add(**at, sm=89, method="full", seq=256)
         add(**at, batch=8, seq=200, rank=64, targets="q_proj:v_proj")
+    # rows as long as a block's window
+    add(model="mistralai/Mistral-7B-v0.1", layers=3, seq=4096, amp="bf16", checkpointing="none")
+    add(model="mistralai/Mistral-7B-v0.1", layers=3, seq=4096, amp="bf16", checkpointing="non_reentrant", targets="all-linear")
+    add(model="microsoft/Phi-3-mini-4k-instruct", layers=4, seq=2048, checkpointing="none")
+    if new:
+        add(model="google/gemma-3-1b-pt", layers=7, batch=3, seq=1024, method="full", amp="bf16", checkpointing="non_reentrant")
     for model in ("meta-llama/Llama-2-7b-hf", "meta-llama/Meta-Llama-3-8B", "mistralai/Mistral-7B-v0.1", "Qwen/Qwen2.5-7B"):
         add(model=model, batch=4, seq=1024)
         add(model=model, batch=1, seq=4096, method="full")
