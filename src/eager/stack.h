@@ -41,8 +41,8 @@ struct StackProfile {
   bool blocks_cut_masks = true;
   // models/gpt2/modeling_gpt2.py: the loss of the logits as they are; later ForCausalLMLoss, in fp32.
   bool gpt2_loss_stays_narrow = true;
-  // models/gemma2/modeling_gemma2.py _supports_sdpa: scores that are capped go through no fused kernel; who asks for none gets
-  // products and a softmax.
+  // models/gemma2/modeling_gemma2.py _supports_sdpa: scores that are capped go through no fused kernel; who asks for none
+  // gets products and a softmax.
   bool capped_scores_are_eager = false;
   // trainer.py create_optimizer: 8-bit optimizers keep embeddings' states in 32 bits.
   bool embeddings_keep_wide_states = false;
