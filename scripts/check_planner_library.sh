@@ -44,7 +44,7 @@ compare_fit() {  # MODEL MEMORY KEY=VALUE...; MEMORY: a number of GiB or a card
   shift 2
   case $memory in *[!0-9.]*) keys=(--gpu "$memory") ;; *) keys=(--memory "${memory}GiB") ;; esac
   for word in "$@"; do keys+=("--${word%%=*}" "${word#*=}"); done
-  "$work/prefix/bin/snug" fit "$model" "${keys[@]}" --json >"$work/fit.json" || expected=$?
+  "$work/prefix/bin/snug" fit "$model" "${keys[@]}" --runtime snug --json >"$work/fit.json" || expected=$?
   "$work/example/planner_example" --fit --json "$model" "$memory" "$@" >"$work/library.json" || code=$?
   "$work/example/planner_example" --fit "$model" "$memory" "$@" >"$work/words" || true
   python3 - "$work" "$code" "$expected" <<'PYTHON'

@@ -7,7 +7,8 @@
 
 namespace snug {
 
-// The CUDA card of the catalogue whose memory is nearest, with exactly that memory: its rates rank changes by time.
+// The CUDA card of the catalogue whose memory is nearest, with exactly that memory: its rates rank changes by time. A card
+// before Ampere only where no later one has about as much.
 Target nearest_target(int64_t capacity_bytes);
 
 }  // namespace snug
