@@ -93,7 +93,7 @@ int fit_command(std::span<char* const> words) {
 
   std::string text;
   if (json) {
-    text = (engine ? fit_json(*of_snug, answer, figures_of(answer, *engine, *pytorch)) : fit_json(answer)) + "\n";
+    text = (engine ? fit_json(*of_snug, answer, figures_of(answer, *engine, *pytorch)) : fit_json(answer, pytorch)) + "\n";
   } else {
     text = fit_text(answer, style_of(stdout));
     if (engine) text += pytorch_text(figures_of(answer, *engine, *pytorch), style_of(stdout));

@@ -231,7 +231,11 @@ std::string fit_text(const FitAnswer& answer, const TextStyle& style) {
   return answer.way_out ? text + way_out_line(*answer.way_out) : text;
 }
 
-std::string fit_json(const FitAnswer& answer) { return fit_object(answer).dump(2); }
+std::string fit_json(const FitAnswer& answer, const std::optional<PyTorchAnswer>& undecided) {
+  Json json = fit_object(answer);
+  if (undecided) json["pytorch"] = pytorch_json(*undecided);
+  return json.dump(2);
+}
 
 std::string fit_json(const FitAnswer& of_snug, const FitAnswer& pytorch, const PyTorchAnswer& figures) {
   Json json = fit_object(of_snug);

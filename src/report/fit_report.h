@@ -1,6 +1,7 @@
 #pragma once
 // What `snug fit` found, for people, for scripts and as a file that `snug train` runs.
 
+#include <optional>
 #include <string>
 
 #include "advise/recommend.h"
@@ -11,7 +12,8 @@
 namespace snug {
 
 std::string fit_text(const FitAnswer& answer, const TextStyle& style);
-std::string fit_json(const FitAnswer& answer);
+// `undecided`: PyTorch's answer where the question was PyTorch's and snug's engine was searched all the same; it says why.
+std::string fit_json(const FitAnswer& answer, const std::optional<PyTorchAnswer>& undecided = std::nullopt);
 // The same of snug's search, where the question was PyTorch's: "fits" and "diff" are those of `pytorch`, whose search stands
 // under "pytorch" with the figures of its best recipe, or of the one that needs least.
 std::string fit_json(const FitAnswer& of_snug, const FitAnswer& pytorch, const PyTorchAnswer& figures);

@@ -83,6 +83,8 @@ TEST(PyTorchFitCommand, what_is_not_covered_is_said_in_one_line_and_the_answer_i
   EXPECT_NE(run.error.find("PyTorch: not known: "), std::string::npos) << run.error;
   EXPECT_NE(run.error.find("what follows is of snug's own engine"), std::string::npos) << run.error;
   EXPECT_NE(run.output.find(" in snug's engine"), std::string::npos) << run.output;
+  const Json json = json_of({"fit", "Qwen/Qwen3-30B-A3B", "--gpu", "H200", "--method", "lora", "--json"});
+  EXPECT_NE(json.at("pytorch").at("not_covered").get<std::string>().find("experts"), std::string::npos);
   const Workspace work;
   const std::string liger = write_to(work / "liger.yaml", std::string(kTrl) + "use_liger_kernel: true\n");
   EXPECT_NE(run_program({"fit", liger, "--gpu", "RTX-3060"}).error.find("Liger"), std::string::npos);
