@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Does what `snug fit` advises really fit? advice.py --python PYTHON [--recipes DIR] [--snug SNUG] [--stack NAMES] [--only TEXT] [--json FILE]
+"""Does what `snug fit` and `snug explain` advise really fit? advice.py --python PYTHON [--recipes DIR] [--snug SNUG] [--stack NAMES] [--only TEXT] [--json FILE]
 
 Each piece of advice is a question: one of our recipes (bench/truth/recipes), one of DIR (public recipes of other trainers; what the eager
-model does not cover is counted with its reason), or a model alone, for a card. The diff is applied with patch(1), the changed file is
+model does not cover is counted with its reason), or a model alone, for a card; and one of ours that ran out there. The diff is applied with patch(1), the changed file is
 planned again (it must promise the very bytes that fit promised), and then trained for two steps with the real libraries of PYTHON on a
 null device that gives what the card has beside the largest context (`snug measure --gpu CARD`). Prints a line a piece: whether it ran
 out, planned and measured bytes reserved. FILE gets a JSON line a piece; those that it has already are not run again. Exit code 1 if one
@@ -24,6 +24,9 @@ PAIRS = [("meta-llama/Llama-3.1-8B", "RTX-4090"), ("meta-llama/Llama-3.1-8B", "A
          ("mistralai/Mistral-7B-v0.1", "A100"), ("Qwen/Qwen2.5-7B", "RTX-3090"), ("Qwen/Qwen3-4B", "RTX-3060"), ("Qwen/Qwen2.5-1.5B", "RTX-3060"),
          ("google/gemma-2-2b", "RTX-3060"), ("TinyLlama/TinyLlama-1.1B-Chat-v1.0", "RTX-3060"), ("meta-llama/Llama-3.2-3B", "RTX-4090")]
 METHODS = ["lora", "qlora", "full"]
+FAILURE = ("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of {0:.2f} GiB of which 0.50 GiB is free. "
+           "Including non-PyTorch memory, this process has {1:.2f} GiB memory in use. Of the allocated memory {2:.2f} GiB is allocated by PyTorch, and "
+           "512.00 MiB is reserved by PyTorch but unallocated.\n")
 
 
 def arguments():
@@ -40,7 +43,7 @@ def arguments():
 
 
 def questions(a):
-    """(name, recipe file or none, model, card, flags)."""
+    """(name, recipe file or none, model, card, flags); no flags: of a run that ran out."""
     files = sorted(f for f in (HERE / "recipes").iterdir())
     if a.recipes and a.recipes.is_dir():
         files += sorted(f for f in a.recipes.rglob("*") if f.suffix in (".yaml", ".yml", ".json", ".sh"))
@@ -50,6 +53,9 @@ def questions(a):
         own = file.parent.name == "recipes"
         for model, card in PAIRS if own else [PAIRS[number % len(PAIRS)], PAIRS[(number + 3) % len(PAIRS)]]:
             yield f"{file.parent.name}/{file.name} {model} {card}", file, model, card, []
+    for number, file in enumerate(f for f in files if f.parent.name == "recipes"):
+        for model, card in PAIRS[number % 3::3]:
+            yield f"explain {file.name} {model} {card}", file, model, card, None
     for model, card in PAIRS:
         for method in METHODS:
             yield f"{method} {model} {card}", None, model, card, ["--method", method]
@@ -63,8 +69,33 @@ def snug(a, command, *words):
     return done.returncode, json.loads(done.stdout) if done.stdout.startswith("{") else None, last[0]
 
 
+def explained(a, folder, file, model, card):
+    """What explain says of a recipe that ran out on the card: its object "recipe", or the reason."""
+    usable = snug(a, "plan", model, "--gpu", card)[1]["device"]["memory_bytes"] / 2**30
+    log = folder / "crash.log"
+    log.write_text(FAILURE.format(usable, usable - 0.5, usable - 1.5))
+    recipe = snug(a, "explain", log, file, model, "--gpu", card)[1]["recipe"]
+    if recipe["engine"] != "pytorch":
+        return "explain: not covered"
+    return recipe if recipe["enough"] else "explain: nothing to change" if recipe["enough"] is None else "explain: nothing is enough"
+
+
+def planned_after(a, folder, file, model, card, diff):
+    """What plan says of PyTorch for the file with the diff applied."""
+    changed = folder / file.name
+    shutil.copy(file, changed)
+    if diff:
+        subprocess.run(["patch", "-s", changed], input=diff, text=True, check=True)
+    return snug(a, "plan", changed, model, "--gpu", card)[1]["pytorch"]
+
+
 def advised(a, folder, file, model, card, flags):
-    """(what fit says of PyTorch, what plan says of the recipe that it makes), or (none, the reason)."""
+    """(bytes of the device that were promised, what plan says of the recipe that the advice makes), or (none, the reason)."""
+    if flags is None:
+        recipe = explained(a, folder, file, model, card)
+        if isinstance(recipe, str):
+            return None, recipe
+        return recipe["peak_bytes"], planned_after(a, folder, file, model, card, recipe["diff"])
     words = [*([file] if file else []), model, "--gpu", card, *flags]
     code, answer, error = snug(a, "fit", *words)
     pytorch = (answer or {}).get("pytorch")
@@ -72,16 +103,12 @@ def advised(a, folder, file, model, card, flags):
         return None, error.split("not known: ")[-1].split("; what follows")[0]
     if code != 0:
         return None, "nothing fits"
+    promised = pytorch["device_bytes"]["high"]
     if file:
-        changed = folder / file.name
-        shutil.copy(file, changed)
-        if pytorch["diff"]:
-            subprocess.run(["patch", "-s", changed], input=pytorch["diff"], text=True, check=True)
-        words = [changed, model, "--gpu", card]
-    else:
-        words += [word for key, value in pytorch["settings"].items() for word in (f"--{key}", value)]
-        words += ["--bf16", "--accum", str(pytorch["setup"]["accumulation"]), "--seq", str(pytorch["setup"]["length"])]
-    return pytorch, snug(a, "plan", *words)[1]["pytorch"]
+        return promised, planned_after(a, folder, file, model, card, pytorch["diff"])
+    words += [word for key, value in pytorch["settings"].items() for word in (f"--{key}", value)]
+    words += ["--bf16", "--accum", str(pytorch["setup"]["accumulation"]), "--seq", str(pytorch["setup"]["length"])]
+    return promised, snug(a, "plan", *words)[1]["pytorch"]
 
 
 def measured(a, folder, model, card, setup):
@@ -109,7 +136,7 @@ def main():
             if promised is None:
                 reasons[planned] += 1
                 continue
-            kept = planned["reserved_bytes"] == promised["reserved_bytes"]
+            kept = planned["device_bytes"]["high"] == promised
             result, code, said = measured(a, folder, model, card, planned["setup"])
             if code not in (0, 3):
                 failed += 1
