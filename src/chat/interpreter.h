@@ -61,7 +61,7 @@ class Interpreter {
   // What filters and functions need.
   Value call(const Value& callee, CallArguments& arguments);
   Value call_macro(const MacroSyntax& macro, const ScopeRef& closure, CallArguments& arguments);
-  TextRef render_loop(const Statement& loop, const ScopeRef& scope, const Value& items, int64_t depth);
+  TextRef render_loop(const Statement& statement, const ScopeRef& scope, const Value& items, int64_t depth);
   std::tm now() const { return rendering_.clock(); }
   void keep(std::shared_ptr<Holder> holder);
 

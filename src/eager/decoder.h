@@ -79,29 +79,28 @@ class Decoder {
   Tensor matmul_four_bit(const Tensor& x, Linear& linear);
 
   Positions positions();
-  Tensor blocks(Tensor hidden, const Positions& positions, bool training);
-  Tensor block(const Tensor& input, Block& block, const Positions& positions);
+  Tensor blocks(Tensor hidden, const Positions& where, bool training);
+  Tensor block(const Tensor& input, Block& block, const Positions& where);
   Tensor with_positions(const Tensor& embedded);
   void angles(Positions& positions);
-  Tensor attended(Tensor& query, Tensor& key, const Tensor& value, Block& block, const Positions& positions,
-                  const Tensor& all);
+  Tensor attended(Tensor& query, Tensor& key, const Tensor& value, Block& block, const Positions& where, const Tensor& all);
   Tensor new_gelu(const Tensor& x);
   Tensor normalized(const Tensor& x, int64_t rows);
-  Tensor attention(const Tensor& x, Block& block, const Positions& positions);
+  Tensor attention(const Tensor& x, Block& block, const Positions& where);
   Tensor attend(Tensor query, Tensor key, Tensor value, const Tensor& mask);
-  Tensor attend_eagerly(Tensor query, Tensor key, Tensor value, const Positions& positions);
+  Tensor attend_eagerly(Tensor query, Tensor key, Tensor value, const Positions& where);
   Tensor causal_mask();
   Tensor window_mask();
   Tensor made_mask(bool always);
-  Positions in_window(const Positions& positions, Tensor& window);
+  Positions in_window(const Positions& where, Tensor& window);
   Tensor flash(const Tensor& query, const Tensor& key, const Tensor& value, bool copies);
   Tensor efficient(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask);
-  bool value_gradient_is_copied(const Positions& positions) const;
+  bool value_gradient_is_copied(const Positions& where) const;
   Tensor mlp(const Tensor& x, Block& block);
   Tensor norm(const Tensor& x, const Norm& norm);
-  Tensor rotate(const Tensor& x, const Positions& positions);
+  Tensor rotate(const Tensor& x, const Positions& where);
   Tensor apply(const Tensor& x, Linear& linear);
-  Tensor adapted(const Tensor& x, Linear& linear);
+  Tensor adapted(const Tensor& input, Linear& linear);
   Tensor decomposed(const Tensor& x, const Tensor& base_output, Linear& linear);
   Tensor loss(const Tensor& logits);
   bool always_has_mask() const;

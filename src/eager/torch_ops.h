@@ -51,16 +51,16 @@ class Torch : public Autograd {
 
   // --- products ---
   // torch.nn.functional.linear: weight [out, in]; an undefined bias is none.
-  Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, int64_t in, int64_t out);
+  Tensor linear(const Tensor& input, const Tensor& weight, const Tensor& bias, int64_t in, int64_t out);
   // torch.matmul of batches; `count` elements result.
-  Tensor matmul(const Tensor& a, const Tensor& b, int64_t count);
+  Tensor matmul(const Tensor& left, const Tensor& right, int64_t count);
   // The workspace of the handle that is used now (ATen/cuda/CublasHandlePool.cpp), at its first product.
   void need_cublas();
 
   // --- others ---
   Tensor embedding(const Tensor& weight, int64_t tokens, int64_t width);
-  Tensor layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, int64_t rows);
-  Tensor softmax(const Tensor& x, DType dtype);
+  Tensor layer_norm(const Tensor& input, const Tensor& weight, const Tensor& bias, int64_t rows);
+  Tensor softmax(const Tensor& input, DType dtype);
 
   // Casts to autocast's dtype, if it is on; keeps those of leaves.
   Tensor autocast_product(const Tensor& x);

@@ -79,8 +79,8 @@ void write_manifest(const std::filesystem::path& directory, const Manifest& mani
   write_file_atomically(directory / kManifestName, json.dump(2) + "\n");
 }
 
-Manifest parse_manifest(std::string_view text, const std::string& where) {
-  const JsonDocument document(text, where);
+Manifest parse_manifest(std::string_view json, const std::string& where) {
+  const JsonDocument document(json, where);
   const dom::object root = document.root_object();
   const auto field = [&](std::string_view name) {
     dom::element value;

@@ -32,7 +32,7 @@ class ColumnReader {
 
  private:
   struct Levels {
-    void open(Encoding encoding, int most, Bytes bytes);
+    void open(Encoding encoding, int highest, Bytes bytes);
     int next();
     int most = 0;
     bool legacy = false;
