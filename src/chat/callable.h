@@ -30,7 +30,7 @@ class Bound {
   bool given(size_t i) const { return has(i) && !values_[i]->is(Kind::none); }
   const Value& at(size_t i) const& { return *values_[i]; }
   const Value& at(size_t i) && = delete;
-  Value value(size_t i, Value otherwise) const { return has(i) ? *values_[i] : std::move(otherwise); }
+  Value value(size_t i, const Value& otherwise) const { return has(i) ? *values_[i] : otherwise; }
   bool flag(size_t i, bool otherwise) const { return has(i) ? truth(*values_[i]) : otherwise; }
   // Throw Error for another type.
   int64_t integer(size_t i, int64_t otherwise) const;

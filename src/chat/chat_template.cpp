@@ -19,8 +19,8 @@ std::tm local_time() {
 
 ChatTemplate::ChatTemplate(std::shared_ptr<const Syntax> syntax) : syntax_(std::move(syntax)), clock_(local_time) {}
 
-ChatTemplate ChatTemplate::parse(std::string source, std::string where) {
-  return ChatTemplate(std::make_shared<const Syntax>(parse_template(std::move(source), std::move(where))));
+ChatTemplate ChatTemplate::parse(std::string_view source, std::string where) {
+  return ChatTemplate(std::make_shared<const Syntax>(parse_template(source, std::move(where))));
 }
 
 const std::string& ChatTemplate::where() const { return syntax_->where; }

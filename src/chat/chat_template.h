@@ -49,7 +49,7 @@ using Variables = std::vector<std::pair<std::string, std::string>>;
 class ChatTemplate {
  public:
   // `where` names the source in errors. Throws Error with file and line for what is not known.
-  static ChatTemplate parse(std::string source, std::string where);
+  static ChatTemplate parse(std::string_view source, std::string where);
 
   // The text and the spans of every assistant message. Throws Error where the template refuses the conversation, and where
   // the spans cannot be told: nothing is ever trained on by default.

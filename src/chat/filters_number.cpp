@@ -94,7 +94,7 @@ std::optional<int64_t> truncated(double number) {
 
 Value to_int(Interpreter&, const Value& input, CallArguments& arguments) {
   const Bound bound = match_arguments(arguments, "int", "?default ?base");
-  const Value otherwise = bound.value(0, Value::integer(0));
+  Value otherwise = bound.value(0, Value::integer(0));
   if (input.is_undefined()) refuse_undefined(input);
   if (const auto whole = input.as_integer()) return Value::integer(*whole);
   if (input.is(Kind::real)) {

@@ -116,8 +116,8 @@ Value make_cycler(Interpreter&, CallArguments& arguments) {
 
 // joiner(separator): empty at the first call, the separator after.
 Value make_joiner(Interpreter&, CallArguments& arguments) {
-  const Value separator = match_arguments(arguments, "joiner", "?sep").value(0, Value::text(", "));
-  return make_function([separator, used = false](Interpreter&, CallArguments&) mutable {
+  const Bound bound = match_arguments(arguments, "joiner", "?sep");
+  return make_function([separator = bound.value(0, Value::text(", ")), used = false](Interpreter&, CallArguments&) mutable {
     if (used) return separator;
     used = true;
     return Value::text(std::string());

@@ -284,7 +284,7 @@ class Parser {
 
 }  // namespace
 
-Syntax parse_template(std::string source, std::string where) {
+Syntax parse_template(std::string_view source, std::string where) {
   if (source.size() > kMostSource)
     throw Error("the chat template is longer than 1 MiB", where, "use the template as published");
   if (!is_utf8(source)) throw Error("the chat template is not valid UTF-8", where);

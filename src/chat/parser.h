@@ -3,12 +3,13 @@
 // extends, unknown tags) is refused here, by name.
 
 #include <string>
+#include <string_view>
 
 #include "chat/syntax.h"
 
 namespace snug::chat {
 
 // Throws Error at "where:line". The source is bounded in size and depth.
-Syntax parse_template(std::string source, std::string where);
+Syntax parse_template(std::string_view source, std::string where);
 
 }  // namespace snug::chat

@@ -16,10 +16,10 @@
 namespace snug::chat {
 namespace {
 
-Value texts(const TextRef& self, std::vector<TextRef> parts) {
+Value texts(const TextRef& self, const std::vector<TextRef>& parts) {
   std::vector<Value> items;
   items.reserve(parts.size());
-  for (TextRef& part : parts) items.push_back(Value::text(with_markup(part, self->markup())));
+  for (const TextRef& part : parts) items.push_back(Value::text(with_markup(part, self->markup())));
   return Value::list(std::move(items));
 }
 
