@@ -177,9 +177,9 @@ Value Interpreter::call(const Expression& node, const Value* caller) {
 
 Value Interpreter::call(const Value& callee, CallArguments& arguments) {
   if (callee.is_undefined()) refuse_undefined(callee);
-  auto* function = callee.is(Kind::object) ? dynamic_cast<Callable*>(callee.object().get()) : nullptr;
+  const ObjectRef held = callee.is(Kind::object) ? callee.object() : nullptr;  // the call itself may let go of it
+  auto* function = dynamic_cast<Callable*>(held.get());
   if (function == nullptr) throw Error(fmt::format("'{}' object is not callable", type_name(callee)));
-  const ObjectRef alive = callee.object();
   return function->call(*this, arguments);
 }
 

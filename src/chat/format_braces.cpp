@@ -62,7 +62,7 @@ NumberStyle parse_style(std::string_view rest) {
 TextRef apply_style(const Value& value, std::string_view text) {
   if (text.empty()) return to_str(value);
   NumberStyle style = parse_style(text);
-  if (value.as_real() && !(value.is(Kind::boolean) && style.type == '\0' && false)) {
+  if (value.as_real()) {
     return lay_out(make_text(format_number(value, style)), style, style.align == '\0' ? '>' : style.align);
   }
   if (!value.is_string()) throw Error(fmt::format("a format after ':' cannot be used for {}", type_name(value)));

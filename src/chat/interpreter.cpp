@@ -85,7 +85,7 @@ TextRef Interpreter::run() {
 }
 
 void Interpreter::refuse(const Error& error) const {
-  if (!error.where().empty() || site_ == nullptr) throw error;
+  if (!error.where().empty() || site_ == nullptr) throw;
   const std::string_view source = std::string_view(syntax_.source).substr(site_->begin, site_->end - site_->begin);
   throw Error(fmt::format("{} in {}", error.problem(), quote(source)), fmt::format("{}:{}", syntax_.where, site_->line),
               error.mend());
