@@ -67,7 +67,7 @@ Value dictsort(Interpreter&, const Value& input, CallArguments& arguments) {
   int64_t position = 0;
   if (bound.has(1)) {
     const std::string_view by = bound.text(1)->view();
-    if (by != "key" && by != "value") throw Error("dictsort sorts by \"key\" or \"value\"");
+    if (by != "key" && by != "value") throw Error(R"(dictsort sorts by "key" or "value")");
     position = by == "value" ? 1 : 0;
   }
   if (input.is_undefined()) refuse_undefined(input);

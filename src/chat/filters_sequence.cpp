@@ -142,7 +142,7 @@ Value batch(Interpreter&, const Value& input, CallArguments& arguments) {
     row.push_back(item);
   }
   if (!row.empty()) {
-    for (int64_t i = static_cast<int64_t>(row.size()); bound.given(1) && i < size; ++i) {
+    for (auto i = static_cast<int64_t>(row.size()); bound.given(1) && i < size; ++i) {
       spend(1);
       row.push_back(bound.at(1));
     }

@@ -112,7 +112,7 @@ std::string format_real(double number) {
   }
   if (exponent < 0) return sign + "0." + std::string(static_cast<size_t>(-exponent - 1), '0') + digits;
   if (count <= exponent + 1) return sign + digits + std::string(static_cast<size_t>(exponent + 1 - count), '0') + ".0";
-  return sign + digits.insert(static_cast<size_t>(exponent + 1), ".");
+  return sign + digits.insert(static_cast<size_t>(exponent) + 1, ".");
 }
 
 void write_str(TextBuilder& out, const Value& value, const Tag& fill) {

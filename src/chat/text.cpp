@@ -9,6 +9,8 @@ constexpr int64_t kTextOverhead = 96;  // bytes of a shared Text besides its cha
 
 bool starts_character(char byte) { return (static_cast<unsigned char>(byte) & 0xC0U) != 0x80U; }
 
+int64_t characters_of(std::string_view bytes) { return std::ranges::count_if(bytes, starts_character); }
+
 int64_t bytes_of(const std::string& bytes, const std::vector<Run>& runs) {
   return kTextOverhead + static_cast<int64_t>(bytes.capacity() + runs.capacity() * sizeof(Run));
 }
@@ -23,9 +25,12 @@ Tag filled(Tag tag, const Tag& fill) {
 }  // namespace
 
 Text::Text(std::string bytes, std::vector<Run> runs, bool markup)
-    : bytes_(std::move(bytes)), runs_(std::move(runs)), markup_(markup), charge_(bytes_of(bytes_, runs_)) {
+    : bytes_(std::move(bytes)),
+      runs_(std::move(runs)),
+      length_(characters_of(bytes_)),
+      markup_(markup),
+      charge_(bytes_of(bytes_, runs_)) {
   spend(size() / (4 * Meter::kBytesPerStep));
-  length_ = std::count_if(bytes_.begin(), bytes_.end(), starts_character);
 }
 
 int64_t Text::offset_of(int64_t index) const {
@@ -42,7 +47,7 @@ int64_t Text::offset_of(int64_t index) const {
 int64_t Text::index_at(int64_t offset) const {
   if (ascii()) return offset;
   spend_bytes(offset);
-  return std::count_if(bytes_.begin(), bytes_.begin() + offset, starts_character);
+  return characters_of(view().substr(0, static_cast<size_t>(offset)));
 }
 
 TextRef Text::piece(int64_t begin, int64_t end) const {

@@ -88,7 +88,7 @@ bool read_variant(AdapterConfig& config, std::string_view name, dom::element val
 void read_target_modules(AdapterConfig& config, dom::element value, const std::string& where) {
   if (value.is_string()) {
     throw Error("target_modules is a regular expression, which is not supported", where,
-                "list the modules: [\"q_proj\", \"v_proj\"]");
+                R"(list the modules: ["q_proj", "v_proj"])");
   }
   config.target_modules = string_list("target_modules", value, where);
 }
