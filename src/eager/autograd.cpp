@@ -18,7 +18,7 @@ void Autograd::require_grad(Tensor& tensor) {
   tensor.node->variable = tensor.storage;
 }
 
-Saved Autograd::save(Tensor tensor) {
+Saved Autograd::save(const Tensor& tensor) {
   if (tensor.storage && tensor.storage.role() == Role::temporaries) tensor.storage.set_role(Role::activations);
   if (hooks_.empty() || !tensor.defined()) return Saved(tensor.detached());
   const Hook& hook = hooks_.back();
@@ -47,7 +47,8 @@ void Autograd::record(const Tensors& inputs, std::vector<Tensor*> outputs, Tenso
     outputs[i]->output = static_cast<int32_t>(i);
   }
   node->saved.reserve(saved.size());
-  for (Tensor& tensor : saved) node->saved.push_back(save(std::move(tensor)));
+  // One by one: the order in which memory goes back is part of what the allocator does.
+  for (Tensor& tensor : saved) node->saved.push_back(save(std::exchange(tensor, {})));
 }
 
 void Autograd::before(const Tensors& inputs, const Tensors& saved) {

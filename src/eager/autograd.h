@@ -133,7 +133,7 @@ class Autograd {
   };
   struct StopRecomputation {};
 
-  Saved save(Tensor tensor);
+  Saved save(const Tensor& tensor);
   Tensors unpack(Node& node);
   void run_recompute(const std::shared_ptr<CheckpointFrame>& frame);
   Tensor validated(Tensor gradient, const Edge& edge);

@@ -88,7 +88,7 @@ class Decoder {
   Tensor normalized(const Tensor& x, int64_t rows);
   Tensor attention(const Tensor& x, Block& block, const Positions& where);
   Tensor attend(Tensor query, Tensor key, Tensor value, const Tensor& mask);
-  Tensor attend_eagerly(Tensor query, Tensor key, Tensor value, const Positions& where);
+  Tensor attend_eagerly(const Tensor& query, Tensor key, Tensor value, const Positions& where);
   Tensor causal_mask();
   Tensor window_mask();
   Tensor made_mask(bool always);

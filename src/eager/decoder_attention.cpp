@@ -54,7 +54,7 @@ Tensor Decoder::made_mask(bool always) {
 }
 
 // eager_attention_forward
-Tensor Decoder::attend_eagerly(Tensor query, Tensor key, Tensor value, const Positions& where) {
+Tensor Decoder::attend_eagerly(const Tensor& query, Tensor key, Tensor value, const Positions& where) {
   const int64_t times = spec_.heads / spec_.kv_heads, scores = B_ * spec_.heads * T_ * T_;
   if (times > 1) {
     key = t_.repeat(t_.full_slices(key, 4), times);

@@ -34,7 +34,7 @@ Tensor Decoder::forward(bool training) {
     logits = t_.keeps_output(logits);
     logits = t_.scale(logits);
   }
-  const Tensor value = loss(logits);
+  Tensor value = loss(logits);
   hidden = {};
   if (setup_.autocast) {  // accelerate/utils/operations.py ConvertOutputsToFp32
     t_.leave_autocast();

@@ -92,7 +92,7 @@ void Trainer::clip() {
   for (const Trained& p : parameters) chunks = std::max(chunks, (p.tensor->count + 65535) / 65536);
   Tensors norms;
   Tensor partial = t_.empty(static_cast<int64_t>(parameters.size()) * chunks, DType::f32);
-  for (size_t i = 0; i < parameters.size(); ++i) norms.push_back(t_.empty(1, parameters[i].tensor->dtype));
+  for (const Trained& p : parameters) norms.push_back(t_.empty(1, p.tensor->dtype));
   partial = {};
   Tensor stacked = t_.empty(static_cast<int64_t>(parameters.size()), norms[0].dtype);
   const Tensor total = t_.empty(1, norms[0].dtype);
