@@ -149,7 +149,7 @@ SNUG_ENTRY int cudaMemPrefetchAsync(const void*, size_t, int, Handle) { return k
 SNUG_ENTRY int cudaMemAdvise(const void*, size_t, int, int) { return kSuccess; }
 
 SNUG_ENTRY int cuMemcpy(uint64_t to, uint64_t from, size_t bytes) {
-  return cudaMemcpy(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes, 0);
+  return cudaMemcpy(as_pointer(to), as_pointer(from), bytes, 0);
 }
 SNUG_ENTRY int cuMemcpyAsync(uint64_t to, uint64_t from, size_t bytes, Handle) { return cuMemcpy(to, from, bytes); }
 SNUG_ENTRY int cuMemcpyHtoD_v2(uint64_t, const void*, size_t) { return kSuccess; }

@@ -15,8 +15,8 @@ namespace snug::null_device {
 
 namespace {
 
-Handle context_of(int device) { return reinterpret_cast<Handle>(static_cast<uintptr_t>(device) + 1); }
-int device_of(Handle context) { return context == nullptr ? 0 : static_cast<int>(reinterpret_cast<uintptr_t>(context)) - 1; }
+Handle context_of(int device) { return as_pointer(static_cast<uint64_t>(device) + 1); }
+int device_of(Handle context) { return context == nullptr ? 0 : static_cast<int>(as_number(context)) - 1; }
 
 // The newest version of a function of the driver that stands in this library.
 void* find(const char* symbol) {

@@ -19,12 +19,9 @@ struct AllocationProperties {  // CUmemAllocationProp, as far as it is read
   Location location;
 };
 
-void* pointer(uint64_t address) { return reinterpret_cast<void*>(address); }
-uint64_t number(const void* address) { return reinterpret_cast<uint64_t>(address); }
-
 int give_address(uint64_t* place, std::byte* address) {
   if (address == nullptr) return kOutOfMemory;
-  return give(place, number(address));
+  return give(place, as_number(address));
 }
 
 }  // namespace
@@ -36,7 +33,7 @@ SNUG_ENTRY int cuMemAllocAsync(uint64_t* place, size_t bytes, Handle) { return c
 SNUG_ENTRY int cuMemFree_v2(uint64_t address) {
   return guarded([&] {
     const bool known =
-        address == 0 || Memory::get().release(pointer(address)) || Memory::get().release_host(pointer(address));
+        address == 0 || Memory::get().release(as_pointer(address)) || Memory::get().release_host(as_pointer(address));
     return known ? kSuccess : kInvalidValue;
   });
 }
@@ -67,13 +64,13 @@ SNUG_ENTRY int cuMemHostUnregister(void* address) {
   return guarded([&] { return Memory::get().unpin(address) ? kSuccess : 713; });
 }
 SNUG_ENTRY int cuMemHostGetDevicePointer_v2(uint64_t* place, void* address, unsigned int) {
-  return give(place, number(address));
+  return give(place, as_number(address));
 }
 SNUG_ENTRY int cuMemGetAddressRange_v2(uint64_t* begin, size_t* bytes, uint64_t address) {
   return guarded([&] {
-    const Place place = Memory::get().place_of(pointer(address));
+    const Place place = Memory::get().place_of(as_pointer(address));
     if (place.kind == Kind::unknown) return kInvalidValue;
-    if (begin != nullptr) *begin = number(place.begin);
+    if (begin != nullptr) *begin = as_number(place.begin);
     if (bytes != nullptr) *bytes = place.bytes;
     return kSuccess;
   });
@@ -82,10 +79,10 @@ SNUG_ENTRY int cuPointerGetAttribute(void* value, int attribute, uint64_t addres
   constexpr int kContext = 1, kMemoryType = 2, kDevicePointer = 3, kHostPointer = 4, kManaged = 8, kOrdinal = 9,
                 kDeviceMemory = 2;
   return guarded([&] {
-    const Place place = Memory::get().place_of(pointer(address));
+    const Place place = Memory::get().place_of(as_pointer(address));
     if (place.kind == Kind::unknown) return kInvalidValue;
     switch (attribute) {
-      case kContext: return give(static_cast<Handle*>(value), pointer(static_cast<uint64_t>(place.device) + 1));
+      case kContext: return give(static_cast<Handle*>(value), as_pointer(static_cast<uint64_t>(place.device) + 1));
       case kMemoryType: return give(static_cast<unsigned int*>(value), place.kind == Kind::host ? 1 : kDeviceMemory);
       case kDevicePointer:
       case kHostPointer: return give(static_cast<uint64_t*>(value), address);
@@ -101,7 +98,7 @@ SNUG_ENTRY int cuMemAddressReserve(uint64_t* place, size_t bytes, size_t, uint64
   return guarded([&] { return give_address(place, Memory::get().reserve(bytes)); });
 }
 SNUG_ENTRY int cuMemAddressFree(uint64_t address, size_t) {
-  return guarded([&] { return Memory::get().unreserve(pointer(address)) ? kSuccess : kInvalidValue; });
+  return guarded([&] { return Memory::get().unreserve(as_pointer(address)) ? kSuccess : kInvalidValue; });
 }
 SNUG_ENTRY int cuMemCreate(unsigned long long* piece, size_t bytes, const AllocationProperties* properties,
                            unsigned long long) {
@@ -115,10 +112,10 @@ SNUG_ENTRY int cuMemRelease(unsigned long long piece) {
   return guarded([&] { return Memory::get().destroy(piece) ? kSuccess : kInvalidValue; });
 }
 SNUG_ENTRY int cuMemMap(uint64_t address, size_t bytes, size_t, unsigned long long piece, unsigned long long) {
-  return guarded([&] { return Memory::get().map(pointer(address), bytes, piece) ? kSuccess : kInvalidValue; });
+  return guarded([&] { return Memory::get().map(as_pointer(address), bytes, piece) ? kSuccess : kInvalidValue; });
 }
 SNUG_ENTRY int cuMemUnmap(uint64_t address, size_t bytes) {
-  return guarded([&] { return Memory::get().unmap(pointer(address), bytes) ? kSuccess : kInvalidValue; });
+  return guarded([&] { return Memory::get().unmap(as_pointer(address), bytes) ? kSuccess : kInvalidValue; });
 }
 SNUG_ENTRY int cuMemSetAccess(uint64_t, size_t, const void*, size_t) { return kSuccess; }
 SNUG_ENTRY int cuMemRetainAllocationHandle(unsigned long long*, void*) { return refuse("cuMemRetainAllocationHandle"); }

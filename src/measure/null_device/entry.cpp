@@ -22,8 +22,8 @@ Refusals& refusals() {
 }  // namespace
 
 Handle new_handle() {
-  static std::atomic<uintptr_t> next{0x10000};
-  return reinterpret_cast<Handle>(next.fetch_add(16));
+  static std::atomic<uint64_t> next{0x10000};
+  return as_pointer(next.fetch_add(16));
 }
 
 int refuse(const char* name, int error) noexcept {

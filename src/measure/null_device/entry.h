@@ -14,6 +14,11 @@ namespace snug::null_device {
 
 using Handle = void*;  // a stream, an event, a module, a library's context …: a token that is compared and never followed
 
+// The driver's interface gives addresses of memory as numbers, and tokens are made of numbers; nobody follows them.
+// NOLINTNEXTLINE(performance-no-int-to-ptr): both are numbers in the binary interface
+inline void* as_pointer(uint64_t number) { return reinterpret_cast<void*>(number); }
+inline uint64_t as_number(const void* pointer) { return reinterpret_cast<uint64_t>(pointer); }
+
 // Errors, as runtime and driver number them alike.
 constexpr int kSuccess = 0, kInvalidValue = 1, kOutOfMemory = 2, kInvalidDevice = 101, kNotFound = 500, kNotSupported = 801;
 

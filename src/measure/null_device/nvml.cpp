@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <optional>
 
 #include "measure/null_device/entry.h"
 #include "measure/null_device/memory.h"
@@ -33,7 +34,7 @@ struct ProcessInfo {
   unsigned int gpu_instance, compute_instance;
 };
 
-int device_of(Handle device) { return static_cast<int>(reinterpret_cast<uintptr_t>(device)) - 1; }
+int device_of(Handle device) { return static_cast<int>(as_number(device)) - 1; }
 
 int write(char* text, unsigned int bytes, const char* words) {
   if (text == nullptr) return kInvalidArgument;
@@ -78,12 +79,11 @@ SNUG_ENTRY int nvmlSystemGetNVMLVersion(char* text, unsigned int bytes) { return
 SNUG_ENTRY int nvmlDeviceGetCount_v2(unsigned int* count) { return give(count, settings().devices); }
 SNUG_ENTRY int nvmlDeviceGetHandleByIndex_v2(unsigned int index, Handle* device) {
   if (!is_device(static_cast<int>(index))) return kInvalidArgument;
-  return give(device, reinterpret_cast<Handle>(uintptr_t{index} + 1));
+  return give(device, as_pointer(uint64_t{index} + 1));
 }
 SNUG_ENTRY int nvmlDeviceGetHandleByPciBusId_v2(const char* text, Handle* device) {
-  unsigned int bus = 0;
-  if (text == nullptr || std::sscanf(text, "%*x:%x", &bus) != 1 || bus == 0) return kInvalidArgument;
-  return nvmlDeviceGetHandleByIndex_v2(bus - 1, device);
+  const std::optional<unsigned int> bus = bus_of(text);
+  return bus.value_or(0) > 0 ? nvmlDeviceGetHandleByIndex_v2(*bus - 1, device) : kInvalidArgument;
 }
 SNUG_ENTRY int nvmlDeviceGetHandleByUUID(const char*, Handle* device) { return nvmlDeviceGetHandleByIndex_v2(0, device); }
 SNUG_ENTRY int nvmlDeviceGetIndex(Handle device, unsigned int* index) { return give(index, device_of(device)); }

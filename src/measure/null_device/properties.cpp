@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 #include "measure/null_device/entry.h"
@@ -77,6 +78,16 @@ void write_uuid(unsigned char* uuid, int device) {
   uuid[15] = static_cast<unsigned char>(device);
 }
 
+std::optional<unsigned int> bus_of(const char* text) {
+  if (text == nullptr) return std::nullopt;
+  char* end = nullptr;
+  static_cast<void>(std::strtoul(text, &end, 16));  // the domain
+  if (end == text || *end != ':') return std::nullopt;
+  const char* digits = end + 1;
+  const unsigned long bus = std::strtoul(digits, &end, 16);
+  return end == digits ? std::nullopt : std::optional(static_cast<unsigned int>(bus));
+}
+
 int attribute_of(int attribute) {
   const Architecture a = architecture();
   switch (attribute) {
@@ -113,12 +124,12 @@ int attribute_of(int attribute) {
     case 41:
     case 78:
     case 79:
-    case 80: return 1;  // overlap, maps host, concurrent, unified, priorities, L1
+    case 80:  // overlap, maps host, concurrent, unified, priorities, L1
     case 83:
     case 89:
     case 90:
     case 91:
-    case 95: return 1;  // managed, concurrent managed, preemption, host pointers, cooperative
+    case 95:  // managed, concurrent managed, preemption, host pointers, cooperative
     case 99:
     case 102:
     case 103:
@@ -159,9 +170,8 @@ SNUG_ENTRY int cudaDeviceGetPCIBusId(char* text, int bytes, int device) {
   return kSuccess;
 }
 SNUG_ENTRY int cudaDeviceGetByPCIBusId(int* device, const char* text) {
-  unsigned int bus = 0;
-  if (text == nullptr || std::sscanf(text, "%*x:%x", &bus) != 1) return kInvalidValue;
-  return give(device, static_cast<int>(bus) - 1);
+  const std::optional<unsigned int> bus = bus_of(text);
+  return bus ? give(device, static_cast<int>(*bus) - 1) : kInvalidValue;
 }
 SNUG_ENTRY int cudaChooseDevice(int* device, const void*) { return give(device, 0); }
 SNUG_ENTRY int cudaDeviceCanAccessPeer(int* can, int, int) { return give(can, 0); }

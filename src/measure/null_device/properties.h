@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 namespace snug::null_device {
 
@@ -69,5 +70,7 @@ int attribute_of(int attribute);
 // 16 bytes, another for each device.
 void write_uuid(unsigned char* uuid, int device);
 bool is_device(int device);
+// The bus of "0000:01:00.0", counted from 1 as the devices' are; none if `text` is no such address or null.
+std::optional<unsigned int> bus_of(const char* text);
 
 }  // namespace snug::null_device

@@ -66,9 +66,7 @@ SNUG_ENTRY int cudaStreamSynchronize(Handle) { return kSuccess; }
 SNUG_ENTRY int cudaStreamWaitEvent(Handle, Handle, unsigned int) { return kSuccess; }
 SNUG_ENTRY int cudaStreamGetPriority(Handle, int* priority) { return give(priority, 0); }
 SNUG_ENTRY int cudaStreamGetFlags(Handle, unsigned int* flags) { return give(flags, 1U); }
-SNUG_ENTRY int cudaStreamGetId(Handle stream, unsigned long long* number) {
-  return give(number, reinterpret_cast<uintptr_t>(stream));
-}
+SNUG_ENTRY int cudaStreamGetId(Handle stream, unsigned long long* number) { return give(number, as_number(stream)); }
 SNUG_ENTRY int cudaStreamGetDevice(Handle, int* device) { return give(device, 0); }
 SNUG_ENTRY int cudaStreamAttachMemAsync(Handle, void*, size_t, unsigned int) { return kSuccess; }
 SNUG_ENTRY int cudaStreamSetAttribute(Handle, int, const void*) { return kSuccess; }
@@ -141,7 +139,7 @@ SNUG_ENTRY int cuStreamQuery(Handle) { return kSuccess; }
 SNUG_ENTRY int cuStreamWaitEvent(Handle, Handle, unsigned int) { return kSuccess; }
 SNUG_ENTRY int cuStreamGetPriority(Handle, int* priority) { return give(priority, 0); }
 SNUG_ENTRY int cuStreamIsCapturing(Handle stream, int* status) { return describe_capture(stream, status, nullptr); }
-SNUG_ENTRY int cuStreamGetCtx(Handle, Handle* context) { return give(context, reinterpret_cast<Handle>(uintptr_t{1})); }
+SNUG_ENTRY int cuStreamGetCtx(Handle, Handle* context) { return give(context, as_pointer(1)); }
 SNUG_ENTRY int cuStreamWriteValue32_v2(Handle, uint64_t, uint32_t, unsigned int) { return kSuccess; }
 SNUG_ENTRY int cuStreamWaitValue32_v2(Handle, uint64_t, uint32_t, unsigned int) { return kSuccess; }
 SNUG_ENTRY int cuEventCreate(Handle* event, unsigned int) { return give(event, new_handle()); }
