@@ -43,12 +43,14 @@ SNUG_ENTRY int cublasLtMatrixLayoutCreate(Handle* layout, int, uint64_t, uint64_
 SNUG_ENTRY int cublasLtMatmulPreferenceCreate(Handle* preference) { return give(preference, new_handle()); }
 SNUG_ENTRY int cublasLtMatrixTransformDescCreate(Handle* description, int) { return give(description, new_handle()); }
 // The one algorithm there is: no workspace of its own. PyTorch allocates its workspace before it asks.
+// NOLINTNEXTLINE(readability-function-size): the interface's parameters
 SNUG_ENTRY int cublasLtMatmulAlgoGetHeuristic(Handle, Handle, Handle, Handle, Handle, Handle, Handle, int wanted,
                                               Heuristic* results, int* found) {
   if (results == nullptr || wanted < 1) return give(found, 0);
   results[0] = Heuristic{};
   return give(found, 1);
 }
+// NOLINTNEXTLINE(readability-function-size): the interface's parameters
 SNUG_ENTRY int cublasLtMatmulAlgoInit(Handle, int, int, int, int, int, int, int, void* algorithm) {
   std::memset(algorithm, 0, sizeof(Heuristic::algorithm));
   return kSuccess;

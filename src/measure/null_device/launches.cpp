@@ -66,7 +66,7 @@ struct Kernels {
   std::unordered_map<const void*, int32_t> versions;
 
   static Kernels& get() {
-    static auto* const all = new Kernels;
+    static auto* const all = new Kernels;  // NOLINT(cppcoreguidelines-owning-memory): never destroyed
     return *all;
   }
 };
@@ -98,7 +98,8 @@ int blocks_for(int* blocks, int threads) {
 }  // namespace
 
 SNUG_ENTRY Registered* __cudaRegisterFatBinary(const FatBinary* binary) {
-  return new Registered{version_for_card(binary)};  // until the process ends
+  // NOLINTNEXTLINE(cppcoreguidelines-owning-memory): a handle in C, there until the process ends
+  return new Registered{version_for_card(binary)};
 }
 SNUG_ENTRY void __cudaRegisterFatBinaryEnd(Registered*) {}
 SNUG_ENTRY void __cudaUnregisterFatBinary(Registered*) {}
@@ -190,11 +191,13 @@ SNUG_ENTRY int cuKernelGetAttribute(int* value, int attribute, Handle kernel, in
 SNUG_ENTRY int cuFuncSetAttribute(Handle, int, int) { return kSuccess; }
 SNUG_ENTRY int cuKernelSetAttribute(int, int, Handle, int) { return kSuccess; }
 SNUG_ENTRY int cuFuncSetCacheConfig(Handle, int) { return kSuccess; }
+// NOLINTNEXTLINE(readability-function-size): the interface's parameters
 SNUG_ENTRY int cuLaunchKernel(Handle, unsigned int, unsigned int, unsigned int, unsigned int, unsigned int, unsigned int,
                               unsigned int, Handle, void**, void**) {
   return launch();
 }
 SNUG_ENTRY int cuLaunchKernelEx(const void*, Handle, void**, void**) { return launch(); }
+// NOLINTNEXTLINE(readability-function-size): the interface's parameters
 SNUG_ENTRY int cuLaunchCooperativeKernel(Handle, unsigned int, unsigned int, unsigned int, unsigned int, unsigned int,
                                          unsigned int, unsigned int, Handle, void**) {
   return launch();

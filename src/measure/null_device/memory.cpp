@@ -183,7 +183,7 @@ bool Memory::map(void* begin, size_t bytes, uint64_t piece) {
 
 bool Memory::unmap(void* begin, size_t bytes) {
   const std::lock_guard lock(mutex_);
-  std::byte* const from = static_cast<std::byte*>(begin);
+  auto* const from = static_cast<std::byte*>(begin);
   auto it = mappings_.lower_bound(from);
   bool any = false;
   while (it != mappings_.end() && it->first < from + bytes) {

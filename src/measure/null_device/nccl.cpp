@@ -30,7 +30,7 @@ std::map<Handle, Communicator>& communicators() {
 int open(Handle* place, int size, int rank) {
   return guarded([&] {
     const std::lock_guard lock(mutex);
-    const Handle handle = new_handle();
+    void* const handle = new_handle();
     communicators()[handle] = {size, rank, current_device()};
     return give(place, handle);
   });
