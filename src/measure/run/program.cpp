@@ -15,8 +15,6 @@
 #include "measure/run/carried.h"
 #include "measure/run/result.h"
 
-extern char** environ;
-
 namespace snug {
 
 namespace {
