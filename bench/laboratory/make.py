@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes cases: make.py --seed S --out DIR --python VENV_PYTHON… --snug PATH [--kinds KIND…] [--each N]
+"""Makes cases: make.py --seed S --out DIR --python VENV_PYTHON… --snug PATH [--kinds KIND…] [--each N] [--first N]
 
 A case is drawn, run on a card that is large enough, run with its cure, given a card by rule, and run again until memory runs out in the stage
 meant; a draw that does not come to that is drawn anew. One folder a case: case.json, settings.json, train.py and the modules beside it,
@@ -39,6 +39,7 @@ def arguments():
     p.add_argument("--snug", required=True)
     p.add_argument("--kinds", nargs="*", default=list(ANSWERS))
     p.add_argument("--each", type=int, default=1, help="cases of each kind")
+    p.add_argument("--first", type=int, default=0, help="the number of the first, where some are there already")
     return p.parse_args()
 
 
@@ -225,7 +226,7 @@ def main():
     options.stacks = [runner.Stack.of(python, options.snug) for python in options.python]
     options.out = options.out.resolve()
     made = 0
-    for number in range(options.each):
+    for number in range(options.first, options.first + options.each):
         for kind in options.kinds:
             began = time.time()
             result = make(kind, number, options)
