@@ -66,6 +66,7 @@ def judged(snug, folder, case):
         "message_cause": answer.cause in (message.get("cause"), message.get("or_cause")), "message_what": right_cause(answer, message),
         "useless": answer.cause == "shortage" and first_word(snapshot) in PACKING,
         "needed": needed / case["needed_bytes"] if needed and case.get("needed_bytes") else None,
+        "needs_known": bool(case.get("needed_bytes")),
         "growth": growth == case["growth_bytes"] if case.get("growth_bytes") else None,
         "said": said_in_short(snapshot), "message_said": said_in_short(message), "truth": [answer.cause, answer.what, case["stage"], answer.cure]}
 
@@ -95,8 +96,9 @@ def main():
     print(line("all", rows))
     for release in sorted({row["torch"] for row in rows}):
         print(line("torch " + release, [row for row in rows if row["torch"] == release]))
+    known = sum(row["needs_known"] for row in rows)
     needs = [row["needed"] for row in rows if row["needed"] is not None]
-    print(f"needed bytes within 3 %: {sum(abs(one - 1) <= 0.03 for one in needs)} of {len(needs)} told; growth to the byte: {share(rows, 'growth').strip()}")
+    print(f"needed bytes within 3 %: {sum(abs(one - 1) <= 0.03 for one in needs)} of {len(needs)} told, of {known} known; growth to the byte: {share(rows, 'growth').strip()}")
     if options.json:
         options.json.write_text(json.dumps(rows, indent=1) + "\n")
 

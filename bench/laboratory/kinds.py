@@ -17,6 +17,7 @@ class Draft:
     phases: tuple                                # of probe.py: where memory shall run out
     machine: dict = field(default_factory=dict)
     how: str = "short"                           # which rule chooses the card's memory, of cards.py
+    request_bytes: int | None = None             # what is asked for at once, where that alone is too much
 
 
 def _loop(rng, programs=("plain_loop", "trainer", "sft")):
@@ -245,6 +246,7 @@ def other_process(rng):
 
 
 def impossible_request(rng):
-    config = shapes.draw(rng, (256, 512), (2, 4), (2048, 8000))
-    settings = {**PLAIN, "micro_batch": rng.choice([32, 64]), "length": rng.choice([1024, 2048]), "right_shape": False, "dtype": "float32"}
-    return Draft("wrong_shape", config, settings, ("between",))
+    config = shapes.draw(rng, (128, 256), (1, 1), (2048, 8000))
+    rows, length = rng.choice([(32, 2048), (48, 1536), (64, 1024), (64, 2048), (96, 1024)])
+    settings = {**PLAIN, "micro_batch": rows, "length": length, "right_shape": False}
+    return Draft("wrong_shape", config, settings, ("between",), request_bytes=4 * (rows * length) ** 2)

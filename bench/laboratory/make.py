@@ -21,7 +21,6 @@ import remedies
 import runner
 from answers import ANSWERS
 
-HERE = pathlib.Path(__file__).resolve().parent
 MOST_DRAWS = 6
 MOST_SNAPSHOT = 20 << 20
 RULES = {"short": cards.short, "growth": cards.growth, "states": cards.states, "temporaries": cards.temporaries, "limit": cards.part, "others": cards.part}
@@ -120,6 +119,8 @@ def choose(stack, folder, kind, draft, rng):
     room = rule(rng, base, cured, draft.phases)
     if room is None:
         raise Redraw(f"no room: peak {base.peak >> 20} MiB, cured {cured.peak_reserved >> 20} MiB, phases {sorted({row['phase'] for row in base.rows})}")
+    if draft.request_bytes:
+        room = max(cured.peak_reserved, int(min(room, draft.request_bytes * rng.uniform(0.4, 0.95))))
     memory = room + base.outside_bytes
     if draft.how == "limit":
         draft.settings["fraction"] = min(draft.settings["fraction"], round(room / (1.1 * (base.peak_reserved + base.outside_bytes)), 2))
