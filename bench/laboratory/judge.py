@@ -62,8 +62,8 @@ def judged(snug, folder, case):
     growth = (snapshot.get("growth") or {}).get("active_bytes_a_step")
     return {
         "case": str(folder), "kind": case["kind"], "torch": case["versions"].get("torch", ""),
-        "cause": snapshot.get("cause") == answer.cause, "what": right_cause(answer, snapshot), "stage": snapshot.get("stage") == case["stage"],
-        "message_cause": answer.cause in (message.get("cause"), message.get("or_cause")), "message_what": right_cause(answer, message),
+        "cause": snapshot.get("cause") == answer.cause, "what": right_cause(answer, snapshot), "stage": snapshot.get("stage") in case["stages_right"],
+        "message_cause": message.get("cause") == answer.cause, "message_what": right_cause(answer, message),
         "useless": answer.cause == "shortage" and first_word(snapshot) in PACKING,
         "needed": needed / case["needed_bytes"] if needed and case.get("needed_bytes") else None,
         "needs_known": bool(case.get("needed_bytes")),

@@ -86,21 +86,20 @@ def fail(stack, folder, draft, memory):
     return seen
 
 
-FRAMES = (("backward", r"run_backward"), ("loss", r"loss_utils\.py|in cross_entropy|in chunked_loss|in kl_div"), ("optimizer", r"/optim/|optimizer\.step"),
-          ("generate", r"in generate\b"), ("evaluation", r"in evaluation_loop|in evaluate\b"))
+FRAMES = (("backward", r"run_backward"), ("generate", r"in generate\b"), ("evaluation", r"in (?:evaluation_loop|evaluate|validate)\b"),
+          ("loss", r"loss_utils\.py|in cross_entropy|in chunked_loss|in kl_div"), ("optimizer", r"/optim/|optimizer\.step"))
 
 
-def stage_of(log, kind):
-    """The stage by the message's frames, else forward; where an answer has but one, that."""
-    stages = ANSWERS[kind].stages
-    if len(stages) == 1:
-        return stages[0]
+def stages_of(log, kind):
+    """The stages by the message's frames, any of which is right: a forward in a validation is both. Where an answer has but one stage, that."""
+    if len(ANSWERS[kind].stages) == 1:
+        return list(ANSWERS[kind].stages)
     frames = log[:runner.OUT_OF_MEMORY.search(log).start()]
     frames = frames[frames.rfind("Traceback (most recent call last)"):]
-    for stage, pattern in FRAMES:
-        if re.search(pattern, frames):
-            return stage
-    return "forward"
+    found = [stage for stage, pattern in FRAMES if re.search(pattern, frames)]
+    if found in ([], ["evaluation"]):
+        found.append("forward")
+    return found[:2] if found[0] == "evaluation" else found[:1]
 
 
 def place_of(log):
@@ -167,12 +166,12 @@ def failing_row(draft, stage, base, failed, held):
 
 
 def truth(kind, draft, room, base, cured, failed, held):
-    answer, stage = ANSWERS[kind], stage_of(failed.log, kind)
-    one = {"kind": kind, "cause": answer.cause, "what": answer.what, "stage": stage, "stages": list(answer.stages), "cure": answer.cure,
+    answer, stages = ANSWERS[kind], stages_of(failed.log, kind)
+    one = {"kind": kind, "cause": answer.cause, "what": answer.what, "stage": stages[-1], "stages_right": stages, "cure": answer.cure,
            "room_bytes": room, "held_and_asked_bytes": held, "peak_bytes": base.peak, "peak_reserved_bytes": base.peak_reserved,
            "cured_peak_bytes": cured.peak, "cured_peak_reserved_bytes": cured.peak_reserved, "place": place_of(failed.log)}
     if draft.how != "holes":
-        i = failing_row(draft, stage, base, failed, held)
+        i = failing_row(draft, stages[-1], base, failed, held)
         row, unit = base.rows[i], cards.unit_of(base.rows, i)
         one.update(failing_phase=row["phase"], failing_step=row["step"], failing_forward=row["forwards"], needed_bytes=max(row["peak"] for row in unit),
                    needed_reserved_bytes=max(row["peak_reserved"] for row in unit), needed_after_bytes=max(row["peak"] for row in base.rows[i:]))
