@@ -12,6 +12,7 @@ import pathlib
 import subprocess
 import sys
 
+import stages
 from answers import ANSWERS
 
 PACKING = {"expandable_segments", "empty_cache"}  # of no use where tensors do not fit
@@ -62,7 +63,7 @@ def judged(snug, folder, case):
     growth = (snapshot.get("growth") or {}).get("active_bytes_a_step")
     return {
         "case": str(folder), "kind": case["kind"], "torch": case["versions"].get("torch", ""),
-        "cause": snapshot.get("cause") == answer.cause, "what": right_cause(answer, snapshot), "stage": snapshot.get("stage") in case["stages_right"],
+        "cause": snapshot.get("cause") == answer.cause, "what": right_cause(answer, snapshot), "stage": snapshot.get("stage") in stages.right((folder / "log.txt").read_text(), answer),
         "message_cause": message.get("cause") == answer.cause, "message_what": right_cause(answer, message),
         "useless": answer.cause == "shortage" and first_word(snapshot) in PACKING,
         "needed": needed / case["needed_bytes"] if needed and case.get("needed_bytes") else None,

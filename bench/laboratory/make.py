@@ -19,6 +19,7 @@ import clean
 import kinds
 import remedies
 import runner
+import stages
 from answers import ANSWERS
 
 MOST_DRAWS = 6
@@ -86,22 +87,6 @@ def fail(stack, folder, draft, memory):
     return seen
 
 
-FRAMES = (("backward", r"run_backward"), ("generate", r"in generate\b"), ("evaluation", r"in (?:evaluation_loop|evaluate|validate)\b"),
-          ("loss", r"loss_utils\.py|in cross_entropy|in chunked_loss|in kl_div"), ("optimizer", r"/optim/|optimizer\.step"))
-
-
-def stages_of(log, kind):
-    """The stages by the message's frames, any of which is right: a forward in a validation is both. Where an answer has but one stage, that."""
-    if len(ANSWERS[kind].stages) == 1:
-        return list(ANSWERS[kind].stages)
-    frames = log[:runner.OUT_OF_MEMORY.search(log).start()]
-    frames = frames[frames.rfind("Traceback (most recent call last)"):]
-    found = [stage for stage, pattern in FRAMES if re.search(pattern, frames)]
-    if found in ([], ["evaluation"]):
-        found.append("forward")
-    return found[:2] if found[0] == "evaluation" else found[:1]
-
-
 def place_of(log):
     """The innermost line of the case's own script in the traceback."""
     frames = re.findall(r'File "[^"]*/(train\.py|loading\.py|chunked\.py)", line (\d+)', log)
@@ -166,12 +151,12 @@ def failing_row(draft, stage, base, failed, held):
 
 
 def truth(kind, draft, room, base, cured, failed, held):
-    answer, stages = ANSWERS[kind], stages_of(failed.log, kind)
-    one = {"kind": kind, "cause": answer.cause, "what": answer.what, "stage": stages[-1], "stages_right": stages, "cure": answer.cure,
+    answer, right = ANSWERS[kind], stages.right(failed.log, ANSWERS[kind])
+    one = {"kind": kind, "cause": answer.cause, "what": answer.what, "stage": right[-1], "stages_right": right, "cure": answer.cure,
            "room_bytes": room, "held_and_asked_bytes": held, "peak_bytes": base.peak, "peak_reserved_bytes": base.peak_reserved,
            "cured_peak_bytes": cured.peak, "cured_peak_reserved_bytes": cured.peak_reserved, "place": place_of(failed.log)}
     if draft.how != "holes":
-        i = failing_row(draft, stages[-1], base, failed, held)
+        i = failing_row(draft, right[-1], base, failed, held)
         row, unit = base.rows[i], cards.unit_of(base.rows, i)
         one.update(failing_phase=row["phase"], failing_step=row["step"], failing_forward=row["forwards"], needed_bytes=max(row["peak"] for row in unit),
                    needed_reserved_bytes=max(row["peak_reserved"] for row in unit), needed_after_bytes=max(row["peak"] for row in base.rows[i:]))
