@@ -101,10 +101,11 @@ def main():
     by_kind = collections.defaultdict(list)
     for outcome in outcomes:
         by_kind[outcome["kind"]].append(outcome)
-    print(f"{'kind':22} {'cases':>5} {'passes':>7} {'gives half of what it promised':>32}")
+    print(f"{'kind':22} {'cases':>5} {'passes':>7} {'by a larger card':>17} {'gives half of what it promised':>32}")
     for kind, rows in [*((kind, by_kind[kind]) for kind in ANSWERS if by_kind[kind]), ("all", outcomes)]:
         words = [word for word in map(kept_its_word, rows) if word is not None]
-        print(f"{kind:22} {len(rows):5} {sum(row['passes'] for row in rows):7} {f'{sum(words)} of {len(words)}' if words else '-':>32}")
+        larger = sum(word.startswith("larger_card") for row in rows for word in row["do"])
+        print(f"{kind:22} {len(rows):5} {sum(row['passes'] for row in rows):7} {larger:17} {f'{sum(words)} of {len(words)}' if words else '-':>32}")
     if options.json:
         options.json.write_text(json.dumps(outcomes, indent=1) + "\n")
 
