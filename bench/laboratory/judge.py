@@ -60,10 +60,11 @@ def judged(snug, folder, case):
     answer = ANSWERS[case["kind"]]
     snapshot, message = explain(snug, folder / "snapshot.pickle"), explain(snug, folder / "message.txt")
     needed = (snapshot.get("figures") or {}).get("needed_bytes") or snapshot.get("needed_bytes")
-    growth = (snapshot.get("growth") or {}).get("active_bytes_a_step")
+    growth = sum(one["bytes_a_step"] for one in (snapshot.get("growth") or {}).get("list") or [])
     return {
         "case": str(folder), "kind": case["kind"], "torch": case["versions"].get("torch", ""),
-        "cause": snapshot.get("cause") == answer.cause, "what": right_cause(answer, snapshot), "stage": snapshot.get("stage") in stages.right((folder / "log.txt").read_text(), answer),
+        "cause": snapshot.get("cause") == answer.cause, "what": right_cause(answer, snapshot),
+        "stage": snapshot.get("stage") in stages.right((folder / "log.txt").read_text(), answer),
         "message_cause": message.get("cause") == answer.cause, "message_what": right_cause(answer, message),
         "useless": answer.cause == "shortage" and first_word(snapshot) in PACKING,
         "needed": needed / case["needed_bytes"] if needed and case.get("needed_bytes") else None,
@@ -99,7 +100,8 @@ def main():
         print(line("torch " + release, [row for row in rows if row["torch"] == release]))
     known = sum(row["needs_known"] for row in rows)
     needs = [row["needed"] for row in rows if row["needed"] is not None]
-    print(f"needed bytes within 3 %: {sum(abs(one - 1) <= 0.03 for one in needs)} of {len(needs)} told, of {known} known; growth to the byte: {share(rows, 'growth').strip()}")
+    print(f"needed bytes within 3 %: {sum(abs(one - 1) <= 0.03 for one in needs)} of {len(needs)} told, of {known} known; "
+          f"growth to the byte: {share(rows, 'growth').strip()}")
     if options.json:
         options.json.write_text(json.dumps(rows, indent=1) + "\n")
 
