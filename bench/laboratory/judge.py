@@ -60,7 +60,8 @@ def judged(snug, folder, case):
     answer = ANSWERS[case["kind"]]
     snapshot, message = explain(snug, folder / "snapshot.pickle"), explain(snug, folder / "message.txt")
     needed = (snapshot.get("figures") or {}).get("needed_bytes") or snapshot.get("needed_bytes")
-    growth = sum(one["bytes_a_step"] for one in (snapshot.get("growth") or {}).get("list") or [])
+    growth = snapshot.get("growth") or {}
+    grown = {growth.get("active_bytes_a_step"), sum(one["bytes_a_step"] for one in growth.get("list") or [])}  # in blocks, or of what is named
     return {
         "case": str(folder), "kind": case["kind"], "torch": case["versions"].get("torch", ""),
         "cause": snapshot.get("cause") == answer.cause, "what": right_cause(answer, snapshot),
@@ -69,7 +70,7 @@ def judged(snug, folder, case):
         "useless": answer.cause == "shortage" and first_word(snapshot) in PACKING,
         "needed": needed / case["needed_bytes"] if needed and case.get("needed_bytes") else None,
         "needs_known": bool(case.get("needed_bytes")),
-        "growth": growth == case["growth_bytes"] if case.get("growth_bytes") else None,
+        "growth": case["growth_bytes"] in grown if case.get("growth_bytes") else None,
         "said": said_in_short(snapshot), "message_said": said_in_short(message), "truth": [answer.cause, answer.what, case["stage"], answer.cure]}
 
 
