@@ -51,6 +51,13 @@ bool makes_scores(const NamesOfStack& names) {
                       {"softmax", "bmm", "matmul", "masked_fill", "dropout", "where", "mul", "div", "add", "to"});
 }
 
+// state_dict() and what wraps it; load_state_dict() is another matter.
+bool takes_state(const NamesOfStack& names) {
+  return std::ranges::any_of(names.frames, [](const Frame& frame) {
+    return contains(frame.function, "state_dict") && !contains(frame.function, "load");
+  });
+}
+
 bool makes_logits(const NamesOfStack& names) {
   if (contains_any(names.node, {"LogSoftmaxBackward", "NllLoss", "CrossEntropy", "LogsumexpBackward"})) return true;
   return names.stage == TorchStage::loss || any_function(names, {"cross_entropy", "log_softmax", "selective_log_softmax"});
@@ -74,7 +81,8 @@ Part part_of(const NamesOfStack& names) {
     return Part::collected;
   if (any_function(names, {"_init_group", "init_state", "get_state_buffer"})) return Part::states;
   if (any_function(names, {"merge_and_unload", "_unload_and_optionally_merge", "get_delta_weight",
-                           "dequantize_module_weight", "state_dict", "clone_tensors_to_save"}))
+                           "dequantize_module_weight", "clone_tensors_to_save"}) ||
+      takes_state(names))
     return Part::copied;
   if (makes_logits(names)) return Part::logits;
   return makes_scores(names) ? Part::scores : Part::whole;

@@ -168,7 +168,7 @@ class Judge {
   // large request that is no copy of the logits, which come in several.
   bool fits_packed() {
     if (!try_without("holes", 0)) return false;
-    constexpr double kMuch = 0.25, kSome = 0.05, kLarge = 0.15;
+    constexpr double kMuch = 0.35, kSome = 0.05, kLarge = 0.15;
     if (v_.whole) return true;
     const double unused = share(unused_, v_.limit_bytes);
     if (unused >= 2 * kSome) v_.or_cause = Cause::fragmentation;
@@ -238,8 +238,22 @@ class Judge {
     return std::nullopt;
   }
 
+  // What a kernel that never makes it would save, where it is a good part of what the batch takes. Logits come in several
+  // copies: their own, one in fp32, its softmax, its gradient.
+  std::optional<Filler> avoidable() {
+    const Contents &c = v_.contents, &asked = v_.asked;
+    const int64_t scores = c.scores + asked.scores, logits = c.logits + (v_.whole ? 1 : 3) * asked.logits;
+    const int64_t all = c.activations + c.temporaries + asked.activations + asked.temporaries + scores + logits;
+    constexpr double kMuch = 0.33;
+    if (share(scores, all) >= kMuch && try_without("attention's scores", scores)) return Filler::attention;
+    if (share(logits, all) >= kMuch && try_without("the logits and their copies", c.logits + asked.logits))
+      return Filler::logits;
+    return std::nullopt;
+  }
+
   // The kind of content without which the run would have gone on; of several the largest.
   Filler by_contents() {
+    if (const auto known = avoidable()) return *known;
     const Contents& c = v_.contents;
     struct Candidate {
       Filler filler;

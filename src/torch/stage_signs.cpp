@@ -80,6 +80,7 @@ constexpr auto kSigns = std::to_array<StageSign>({
     {optimizer, "", "_configure_bf16_optimizer"},
     {load, "", "from_pretrained"},
     {load, "", "_load_pretrained_model"},
+    {load, "transformers/core_model_loading.py", ""},
     {load, "", "_load_state_dict_into_model"},
     {load, "", "_load_state_dict_into_meta_model"},
     {load, "", "load_state_dict"},
