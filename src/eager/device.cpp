@@ -25,8 +25,8 @@ Storage Device::allocate(int64_t bytes, Role role) {
   if (bytes <= 0) return {};  // PyTorch asks for nothing either
   const std::optional<int64_t> address = allocator_.allocate(bytes);
   if (!address) throw Error("the device has no room for " + std::to_string(bytes) + " bytes", "", "give it more memory");
-  // NOLINTNEXTLINE(cppcoreguidelines-owning-memory): counted by Storage, which gives it back
-  auto* cell = new detail::Cell{this, *address, allocator_.block_bytes(*address), count_++, bytes, 1, role};
+  detail::Cell* cell = take_cell();
+  *cell = {this, *address, allocator_.block_bytes(*address), count_++, bytes, 1, role};
   bytes_[static_cast<size_t>(role)] += cell->bytes;
   raise_peaks();
   if (is_large(bytes)) add_to_digest(cell->address, cell->bytes);
@@ -39,7 +39,14 @@ void Device::give_back(detail::Cell* cell) {
   allocator_.free(cell->address);
   if (is_large(cell->requested_bytes)) add_to_digest(cell->address, -1);
   if (listener) listener({false, cell->id, cell->requested_bytes, phase_});
-  delete cell;  // NOLINT(cppcoreguidelines-owning-memory): the last reference is gone
+  unused_.push_back(cell);
+}
+
+detail::Cell* Device::take_cell() {
+  if (unused_.empty()) return &cells_.emplace_back();
+  detail::Cell* cell = unused_.back();
+  unused_.pop_back();
+  return cell;
 }
 
 void Device::add_to_digest(int64_t address, int64_t bytes) {

@@ -5,9 +5,11 @@
 
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "torch/allocator.h"
 
@@ -38,10 +40,10 @@ class Device;
 
 namespace detail {
 struct Cell {
-  Device* device;
-  int64_t address, bytes, id, requested_bytes;
-  int32_t references;
-  Role role;
+  Device* device = nullptr;
+  int64_t address = 0, bytes = 0, id = 0, requested_bytes = 0;
+  int32_t references = 0;
+  Role role{};
 };
 }  // namespace detail
 
@@ -113,10 +115,13 @@ class Device {
  private:
   friend class Storage;
   void raise_peaks();
+  detail::Cell* take_cell();
   void give_back(detail::Cell* cell);
   void change_role(detail::Cell* cell, Role role);
   void add_to_digest(int64_t address, int64_t bytes);
 
+  std::deque<detail::Cell> cells_;     // stay where they are
+  std::vector<detail::Cell*> unused_;  // of them
   static constexpr uint64_t kEmptyDigest = 0xcbf29ce484222325;
   uint64_t digest_ = kEmptyDigest;
   Allocator allocator_;
