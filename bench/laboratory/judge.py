@@ -15,6 +15,7 @@ import sys
 import stages
 from answers import ANSWERS
 
+NOT_IN_A_SNAPSHOT = {"other_process"}  # neither the card's size nor who else is on it; the message tells both
 PACKING = {"expandable_segments", "empty_cache"}  # of no use where tensors do not fit
 
 
@@ -62,11 +63,13 @@ def judged(snug, folder, case):
     needed = (snapshot.get("figures") or {}).get("needed_bytes") or snapshot.get("needed_bytes")
     growth = snapshot.get("growth") or {}
     grown = {growth.get("active_bytes_a_step"), sum(one["bytes_a_step"] for one in growth.get("list") or [])}  # in blocks, or of what is named
+    told = case["kind"] not in NOT_IN_A_SNAPSHOT
     return {
         "case": str(folder), "kind": case["kind"], "torch": case["versions"].get("torch", ""),
-        "cause": snapshot.get("cause") == answer.cause, "what": right_cause(answer, snapshot),
+        "cause": snapshot.get("cause") == answer.cause if told else None, "what": right_cause(answer, snapshot) if told else None,
         "stage": snapshot.get("stage") in stages.right((folder / "log.txt").read_text(), answer),
-        "message_cause": message.get("cause") == answer.cause, "message_what": right_cause(answer, message),
+        "message_cause": message.get("cause") == answer.cause, "message_either": answer.cause in (message.get("cause"), message.get("or_cause")),
+        "message_what": right_cause(answer, message),
         "useless": answer.cause == "shortage" and first_word(snapshot) in PACKING,
         "needed": needed / case["needed_bytes"] if needed and case.get("needed_bytes") else None,
         "needs_known": bool(case.get("needed_bytes")),
@@ -80,7 +83,7 @@ def share(rows, key):
 
 
 def line(name, rows):
-    return f"{name:22} {len(rows):5}  " + "  ".join(share(rows, key) for key in ("cause", "what", "stage", "message_cause", "message_what", "useless"))
+    return f"{name:22} {len(rows):5}  " + "  ".join(share(rows, key) for key in ("cause", "what", "stage", "message_cause", "message_either", "message_what", "useless"))
 
 
 def main():
@@ -91,7 +94,7 @@ def main():
         by_kind[row["kind"]].append(row)
         if options.wrong and not (row["what"] and row["stage"]):
             print(f"{row['case']}\n    said {row['said']}, truth {row['truth']}; message {row['message_said']}")
-    heads = ("cause", "… and what", "stage", "message", "… and what", "of no use")
+    heads = ("cause", "… and what", "stage", "message", "one of two", "… and what", "of no use")
     print(f"{'kind':22} {'cases':>5}  " + "  ".join(f"{head:>12}" for head in heads))
     for kind in ANSWERS:
         if by_kind[kind]:
