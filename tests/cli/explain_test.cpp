@@ -118,9 +118,10 @@ TEST(Explain, ChangesTheRecipeInItsOwnWords) {
   const ProcessResult run = run_program({"explain", log.string(), recipe.string(), "--json"});
   const Json json = Json::parse(run.output)["recipe"];
   EXPECT_EQ(json["enough"], true);
-  std::vector<std::string> plan = {"plan",      recipe.string(), "--gpu",
-                                   "RTX-4090",  "--memory",      std::to_string(json["budget_bytes"].get<int64_t>()) + "B",
-                                   "--runtime", "snug"};  // the budget is in the bytes of snug's plan
+  EXPECT_EQ(json["engine"], "pytorch");
+  std::vector<std::string> plan = {"plan",     recipe.string(),
+                                   "--gpu",    json["device"].get<std::string>(),
+                                   "--memory", std::to_string(json["budget_bytes"].get<int64_t>()) + "B"};
   EXPECT_EQ(run_program(plan).exit_code, 3);
   for (const auto& [key, value] : json["settings"].items()) plan = joined(plan, {"--" + key, value.get<std::string>()});
   EXPECT_EQ(run_program(plan).exit_code, 0);  // what is advised fits when it is planned
