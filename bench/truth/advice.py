@@ -74,7 +74,10 @@ def explained(a, folder, file, model, card):
     usable = snug(a, "plan", model, "--gpu", card)[1]["device"]["memory_bytes"] / 2**30
     log = folder / "crash.log"
     log.write_text(FAILURE.format(usable, usable - 0.5, usable - 1.5))
-    recipe = snug(a, "explain", log, file, model, "--gpu", card)[1]["recipe"]
+    _, answer, error = snug(a, "explain", log, file, model, "--gpu", card)
+    if answer is None:
+        return error
+    recipe = answer["recipe"]
     if recipe["engine"] != "pytorch":
         return "explain: not covered"
     return recipe if recipe["enough"] else "explain: nothing to change" if recipe["enough"] is None else "explain: nothing is enough"
