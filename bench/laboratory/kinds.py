@@ -17,6 +17,7 @@ class Draft:
     phases: tuple                                # of probe.py: where memory shall run out
     machine: dict = field(default_factory=dict)
     how: str = "short"                           # which rule chooses the card's memory, of cards.py
+    cure: str | None = None                      # where it is not simply that of answers.py
     request_bytes: int | None = None             # what is asked for at once, where that alone is too much
 
 
@@ -59,11 +60,16 @@ def _activations(rng, gradient_checkpointing, programs=("plain_loop", "trainer",
                 "lora": rng.choice([0, 0, 8, 16]), "gradient_checkpointing": gradient_checkpointing}
     if gradient_checkpointing:
         settings["micro_batch"] *= 4
-    return Draft(program, config, settings, ("forward", "backward"), machine)
+    return Draft(program, config, {**settings, "steps": 2}, ("forward", "backward"), machine)
+
+
+def _in_four(draft):
+    draft.cure = f"smaller_micro_batch={draft.settings['micro_batch'] // 4}"
+    return draft
 
 
 def activations(rng):
-    return _activations(rng, rng.random() < 0.5)
+    return _in_four(_activations(rng, rng.random() < 0.5))
 
 
 def recomputation(rng):
@@ -73,7 +79,7 @@ def recomputation(rng):
 def expandable_too_little(rng):
     draft = _activations(rng, rng.random() < 0.3, ("plain_loop", "trainer"))
     draft.machine["alloc_conf"] = "expandable_segments:True"
-    return draft
+    return _in_four(draft)
 
 
 def logits(rng):

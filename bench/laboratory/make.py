@@ -46,6 +46,7 @@ def arguments():
 def draw(kind, rng):
     draft = getattr(kinds, kind)(rng)
     draft.machine = {"gpu": rng.choice(kinds.GPUS), **draft.machine}
+    draft.cure = draft.cure or ANSWERS[kind].cure
     keys = runner.keys_of(draft.program)
     recorded = rng.choice(["start"] * 6 + ["loaded"] * 2 + ["measure"] * 2)
     if kind in ("weights", "load_twice") and recorded == "loaded":
@@ -96,7 +97,7 @@ def place_of(log):
 def choose(stack, folder, kind, draft, rng):
     """(memory of the card, room, what a large card saw, what it saw with the cure, the failing run)."""
     base = measure(stack, folder, draft)
-    cured = base if draft.how in ("limit", "others") else measure(stack, folder, draft, ANSWERS[kind].cure)
+    cured = base if draft.how in ("limit", "others") else measure(stack, folder, draft, draft.cure)
     if draft.how == "holes":
         return choose_by_holes(stack, folder, draft, rng, base, cured)
     rule = RULES[draft.how]
@@ -118,9 +119,9 @@ def choose(stack, folder, kind, draft, rng):
     if not failed.out_of_memory:
         raise Redraw(f"code {failed.code} with {memory >> 20} MiB, peak {base.peak >> 20} MiB: {failed.log.strip().splitlines()[-1:]}")
     if room < cured.peak_reserved and draft.how not in ("limit", "others"):  # then it is to be seen whether the cure is one
-        passed = measure(stack, folder, draft, ANSWERS[kind].cure, memory, rows=False)
+        passed = measure(stack, folder, draft, draft.cure, memory, rows=False)
         if passed.code != 0:
-            raise Redraw(f"{ANSWERS[kind].cure} does not mend it in {room >> 20} MiB: {passed.log.strip().splitlines()[-1:]}")
+            raise Redraw(f"{draft.cure} does not mend it in {room >> 20} MiB: {passed.log.strip().splitlines()[-1:]}")
     return memory, room, base, cured, failed
 
 
@@ -152,7 +153,7 @@ def failing_row(draft, stage, base, failed, held):
 
 def truth(kind, draft, room, base, cured, failed, held):
     answer, right = ANSWERS[kind], stages.right(failed.log, ANSWERS[kind])
-    one = {"kind": kind, "cause": answer.cause, "what": answer.what, "stage": right[-1], "stages_right": right, "cure": answer.cure,
+    one = {"kind": kind, "cause": answer.cause, "what": answer.what, "stage": right[-1], "stages_right": right, "cure": draft.cure,
            "room_bytes": room, "held_and_asked_bytes": held, "peak_bytes": base.peak, "peak_reserved_bytes": base.peak_reserved,
            "cured_peak_bytes": cured.peak, "cured_peak_reserved_bytes": cured.peak_reserved, "place": place_of(failed.log)}
     if draft.how != "holes":
