@@ -168,12 +168,10 @@ def truth(kind, draft, room, base, cured, failed, held):
     return one
 
 
-def keep(folder, kind, seed, draft, stack, memory, found, failed, rows):
-    for name in ("stderr.txt", "measure.json"):
-        text = (folder / name).read_text()
-        (folder / name).unlink()
-        if name == "stderr.txt":
-            (folder / "message.txt").write_text(clean.clean_message(text))
+def keep(folder, seed, draft, memory, found, failed, base):
+    (folder / "message.txt").write_text(clean.clean_message((folder / "stderr.txt").read_text()))
+    for done in ("stderr.txt", "measure.json"):
+        (folder / done).unlink(missing_ok=True)
     (folder / "log.txt").write_text(clean.clean_message(failed.log))
     clean.clean_snapshot(folder / "snapshot.pickle")
     for other in folder.glob("snapshot.pickle.rank*"):
@@ -182,7 +180,7 @@ def keep(folder, kind, seed, draft, stack, memory, found, failed, rows):
         shutil.rmtree(junk)
     (folder / "case.json").write_text(json.dumps({
         **found, "seed": seed, "program": draft.program, "memory_bytes": memory, "machine": draft.machine, "settings": draft.settings,
-        "versions": failed.versions, "rows": rows}, indent=1) + "\n")
+        "versions": base.versions, "rows": base.rows}, indent=1) + "\n")
 
 
 def make(kind, number, options):
@@ -199,7 +197,7 @@ def make(kind, number, options):
             found = truth(kind, draft, room, base, cured, failed, held)
             if found["stage"] not in ANSWERS[kind].stages:
                 raise Redraw(f"ran out in {found['stage']}")
-            keep(folder, kind, options.seed, draft, stack, memory, found, failed, base.rows)
+            keep(folder, options.seed, draft, memory, found, failed, base)
             return found, stack, attempt
         except Redraw as reason:
             print(f"  {kind}-{number} draw {attempt}: {reason}", file=sys.stderr, flush=True)
