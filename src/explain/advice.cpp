@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "explain/remedies.h"
 #include "explain/size_text.h"
@@ -38,11 +39,25 @@ void cure_fragmentation(std::vector<Advice>& all, const OomMessage& m, const Dia
   all.push_back(advice_of(Remedy::empty_cache));
 }
 
+// Processes that began beside this one and hold about as much are ranks of the same job.
+bool are_ranks(const OomMessage& m, const Diagnosis& d, const std::vector<OomProcess>& others) {
+  constexpr int64_t kNear = 32;
+  const int64_t own = m.process_bytes.value_or(m.reserved_bytes.value_or(0));
+  const int64_t held = own > 0 ? own : m.allocated_bytes.value_or(0);
+  return !others.empty() && held > 0 && std::ranges::any_of(others, [&](const OomProcess& other) {
+    const bool near = !d.own_pid || std::abs(other.pid - *d.own_pid) <= kNear;
+    return near && std::abs(*other.bytes - held) <= held / 8;
+  });
+}
+
 void cure_others(std::vector<Advice>& all, const OomMessage& m, const Diagnosis& d) {
   std::vector<OomProcess> others;
   for (const OomProcess& process : m.processes)
     if (process.bytes && process.pid != d.own_pid) others.push_back(process);
   std::ranges::sort(others, [](const OomProcess& a, const OomProcess& b) { return *a.bytes > *b.bytes; });
+  if (are_ranks(m, d, others))
+    all.push_back({"torch.cuda.set_device(local_rank) before any tensor: several ranks share this GPU",
+                   "they hold as much as this process, and began with it; launchers set LOCAL_RANK", others.front().bytes});
   for (size_t i = 0; i < others.size() && i < 4; ++i)
     all.push_back({fmt::format("end process {}, or wait for it", others[i].pid),
                    "`nvidia-smi` and `ps -p PID` tell whose it is", others[i].bytes, "end_other_process"});

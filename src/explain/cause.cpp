@@ -389,7 +389,7 @@ Diagnosis diagnose(const OomMessage& m) {
   } else {
     explain_without_figures(d, m);
   }
-  if (d.or_cause == d.cause) d.or_cause.reset();
+  if (d.or_cause == d.cause || (d.cause == Cause::memory_limit && d.or_cause != Cause::driver)) d.or_cause.reset();
   if (d.cause != Cause::shortage && d.cause != Cause::memory_limit && d.cause != Cause::fragmentation) d.or_cause.reset();
   tell_segment(d, m);
   for (const std::string& name : m.impossible) {

@@ -20,6 +20,7 @@ constexpr Surety kHint = Surety::hint;
 
 constexpr auto kWordings = std::to_array<Wording>({
     {"CUDA out of memory occurred when warming up", vllm},
+    {"CUDA out of memory on host", host},
     {"CUDA out of memory", torch_cuda},
     {"cuda out of memory", torch_cuda},
     {"HIP out of memory", torch_hip},
@@ -32,6 +33,8 @@ constexpr auto kWordings = std::to_array<Wording>({
     {"THCudaCheck FAIL", thc},
     {"cuda runtime error (2)", thc},
     {"error == cudaSuccess. 2 vs 0", caffe2},
+    {"error == cudaSuccess (2 vs. 0) out of memory", caffe2},
+    {"CUDA runtime error: out of memory", cuda},
     {"CUDA error: out of memory", cuda},
     {"CUDA driver error: out of memory", cuda},
     {"CUDA driver error: 2", cuda},
@@ -96,6 +99,7 @@ constexpr auto kWordings = std::to_array<Wording>({
     {"Out of memory: Kill", killed},
     {"Memory cgroup out of memory", killed},
     {"oom-kill:constraint", killed},
+    {"invoked oom-killer", killed},
     {"oom-kill event", killed},
     {"oom_kill event", killed},
     {"The node was low on resource: memory", killed},
