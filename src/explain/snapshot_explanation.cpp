@@ -101,14 +101,9 @@ std::string sum_line(const SnapshotExplanation& e) {
 
 void diagnose_oom(SnapshotExplanation& e, const Snapshot& snapshot, const Replay& replay, StackReader& reader) {
   Diagnosis& d = e.diagnosis;
-  e.verdict = judge({.snapshot = snapshot,
-                     .replay = replay,
-                     .reader = reader,
-                     .event = e.event,
+  e.verdict = judge({.moment = {snapshot, replay, reader, e.event, *e.asked_bytes},
                      .stage = e.stage.stage,
-                     .asked_bytes = *e.asked_bytes,
                      .free_bytes = e.free_bytes,
-                     .largest_free_bytes = e.largest_free_bytes,
                      .course = e.course,
                      .growth = e.growth});
   d.cause = e.verdict.cause;

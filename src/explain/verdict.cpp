@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <map>
-#include <set>
 
 #include "base/checked.h"
 #include "torch/allocator_rules.h"
@@ -14,125 +12,24 @@ namespace {
 
 double share(int64_t part, int64_t whole) { return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : 0; }
 
-// Sizes in which weights lie on the device, as far as the snapshot tells.
-std::set<int64_t> weight_sizes(const Failure& f) {
-  std::set<int64_t> sizes;
-  for (const auto& [address, block] : f.replay.live()) {
-    const bool older = block.event == LiveBlock::kBefore;
-    if (older || f.reader.read(block.stack).holding == Holding::weights) sizes.insert(block.requested_bytes);
-  }
-  return sizes;
-}
-
-// Weights that were loaded or made by one line of the program.
-class WeightSets {
- public:
-  void add(const StackReading& reading, bool older, int64_t bytes) {
-    const Frame line = older ? Frame{} : reading.own.value_or(reading.caller.value_or(Frame{}));
-    sets_[{line.file, line.line}] += bytes;
-  }
-
-  int64_t all() const {
-    int64_t sum = 0;
-    for (const auto& [line, bytes] : sets_) sum += bytes;
-    return sum;
-  }
-
-  // Beside the largest set; adapters and what is cast after loading are no second model.
-  int64_t beside() const {
-    int64_t most = 0, sum = all();
-    for (const auto& [line, bytes] : sets_) most = std::max(most, bytes);
-    return share(sum - most, sum) >= 0.2 ? sum - most : 0;
-  }
-
- private:
-  std::map<std::pair<std::string, int64_t>, int64_t> sets_;
-};
-
-// The field of `c` that a stack's memory counts in.
-int64_t& field_of(Contents& c, const StackReading& reading, bool is_gradient) {
-  switch (reading.part) {
-    case Part::buckets: return c.buckets;
-    case Part::gathered: return c.gathered;
-    case Part::cache: return c.cache;
-    case Part::collected: return c.collected;
-    case Part::copied: return c.copied;
-    default: break;
-  }
-  if (is_gradient || reading.holding == Holding::gradients) return c.gradients;
-  if (reading.part == Part::logits) return c.logits;
-  if (reading.part == Part::scores) return c.scores;
-  switch (reading.holding) {
-    case Holding::optimizer: return reading.part == Part::states ? c.states : c.temporaries;
-    case Holding::activations: return c.activations;
-    case Holding::loss: return c.logits;
-    case Holding::backward: return c.temporaries;
-    default: return c.other;
-  }
-}
-
-// A tensor in the size of a weight that no module, optimizer or backward made: a checkpoint's, a copy's.
-bool is_copied_weight(const StackReading& reading, const LiveBlock& block, const std::set<int64_t>& weights) {
-  constexpr int64_t kLeast = int64_t{64} << 10;
-  return reading.holding == Holding::other && reading.part == Part::whole && block.requested_bytes >= kLeast &&
-         weights.contains(block.requested_bytes);
-}
-
-Contents contents_of(const Failure& f) {
-  const std::set<int64_t> weights = weight_sizes(f);
-  WeightSets sets;
-  Contents c;
-  for (const auto& [address, block] : f.replay.live()) {
-    const bool older = block.event == LiveBlock::kBefore;
-    const StackReading& reading = f.reader.read(block.stack);
-    if (older || (reading.holding == Holding::weights && reading.part == Part::whole)) {
-      sets.add(reading, older, block.bytes);
-      continue;
-    }
-    if (is_copied_weight(reading, block, weights)) {
-      sets.add(reading, false, block.bytes);
-      continue;
-    }
-    const bool is_gradient = reading.holding == Holding::backward && weights.contains(block.requested_bytes);
-    field_of(c, reading, is_gradient) += block.bytes;
-  }
-  c.second_weights = sets.beside();
-  c.weights = sets.all() - c.second_weights;
-  return c;
-}
-
-// What the request that failed was for, in the same terms: its bytes count in that field alone.
-Contents asked_of(const Failure& f) {
-  Contents asked;
-  const StackReading& reading = f.reader.read(f.snapshot.event(f.replay.device(), f.event).stack);
-  if (reading.holding == Holding::weights) {
-    asked.weights = f.asked_bytes;
-  } else {
-    const bool is_gradient = reading.holding == Holding::backward && weight_sizes(f).contains(f.asked_bytes);
-    field_of(asked, reading, is_gradient) += f.asked_bytes;
-  }
-  return asked;
-}
-
 class Judge {
  public:
-  explicit Judge(const Failure& failure)
-      : f_(failure), reading_(f_.reader.read(f_.snapshot.event(f_.replay.device(), f_.event).stack)) {
-    const MemoryTotals& totals = f_.replay.totals();
+  explicit Judge(const Failure& failure) : f_(failure), at_(failure.moment), reading_(at_.reading()) {
+    const MemoryTotals& totals = at_.replay.totals();
     active_ = totals.active_bytes;
     unused_ = totals.unused_bytes();
-    further_ = std::max(f_.asked_bytes, f_.course.further_bytes.value_or(0));
+    further_ = std::max(at_.asked_bytes, f_.course.further_bytes.value_or(0));
     v_.limit_bytes = checked_add(totals.reserved_bytes, f_.free_bytes.value_or(0));
     v_.needed_bytes = checked_add(active_, further_);
     v_.whole = f_.course.further_bytes.has_value();
-    v_.contents = contents_of(f_);
-    v_.asked = asked_of(f_);
+    v_.contents = contents_at(at_);
+    v_.asked = asked_at(at_);
   }
 
   Verdict judge() && {
     if (is_wrong_shape()) {
       v_.cause = Cause::impossible_request;
-    } else if (f_.free_bytes && *f_.free_bytes >= segment_bytes(f_.asked_bytes, {})) {
+    } else if (f_.free_bytes && *f_.free_bytes >= segment_bytes(at_.asked_bytes, {})) {
       v_.cause = Cause::memory_limit;
     } else if (const auto kept = grown()) {
       v_.cause = Cause::shortage;
@@ -150,11 +47,11 @@ class Judge {
  private:
   // One tensor larger than the device, or than half of it with little beside it and those of its size.
   bool is_wrong_shape() const {
-    if (f_.asked_bytes > v_.limit_bytes) return true;
+    if (at_.asked_bytes > v_.limit_bytes) return true;
     int64_t alike = 0;
-    for (const auto& [address, block] : f_.replay.live())
-      if (block.requested_bytes == f_.asked_bytes) alike += block.bytes;
-    return share(f_.asked_bytes, v_.limit_bytes) > 0.5 && share(active_ - alike, v_.limit_bytes) < 0.25;
+    for (const auto& [address, block] : at_.replay.live())
+      if (block.requested_bytes == at_.asked_bytes) alike += block.bytes;
+    return share(at_.asked_bytes, v_.limit_bytes) > 0.5 && share(active_ - alike, v_.limit_bytes) < 0.25;
   }
 
   bool try_without(std::string what, int64_t bytes) {
@@ -173,18 +70,18 @@ class Judge {
     const double unused = share(unused_, v_.limit_bytes);
     if (unused >= 2 * kSome) v_.or_cause = Cause::fragmentation;
     return unused >= kMuch ||
-           (unused >= kSome && share(f_.asked_bytes, v_.limit_bytes) >= kLarge && reading_.part != Part::logits);
+           (unused >= kSome && share(at_.asked_bytes, v_.limit_bytes) >= kLarge && reading_.part != Part::logits);
   }
 
   // True if, without holes, what grows would take many rounds more to fill the device.
   bool lasts() const {
     constexpr double kMuch = 0.2;
     if (!f_.growth.over && share(f_.growth.bytes(), v_.limit_bytes) >= kMuch) return false;
-    int64_t a_round = 0;
-    for (const Growing& one : f_.growth.list) a_round += one.bytes_a_step;
-    const int64_t rounds = f_.growth.rounds() + f_.growth.warm_up;
     if (f_.growth.over && v_.needed_bytes <= v_.limit_bytes) return true;
-    return v_.limit_bytes - v_.needed_bytes > a_round * std::max<int64_t>(3, rounds / 4);
+    double a_round = 0;
+    for (const Growing& one : f_.growth.list) a_round += static_cast<double>(one.bytes_a_step);
+    const int64_t rounds = std::max<int64_t>(3, (f_.growth.rounds() + f_.growth.warm_up) / 4);
+    return static_cast<double>(v_.limit_bytes - v_.needed_bytes) > a_round * static_cast<double>(rounds);
   }
 
   Filler filler() {
@@ -205,7 +102,7 @@ class Judge {
     const int64_t bytes = f_.growth.bytes();
     if (share(bytes, v_.limit_bytes) < kMuch || lasts() || !try_without("what earlier rounds left", bytes))
       return std::nullopt;
-    const StackReading& most = f_.reader.read(f_.growth.list.front().stack);
+    const StackReading& most = at_.reader.read(f_.growth.list.front().stack);
     if (most.part == Part::cache || f_.stage == TorchStage::generate) return Filler::kv_cache;
     if (most.part == Part::collected) return Filler::kept_evaluation;
     constexpr size_t kOfAGraph = 5;  // lines whose results are kept; without a graph they are an output or two
@@ -276,6 +173,7 @@ class Judge {
   }
 
   const Failure& f_;
+  const MomentOfFailure& at_;
   const StackReading& reading_;
   int64_t active_ = 0, unused_ = 0, further_ = 0;
   Verdict v_;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "explain/cause.h"
+#include "explain/contents.h"
 #include "explain/course.h"
 #include "explain/filler.h"
 #include "explain/growth.h"
@@ -21,13 +22,6 @@ struct Counterfactual {
   std::string without;
   int64_t peak_bytes = 0;  // active, at most, from the moment to the end of the round
   bool passes = false;
-};
-
-// What is live at the moment and, of the request that failed, what it was for. Bytes.
-struct Contents {
-  int64_t weights = 0, second_weights = 0, gradients = 0, states = 0, temporaries = 0, activations = 0, logits = 0,
-          scores = 0, cache = 0, buckets = 0, gathered = 0, collected = 0, copied = 0, other = 0;
-  int64_t dynamic() const { return activations + logits + scores + temporaries; }
 };
 
 struct Verdict {
@@ -44,14 +38,9 @@ struct Verdict {
 
 // Of a replay that stands at an event where memory ran out.
 struct Failure {
-  const Snapshot& snapshot;
-  const Replay& replay;
-  StackReader& reader;
-  size_t event = 0;
+  MomentOfFailure moment;
   TorchStage stage = TorchStage::unknown;
-  int64_t asked_bytes = 0;
-  std::optional<int64_t> free_bytes;
-  int64_t largest_free_bytes = 0;
+  std::optional<int64_t> free_bytes;  // of the device
   const Course& course;
   const Growth& growth;
 };
