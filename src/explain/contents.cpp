@@ -11,11 +11,11 @@ namespace snug {
 namespace {
 
 // Sizes in which weights lie on the device, as far as the snapshot tells.
-std::set<int64_t> weight_sizes(const MomentOfFailure& f) {
+std::set<int64_t> weight_sizes(const MomentOfFailure& moment) {
   std::set<int64_t> sizes;
-  for (const auto& [address, block] : f.replay.live()) {
+  for (const auto& [address, block] : moment.replay.live()) {
     const bool older = block.event == LiveBlock::kBefore;
-    if (older || f.reader.read(block.stack).holding == Holding::weights) sizes.insert(block.requested_bytes);
+    if (older || moment.reader.read(block.stack).holding == Holding::weights) sizes.insert(block.requested_bytes);
   }
   return sizes;
 }
@@ -77,13 +77,13 @@ bool is_copied_weight(const StackReading& reading, const LiveBlock& block, const
 
 }  // namespace
 
-Contents contents_at(const MomentOfFailure& f) {
-  const std::set<int64_t> weights = weight_sizes(f);
+Contents contents_at(const MomentOfFailure& moment) {
+  const std::set<int64_t> weights = weight_sizes(moment);
   WeightSets sets;
   Contents c;
-  for (const auto& [address, block] : f.replay.live()) {
+  for (const auto& [address, block] : moment.replay.live()) {
     const bool older = block.event == LiveBlock::kBefore;
-    const StackReading& reading = f.reader.read(block.stack);
+    const StackReading& reading = moment.reader.read(block.stack);
     if (older || (reading.holding == Holding::weights && reading.part == Part::whole)) {
       sets.add(reading, older, block.bytes);
       continue;
@@ -100,14 +100,14 @@ Contents contents_at(const MomentOfFailure& f) {
   return c;
 }
 
-Contents asked_at(const MomentOfFailure& f) {
+Contents asked_at(const MomentOfFailure& moment) {
   Contents asked;
-  const StackReading& reading = f.reading();
+  const StackReading& reading = moment.reading();
   if (reading.holding == Holding::weights) {
-    asked.weights = f.asked_bytes;
+    asked.weights = moment.asked_bytes;
   } else {
-    const bool is_gradient = reading.holding == Holding::backward && weight_sizes(f).contains(f.asked_bytes);
-    field_of(asked, reading, is_gradient) += f.asked_bytes;
+    const bool is_gradient = reading.holding == Holding::backward && weight_sizes(moment).contains(moment.asked_bytes);
+    field_of(asked, reading, is_gradient) += moment.asked_bytes;
   }
   return asked;
 }
