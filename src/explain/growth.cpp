@@ -76,11 +76,11 @@ class Comparison {
       const StackReading& reading = reader.read(stack);
       if (!grows(held) || (compared_.size() < kWarmUp + kFewest && is_made_once(reading.holding))) continue;
       const Held &first = held.front(), &last = held.back();
-      const int64_t grown = last.bytes - first.bytes, steps = rounds - static_cast<int64_t>(all.size() - held.size());
+      const int64_t grown = last.bytes - first.bytes,
+                    steps = rounds * static_cast<int64_t>(held.size() - 1) / static_cast<int64_t>(all.size() - 1);
       growth.list.push_back({.holding = reading.holding,
                              .place = reading.own ? reading.own : reading.caller,
                              .stack = stack,
-                             .since = compared_.front(),
                              .bytes_a_step = (last.requested - first.requested) / steps,
                              .blocks_a_step = (last.blocks - first.blocks) / steps,
                              .bytes = std::min(last.bytes, grown + grown / steps * growth.warm_up)});

@@ -16,7 +16,6 @@ struct Growing {
   Holding holding = Holding::other;
   std::optional<Frame> place;
   StackId stack = 0;
-  size_t since = 0;           // event of the round from which it grows
   int64_t bytes_a_step = 0;   // the mean over the rounds seen
   int64_t blocks_a_step = 0;  // … of blocks
   int64_t bytes = 0;          // grown since the warm-up
