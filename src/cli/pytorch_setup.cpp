@@ -26,16 +26,42 @@ void apply_flags(const Arguments& arguments, eager::Setup& setup) {
   setup.checkpointing = word == "use_reentrant=true" ? eager::Checkpointing::reentrant : eager::Checkpointing::non_reentrant;
 }
 
-// Words of another trainer's file that change what PyTorch allocates and that no key of ours says.
-void apply_file(const ForeignRecipe& file, eager::Setup& setup) {
-  for (const ForeignKey& key : file.keys) {
-    const std::string name = key.name.substr(key.name.rfind('.') + 1);
-    if ((name == "flash_attention" || name == "use_flash_attn") && is_on(key)) setup.attention = eager::Attention::flash;
-    if (name != "flash_attn" && name != "attn_implementation") continue;
-    if (key.value == "fa2" || key.value == "flash_attention_2") setup.attention = eager::Attention::flash;
-    if (key.value == "eager" || key.value == "disabled") setup.attention = eager::Attention::eager;
-    if (key.value == "sdpa") setup.attention = eager::Attention::sdpa;
-  }
+std::string leaf_of(const ForeignKey& key) { return key.name.substr(key.name.rfind('.') + 1); }
+
+// The attention that a key of another trainer's file names.
+std::optional<eager::Attention> attention_of(const ForeignKey& key) {
+  const std::string name = leaf_of(key);
+  if (name == "flash_attention" || name == "use_flash_attn")
+    return is_on(key) ? std::optional(eager::Attention::flash) : std::nullopt;
+  if (name != "flash_attn" && name != "attn_implementation" && name != "attn_impl") return std::nullopt;
+  if (key.value == "fa2" || key.value == "flash_attention_2" || key.value == "flash_attn") return eager::Attention::flash;
+  if (key.value == "eager" || key.value == "disabled") return eager::Attention::eager;
+  return key.value == "sdpa" ? std::optional(eager::Attention::sdpa) : std::nullopt;
+}
+
+// In a Trainer's file torch_dtype says how weights are loaded; autocast is bf16's and fp16's alone, which SFTConfig switches
+// on and TrainingArguments does not.
+bool has_no_autocast(const ForeignRecipe& file) {
+  if (file.dialect != Dialect::trl && file.dialect != Dialect::hugging_face) return false;
+  const auto says = std::ranges::find_if(file.keys, [](const ForeignKey& key) { return leaf_of(key) == "bf16"; });
+  return says != file.keys.end() ? !is_on(*says) : file.dialect == Dialect::hugging_face;
+}
+
+bool chunks_loss(const ForeignRecipe& file, const eager::StackProfile& stack) {
+  const auto says = std::ranges::find_if(file.keys, [](const ForeignKey& key) { return leaf_of(key) == "loss_type"; });
+  if (says == file.keys.end() || stack.sft_always_chunks_loss) return stack.sft_chunks_loss;
+  return says->value == "chunked_nll";
+}
+
+// Words of another trainer's file that change what PyTorch allocates and that no key of ours says; axolotl and
+// LLaMA-Factory switch the cache off themselves.
+void apply_file(const ForeignRecipe& file, const eager::StackProfile& stack, eager::Setup& setup) {
+  for (const ForeignKey& key : file.keys)
+    if (const auto attention = attention_of(key)) setup.attention = *attention;
+  if (setup.autocast == DType::bf16 && has_no_autocast(file)) setup.autocast.reset();
+  const bool of_trl = file.dialect == Dialect::trl;
+  setup.chunked_loss = of_trl && chunks_loss(file, stack);
+  setup.cache = setup.cache && (file.dialect == Dialect::hugging_face || (of_trl && !stack.sft_drops_cache));
 }
 
 // The dtype that a trainer loads weights in where its file does not say: axolotl (normalize_config) and LLaMA-Factory
@@ -46,8 +72,7 @@ void load_weights_as(const ForeignRecipe& file, eager::Setup& setup) {
   const bool as_autocast = file.dialect == Dialect::axolotl || file.dialect == Dialect::llama_factory;
   if (as_autocast && setup.autocast) setup.weights = *setup.autocast;
   for (const ForeignKey& key : file.keys) {
-    const std::string name = key.name.substr(key.name.rfind('.') + 1);
-    if (name != "torch_dtype" && name != "dtype") continue;
+    if (leaf_of(key) != "torch_dtype" && leaf_of(key) != "dtype") continue;
     if (key.value == "bfloat16") setup.weights = DType::bf16;
     if (key.value == "float16") setup.weights = DType::f16;
     if (key.value == "float32") setup.weights = DType::f32;
@@ -59,6 +84,8 @@ void load_weights_as(const ForeignRecipe& file, eager::Setup& setup) {
 bool sets(const Arguments& arguments, const char* key) {
   return std::find(arguments.keys_set.begin(), arguments.keys_set.end(), key) != arguments.keys_set.end();
 }
+
+bool is_told_to_pytorch(const ForeignKey& key) { return attention_of(key).has_value(); }
 
 bool is_on(const ForeignKey& key) {
   return key.value != "false" && key.value != "False" && key.value != "null" && key.value != "0";
@@ -73,7 +100,7 @@ eager::Setup pytorch_setup(const Arguments& arguments, const Recipe& recipe, con
                            const eager::StackProfile& stack) {
   eager::Setup setup = eager::setup_of(recipe, model, stack);
   if (arguments.foreign) {
-    apply_file(*arguments.foreign, setup);
+    apply_file(*arguments.foreign, stack, setup);
     load_weights_as(*arguments.foreign, setup);
   }
   apply_flags(arguments, setup);

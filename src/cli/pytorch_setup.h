@@ -15,6 +15,9 @@ bool sets(const Arguments& arguments, const char* key);
 // Whether the key of another trainer's file asks for something.
 bool is_on(const ForeignKey& key);
 
+// Whether the eager model follows a key that snug's own plan does not.
+bool is_told_to_pytorch(const ForeignKey& key);
+
 // `recipe`: that of the arguments, or a change of it. Throws Error for what the eager model does not cover, UsageError for
 // words that mean nothing.
 eager::Setup pytorch_setup(const Arguments& arguments, const Recipe& recipe, const ModelSpec& model,

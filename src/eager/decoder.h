@@ -83,7 +83,7 @@ class Decoder {
   Tensor block(const Tensor& input, Block& block, const Positions& where);
   Tensor with_positions(const Tensor& embedded);
   void angles(Positions& positions);
-  Tensor attended(Tensor& query, Tensor& key, const Tensor& value, Block& block, const Positions& where, const Tensor& all);
+  Tensor attended(Tensor& query, Tensor& key, Tensor value, Block& block, const Positions& where, const Tensor& all);
   Tensor new_gelu(const Tensor& x);
   Tensor normalized(const Tensor& x, int64_t rows);
   Tensor attention(const Tensor& x, Block& block, const Positions& where);
@@ -102,7 +102,10 @@ class Decoder {
   Tensor apply(const Tensor& x, Linear& linear);
   Tensor adapted(const Tensor& input, Linear& linear);
   Tensor decomposed(const Tensor& x, const Tensor& base_output, Linear& linear);
+  Tensor head(const Tensor& hidden);
   Tensor loss(const Tensor& logits);
+  Tensor chunked_loss(const Tensor& hidden);
+  void chunk_products(int64_t rows, const Tensor& weight, DType dtype, DType compute);
   bool always_has_mask() const;
 
   Torch& t_;
@@ -115,6 +118,7 @@ class Decoder {
   Linear head_;
   Tensor scales_code_;  // bitsandbytes' code book of scales, one for all
   bool inputs_require_grad_ = false;
+  Tensors cache_;  // of the forward pass that runs
 };
 
 }  // namespace snug::eager

@@ -98,7 +98,8 @@ Tensor Decoder::attend(Tensor query, Tensor key, Tensor value, const Tensor& mas
   if (setup_.attention == Attention::flash) return flash(query, key, value, false);
   const int64_t times = spec_.heads / spec_.kv_heads;
   const bool copies = t_.stack().sdpa_copies_inputs, by_flash = !mask.defined() && product(query);
-  if (times > 1 && (copies || !by_flash)) {
+  const bool by_itself = by_flash || (t_.stack().efficient_shares_heads && !mask.defined());
+  if (times > 1 && (copies || !by_itself)) {
     key = t_.repeat(t_.full_slices(key, 4), times);
     value = t_.repeat(t_.full_slices(value, 4), times);
     if (copies) query = t_.clone(query);
@@ -154,9 +155,17 @@ Tensor Decoder::efficient(const Tensor& q, const Tensor& k, const Tensor& v, con
             [this](const Node&, const Tensors& saved, Tensors&) -> Tensors {
               Tensors results(3);
               for (size_t i = 0; i < 3; ++i) results[i] = t_.empty_like(saved[i]);
-              const Tensor delta = t_.empty(saved[4].count, DType::f32);
-              const bool narrow = is_half(saved[0].dtype);
-              const Tensor query_sums = narrow ? t_.empty(saved[0].count + B_ * spec_.heads * 32, DType::f32) : Tensor{};
+              const bool shares = saved[1].count < saved[0].count;
+              const Tensor keys = shares ? t_.empty_like(saved[0]) : Tensor{},
+                           values = shares ? t_.empty_like(saved[0]) : Tensor{};
+              Tensor delta;
+              if (is_half(saved[0].dtype)) {
+                delta = t_.empty(saved[4].count, DType::f32);
+              } else {  // the sum of a product
+                const Tensor product = t_.empty_like(saved[0]), sum = t_.empty(saved[4].count, DType::f32);
+                delta = t_.empty(saved[4].count, DType::f32);
+              }
+              const Tensor query_sums = t_.empty(saved[0].count + B_ * spec_.heads * 32, DType::f32);
               return results;
             });
   return output;

@@ -23,23 +23,22 @@ Tensor Decoder::forward(bool training) {
     hidden = blocks(std::move(hidden), where, training);
     hidden = norm(hidden, final_norm_);
   }
-  {
-    const Tensor last =
-        t_.stack().full_slices_are_nodes ? t_.full_slices(hidden, 3) : t_.slice(hidden, hidden.count);  // [:, -0:, :]
-    Linear& head = head_;
-    logits = t_.linear(last, spec_.tied_embeddings ? embedding_ : head.weight, head.bias, head.in, head.out);
+  Tensor value;
+  if (setup_.chunked_loss) {
+    value = chunked_loss(hidden);
+  } else {
+    logits = head(hidden);
+    value = loss(logits);
   }
-  if (spec_.logit_softcap > 0) {
-    logits = t_.scale(logits);
-    logits = t_.keeps_output(logits);
-    logits = t_.scale(logits);
-  }
-  Tensor value = loss(logits);
   hidden = {};
-  if (setup_.autocast) {  // accelerate/utils/operations.py ConvertOutputsToFp32
-    t_.leave_autocast();
-    logits = t_.to(logits, DType::f32);
+  if (setup_.autocast) t_.leave_autocast();
+  if (setup_.autocast && !setup_.own_loop) {  // accelerate, ConvertOutputsToFp32
+    if (logits.defined()) logits = t_.to(logits, DType::f32);
+    Tensors wide;  // a cache that is an object stays as it is
+    if (spec_.learned_positions && t_.stack().gpt2_cache_is_tuples)
+      for (const Tensor& part : cache_) wide.push_back(t_.to(part, DType::f32));
   }
+  cache_.clear();
   return value;
 }
 
@@ -172,11 +171,17 @@ bool Decoder::value_gradient_is_copied(const Positions& where) const {
 }
 
 // From projections to the block's residual; `all` is held by the caller's frame.
-Tensor Decoder::attended(Tensor& query, Tensor& key, const Tensor& value, Block& b, const Positions& where, const Tensor&) {
+Tensor Decoder::attended(Tensor& query, Tensor& key, Tensor value, Block& b, const Positions& where, const Tensor&) {
   if (!spec_.learned_positions) {
     Tensor turned = rotate(query, where), turned_key = rotate(key, where);
     query = std::move(turned);
     key = std::move(turned_key);
+  }
+  if (setup_.cache) {
+    if (t_.stack().cache_copies_first) key = t_.cat({key});
+    if (t_.stack().cache_copies_first) value = value.dtype == key.dtype ? t_.cat({value}) : t_.to(value, key.dtype);
+    cache_.push_back(key);
+    cache_.push_back(value);
   }
   const Tensor mixed = setup_.attention == Attention::eager ? attend_eagerly(query, key, value, where)
                                                             : attend(query, key, value, where.mask);
@@ -349,27 +354,6 @@ Tensor Decoder::decomposed(const Tensor& x, const Tensor& base_output, Linear& l
   Tensor scaled = t_.mul(ratio, added);
   scaled = t_.scale(scaled);
   return t_.add(turned, scaled);
-}
-
-// loss/loss_utils.py, ForCausalLMLoss
-Tensor Decoder::loss(const Tensor& logits) {
-  const int64_t V = spec_.vocab_size, rows = B_ * (T_ - 1);
-  const bool narrow = spec_.learned_positions && t_.stack().gpt2_loss_stays_narrow;
-  const Tensor wide = narrow ? logits : t_.to(logits, DType::f32);
-  Tensor shifted = wide, labels, padded;
-  if (t_.stack().loss_copies_logits) {
-    shifted = t_.full_slices(t_.slice(wide, rows * V), 1);
-    if (B_ > 1) shifted = t_.clone(shifted);
-    if (B_ > 1) labels = t_.empty(rows, DType::i64);
-  } else {
-    padded = t_.empty(B_ * (T_ + 1), DType::i64);
-    labels = B_ > 1 ? t_.empty(B_ * T_, DType::i64) : padded;
-  }
-  const Tensor logarithms = t_.keeps_output(t_.autocast_float(shifted));
-  Tensor sum = t_.empty(1, DType::f32), weight = t_.empty(1, DType::f32);
-  t_.record({logarithms}, {&sum}, {logarithms, labels, weight},
-            [this](const Node&, const Tensors& saved, Tensors&) -> Tensors { return {t_.empty_like(saved[0])}; });
-  return t_.scale(sum);
 }
 
 }  // namespace snug::eager

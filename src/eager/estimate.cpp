@@ -41,6 +41,7 @@ Plan follow(const ModelSpec& spec, const Setup& setup, const StackProfile& stack
     decoder.adapt();
     device.release_cached();
     plan.static_bytes = device.totals().allocated_bytes;
+    plan.loading_bytes = device.peak(Phase::load).allocated_bytes;
     device.reset_peaks();
     Trainer trainer(torch, decoder, setup);
     trainer.train(setup.steps);

@@ -28,6 +28,7 @@ struct Plan {
   int64_t device_low_bytes = 0, device_high_bytes = 0;  // reserved and the context
   int64_t steady_bytes = 0;                             // allocated between steps
   int64_t static_bytes = 0;                             // allocated before the first step
+  int64_t loading_bytes = 0;                            // highest allocated while weights are loaded and prepared
   Phase phase = Phase::load;                            // of the highest allocated
   RoleBytes breakdown{};                                // at that moment; its sum is allocated_bytes
   std::array<PhasePeak, kPhases> phases{};

@@ -60,6 +60,7 @@ Setup setup_of(const Recipe& recipe, const ModelSpec& spec, const StackProfile& 
   setup.checkpointing = !recipe.gradient_checkpointing ? Checkpointing::none
                         : stack.reentrant_by_default   ? Checkpointing::reentrant
                                                        : Checkpointing::non_reentrant;
+  setup.cache = stack.trainer_keeps_cache && setup.checkpointing == Checkpointing::none;
   if (spec.attention_softcap > 0 && stack.capped_scores_are_eager) setup.attention = Attention::eager;
   setup.optimizer = optimizer_of(recipe);
   setup.batch = recipe.batch;

@@ -50,7 +50,11 @@ struct Setup {
 
   int64_t batch = 1, seq_len = 1024;  // sequences a micro-batch; tokens
   int64_t accumulation = 1;
-  bool padded = false;  // some rows are shorter than others
+  bool padded = false;        // some rows are shorter than others
+  bool cache = false;         // use_cache: forward's outputs hold the keys and values of all blocks until they are gone
+  bool chunked_loss = false;  // TRL's fused head: logits in tiles
+  // A script's own loop calls the model: its logits stay as they are, where a Trainer's are widened (accelerate).
+  bool own_loop = false;
   double max_grad_norm = 1.0;
   double momentum = 0.0;
 

@@ -20,6 +20,9 @@ struct StackProfile {
   bool full_slices_are_nodes = true;
   // ATen/cuda/CUDABlas.cpp: products take a workspace for their own duration; before, a handle kept one.
   bool workspace_per_product = false;
+  // ATen/native/transformers/cuda/attention.cu: the memory-efficient kernel takes fewer heads of keys and values than of
+  // queries. Seen in 2.15; not in 2.4, which has no enable_gqa.
+  bool efficient_shares_heads = false;
   // ATen/native/transformers/cuda/flash_attn: the state of random numbers is made on the device, used or not.
   bool flash_makes_random_state = false;
 
@@ -37,6 +40,8 @@ struct StackProfile {
   bool masks_are_boolean = false;
   // models/gpt2/modeling_gpt2.py: each block has a buffer of which tokens come before which.
   bool masks_of_gpt2_are_kept = true;
+  // models/gpt2/modeling_gpt2.py: past_key_values are tuples of tensors, no DynamicCache.
+  bool gpt2_cache_is_tuples = true;
   // models/gemma2/modeling_gemma2.py: there is always a mask, and blocks that see a window cut it.
   bool blocks_cut_masks = true;
   // models/gpt2/modeling_gpt2.py: the loss of the logits as they are; later ForCausalLMLoss, in fp32.
@@ -48,8 +53,19 @@ struct StackProfile {
   bool embeddings_keep_wide_states = false;
   // trainer.py get_decay_parameter_names: norms are told by class, and these families' are not in the list; later by name.
   bool norms_are_told_by_class = true;
+  // trainer.py _prepare_for_training: use_cache is taken from TrainingArguments, which have it off; before, the model's own
+  // was left on.
+  bool trainer_keeps_cache = true;
+  // cache_utils.py DynamicLayer.update: the first keys and values too are joined to what was there, nothing, in new tensors.
+  bool cache_copies_first = false;
   // training_args.py gradient_checkpointing_kwargs: the default of use_reentrant.
   bool reentrant_by_default = true;
+
+  // --- trl ---
+  // sft_trainer.py compute_loss: the forward pass is told to keep no cache.
+  bool sft_drops_cache = false;
+  // sft_config.py loss_type: logits are made in tiles unless "nll" is asked for; later whatever is asked for.
+  bool sft_chunks_loss = false, sft_always_chunks_loss = false;
 
   // --- peft ---
   // tuners/tuners_utils.py: adapters of quantized weights are made in fp32, codes being no type to follow; later in the

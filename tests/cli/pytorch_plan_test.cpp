@@ -97,6 +97,56 @@ TEST(PyTorchPlan, what_is_not_covered_is_named_and_snugs_verdict_stands) {
   EXPECT_TRUE(saved.output.starts_with("PyTorch: not known: ")) << saved.output << saved.error;
 }
 
+Json setup_of_file(const Workspace& workspace, const std::string& name, const std::string& text,
+                   const std::string& stack = "") {
+  const auto file = workspace / name;
+  std::ofstream(file) << text;
+  std::vector<std::string> words{"plan", file.string(), "--gpu", "A100", "--json"};
+  if (!stack.empty()) words.insert(words.end(), {"--stack", stack});
+  return pytorch_of(words);
+}
+
+// transformers' TrainingArguments: bf16 False unless it is said; torch_dtype is from_pretrained's. SFTConfig: bf16 True.
+TEST(PyTorchPlan, the_dtype_of_weights_is_no_autocast) {
+  Workspace workspace;
+  const std::string model = mistral_with_padding_token(workspace);
+  const std::string begin = R"({"model_name_or_path": ")" + model +
+                            R"(", "per_device_train_batch_size": 1, "max_length": 512, "torch_dtype": "bfloat16")";
+  const auto autocast = [&](const std::string& more) {
+    const Json setup = setup_of_file(workspace, "recipe.json", begin + more + "}").at("setup");
+    return setup.at("autocast").is_string() ? setup.at("autocast").get<std::string>() : "none";
+  };
+  EXPECT_EQ(autocast(""), "none");
+  EXPECT_EQ(autocast(R"(, "bf16": true)"), "bfloat16");
+  EXPECT_EQ(autocast(R"(, "dataset_name": "rows")"), "bfloat16");
+  EXPECT_EQ(autocast(R"(, "dataset_name": "rows", "bf16": false)"), "none");
+}
+
+TEST(PyTorchPlan, attention_that_the_file_asks_for_is_followed) {
+  Workspace workspace;
+  const std::string text =
+      "model_name_or_path: " + mistral_with_padding_token(workspace) +
+      "\ndataset_name: rows\nper_device_train_batch_size: 1\nuse_peft: true\nlora_r: 8\nattn_implementation: ";
+  const Json eager = setup_of_file(workspace, "recipe.yaml", text + "eager\n");
+  const Json fused = setup_of_file(workspace, "recipe.yaml", text + "sdpa\n");
+  EXPECT_EQ(eager.at("setup").at("attention"), "eager");
+  EXPECT_GT(eager.at("allocated_bytes").get<int64_t>(), fused.at("allocated_bytes").get<int64_t>());
+}
+
+// TRL's default loss makes logits in tiles since 1.7: 4,096 rows of 32,001 words are 500 MiB in fp32, several times over.
+TEST(PyTorchPlan, trls_default_loss_makes_no_whole_logits) {
+  Workspace workspace;
+  const std::string text = "model_name_or_path: " + mistral_with_padding_token(workspace) +
+                           "\ndataset_name: rows\nper_device_train_batch_size: 4\nuse_peft: true\nlora_r: 8\n"
+                           "torch_dtype: bfloat16\n";
+  const auto bytes = [&](const std::string& more, const std::string& stack) {
+    return setup_of_file(workspace, "recipe.yaml", text + more, stack).at("allocated_bytes").get<int64_t>();
+  };
+  EXPECT_LT(bytes("", "trl=1.7.0"), bytes("", "trl=1.6.0") - (int64_t{500} << 20));
+  EXPECT_EQ(bytes("loss_type: nll\n", "trl=1.7.0"), bytes("", "trl=1.6.0"));
+  EXPECT_EQ(bytes("loss_type: nll\n", "trl=1.16.0"), bytes("", "trl=1.7.0"));
+}
+
 TEST(PyTorchPlan, words_without_meaning_are_usage_errors) {
   for (const std::vector<std::string>& words : {std::vector<std::string>{"--runtime", "jax"},
                                                 {"--stack", "numpy=1.0"},
