@@ -3,15 +3,18 @@
 What is chosen is the room that is left for PyTorch; a row is a stretch of the run as probe.py saw it."""
 
 LEAST_GAP = 6 << 20
+SAME = 0.995
 
 
 PHASES = {"load": ("load", "between"), "forward": ("forward", "between"), "loss": ("forward", "between"), "save": ("save", "between")}  # of a stage
 
 
 def failing_row(rows, stage, held, forward=None):
-    """The first row of the stage, and of that forward if it is known, that takes at least what was held and asked for when memory ran out."""
+    """The first row of the stage, and of that forward if it is known, that takes at least what was held and asked for when memory ran out.
+
+    Blocks are cut otherwise on a card that is full, so what is held there differs by a little."""
     for i, row in enumerate(rows):
-        if row["peak"] >= held and row["phase"] in PHASES.get(stage, (stage,)) and forward in (None, row["forwards"]):
+        if row["peak"] >= SAME * held and row["phase"] in PHASES.get(stage, (stage,)) and forward in (None, row["forwards"]):
             return i
     return None
 
@@ -77,12 +80,14 @@ def part(rng, base, cured, phases):
     return int(base.peak * rng.uniform(0.4, 0.9))
 
 
-def unit_of(rows, i):
-    """Rows of the step, or of the load or evaluation, that row i is in, from i on."""
+def unit_of(rows, i, stage, passes=False):
+    """Rows of the step that row i is in, from i on: of what is loaded or saved there, of one batch of an evaluation, of one token of a generation.
+
+    `passes`: a step is one forward pass and what follows it, though the optimizer comes after several."""
     phase = rows[i]["phase"]
-    if phase in ("load", "evaluation", "generate", "save"):  # in a loop of one's own, something lies between its forwards
-        same = lambda row: row["phase"] in (phase, "between" if phase == "evaluation" else phase)
-    elif any(row["phase"] == "optimizer" and row["step"] == rows[i]["step"] for row in rows[i:]):
+    if stage in ("load", "save"):
+        same = lambda row: row["phase"] in ("load", "save", "between") and row["forwards"] == rows[i]["forwards"]
+    elif not passes and phase not in ("evaluation", "generate") and any(row["phase"] == "optimizer" and row["step"] == rows[i]["step"] for row in rows[i:]):
         same = lambda row: row["step"] == rows[i]["step"]
     else:
         same = lambda row: row["forwards"] == rows[i]["forwards"]

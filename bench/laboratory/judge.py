@@ -12,10 +12,13 @@ import pathlib
 import subprocess
 import sys
 
+import cards
+import recipes
 import stages
 from answers import ANSWERS
 
 NOT_IN_A_SNAPSHOT = {"other_process"}  # neither the card's size nor who else is on it; the message tells both
+COUNTED = {"growing_lengths", "kept_graphs", "kept_outputs", "kept_by_hooks", "kept_in_loop"}  # the script's log says which pass failed
 PACKING = {"expandable_segments", "empty_cache"}  # of no use where tensors do not fit
 
 
@@ -37,8 +40,8 @@ def cases(folders, wanted=None):
                 yield path.parent, case
 
 
-def explain(snug, path):
-    done = subprocess.run([snug, "explain", str(path), "--json"], capture_output=True, text=True)
+def explain(snug, path, *words):
+    done = subprocess.run([snug, "explain", path.name, *words, "--json"], capture_output=True, text=True, cwd=path.parent)
     try:
         return json.loads(done.stdout)
     except ValueError:
@@ -57,12 +60,30 @@ def said_in_short(said):
     return [said.get("cause", said.get("failed")), said.get("what"), said.get("stage"), first_word(said)]
 
 
+def explain_with_recipe(snug, folder, case):
+    """The snapshot with the recipe of its script beside it, as somebody has who started it; none for scripts that no recipe describes."""
+    name = recipes.write_recipe(case, folder)
+    if name is None:
+        return None
+    return explain(snug, folder / "snapshot.pickle", name, "--gpu", case["machine"]["gpu"], "--stack", recipes.stack_of(case))
+
+
+def needed_by_large_card(case):
+    """Of the step that failed, from where it failed on."""
+    if not case.get("needed_bytes"):
+        return None
+    forward = case["failing_forward"] if case["kind"] in COUNTED else None
+    here = cards.failing_row(case["rows"], case["stage"], case["held_and_asked_bytes"], forward)
+    return max(row["peak"] for row in cards.unit_of(case["rows"], here, case["stage"], case["kind"] == "kept_graphs"))
+
+
 def judged(snug, folder, case):
     answer = ANSWERS[case["kind"]]
     snapshot, message = explain(snug, folder / "snapshot.pickle"), explain(snug, folder / "message.txt")
-    needed = (snapshot.get("figures") or {}).get("needed_bytes") or snapshot.get("needed_bytes")
+    with_recipe = explain_with_recipe(snug, folder, case)
+    truly, said = needed_by_large_card(case), with_recipe or snapshot
     growth = snapshot.get("growth") or {}
-    grown = {growth.get("active_bytes_a_step"), sum(one["bytes_a_step"] for one in growth.get("list") or [])}  # in blocks, or of what is named
+    grown = {growth.get("active_bytes_a_step"), growth.get("kept_bytes_a_step")}
     told = case["kind"] not in NOT_IN_A_SNAPSHOT
     return {
         "case": str(folder), "kind": case["kind"], "torch": case["versions"].get("torch", ""),
@@ -71,8 +92,8 @@ def judged(snug, folder, case):
         "message_cause": message.get("cause") == answer.cause, "message_either": answer.cause in (message.get("cause"), message.get("or_cause")),
         "message_what": right_cause(answer, message),
         "useless": answer.cause == "shortage" and first_word(snapshot) in PACKING,
-        "needed": needed / case["needed_bytes"] if needed and case.get("needed_bytes") else None,
-        "needs_known": bool(case.get("needed_bytes")),
+        "needed": (said.get("needed_bytes") or 0) / truly if truly else None, "needed_whole": bool(said.get("needed_whole")),
+        "cause_with_recipe": right_cause(answer, with_recipe) if with_recipe and told else None,
         "growth": case["growth_bytes"] in grown if case.get("growth_bytes") else None,
         "said": said_in_short(snapshot), "message_said": said_in_short(message), "truth": [answer.cause, answer.what, case["stage"], answer.cure]}
 
@@ -88,12 +109,15 @@ def line(name, rows):
 
 def main():
     options = arguments()
+    options.snug = str(pathlib.Path(options.snug).resolve())
     rows = [judged(options.snug, folder, case) for folder, case in cases(options.folders, options.kinds)]
     by_kind = collections.defaultdict(list)
     for row in rows:
         by_kind[row["kind"]].append(row)
         if options.wrong and not (row["what"] and row["stage"]):
             print(f"{row['case']}\n    said {row['said']}, truth {row['truth']}; message {row['message_said']}")
+        if options.wrong and row["needed"] and abs(row["needed"] - 1) > 0.03:
+            print(f"{row['case']}\n    needed {row['needed']:.3f} of what a large card says, {'told' if row['needed_whole'] else 'as a least'}")
     heads = ("cause", "… and what", "stage", "message", "one of two", "… and what", "of no use")
     print(f"{'kind':22} {'cases':>5}  " + "  ".join(f"{head:>12}" for head in heads))
     for kind in ANSWERS:
@@ -102,10 +126,10 @@ def main():
     print(line("all", rows))
     for release in sorted({row["torch"] for row in rows}):
         print(line("torch " + release, [row for row in rows if row["torch"] == release]))
-    known = sum(row["needs_known"] for row in rows)
-    needs = [row["needed"] for row in rows if row["needed"] is not None]
-    print(f"needed bytes within 3 %: {sum(abs(one - 1) <= 0.03 for one in needs)} of {len(needs)} told, of {known} known; "
-          f"growth to the byte: {share(rows, 'growth').strip()}")
+    needs = [row for row in rows if row["needed"] is not None]
+    near = [row for row in needs if abs(row["needed"] - 1) <= 0.03]
+    print(f"needed bytes within 3 %: {len(near)} of {len(needs)} ({sum(row['needed_whole'] for row in needs)} told, the others as a least); "
+          f"growth to the byte: {share(rows, 'growth').strip()}; cause and what with the recipe beside: {share(rows, 'cause_with_recipe').strip()}")
     if options.json:
         options.json.write_text(json.dumps(rows, indent=1) + "\n")
 

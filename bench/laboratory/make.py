@@ -158,7 +158,7 @@ def truth(kind, draft, room, base, cured, failed, held):
            "cured_peak_bytes": cured.peak, "cured_peak_reserved_bytes": cured.peak_reserved, "place": place_of(failed.log)}
     if draft.how != "holes":
         i = failing_row(draft, right[-1], base, failed, held)
-        row, unit = base.rows[i], cards.unit_of(base.rows, i)
+        row, unit = base.rows[i], cards.unit_of(base.rows, i, right[-1], kind == "kept_graphs")
         one.update(failing_phase=row["phase"], failing_step=row["step"], failing_forward=row["forwards"], needed_bytes=max(row["peak"] for row in unit),
                    needed_reserved_bytes=max(row["peak_reserved"] for row in unit), needed_after_bytes=max(row["peak"] for row in base.rows[i:]))
         if one["needed_bytes"] <= room:  # then it were holes

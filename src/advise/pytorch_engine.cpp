@@ -63,6 +63,18 @@ const eager::Plan* PyTorchEngine::follow(const Recipe& recipe) {
   return whole_.back().plan ? &*whole_.back().plan : nullptr;
 }
 
+std::optional<eager::Plan> PyTorchEngine::first_step(const Recipe& recipe, bool own_loop) const {
+  auto setup = setup_of(recipe);
+  if (!setup) return std::nullopt;
+  setup->steps = 1;
+  if (own_loop) {
+    setup->own_loop = true;
+    setup->chunked_loss = false;
+    setup->cache = setup->checkpointing == eager::Checkpointing::none;  // as the model's own configuration has it
+  }
+  return run(*setup, model_.layers, side_.card);
+}
+
 // What tensors hold at each phase's peak grows by the same with every layer, to a few tenths of a percent; what the
 // allocator reserves beside it does not.
 int64_t PyTorchEngine::from_few_layers(const eager::Setup& setup) const {

@@ -44,6 +44,9 @@ class PyTorchEngine : public Engine {
   // A whole run, on a device as large as it asks for; null where the eager model does not cover it. It lives as long as the
   // engine.
   const eager::Plan* follow(const Recipe& recipe);
+  // The first optimizer step alone, by the trainer or by a loop of the user's own; none where the eager model does not cover
+  // it.
+  std::optional<eager::Plan> first_step(const Recipe& recipe, bool own_loop = false) const;
   // The bytes of `about` alone.
   int64_t about_bytes(const Recipe& recipe);
   double step_seconds(const Recipe& recipe) const;

@@ -145,19 +145,38 @@ std::optional<PyTorchEngine> engine_for(Arguments arguments, const ModelSpec& mo
 }
 
 // The words behind the file: a recipe, and flags as `snug plan` takes them.
-std::optional<RecipeAnswer> about_recipe(const Request& request, const OomMessage* message, const Diagnosis& diagnosis,
-                                         TorchStage stage) {
-  if (!request.has_recipe()) return std::nullopt;
-  const std::optional<int64_t> told = message != nullptr ? capacity_of(*message, diagnosis) : std::nullopt;
-  const Arguments arguments = read_arguments(request.rest);
-  if (arguments.recipe.model.empty()) throw UsageError("the recipe names no model: give it beside the file");
-  const Target target = target_of_run(arguments, told);
-  const int64_t capacity = told && !arguments.has("gpu") ? *told : target.memory_bytes;
-  const ModelSpec model = resolve_model(arguments.recipe.model);
-  std::optional<PyTorchEngine> engine = engine_for(arguments, model, target, capacity);
-  return answer_for_recipe({arguments.recipe, arguments.foreign, arguments.recipe_file, engine ? &*engine : nullptr}, target,
-                           capacity, diagnosis.missing_bytes.value_or(0), stage);
-}
+class KnownRecipe {
+ public:
+  // `told`: what the device had, where the file tells.
+  KnownRecipe(const Request& request, std::optional<int64_t> told)
+      : arguments_(read_arguments(request.rest)),
+        target_(target_of_run(with_model(arguments_), told)),
+        capacity_(told && !arguments_.has("gpu") ? *told : target_.memory_bytes),
+        model_(resolve_model(arguments_.recipe.model)),
+        engine_(engine_for(arguments_, model_, target_, capacity_)) {}
+  KnownRecipe(const KnownRecipe&) = delete;  // the engine refers to model and target
+  KnownRecipe& operator=(const KnownRecipe&) = delete;
+  ~KnownRecipe() = default;
+
+  std::optional<Expected> expected() { return engine_ ? expected_of(*engine_, arguments_.recipe) : std::nullopt; }
+
+  RecipeAnswer answer(const Diagnosis& diagnosis, TorchStage stage) {
+    return answer_for_recipe({arguments_.recipe, arguments_.foreign, arguments_.recipe_file, engine_ ? &*engine_ : nullptr},
+                             target_, capacity_, diagnosis.missing_bytes.value_or(0), stage);
+  }
+
+ private:
+  static const Arguments& with_model(const Arguments& arguments) {
+    if (arguments.recipe.model.empty()) throw UsageError("the recipe names no model: give it beside the file");
+    return arguments;
+  }
+
+  const Arguments arguments_;
+  const Target target_;
+  const int64_t capacity_;
+  const ModelSpec model_;
+  std::optional<PyTorchEngine> engine_;
+};
 
 // Where the tensors of training simply do not fit, what is known of the recipe takes the place of what helps in general.
 void drop_general_advice(Cause cause, TorchStage stage, std::vector<Advice>& advice) {
@@ -176,7 +195,9 @@ int explain_text_file(Source& source, const Request& request) {
         "kernel, for memory_summary() and for profiler traces");
   }
   Explanation e = *explain_log(std::move(log));
-  const auto recipe = about_recipe(request, &e.log.cause(), e.diagnosis, e.stage.stage);
+  std::optional<RecipeAnswer> recipe;
+  if (request.has_recipe())
+    recipe = KnownRecipe(request, capacity_of(e.log.cause(), e.diagnosis)).answer(e.diagnosis, e.stage.stage);
   if (recipe) drop_general_advice(e.diagnosis.cause, e.stage.stage, e.advice);
   return print(e, request, recipe);
 }
@@ -207,8 +228,12 @@ void refuse_views(const Request& request) {
 int explain_snapshot_file(const Request& request) {
   if (request.file == "-") throw Error("a snapshot cannot come from a pipe", "stdin", "give the file");
   const Snapshot snapshot = read_snapshot(request.file);
-  SnapshotExplanation e = explain_snapshot(snapshot);
-  const auto recipe = about_recipe(request, nullptr, e.diagnosis, e.stage.stage);
+  std::optional<KnownRecipe> known;
+  if (request.has_recipe()) known.emplace(request, std::nullopt);
+  const std::optional<Expected> expected = known ? known->expected() : std::nullopt;
+  SnapshotExplanation e = explain_snapshot(snapshot, expected ? &*expected : nullptr);
+  std::optional<RecipeAnswer> recipe;
+  if (known) recipe = known->answer(e.diagnosis, e.stage.stage);
   if (recipe) drop_general_advice(e.diagnosis.cause, e.stage.stage, e.advice);
   write_views(request, snapshot, e);
   return print(e, request, recipe);

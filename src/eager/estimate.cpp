@@ -39,6 +39,9 @@ Plan follow(const ModelSpec& spec, const Setup& setup, const StackProfile& stack
     decoder.load();
     decoder.prepare();
     decoder.adapt();
+    if (decoder.trained().empty())
+      throw Error("no module of this model has the name of a LoRA target: nothing would be trained", "lora_target_modules",
+                  "all-linear");
     device.release_cached();
     plan.static_bytes = device.totals().allocated_bytes;
     plan.loading_bytes = device.peak(Phase::load).allocated_bytes;

@@ -38,6 +38,13 @@ void check_covered(const Recipe& recipe) {
   if (recipe.optim == snug::Optimizer::sgd && recipe.momentum > 0) refuse("SGD with momentum", "momentum");
 }
 
+// peft/utils/constants.py, TRANSFORMERS_MODELS_TO_LORA_TARGET_MODULES_MAPPING
+std::vector<std::string> default_targets(const ModelSpec& spec) {
+  if (spec.learned_positions) return {"c_attn"};
+  if (spec.fused_projections) return {"qkv_proj"};
+  return {"q_proj", "v_proj"};
+}
+
 }  // namespace
 
 Setup setup_of(const Recipe& recipe, const ModelSpec& spec, const StackProfile& stack) {
@@ -56,7 +63,7 @@ Setup setup_of(const Recipe& recipe, const ModelSpec& spec, const StackProfile& 
   setup.dropout = recipe.lora.dropout;
   setup.dora = recipe.lora.use_dora;
   setup.targets = recipe.lora.target_modules;
-  if (setup.targets.empty()) setup.targets = {"q_proj", "v_proj"};  // peft/utils/constants.py
+  if (setup.targets.empty()) setup.targets = default_targets(spec);
   setup.checkpointing = !recipe.gradient_checkpointing ? Checkpointing::none
                         : stack.reentrant_by_default   ? Checkpointing::reentrant
                                                        : Checkpointing::non_reentrant;

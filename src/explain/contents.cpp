@@ -1,10 +1,9 @@
 #include "explain/contents.h"
 
 #include <algorithm>
-#include <map>
 #include <set>
-#include <string>
-#include <utility>
+
+#include "explain/weight_sets.h"
 
 namespace snug {
 
@@ -19,32 +18,6 @@ std::set<int64_t> weight_sizes(const MomentOfFailure& moment) {
   }
   return sizes;
 }
-
-// Weights that were loaded or made by one line of the program.
-class WeightSets {
- public:
-  void add(const StackReading& reading, bool older, int64_t bytes) {
-    const Frame line = older ? Frame{} : reading.own.value_or(reading.caller.value_or(Frame{}));
-    sets_[{line.file, line.line}] += bytes;
-  }
-
-  int64_t all() const {
-    int64_t sum = 0;
-    for (const auto& [line, bytes] : sets_) sum += bytes;
-    return sum;
-  }
-
-  // Beside the largest set; adapters and what is cast after loading are no second model.
-  int64_t beside() const {
-    int64_t most = 0, sum = all();
-    for (const auto& [line, bytes] : sets_) most = std::max(most, bytes);
-    constexpr int64_t kFifth = 5;
-    return sum - most >= sum / kFifth ? sum - most : 0;
-  }
-
- private:
-  std::map<std::pair<std::string, int64_t>, int64_t> sets_;
-};
 
 // The field of `c` that a stack's memory counts in.
 int64_t& field_of(Contents& c, const StackReading& reading, bool is_gradient) {
@@ -75,6 +48,13 @@ bool is_copied_weight(const StackReading& reading, const LiveBlock& block, const
          weights.contains(block.requested_bytes);
 }
 
+bool copies_deeply(const MomentOfFailure& moment) {
+  const Snapshot& snapshot = moment.snapshot;
+  const StackId stack = snapshot.event(moment.replay.device(), moment.event).stack;
+  return std::ranges::any_of(snapshot.stacks.frames(stack),
+                             [&](FrameId id) { return snapshot.texts[snapshot.stacks.frame(id).function] == "deepcopy"; });
+}
+
 }  // namespace
 
 Contents contents_at(const MomentOfFailure& moment) {
@@ -85,18 +65,25 @@ Contents contents_at(const MomentOfFailure& moment) {
     const bool older = block.event == LiveBlock::kBefore;
     const StackReading& reading = moment.reader.read(block.stack);
     if (older || (reading.holding == Holding::weights && reading.part == Part::whole)) {
-      sets.add(reading, older, block.bytes);
+      sets.add(reading, older, false, block);
       continue;
     }
     if (is_copied_weight(reading, block, weights)) {
-      sets.add(reading, false, block.bytes);
+      sets.add(reading, false, true, block);
       continue;
     }
     const bool is_gradient = reading.holding == Holding::backward && weights.contains(block.requested_bytes);
-    field_of(c, reading, is_gradient) += block.bytes;
+    int64_t& field = field_of(c, reading, is_gradient);
+    field += block.bytes;
+    if (&field == &c.copied) sets.add_written(block);
   }
-  c.second_weights = sets.beside();
-  c.weights = sets.all() - c.second_weights;
+  const bool after_a_step = c.states + c.gradients > 0;  // what is loaded then is another model
+  c.second_weights = sets.second_bytes(after_a_step);
+  c.weights = sets.bytes() - c.second_weights;
+  if (c.second_weights + c.copied > 0) c.copies_left = sets.bytes_left(copies_deeply(moment));
+  c.layers = sets.layers();
+  c.tied_bytes = sets.tied_bytes();
+  c.largest_of_layer = sets.largest_of_layer();
   return c;
 }
 

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/checked.h"
+#include "explain/scaled_round.h"
 
 namespace snug {
 
@@ -49,6 +50,7 @@ class Walk {
       if (event.action == Action::alloc && !round.matched) {
         if (event.stack == place_.stack && times++ == place_.times) {
           round.matched = true;
+          round.there = i;
           round.there_bytes = most = replay_.totals().active_bytes;
         } else {
           round.requested_bytes = checked_add(round.requested_bytes, event.bytes);
@@ -58,6 +60,7 @@ class Walk {
       round.peak_bytes = std::max(round.peak_bytes, replay_.totals().active_bytes);
       most = std::max(most, replay_.totals().active_bytes);
     }
+    if (last) round.there = round.end;
     if (last) round.there_bytes = replay_.totals().active_bytes;
     round.matched = round.matched || last;
     round.further_bytes = std::max<int64_t>(most - round.there_bytes, 0);
@@ -82,8 +85,9 @@ bool is_same(int64_t a, int64_t b) {
   return std::abs(static_cast<double>(a - b)) <= kSame * static_cast<double>(std::max(a, b));
 }
 
-// From rounds that ended: of the same size as they were; of another size along the line through the two nearest.
-std::optional<int64_t> further_of(const std::vector<Round>& rounds) {
+// From rounds that ended: of the same size as they were; of another size event by event, or along the line through the two
+// nearest.
+std::optional<int64_t> further_of(const Snapshot& snapshot, int device, const std::vector<Round>& rounds) {
   const Round& now = rounds.back();
   std::vector<const Round*> known;
   // The first round makes what later ones have: it is asked only if there is no other.
@@ -101,6 +105,9 @@ std::optional<int64_t> further_of(const std::vector<Round>& rounds) {
       std::ranges::find_if(known, [&](const Round* r) { return !is_same(r->requested_bytes, near.requested_bytes); });
   const auto x = static_cast<double>(now.requested_bytes), x0 = static_cast<double>(near.requested_bytes),
              y0 = static_cast<double>(near.further_bytes);
+  const auto events = [](const Round& round) { return RoundEvents{round.begin, round.there, round.end}; };
+  const Round& third = other == known.end() ? near : **other;
+  if (const auto scaled = further_by_scaling(snapshot, device, events(now), events(near), events(third))) return scaled;
   if (other == known.end()) return bytes_of(y0 * x / x0);
   const double slope =
       (static_cast<double>((*other)->further_bytes) - y0) / (static_cast<double>((*other)->requested_bytes) - x0);
@@ -132,7 +139,7 @@ Course course_of(const Snapshot& snapshot, int device, const std::vector<size_t>
   Course course;
   if (begins.empty() || moment >= snapshot.event_count(device)) return course;
   course.rounds = Walk(snapshot, device, begins, moment).go();
-  course.further_bytes = further_of(course.rounds);
+  course.further_bytes = further_of(snapshot, device, course.rounds);
   course.size_ratio = ratio_of(course.rounds);
   course.lengthening = lengthens(course.rounds);
   return course;

@@ -14,6 +14,7 @@ namespace snug {
 // Bytes are active ones.
 struct Round {
   size_t begin = 0, end = 0;    // events
+  size_t there = 0;             // the event at which it came to where the moment stands
   int64_t begin_bytes = 0;      // at its begin
   int64_t peak_bytes = 0;       // the most in it
   bool matched = false;         // it came to where the moment stands: the same stack, for the same time in the round

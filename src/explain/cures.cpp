@@ -104,7 +104,7 @@ Cures cures_of(const Verdict& v, const Growth& growth, const Settings& settings)
   }
   std::stable_partition(cures.list.begin(), cures.list.end(),
                         [&](const Advice& one) { return one.most_bytes.value_or(0) >= missing; });
-  if (v.whole && !cures.list.empty() && cures.list.front().most_bytes.value_or(0) < missing)
+  if (v.whole() && !cures.list.empty() && cures.list.front().most_bytes.value_or(0) < missing)
     cures.remark = fmt::format("no change alone gives the {} that are missing", size_text(missing));
   return cures;
 }

@@ -40,8 +40,10 @@ bool grows(std::span<const Held> held) {
     if (held[i].requested < held[i - 1].requested) return false;
     up += held[i].requested > held[i - 1].requested ? 1 : 0;
   }
-  return 5 * up >= 4 * (held.size() - 1) && held.back().requested - held.front().requested >= kLeast;
+  return 5 * up >= 4 * (held.size() - 1);
 }
+
+bool is_worth_a_line(std::span<const Held> held) { return held.back().requested - held.front().requested >= kLeast; }
 
 // Made once and kept for good: in the first rounds they look like growth.
 bool is_made_once(Holding holding) {
@@ -70,7 +72,8 @@ class Comparison {
 
   void tell(Growth& growth, StackReader& reader) const {
     const auto rounds = growth.rounds() - 1;
-    if (grows(active_)) growth.active_a_step = (active_.back().requested - active_.front().requested) / rounds;
+    if (grows(active_) && is_worth_a_line(active_))
+      growth.active_a_step = (active_.back().requested - active_.front().requested) / rounds;
     for (const auto& [stack, all] : by_stack_) {
       const std::span<const Held> held = present(all);
       const StackReading& reading = reader.read(stack);
@@ -78,6 +81,8 @@ class Comparison {
       const Held &first = held.front(), &last = held.back();
       const int64_t grown = last.bytes - first.bytes,
                     steps = rounds * static_cast<int64_t>(held.size() - 1) / static_cast<int64_t>(all.size() - 1);
+      growth.kept_a_step += (last.requested - first.requested) / steps;
+      if (!is_worth_a_line(held)) continue;
       growth.list.push_back({.holding = reading.holding,
                              .place = reading.own ? reading.own : reading.caller,
                              .stack = stack,

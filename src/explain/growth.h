@@ -26,6 +26,7 @@ struct Growth {
   int64_t warm_up = 0;                   // rounds before those
   bool over = false;                     // the moment is behind the loop: it grows no more
   std::optional<int64_t> active_a_step;  // how all active bytes grow, as asked for, if they do
+  int64_t kept_a_step = 0;               // by all lines that keep something, those too that keep little
   std::vector<Growing> list;             // largest first
 
   int64_t rounds() const { return static_cast<int64_t>(begins.size()); }  // seen in the trace; 0: none can be told apart

@@ -99,13 +99,29 @@ std::string sum_line(const SnapshotExplanation& e) {
                      size_text(e.totals.unused_bytes()));
 }
 
-void diagnose_oom(SnapshotExplanation& e, const Snapshot& snapshot, const Replay& replay, StackReader& reader) {
+bool any_file(const Snapshot& snapshot, std::string_view part) {
+  for (FrameId id = 0; id < snapshot.stacks.frame_count(); ++id)
+    if (contains(snapshot.texts[snapshot.stacks.frame(id).file], part)) return true;
+  return false;
+}
+
+bool any_function(const Snapshot& snapshot, StackId stack, std::string_view part) {
+  return std::ranges::any_of(snapshot.stacks.frames(stack),
+                             [&](FrameId id) { return contains(snapshot.texts[snapshot.stacks.frame(id).function], part); });
+}
+
+void diagnose_oom(SnapshotExplanation& e, const Snapshot& snapshot, const Replay& replay, StackReader& reader,
+                  const Expected* expected) {
   Diagnosis& d = e.diagnosis;
   e.verdict = judge({.moment = {snapshot, replay, reader, e.event, *e.asked_bytes},
                      .stage = e.stage.stage,
                      .free_bytes = e.free_bytes,
                      .course = e.course,
-                     .growth = e.growth});
+                     .growth = e.growth,
+                     .expected = expected,
+                     .own_loop = !any_file(snapshot, "transformers/trainer.py"),
+                     .in_ddp = any_file(snapshot, "torch/nn/parallel/distributed.py"),
+                     .merges = any_function(snapshot, snapshot.event(e.device, e.event).stack, "merge")});
   d.cause = e.verdict.cause;
   d.or_cause = e.verdict.or_cause;
   d.answer = answer_of(e.verdict, e.device, *e.asked_bytes);
@@ -192,17 +208,6 @@ void tell_growth(SnapshotExplanation& e) {
        "a loss or output kept in a list keeps its whole graph: append x.item() or x.detach().cpu()", first.bytes});
 }
 
-bool any_file(const Snapshot& snapshot, std::string_view part) {
-  for (FrameId id = 0; id < snapshot.stacks.frame_count(); ++id)
-    if (contains(snapshot.texts[snapshot.stacks.frame(id).file], part)) return true;
-  return false;
-}
-
-bool any_function(const Snapshot& snapshot, StackId stack, std::string_view part) {
-  return std::ranges::any_of(snapshot.stacks.frames(stack),
-                             [&](FrameId id) { return contains(snapshot.texts[snapshot.stacks.frame(id).function], part); });
-}
-
 // The model's own outputs lie at most one module deep; what is kept from deeper, or from each layer, a hook keeps.
 bool is_from_inside(const Growing& growing, StackReader& reader) {
   return growing.blocks_a_step > 1 || reader.modules().path(reader.read(growing.stack).module).size() > 2;
@@ -239,7 +244,7 @@ void find_advice(SnapshotExplanation& e, const Snapshot& snapshot, StackReader& 
 
 }  // namespace
 
-SnapshotExplanation explain_snapshot(const Snapshot& snapshot) {
+SnapshotExplanation explain_snapshot(const Snapshot& snapshot, const Expected* expected) {
   SnapshotExplanation e;
   e.device = device_to_explain(snapshot);
   find_moment(e, snapshot);
@@ -253,7 +258,7 @@ SnapshotExplanation explain_snapshot(const Snapshot& snapshot) {
   find_growth(e, snapshot, reader);
   find_place(e, snapshot, reader, reader.read(stack_at(e, snapshot)));
   if (e.moment == Moment::out_of_memory) {
-    diagnose_oom(e, snapshot, replay, reader);
+    diagnose_oom(e, snapshot, replay, reader, expected);
     find_advice(e, snapshot, reader);
   } else {
     tell_peak(e);

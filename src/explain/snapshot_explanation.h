@@ -10,6 +10,7 @@
 
 #include "explain/advice.h"
 #include "explain/cause.h"
+#include "explain/expected.h"
 #include "explain/growth.h"
 #include "explain/holders.h"
 #include "explain/verdict.h"
@@ -39,7 +40,8 @@ struct SnapshotExplanation {
   bool has_frames = false;
 };
 
-// Of the device whose memory ran out, else of the one that holds most. Throws Error if the file holds no memory at all.
-SnapshotExplanation explain_snapshot(const Snapshot& snapshot);
+// Of the device whose memory ran out, else of the one that holds most. `expected`: of its recipe; null: not known. Throws
+// Error if the file holds no memory at all.
+SnapshotExplanation explain_snapshot(const Snapshot& snapshot, const Expected* expected = nullptr);
 
 }  // namespace snug

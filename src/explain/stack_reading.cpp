@@ -69,7 +69,8 @@ bool any_frame(const Traceback& traceback, std::string_view file, std::string_vi
 bool makes_weights(const Traceback& t) {
   constexpr std::string_view kModule = "torch/nn/modules/module.py";
   return any_frame(t, kModule, "_apply") || any_frame(t, "torch/nn/", "__init__") || any_frame(t, "", "from_pretrained") ||
-         any_frame(t, "transformers/core_model_loading.py", "") || any_frame(t, "", "reset_parameters");
+         any_frame(t, "transformers/core_model_loading.py", "") || any_frame(t, "", "reset_parameters") ||
+         any_frame(t, "", "_init_sharded_param") || any_frame(t, "/_fsdp_init.py", "");  // of FSDP 2
 }
 
 Holding holding_of(const NativeSigns& signs, const Traceback& traceback, TorchStage stage) {

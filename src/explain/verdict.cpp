@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "base/checked.h"
+#include "explain/rest.h"
 #include "torch/allocator_rules.h"
+#include "torch/words.h"
 
 namespace snug {
 
@@ -18,12 +21,12 @@ class Judge {
     const MemoryTotals& totals = at_.replay.totals();
     active_ = totals.active_bytes;
     unused_ = totals.unused_bytes();
-    further_ = std::max(at_.asked_bytes, f_.course.further_bytes.value_or(0));
     v_.limit_bytes = checked_add(totals.reserved_bytes, f_.free_bytes.value_or(0));
-    v_.needed_bytes = checked_add(active_, further_);
-    v_.whole = f_.course.further_bytes.has_value();
     v_.contents = contents_at(at_);
     v_.asked = asked_at(at_);
+    if (asks_for_logits()) v_.asked.logits = std::exchange(v_.asked.activations, 0) + v_.asked.logits;
+    further_ = std::max(at_.asked_bytes, f_.course.further_bytes.value_or(0));
+    v_.needed_bytes = checked_add(active_, std::max(at_.asked_bytes, tell_further()));
   }
 
   Verdict judge() && {
@@ -45,8 +48,57 @@ class Judge {
   }
 
  private:
+  // What the rest of the step takes beside what is held, and who tells; 0 if nobody does.
+  int64_t tell_further() {
+    if (f_.course.further_bytes) {
+      v_.need_told = NeedTold::rounds;
+      return *f_.course.further_bytes;
+    }
+    const auto expected = expected_bytes();
+    // A run that holds more already is not the recipe's alone.
+    if (expected && *expected >= checked_add(active_, at_.asked_bytes)) {
+      v_.need_told = NeedTold::recipe;
+      v_.recipe_engine = f_.expected->engine;
+      return *expected - active_;
+    }
+    return tell_further_of_stage();
+  }
+
+  int64_t tell_further_of_stage() {
+    if (const auto bytes = further_by_weights(at_, v_.contents, v_.asked, f_.stage, f_.merges)) {
+      v_.need_told = NeedTold::weights;
+      return *bytes;
+    }
+    // FSDP's backward: a layer's gradient and its copy in fp32 to be reduced, less the layer itself, which is given back
+    // before (_fsdp_param_group.py, post_backward).
+    constexpr int64_t kReduced = 2;
+    const bool gathers = v_.contents.gathered > 0 && f_.stage == TorchStage::forward;
+    if (!gathers && f_.stage != TorchStage::generate && f_.stage != TorchStage::evaluation) return 0;
+    const auto bytes = further_by_layers(at_, v_.contents.layers, gathers ? kReduced : 0);
+    if (bytes) v_.need_told = NeedTold::layers;
+    return bytes.value_or(0);
+  }
+
+  std::optional<int64_t> expected_bytes() const {
+    if (f_.expected == nullptr) return std::nullopt;
+    const bool first = v_.contents.states == 0 || f_.stage == TorchStage::optimizer;
+    if (!first) return f_.expected->later.from(f_.stage);
+    return (f_.own_loop ? f_.expected->own_first : f_.expected->first).from(f_.stage);
+  }
+
+  // Of a causal language model of transformers: its loss, or its own linear module, which no block calls.
+  bool asks_for_logits() const {
+    if (reading_.part == Part::logits) return true;
+    const auto path = at_.reader.modules().path(reading_.module);
+    constexpr size_t kInBlocks = 5;  // of PeftModel, LoraModel, LlamaForCausalLM, LlamaModel, LlamaDecoderLayer
+    if (path.size() < 2 || path.size() >= kInBlocks) return false;
+    const ModuleCall& head = path.back();
+    return head.name == "Linear" && contains(head.caller_file, "transformers/models/");
+  }
+
   // One tensor larger than the device, or than half of it with little beside it and those of its size.
   bool is_wrong_shape() const {
+    if (asks_for_logits()) return false;
     if (at_.asked_bytes > v_.limit_bytes) return true;
     int64_t alike = 0;
     for (const auto& [address, block] : at_.replay.live())
@@ -54,8 +106,10 @@ class Judge {
     return share(at_.asked_bytes, v_.limit_bytes) > 0.5 && share(active_ - alike, v_.limit_bytes) < 0.25;
   }
 
+  // Held against what earlier rounds tell; where they tell nothing, against what is held: what a recipe or the weights tell
+  // of the rest is of other contents too.
   bool try_without(std::string what, int64_t bytes) {
-    const int64_t peak = v_.needed_bytes - bytes;
+    const int64_t peak = checked_add(active_, further_) - bytes;
     v_.tried.push_back({std::move(what), peak, peak <= v_.limit_bytes});
     return v_.tried.back().passes;
   }
@@ -64,9 +118,10 @@ class Judge {
   // unused has to be much, for a device that fills up request by request has a few holes always; less of it will do for one
   // large request that is no copy of the logits, which come in several.
   bool fits_packed() {
-    if (!try_without("holes", 0)) return false;
+    v_.tried.push_back({"holes", v_.needed_bytes, v_.needed_bytes <= v_.limit_bytes});
+    if (!v_.tried.back().passes) return false;
     constexpr double kMuch = 0.35, kSome = 0.05, kLarge = 0.15;
-    if (v_.whole) return true;
+    if (v_.whole()) return true;
     const double unused = share(unused_, v_.limit_bytes);
     if (unused >= 2 * kSome) v_.or_cause = Cause::fragmentation;
     return unused >= kMuch ||
@@ -139,7 +194,7 @@ class Judge {
   // copies: their own, one in fp32, its softmax, its gradient.
   std::optional<Filler> avoidable() {
     const Contents &c = v_.contents, &asked = v_.asked;
-    const int64_t scores = c.scores + asked.scores, logits = c.logits + (v_.whole ? 1 : 3) * asked.logits;
+    const int64_t scores = c.scores + asked.scores, logits = c.logits + (f_.course.further_bytes ? 1 : 3) * asked.logits;
     const int64_t all = c.activations + c.temporaries + asked.activations + asked.temporaries + scores + logits;
     constexpr double kMuch = 0.33;
     if (share(scores, all) >= kMuch && try_without("attention's scores", scores)) return Filler::attention;
@@ -147,6 +202,9 @@ class Judge {
       return Filler::logits;
     return std::nullopt;
   }
+
+  // Gradients that are made beside DDP's buckets, which hold them too; these may have been there before recording began.
+  Filler in_buckets_too(Filler filler) const { return filler == Filler::gradients && f_.in_ddp ? Filler::buckets : filler; }
 
   // The kind of content without which the run would have gone on; of several the largest.
   Filler by_contents() {
@@ -167,7 +225,7 @@ class Judge {
          {Filler::gathered, "gathered weights", c.gathered}}};
     std::ranges::stable_sort(all, [](const Candidate& a, const Candidate& b) { return a.bytes > b.bytes; });
     for (const Candidate& one : all)
-      if (one.bytes > 0 && try_without(one.without, one.bytes)) return one.filler;
+      if (one.bytes > 0 && try_without(one.without, one.bytes)) return in_buckets_too(one.filler);
     if (c.weights > v_.limit_bytes / 2) return Filler::weights;
     return all.front().bytes > 0 ? all.front().filler : Filler::none;
   }
@@ -175,7 +233,8 @@ class Judge {
   const Failure& f_;
   const MomentOfFailure& at_;
   const StackReading& reading_;
-  int64_t active_ = 0, unused_ = 0, further_ = 0;
+  int64_t active_ = 0, unused_ = 0;
+  int64_t further_ = 0;  // what the request takes, or the rest of the round by those before
   Verdict v_;
 };
 

@@ -37,6 +37,17 @@ std::string reason_of(const Verdict& v) {
   return "tensors fill it";
 }
 
+std::string told_text(const Verdict& v) {
+  switch (v.need_told) {
+    case NeedTold::rounds: return "as the steps before tell";
+    case NeedTold::recipe: return "by the model of " + v.recipe_engine;
+    case NeedTold::weights: return "as the weights tell";
+    case NeedTold::layers: return fmt::format("as the layers before tell, of {}", v.contents.layers);
+    case NeedTold::nobody: break;
+  }
+  return "at least";
+}
+
 }  // namespace
 
 std::string answer_of(const Verdict& v, int device, int64_t asked) {
@@ -56,11 +67,11 @@ std::string answer_of(const Verdict& v, int device, int64_t asked) {
 
 std::vector<std::string> counterfactual_lines(const Verdict& v) {
   std::vector<std::string> lines;
-  lines.push_back(fmt::format("{} needed, {}, of {} that PyTorch could have", size_text(v.needed_bytes),
-                              v.whole ? "as the steps before tell" : "at least", size_text(v.limit_bytes)));
+  lines.push_back(fmt::format("{} needed, {}, of {} that PyTorch could have", size_text(v.needed_bytes), told_text(v),
+                              size_text(v.limit_bytes)));
   for (const Counterfactual& one : v.tried)
     if (one.without != "holes")
-      lines.push_back(fmt::format("without {}: {}{}", one.without, v.whole ? "" : "at least ",
+      lines.push_back(fmt::format("without {}: {}{}", one.without, v.need_told == NeedTold::rounds ? "" : "at least ",
                                   size_text(std::max<int64_t>(one.peak_bytes, 0))) +
                       (one.passes ? ", enough" : ", not enough"));
   return lines;

@@ -185,6 +185,7 @@ Json growth_json(const Growth& growth) {
                     {"source", frame_json(g.place)}});
   return {{"steps", growth.rounds()},
           {"active_bytes_a_step", growth.active_a_step ? Json(*growth.active_a_step) : Json()},
+          {"kept_bytes_a_step", growth.kept_a_step},
           {"list", list}};
 }
 
@@ -225,7 +226,7 @@ Json explain_json(const SnapshotExplanation& e) {
           {"what", ran_out && e.verdict.filler != Filler::none ? Json(name_of(e.verdict.filler)) : Json()},
           {"limit_bytes", ran_out ? Json(e.verdict.limit_bytes) : Json()},
           {"needed_bytes", ran_out ? Json(e.verdict.needed_bytes) : Json()},
-          {"needed_whole", ran_out ? Json(e.verdict.whole) : Json()},
+          {"needed_whole", ran_out ? Json(e.verdict.whole()) : Json()},
           {"contents", ran_out ? contents_json(e.verdict.contents) : Json()},
           {"counterfactuals", tried_json(e.verdict)},
           {"stage", name_of(e.stage.stage)},

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/error.h"
 #include "eager/estimate.h"
 #include "model/catalogue.h"
 
@@ -30,6 +31,16 @@ TEST(FromRecipe, CappedScoresHaveNoFusedKernelToday) {
   const ModelSpec gemma = *find_model("google/gemma-2-2b");
   EXPECT_EQ(setup_of(Recipe{}, gemma, stack_profile()).attention, Attention::eager);
   EXPECT_EQ(setup_of(Recipe{}, gemma, stack_profile("2.4.1", "4.48.1")).attention, Attention::sdpa);
+}
+
+// peft raises ValueError: Target modules … not found in the base model.
+TEST(FromRecipe, AdaptersThatFindNoModuleAreRefused) {
+  const ModelSpec spec = *find_model("openai-community/gpt2");
+  const StackProfile stack = stack_profile();
+  Recipe recipe;
+  EXPECT_GT(estimate(spec, setup_of(recipe, spec, stack), stack, {}).allocated_bytes, 0);  // peft's own: c_attn
+  recipe.lora.target_modules = {"q_proj"};
+  EXPECT_THROW(estimate(spec, setup_of(recipe, spec, stack), stack, {}), Error);
 }
 
 TEST(FromRecipe, QuantizedWeightsNeedLessThanWhole) {

@@ -59,14 +59,14 @@ class Program {
     if (segment) events_.push_back(pickled::event("segment_free", address, bytes));
   }
 
-  SnapshotExplanation fails(int64_t mib, int64_t free_mib, const std::string& frames) {
+  SnapshotExplanation fails(int64_t mib, int64_t free_mib, const std::string& frames, const Expected* expected = nullptr) {
     events_.push_back(pickled::dict({{"action", pickled::text("oom")},
                                      {"device_free", pickled::integer(free_mib * kMiB)},
                                      {"size", pickled::integer(mib * kMiB)},
                                      {"stream", "K\x05"},
                                      {"frames", frames}}));
     const std::string file = pickled::snapshot({}, events_);
-    return explain_snapshot(read_snapshot(std::as_bytes(std::span(file)), "made.pickle"));
+    return explain_snapshot(read_snapshot(std::as_bytes(std::span(file)), "made.pickle"), expected);
   }
 
  private:
@@ -133,7 +133,7 @@ TEST(Verdict, activations_of_a_first_step) {
   const auto e = program.fails(30, 10, in_model(40));
   EXPECT_EQ(e.verdict.filler, Filler::activations);
   EXPECT_EQ(first_word(e), "gradient_checkpointing");
-  EXPECT_FALSE(e.verdict.whole);
+  EXPECT_FALSE(e.verdict.whole());
 }
 
 TEST(Verdict, scores_of_attention) {
@@ -206,7 +206,7 @@ TEST(Verdict, what_each_step_leaves_behind_goes_before_all_else) {
   EXPECT_EQ(e.verdict.filler, Filler::kept_tensors);
   EXPECT_EQ(e.growth.active_a_step, 12 * kMiB);
   EXPECT_NE(e.advice.front().change.find("/home/me/train.py:26"), std::string::npos) << e.advice.front().change;
-  EXPECT_TRUE(e.verdict.whole);
+  EXPECT_TRUE(e.verdict.whole());
 }
 
 TEST(Verdict, holes_are_the_cause_only_if_the_step_had_fitted_without_them) {
@@ -223,6 +223,95 @@ TEST(Verdict, holes_are_the_cause_only_if_the_step_had_fitted_without_them) {
   };
   EXPECT_EQ(fails_with(5).verdict.cause, Cause::fragmentation);
   EXPECT_EQ(first_word(fails_with(5)), "expandable_segments");
+}
+
+// What a first step still takes, by the model of its recipe: from the stage on in which it failed.
+TEST(Verdict, a_recipe_tells_the_rest_of_a_first_step) {
+  const Expected expected{
+      .engine = "TRL on PyTorch",
+      .first = {.load = 120 * kMiB, .forward = 300 * kMiB, .backward = 420 * kMiB, .optimizer = 380 * kMiB},
+      .later = {.load = 120 * kMiB, .forward = 500 * kMiB, .backward = 620 * kMiB, .optimizer = 380 * kMiB},
+      .own_first = {.load = 120 * kMiB, .forward = 300 * kMiB, .backward = 440 * kMiB, .optimizer = 380 * kMiB}};
+  const auto fails_in = [&](const std::string& frames) {
+    Program program;
+    load(program);
+    program.alloc(1, at(20));
+    program.alloc(60, in_model(40));
+    return program.fails(40, 5, frames, &expected);
+  };
+  const auto forward = fails_in(in_model(45));
+  EXPECT_EQ(forward.verdict.need_told, NeedTold::recipe);
+  EXPECT_EQ(forward.verdict.needed_bytes, 440 * kMiB);  // a loop of the script's own, in its first step
+  EXPECT_EQ(forward.verdict.cause, Cause::shortage);
+  EXPECT_EQ(fails_in(in_step("_multi_tensor_adamw")).verdict.needed_bytes, 380 * kMiB);
+  EXPECT_EQ(fails_in(loading(10)).verdict.need_told, NeedTold::nobody);  // it holds more than the recipe loads
+}
+
+TEST(Verdict, a_copy_of_the_weights_needs_what_is_left_of_them) {
+  Program program;
+  for (const int64_t mib : {40, 20, 20, 20, 30}) program.alloc(mib, loading(10));
+  for (const int64_t mib : {40, 20}) program.alloc(mib, loading(14));
+  const auto copy = program.fails(20, 3, loading(14));
+  EXPECT_EQ(copy.verdict.need_told, NeedTold::weights);
+  EXPECT_EQ(copy.verdict.needed_bytes, 260 * kMiB);
+  Program other;
+  for (const int64_t mib : {40, 20, 20, 20, 30}) other.alloc(mib, loading(10));
+  for (const int64_t mib : {50, 20}) other.alloc(mib, loading(14));
+  EXPECT_EQ(other.fails(20, 3, loading(14)).verdict.need_told, NeedTold::nobody);  // another model
+}
+
+TEST(Verdict, a_generation_needs_the_cache_of_the_layers_to_come) {
+  const auto in_layer = [](int64_t line) {
+    return pickled::list({frame("/home/me/cache.py", "update", line), frame("/home/me/model.py", "forward", line), kCall,
+                          frame("/home/me/model.py", "forward", 80), kCall, frame("/home/me/model.py", "forward", 70), kCall,
+                          frame("/env/lib/python3.11/site-packages/transformers/generation/utils.py", "generate", 2000),
+                          script(30)});
+  };
+  Program program;
+  for (int i = 0; i < 6; ++i) program.alloc(20, loading(10));  // six layers of one matrix
+  program.alloc(4,
+                pickled::list({frame("/home/me/model.py", "forward", 60), kCall,
+                               frame("/env/lib/python3.11/site-packages/transformers/generation/utils.py", "generate", 2000),
+                               script(30)}));  // the embeddings
+  for (int layer = 0; layer < 3; ++layer) {
+    const size_t meanwhile = program.alloc(6, in_layer(40));
+    program.alloc(10, in_layer(41));
+    program.free(meanwhile);
+  }
+  program.alloc(6, in_layer(40));
+  const auto e = program.fails(10, 3, in_layer(41));
+  EXPECT_EQ(e.stage.stage, TorchStage::generate);
+  EXPECT_EQ(e.verdict.need_told, NeedTold::layers);
+  EXPECT_EQ(e.verdict.needed_bytes, (120 + 4 + 5 * 10 + 16) * kMiB);
+}
+
+// Activations with the length, scores with its square, gradients not at all: an earlier round, written anew.
+TEST(Verdict, the_rest_of_a_longer_batch_follows_from_shorter_ones) {
+  Program program;
+  load(program);
+  const auto round = [&](int64_t n) {  // in hundredths of the usual length
+    const size_t batch = program.alloc(n / 10, at(20)), first = program.alloc(2 * n / 5, in_model(40));
+    const size_t scores = program.alloc(n * n / 400, in_attention("bmm")), gradient = program.alloc(20, in_backward());
+    for (const size_t block : {gradient, scores, first, batch}) program.free(block);
+  };
+  for (const int64_t n : {100, 100, 120, 100}) round(n);
+  program.alloc(36, at(20));
+  const auto e = program.fails(144, 143, in_model(40));
+  EXPECT_EQ(e.verdict.need_told, NeedTold::rounds);
+  EXPECT_EQ(e.verdict.needed_bytes, (120 + 36 + 144 + 324 + 20) * kMiB);
+  EXPECT_EQ(e.verdict.filler, Filler::long_batch);
+}
+
+// Of 42 GiB and more, larger than the device: but a model's own head asked for it.
+TEST(Verdict, logits_are_no_wrong_shape_however_large) {
+  const std::string models = "/env/lib/python3.11/site-packages/transformers/models/llama/modeling_llama.py";
+  const std::string head = pickled::list(
+      {frame(kTorch + "nn/modules/linear.py", "forward", 134), kCall, frame(models, "forward", 480), kCall, script(21)});
+  Program program;
+  load(program);
+  const auto e = program.fails(64 * 1024, 500, head);
+  EXPECT_EQ(e.verdict.cause, Cause::shortage);
+  EXPECT_EQ(e.verdict.filler, Filler::logits);
 }
 
 TEST(Verdict, room_that_was_refused_is_a_limit) {
