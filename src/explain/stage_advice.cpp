@@ -22,9 +22,12 @@ void add_for(std::vector<Advice>& all, Remedy remedy, const char* effect) {
   all.back().effect = effect;
 }
 
-void add_activations(std::vector<Advice>& all, bool checkpointed) {
+// `batch_first`: where it is not known whether this is a training, what helps in any program comes first.
+void add_activations(std::vector<Advice>& all, bool checkpointed, bool batch_first = false) {
+  if (batch_first) add(all, {smaller_micro_batch});
   if (!checkpointed) add(all, {gradient_checkpointing});
-  add(all, {smaller_micro_batch, flash_attention});
+  if (!batch_first) add(all, {smaller_micro_batch});
+  add(all, {flash_attention});
   all.push_back(advice_of(fused_loss));
   all.back().change = "use_liger_kernel: true";
   all.back().effect = "the logits are never whole";
@@ -95,7 +98,7 @@ void add_stage_advice(std::vector<Advice>& all, const StageFound& stage) {
     case TorchStage::forward:
     case TorchStage::backward: add_activations(all, stage.recompute); break;
     case TorchStage::unknown:
-      add_activations(all, false);
+      add_activations(all, false, true);
       add(all, {optimizer_8bit});
       all.back().change = "optim: adamw_bnb_8bit";
       break;
