@@ -131,6 +131,8 @@ void cure_driver(std::vector<Advice>& all, const OomMessage& m, const Diagnosis&
     all.push_back({"sysctl -w vm.max_map_count=1048576 (Linux)", "thousands of segments are as many mappings", {}});
     return;
   }
+  if (contains(m.text, "nable to find"))
+    all.push_back(advice_of(Remedy::smaller_micro_batch));  // each algorithm needs a workspace beside the activations
   all.push_back(
       {"look at `nvidia-smi`: which processes hold the device?", "a context needs 0.3 to 1 GiB before any tensor", {}});
   all.push_back({"torch.cuda.set_per_process_memory_fraction(0.95)", "PyTorch leaves room for libraries", {}});
@@ -146,15 +148,27 @@ void cure_driver(std::vector<Advice>& all, const OomMessage& m, const Diagnosis&
   add_stage_advice(all, stage);
 }
 
-void cure_other_framework(std::vector<Advice>& all, OomSource source) {
-  if (source == OomSource::jax) {
+void cure_other_framework(std::vector<Advice>& all, const OomMessage& m, const Diagnosis& d) {
+  const Advice smaller{
+      "a smaller batch, or rematerialization (jax.checkpoint, recompute)", "fewer activations are kept", {}};
+  if (m.source == OomSource::jax) {
+    const bool counted = d.cause == Cause::shortage;  // a limit on what JAX takes would change nothing
+    if (counted) all.push_back(smaller);
     all.push_back({"XLA_PYTHON_CLIENT_MEM_FRACTION=0.95", "JAX takes 0.75 of the device at its start unless told", {}});
     all.push_back({"XLA_PYTHON_CLIENT_PREALLOCATE=false", "if other programs share the device", {}});
-    all.push_back({"jax.checkpoint, or a smaller batch", "fewer activations are kept", {}});
+    if (!counted) all.push_back(smaller);
+    if (counted) all.push_back({"arrays sharded over more devices", "each holds a part", {}});
+    return;
+  }
+  all.push_back({"a smaller batch", "fewer activations are kept", {}});
+  if (m.source == OomSource::paddle) {
+    all.push_back({"look at `nvidia-smi`: which processes hold the device?", "others may hold what is missing", {}});
+    all.push_back(
+        {"FLAGS_fraction_of_gpu_memory_to_use=0.95", "Paddle takes 0.92 of the device at its start unless told", {}});
   } else {
     all.push_back({"TF_FORCE_GPU_ALLOW_GROWTH=true", "if other programs share the device", {}});
-    all.push_back({"a smaller batch", "fewer activations are kept", {}});
   }
+  all.push_back({"smaller inputs", "activations grow with them", {}});
 }
 
 // Where the figures do not decide and little of the device is this program's as far as is known: others may hold it.
@@ -197,8 +211,8 @@ std::vector<Advice> advise(const OomMessage& m, const Diagnosis& d, const StageF
     case Cause::driver: cure_driver(all, m, d, stage); break;
     case Cause::unknown:
     case Cause::shortage:
-      if (m.source == OomSource::jax || m.source == OomSource::tensorflow) {
-        cure_other_framework(all, m.source);
+      if (m.source == OomSource::jax || m.source == OomSource::tensorflow || m.source == OomSource::paddle) {
+        cure_other_framework(all, m, d);
       } else if (m.source == OomSource::device_map) {
         add_stage_advice(all, {TorchStage::load, {}, false, false});
       } else {

@@ -14,7 +14,7 @@ namespace snug {
 namespace {
 
 void explain_library(Diagnosis& d, const OomMessage& m) {
-  const bool unclear = m.text.find("NOT_INITIALIZED") != std::string::npos;
+  const bool unclear = contains(m.text, "NOT_INITIALIZED") || contains(m.text, "nable to find");
   d.cause = Cause::driver;
   switch (m.source) {
     case OomSource::cublas: d.answer = "cuBLAS found no device memory for its handle or workspace"; break;
@@ -45,10 +45,21 @@ bool explain_refused_at_once(Diagnosis& d, const OomMessage& m) {
 
 // Of another framework, whose message holds what was asked for alone.
 void explain_other_framework(Diagnosis& d, const OomMessage& m) {
-  const std::string_view name = m.source == OomSource::jax ? "JAX (XLA)" : "TensorFlow";
+  const std::string_view name = m.source == OomSource::jax      ? "JAX (XLA)"
+                                : m.source == OomSource::paddle ? "PaddlePaddle"
+                                                                : "TensorFlow";
   d.answer = m.tried_bytes ? fmt::format("{} found no room for {} on the device; its message tells no more", name,
                                          size_text(*m.tried_bytes))
                            : fmt::format("{} found no room on the device; its message tells no figures", name);
+  // What the compiler counted for a TPU, and what Paddle holds, leave no doubt.
+  const bool full = m.free_bytes && m.allocated_bytes && m.tried_bytes && *m.free_bytes < *m.tried_bytes;
+  if (contains(m.text, "hbm capacity") || (full && *m.allocated_bytes > *m.free_bytes)) {
+    d.cause = Cause::shortage;
+    d.answer = fmt::format("{} needs more than the device has", name);
+    if (full)
+      d.arithmetic.push_back(fmt::format("asked for {}; free {}; {} allocated", size_text(*m.tried_bytes),
+                                         size_text(*m.free_bytes), size_text(*m.allocated_bytes)));
+  }
   d.remarks.push_back(fmt::format("{}, not PyTorch: what is known here of stages and causes does not hold for it", name));
 }
 
@@ -108,6 +119,7 @@ void explain_without_figures(Diagnosis& d, const OomMessage& m) {
     case OomSource::nccl:
     case OomSource::bitsandbytes: return explain_library(d, m);
     case OomSource::jax:
+    case OomSource::paddle:
     case OomSource::tensorflow: return explain_other_framework(d, m);
     case OomSource::vllm:
     case OomSource::sglang:

@@ -193,6 +193,15 @@ void suit_inference(std::vector<Advice>& all, const StageFound& stage) {
     }
 }
 
+// What is loaded by a program without a trainer need not be trained at all.
+void suit_load(std::vector<Advice>& all) {
+  for (Advice& one : all)
+    if (one.todo == word_of(quantize_4bit) && contains(one.change, "freeze")) {
+      one.change = "8-bit or 4-bit weights (bitsandbytes, torchao), or a smaller model";
+      one.effect = "half, or a quarter, of 16-bit weights";
+    }
+}
+
 }  // namespace
 
 void suit(const FailedProgram& program, const OomMessage& message, Filler filler, const StageFound& stage,
@@ -209,6 +218,7 @@ void suit(const FailedProgram& program, const OomMessage& message, Filler filler
     }
   }
   if (program.inference && program.kind == ProgramKind::any) suit_inference(all, stage);
+  if (stage.stage == TorchStage::load) suit_load(all);
   if (program.checkpointed) drop(all, {gradient_checkpointing});
   if (program.unix || program.maker != DeviceMaker::nvidia) {
     drop_saying(all, {"Windows:", "Sysmem Fallback"});

@@ -30,7 +30,8 @@ void explain_vllm_start(Diagnosis& d, const OomMessage& m) {
 void explain_vllm(Diagnosis& d, const OomMessage& m) {
   if (m.free_bytes && m.capacity_bytes && m.tried_bytes) return explain_vllm_start(d, m);
   d.cause = Cause::shortage;
-  d.answer = "vLLM found too little device memory for its key-value cache";
+  d.answer = contains(m.text, "warming up") ? "vLLM's warm-up found too little device memory beside its cache"
+                                            : "vLLM found too little device memory for its key-value cache";
   if (m.wanted_tokens && m.possible_tokens) {
     d.answer = fmt::format("vLLM's key-value cache has room for {} tokens, and one sequence may have {}", *m.possible_tokens,
                            *m.wanted_tokens);
@@ -61,6 +62,12 @@ void explain_ggml(Diagnosis& d, const OomMessage& m) {
 }
 
 void cure_vllm(std::vector<Advice>& all, const OomMessage& m) {
+  if (contains(m.text, "warming up")) {
+    serve_with(all, "a smaller max_num_seqs", "fewer rows while it warms up");
+    serve_with(all, "a lower gpu_memory_utilization: 0.8", "less for the cache, more for activations beside it");
+    serve_with(all, "enforce_eager: true", "no memory for CUDA graphs; slower steps");
+    return;
+  }
   serve_with(all, "a larger gpu_memory_utilization: 0.95, if nothing else is on the device",
              "what vLLM may take in all; what weights and activations leave of it is the cache");
   serve_with(all,

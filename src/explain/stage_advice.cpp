@@ -67,9 +67,9 @@ void add_generation(std::vector<Advice>& all) {
 }
 
 void add_capture(std::vector<Advice>& all) {
-  say(all, "gpu_memory_utilization: 0.95, if nothing else is on the device; lower, if something is",
-      "what vLLM may take in all");
-  say(all, "a smaller max_model_len, max_num_seqs", "less key-value cache and fewer warm-up rows");
+  say(all, "a lower gpu_memory_utilization, or SGLang's --mem-fraction-static: 0.8",
+      "less for the cache, more for activations and graphs beside it");
+  say(all, "a smaller max_num_seqs, max_num_batched_tokens, max_model_len", "fewer warm-up rows");
   say(all, "enforce_eager: true", "no memory for CUDA graphs; slower steps");
 }
 

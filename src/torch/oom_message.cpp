@@ -38,8 +38,9 @@ bool is_whole(OomSource source, std::string_view text) {
     case OomSource::torch_cuda:
     case OomSource::torch_hip:
     case OomSource::torch_xpu: break;
-    case OomSource::cpu_allocator:
-    case OomSource::jax: return has("bytes");
+    case OomSource::cpu_allocator: return has("bytes");
+    case OomSource::jax: return has("bytes") || has("hbm capacity");
+    case OomSource::paddle: return has("memory is only");
     case OomSource::numpy: return has("iB for");
     default: return true;
   }
@@ -157,6 +158,7 @@ std::string_view name_of(OomSource source) {
     case OomSource::device_map: return "device-map";
     case OomSource::jax: return "jax";
     case OomSource::tensorflow: return "tensorflow";
+    case OomSource::paddle: return "paddle";
     case OomSource::cpu_allocator: return "pytorch-cpu";
     case OomSource::numpy: return "numpy";
     case OomSource::host: return "host";

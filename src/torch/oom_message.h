@@ -32,6 +32,7 @@ enum class OomSource {
   device_map,    // quantized weights that were to spill to the CPU
   jax,           // XLA
   tensorflow,
+  paddle,
   cpu_allocator,  // PyTorch's allocator of host memory
   numpy,
   host,           // another refusal of host memory: mmap, bad_alloc, MemoryError, Windows' page file

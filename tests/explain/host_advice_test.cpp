@@ -44,4 +44,22 @@ TEST(HostAdvice, AWorkerThatWasKilledAsksForFewerWorkers) {
             0);
 }
 
+TEST(HostAdvice, AKillIsKnownByTheWordsOfShellsAndNotebooks) {
+  for (const char* text :
+       {"zsh: killed     python train.py\n", "已杀死\n",
+        "Your notebook tried to allocate more memory than is available. It has restarted.\n",
+        "This could be caused by a segmentation fault while calling the function or by an excessive memory "
+        "usage causing the Operating System to kill the worker.\n"})
+    EXPECT_EQ(answer_to(text).diagnosis.cause, Cause::host_memory) << text;
+  EXPECT_EQ(answer_to("RuntimeError: unable to write to file </torch_12_34>\n").stage.stage, TorchStage::data);
+}
+
+TEST(HostAdvice, ABadAllocOfTheDeviceIsNoLackOfHostMemory) {
+  EXPECT_EQ(answer_to("MemoryError: std::bad_alloc: out_of_memory: CUDA error at: /rmm/cuda_memory_resource.hpp\n")
+                .diagnosis.cause,
+            Cause::driver);
+  EXPECT_EQ(place_of(answer_to("RuntimeError: Unable to find a valid cuDNN algorithm to run convolution\n"), "batch_size"),
+            0);
+}
+
 }  // namespace snug::explain_tests

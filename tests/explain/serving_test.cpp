@@ -70,4 +70,27 @@ TEST(Serving, ABufferToComputeInOfMoreThanACardIsAWrongSize) {
   EXPECT_EQ(place_of(of("2800.00"), "--ubatch-size"), 0);
 }
 
+TEST(Serving, AWarmUpThatFailsAsksForASmallerShare) {
+  const Explanation e = answer_to(
+      "RuntimeError: CUDA out of memory occurred when warming up sampler with 1024 dummy requests. Please try lowering "
+      "`max_num_seqs` or `gpu_memory_utilization` when initializing the engine.\n");
+  EXPECT_EQ(place_of(e, "a smaller max_num_seqs"), 0);
+  EXPECT_EQ(place_of(e, "a lower gpu_memory_utilization"), 1);
+}
+
+TEST(Serving, OtherFrameworksTellWhatTheyCounted) {
+  const Explanation tpu = answer_to(
+      "XlaRuntimeError: RESOURCE_EXHAUSTED: Ran out of memory in memory space hbm. Used 18.46G of 15.48G hbm. Exceeded hbm "
+      "capacity by 2.98G.\n");
+  EXPECT_EQ(tpu.diagnosis.cause, Cause::shortage);
+  EXPECT_EQ(place_of(tpu, "a smaller batch"), 0);
+  const Explanation paddle = answer_to(
+      "ResourceExhaustedError: \n\nOut of memory error on GPU 0. Cannot allocate 512.000000MB memory on GPU 0, 9.900000GB "
+      "memory "
+      "has been allocated and available memory is only 300.000000MB.\n");
+  EXPECT_EQ(paddle.diagnosis.cause, Cause::shortage);
+  EXPECT_EQ(paddle.log.cause().tried_bytes, 512000000);
+  EXPECT_EQ(place_of(paddle, "a smaller batch"), 0);
+}
+
 }  // namespace snug::explain_tests
