@@ -46,7 +46,7 @@ std::vector<int> OomLog::ranks() const {
 }
 
 void OomLogReader::add(const LogLine& line) {
-  starts_.push_back({text_.size(), line.number, line.rank});
+  starts_.push_back({text_.size(), line.number, line.rank, line.by_vllm});
   text_ += line.text;
   text_ += '\n';
   ++log_.lines;
@@ -81,6 +81,7 @@ void OomLogReader::scan_line(size_t index) {
     OomMessage message = read_oom_message(text, at, found->source, behind);
     message.line = start.number;
     message.rank = start.rank;
+    message.by_vllm = start.by_vllm;
     told_ = std::max(behind, from + found->end);
     keep(std::move(message), found->surety, at);
     from = told_;

@@ -112,7 +112,7 @@ std::string era_of(OomSource source, std::string_view exception, std::string_vie
   if (source == OomSource::torch_xpu) return {};  // Intel's extension kept the older words
   if (says(text, "If reserved memory is >>"))
     return old_name ? "1.13-2.0" : exception.ends_with("RuntimeError: ") ? "1.10-1.12" : "1.10-2.0";
-  if (says(text, "reserved in total")) return "1.4-1.9";
+  if (says(text, "reserved in total")) return old_name ? "1.13-2.0" : "1.4-1.9";
   if (says(text, "cached)")) return "1.0-1.3";
   return {};
 }

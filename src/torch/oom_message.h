@@ -55,6 +55,7 @@ struct OomMessage {
   std::string text;  // the sentence, as far as it was given, on one line
   int64_t line = 0;  // of the file, from 1
   std::optional<int> rank;
+  bool by_vllm = false;  // a worker of vLLM printed it
   std::optional<int> device;
 
   std::optional<int64_t> tried_bytes;         // what was asked of the device: the size of a segment
