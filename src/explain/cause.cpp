@@ -150,7 +150,9 @@ bool explain_limits(Diagnosis& d, const Figures& f, const OomMessage& m) {
 // program, and without it there would be room.
 bool others_suffice(const Figures& f) {
   if (!f.free || !f.others || !f.capacity) return false;
-  const auto enough = static_cast<int64_t>(0.05 * static_cast<double>(*f.capacity));
+  // What is only left over in the sum may be buffers for other GPUs, which large cards have beside them.
+  const auto enough =
+      static_cast<int64_t>((f.listed || *f.capacity < 64 * kGiB ? 0.05 : 0.08) * static_cast<double>(*f.capacity));
   if (*f.others < kGiB && *f.others < f.held / 4) return false;
   return *f.others >= std::max<int64_t>(512 * kMiB, enough) && at_least(*f.free + *f.others, f.tried);
 }
@@ -243,7 +245,8 @@ bool explain_intel_block(Diagnosis& d, const Figures& f, const OomMessage& m) {
 // Well over what was asked for has to be free: the driver itself takes some of it, and rounds up.
 bool explain_refusal(Diagnosis& d, const Figures& f, const OomMessage& m) {
   if (explain_intel_block(d, f, m)) return true;
-  if (!f.free || *f.free - f.tried < 32 * kMiB) return false;
+  const auto margin = static_cast<int64_t>(0.005 * static_cast<double>(f.capacity.value_or(0)));
+  if (!f.free || *f.free - f.tried < std::max<int64_t>(32 * kMiB, margin)) return false;
   if (is_huge(f)) {
     explain_huge(d, f, m);
     return true;

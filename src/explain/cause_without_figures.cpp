@@ -53,7 +53,8 @@ void explain_other_framework(Diagnosis& d, const OomMessage& m) {
                            : fmt::format("{} found no room on the device; its message tells no figures", name);
   // What the compiler counted for a TPU, and what Paddle holds, leave no doubt.
   const bool full = m.free_bytes && m.allocated_bytes && m.tried_bytes && *m.free_bytes < *m.tried_bytes;
-  if (contains(m.text, "hbm capacity") || (full && *m.allocated_bytes > *m.free_bytes)) {
+  if (contains(m.text, "hbm capacity") || contains(m.text, "That was not possible") ||
+      (full && *m.allocated_bytes > *m.free_bytes)) {
     d.cause = Cause::shortage;
     d.answer = fmt::format("{} needs more than the device has", name);
     if (full)

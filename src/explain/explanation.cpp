@@ -97,6 +97,14 @@ void put_first(Filler filler, bool checkpointed, std::vector<Advice>& advice) {
   std::rotate(advice.begin(), known, known + 1);
 }
 
+// A loop of the user's own has its batch in one place, and blocks to be checkpointed in many.
+void put_batch_first(std::vector<Advice>& advice) {
+  const auto blocks = std::ranges::find(advice, word_of(Remedy::gradient_checkpointing), &Advice::todo);
+  const auto batch =
+      std::find_if(blocks, advice.end(), [](const Advice& one) { return one.todo == word_of(Remedy::smaller_micro_batch); });
+  if (batch != advice.end()) std::rotate(blocks, batch, batch + 1);
+}
+
 }  // namespace
 
 std::optional<Explanation> explain_log(OomLog log) {
@@ -109,6 +117,7 @@ std::optional<Explanation> explain_log(OomLog log) {
   if (program.kind != ProgramKind::any && trainer == Trainer::transformers) trainer = Trainer::own_loop;
   e.advice = advise(e.log.cause(), e.diagnosis, e.stage);
   if (e.diagnosis.cause == Cause::shortage) put_first(e.filler, program.checkpointed, e.advice);
+  if (trainer != Trainer::transformers) put_batch_first(e.advice);
   put_in_words_of(trainer, e.advice);
   suit(program, e.log.cause(), e.filler, e.stage, e.diagnosis, e.advice);
   e.summary = read_memory_summary(e.log.around);

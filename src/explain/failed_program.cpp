@@ -70,9 +70,14 @@ constexpr auto kTextSigns = std::to_array<KindSign>({
     {diffusion, "prompt executed in"},
     {diffusion, "ran out of memory on your gpu"},
     {diffusion, "vae decoding"},
+    {diffusion, "diffusionpipeline"},
+    {diffusion, "diffusers"},
+    {vision, "kohya"},  // a trainer of models that make pictures
+    {vision, "sd-scripts"},
     {vision, "box_loss"},
     {vision, "d2.utils"},
     {vision, "mmengine"},
+    {vision, "sliding_window_inference"},
 });
 
 std::string lowered(std::string_view text) {
@@ -176,6 +181,12 @@ DeviceMaker maker_of(const OomMessage& message) {
   return amd ? DeviceMaker::amd : DeviceMaker::nvidia;
 }
 
+bool is_servers(const Traceback* traceback) {
+  return traceback != nullptr && std::ranges::any_of(traceback->frames, [](const Frame& frame) {
+           return contains(frame.file, "-packages/vllm/") || contains(frame.file, "-packages/sglang/");
+         });
+}
+
 bool shows_unix(const Traceback* traceback) {
   return traceback != nullptr &&
          std::ranges::any_of(traceback->frames, [](const Frame& frame) { return frame.file.starts_with('/'); });
@@ -196,6 +207,7 @@ FailedProgram failed_program_of(const OomMessage& message, const StageFound& sta
   program.inference = is_inference(stage, traceback);
   program.checkpointed = is_checkpointed(stage, traceback);
   program.no_bfloat16 = has_no_bfloat16(message, near);
+  program.serves = message.by_vllm || is_servers(traceback);
   program.unix = shows_unix(traceback);
   const std::string low = lowered(near);
   program.offloaded = contains(low, "--lowvram") || contains(low, "--medvram") || contains(low, "low_vram");

@@ -28,6 +28,7 @@ struct FailedProgram {
   bool inference = false;     // within torch.no_grad or inference_mode
   bool checkpointed = false;  // gradient checkpointing is on
   bool no_bfloat16 = false;   // a card older than Ampere
+  bool serves = false;        // vLLM or SGLang: cache and batch are shared out by settings of theirs
   bool unix = false;          // paths of Linux or macOS are shown
   bool offloaded = false;     // parts of the model lie in host memory already
 };

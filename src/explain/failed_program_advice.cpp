@@ -6,6 +6,7 @@
 #include <span>
 
 #include "explain/remedies.h"
+#include "explain/stage_advice.h"
 #include "torch/words.h"
 
 namespace snug {
@@ -208,7 +209,18 @@ void suit(const FailedProgram& program, const OomMessage& message, Filler filler
           Diagnosis& diagnosis, std::vector<Advice>& all) {
   const bool pytorch = message.source < OomSource::vllm && message.source != OomSource::bitsandbytes;
   const bool of_tensors = pytorch && diagnosis.cause != Cause::driver && diagnosis.cause != Cause::fragmentation;
-  if (of_tensors) {
+  const bool works = stage.stage == TorchStage::unknown || stage.stage == TorchStage::forward ||
+                     stage.stage == TorchStage::generate || stage.stage == TorchStage::loss;
+  if (of_tensors && program.serves && works && is_about_tensors(diagnosis.cause)) {
+    std::vector<Advice> own;
+    add_stage_advice(own, {TorchStage::capture, {}, false, false});
+    replace_or_follow(all, std::move(own), diagnosis.cause);
+    return rename_for(program.maker, diagnosis, all);
+  }
+  const bool loads_else = stage.stage == TorchStage::load && program.kind != ProgramKind::diffusion;
+  if (of_tensors && loads_else && program.kind != ProgramKind::any) {
+    drop(all, {lora, fused_loss, quantize_4bit});
+  } else if (of_tensors) {
     switch (program.kind) {
       case ProgramKind::diffusion: suit_diffusion(program, all, filler, stage, diagnosis.cause); break;
       case ProgramKind::vision: suit_vision(program, all, stage, diagnosis.cause); break;

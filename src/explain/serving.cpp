@@ -58,6 +58,11 @@ void explain_ggml(Diagnosis& d, const OomMessage& m) {
   constexpr int64_t kLarge = int64_t{96} << 30;
   const bool large = m.tried_bytes && *m.tried_bytes >= kLarge && is_of_compute(m);
   d.cause = large ? Cause::impossible_request : Cause::shortage;
+  if (contains(m.text, "allocation limit")) {
+    d.cause = Cause::memory_limit;
+    d.answer = "the driver grants no buffer of this size, as Vulkan's mostly do above 4 GiB";
+    return;
+  }
   d.remarks.emplace_back("missing: what is free on the device; the lines before tell what was put there");
 }
 

@@ -304,4 +304,19 @@ TEST(Cause, AnIntelGpuThatHasItAllFreeRefusesTheBlocksSize) {
   EXPECT_EQ(d.or_cause, Cause::driver);
 }
 
+TEST(Cause, AFullDeviceThatHasALittleLeftIsFull) {
+  const auto of = [](const char* figures) {
+    return diagnose(read_oom_log("RuntimeError: CUDA out of memory. Tried to allocate " + std::string(figures) + "\n"))
+        .cause;
+  };
+  EXPECT_EQ(
+      of("20.00 MiB (GPU 0; 11.76 GiB total capacity; 10.92 GiB already allocated; 56.25 MiB free; 10.97 GiB reserved in "
+         "total by PyTorch)"),
+      Cause::shortage);
+  EXPECT_EQ(of("720.00 MiB (GPU 0; 184.31 GiB total capacity; 171.63 GiB already allocated; 443.94 MiB free; 173.63 GiB "
+               "reserved in "
+               "total by PyTorch)"),
+            Cause::shortage);
+}
+
 }  // namespace snug::explain_tests

@@ -147,4 +147,18 @@ TEST(FailedProgram, WherePathsAreLinuxsNoPageFileIsAdvised) {
                     "page file"));
 }
 
+TEST(FailedProgram, ALoopOfOnesOwnHalvesItsBatchFirst) {
+  const Explanation e =
+      answer_to("Traceback (most recent call last):\n  File \"/me/train.py\", line 4, in main\n    loss.backward()\n" +
+                std::string(kFilledCard));
+  EXPECT_EQ(e.stage.stage, TorchStage::backward);
+  EXPECT_LT(place_of(e, "half the batch"), place_of(e, "checkpoint"));
+}
+
+TEST(FailedProgram, ANetworkForPicturesThatIsLoadedHasNoBatchYet) {
+  const Explanation e = answer_to(full_in("/x/site-packages/torchvision/models/resnet.py", "load_state_dict"));
+  EXPECT_EQ(e.stage.stage, TorchStage::load);
+  EXPECT_FALSE(says(e, "batch") || says(e, "QLoRA"));
+}
+
 }  // namespace snug::explain_tests

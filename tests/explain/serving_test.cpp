@@ -93,4 +93,24 @@ TEST(Serving, OtherFrameworksTellWhatTheyCounted) {
   EXPECT_EQ(place_of(paddle, "a smaller batch"), 0);
 }
 
+TEST(Serving, AWorkerOfVllmIsToldOfItsOwnSettings) {
+  const Explanation e = answer_to(
+      "(VllmWorker rank=1 pid=2978) ERROR 03-19 07:27:53 [multiproc_executor.py:375] torch.OutOfMemoryError: CUDA out of "
+      "memory. "
+      "Tried to allocate 1.70 GiB. GPU 1 has a total capacity of 23.57 GiB of which 605.88 MiB is free. Process 133288 has "
+      "22.97 "
+      "GiB memory in use. Of the allocated memory 21.21 GiB is allocated by PyTorch, and 185.98 MiB is reserved by PyTorch "
+      "but "
+      "unallocated.\n");
+  EXPECT_EQ(e.diagnosis.cause, Cause::shortage);
+  EXPECT_EQ(place_of(e, "a lower gpu_memory_utilization"), 0);
+}
+
+TEST(Serving, ABufferAboveTheDriversLimitIsNoLackOfMemory) {
+  const Explanation e = answer_to(
+      "ggml_vulkan: Requested buffer size exceeds device memory allocation limit: ErrorOutOfDeviceMemory\n"
+      "ggml_gallocr_reserve_n: failed to allocate Vulkan0 buffer of size 4757131264\n");
+  EXPECT_EQ(e.diagnosis.cause, Cause::memory_limit);
+}
+
 }  // namespace snug::explain_tests
