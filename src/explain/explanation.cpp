@@ -7,6 +7,7 @@
 
 #include "explain/cures.h"
 #include "explain/failed_program_advice.h"
+#include "explain/host_advice.h"
 #include "explain/serving.h"
 #include "explain/size_text.h"
 #include "explain/stack_part.h"
@@ -42,7 +43,7 @@ const Traceback* list_behind(const std::vector<Traceback>& all, std::string_view
 TorchStage stage_of_source(const OomMessage& message) {
   if (is_of_server(message.source)) return stage_of_server(message);
   if (message.source == OomSource::device_map) return TorchStage::load;
-  if (message.source == OomSource::shared_memory) return TorchStage::data;
+  if (message.source == OomSource::shared_memory || is_death_of_worker(message)) return TorchStage::data;
   return TorchStage::unknown;
 }
 

@@ -70,17 +70,25 @@ void add_for_request(std::vector<Advice>& all, const OomMessage& m) {
 
 }  // namespace
 
+bool is_death_of_worker(const OomMessage& m) {
+  return m.source == OomSource::killed && has_any(m, {"is killed by signal", "subprocesses has abruptly died"});
+}
+
 void cure_host(std::vector<Advice>& all, const OomMessage& m, const StageFound& stage) {
   if (m.source == OomSource::shared_memory) return add_shared_memory(all);
   const bool loads = stage.stage == TorchStage::load, feeds = stage.stage == TorchStage::data;
-  if (m.source == OomSource::killed && contains(m.text, "is killed by signal")) add_workers(all);
+  if (contains(m.text, "map operation"))
+    host_change(all, "preprocessing_num_workers: 1 (num_proc=1), a smaller writer_batch_size",
+                "each process keeps its share of rows");
+  else if (is_death_of_worker(m))
+    add_workers(all);
   if (loads) add_load(all);
   if (stage.stage == TorchStage::save)
     host_change(all, "max_shard_size=\"2GB\"; gather on one rank only", "less lies in RAM at a time");
   add_for_request(all, m);
   if (!was_told_by_kernel(m))
     host_change(all, "more RAM or swap, or fewer processes that share it", "each rank and each worker loads for itself");
-  if (!(m.source == OomSource::killed && contains(m.text, "is killed by signal"))) add_workers(all);
+  if (!is_death_of_worker(m)) add_workers(all);
   if (!loads && !feeds && m.source == OomSource::killed) add_load(all);
   host_change(all, "offload less to the CPU (device_map, ZeRO offload, paged optimizers)",
               "what leaves the device lands here");

@@ -7,6 +7,9 @@
 
 namespace snug {
 
+// One of the processes that prepare data was killed.
+bool is_death_of_worker(const OomMessage& message);
+
 void cure_host(std::vector<Advice>& all, const OomMessage& message, const StageFound& stage);
 
 }  // namespace snug

@@ -105,6 +105,7 @@ constexpr auto kWordings = std::to_array<Wording>({
     {"crashed after using all available RAM", killed},
     {"tried to allocate more memory than is available. It has restarted", killed},
     {"excessive memory usage causing the Operating System to kill the worker", killed, kHint},
+    {"subprocesses has abruptly died during map operation", killed, kHint},
     {"exceeded 95% memory budget", killed},
     {"zsh: killed", killed, kHint},
     {"已杀死", killed, kHint},

@@ -44,6 +44,15 @@ TEST(HostAdvice, AWorkerThatWasKilledAsksForFewerWorkers) {
             0);
 }
 
+TEST(HostAdvice, AProcessThatPreparesDataAndDiesIsOneWorkerOfMany) {
+  const auto answer = answer_to(
+      "RuntimeError: One of the subprocesses has abruptly died during map operation."
+      "To debug the error, disable multiprocessing.\n");
+  EXPECT_EQ(answer.diagnosis.cause, Cause::host_memory);
+  EXPECT_EQ(answer.stage.stage, TorchStage::data);
+  EXPECT_EQ(place_of(answer, "num_workers"), 0);
+}
+
 TEST(HostAdvice, AKillIsKnownByTheWordsOfShellsAndNotebooks) {
   for (const char* text :
        {"zsh: killed     python train.py\n", "已杀死\n",
