@@ -65,7 +65,7 @@ void find_others(Figures& f, const OomMessage& m, const Diagnosis& d) {
   int64_t listed = 0;
   for (const OomProcess& process : m.processes) {
     if (d.own_pid == process.pid) continue;
-    f.listed = f.listed || process.bytes;
+    f.listed = f.listed || process.bytes.value_or(0) > 0;  // some drivers tell 0 of each
     listed += process.bytes.value_or(0);
   }
   if (f.listed) {
@@ -146,10 +146,14 @@ bool explain_limits(Diagnosis& d, const Figures& f, const OomMessage& m) {
   return false;
 }
 
-// Enough to have brought it about: over 0.5 GiB and a twentieth of the device, and without it there would be room.
+// Enough to have brought it about: over 0.5 GiB and a twentieth of the device, more than the desktop beside a small card's
+// program, and without it there would be room.
 bool others_suffice(const Figures& f) {
   if (!f.free || !f.others || !f.capacity) return false;
-  const auto enough = static_cast<int64_t>(0.05 * static_cast<double>(*f.capacity));
+  // What is only left over in the sum may be buffers for other GPUs, which large cards have beside them.
+  const auto enough =
+      static_cast<int64_t>((f.listed || *f.capacity < 64 * kGiB ? 0.05 : 0.08) * static_cast<double>(*f.capacity));
+  if (*f.others < kGiB && *f.others < f.held / 4) return false;
   return *f.others >= std::max<int64_t>(512 * kMiB, enough) && at_least(*f.free + *f.others, f.tried);
 }
 
@@ -159,9 +163,14 @@ bool others_prevail(const Figures& f) {
   return others_suffice(f) && (*f.others > f.held || *f.others > 3 * f.unused || share(f.unused, f.limit) < 0.01);
 }
 
+// A new segment would have been made, had the driver granted it: pieces are not the cause.
+bool is_far_from_full(const Figures& f) {
+  return f.free && f.capacity && share(*f.free, *f.capacity) > 0.2 && *f.free > 8 * f.tried;
+}
+
 bool explain_fragmentation(Diagnosis& d, const Figures& f, const OomMessage& m) {
   if (f.unused == 0 || !at_least(f.unused, f.tried)) return false;
-  if (others_prevail(f)) return false;
+  if (others_prevail(f) || is_far_from_full(f)) return false;
   // A device that fills up has so much in holes, whatever filled it: then holes may be the cause, and are less likely.
   constexpr double kUsualHoles = 0.1, kSlack = 0.01;
   const bool few = share(f.unused, f.held) < 3 * kUsualHoles && f.unused < 2 * f.tried;
@@ -220,9 +229,24 @@ void explain_huge(Diagnosis& d, const Figures& f, const OomMessage& m) {
   tell_shape(d, f.tried);
 }
 
+// Intel's Level Zero grants no block above 4 GiB unless it is told to.
+bool explain_intel_block(Diagnosis& d, const Figures& f, const OomMessage& m) {
+  if (m.source != OomSource::torch_xpu || f.tried < 4 * kGiB || f.tried > f.limit * 9 / 10) return false;
+  if (!f.free && share(f.held, f.limit) > 0.1) return false;
+  d.cause = Cause::memory_limit;
+  d.or_cause = Cause::driver;
+  d.answer = fmt::format("{} was refused {} in one block although {}: Intel's limit of 4.00 GiB a block, most likely",
+                         device_name(m), size_text(f.tried),
+                         f.free ? size_text(*f.free) + " were free" : "PyTorch holds " + size_text(f.held));
+  show_sums(d, f);
+  return true;
+}
+
 // Well over what was asked for has to be free: the driver itself takes some of it, and rounds up.
 bool explain_refusal(Diagnosis& d, const Figures& f, const OomMessage& m) {
-  if (!f.free || *f.free - f.tried < 32 * kMiB) return false;
+  if (explain_intel_block(d, f, m)) return true;
+  const auto margin = static_cast<int64_t>(0.005 * static_cast<double>(f.capacity.value_or(0)));
+  if (!f.free || *f.free - f.tried < std::max<int64_t>(32 * kMiB, margin)) return false;
   if (is_huge(f)) {
     explain_huge(d, f, m);
     return true;

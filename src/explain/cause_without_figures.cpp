@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "explain/serving.h"
 #include "explain/size_text.h"
 #include "torch/words.h"
 
@@ -13,7 +14,7 @@ namespace snug {
 namespace {
 
 void explain_library(Diagnosis& d, const OomMessage& m) {
-  const bool unclear = m.text.find("NOT_INITIALIZED") != std::string::npos;
+  const bool unclear = contains(m.text, "NOT_INITIALIZED") || contains(m.text, "nable to find");
   d.cause = Cause::driver;
   switch (m.source) {
     case OomSource::cublas: d.answer = "cuBLAS found no device memory for its handle or workspace"; break;
@@ -25,18 +26,6 @@ void explain_library(Diagnosis& d, const OomMessage& m) {
   if (unclear) d.answer += ", most likely";
   d.remarks.emplace_back("no figures: this memory lies outside of PyTorch's, in what PyTorch and others left over");
   if (unclear) d.remarks.emplace_back("a driver that does not match, or an earlier error of a kernel, says the same");
-}
-
-void explain_vllm_start(Diagnosis& d, const OomMessage& m) {
-  const int64_t others = std::max<int64_t>(*m.capacity_bytes - *m.free_bytes, 0);
-  d.cause = Cause::other_process;
-  d.others_bytes = others;
-  d.missing_bytes = std::max<int64_t>(*m.tried_bytes - *m.free_bytes, 0);
-  d.answer = fmt::format("other processes hold {} of the GPU, so that vLLM cannot have the {} it was told to take",
-                         size_text(others), size_text(*m.tried_bytes));
-  d.arithmetic.push_back(fmt::format("{} in all - {} free = {} held by others", size_text(*m.capacity_bytes),
-                                     size_text(*m.free_bytes), size_text(others)));
-  d.arithmetic.push_back(fmt::format("{} wanted > {} free", size_text(*m.tried_bytes), size_text(*m.free_bytes)));
 }
 
 // PyTorch's own refusals that need no figures to be understood; false if the text is none of them.
@@ -56,10 +45,22 @@ bool explain_refused_at_once(Diagnosis& d, const OomMessage& m) {
 
 // Of another framework, whose message holds what was asked for alone.
 void explain_other_framework(Diagnosis& d, const OomMessage& m) {
-  const std::string_view name = m.source == OomSource::jax ? "JAX (XLA)" : "TensorFlow";
+  const std::string_view name = m.source == OomSource::jax      ? "JAX (XLA)"
+                                : m.source == OomSource::paddle ? "PaddlePaddle"
+                                                                : "TensorFlow";
   d.answer = m.tried_bytes ? fmt::format("{} found no room for {} on the device; its message tells no more", name,
                                          size_text(*m.tried_bytes))
                            : fmt::format("{} found no room on the device; its message tells no figures", name);
+  // What the compiler counted for a TPU, and what Paddle holds, leave no doubt.
+  const bool full = m.free_bytes && m.allocated_bytes && m.tried_bytes && *m.free_bytes < *m.tried_bytes;
+  if (contains(m.text, "hbm capacity") || contains(m.text, "That was not possible") ||
+      (full && *m.allocated_bytes > *m.free_bytes)) {
+    d.cause = Cause::shortage;
+    d.answer = fmt::format("{} needs more than the device has", name);
+    if (full)
+      d.arithmetic.push_back(fmt::format("asked for {}; free {}; {} allocated", size_text(*m.tried_bytes),
+                                         size_text(*m.free_bytes), size_text(*m.allocated_bytes)));
+  }
   d.remarks.push_back(fmt::format("{}, not PyTorch: what is known here of stages and causes does not hold for it", name));
 }
 
@@ -119,12 +120,11 @@ void explain_without_figures(Diagnosis& d, const OomMessage& m) {
     case OomSource::nccl:
     case OomSource::bitsandbytes: return explain_library(d, m);
     case OomSource::jax:
+    case OomSource::paddle:
     case OomSource::tensorflow: return explain_other_framework(d, m);
     case OomSource::vllm:
-      if (m.free_bytes && m.capacity_bytes && m.tried_bytes) return explain_vllm_start(d, m);
-      d.cause = Cause::shortage;
-      d.answer = "vLLM found too little device memory for its key-value cache";
-      return;
+    case OomSource::sglang:
+    case OomSource::ggml: return explain_server(d, m);
     case OomSource::device_map:
       d.cause = Cause::shortage;
       d.answer = "the quantized model is larger than the device: parts were to go to the CPU";

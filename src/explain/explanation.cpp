@@ -6,6 +6,9 @@
 #include <string_view>
 
 #include "explain/cures.h"
+#include "explain/failed_program_advice.h"
+#include "explain/host_advice.h"
+#include "explain/serving.h"
 #include "explain/size_text.h"
 #include "explain/stack_part.h"
 #include "explain/trainer_words.h"
@@ -37,10 +40,10 @@ const Traceback* list_behind(const std::vector<Traceback>& all, std::string_view
 }
 
 // Some messages are printed in one place alone.
-TorchStage stage_of_source(OomSource source) {
-  if (source == OomSource::vllm) return TorchStage::capture;
-  if (source == OomSource::device_map) return TorchStage::load;
-  if (source == OomSource::shared_memory) return TorchStage::data;
+TorchStage stage_of_source(const OomMessage& message) {
+  if (is_of_server(message.source)) return stage_of_server(message);
+  if (message.source == OomSource::device_map) return TorchStage::load;
+  if (message.source == OomSource::shared_memory || is_death_of_worker(message)) return TorchStage::data;
   return TorchStage::unknown;
 }
 
@@ -59,8 +62,8 @@ std::optional<Frame> copy_of(const T* frame) {
   return frame == nullptr ? std::nullopt : std::optional<Frame>(*frame);
 }
 
-// Finds stage and frames; tells whose loop it is.
-Trainer find_place(Explanation& e) {
+// Finds stage and frames; tells whose loop it is, and what kind of program.
+Trainer find_place(Explanation& e, FailedProgram& program) {
   const std::string_view text = e.log.around;
   const auto all = read_tracebacks(text);
   const Traceback* traceback = traceback_of(all, text, e.log.at);
@@ -77,21 +80,30 @@ Trainer find_place(Explanation& e) {
     e.caller.reset();
     if (e.stage.stage == TorchStage::unknown) e.stage = stage_of(nullptr, text.substr(0, e.log.at));
   }
-  if (e.stage.stage == TorchStage::unknown) e.stage.stage = stage_of_source(e.log.cause().source);
+  if (e.stage.stage == TorchStage::unknown) e.stage.stage = stage_of_source(e.log.cause());
   if (e.stage.by.empty() && e.stage.stage != TorchStage::unknown) e.stage.by = "the message itself";
   if (!e.own && list != nullptr) e.own = copy_of(list->own());
   if (!e.own) e.own = failed_test(text, e.log.at);
   if (traceback != nullptr) e.filler = filler_of(part_of({traceback->frames, {}, {}, e.stage.stage}), e.stage.stage);
+  program = failed_program_of(e.log.cause(), e.stage, traceback, text);
   return trainer_of(traceback);
 }
 
 // What meets the shortage that the frames tell of goes before what helps at such a stage in general.
-void put_first(Filler filler, const StageFound& stage, std::vector<Advice>& advice) {
+void put_first(Filler filler, bool checkpointed, std::vector<Advice>& advice) {
   if (filler == Filler::none) return;
-  const Remedy first = remedies_of(filler, {.checkpointed = stage.recompute}).front();
+  const Remedy first = remedies_of(filler, {.checkpointed = checkpointed}).front();
   const auto known = std::ranges::find(advice, word_of(first), &Advice::todo);
   if (known == advice.end()) return;
   std::rotate(advice.begin(), known, known + 1);
+}
+
+// A loop of the user's own has its batch in one place, and blocks to be checkpointed in many.
+void put_batch_first(std::vector<Advice>& advice) {
+  const auto blocks = std::ranges::find(advice, word_of(Remedy::gradient_checkpointing), &Advice::todo);
+  const auto batch =
+      std::find_if(blocks, advice.end(), [](const Advice& one) { return one.todo == word_of(Remedy::smaller_micro_batch); });
+  if (batch != advice.end()) std::rotate(blocks, batch, batch + 1);
 }
 
 }  // namespace
@@ -101,10 +113,14 @@ std::optional<Explanation> explain_log(OomLog log) {
   Explanation e;
   e.log = std::move(log);
   e.diagnosis = diagnose(e.log);
-  const Trainer trainer = find_place(e);
+  FailedProgram program;
+  Trainer trainer = find_place(e, program);
+  if (program.kind != ProgramKind::any && trainer == Trainer::transformers) trainer = Trainer::own_loop;
   e.advice = advise(e.log.cause(), e.diagnosis, e.stage);
-  if (e.diagnosis.cause == Cause::shortage) put_first(e.filler, e.stage, e.advice);
+  if (e.diagnosis.cause == Cause::shortage) put_first(e.filler, program.checkpointed, e.advice);
+  if (trainer != Trainer::transformers) put_batch_first(e.advice);
   put_in_words_of(trainer, e.advice);
+  suit(program, e.log.cause(), e.filler, e.stage, e.diagnosis, e.advice);
   e.summary = read_memory_summary(e.log.around);
   return e;
 }

@@ -22,9 +22,12 @@ void add_for(std::vector<Advice>& all, Remedy remedy, const char* effect) {
   all.back().effect = effect;
 }
 
-void add_activations(std::vector<Advice>& all, bool checkpointed) {
+// `batch_first`: where it is not known whether this is a training, what helps in any program comes first.
+void add_activations(std::vector<Advice>& all, bool checkpointed, bool batch_first = false) {
+  if (batch_first) add(all, {smaller_micro_batch});
   if (!checkpointed) add(all, {gradient_checkpointing});
-  add(all, {smaller_micro_batch, flash_attention});
+  if (!batch_first) add(all, {smaller_micro_batch});
+  add(all, {flash_attention});
   all.push_back(advice_of(fused_loss));
   all.back().change = "use_liger_kernel: true";
   all.back().effect = "the logits are never whole";
@@ -64,9 +67,9 @@ void add_generation(std::vector<Advice>& all) {
 }
 
 void add_capture(std::vector<Advice>& all) {
-  say(all, "gpu_memory_utilization: 0.95, if nothing else is on the device; lower, if something is",
-      "what vLLM may take in all");
-  say(all, "a smaller max_model_len, max_num_seqs", "less key-value cache and fewer warm-up rows");
+  say(all, "a lower gpu_memory_utilization, or SGLang's --mem-fraction-static: 0.8",
+      "less for the cache, more for activations and graphs beside it");
+  say(all, "a smaller max_num_seqs, max_num_batched_tokens, max_model_len", "fewer warm-up rows");
   say(all, "enforce_eager: true", "no memory for CUDA graphs; slower steps");
 }
 
@@ -95,7 +98,7 @@ void add_stage_advice(std::vector<Advice>& all, const StageFound& stage) {
     case TorchStage::forward:
     case TorchStage::backward: add_activations(all, stage.recompute); break;
     case TorchStage::unknown:
-      add_activations(all, false);
+      add_activations(all, false, true);
       add(all, {optimizer_8bit});
       all.back().change = "optim: adamw_bnb_8bit";
       break;

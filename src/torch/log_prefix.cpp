@@ -226,6 +226,12 @@ size_t prefix_length(std::string_view text, std::optional<int>& rank, bool& behi
   return 0;
 }
 
+// "(VllmWorker rank=0 pid=12)", "(EngineCore_DP0 pid=12)", "[vllm/v1/engine/core.py:842]"
+bool is_vllms(std::string_view prefix) {
+  constexpr std::array<std::string_view, 4> kNames = {"VllmWorker", "EngineCore", "Worker_TP", "[vllm/"};
+  return std::ranges::any_of(kNames, [&](std::string_view name) { return prefix.find(name) != std::string_view::npos; });
+}
+
 }  // namespace
 
 LogLine without_prefix(std::string_view text) {
@@ -238,6 +244,7 @@ LogLine without_prefix(std::string_view text) {
     const size_t length = prefix_length(rest, line.rank, behind_time);
     const size_t mark = length == 0 ? mark_length(rest) : 0;
     if (length + mark == 0) break;
+    line.by_vllm = line.by_vllm || is_vllms(rest.substr(0, length));
     text = rest.substr(length + mark);
     const bool parted = mark > 0 || !rest.substr(0, length).ends_with(' ');  // the blank behind it is not the line's
     if (text.starts_with(' ') && parted) text.remove_prefix(1);

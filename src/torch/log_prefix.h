@@ -13,6 +13,7 @@ struct LogLine {
   std::string_view text;    // without its prefix; holds until the next line
   int64_t number = 0;       // in the file, from 1
   std::optional<int> rank;  // of the process, where a prefix tells it
+  bool by_vllm = false;     // a prefix names a worker of vLLM
 };
 
 // Takes prefixes off the front, and the end of a box off the back.

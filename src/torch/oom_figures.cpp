@@ -120,6 +120,14 @@ constexpr auto kLabels = std::to_array<Label>({
     {"allocate request for", "", &OomMessage::tried_bytes, "tried"},
     {"Error allocating device buffer: Attempting to allocate", "", &OomMessage::tried_bytes, "tried"},
     {"while trying to allocate", "", &OomMessage::tried_bytes, "tried"},
+    {"ut of memory allocating", "", &OomMessage::tried_bytes, "tried"},
+    {"ut of memory trying to allocate", "", &OomMessage::tried_bytes, "tried"},
+    {"Cannot allocate", "memory on GPU", &OomMessage::tried_bytes, "tried"},
+    {"", "memory has been allocated", &OomMessage::allocated_bytes, "allocated"},
+    {"available memory is only", "", &OomMessage::free_bytes, "free"},
+    {"allocating", "on device", &OomMessage::tried_bytes, "tried"},
+    {"", "KV cache is needed", &OomMessage::tried_bytes, "tried"},
+    {"available KV cache memory (", "", &OomMessage::allowed_bytes, "allowed"},
     {"CUDA calloc", "", &OomMessage::tried_bytes, "tried"},
     {"CUDA malloc", "", &OomMessage::tried_bytes, "tried"},
     {"nable to mmap", "", &OomMessage::tried_bytes, "tried"},
@@ -178,7 +186,8 @@ std::optional<int> device_in(std::string_view text) {
       const int64_t index = number_at(text.substr(at + length, end - at - length));
       const std::string_view rest = text.substr(end);
       if (index >= 0 && index < 4096 &&
-          (rest.starts_with(';') || phrase_length(rest, " has a") > 0 || phrase_length(rest, " would") > 0))
+          (rest.starts_with(';') || rest.starts_with(": ") || phrase_length(rest, " has a") > 0 ||
+           phrase_length(rest, " would") > 0))
         return static_cast<int>(index);
     }
   }
@@ -199,6 +208,23 @@ void read_vllm_start(OomMessage& message, std::string_view text) {
   }
   const auto wanted = next_size(text, total->end, false);
   if (wanted && text.substr(wanted->end).starts_with(')')) message.tried_bytes = wanted->bytes;
+}
+
+// The count behind the words `before`: "estimated maximum model length is 14784".
+std::optional<int64_t> count_behind(std::string_view text, std::string_view before) {
+  for (size_t at = text.find(before[0]); at != std::string_view::npos; at = text.find(before[0], at + 1)) {
+    const size_t length = phrase_length(text.substr(at), before);
+    const int64_t count = length > 0 ? number_at(digits_of(text.substr(at + length))) : -1;
+    if (count > 0) return count;
+  }
+  return std::nullopt;
+}
+
+// Of a sequence that is longer than the key-value cache.
+void read_vllm_lengths(OomMessage& message, std::string_view text) {
+  message.wanted_tokens = count_behind(text, "max seq len (");
+  message.possible_tokens = count_behind(text, "stored in KV cache (");
+  if (!message.possible_tokens) message.possible_tokens = count_behind(text, "maximum model length is ");
 }
 
 void note_impossible(OomMessage& message, std::string_view name) {
@@ -255,7 +281,9 @@ void read_figures(OomMessage& message, std::string_view text) {
     }
   }
   message.device = device_in(text);
-  if (message.source == OomSource::vllm) read_vllm_start(message, text);
+  if (message.source != OomSource::vllm) return;
+  read_vllm_start(message, text);
+  read_vllm_lengths(message, text);
 }
 
 }  // namespace snug

@@ -22,6 +22,11 @@ bool repeats(const OomMessage& last, const OomMessage& next) {
          (next.source == OomSource::thc || next.source == OomSource::killed || next.source == OomSource::caffe2);
 }
 
+// "Out of memory: Killed process 12 (python) … anon-rss:31451456kB" behind the kernel's other lines.
+bool is_kernels_sum(const OomMessage& last, const OomMessage& next) {
+  return next.source == OomSource::killed && next.process_bytes && !last.process_bytes;
+}
+
 // PyTorch always gives figures: its words alone, with no exception's name in front, may be somebody's prose or advice.
 Surety without_figures(const OomMessage& message, Surety surety, std::string_view before) {
   const bool prose = message.source == OomSource::torch_cuda && !message.tried_bytes && !before.ends_with("Error: ") &&
@@ -41,7 +46,7 @@ std::vector<int> OomLog::ranks() const {
 }
 
 void OomLogReader::add(const LogLine& line) {
-  starts_.push_back({text_.size(), line.number, line.rank});
+  starts_.push_back({text_.size(), line.number, line.rank, line.by_vllm});
   text_ += line.text;
   text_ += '\n';
   ++log_.lines;
@@ -76,6 +81,7 @@ void OomLogReader::scan_line(size_t index) {
     OomMessage message = read_oom_message(text, at, found->source, behind);
     message.line = start.number;
     message.rank = start.rank;
+    message.by_vllm = start.by_vllm;
     told_ = std::max(behind, from + found->end);
     keep(std::move(message), found->surety, at);
     from = told_;
@@ -89,10 +95,11 @@ bool OomLogReader::tells_more(const OomMessage& message) const {
 }
 
 void OomLogReader::keep(OomMessage message, Surety surety, size_t at) {
-  if (!log_.messages.empty() && repeats(log_.messages.back(), message)) return;
-  ++log_.count;
+  const bool again = !log_.messages.empty() && repeats(log_.messages.back(), message);
+  if (again && (!surety_ || surety <= *surety_) && !is_kernels_sum(log_.messages.back(), message)) return;
+  if (!again) ++log_.count;
   surety = without_figures(message, surety, std::string_view(text_).substr(0, at));
-  const bool first = !surety_ || surety > *surety_ || tells_more(message);
+  const bool first = !surety_ || surety > *surety_ || tells_more(message) || again;
   if (log_.messages.size() < kMostMessages) {
     log_.messages.push_back(std::move(message));
   } else if (first) {

@@ -42,6 +42,7 @@ class OomLogReader {
     size_t begin;  // byte of text_
     int64_t number;
     std::optional<int> rank;
+    bool by_vllm = false;
   };
 
   void add(const LogLine& line);

@@ -33,12 +33,14 @@ bool is_whole(OomSource source, std::string_view text) {
   switch (source) {
     case OomSource::torch_async: return has("memory fraction)") && text.ends_with("iB");
     case OomSource::vllm: return !has("Free memory on device") || has("used by other processes");
+    case OomSource::ggml: return std::ranges::count(text, '\n') >= 3;  // what it was for stands in the next lines
     case OomSource::torch_mps: return has("on private pool") || has("on shared pool");
     case OomSource::torch_cuda:
     case OomSource::torch_hip:
     case OomSource::torch_xpu: break;
-    case OomSource::cpu_allocator:
-    case OomSource::jax: return has("bytes");
+    case OomSource::cpu_allocator: return has("bytes");
+    case OomSource::jax: return has("bytes") || has("hbm capacity");
+    case OomSource::paddle: return has("memory is only");
     case OomSource::numpy: return has("iB for");
     default: return true;
   }
@@ -50,12 +52,17 @@ bool is_whole(OomSource source, std::string_view text) {
 
 // Some sentences begin before the words by which they are known: "Allocation on device 0 …", "unable to mmap 280 bytes …".
 size_t sentence_begin(std::string_view text, size_t at, OomSource source) {
-  constexpr std::string_view kAllocation = "Allocation on", kMapping = "unable to mmap";
-  if (source != OomSource::torch_async && source != OomSource::host) return at;
-  const bool mapping = source == OomSource::host;
-  const size_t from = at - std::min(at, mapping ? size_t{512} : size_t{64});
+  const std::string_view first = source == OomSource::torch_async ? "Allocation on"
+                                 : source == OomSource::host      ? "unable to mmap"
+                                 : source == OomSource::ggml      ? "allocating "
+                                 : source == OomSource::vllm      ? "Error: "
+                                                                  : "";
+  if (first.empty()) return at;
+  const size_t from = at - std::min(at, source == OomSource::torch_async ? size_t{64} : size_t{512});
   const std::string_view before = text.substr(from, at - from);
-  const size_t start = before.rfind(mapping ? kMapping : kAllocation);
+  const size_t start = before.rfind(first);
+  if (source == OomSource::vllm && start != std::string_view::npos && !contains(before.substr(start), "\n"))
+    return from + start + first.size();
   return start != std::string_view::npos && !contains(before.substr(start), "\n") ? from + start : at;
 }
 
@@ -105,7 +112,7 @@ std::string era_of(OomSource source, std::string_view exception, std::string_vie
   if (source == OomSource::torch_xpu) return {};  // Intel's extension kept the older words
   if (says(text, "If reserved memory is >>"))
     return old_name ? "1.13-2.0" : exception.ends_with("RuntimeError: ") ? "1.10-1.12" : "1.10-2.0";
-  if (says(text, "reserved in total")) return "1.4-1.9";
+  if (says(text, "reserved in total")) return old_name ? "1.13-2.0" : "1.4-1.9";
   if (says(text, "cached)")) return "1.0-1.3";
   return {};
 }
@@ -146,9 +153,12 @@ std::string_view name_of(OomSource source) {
     case OomSource::nccl: return "nccl";
     case OomSource::bitsandbytes: return "bitsandbytes";
     case OomSource::vllm: return "vllm";
+    case OomSource::sglang: return "sglang";
+    case OomSource::ggml: return "ggml";
     case OomSource::device_map: return "device-map";
     case OomSource::jax: return "jax";
     case OomSource::tensorflow: return "tensorflow";
+    case OomSource::paddle: return "paddle";
     case OomSource::cpu_allocator: return "pytorch-cpu";
     case OomSource::numpy: return "numpy";
     case OomSource::host: return "host";

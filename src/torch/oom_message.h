@@ -27,9 +27,12 @@ enum class OomSource {
   nccl,          // buffers of NCCL
   bitsandbytes,  // a paged optimizer or a kernel of bitsandbytes
   vllm,          // vLLM's start: no room for its cache
+  sglang,        // SGLang's pools: its share of the device is used up
+  ggml,          // llama.cpp and what is built on it
   device_map,    // quantized weights that were to spill to the CPU
   jax,           // XLA
   tensorflow,
+  paddle,
   cpu_allocator,  // PyTorch's allocator of host memory
   numpy,
   host,           // another refusal of host memory: mmap, bad_alloc, MemoryError, Windows' page file
@@ -52,6 +55,7 @@ struct OomMessage {
   std::string text;  // the sentence, as far as it was given, on one line
   int64_t line = 0;  // of the file, from 1
   std::optional<int> rank;
+  bool by_vllm = false;  // a worker of vLLM printed it
   std::optional<int> device;
 
   std::optional<int64_t> tried_bytes;         // what was asked of the device: the size of a segment
@@ -64,6 +68,8 @@ struct OomMessage {
   std::optional<int64_t> private_pool_bytes;  // of `allocated`, in pools of CUDA graphs
   std::optional<int64_t> process_bytes;       // this process with what is not PyTorch's
   std::optional<int64_t> other_bytes;         // MPS: other allocations
+  std::optional<int64_t> wanted_tokens;       // vLLM: the longest sequence that it was to serve
+  std::optional<int64_t> possible_tokens;     // … and the longest that its cache can hold
   std::vector<OomProcess> processes;          // the others; in a container possibly this one
   std::vector<std::string> impossible;        // names of figures that cannot be true and were left out
 

@@ -110,11 +110,29 @@ std::optional<StageFound> by_words(const std::vector<Frame>& frames) {
   return found == frames.end() ? std::nullopt : std::optional(told_by(forward, *found));
 }
 
+// "model_func = model_func.cuda()": something that is named a model or a net is moved.
+bool moves_model(std::string_view code) {
+  for (const std::string_view call : {".cuda(", ".to("}) {
+    const size_t at = code.find(call);
+    if (at == std::string_view::npos) continue;
+    size_t begin = at;
+    while (begin > 0 && (is_digit(code[begin - 1]) || code[begin - 1] == '_' || (code[begin - 1] | 0x20) >= 'a')) --begin;
+    const std::vector<std::string> words = words_of(code.substr(begin, at - begin));
+    if (std::ranges::any_of(words, [](const std::string& word) { return word == "model" || word == "net"; })) return true;
+  }
+  return false;
+}
+
 std::optional<StageFound> by_code(const std::vector<Frame>& frames) {
-  for (auto frame = frames.rbegin(); frame != frames.rend(); ++frame)
+  for (auto frame = frames.rbegin(); frame != frames.rend(); ++frame) {
+    const auto told = [&](TorchStage stage) {
+      return StageFound{stage, fmt::format("`{}` ({})", shortened(frame->code, 80), place(*frame)), false, false};
+    };
+    if (frame->code.empty()) continue;
     for (const StageCode& sign : stage_codes())
-      if (!frame->code.empty() && contains(frame->code, sign.code))
-        return StageFound{sign.stage, fmt::format("`{}` ({})", shortened(frame->code, 80), place(*frame)), false, false};
+      if (contains(frame->code, sign.code)) return told(sign.stage);
+    if (moves_model(frame->code)) return told(load);
+  }
   return std::nullopt;
 }
 

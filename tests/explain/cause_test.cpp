@@ -261,4 +261,62 @@ TEST(Cause, OfTheTextsThatPeoplePosted) {
   }
 }
 
+TEST(Cause, MuchThatIsFreeIsNoLackAndNoPieces) {
+  const Diagnosis d =
+      diagnose(read_oom_log("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 MiB. GPU 7 has a total "
+                            "capacity of 191.98 GiB of which "
+                            "103.49 GiB is free. Of the allocated memory 68.63 GiB is allocated by PyTorch, and 14.93 GiB "
+                            "is reserved by PyTorch but "
+                            "unallocated.\n"));
+  EXPECT_EQ(d.cause, Cause::driver);
+}
+
+TEST(Cause, ProcessesOfWhichZeroIsToldHoldWhatIsMissing) {
+  const Diagnosis d =
+      diagnose(read_oom_log("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 130.00 MiB. GPU 0 has a total "
+                            "capacity of 79.10 GiB of which "
+                            "12.81 MiB is free. Process 3427 has 0 bytes memory in use. Process 3423 has 0 bytes memory in "
+                            "use. Including non-PyTorch "
+                            "memory, this process has 0 bytes memory in use. Of the allocated memory 10.47 GiB is allocated "
+                            "by PyTorch, and 93.52 MiB "
+                            "is reserved by PyTorch but unallocated.\n"));
+  EXPECT_EQ(d.cause, Cause::other_process);
+}
+
+TEST(Cause, TheDesktopBesideASmallCardsProgramIsNotTheCause) {
+  const Diagnosis d =
+      diagnose(read_oom_log("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 800.00 MiB. GPU 0 has a total "
+                            "capacity of 3.93 GiB of which "
+                            "530.00 MiB is free. Including non-PyTorch memory, this process has 2.78 GiB memory in use. Of "
+                            "the allocated memory 2.68 "
+                            "GiB is allocated by PyTorch, and 34.40 MiB is reserved by PyTorch but unallocated.\n"));
+  EXPECT_EQ(d.cause, Cause::shortage);
+}
+
+TEST(Cause, AnIntelGpuThatHasItAllFreeRefusesTheBlocksSize) {
+  const Diagnosis d =
+      diagnose(read_oom_log("torch.OutOfMemoryError: XPU out of memory. Tried to allocate 4.00 GiB. GPU 0 has a total "
+                            "capacity of 15.11 GiB of which "
+                            "15.11 GiB is free. Of the allocated memory 1024 bytes is allocated by PyTorch, and 2.00 MiB is "
+                            "reserved by PyTorch but "
+                            "unallocated. Please use `empty_cache` to release all unoccupied cached memory.\n"));
+  EXPECT_EQ(d.cause, Cause::memory_limit);
+  EXPECT_EQ(d.or_cause, Cause::driver);
+}
+
+TEST(Cause, AFullDeviceThatHasALittleLeftIsFull) {
+  const auto of = [](const char* figures) {
+    return diagnose(read_oom_log("RuntimeError: CUDA out of memory. Tried to allocate " + std::string(figures) + "\n"))
+        .cause;
+  };
+  EXPECT_EQ(
+      of("20.00 MiB (GPU 0; 11.76 GiB total capacity; 10.92 GiB already allocated; 56.25 MiB free; 10.97 GiB reserved in "
+         "total by PyTorch)"),
+      Cause::shortage);
+  EXPECT_EQ(of("720.00 MiB (GPU 0; 184.31 GiB total capacity; 171.63 GiB already allocated; 443.94 MiB free; 173.63 GiB "
+               "reserved in "
+               "total by PyTorch)"),
+            Cause::shortage);
+}
+
 }  // namespace snug::explain_tests

@@ -125,4 +125,16 @@ TEST(Stage, ALongLineIsShownFromItsSignOn) {
   EXPECT_TRUE(found.by.ends_with("…`"));
 }
 
+TEST(Stage, AModelThatIsMovedIsLoaded) {
+  EXPECT_EQ(stage({in("train.py", "<module>", "model_func = model_func.cuda()")}), TorchStage::load);
+  EXPECT_EQ(stage({in("train.py", "<module>", "self.net_g.to(device)")}), TorchStage::load);
+  EXPECT_EQ(stage({in("train.py", "<module>", "images = images.cuda()")}), TorchStage::unknown);
+}
+
+TEST(Stage, MergingAnAdapterIsPartOfSaving) {
+  EXPECT_EQ(stage({in("unsloth/save.py", "_merge_lora", "maximum_element = torch.max(W)")}), TorchStage::save);
+  EXPECT_EQ(stage({in("transformers/trainer_pt_utils.py", "torch_pad_and_concatenate")}), TorchStage::evaluation);
+  EXPECT_EQ(stage({in("faster_whisper/transcribe.py", "generate_segments")}), TorchStage::generate);
+}
+
 }  // namespace snug::torch_tests

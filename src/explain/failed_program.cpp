@@ -1,0 +1,217 @@
+#include "explain/failed_program.h"
+
+#include <algorithm>
+#include <array>
+#include <initializer_list>
+
+#include "torch/words.h"
+
+namespace snug {
+
+namespace {
+
+using enum ProgramKind;
+
+struct KindSign {
+  ProgramKind kind;
+  std::string_view part;  // of a file's path, with slashes, in lower case
+};
+
+constexpr auto kKindSigns = std::to_array<KindSign>({
+    {graph, "torch_geometric/"},
+    {graph, "torch_scatter/"},
+    {graph, "torch_sparse/"},
+    {graph, "/dgl/"},
+    {graph, "/cogdl/"},
+    {graph, "graphstorm"},
+    {fairseq, "fairseq/"},
+    {fairseq, "fairseq_cli/"},
+    {diffusion, "stable-diffusion"},
+    {diffusion, "stable_diffusion"},
+    {diffusion, "comfyui"},
+    {diffusion, "/comfy/"},
+    {diffusion, "fooocus"},
+    {diffusion, "invokeai"},
+    {diffusion, "/diffusers/"},
+    {diffusion, "k_diffusion/"},
+    {diffusion, "k-diffusion/"},
+    {diffusion, "diffusionmodules/"},
+    {diffusion, "wan2gp"},
+    {diffusion, "sd_hijack"},
+    {vision, "ultralytics/"},
+    {vision, "yolo"},
+    {vision, "detectron"},
+    {vision, "mmdet/"},
+    {vision, "mmseg/"},
+    {vision, "mmcv/"},
+    {vision, "mmengine/"},
+    {vision, "nnunet"},
+    {vision, "torchvision/"},
+    {vision, "/timm/"},
+    {vision, "monai/"},
+});
+
+// Of lines without a file.
+constexpr auto kTextSigns = std::to_array<KindSign>({
+    {fairseq, "fairseq.trainer"},
+    {fairseq, "metaseq.trainer"},
+    {fairseq, "ran out of memory with exception"},
+    {fairseq, "ran out of memory on gpu #"},
+    {fairseq, "warning: ran out of memory"},
+    {graph, "edge_index"},
+    {graph, "node_feat"},
+    {graph, "num_nodes"},
+    {graph, "ogbn-"},
+    {graph, "raw_adj"},
+    {diffusion, "stable diffusion"},
+    {diffusion, "stable-diffusion"},
+    {diffusion, "comfyui"},
+    {diffusion, "ksampler"},
+    {diffusion, "prompt executed in"},
+    {diffusion, "ran out of memory on your gpu"},
+    {diffusion, "vae decoding"},
+    {diffusion, "diffusionpipeline"},
+    {diffusion, "diffusers"},
+    {vision, "kohya"},  // a trainer of models that make pictures
+    {vision, "sd-scripts"},
+    {vision, "box_loss"},
+    {vision, "d2.utils"},
+    {vision, "mmengine"},
+    {vision, "sliding_window_inference"},
+});
+
+std::string lowered(std::string_view text) {
+  std::string low(text);
+  std::ranges::transform(low, low.begin(),
+                         [](char c) { return c == '\\' ? '/' : static_cast<char>(c >= 'A' && c <= 'Z' ? c | 0x20 : c); });
+  return low;
+}
+
+bool trains(TorchStage stage) {
+  return stage == TorchStage::loss || stage == TorchStage::backward || stage == TorchStage::optimizer ||
+         stage == TorchStage::evaluation || stage == TorchStage::save;
+}
+
+// A language model's trainer may hold a network for pictures, which is then not what fills the device.
+bool trains_language(const Traceback& traceback) {
+  return std::ranges::any_of(traceback.frames, [](const Frame& frame) {
+    const std::string file = lowered(frame.file);
+    return contains(file, "transformers/trainer") || contains(file, "/trl/") || contains(file, "llamafactory") ||
+           contains(file, "/swift/") || contains(file, "axolotl") || contains(file, "unsloth");
+  });
+}
+
+ProgramKind kind_of(const Traceback& traceback) {
+  for (auto frame = traceback.frames.rbegin(); frame != traceback.frames.rend(); ++frame) {
+    const std::string file = lowered(frame->file), code = lowered(frame->code);
+    for (const KindSign& sign : kKindSigns)
+      if (contains(file, sign.part)) return sign.kind;
+    for (const KindSign& sign : kTextSigns)
+      if (sign.kind == graph && contains(code, sign.part)) return graph;
+  }
+  return any;
+}
+
+// By the frames, the innermost first, then by the rest of the text.
+ProgramKind kind_of(const OomMessage& message, const Traceback* traceback, std::string_view near) {
+  if (traceback != nullptr) {
+    if (trains_language(*traceback)) return any;
+    if (const ProgramKind kind = kind_of(*traceback); kind != any) return kind;
+  }
+  const std::string low = lowered(near);
+  for (const KindSign& sign : kTextSigns)
+    if (contains(low, sign.part)) return sign.kind;
+  // ComfyUI alone sets cudaMallocAsync unasked.
+  return message.source == OomSource::torch_async && traceback == nullptr ? diffusion : any;
+}
+
+bool any_frame(const Traceback* traceback, std::string_view function) {
+  return traceback != nullptr &&
+         std::ranges::any_of(traceback->frames, [&](const Frame& frame) { return contains(frame.function, function); });
+}
+
+// Whether a call of torch.no_grad's kind holds the frames, and no step of a training does within it.
+bool is_inference(const StageFound& stage, const Traceback* traceback) {
+  if (traceback == nullptr || trains(stage.stage) || any_frame(traceback, "closure")) return false;
+  const auto held = std::ranges::find_if(traceback->frames, [](const Frame& frame) {
+    return contains(frame.function, "decorate_context") || contains(frame.code, "no_grad()") ||
+           contains(frame.code, "inference_mode()");
+  });
+  if (held == traceback->frames.end()) return false;
+  return std::none_of(held, traceback->frames.end(), [](const Frame& frame) {
+    return contains(frame.function, "train") || contains(frame.function, "compute_loss") ||
+           contains(lowered(frame.file), "torch/optim");
+  });
+}
+
+bool is_checkpointed(const StageFound& stage, const Traceback* traceback) {
+  return stage.recompute || (traceback != nullptr && std::ranges::any_of(traceback->frames, [](const Frame& frame) {
+                               return contains(lowered(frame.file), "torch/utils/checkpoint.py") ||
+                                      contains(frame.code, "_gradient_checkpointing_func");
+                             }));
+}
+
+// Cards before Ampere have no arithmetic of bfloat16. They are named, or known by what they have: no newer card has as much.
+bool has_no_bfloat16(const OomMessage& message, std::string_view near) {
+  constexpr std::array<std::string_view, 12> kNames = {"Tesla T4", "Tesla V100", "V100-SXM", "V100-PCI",
+                                                       "Tesla P",  "Tesla K80",  "Tesla M",  "GTX 10",
+                                                       "GTX 16",   "TITAN X",    "TITAN V",  "RTX 20"};
+  if (std::ranges::any_of(kNames, [&](std::string_view name) { return contains(near, name); })) return true;
+  if (message.source != OomSource::torch_cuda || !message.capacity_bytes) return false;
+  struct Range {
+    double least, most;  // GiB
+  };
+  constexpr std::array<Range, 7> kRanges = {{{14.55, 14.77},    // T4
+                                             {15.74, 15.79},    // V100 of 16 GB
+                                             {31.71, 31.76},    // V100 of 32 GB
+                                             {15.885, 15.905},  // P100
+                                             {11.16, 11.18},    // K80, 1080 Ti
+                                             {10.91, 10.93},    // 1080 Ti
+                                             {10.75, 10.77}}};  // 2080 Ti
+  const double gib = static_cast<double>(*message.capacity_bytes) / 1073741824.0;
+  return std::ranges::any_of(kRanges, [&](const Range& range) { return gib >= range.least && gib <= range.most; });
+}
+
+DeviceMaker maker_of(const OomMessage& message) {
+  if (message.source == OomSource::torch_hip) return DeviceMaker::amd;
+  if (message.source == OomSource::torch_xpu) return DeviceMaker::intel;
+  if (message.source == OomSource::torch_mps) return DeviceMaker::apple;
+  const bool amd = std::ranges::any_of(std::initializer_list<std::string_view>{"HIP", "hipError", "hipMalloc", "MIOPEN"},
+                                       [&](std::string_view word) { return contains(message.text, word); });
+  return amd ? DeviceMaker::amd : DeviceMaker::nvidia;
+}
+
+bool is_servers(const Traceback* traceback) {
+  return traceback != nullptr && std::ranges::any_of(traceback->frames, [](const Frame& frame) {
+           return contains(frame.file, "-packages/vllm/") || contains(frame.file, "-packages/sglang/");
+         });
+}
+
+bool shows_unix(const Traceback* traceback) {
+  return traceback != nullptr &&
+         std::ranges::any_of(traceback->frames, [](const Frame& frame) { return frame.file.starts_with('/'); });
+}
+
+}  // namespace
+
+FailedProgram failed_program_of(const OomMessage& message, const StageFound& stage, const Traceback* traceback,
+                                std::string_view text) {
+  constexpr size_t kNear = size_t{16} << 10;
+  const size_t at = std::min(text.find(message.text.substr(0, 24)), text.size());
+  const std::string_view near = text.substr(at - std::min(at, kNear), 2 * kNear);
+  FailedProgram program;
+  program.kind = kind_of(message, traceback, near);
+  const bool trained = trains(stage.stage) || any_frame(traceback, "train");
+  if (program.kind == diffusion && trained) program.kind = vision;  // batches of pictures
+  program.maker = maker_of(message);
+  program.inference = is_inference(stage, traceback);
+  program.checkpointed = is_checkpointed(stage, traceback);
+  program.no_bfloat16 = has_no_bfloat16(message, near);
+  program.serves = message.by_vllm || is_servers(traceback);
+  program.unix = shows_unix(traceback);
+  const std::string low = lowered(near);
+  program.offloaded = contains(low, "--lowvram") || contains(low, "--medvram") || contains(low, "low_vram");
+  return program;
+}
+
+}  // namespace snug

@@ -1,0 +1,164 @@
+#include "explain/failed_program.h"
+
+#include "explain/support_explain.h"
+
+namespace snug::explain_tests {
+
+namespace {
+
+constexpr std::string_view kFilledCard =
+    "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.50 GiB. GPU 0 has a total capacity of 23.68 GiB of "
+    "which 0.38 GiB is free. Including non-PyTorch memory, this process has 23.29 GiB memory in use. Of the allocated "
+    "memory "
+    "22.46 GiB is allocated by PyTorch, and 244.12 MiB is reserved by PyTorch but unallocated.\n";
+
+std::string full_in(std::string_view file, std::string_view function, std::string_view code = "x") {
+  return "Traceback (most recent call last):\n  File \"" + std::string(file) + "\", line 4, in " + std::string(function) +
+         "\n    " + std::string(code) + "\n" + std::string(kFilledCard);
+}
+
+std::string of_capacity(std::string_view capacity, std::string_view allocated) {
+  return "RuntimeError: CUDA out of memory. Tried to allocate 300.00 MiB (GPU 0; " + std::string(capacity) +
+         " GiB total capacity; " + std::string(allocated) + " GiB already allocated; 12.00 MiB free; " +
+         std::string(allocated) + " GiB reserved in total by PyTorch) If reserved memory is >> allocated memory try\n";
+}
+
+}  // namespace
+
+TEST(FailedProgram, AnotherKindThanALanguageModelIsNotToldOfFourBits) {
+  for (const std::string_view file :
+       {"/x/site-packages/torch_geometric/nn/conv/gat_conv.py", "/x/site-packages/dgl/nn/pytorch/conv/gatconv.py",
+        "/x/site-packages/ultralytics/nn/tasks.py", "/x/site-packages/detectron2/modeling/backbone/fpn.py",
+        "/x/site-packages/diffusers/models/unets/unet_2d_condition.py", "C:\\ComfyUI\\comfy\\samplers.py",
+        "/x/site-packages/fairseq/models/transformer.py"}) {
+    const Explanation e = answer_to(full_in(file, "forward"));
+    EXPECT_EQ(e.diagnosis.cause, Cause::shortage) << file;
+    EXPECT_FALSE(e.advice.empty()) << file;
+    for (const char* words : {"load_in_4bit", "QLoRA", "liger", "max_length", "per_device", "LoRA"})
+      EXPECT_FALSE(says(e, words)) << file << ": " << words;
+  }
+}
+
+TEST(FailedProgram, EachKindHasItsOwnFirstChange) {
+  EXPECT_NE(first_of(answer_to(full_in("/x/site-packages/torch_geometric/nn/conv/gcn_conv.py", "message"))).find("sampled"),
+            std::string::npos);
+  EXPECT_NE(first_of(answer_to(full_in("/x/site-packages/mmdet/models/fpn.py", "forward"))).find("half the batch"),
+            std::string::npos);
+  EXPECT_NE(first_of(answer_to(full_in("/x/site-packages/diffusers/models/vae.py", "decode"))).find("offload"),
+            std::string::npos);
+  EXPECT_NE(
+      first_of(answer_to("| WARNING: ran out of memory with exception: " + of_capacity("10.92", "10.10"))).find("--max-"),
+      std::string::npos);
+}
+
+TEST(FailedProgram, ADiffusionModelThatIsTrainedHasBatches) {
+  const Explanation e = answer_to(full_in("/x/site-packages/diffusers/models/unet.py", "forward") +
+                                  full_in("/x/site-packages/torch/autograd/graph.py", "_engine_run_backward"));
+  EXPECT_NE(first_of(e).find("offload"), std::string::npos);  // the first message is of a forward alone
+  const Explanation trained = answer_to(
+      "Traceback (most recent call last):\n  File \"/me/train_network.py\", line 9, in train\n    pred = unet(x)\n"
+      "  File \"/x/site-packages/diffusers/models/unet.py\", line 4, in forward\n    x\n" +
+      std::string(kFilledCard));
+  EXPECT_NE(first_of(trained).find("half the batch"), std::string::npos);
+}
+
+TEST(FailedProgram, ALanguageTrainersVisionTowerIsNoVisionProgram) {
+  const Explanation e = answer_to(
+      "Traceback (most recent call last):\n  File \"/x/site-packages/transformers/trainer.py\", line 9, in training_step\n  "
+      "  x\n"
+      "  File \"/x/site-packages/timm/models/vit.py\", line 4, in forward\n    x\n" +
+      std::string(kFilledCard));
+  EXPECT_TRUE(says(e, "load_in_4bit"));
+}
+
+TEST(FailedProgram, WhereNothingIsKeptForABackwardNoneIsMadeSmaller) {
+  const Explanation e = answer_to(
+      "Traceback (most recent call last):\n  File \"/x/site-packages/torch/utils/_contextlib.py\", line 9, in "
+      "decorate_context\n    return func(*args, **kwargs)\n  File \"/me/embed.py\", line 4, in encode\n    h = model(x)\n"
+      "  File \"/x/site-packages/torch/nn/modules/module.py\", line 4, in _call_impl\n    x\n" +
+      std::string(kFilledCard));
+  EXPECT_EQ(e.stage.stage, TorchStage::forward);
+  EXPECT_FALSE(says(e, "checkpoint"));
+  EXPECT_NE(first_of(e).find("fewer rows at a time"), std::string::npos);
+}
+
+TEST(FailedProgram, CheckpointingThatIsOnIsNotAdvised) {
+  const Explanation e = answer_to(
+      "Traceback (most recent call last):\n  File \"/x/site-packages/transformers/trainer.py\", line 9, in training_step\n  "
+      "  x\n"
+      "  File \"/x/site-packages/torch/autograd/graph.py\", line 9, in _engine_run_backward\n    x\n"
+      "  File \"/x/site-packages/torch/utils/checkpoint.py\", line 4, in backward\n    torch.autograd.backward(o, a)\n"
+      "  File \"/x/site-packages/torch/autograd/graph.py\", line 9, in _engine_run_backward\n    x\n" +
+      std::string(kFilledCard));
+  EXPECT_EQ(e.stage.stage, TorchStage::backward);
+  EXPECT_FALSE(says(e, "gradient_checkpointing"));
+}
+
+TEST(FailedProgram, CardsBeforeAmpereAreNotToldOfBfloat16) {
+  for (const std::string_view capacity : {"14.76", "14.58", "15.78", "31.75", "15.90", "11.17", "10.92"}) {
+    const Explanation e =
+        answer_to(of_capacity(capacity, capacity == "31.75" ? "30.90" : std::string(capacity).substr(0, 2) + ".00"));
+    EXPECT_FALSE(says(e, "bf16") || says(e, "bfloat16")) << capacity;
+    EXPECT_TRUE(says(e, "float16")) << capacity;
+    EXPECT_FALSE(says(e, "flash_attention_2")) << capacity;
+  }
+  EXPECT_TRUE(says(answer_to(of_capacity("23.68", "22.90")), "bfloat16"));
+  EXPECT_FALSE(says(answer_to("device 0: Tesla V100-SXM2-32GB\n" + of_capacity("23.68", "22.90")), "bfloat16"));
+}
+
+TEST(FailedProgram, RocmHasItsOwnNames) {
+  const Explanation e = answer_to(
+      "torch.OutOfMemoryError: HIP out of memory. Tried to allocate 4.00 GiB. GPU 0 has a total capacity of 15.98 GiB of "
+      "which "
+      "1.20 GiB is free. Of the allocated memory 1.10 GiB is allocated by PyTorch, and 100.50 MiB is reserved by PyTorch "
+      "but "
+      "unallocated.\n");
+  EXPECT_EQ(e.diagnosis.cause, Cause::other_process);
+  EXPECT_TRUE(says(e, "rocm-smi"));
+  EXPECT_TRUE(says(e, "HIP_VISIBLE_DEVICES"));
+  const Explanation driver =
+      answer_to("RuntimeError: HIP error: out of memory\nHIP kernel errors might be reported later\n");
+  for (const Explanation& one : {e, driver})
+    for (const Advice& advice : one.advice) {
+      EXPECT_EQ(advice.change.find("nvidia"), std::string::npos) << advice.change;
+      EXPECT_EQ(advice.change.find("CUDA_"), std::string::npos) << advice.change;
+    }
+}
+
+TEST(FailedProgram, AppleHasNoKernelsOfBitsandbytes) {
+  const Explanation e = answer_to(
+      "RuntimeError: MPS backend out of memory (MPS allocated: 17.60 GB, other allocations: 3.95 MB, max allowed: 18.13 "
+      "GB). "
+      "Tried to allocate 1024.00 MB on private pool. Use PYTORCH_MPS_HIGH_WATERMARK_RATIO=0.0 to disable upper limit\n");
+  EXPECT_EQ(e.diagnosis.cause, Cause::memory_limit);
+  EXPECT_EQ(first_of(e), "a smaller batch, input or model");
+  EXPECT_EQ(place_of(e, "PYTORCH_MPS_HIGH_WATERMARK_RATIO=0.0"), 1);
+  EXPECT_FALSE(says(e, "load_in_4bit") || says(e, "bnb") || says(e, "liger"));
+}
+
+TEST(FailedProgram, WherePathsAreLinuxsNoPageFileIsAdvised) {
+  const std::string refused =
+      "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 60.00 MiB. GPU 0 has a total capacity of 11.00 GiB of "
+      "which "
+      "4.48 GiB is free. Of the allocated memory 5.19 GiB is allocated by PyTorch, and 23.84 MiB is reserved by PyTorch but "
+      "unallocated.\n";
+  EXPECT_NE(first_of(answer_to(refused)).find("page file"), std::string::npos);
+  EXPECT_FALSE(says(answer_to("Traceback (most recent call last):\n  File \"/me/a.py\", line 4, in f\n    x\n" + refused),
+                    "page file"));
+}
+
+TEST(FailedProgram, ALoopOfOnesOwnHalvesItsBatchFirst) {
+  const Explanation e =
+      answer_to("Traceback (most recent call last):\n  File \"/me/train.py\", line 4, in main\n    loss.backward()\n" +
+                std::string(kFilledCard));
+  EXPECT_EQ(e.stage.stage, TorchStage::backward);
+  EXPECT_LT(place_of(e, "half the batch"), place_of(e, "checkpoint"));
+}
+
+TEST(FailedProgram, ANetworkForPicturesThatIsLoadedHasNoBatchYet) {
+  const Explanation e = answer_to(full_in("/x/site-packages/torchvision/models/resnet.py", "load_state_dict"));
+  EXPECT_EQ(e.stage.stage, TorchStage::load);
+  EXPECT_FALSE(says(e, "batch") || says(e, "QLoRA"));
+}
+
+}  // namespace snug::explain_tests
