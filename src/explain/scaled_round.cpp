@@ -62,9 +62,9 @@ std::set<int64_t> sizes_before(const Snapshot& snapshot, int device, size_t begi
   Replay replay(snapshot, device);
   replay.advance_to(begin);
   std::set<int64_t> sizes;
-  constexpr int64_t kLeast = int64_t{16} << 10;
+  constexpr int64_t kLeastTensor = int64_t{16} << 10;
   for (const auto& [address, block] : replay.live())
-    if (block.requested_bytes >= kLeast) sizes.insert(block.requested_bytes);
+    if (block.requested_bytes >= kLeastTensor) sizes.insert(block.requested_bytes);
   return sizes;
 }
 
