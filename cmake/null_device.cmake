@@ -18,7 +18,7 @@ function(snug_carry_null_device room)
   set(python src/measure/python)
   foreach(file kMeasureSite=sitecustomize.py kMeasurePackage=snug_measure/__init__.py kMeasureDevice=snug_measure/device.py
       kMeasureValues=snug_measure/values.py kMeasurePhases=snug_measure/phases.py kMeasureProcesses=snug_measure/processes.py
-      kMeasureWeights=snug_measure/weights.py kMeasureSynthetic=snug_measure/synthetic.py
+      kMeasureWeights=snug_measure/weights.py kMeasureSynthetic=snug_measure/synthetic.py kMeasureChanges=snug_measure/changes.py
       kFlashPackage=flash/flash_attn/__init__.py kFlashPadding=flash/flash_attn/bert_padding.py
       kFlashMetadata=flash/flash_attn-2.8.3.dist-info/METADATA kFlashTopLevel=flash/flash_attn-2.8.3.dist-info/top_level.txt)
     string(REGEX MATCH "([^=]+)=(.*)" matched "${file}")

@@ -13,6 +13,7 @@
 #include "cli/commands.h"
 #include "cli/pytorch_answer.h"
 #include "cli/target_flags.h"
+#include "cli/try_advice.h"
 #include "explain/explanation.h"
 #include "explain/snapshot_explanation.h"
 #include "model/catalogue.h"
@@ -252,6 +253,7 @@ int explain_trace(Source& source, const Request& request) {
 }  // namespace
 
 int explain_command(std::span<char* const> words) {
+  if (!words.empty() && std::string_view(words.front()) == "--try") return try_advice(words.subspan(1));
   const Request request = parse(words);
   Source source(request.file);
   refuse_binary(source);

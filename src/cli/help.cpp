@@ -80,6 +80,7 @@ effective batch stay, and the best is shown as a diff of that file too.
 )";
 
 constexpr std::string_view kExplain = R"(snug explain FILE|- [RECIPE] [--gpu NAME] [--html FILE] [--trace FILE] [--json]
+snug explain --try [--gpu NAME] [--memory SIZE] [--steps N] [--json FILE] -- COMMAND …
 
 Reads what a program on PyTorch left behind when it ran out of memory and says what ran out, with the arithmetic that shows
 it, what the program was doing, which line of yours it was, and what to change. Needs neither PyTorch nor a GPU. FILE is
@@ -94,6 +95,9 @@ Exit code 1 if the file holds none of these.
   --html FILE              of a snapshot: memory over its events, the segments and what held the memory at any of them, as a page
   --trace FILE             of a snapshot: the same for ui.perfetto.dev or chrome://tracing
   --json                   one JSON object for scripts
+  --try                    runs COMMAND on a card that you do not have (snug help measure); where it runs out there, makes each
+                           change that is advised, as far as arguments of Trainer, of TRL and of from_pretrained go, and runs
+                           it again until one is enough. Exit code 3 if none is
 )";
 
 constexpr std::string_view kMeasure =

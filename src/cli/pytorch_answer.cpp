@@ -59,7 +59,8 @@ std::string not_covered(const ForeignRecipe& file) {
   if (names_liger(file)) return "Liger's kernels are not modelled yet";
   if (file.recipe.packing) return "packed rows are not modelled yet";
   for (const ForeignKey& key : file.keys)
-    if (key.fate == KeyFate::touches_memory && is_on(key) && !is_told_to_pytorch(key)) return key.name + " is not modelled yet";
+    if (key.fate == KeyFate::touches_memory && is_on(key) && !is_told_to_pytorch(key))
+      return key.name + " is not modelled yet";
   return "";
 }
 

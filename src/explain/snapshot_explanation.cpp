@@ -150,7 +150,13 @@ void find_growth(SnapshotExplanation& e, const Snapshot& snapshot, StackReader& 
 
 void tell_peak(SnapshotExplanation& e) {
   e.diagnosis.answer =
-      fmt::format("GPU {} did not run out; at most {} were in tensors", e.device, size_text(e.totals.active_bytes));
+      e.events > 0
+          ? fmt::format("GPU {} did not run out; at most {} were in tensors", e.device, size_text(e.totals.active_bytes))
+          : fmt::format("GPU {} holds {} in tensors; without a history nothing tells whether it ran out", e.device,
+                        size_text(e.totals.active_bytes));
+  if (e.events == 0)
+    e.diagnosis.remarks.emplace_back(
+        "the file has no history: call torch.cuda.memory._record_memory_history() before the model is loaded");
   e.diagnosis.arithmetic.push_back(sum_line(e));
   e.diagnosis.unused_bytes = e.totals.unused_bytes();
 }

@@ -240,6 +240,17 @@ class Judge {
 
 }  // namespace
 
+std::string_view name_of(NeedTold told) {
+  switch (told) {
+    case NeedTold::rounds: return "earlier steps";
+    case NeedTold::recipe: return "recipe";
+    case NeedTold::weights: return "weights";
+    case NeedTold::layers: return "layers";
+    case NeedTold::nobody: break;
+  }
+  return "";
+}
+
 Verdict judge(const Failure& failure) { return Judge(failure).judge(); }
 
 }  // namespace snug

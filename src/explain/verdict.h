@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "explain/cause.h"
@@ -27,6 +28,9 @@ struct Counterfactual {
 
 // Who tells what the rest of the step would still have taken.
 enum class NeedTold : uint8_t { nobody, rounds, recipe, weights, layers };
+
+// "earlier steps", "recipe", "weights", "layers", "".
+std::string_view name_of(NeedTold told);
 
 struct Verdict {
   Cause cause = Cause::unknown;

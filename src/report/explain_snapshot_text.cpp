@@ -227,6 +227,7 @@ Json explain_json(const SnapshotExplanation& e) {
           {"limit_bytes", ran_out ? Json(e.verdict.limit_bytes) : Json()},
           {"needed_bytes", ran_out ? Json(e.verdict.needed_bytes) : Json()},
           {"needed_whole", ran_out ? Json(e.verdict.whole()) : Json()},
+          {"needed_told_by", ran_out && e.verdict.whole() ? Json(name_of(e.verdict.need_told)) : Json()},
           {"contents", ran_out ? contents_json(e.verdict.contents) : Json()},
           {"counterfactuals", tried_json(e.verdict)},
           {"stage", name_of(e.stage.stage)},
@@ -237,7 +238,9 @@ Json explain_json(const SnapshotExplanation& e) {
           {"arithmetic", e.diagnosis.arithmetic},
           {"remarks", e.diagnosis.remarks},
           {"device", e.device},
-          {"moment", ran_out ? "out_of_memory" : "peak"},
+          {"moment", ran_out        ? "out_of_memory"
+                     : e.events > 0 ? "peak"
+                                    : "end"},
           {"event", e.event},
           {"events", e.events},
           {"ooms", e.ooms},

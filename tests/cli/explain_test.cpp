@@ -163,6 +163,15 @@ TEST(Explain, AsksWhichGpuWhereNothingTells) {
   EXPECT_NE(result.error.find("--gpu NAME"), std::string::npos) << result.error;
 }
 
+TEST(Explain, TriesAProgramAndNotAFile) {
+  const ProcessResult none = run_program({"explain", "--try", "--gpu", "RTX-4090"});
+  EXPECT_EQ(none.exit_code, 2);
+  EXPECT_NE(none.error.find("snug explain --try --gpu RTX-4090 -- python train.py"), std::string::npos) << none.error;
+  const ProcessResult no_torch = run_program({"explain", "--try", "--", "true"});
+  EXPECT_EQ(no_torch.exit_code, 1);
+  EXPECT_NE(no_torch.error.find("used no device"), std::string::npos) << no_torch.error;
+}
+
 TEST(Explain, TellsHowItIsCalled) {
   EXPECT_EQ(run_program({"explain"}).exit_code, 2);
   EXPECT_EQ(run_program({"explain", "--what", "a"}).exit_code, 2);

@@ -104,6 +104,32 @@ TEST_F(Measured, a_plain_loop_has_its_phases_and_steady_bytes) {
   EXPECT_TRUE(json_["fits"]);
 }
 
+constexpr const char* kTrainer = R"(
+import transformers
+config = transformers.LlamaConfig(hidden_size=512, intermediate_size=1024, num_hidden_layers=8, num_attention_heads=8, vocab_size=1024)
+rows = [{"input_ids": [i % 100] * 512, "labels": [i % 100] * 512} for i in range(64)]
+arguments = transformers.TrainingArguments("/tmp/snug-out", per_device_train_batch_size=16, max_steps=2, save_strategy="no", report_to="none",
+                                           disable_tqdm=True)
+transformers.Trainer(transformers.LlamaForCausalLM(config), arguments, train_dataset=rows, data_collator=transformers.default_data_collator).train()
+)";
+
+// The change is made in the program's own arguments; whether it is enough is what the allocator says.
+TEST_F(Measured, advice_is_tried_until_one_change_is_enough) {
+  if (run(python_ + " -c 'import transformers, accelerate'").code != 0) GTEST_SKIP() << python_ << " has no transformers";
+  ASSERT_EQ(measure("--gpu A100", kTrainer).code, 0);
+  const int64_t memory = json_["reserved_bytes"].get<int64_t>() * 6 / 10 + (int64_t{620} << 20);
+  const Done done = run(std::string(SNUG_PROGRAM " explain --try --gpu A100 --memory ") + std::to_string(memory) +
+                        "B --json " + folder_ + "/t.json -- " + python_ + " " + folder_ + "/train.py");
+  EXPECT_EQ(done.code, 0) << done.output;
+  std::ifstream file(folder_ + "/t.json");
+  const Json tried = Json::parse(file);
+  EXPECT_EQ(tried["cause"], "shortage");
+  const Json& last = tried["tried"].back();
+  EXPECT_TRUE(last["passes"].get<bool>()) << tried.dump(1);
+  EXPECT_EQ(last["changed"], last["do"]);
+  EXPECT_LT(last["reserved_bytes"].get<int64_t>(), memory);
+}
+
 TEST_F(Measured, where_the_card_would_run_out_the_exit_code_is_3_and_the_line_is_named) {
   const Done done = measure("--memory 720MiB",
                             "import torch\nkept = []\nwhile True:\n    kept.append(torch.empty(1 << 20, device='cuda'))\n");

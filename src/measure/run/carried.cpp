@@ -15,7 +15,8 @@ namespace snug {
 
 extern const std::string_view kModelsText;  // the catalogue
 extern const std::string_view kMeasureSite, kMeasurePackage, kMeasureDevice, kMeasureValues, kMeasurePhases,
-    kMeasureProcesses, kMeasureWeights, kMeasureSynthetic, kFlashPackage, kFlashPadding, kFlashMetadata, kFlashTopLevel;
+    kMeasureProcesses, kMeasureWeights, kMeasureSynthetic, kMeasureChanges, kFlashPackage, kFlashPadding, kFlashMetadata,
+    kFlashTopLevel;
 
 namespace {
 
@@ -44,6 +45,7 @@ void write_carried_files(const std::filesystem::path& directory) {
       {"python/snug_measure/processes.py", kMeasureProcesses},
       {"python/snug_measure/weights.py", kMeasureWeights},
       {"python/snug_measure/synthetic.py", kMeasureSynthetic},
+      {"python/snug_measure/changes.py", kMeasureChanges},
       {"python/flash/flash_attn/__init__.py", kFlashPackage},
       {"python/flash/flash_attn/bert_padding.py", kFlashPadding},
       {"python/flash/flash_attn-2.8.3.dist-info/METADATA", kFlashMetadata},

@@ -1,6 +1,7 @@
 #include "measure/run/program.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -10,6 +11,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 
 #include "base/error.h"
 #include "measure/run/carried.h"
@@ -37,6 +39,28 @@ void prepend(Environment& environment, const std::string& name, const std::strin
   now = now.empty() ? value : value + ":" + now;
 }
 
+constexpr std::string_view kExpandable = "expandable_segments";
+
+// What is changed by the environment, and words for the Python side.
+void change(Environment& environment, const std::vector<std::string>& changes) {
+  environment["SNUG_MEASURE_CHANGES"] = fmt::format("{}", fmt::join(changes, ","));
+  if (std::ranges::find(changes, kExpandable) == changes.end()) return;
+  for (const char* name : {"PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"}) {
+    std::string& now = environment[name];
+    now += std::string(now.empty() ? "" : ",") + std::string(kExpandable) + ":True";
+  }
+}
+
+std::vector<std::string> changed(const std::vector<std::string>& changes, const std::filesystem::path& directory) {
+  std::vector<std::string> done;
+  std::ifstream file(directory / "changed");
+  for (std::string word; std::getline(file, word);) done.push_back(word);
+  if (std::ranges::find(changes, kExpandable) != changes.end()) done.emplace_back(kExpandable);
+  std::ranges::sort(done);
+  done.erase(std::unique(done.begin(), done.end()), done.end());
+  return done;
+}
+
 Environment environment_of(const MeasureRequest& request, const std::filesystem::path& directory) {
   Environment all = inherited();
   const std::filesystem::path libraries = directory / "lib";
@@ -53,6 +77,7 @@ Environment environment_of(const MeasureRequest& request, const std::filesystem:
   all["SNUG_NULL_SM"] = std::to_string(request.device.compute_capability);
   all["SNUG_NULL_MULTIPROCESSORS"] = std::to_string(request.device.multiprocessors);
   all["SNUG_NULL_DEVICES"] = std::to_string(request.device.count);
+  change(all, request.changes);
   all.try_emplace("WANDB_MODE", "disabled");
   if (request.synthetic) all.try_emplace("HF_HUB_OFFLINE", "1");
   return all;
@@ -129,6 +154,7 @@ Measurement measure(const MeasureRequest& request, const RunDirectory& directory
     measurement.exit_code = wait_for(start(request.command, environment_of(request, directory.path())));
   }
   measurement.ranks = read_results(directory.path() / "results");
+  measurement.changed = changed(request.changes, directory.path());
   return measurement;
 }
 

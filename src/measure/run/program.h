@@ -25,9 +25,10 @@ struct NullDevice {
 
 struct MeasureRequest {
   NullDevice device;
-  bool synthetic = false;          // models, tokenizers and rows that are not there are stood in for
-  int64_t steps = 0;               // the program is ended after so many steps of its optimizer; 0: it ends itself
-  std::filesystem::path snapshot;  // PyTorch's, if memory runs out; empty: among the run's own files
+  bool synthetic = false;            // models, tokenizers and rows that are not there are stood in for
+  int64_t steps = 0;                 // the program is ended after so many steps of its optimizer; 0: it ends itself
+  std::filesystem::path snapshot;    // PyTorch's, if memory runs out; empty: among the run's own files
+  std::vector<std::string> changes;  // words of advice to follow: "gradient_checkpointing" (python/snug_measure/changes.py)
   std::vector<std::string> command;
 };
 
@@ -71,8 +72,9 @@ class RunDirectory {
 };
 
 struct Measurement {
-  int exit_code = 0;                // the program's; 128 and the signal that ended it
-  std::vector<MeasuredRank> ranks;  // by rank
+  int exit_code = 0;                 // the program's; 128 and the signal that ended it
+  std::vector<MeasuredRank> ranks;   // by rank
+  std::vector<std::string> changed;  // of the request's changes those that the program had an argument for
 };
 
 // Throws Error if the program cannot be started.

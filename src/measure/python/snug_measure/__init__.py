@@ -28,8 +28,14 @@ def _after_torch(module):
 
 
 def _after_models(module):
-    from snug_measure import weights
+    from snug_measure import changes, weights
     weights.prepare(module)
+    changes.prepare_models(module)
+
+
+def _after_arguments(module):
+    from snug_measure import changes
+    changes.prepare_arguments(module)
 
 
 def _after_flash_utilities(module):
@@ -75,6 +81,7 @@ AFTER = {
     "transformers.modeling_utils": _after_models,
     "transformers.modeling_flash_attention_utils": _after_flash_utilities,
     "transformers.trainer": _after_trainer,
+    "transformers.training_args": _after_arguments,
     **({"transformers.models.auto.tokenization_auto": _after_tokenizers,
         "transformers.configuration_utils": _after_configurations,
         "datasets.load": _after_datasets} if SYNTHETIC else {}),

@@ -1,0 +1,102 @@
+#include "cli/measure_request.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "base/error.h"
+#include "cli/arguments.h"
+#include "recipe/bytes.h"
+
+namespace snug::cli {
+
+namespace {
+
+constexpr int64_t kMostDevices = 64, kMostSteps = 1'000'000;
+
+int64_t number_of(std::string_view word, std::string_view flag, int64_t most) {
+  int64_t value = 0;
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
+  if (error != std::errc() || end != word.data() + word.size() || value < 1 || value > most)
+    throw UsageError(fmt::format("{}: '{}' is no number from 1 to {}", flag, word, most));
+  return value;
+}
+
+void take_flag(MeasureWords& request, std::string_view flag, std::string_view value, const std::string& command) {
+  if (flag == "--gpu") {
+    request.gpu = value;
+    request.gpu_told = true;
+  } else if (flag == "--memory") {
+    request.memory_bytes = parse_bytes(value, "--memory");
+  } else if (flag == "--gpus") {
+    request.run.device.count = static_cast<int32_t>(number_of(value, flag, kMostDevices));
+  } else if (flag == "--steps") {
+    request.run.steps = number_of(value, flag, kMostSteps);
+  } else if (flag == "--json") {
+    request.json = value;
+  } else if (flag == "--snapshot") {
+    request.snapshot = value;
+  } else {
+    throw UsageError(fmt::format(
+        "{0} has no flag {1} here; snug help measure lists those it has. The program's own stand after --", command, flag));
+  }
+}
+
+}  // namespace
+
+MeasureWords parse_measure(std::span<char* const> words, const std::string& command) {
+  MeasureWords request;
+  size_t i = 0;
+  for (; i < words.size() && std::string_view(words[i]) != "--"; ++i) {
+    const std::string_view word = words[i], flag = word.substr(0, word.find('='));
+    if (!word.starts_with("--"))
+      throw UsageError(fmt::format("the command stands after --: snug {} --gpu RTX-4090 -- python train.py", command));
+    if (word == "--synthetic") {
+      request.run.synthetic = true;
+    } else if (flag.size() < word.size()) {
+      take_flag(request, flag, word.substr(flag.size() + 1), command);
+    } else if (i + 1 == words.size() || std::string_view(words[i + 1]) == "--") {
+      throw UsageError(fmt::format("{} needs a value", flag));
+    } else {
+      take_flag(request, flag, words[++i], command);
+    }
+  }
+  for (++i; i < words.size(); ++i) request.run.command.emplace_back(words[i]);
+  if (request.run.command.empty())
+    throw UsageError(fmt::format("which command? snug {} --gpu RTX-4090 -- python train.py", command));
+  return request;
+}
+
+const Accelerator& card_of(const std::string& name) {
+  const Accelerator* card = find_accelerator(name);
+  if (card == nullptr)
+    throw Error("there is no accelerator '" + name + "' in the catalogue", "--gpu",
+                "did you mean " + nearest_accelerator(name) + "? snug gpus lists all");
+  if (card->compute_capability == 0)
+    throw Error(card->name + " is not a CUDA card, and the null device is one", "--gpu", "snug gpus lists those of NVIDIA");
+  return *card;
+}
+
+// The null device that the flags ask for: a card, or that card with another memory.
+NullDevice device_of(const MeasureWords& request, const Accelerator& card) {
+  NullDevice device = request.run.device;
+  device.name = "NVIDIA " + card.name;
+  device.memory_bytes = request.memory_bytes.value_or(card.usable_bytes);
+  device.context_bytes = card.context_most_bytes;  // what surely is left for the program
+  device.compute_capability = card.compute_capability;
+  device.multiprocessors = card.multiprocessors;
+  if (device.memory_bytes <= device.context_bytes)
+    throw Error(fmt::format("{} is less than CUDA's own context takes", format_bytes(device.memory_bytes)), "--memory",
+                "give the memory of the whole card");
+  return device;
+}
+
+// The first rank that ran out, if one did.
+const MeasuredRank* out_of_memory(const Measurement& measurement) {
+  const auto it =
+      std::ranges::find_if(measurement.ranks, [](const MeasuredRank& rank) { return rank.out_of_memory.has_value(); });
+  return it == measurement.ranks.end() ? nullptr : &*it;
+}
+
+}  // namespace snug::cli
