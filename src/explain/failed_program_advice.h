@@ -11,6 +11,6 @@
 namespace snug {
 
 void suit(const FailedProgram& program, const OomMessage& message, Filler filler, const StageFound& stage,
-          Diagnosis& diagnosis, std::vector<Advice>& advice);
+          Diagnosis& diagnosis, std::vector<Advice>& all);
 
 }  // namespace snug
