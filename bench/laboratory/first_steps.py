@@ -2,8 +2,7 @@
 """The first step of cases as a large card saw it, for the test of the eager model: first_steps.py DIR… > tests/golden/eager_first_steps.jsonl
 
 A line a case of a script that trains one model on rows of one length: its configuration, settings, versions, card, and the most that tensors
-held in forward, backward and the optimizer's step. Left out is SFTTrainer of TRL 1.7 and later: how many labels count is read back from the
-device there, which the null device does not know."""
+held in forward, backward and the optimizer's step."""
 
 import json
 import pathlib
@@ -30,7 +29,7 @@ def first_step(rows):
 def line_of(folder):
     case = json.loads((folder / "case.json").read_text())
     settings, versions = case["settings"], case["versions"]
-    if case["program"] not in ("plain_loop", "trainer", "sft") or (case["program"] == "sft" and versions["transformers"].startswith("5")):
+    if case["program"] not in ("plain_loop", "trainer", "sft"):
         return None
     peaks = first_step(case["rows"])
     if peaks is None or settings.get("fused_loss") or settings.get("foreach") is not None:

@@ -10,6 +10,8 @@
 
 namespace snug {
 
+// Puts advice in the words of the program that failed, drops what it cannot follow (no 4 bits without transformers, no bf16
+// on cards without it), and says in `diagnosis` what else its settings tell. Where nothing is known of it, nothing changes.
 void suit(const FailedProgram& program, const OomMessage& message, Filler filler, const StageFound& stage,
           Diagnosis& diagnosis, std::vector<Advice>& all);
 

@@ -104,6 +104,22 @@ TEST_F(Measured, a_plain_loop_has_its_phases_and_steady_bytes) {
   EXPECT_TRUE(json_["fits"]);
 }
 
+// Where a mask from the host is true is known, so what it takes out of a tensor has its true size.
+TEST_F(Measured, a_mask_takes_as_much_as_it_has) {
+  const Done done = measure("--gpu A100", R"(
+import torch
+labels = torch.tensor([[5, 6, -100, 7, -100]]).cuda()
+hidden = torch.empty(1, 5, 1024, device="cuda", requires_grad=True)
+mask = labels[:, 1:] != -100
+kept = hidden[:, :-1][mask]
+assert kept.shape == (2, 1024), kept.shape
+assert hidden.masked_select((labels != -100).unsqueeze(-1)).shape == (3 * 1024,)
+kept.sum().backward()
+assert hidden.grad.shape == hidden.shape
+)");
+  EXPECT_EQ(done.code, 0) << done.output;
+}
+
 constexpr const char* kTrainer = R"(
 import transformers
 config = transformers.LlamaConfig(hidden_size=512, intermediate_size=1024, num_hidden_layers=8, num_attention_heads=8, vocab_size=1024)

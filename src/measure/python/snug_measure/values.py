@@ -115,6 +115,9 @@ def _follow(function, args, kwargs):
         return _made(function, args, kwargs)
     if not _any_twin(args) and not _any_twin(kwargs.values()):
         return function(*args, **kwargs)
+    places = _places(name, first, args)
+    if places is not None:
+        return (first.expand(places[0]) if name == "masked_select" else first)[places[1]]
     state = [False, False]
     host_args, host_kwargs = _on_host(args, state), {k: _on_host(v, state) for k, v in kwargs.items()}
     if state[0] or not state[1]:
@@ -132,6 +135,26 @@ def _follow(function, args, kwargs):
     except (RuntimeError, TypeError, NotImplementedError):
         pass  # then its value is not known
     return out
+
+
+def _places(name, first, args):
+    """Where a mask that is known is true, of a tensor that is not: (its shape with the mask's, what it is indexed by instead); none otherwise.
+
+    PyTorch does the same with a mask, but has to read from the device how many places there are."""
+    if name not in ("__getitem__", "masked_select") or not isinstance(first, _torch.Tensor) or not first.is_cuda or twin_of(first) is not None:
+        return None
+    index = args[1] if isinstance(args[1], tuple) else (args[1],)
+    twins = [twin_of(one) if isinstance(one, _torch.Tensor) and one.is_cuda and one.dtype == _torch.bool else None for one in index]
+    if all(twin is None for twin in twins):
+        return None
+    shape = _torch.broadcast_shapes(first.shape, index[0].shape) if name == "masked_select" else first.shape
+    by = []
+    for one, twin in zip(index, twins):
+        if twin is None:
+            by.append(one)
+        else:
+            by.extend(_to_device((twin.expand(shape) if name == "masked_select" else twin).nonzero(), [one]).unbind(1))
+    return shape, tuple(by)
 
 
 def _sized_by_values(name, args, kwargs):
