@@ -85,6 +85,17 @@ std::vector<LayerCourse> layers_of(const MomentOfFailure& at, const std::vector<
   return layers;
 }
 
+// Keys and values of a layer, two tensors; 0: no cache makes tensors of its own.
+int64_t cached_of_layer(const MomentOfFailure& at) {
+  int64_t bytes = 0, blocks = 0;
+  for (const auto& [address, block] : at.replay.live()) {
+    if (at.reader.read(block.stack).part != Part::cache) continue;
+    bytes += block.bytes;
+    ++blocks;
+  }
+  return blocks >= 2 ? 2 * (bytes / blocks) : 0;
+}
+
 }  // namespace
 
 std::optional<int64_t> further_by_weights(const MomentOfFailure& moment, const Contents& held, const Contents& asked,
@@ -107,8 +118,9 @@ std::optional<int64_t> further_by_layers(const MomentOfFailure& moment, int64_t 
   const auto done = static_cast<int64_t>(begins.size()) - 1;
   if (done < 1 || done >= layers) return std::nullopt;
   const std::vector<LayerCourse> seen = layers_of(moment, begins);
-  // The first leaves the embeddings behind too.
-  const int64_t stays = seen.back().begin_bytes - seen[seen.size() - 2].begin_bytes;
+  // The first leaves its input behind too, the embeddings: what is cached tells better then.
+  int64_t stays = seen.back().begin_bytes - seen[seen.size() - 2].begin_bytes;
+  if (const int64_t cached = cached_of_layer(moment); done == 1 && cached > 0) stays = std::min(stays, cached);
   int64_t within = 0;
   for (int64_t i = 0; i < done; ++i)
     within = std::max(within, seen[static_cast<size_t>(i)].peak_bytes - seen[static_cast<size_t>(i)].begin_bytes);

@@ -285,6 +285,31 @@ TEST(Verdict, a_generation_needs_the_cache_of_the_layers_to_come) {
   EXPECT_EQ(e.verdict.needed_bytes, (120 + 4 + 5 * 10 + 16) * kMiB);
 }
 
+// The first layer leaves its output behind as well, which the next one replaces: the cache tells what a layer adds.
+TEST(Verdict, one_layer_tells_by_its_cache) {
+  const std::string utils = "/env/lib/python3.11/site-packages/transformers/";
+  const auto in_layer = [&](const std::string& file, const std::string& function, int64_t line) {
+    return pickled::list({frame(file, function, line), frame("/home/me/model.py", "forward", line), kCall,
+                          frame("/home/me/model.py", "forward", 80), kCall, frame("/home/me/model.py", "forward", 70), kCall,
+                          frame(utils + "generation/utils.py", "generate", 2000), script(30)});
+  };
+  const auto other = [&](int64_t line) { return in_layer("/home/me/model.py", "inner", line); };
+  const auto cache = [&](int64_t line) { return in_layer(utils + "cache_utils.py", "update", line); };
+  Program program;
+  for (int i = 0; i < 6; ++i) program.alloc(20, loading(10));
+  program.alloc(4, pickled::list({frame("/home/me/model.py", "forward", 60), kCall,
+                                  frame(utils + "generation/utils.py", "generate", 2000), script(30)}));
+  const size_t meanwhile = program.alloc(6, other(40));
+  for (int i = 0; i < 2; ++i) program.alloc(5, cache(41));
+  program.alloc(3, other(42));
+  program.free(meanwhile);
+  program.alloc(6, other(40));
+  program.alloc(5, cache(41));
+  const auto e = program.fails(5, 3, cache(41));
+  EXPECT_EQ(e.verdict.need_told, NeedTold::layers);
+  EXPECT_EQ(e.verdict.needed_bytes, (120 + 4 + 13 + 4 * 10 + 19) * kMiB);
+}
+
 // Activations with the length, scores with its square, gradients not at all: an earlier round, written anew.
 TEST(Verdict, the_rest_of_a_longer_batch_follows_from_shorter_ones) {
   Program program;
