@@ -80,7 +80,9 @@ void cure_others(std::vector<Advice>& all, const OomMessage& m, const Diagnosis&
 }
 
 void cure_impossible(std::vector<Advice>& all, const StageFound& stage) {
-  if (stage.stage == TorchStage::evaluation || stage.stage == TorchStage::loss || stage.logits) {
+  const bool evaluates = stage.stage == TorchStage::evaluation;
+  if (evaluates && !stage.logits) all.push_back(advice_of(Remedy::right_shape));
+  if (evaluates || stage.stage == TorchStage::loss || stage.logits) {
     add_stage_advice(all, stage);
     return;
   }
@@ -92,6 +94,15 @@ void cure_impossible(std::vector<Advice>& all, const StageFound& stage) {
   all.push_back(advice_of(Remedy::smaller_micro_batch));
   all.back().change = "per_device_train_batch_size: 1, with gradient_accumulation_steps";
   all.back().effect = "the effective batch stays";
+}
+
+Advice relaxed_limits() {
+  return {"UR_L0_ENABLE_RELAXED_ALLOCATION_LIMITS=1", "Level Zero then grants larger blocks, where the driver can", {}};
+}
+
+// What an Intel GPU may refuse whatever is free: a block of 4 GiB.
+bool is_large_block(const OomMessage& m) {
+  return m.source == OomSource::torch_xpu && m.tried_bytes && *m.tried_bytes >= int64_t{4} << 30;
 }
 
 void cure_limit(std::vector<Advice>& all, const OomMessage& m, const StageFound& stage) {
@@ -106,8 +117,7 @@ void cure_limit(std::vector<Advice>& all, const OomMessage& m, const StageFound&
                    {}});
     all.push_back({"torch.mps.empty_cache() between stages", "returns what is cached and unused", {}});
   } else if (m.source == OomSource::torch_xpu) {
-    all.push_back(
-        {"UR_L0_ENABLE_RELAXED_ALLOCATION_LIMITS=1", "Level Zero then grants larger blocks, where the driver can", {}});
+    all.push_back(relaxed_limits());
     all.push_back(advice_of(Remedy::right_shape));
   } else {
     all.push_back(advice_of(Remedy::raise_fraction, more));
@@ -216,6 +226,7 @@ std::vector<Advice> advise(const OomMessage& m, const Diagnosis& d, const StageF
       } else if (m.source == OomSource::device_map) {
         add_stage_advice(all, {TorchStage::load, {}, false, false});
       } else {
+        if (is_large_block(m)) all.push_back(relaxed_limits());
         if (is_untold_holder(m, d, stage)) all.push_back(advice_of(Remedy::end_other_process));
         add_stage_advice(all, stage);
       }

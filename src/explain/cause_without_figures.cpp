@@ -37,6 +37,10 @@ bool explain_refused_at_once(Diagnosis& d, const OomMessage& m) {
     d.cause = Cause::memory_limit;
     d.answer = fmt::format("the limit set by per_process_memory_fraction is reached{}",
                            m.tried_bytes ? ": " + size_text(*m.tried_bytes) + " more were asked for" : std::string());
+  } else if (m.source == OomSource::torch_mps && m.allowed_bytes) {
+    d.cause = Cause::memory_limit;
+    d.answer =
+        fmt::format("PyTorch's limit for the Apple GPU is reached: {} of unified memory", size_text(*m.allowed_bytes));
   } else {
     return false;
   }

@@ -57,6 +57,33 @@ const Traceback* traceback_of_repeated(const std::vector<Traceback>& all, std::s
   return nullptr;
 }
 
+// Of a message that begins the text, the traceback behind it: a title above what was thrown, or another rank's that was
+// cut short. Not one that ends with an exception of its own.
+const Traceback* traceback_behind(const std::vector<Traceback>& all, std::string_view text, const OomMessage& message,
+                                  size_t at) {
+  constexpr size_t kNear = 2 << 10;
+  if (!message.has_figures() || all.empty() || all.front().begin < at) return nullptr;
+  const Traceback& next = all.front();
+  if (next.begin - at > kNear) return nullptr;
+  const std::string_view told = text.substr(next.begin, next.end - next.begin);
+  const size_t line =
+      told.find_last_not_of('\n') == std::string_view::npos ? 0 : told.rfind('\n', told.find_last_not_of('\n'));
+  const std::string_view last = line == std::string_view::npos ? told : told.substr(line);
+  return contains(last, "Error: ") && !contains(last, "out of memory") ? nullptr : &next;
+}
+
+// "- **Node Type:** UNETLoader": ComfyUI's report names the node that failed.
+StageFound stage_of_node(std::string_view text) {
+  constexpr std::string_view kNode = "Node Type:** ";
+  const size_t at = text.find(kNode);
+  if (at == std::string_view::npos) return {};
+  const std::string_view rest = text.substr(at + kNode.size(), 128);
+  const std::string_view node = rest.substr(0, rest.find_first_of(" \n"));
+  const bool loads = contains(node, "Loader");
+  if (!loads && !contains(node, "Sampler") && !contains(node, "VAEDecode")) return {};
+  return {loads ? TorchStage::load : TorchStage::forward, fmt::format("ComfyUI's node {}", node), false, false};
+}
+
 template <class T>
 std::optional<Frame> copy_of(const T* frame) {
   return frame == nullptr ? std::nullopt : std::optional<Frame>(*frame);
@@ -70,6 +97,11 @@ Trainer find_place(Explanation& e, FailedProgram& program) {
   if (traceback == nullptr) traceback = traceback_of_repeated(all, text, e.log.at);
   const Traceback* list = list_behind(all, text, e.log.at);
   e.stage = stage_of(traceback, text.substr(0, e.log.at));
+  if (traceback == nullptr && e.stage.stage == TorchStage::unknown) {
+    traceback = traceback_behind(all, text, e.log.cause(), e.log.at);
+    if (traceback != nullptr) e.stage = stage_of(traceback, {});
+  }
+  if (e.stage.stage == TorchStage::unknown) e.stage = stage_of_node(text);
   if (list != nullptr && list != traceback && e.stage.stage == TorchStage::backward) e.stage.recompute = true;
   if (traceback != nullptr) {
     e.own = copy_of(traceback->own());

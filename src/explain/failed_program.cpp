@@ -187,6 +187,15 @@ bool is_servers(const Traceback* traceback) {
          });
 }
 
+// Whether weights that lie in RAM already are moved to the device: by Module.to, not by a reader of files.
+bool moves_weights(const Traceback* traceback) {
+  return traceback != nullptr && std::ranges::any_of(traceback->frames, [](const Frame& frame) {
+           const bool moves = frame.function == "_apply" || frame.function == "to" || frame.function == "convert" ||
+                              frame.function.ends_with(".to") || frame.function.ends_with("._apply");
+           return moves && contains(lowered(frame.file), "torch/nn/modules/module.py");
+         });
+}
+
 bool shows_unix(const Traceback* traceback) {
   return traceback != nullptr &&
          std::ranges::any_of(traceback->frames, [](const Frame& frame) { return frame.file.starts_with('/'); });
@@ -209,7 +218,9 @@ FailedProgram failed_program_of(const OomMessage& message, const StageFound& sta
   program.no_bfloat16 = has_no_bfloat16(message, near);
   program.serves = message.by_vllm || is_servers(traceback);
   program.unix = shows_unix(traceback);
+  program.moved = moves_weights(traceback);
   const std::string low = lowered(near);
+  program.fsdp = contains(low, "/fsdp/") || contains(low, "fsdp_wrapped") || contains(low, "fullyshardeddataparallel");
   program.offloaded = contains(low, "--lowvram") || contains(low, "--medvram") || contains(low, "low_vram");
   return program;
 }

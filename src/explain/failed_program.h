@@ -31,6 +31,8 @@ struct FailedProgram {
   bool serves = false;        // vLLM or SGLang: cache and batch are shared out by settings of theirs
   bool unix = false;          // paths of Linux or macOS are shown
   bool offloaded = false;     // parts of the model lie in host memory already
+  bool moved = false;         // weights that lie in host memory are moved to the device
+  bool fsdp = false;          // weights are gathered by FSDP
 };
 
 // `text` is what stands around the message.

@@ -194,6 +194,12 @@ void suit_inference(std::vector<Advice>& all, const StageFound& stage) {
     }
 }
 
+// A state dict that FSDP gathers is gathered in RAM first of all.
+void put_sharded_first(std::vector<Advice>& all) {
+  const auto found = std::ranges::find_if(all, [](const Advice& one) { return one.change.starts_with("FSDP: offload"); });
+  if (found != all.end()) std::rotate(all.begin(), found, found + 1);
+}
+
 // What is loaded by a program without a trainer need not be trained at all.
 void suit_load(std::vector<Advice>& all) {
   for (Advice& one : all)
@@ -231,6 +237,8 @@ void suit(const FailedProgram& program, const OomMessage& message, Filler filler
   }
   if (program.inference && program.kind == ProgramKind::any) suit_inference(all, stage);
   if (stage.stage == TorchStage::load) suit_load(all);
+  if (stage.stage == TorchStage::load && program.moved) drop(all, {load_once});  // it is in RAM already
+  if (stage.stage == TorchStage::save && program.fsdp) put_sharded_first(all);
   if (program.checkpointed) drop(all, {gradient_checkpointing});
   if (program.unix || program.maker != DeviceMaker::nvidia) {
     drop_saying(all, {"Windows:", "Sysmem Fallback"});

@@ -82,10 +82,11 @@ void cure_host(std::vector<Advice>& all, const OomMessage& m, const StageFound& 
                 "each process keeps its share of rows");
   else if (is_death_of_worker(m))
     add_workers(all);
-  if (loads) add_load(all);
+  if (loads && !is_of_windows(m)) add_load(all);
   if (stage.stage == TorchStage::save)
     host_change(all, "max_shard_size=\"2GB\"; gather on one rank only", "less lies in RAM at a time");
   add_for_request(all, m);
+  if (loads && is_of_windows(m)) add_load(all);
   if (!was_told_by_kernel(m))
     host_change(all, "more RAM or swap, or fewer processes that share it", "each rank and each worker loads for itself");
   if (!is_death_of_worker(m)) add_workers(all);

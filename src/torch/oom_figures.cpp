@@ -100,6 +100,7 @@ constexpr auto kLabels = std::to_array<Label>({
     {"allocated by PyTorch, and", "", &OomMessage::unallocated_bytes, "unallocated"},
     {"Graphs), and", "", &OomMessage::unallocated_bytes, "unallocated"},
     {"", "reserved in total by", &OomMessage::reserved_bytes, "reserved"},
+    {"", "rese", &OomMessage::reserved_bytes, "reserved"},  // cut short
     {"", "already allocated", &OomMessage::allocated_bytes, "allocated"},
     {"", "free;", &OomMessage::free_bytes, "free"},
     {"", "is free", &OomMessage::free_bytes, "free"},

@@ -118,7 +118,10 @@ bool moves_model(std::string_view code) {
     size_t begin = at;
     while (begin > 0 && (is_digit(code[begin - 1]) || code[begin - 1] == '_' || (code[begin - 1] | 0x20) >= 'a')) --begin;
     const std::vector<std::string> words = words_of(code.substr(begin, at - begin));
-    if (std::ranges::any_of(words, [](const std::string& word) { return word == "model" || word == "net"; })) return true;
+    if (std::ranges::any_of(words, [](const std::string& word) {
+          return word == "model" || word == "net" || word == "pipe" || word == "pipeline" || word == "unet";
+        }))
+      return true;
   }
   return false;
 }
@@ -174,6 +177,7 @@ StageFound by_lines(std::string_view before) {
         if (line.size() - first > 80) first = line.find(sign.code);
         return {sign.stage, fmt::format("`{}`", shortened(line.substr(first), 80)), false, false};
       }
+    if (contains(line, "Loading checkpoint shards: 100%")) return {};  // what came behind it ran out
     if (contains(line, "Loading checkpoint shards")) return {load, "\"Loading checkpoint shards\"", false, false};
     before = before.substr(0, begin == 0 ? 0 : begin - 1);
   }
@@ -210,8 +214,10 @@ StageFound stage_of(const Traceback* traceback, std::string_view before) {
       const bool within = named->stage == forward || named->stage == data;
       if (within || (named->stage == loss && worded->stage == evaluation)) named = worded;
     }
-    // A forward may hold a line that tells more: `logits.float()`; other stages are told by their names.
-    if (named && (named->stage != forward || !coded || coded->stage != loss)) {
+    // A forward may hold a line that tells more: `logits.float()`, keys that are appended; other stages are told by their
+    // names.
+    const bool tells_more = coded && (coded->stage == loss || coded->stage == generate);
+    if (named && (named->stage != forward || !tells_more)) {
       found = *named;
     } else if (coded) {
       found = *coded;

@@ -187,4 +187,22 @@ TEST(Explanation, AMemorySummaryAloneIsAnAnswerToo) {
 
 TEST(Explanation, ALogWithoutAMessageHasNone) { EXPECT_FALSE(explain_log(read_oom_log("all is well\n"))); }
 
+TEST(Explanation, ATracebackBehindAMessageThatBeginsTheTextIsItsOwn) {
+  const std::string frames =
+      "Traceback (most recent call last):\n  File \"/me/a.py\", line 5, in prepare\n    model = load_model(name)\n";
+  EXPECT_EQ(explain(std::string(kFull) + frames).stage.stage, TorchStage::load);
+  EXPECT_EQ(explain(std::string(kFull) + frames + std::string(kFull)).stage.stage, TorchStage::load);
+  EXPECT_EQ(explain(std::string(kFull) + frames + "AttributeError: no such name\n").stage.stage, TorchStage::unknown);
+  EXPECT_EQ(explain("    loss.backward()\n" + std::string(kFull) + frames).stage.stage, TorchStage::backward);
+}
+
+TEST(Explanation, ANodeOfComfyuisReportTellsTheStage) {
+  const auto of = [](const std::string& node) {
+    return explain("- **Node Type:** " + node + "\n- **Exception Message:** " + std::string(kFull)).stage.stage;
+  };
+  EXPECT_EQ(of("UNETLoader"), TorchStage::load);
+  EXPECT_EQ(of("KSampler"), TorchStage::forward);
+  EXPECT_EQ(of("SaveImage"), TorchStage::unknown);
+}
+
 }  // namespace snug::explain_tests

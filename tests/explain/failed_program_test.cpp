@@ -161,4 +161,31 @@ TEST(FailedProgram, ANetworkForPicturesThatIsLoadedHasNoBatchYet) {
   EXPECT_FALSE(says(e, "batch") || says(e, "QLoRA"));
 }
 
+TEST(FailedProgram, WeightsThatAreMovedLieInHostMemoryAlready) {
+  const Explanation moved = answer_to(full_in("/x/site-packages/torch/nn/modules/module.py", "_apply", "module._apply(fn)"));
+  EXPECT_EQ(moved.stage.stage, TorchStage::load);
+  EXPECT_FALSE(says(moved, "map_location"));
+  EXPECT_TRUE(says(answer_to(full_in("/x/site-packages/torch/serialization.py", "load")), "map_location"));
+}
+
+TEST(FailedProgram, AStateDictThatFsdpGathersIsGatheredInHostMemory) {
+  const Explanation e = answer_to(full_in("/x/site-packages/torch/distributed/fsdp/_state_dict_utils.py", "state_dict"));
+  EXPECT_EQ(e.stage.stage, TorchStage::save);
+  EXPECT_TRUE(first_of(e).starts_with("FSDP: offload_to_cpu"));
+  EXPECT_FALSE(first_of(answer_to(full_in("/me/save.py", "save_checkpoint"))).starts_with("FSDP"));
+}
+
+TEST(FailedProgram, AnIntelCardMayRefuseAnyLargeBlock) {
+  EXPECT_TRUE(
+      first_of(answer_to("XPU out of memory. Tried to allocate 4.00 GiB. GPU 0 has a total capacity of 15.11 GiB.\n"))
+          .starts_with("UR_L0_ENABLE_RELAXED"));
+}
+
+TEST(FailedProgram, ApplesLimitIsNamedWithoutTheRequestToo) {
+  const Explanation e = answer_to(
+      "MPS backend out of memory (MPS allocated: 39.50 GiB, other allocations: 141.24 GiB, max allowed: 182.78 GiB).\n");
+  EXPECT_EQ(e.diagnosis.cause, Cause::memory_limit);
+  EXPECT_TRUE(says(e, "PYTORCH_MPS_HIGH_WATERMARK_RATIO"));
+}
+
 }  // namespace snug::explain_tests

@@ -36,6 +36,12 @@ void expect_whole(const OomLog& log) {
 
 }  // namespace
 
+TEST(OomLog, AKillIsKnownInBoldLettersToo) {
+  for (const char* text : {"step 3\n**Killed**\n", "`Killed`\n", "step\n Killed\n"})
+    EXPECT_EQ(read_oom_log(text).count, 1) << text;
+  EXPECT_EQ(read_oom_log("**Killed** by the authors\n").count, 0);
+}
+
 TEST(OomLog, FindsAMessageInAnyDress) {
   const std::string message(kMessage);
   for (const std::string& text : {

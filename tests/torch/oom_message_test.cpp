@@ -52,6 +52,14 @@ void expect_within(const OomMessage& part, const OomMessage& whole, std::string_
 
 }  // namespace
 
+TEST(OomMessage, AFigureWhoseWordsAreCutShortIsStillKnown) {
+  const OomLog log = read_oom_log(
+      "RuntimeError: CUDA out of memory. Tried to allocate 26.00 MiB (GPU 0; 8.00 GiB total capacity; 6.50 GiB already "
+      "allocated; 0 bytes free; 6.83 GiB rese\n");
+  ASSERT_TRUE(log.first);
+  EXPECT_EQ(log.cause().reserved_bytes, gib(6.83));
+}
+
 TEST(OomMessage, EachWordingTellsItsSourceAndItsEra) {
   for (const EraText& text : kEraTexts) {
     const OomLog log = read_oom_log(text.text);

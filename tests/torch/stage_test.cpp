@@ -131,6 +131,22 @@ TEST(Stage, AModelThatIsMovedIsLoaded) {
   EXPECT_EQ(stage({in("train.py", "<module>", "images = images.cuda()")}), TorchStage::unknown);
 }
 
+TEST(Stage, ACallOfTheModelIsAForwardAndOfItsReaderALoad) {
+  EXPECT_EQ(stage({in("recipe.py", "train", "logits = self._model(**batch)")}), TorchStage::forward);
+  EXPECT_EQ(stage({in("workflow.py", "run_sft", "model = load_model(tokenizer, model_args)")}), TorchStage::load);
+  EXPECT_EQ(stage({in("app.py", "infer", "pipe.to(device)")}), TorchStage::load);
+  EXPECT_EQ(stage({in("utils.py", "read", "with safetensors.safe_open(ckpt, framework=\"pt\") as f:")}), TorchStage::load);
+}
+
+TEST(Stage, KeysThatAreAppendedAreOfAGeneration) {
+  EXPECT_EQ(stage({in("m.py", "forward", "key_states = torch.cat([past_key_value[0], key_states], dim=2)")}),
+            TorchStage::generate);
+}
+
+TEST(Stage, ABarThatIsFullTellsOfNoLoad) {
+  EXPECT_EQ(stage_of(nullptr, "Loading checkpoint shards: 100%|####| 2/2\n").stage, TorchStage::unknown);
+}
+
 TEST(Stage, MergingAnAdapterIsPartOfSaving) {
   EXPECT_EQ(stage({in("unsloth/save.py", "_merge_lora", "maximum_element = torch.max(W)")}), TorchStage::save);
   EXPECT_EQ(stage({in("transformers/trainer_pt_utils.py", "torch_pad_and_concatenate")}), TorchStage::evaluation);
