@@ -32,12 +32,6 @@ std::optional<SnapshotExplanation> explanation_of(const MeasuredRank* rank) {
   return explain_snapshot(read_snapshot(rank->out_of_memory->snapshot));
 }
 
-void write(const std::string& path, const std::string& text) {
-  OutputFile file(path);
-  file.write(std::as_bytes(std::span(text.data(), text.size())));
-  file.commit();
-}
-
 }  // namespace
 
 int measure_command(std::span<char* const> words) {
@@ -56,8 +50,7 @@ int measure_command(std::span<char* const> words) {
   const MeasuredView view{request.run, card, measurement, explanation_of(ran_out)};
   std::fflush(stdout);
   fmt::print("{}", measure_text(view));
-  if (!request.json.empty())
-    write(request.json, measure_json(view).dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
+  if (!request.json.empty()) write_json(request.json, measure_json(view));
   return measurement.exit_code != 0 && ran_out != nullptr ? kDoesNotFit : measurement.exit_code;
 }
 

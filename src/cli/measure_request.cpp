@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <charconv>
+#include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "cli/arguments.h"
 #include "recipe/bytes.h"
 
@@ -97,6 +99,13 @@ const MeasuredRank* out_of_memory(const Measurement& measurement) {
   const auto it =
       std::ranges::find_if(measurement.ranks, [](const MeasuredRank& rank) { return rank.out_of_memory.has_value(); });
   return it == measurement.ranks.end() ? nullptr : &*it;
+}
+
+void write_json(const std::string& path, const nlohmann::ordered_json& json) {
+  const std::string text = json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+  OutputFile file(path);
+  file.write(std::as_bytes(std::span(text.data(), text.size())));
+  file.commit();
 }
 
 }  // namespace snug::cli

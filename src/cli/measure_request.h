@@ -2,6 +2,7 @@
 // The words of `snug measure` and of `snug explain --try`: a card that one does not have, and a command to run on it.
 
 #include <cstdint>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <span>
 #include <string>
@@ -30,5 +31,8 @@ NullDevice device_of(const MeasureWords& request, const Accelerator& card);
 
 // The first rank that ran out, if one did; null: none.
 const MeasuredRank* out_of_memory(const Measurement& measurement);
+
+// The file appears whole or not at all. Throws Error.
+void write_json(const std::string& path, const nlohmann::ordered_json& json);
 
 }  // namespace snug::cli

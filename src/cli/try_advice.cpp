@@ -10,7 +10,6 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "base/file.h"
 #include "cli/arguments.h"
 #include "cli/measure_request.h"
 #include "explain/snapshot_explanation.h"
@@ -89,14 +88,6 @@ nlohmann::ordered_json trials_json(const SnapshotExplanation& e, const std::vect
   return {{"schema", 1}, {"cause", name_of(e.diagnosis.cause)}, {"answer", e.diagnosis.answer}, {"tried", list}};
 }
 
-void write(const std::string& path, const nlohmann::ordered_json& json) {
-  if (path.empty()) return;
-  const std::string text = json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
-  OutputFile file(path);
-  file.write(std::as_bytes(std::span(text.data(), text.size())));
-  file.commit();
-}
-
 }  // namespace
 
 int try_advice(std::span<char* const> words) {
@@ -115,7 +106,7 @@ int try_advice(std::span<char* const> words) {
   const SnapshotExplanation e = explain_snapshot(read_snapshot(ran_out->out_of_memory->snapshot));
   fmt::print("\n{}\n", e.diagnosis.answer);
   const std::vector<Trial> trials = try_all(asked.run, e.advice);
-  write(asked.json, trials_json(e, trials));
+  if (!asked.json.empty()) write_json(asked.json, trials_json(e, trials));
   if (!trials.empty() && trials.back().passes()) {
     fmt::print("\nenough: {}\n", trials.back().change);
     return 0;
