@@ -54,7 +54,6 @@ std::string not_covered(const ForeignRecipe& file) {
                                     Dialect::llama_factory_v1};
   if (std::find(kOwnLoops.begin(), kOwnLoops.end(), file.dialect) != kOwnLoops.end())
     return fmt::format("{}'s own training loop is not modelled yet", name_of(file.dialect));
-  if (file.gpus > 1 || file.sharding != Sharding::none) return "several GPUs are not modelled yet";
   if (file.stage != "sft" && file.stage != "pt") return fmt::format("{} is not modelled yet", file.stage);
   if (names_liger(file)) return "Liger's kernels are not modelled yet";
   if (file.recipe.packing) return "packed rows are not modelled yet";
@@ -96,7 +95,8 @@ void estimate(PyTorchAnswer& answer, const Arguments& arguments, const ModelSpec
 }  // namespace
 
 std::vector<std::string> pytorch_flags() {
-  return {"runtime=", "stack=", "attn-implementation=", "gradient-checkpointing-kwargs=", "use-liger-kernel"};
+  return {"runtime=", "stack=", "attn-implementation=", "gradient-checkpointing-kwargs=", "use-liger-kernel", "gpus=",
+          "fsdp",     "ddp"};
 }
 
 std::optional<PyTorchAnswer> pytorch_answer(const Arguments& arguments, const ModelSpec& model, const Target& target,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "cli/pytorch_ranks.h"
 #include "eager/from_recipe.h"
 
 namespace snug::cli {
@@ -85,7 +86,7 @@ bool sets(const Arguments& arguments, const char* key) {
   return std::find(arguments.keys_set.begin(), arguments.keys_set.end(), key) != arguments.keys_set.end();
 }
 
-bool is_told_to_pytorch(const ForeignKey& key) { return attention_of(key).has_value(); }
+bool is_told_to_pytorch(const ForeignKey& key) { return attention_of(key).has_value() || is_about_ranks(key); }
 
 bool is_on(const ForeignKey& key) {
   return key.value != "false" && key.value != "False" && key.value != "null" && key.value != "0";
@@ -105,6 +106,7 @@ eager::Setup pytorch_setup(const Arguments& arguments, const Recipe& recipe, con
   }
   apply_flags(arguments, setup);
   if (assumes_autocast(arguments)) setup.autocast = DType::bf16;  // every card that is modelled has it
+  setup.ranks = pytorch_ranks(arguments, setup, stack);
   return setup;
 }
 

@@ -1,6 +1,7 @@
 #include "eager/decoder.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 namespace snug::eager {
@@ -56,43 +57,53 @@ void Decoder::each_linear(const std::function<void(Linear&)>& visit) {
   }
 }
 
-void Decoder::visit_parameters(const std::function<void(Tensor&, int64_t, int64_t, bool)>& visit) {
-  const auto linear = [&](Linear& l) {
-    if (!l.present) return;
-    visit(l.weight, l.in * l.out, spec_.input_features_first ? l.out : l.in, true);
-    if (l.biased) visit(l.bias, l.out, 0, false);
-  };
+void Decoder::visit_linear(Linear& l, const Visit& visit) {
+  if (!l.present) return;
+  visit(l.weight, l.in * l.out, spec_.input_features_first ? l.out : l.in, true);
+  if (l.biased) visit(l.bias, l.out, 0, false);
+}
+
+void Decoder::visit_norm(Norm& n, const Visit& visit) {
+  if (n.size == 0) return;
   // of RMS norms the list names Llama's alone
-  const bool norms_decay = t_.stack().norms_are_told_by_class && spec_.norm == NormKind::rms && spec_.family != "llama";
-  const auto norm = [&](Norm& n) {
-    if (n.size == 0) return;
-    visit(n.weight, n.size, 0, norms_decay);
-    if (spec_.norm == NormKind::layer) visit(n.bias, n.size, 0, false);
-  };
+  const bool decays = t_.stack().norms_are_told_by_class && spec_.norm == NormKind::rms && spec_.family != "llama";
+  visit(n.weight, n.size, 0, decays);
+  if (spec_.norm == NormKind::layer) visit(n.bias, n.size, 0, false);
+}
+
+void Decoder::visit_block(Block& b, const Visit& visit) {
+  if (spec_.learned_positions) visit_norm(b.attention_norm, visit);
+  if (spec_.learned_positions) visit_linear(b.query_key_value, visit);
+  for (Linear* l : {&b.query, &b.key, &b.value, &b.output}) visit_linear(*l, visit);
+  if (spec_.learned_positions && t_.stack().masks_of_gpt2_are_kept && !b.causal.defined()) {
+    b.causal = t_.empty(spec_.max_position * spec_.max_position, DType::u8, Role::weights);
+    b.masked = t_.empty(1, DType::f32, Role::weights);
+  }
+  if (!spec_.learned_positions) visit_linear(b.query_key_value, visit);
+  visit_norm(b.query_norm, visit);
+  visit_norm(b.key_norm, visit);
+  if (spec_.learned_positions) visit_norm(b.mlp_norm, visit);
+  for (Linear* l : {&b.gate, &b.up, &b.gate_up, &b.down}) visit_linear(*l, visit);
+  if (spec_.learned_positions) return;
+  visit_norm(b.attention_norm, visit);
+  visit_norm(b.mlp_norm, visit);
+  visit_norm(b.attention_post_norm, visit);
+  visit_norm(b.mlp_post_norm, visit);
+}
+
+void Decoder::visit_parameters(const Visit& visit) {
   visit(embedding_, spec_.vocab_size * C_, C_, true);
   if (spec_.learned_positions) visit(position_embedding_, spec_.max_position * C_, C_, true);
-  for (Block& b : blocks_) {
-    if (spec_.learned_positions) norm(b.attention_norm);
-    if (spec_.learned_positions) linear(b.query_key_value);
-    for (Linear* l : {&b.query, &b.key, &b.value, &b.output}) linear(*l);
-    if (spec_.learned_positions && t_.stack().masks_of_gpt2_are_kept && !b.causal.defined()) {
-      b.causal = t_.empty(spec_.max_position * spec_.max_position, DType::u8, Role::weights);
-      b.masked = t_.empty(1, DType::f32, Role::weights);
-    }
-    if (!spec_.learned_positions) linear(b.query_key_value);
-    norm(b.query_norm);
-    norm(b.key_norm);
-    if (spec_.learned_positions) norm(b.mlp_norm);
-    for (Linear* l : {&b.gate, &b.up, &b.gate_up, &b.down}) linear(*l);
-    if (spec_.learned_positions) continue;
-    norm(b.attention_norm);
-    norm(b.mlp_norm);
-    norm(b.attention_post_norm);
-    norm(b.mlp_post_norm);
-  }
-  norm(final_norm_);
+  for (Block& b : blocks_) visit_block(b, visit);
+  visit_norm(final_norm_, visit);
   make_frequencies();
-  if (!spec_.tied_embeddings) linear(head_);
+  if (!spec_.tied_embeddings) visit_linear(head_, visit);
+}
+
+// On the device, or, where FSDP will share it out, on the host.
+Tensor Decoder::placed(int64_t count, DType dtype, Role role) {
+  if (setup_.ranks.sharding == Sharding::fsdp2) return {{}, count, dtype, false, nullptr, 0};
+  return t_.empty(count, dtype, role);
 }
 
 void Decoder::make_frequencies() {
@@ -104,7 +115,7 @@ void Decoder::make_frequencies() {
 void Decoder::load() {
   if (setup_.quantization != Quantization::none) return load_quantized();
   visit_parameters([&](Tensor& tensor, int64_t count, int64_t, bool) {
-    tensor = t_.empty(count, setup_.weights, Role::weights);
+    tensor = placed(count, setup_.weights, Role::weights);
     if (setup_.method == Method::full) Autograd::require_grad(tensor);
   });
 }
@@ -123,12 +134,12 @@ void Decoder::adapt() {
     l.adapter.rank = setup_.rank;
     const bool quantized = l.four_bit || l.eight_bit;
     const DType dtype = quantized && t_.stack().adapters_of_codes_are_wide ? DType::f32 : setup_.weights;
-    l.adapter.a = t_.empty(l.in * setup_.rank, dtype, Role::adapters);
-    l.adapter.b = t_.empty(l.out * setup_.rank, dtype, Role::adapters);
+    l.adapter.a = placed(l.in * setup_.rank, dtype, Role::adapters);
+    l.adapter.b = placed(l.out * setup_.rank, dtype, Role::adapters);
     if (setup_.dora) start_magnitude(l);
   });
   const auto widen = [&](Tensor& tensor) {  // peft/tuners: autocast_adapter_dtype
-    if (tensor.dtype != DType::f32) tensor = t_.empty(tensor.count, DType::f32, Role::adapters);
+    if (tensor.dtype != DType::f32) tensor = placed(tensor.count, DType::f32, Role::adapters);
     Autograd::require_grad(tensor);
   };
   each_linear([&](Linear& l) {
@@ -167,6 +178,51 @@ std::vector<Trained> Decoder::trained() {
     if (l.adapter.magnitude.defined()) found.push_back({&l.adapter.magnitude, 0, true});
   });
   return found;
+}
+
+std::vector<Tensor*> Decoder::parameters() {
+  std::map<const Tensor*, Adapter*> adapters;  // by the tensor that they follow
+  each_linear([&](Linear& l) { adapters[l.biased ? &l.bias : &l.weight] = &l.adapter; });
+  std::vector<Tensor*> found;
+  visit_parameters([&](Tensor& tensor, int64_t, int64_t, bool) {
+    found.push_back(&tensor);
+    const auto followed = adapters.find(&tensor);
+    if (followed == adapters.end()) return;
+    for (Tensor* part : {&followed->second->a, &followed->second->b, &followed->second->magnitude})
+      if (part->defined()) found.push_back(part);
+  });
+  return found;
+}
+
+std::vector<UnitParameters> Decoder::units() {
+  const bool tied = spec_.tied_embeddings;
+  std::map<const Tensor*, Linear*> adapted;  // by the tensor that adapters follow
+  each_linear([&](Linear& l) {
+    if (l.adapter.rank > 0) adapted[l.biased ? &l.bias : &l.weight] = &l;
+  });
+  std::vector<UnitParameters> units(tied ? 0 : 1);
+  const Visit add = [&](Tensor& tensor, int64_t count, int64_t columns, bool) {
+    units.back().push_back({&tensor, columns > 0 ? count / columns : count});
+    const auto found = adapted.find(&tensor);
+    if (found == adapted.end()) return;
+    Adapter& adapter = found->second->adapter;
+    units.back().push_back({&adapter.a, adapter.rank});
+    units.back().push_back({&adapter.b, found->second->out});
+    if (adapter.magnitude.defined()) units.back().push_back({&adapter.magnitude, found->second->out});
+  };
+  if (!tied) add(embedding_, spec_.vocab_size * C_, C_, true);
+  for (Block& b : blocks_) {
+    units.emplace_back();
+    visit_block(b, add);
+  }
+  units.emplace_back();
+  visit_norm(final_norm_, add);
+  if (tied) {
+    add(embedding_, spec_.vocab_size * C_, C_, true);
+  } else {
+    visit_linear(head_, add);
+  }
+  return units;
 }
 
 }  // namespace snug::eager

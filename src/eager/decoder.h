@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "eager/fully_sharded.h"
 #include "eager/optimizer.h"
 #include "eager/setup.h"
 #include "eager/torch_ops.h"
@@ -52,6 +53,15 @@ class Decoder {
 
   // What is trained, in the order of model.parameters().
   std::vector<Trained> trained();
+  // All of model.parameters(), adapters among them.
+  std::vector<Tensor*> parameters();
+
+  // They as accelerate wraps them in fully_shard: the embedding, each block, the last norm and the head; with tied
+  // embeddings those are one.
+  std::vector<UnitParameters> units();
+  // What is around units from now on.
+  void share(FullySharded* sharded) { sharded_ = sharded; }
+  bool is_tied() const { return spec_.tied_embeddings; }
 
   // One forward pass; the loss. `labels`: as the batch has them.
   Tensor forward(bool training);
@@ -63,9 +73,14 @@ class Decoder {
     Tensor* shares = nullptr;  // where eager attention leaves what it gives beside its output: its block holds it
   };
 
-  void each_linear(const std::function<void(Linear&)>& visit);
   // `columns`: of the last dimension; 0: there is one only.
-  void visit_parameters(const std::function<void(Tensor& tensor, int64_t count, int64_t columns, bool decays)>& visit);
+  using Visit = std::function<void(Tensor& tensor, int64_t count, int64_t columns, bool decays)>;
+  void each_linear(const std::function<void(Linear&)>& visit);
+  void visit_parameters(const Visit& visit);
+  void visit_linear(Linear& linear, const Visit& visit);
+  void visit_norm(Norm& norm, const Visit& visit);
+  void visit_block(Block& block, const Visit& visit);
+  Tensor placed(int64_t count, DType dtype, Role role);
   void make_blocks();
   void start_magnitude(Linear& linear);
   void make_frequencies();
@@ -78,6 +93,7 @@ class Decoder {
   Tensor base(const Tensor& x, Linear& linear);
   Tensor matmul_four_bit(const Tensor& x, Linear& linear);
 
+  Tensor embedded();
   Positions positions();
   Tensor blocks(Tensor hidden, const Positions& where, bool training);
   Tensor block(const Tensor& input, Block& block, const Positions& where);
@@ -118,6 +134,7 @@ class Decoder {
   Linear head_;
   Tensor scales_code_;  // bitsandbytes' code book of scales, one for all
   bool inputs_require_grad_ = false;
+  FullySharded* sharded_ = nullptr;
   Tensors cache_;  // of the forward pass that runs
 };
 

@@ -10,8 +10,7 @@ Tensor Decoder::forward(bool training) {
   Tensor hidden;
   Tensor logits;
   {
-    Tensor embedded = t_.embedding(embedding_, B_ * T_, C_);
-    if (inputs_require_grad_ && t_.grad_enabled) Autograd::require_grad(embedded);
+    Tensor embedded = this->embedded();
     const Tensor places = spec_.learned_positions ? t_.empty(T_, DType::i64) : Tensor{};
     if (spec_.learned_positions) hidden = with_positions(embedded);
     const Positions where = positions();
@@ -21,6 +20,7 @@ Tensor Decoder::forward(bool training) {
       hidden = spec_.embedding_scale != 1.0 ? t_.scale(embedded) : embedded;
     }
     hidden = blocks(std::move(hidden), where, training);
+    if (sharded_) hidden = sharded_->before_forward(sharded_->head(), hidden);
     hidden = norm(hidden, final_norm_);
   }
   Tensor value;
@@ -28,9 +28,11 @@ Tensor Decoder::forward(bool training) {
     value = chunked_loss(hidden);
   } else {
     logits = head(hidden);
+    if (sharded_) logits = sharded_->after_forward(sharded_->head(), logits);
     value = loss(logits);
   }
   hidden = {};
+  if (sharded_) sharded_->end_forward();
   if (setup_.autocast) t_.leave_autocast();
   if (setup_.autocast && !setup_.own_loop) {  // accelerate, ConvertOutputsToFp32
     if (logits.defined()) logits = t_.to(logits, DType::f32);
@@ -39,7 +41,19 @@ Tensor Decoder::forward(bool training) {
       for (const Tensor& part : cache_) wide.push_back(t_.to(part, DType::f32));
   }
   cache_.clear();
+  if (setup_.ranks.finds_unused) {  // torch/nn/parallel/distributed.py, _DDPSink
+    value = t_.clone(value);
+    if (logits.defined()) logits = t_.clone(logits);
+  }
   return value;
+}
+
+Tensor Decoder::embedded() {
+  if (sharded_) sharded_->before_forward(sharded_->is_tied() ? sharded_->head() : 0, {});
+  Tensor embedded = t_.embedding(embedding_, B_ * T_, C_);
+  if (inputs_require_grad_ && t_.grad_enabled) Autograd::require_grad(embedded);
+  if (sharded_ && !sharded_->is_tied()) embedded = sharded_->after_forward(0, embedded);
+  return embedded;
 }
 
 // modeling_llama.py, LlamaModel.forward and LlamaRotaryEmbedding.forward
@@ -91,8 +105,10 @@ Tensor Decoder::with_positions(const Tensor& embedded) {
 }
 
 Tensor Decoder::blocks(Tensor hidden, const Positions& where, bool training) {
+  size_t unit = sharded_ && !sharded_->is_tied() ? 1 : 0;
   for (Block& b : blocks_) {
     const auto run = [this, &b, where](const Tensor& x) { return block(x, b, where); };
+    if (sharded_) hidden = sharded_->before_forward(unit, hidden);
     const Checkpointing kind = training ? setup_.checkpointing : Checkpointing::none;
     if (kind == Checkpointing::reentrant) {
       hidden = t_.checkpoint_reentrant(hidden, run);
@@ -101,6 +117,7 @@ Tensor Decoder::blocks(Tensor hidden, const Positions& where, bool training) {
     } else {
       hidden = run(hidden);
     }
+    if (sharded_) hidden = sharded_->after_forward(unit++, hidden);
   }
   return hidden;
 }

@@ -1,6 +1,7 @@
 #include "eager/estimate.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "base/error.h"
 #include "eager/trainer.h"
@@ -21,7 +22,18 @@ void check_covered(const ModelSpec& spec, const Setup& setup) {
   if (spec.vision_parameters > 0) refuse("vision towers");
   if (setup.padded && setup.attention == Attention::flash) refuse("padded batches with flash attention");
   if (setup.quantization != Quantization::none && spec.learned_positions) refuse("quantized GPT-2");
+  const Sharding sharding = setup.ranks.sharding;
+  if (sharding == Sharding::zero1 || sharding == Sharding::zero2 || sharding == Sharding::zero3) refuse("DeepSpeed");
+  if (sharding == Sharding::fsdp2 && setup.quantization != Quantization::none) refuse("quantized weights under FSDP");
+  if (sharding == Sharding::fsdp2 && spec.learned_positions) refuse("GPT-2 under FSDP");
+  if (sharding == Sharding::fsdp2 && setup.chunked_loss) refuse("a fused head under FSDP");
   if (setup.quantization != Quantization::none && setup.method == Method::full) refuse("full training of quantized weights");
+}
+
+// What the model sees of it: FSDP's mixed precision is the dtype of what it gathers, not autocast.
+Setup inside_wrapper(Setup setup) {
+  if (setup.ranks.sharding == Sharding::fsdp2) setup.autocast.reset();
+  return setup;
 }
 
 // One run on a device that gives at most `limit` bytes. Throws Error where that is too little.
@@ -35,7 +47,10 @@ Plan follow(const ModelSpec& spec, const Setup& setup, const StackProfile& stack
   {
     Torch torch(device, stack, target.compute_capability);
     torch.multiprocessors = target.multiprocessors;
-    Decoder decoder(torch, spec, setup);
+    const Setup inside = inside_wrapper(setup);
+    std::optional<FullySharded> sharded;
+    if (setup.ranks.sharding == Sharding::fsdp2) sharded.emplace(torch, setup);
+    Decoder decoder(torch, spec, inside);
     decoder.load();
     decoder.prepare();
     decoder.adapt();
@@ -46,7 +61,7 @@ Plan follow(const ModelSpec& spec, const Setup& setup, const StackProfile& stack
     plan.static_bytes = device.totals().allocated_bytes;
     plan.loading_bytes = device.peak(Phase::load).allocated_bytes;
     device.reset_peaks();
-    Trainer trainer(torch, decoder, setup);
+    Trainer trainer(torch, decoder, inside, sharded ? &*sharded : nullptr);
     trainer.train(setup.steps);
     plan.steady_bytes = device.totals().allocated_bytes;
   }

@@ -4,8 +4,21 @@
 
 namespace snug::eager {
 
-Trainer::Trainer(Torch& torch, Decoder& decoder, const Setup& setup)
-    : t_(torch), decoder_(decoder), setup_(setup), optimizer_(torch, setup, decoder.trained()) {}
+Trainer::Trainer(Torch& torch, Decoder& decoder, const Setup& setup, FullySharded* sharded)
+    : t_(torch), decoder_(decoder), setup_(setup), sharded_(sharded) {}
+
+// accelerate, Accelerator.prepare
+void Trainer::wrap() {
+  trained_ = decoder_.trained();
+  if (setup_.ranks.sharding == Sharding::ddp)
+    data_parallel_ = std::make_unique<DataParallel>(t_, setup_, decoder_.parameters(), trained_);
+  if (sharded_ != nullptr) {
+    sharded_->wrap(decoder_.units(), trained_, decoder_.is_tied());
+    decoder_.share(sharded_);
+    trained_ = sharded_->shards();
+  }
+  optimizer_ = std::make_unique<Optimizers>(t_, setup_, trained_);
+}
 
 Trainer::Batch Trainer::next_batch() {
   const int64_t tokens = setup_.batch * setup_.seq_len;
@@ -29,6 +42,7 @@ void Trainer::count_items(const Batch& batch) {
 void Trainer::train(int64_t steps) {
   Device& device = t_.device();
   device.enter(Phase::between);
+  wrap();
   total_loss_ = t_.empty(1, DType::f32);
   for (int64_t step = 0; step < steps; ++step) {
     std::vector<Batch> batches;
@@ -38,9 +52,13 @@ void Trainer::train(int64_t steps) {
     batches.clear();
     clip();
     device.enter(Phase::optimizer);
-    optimizer_.step();
+    optimizer_->step();
     device.enter(Phase::between);
-    for (const Trained& parameter : decoder_.trained()) parameter.tensor->node->gradient = {};
+    if (sharded_ != nullptr) {
+      sharded_->forget_gradients();
+      continue;
+    }
+    for (const Trained& parameter : trained_) parameter.tensor->node->gradient = {};
   }
 }
 
@@ -57,15 +75,16 @@ void Trainer::accumulate(const std::vector<Batch>& batches, bool first_step) {
   };
   for (const Batch& batch : batches) {
     batch_ = batch;
+    if (data_parallel_ && &batch == &batches.back()) data_parallel_->before_forward();
     device.restart_digest();
-    micro_step();
+    micro_step(&batch == &batches.back());
     followed.emplace_back(device.digest(), device.totals().reserved_bytes);
-    if (batches.size() > kFew && !device.listener && repeats()) break;
+    if (batches.size() > kFew && !device.listener && sharded_ == nullptr && repeats()) break;
   }
   batch_ = batches.back();
 }
 
-void Trainer::micro_step() {
+void Trainer::micro_step(bool last) {
   Device& device = t_.device();
   device.enter(Phase::forward);
   if (setup_.autocast) t_.enter_autocast(*setup_.autocast);
@@ -74,7 +93,9 @@ void Trainer::micro_step() {
   {
     const Tensor divided = t_.scale(loss);
     const Tensor one = t_.empty(1, DType::f32);
+    if (sharded_ != nullptr) sharded_->begin_backward(last);
     t_.backward(divided, one);
+    if (sharded_ != nullptr) sharded_->end_backward();
   }
   last_loss_ = loss.detached();
   loss = {};
@@ -87,7 +108,7 @@ void Trainer::micro_step() {
 // torch/nn/utils/clip_grad.py
 void Trainer::clip() {
   if (setup_.max_grad_norm <= 0) return;
-  const auto parameters = decoder_.trained();
+  const auto& parameters = trained_;
   int64_t chunks = 1;
   for (const Trained& p : parameters) chunks = std::max(chunks, (p.tensor->count + 65535) / 65536);
   Tensors norms;

@@ -147,10 +147,50 @@ TEST(PyTorchPlan, trls_default_loss_makes_no_whole_logits) {
   EXPECT_EQ(bytes("loss_type: nll\n", "trl=1.16.0"), bytes("", "trl=1.7.0"));
 }
 
+// By FSDP a rank has a share of weights, gradients and states; by DDP all of them and gradients twice.
+TEST(PyTorchPlan, several_gpus_share_a_run_or_repeat_it) {
+  const auto planned = [](const std::vector<std::string>& more) {
+    std::vector<std::string> words = {
+        "plan", "Qwen/Qwen2.5-1.5B", "--method", "full", "--gradient-checkpointing", "--gpu", "H100", "--json"};
+    words.insert(words.end(), more.begin(), more.end());
+    return pytorch_of(words);
+  };
+  const Json alone = planned({}), ddp = planned({"--gpus", "4"}), fsdp = planned({"--gpus", "4", "--fsdp"});
+  EXPECT_EQ(ddp.at("setup").at("sharding"), "ddp");
+  EXPECT_EQ(ddp.at("ranks").at(0).at("count"), 4);
+  EXPECT_EQ(fsdp.at("setup").at("sharding"), "fsdp2");
+  const auto steady = [](const Json& answer) { return answer.at("steady_bytes").get<double>(); };
+  constexpr double kParameters = 1'543'714'304;
+  EXPECT_NEAR(steady(ddp) - steady(alone), kParameters * 2, kParameters * 0.01);  // buckets, as wide as the weights
+  EXPECT_NEAR(steady(fsdp), kParameters * 12 / 4, kParameters * 0.05);            // AdamW in fp32
+}
+
+TEST(PyTorchPlan, a_launcher_of_a_recipe_tells_how_many_share_it) {
+  Workspace workspace;
+  const std::string text =
+      "base_model: " + mistral_with_padding_token(workspace) +
+      "\ndatasets:\n  - path: rows\n    type: alpaca\nmicro_batch_size: 1\nsequence_len: 1024\nbf16: true\n";
+  const auto asked = [&](const std::string& more, const std::vector<std::string>& flags) {
+    std::ofstream(workspace / "axolotl.yaml") << text << more;
+    std::vector<std::string> words{"plan", (workspace / "axolotl.yaml").string(), "--gpu", "H100", "--json"};
+    words.insert(words.end(), flags.begin(), flags.end());
+    return pytorch_of(words);
+  };
+  const std::string fsdp = "fsdp_version: 2\nfsdp_config:\n  fsdp_version: 2\n  reshard_after_forward: true\n";
+  EXPECT_EQ(asked(fsdp, {"--gpus", "8"}).at("setup").at("sharding"), "fsdp2");
+  EXPECT_NE(asked(fsdp, {}).at("not_covered").get<std::string>().find("how many GPUs"), std::string::npos);
+  EXPECT_NE(asked("fsdp_config:\n  fsdp_version: 1\n", {"--gpus", "8"}).at("not_covered").get<std::string>().find("FSDP 1"),
+            std::string::npos);
+  EXPECT_NE(asked("deepspeed: zero3.json\n", {"--gpus", "8"}).at("not_covered").get<std::string>().find("DeepSpeed"),
+            std::string::npos);
+}
+
 TEST(PyTorchPlan, words_without_meaning_are_usage_errors) {
   for (const std::vector<std::string>& words : {std::vector<std::string>{"--runtime", "jax"},
                                                 {"--stack", "numpy=1.0"},
                                                 {"--attn-implementation", "xformers"},
+                                                {"--gpus", "some"},
+                                                {"--gpus", "4", "--fsdp", "--ddp"},
                                                 {"--gradient-checkpointing-kwargs", "reentrant"}}) {
     std::vector<std::string> all = {
         "plan", "meta-llama/Llama-3.2-1B", "--method", "qlora", "--gradient-checkpointing", "--gpu", "H100"};

@@ -16,10 +16,6 @@ struct Rates {
   double share(int count) const { return static_cast<double>(count) / rows; }
 };
 
-double error_of(int64_t planned, int64_t counted) {
-  return 100.0 * static_cast<double>(planned - counted) / static_cast<double>(counted);
-}
-
 Rates measure_rates() {
   Rates rates;
   for (const Golden& golden : read_goldens(SNUG_SOURCE_DIR "/tests/golden/eager.csv")) {
