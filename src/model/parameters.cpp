@@ -246,8 +246,8 @@ ParameterKind kind_of(const KnownTensor& tensor) {
   if (tensor.name.find("embed") != std::string::npos) return ParameterKind::embedding;
   if (tensor.name == "lm_head.weight") return ParameterKind::head;
   if (tensor.shape.size() == 3) return ParameterKind::expert;
-  return tensor.name.ends_with("gate.weight") || tensor.name.ends_with("router.weight") ? ParameterKind::router
-                                                                                        : ParameterKind::linear;
+  const bool router = tensor.name.ends_with(".gate.weight") || tensor.name.ends_with("moe.router.weight");
+  return router ? ParameterKind::router : ParameterKind::linear;  // Llama 4's is a linear layer
 }
 
 // Of a model whose tensors are known one by one.
