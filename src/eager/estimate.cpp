@@ -21,9 +21,9 @@ void check_version(const ModelSpec& spec, const StackProfile& stack) {
 }
 
 void check_covered(const ModelSpec& spec, const Setup& setup) {
+  if (!spec.unmodelled_step.empty()) refuse(spec.unmodelled_step);
   if (spec.experts.count > 0) refuse("mixtures of experts");
   if (spec.has_latent_attention()) refuse("latent attention");
-  if (!spec.unmodelled_step.empty()) refuse(spec.unmodelled_step);
   if (spec.alibi) refuse("ALiBi");
   for (const char* family : {"falcon", "qwen", "baichuan", "chatglm"})
     if (spec.family == family) refuse("blocks of family " + spec.family);
