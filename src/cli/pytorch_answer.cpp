@@ -107,6 +107,8 @@ std::optional<PyTorchAnswer> pytorch_answer(const Arguments& arguments, const Mo
   const bool is_cuda_card = arguments.has("gpu") && target.kind == TargetKind::cuda;
   if (asked == Runtime::snug || (!asked && !arguments.foreign && !is_cuda_card)) return std::nullopt;
   answer.leads = true;
+  if (arguments.recipe.quantize.any())
+    answer.share = quantized_share(model, eager::version_number(answer.stack.transformers) >= eager::version_number("5.0"));
   if (arguments.foreign) answer.trainer = std::string(name_of(arguments.foreign->dialect)) + " on PyTorch";
   estimate(answer, arguments, model, budget_bytes);
   return answer;

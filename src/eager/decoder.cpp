@@ -4,6 +4,8 @@
 #include <map>
 #include <utility>
 
+#include "model/module_names.h"
+
 namespace snug::eager {
 
 Decoder::Decoder(Torch& torch, const ModelSpec& spec, const Setup& setup)
@@ -14,42 +16,44 @@ Decoder::Decoder(Torch& torch, const ModelSpec& spec, const Setup& setup)
 void Decoder::make_blocks() {
   const int64_t queries = spec_.heads * D_, keys = spec_.kv_heads * D_, F = spec_.intermediate_size;
   const bool qkv = spec_.query_key_value_bias;
-  const auto linear = [](const char* name, int64_t in, int64_t out, bool biased) {
+  const ModuleNames names = module_names(spec_);
+  const auto linear = [](std::string_view path, int64_t in, int64_t out, bool biased) {
     Linear l;
-    l.name = name, l.in = in, l.out = out, l.biased = biased, l.present = true;
+    l.path = path, l.name = path.substr(path.rfind('.') + 1), l.in = in, l.out = out, l.biased = biased, l.present = true;
     return l;
   };
+  const auto norm = [](Norm& n, std::string_view path, int64_t size) { n.path = path, n.size = size; };
   blocks_.resize(static_cast<size_t>(spec_.layers));
   for (size_t i = 0; i < blocks_.size(); ++i) {
     Block& b = blocks_[i];
     b.local = i < spec_.local_layers.size() && spec_.local_layers[i];
-    if (spec_.learned_positions) {
-      b.query_key_value = linear("c_attn", C_, queries + 2 * keys, qkv);
-      b.up = linear("c_fc", C_, F, spec_.mlp_bias);
-    } else if (spec_.fused_projections) {
-      b.query_key_value = linear("qkv_proj", C_, queries + 2 * keys, qkv);
-      b.gate_up = linear("gate_up_proj", C_, 2 * F, spec_.mlp_bias);
+    if (spec_.fused_projections) {
+      b.query_key_value = linear(names.query_key_value, C_, queries + 2 * keys, qkv);
     } else {
-      b.query = linear("q_proj", C_, queries, qkv);
-      b.key = linear("k_proj", C_, keys, qkv);
-      b.value = linear("v_proj", C_, keys, qkv);
-      b.gate = linear("gate_proj", C_, F, spec_.mlp_bias);
-      b.up = linear("up_proj", C_, F, spec_.mlp_bias);
+      b.query = linear(names.query, C_, queries, qkv);
+      b.key = linear(names.key, C_, keys, qkv);
+      b.value = linear(names.value, C_, keys, qkv);
     }
-    b.output = linear(spec_.learned_positions ? "c_proj" : "o_proj", queries, C_, spec_.output_bias);
-    b.down = linear(spec_.learned_positions ? "c_proj" : "down_proj", F, C_, spec_.mlp_bias);
-    if (spec_.query_key_norms) b.query_norm.size = b.key_norm.size = D_;
-    if (spec_.pre_norms) b.attention_norm.size = b.mlp_norm.size = C_;
-    if (spec_.post_norms) b.attention_post_norm.size = b.mlp_post_norm.size = C_;
+    if (spec_.fused_gate_up) b.gate_up = linear(names.gate_up, C_, 2 * F, spec_.mlp_bias);
+    if (spec_.gated_mlp && !spec_.fused_gate_up) b.gate = linear(names.gate, C_, F, spec_.mlp_bias);
+    if (!spec_.fused_gate_up) b.up = linear(names.up, C_, F, spec_.mlp_bias);
+    b.output = linear(names.output, queries, C_, spec_.output_bias);
+    b.down = linear(names.down, F, C_, spec_.mlp_bias);
+    if (spec_.query_key_norms) norm(b.query_norm, names.query_norm, spec_.wide_query_key_norms ? queries : D_);
+    if (spec_.query_key_norms) norm(b.key_norm, names.key_norm, spec_.wide_query_key_norms ? keys : D_);
+    if (spec_.pre_norms) norm(b.attention_norm, names.attention_norm, C_);
+    if (spec_.pre_norms && spec_.parallel == ParallelBlock::none) norm(b.mlp_norm, names.mlp_norm, C_);
+    if (spec_.post_norms) norm(b.attention_post_norm, names.attention_post_norm, C_);
+    if (spec_.post_norms) norm(b.mlp_post_norm, names.mlp_post_norm, C_);
   }
-  final_norm_.size = C_;
-  head_ = linear("lm_head", C_, spec_.vocab_size, false);
+  norm(final_norm_, names.final_norm, C_);
+  head_ = linear(names.head, C_, spec_.vocab_size, spec_.head_bias);
 }
 
 // --- parameters ---
 
 void Decoder::each_linear(const std::function<void(Linear&)>& visit) {
-  const bool fused_first = spec_.learned_positions;
+  const bool fused_first = is_gpt2();
   for (Block& b : blocks_) {
     if (fused_first) visit(b.query_key_value);
     for (Linear* l : {&b.query, &b.key, &b.value, &b.output, &b.query_key_value, &b.gate, &b.gate_up, &b.up, &b.down})
@@ -72,19 +76,19 @@ void Decoder::visit_norm(Norm& n, const Visit& visit) {
 }
 
 void Decoder::visit_block(Block& b, const Visit& visit) {
-  if (spec_.learned_positions) visit_norm(b.attention_norm, visit);
-  if (spec_.learned_positions) visit_linear(b.query_key_value, visit);
+  if (is_gpt2()) visit_norm(b.attention_norm, visit);
+  if (is_gpt2()) visit_linear(b.query_key_value, visit);
   for (Linear* l : {&b.query, &b.key, &b.value, &b.output}) visit_linear(*l, visit);
-  if (spec_.learned_positions && t_.stack().masks_of_gpt2_are_kept && !b.causal.defined()) {
+  if (is_gpt2() && t_.stack().masks_of_gpt2_are_kept && !b.causal.defined()) {
     b.causal = t_.empty(spec_.max_position * spec_.max_position, DType::u8, Role::weights);
     b.masked = t_.empty(1, DType::f32, Role::weights);
   }
-  if (!spec_.learned_positions) visit_linear(b.query_key_value, visit);
+  if (!is_gpt2()) visit_linear(b.query_key_value, visit);
   visit_norm(b.query_norm, visit);
   visit_norm(b.key_norm, visit);
-  if (spec_.learned_positions) visit_norm(b.mlp_norm, visit);
+  if (is_gpt2()) visit_norm(b.mlp_norm, visit);
   for (Linear* l : {&b.gate, &b.up, &b.gate_up, &b.down}) visit_linear(*l, visit);
-  if (spec_.learned_positions) return;
+  if (is_gpt2()) return;
   visit_norm(b.attention_norm, visit);
   visit_norm(b.mlp_norm, visit);
   visit_norm(b.attention_post_norm, visit);
@@ -93,7 +97,7 @@ void Decoder::visit_block(Block& b, const Visit& visit) {
 
 void Decoder::visit_parameters(const Visit& visit) {
   visit(embedding_, spec_.vocab_size * C_, C_, true);
-  if (spec_.learned_positions) visit(position_embedding_, spec_.max_position * C_, C_, true);
+  if (spec_.learned_positions) visit(position_embedding_, (spec_.max_position + spec_.position_offset) * C_, C_, true);
   for (Block& b : blocks_) visit_block(b, visit);
   visit_norm(final_norm_, visit);
   make_frequencies();

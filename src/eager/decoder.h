@@ -22,6 +22,7 @@ struct Adapter {
 
 struct Linear {
   std::string name;  // of the module: "q_proj"
+  std::string path;  // within its block: "self_attn.q_proj"
   int64_t in = 0, out = 0;
   Tensor weight, bias;
   bool present = false, biased = false;
@@ -32,6 +33,7 @@ struct Linear {
 };
 
 struct Norm {
+  std::string path;  // within its block
   int64_t size = 0;
   Tensor weight, bias;
 };
@@ -69,8 +71,9 @@ class Decoder {
  private:
   struct Positions {
     Tensor cos, sin, indices, mask;
-    Tensor window;             // of blocks that see a window, where rows are as long as that
-    Tensor* shares = nullptr;  // where eager attention leaves what it gives beside its output: its block holds it
+    Tensor cos_other, sin_other;  // of the other kind of layer
+    Tensor window;                // of blocks that see a window, where rows are as long as that
+    Tensor* shares = nullptr;     // where eager attention leaves what it gives beside its output: its block holds it
   };
 
   // `columns`: of the last dimension; 0: there is one only.
@@ -97,10 +100,14 @@ class Decoder {
   Positions positions();
   Tensor blocks(Tensor hidden, const Positions& where, bool training);
   Tensor block(const Tensor& input, Block& block, const Positions& where);
+  Tensor stable_block(const Tensor& input, Block& block, const Positions& where);
+  Tensor phi_block(const Tensor& input, Block& block, const Positions& where);
   Tensor with_positions(const Tensor& embedded);
+  Tensor opt_positions(const Tensor& embedded);
   void angles(Positions& positions);
   Tensor attended(Tensor& query, Tensor& key, Tensor value, Block& block, const Positions& where, const Tensor& all);
   Tensor new_gelu(const Tensor& x);
+  Tensor plain_mlp(const Tensor& x, Block& block);
   Tensor normalized(const Tensor& x, int64_t rows);
   Tensor attention(const Tensor& x, Block& block, const Positions& where);
   Tensor attend(Tensor query, Tensor key, Tensor value, const Tensor& mask);
@@ -115,6 +122,8 @@ class Decoder {
   Tensor mlp(const Tensor& x, Block& block);
   Tensor norm(const Tensor& x, const Norm& norm);
   Tensor rotate(const Tensor& x, const Positions& where);
+  Tensor rotated_and_rest(const Tensor& turned, Tensor rest);
+  void rotate_part(Tensor& query, Tensor& key, const Positions& where, Tensors& locals);
   Tensor apply(const Tensor& x, Linear& linear);
   Tensor adapted(const Tensor& input, Linear& linear);
   Tensor decomposed(const Tensor& x, const Tensor& base_output, Linear& linear);
@@ -123,6 +132,8 @@ class Decoder {
   Tensor chunked_loss(const Tensor& hidden);
   void chunk_products(int64_t rows, const Tensor& weight, DType dtype, DType compute);
   bool always_has_mask() const;
+  bool is_gpt2() const { return spec_.naming == TensorNaming::gpt2; }
+  bool drops_outputs() const;
 
   Torch& t_;
   const ModelSpec& spec_;

@@ -67,6 +67,22 @@ std::string ranks_text(const PyTorchAnswer& answer) {
   return fmt::format(", each of {} GPUs by {}", ranks.count, ranks.sharding == eager::Sharding::ddp ? "DDP" : "FSDP 2");
 }
 
+// What a quantized load leaves as it is.
+std::string share_text(const PyTorchAnswer& answer, const TextStyle& style) {
+  const QuantizedShare& share = *answer.share;
+  std::string text = fmt::format("of the weights {:.1f} % are quantized, {:.1f} % stay as they are",
+                                 100 * (1 - share.left_share()), 100 * share.left_share());
+  if (share.left_experts > 0)
+    text += fmt::format(", {:.1f} % in experts, which transformers {} keeps in one tensor a layer",
+                        100 * static_cast<double>(share.left_experts) / static_cast<double>(share.parameters),
+                        answer.stack.transformers);
+  return fmt::format("  loading  {}\n", wrapped(text, style.width, 11));
+}
+
+Json share_json(const QuantizedShare& share) {
+  return {{"parameters", share.parameters}, {"left", share.left}, {"left_experts", share.left_experts}};
+}
+
 }  // namespace
 
 std::string pytorch_verdict(const PyTorchAnswer& answer) {
@@ -82,7 +98,7 @@ std::string pytorch_verdict(const PyTorchAnswer& answer) {
 }
 
 std::string pytorch_text(const PyTorchAnswer& answer, const TextStyle& style) {
-  if (!answer.plan) return "";
+  if (!answer.plan) return answer.share ? "\n" + share_text(answer, style) : "";
   const eager::Plan& plan = *answer.plan;
   std::string text = fmt::format("\nin PyTorch, at the peak in {} ({} = {} bytes allocated)\n",
                                  eager::kPhaseNames[static_cast<size_t>(plan.phase)], format_bytes(plan.allocated_bytes),
@@ -97,6 +113,7 @@ std::string pytorch_text(const PyTorchAnswer& answer, const TextStyle& style) {
   const std::string assumed =
       fmt::format("{}; weights in {}, {}; rows of full length; evaluation, saving{} left out", stack_text(answer.stack),
                   answer.weights, autocast, ranks_text(answer).empty() ? "" : ", NCCL's own buffers");
+  if (answer.share) text += share_text(answer, style);
   text += fmt::format("  assumed  {}\n", wrapped(assumed, style.width, 11));
   return text;
 }
@@ -106,7 +123,11 @@ nlohmann::ordered_json pytorch_json(const PyTorchAnswer& answer) {
                    {"transformers", answer.stack.transformers},
                    {"peft", answer.stack.peft},
                    {"bitsandbytes", answer.stack.bitsandbytes}};
-  if (!answer.plan) return {{"not_covered", answer.not_covered}, {"stack", stack}};
+  if (!answer.plan) {
+    Json json{{"not_covered", answer.not_covered}, {"stack", stack}};
+    if (answer.share) json["quantized_load"] = share_json(*answer.share);
+    return json;
+  }
   const eager::Plan& plan = *answer.plan;
   const int64_t count = answer.setup ? answer.setup->ranks.count : 1;
   Json rank{{"count", count}, {"allocated_bytes", plan.allocated_bytes}, {"reserved_bytes", plan.reserved_bytes}};
@@ -119,6 +140,7 @@ nlohmann::ordered_json pytorch_json(const PyTorchAnswer& answer) {
             {"fits", answer.memory_bytes > 0 ? Json(plan.fits) : Json()},
             {"stack", stack}};
   if (answer.setup) json["setup"] = setup_json(*answer.setup);
+  if (answer.share) json["quantized_load"] = share_json(*answer.share);
   json["ranks"] = Json::array({std::move(rank)});
   return json;
 }

@@ -7,6 +7,7 @@ card is needed: run it as `snug measure -- python3 tests/oracle/eager_goldens.py
 (libsnug_null_device.so, beside it libcuda.so.1) with --null-device. Models are those of src/model/models.txt.
 
   eager_goldens.py --null-device DIR --out tests/golden/eager.csv        the grid for the installed versions; other versions' lines stay
+  eager_goldens.py --null-device DIR --families --out tests/golden/eager_families.csv                        other families
   eager_goldens.py --null-device DIR --row model=gpt2,batch=4 --trace t.jsonl       one run, with every event of the allocator
 """
 import argparse, collections, csv, gc, json, os, pathlib, random, re, sys, tempfile, traceback, types
@@ -316,6 +317,26 @@ def grid(transformers_version):
     return rows
 
 
+# Families whose blocks differ from Llama's, and a model of each with so many layers.
+FAMILIES = [("TinyLlama/TinyLlama-1.1B-Chat-v1.0", 3), ("allenai/OLMo-2-0425-1B", 4), ("ibm-granite/granite-3.1-2b-instruct", 4), ("microsoft/phi-1_5", 4), ("microsoft/phi-2", 3),
+            ("stabilityai/stablelm-2-1_6b", 4), ("stabilityai/stablelm-3b-4e1t", 3), ("zai-org/glm-4-9b-hf", 2), ("nvidia/Minitron-4B-Base", 3),
+            ("facebook/opt-125m", 0), ("facebook/opt-1.3b", 4)]
+LATER_FAMILIES = [("allenai/Olmo-3-1025-7B", 4), ("HuggingFaceTB/SmolLM3-3B", 8), ("zai-org/GLM-4-9B-0414", 2), ("ByteDance-Seed/Seed-OSS-36B-Base", 2)]
+
+
+def families(transformers_version):
+    """A few ways to train each of them."""
+    rows = []
+    for model, layers in FAMILIES + (LATER_FAMILIES if transformers_version >= (4, 57) else []):
+        at = dict(model=model, layers=layers)
+        for change in (dict(), dict(method="full", seq=256), dict(targets="all-linear", dropout="0.05", batch=1, seq=1024), dict(checkpointing="none"),
+                       dict(checkpointing="non_reentrant", amp="bf16"), dict(method="full", amp="bf16", weights="float32", seq=256),
+                       dict(attention="eager", amp="bf16"), dict(amp="bf16", checkpointing="none", batch=1),
+                       dict(amp="bf16", quant="nf4-double", prep="peft", targets="all-linear"), dict(weights="float16", amp="bf16", checkpointing="none")):
+            rows.append(dict(SETTINGS, **at, **change))
+    return rows
+
+
 def sample(number, seed, transformers_version):
     """So many rows drawn at random from models and settings, most of them not in the grid: to see whether the model holds beyond it."""
     models = [("HuggingFaceTB/SmolLM2-360M", 8), ("HuggingFaceTB/SmolLM2-1.7B", 5), ("meta-llama/Llama-3.2-3B", 4), ("Qwen/Qwen2.5-3B", 5),
@@ -349,6 +370,7 @@ def main():
     p.add_argument("--row", help="one run: setting=value,…")
     p.add_argument("--trace", help="with --row: every event of the allocator, as JSON lines")
     p.add_argument("--sample", type=int, default=0, help="in place of the grid so many random rows")
+    p.add_argument("--families", action="store_true", help="in place of the grid a few rows of each of the other families")
     p.add_argument("--seed", type=int, default=1)
     p.add_argument("--only", default="", help="rows whose settings, joined by commas, match this pattern")
     a = p.parse_args()
@@ -382,7 +404,8 @@ def main():
         if fresh:
             writer.writeheader()
         version = tuple(int(x) for x in transformers.__version__.split(".")[:2])
-        rows = (eager_ranks.grid(SETTINGS, version >= (5, 0)) if a.ranks else sample(a.sample, a.seed, version) if a.sample else grid(version))
+        rows = (eager_ranks.grid(SETTINGS, version >= (5, 0)) if a.ranks else sample(a.sample, a.seed, version) if a.sample
+                else families(version) if a.families else grid(version))
         for row in rows:
             if key(row) in done or not re.search(a.only, ",".join(map(str, row.values()))):
                 continue
