@@ -15,9 +15,34 @@ eager::Attention attention_of(const std::string& word) {
   throw UsageError("--attn-implementation is sdpa, flash_attention_2 or eager, not '" + word + "'");
 }
 
+// "norm,rope,lora,loss": fms-acceleration's.
+eager::FusedKernels fused_kernels_of(const std::string& words) {
+  eager::FusedKernels fused;
+  for (size_t begin = 0; begin < words.size();) {
+    const size_t end = std::min(words.find(',', begin), words.size());
+    const std::string word = words.substr(begin, end - begin);
+    bool* const known = word == "norm"          ? &fused.norm
+                        : word == "rope"        ? &fused.rope
+                        : word == "lora"        ? &fused.adapters
+                        : word == "loss"        ? &fused.loss
+                        : word == "linear-loss" ? &fused.linear_loss
+                                                : nullptr;
+    if (known == nullptr)
+      throw UsageError("--fused-kernels takes norm, rope, lora, loss and linear-loss, not '" + word + "'");
+    *known = true;
+    begin = end + 1;
+  }
+  return fused;
+}
+
 void apply_flags(const Arguments& arguments, eager::Setup& setup) {
   if (sets(arguments, "prepare_model_for_kbit_training") && !arguments.recipe.quantize.upcast)
     setup.preparation = eager::Preparation::none;
+  setup.fused = fused_kernels_of(arguments.value("fused-kernels"));
+  if (arguments.has("own-loop")) {
+    setup.own_loop = true;
+    setup.cache = setup.checkpointing == eager::Checkpointing::none;
+  }
   if (arguments.has("attn-implementation")) setup.attention = attention_of(arguments.value("attn-implementation"));
   if (!arguments.has("gradient-checkpointing-kwargs") || setup.checkpointing == eager::Checkpointing::none) return;
   const std::string word = arguments.value("gradient-checkpointing-kwargs");

@@ -4,6 +4,7 @@
 // room: B batch, T tokens, C hidden, F MLP width, V vocabulary, H heads, K key/value heads, D head size.
 
 #include <functional>
+#include <initializer_list>
 #include <string>
 #include <vector>
 
@@ -66,6 +67,7 @@ class Decoder {
   void each_linear(const std::function<void(Linear&)>& visit);
   // `columns`: of the last dimension; 0: there is one only.
   void visit_parameters(const std::function<void(Tensor& tensor, int64_t count, int64_t columns, bool decays)>& visit);
+  bool is_norm(const Tensor& tensor) const;  // whether it is the weight of one
   void make_blocks();
   void start_magnitude(Linear& linear);
   void make_frequencies();
@@ -95,6 +97,7 @@ class Decoder {
   Positions in_window(const Positions& where, Tensor& window);
   Tensor flash(const Tensor& query, const Tensor& key, const Tensor& value, bool copies);
   Tensor efficient(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask);
+  Tensor viewed_by_heads(const Tensor& x);
   bool value_gradient_is_copied(const Positions& where) const;
   Tensor mlp(const Tensor& x, Block& block);
   Tensor norm(const Tensor& x, const Norm& norm);
@@ -103,8 +106,18 @@ class Decoder {
   Tensor adapted(const Tensor& input, Linear& linear);
   Tensor decomposed(const Tensor& x, const Tensor& base_output, Linear& linear);
   Tensor head(const Tensor& hidden);
-  Tensor loss(const Tensor& logits);
+  Tensor loss(Tensor& logits);
   Tensor chunked_loss(const Tensor& hidden);
+  Tensor fused_norm(const Tensor& x, const Norm& norm);
+  Tensor fused_rotation(const Tensor& x);
+  Tensor fused_loss(const Tensor& shifted, const Tensor& labels);
+  Tensor fused_linear_loss(const Tensor& hidden);
+  void fused_linear_gradients(const Tensor& hidden, const Tensor& weight, int64_t rows);
+  bool fuses_adapters(std::initializer_list<const Linear*> linears) const;
+  Tensors fused_adapters(const Tensor& x, std::vector<Linear*> linears);
+  Tensor fused_product(const Tensor& x, Linear& linear, Tensor& dropped);
+  void fused_adapter_gradients(const Linear& linear, const Tensor& gradient, int64_t rows, Tensors& results);
+  void fused_input_gradient(const Linear& linear, const Tensor& gradient, const Tensor& into);
   void chunk_products(int64_t rows, const Tensor& weight, DType dtype, DType compute);
   bool always_has_mask() const;
 

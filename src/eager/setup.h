@@ -30,6 +30,13 @@ enum class Optimizer : uint8_t {
   sgd
 };
 
+// fms-acceleration's kernels, most of them Unsloth's, in the place of transformers' code (plugins/fused-ops-and-kernels):
+// norms, rotations, adapters of four-bit linears of attention, the loss, and the head with its loss (Liger's).
+struct FusedKernels {
+  bool norm = false, rope = false, adapters = false, loss = false, linear_loss = false;
+  bool operator==(const FusedKernels&) const = default;
+};
+
 struct Setup {
   Method method = Method::lora;
   DType weights = DType::bf16;    // torch_dtype
@@ -55,6 +62,7 @@ struct Setup {
   bool chunked_loss = false;  // TRL's fused head: logits in tiles
   // A script's own loop calls the model: its logits stay as they are, where a Trainer's are widened (accelerate).
   bool own_loop = false;
+  FusedKernels fused;
   double max_grad_norm = 1.0;
   double momentum = 0.0;
 
