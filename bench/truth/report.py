@@ -79,7 +79,7 @@ def memory(judged):
 
 
 def left_out(judged, silent):
-    groups = collections.Counter((r["tier"], r["left_out"], r["trainer"] or r["source"]) for r in judged if r["left_out"])
+    groups = collections.Counter((r["tier"], r["left_out"], r["trainer"]) for r in judged if r["left_out"])
     lines = [[tier, str(count), trainer, why] for (tier, why, trainer), count in sorted(groups.items(), key=lambda g: (g[0][0], -g[1]))]
     lines.append(["", str(silent), "", "batch or length not stated"])
     return table(["tier", "rows", "of", "why"], lines)

@@ -1,7 +1,10 @@
 """What each source's rows mean, as recipes: one function a source, which takes a row and fills in a Question. What a row does not say has the
 default of its source's own script, named here; where even that is open, the row is asked several times."""
 
+import math
+import random
 import re
+import statistics
 
 import rows
 from published_models import config_of
@@ -26,6 +29,16 @@ def whole(method, rank=8, targets="all-linear", dropout=0.0):
     if method.startswith("full"):
         return {"method": "full"}
     return dict(lora(rank, targets, dropout), **({"load_in_4bit": True} if method.startswith("q") else {}))
+
+
+def lengths(mean, deviation, most, count=160):
+    """So many lengths of rows, their logarithms normal, as the published mean and deviation have them, longer ones deleted; always the same."""
+    spread = math.log(1 + (deviation / mean) ** 2)
+    curve = statistics.NormalDist(math.log(mean) - spread / 2, math.sqrt(spread))
+    share = curve.cdf(math.log(most))
+    drawn = [max(1, round(math.exp(curve.inv_cdf(share * (i + 0.5) / count)))) for i in range(count)]
+    random.Random(1).shuffle(drawn)
+    return ",".join(map(str, drawn))
 
 
 # --- foundation-model-stack/fms-acceleration: scripts/benchmarks ---
@@ -54,7 +67,7 @@ def fms(row, q):
     amp = "(AMP)" in row["precision"]
     if "fp32" in row["precision"] or "float32" in row["precision"]:
         half = "float32"
-    method = {"full": "full", "LoRA": "lora"}.get(row["method"], "qlora")
+    method = {"full": "full", "LoRA": "lora", "LoRA on GPTQ 4-bit": "lora"}.get(row["method"], "qlora")
     keys = whole(method, 16, ATTENTION, 0.1)
     keys.update(gradient_checkpointing=True, packing=False)
     keys["fp16" if "fp16=True" in row["precision"] else "bf16"] = amp
@@ -62,10 +75,10 @@ def fms(row, q):
     if method == "qlora":
         flags += ["--prepare-model-for-kbit-training", PREPARATION.get(framework, "false")]
     if "foak" in framework:
-        kernels = ["norm", "rope"] + (["lora"] if method == "qlora" else []) + (["linear-loss"] if "liger" in framework else ["loss"])
+        kernels = ["norm", "rope"] + (["lora"] if "bnb" in framework or "gptq" in framework else []) + (["linear-loss"] if "liger" in framework else ["loss"])
         flags += ["--fused-kernels", ",".join(kernels)]
     if "GPTQ" in row["method"]:
-        q.left_out = "GPTQ's own layers"
+        flags += ["--gptq", "none" if "70B" in row["model"] else "128"]  # their repositories' main branches: Llama-2-70B has no groups
     if "scattermoe" in framework:
         q.left_out = "ScatterMoE's kernels"
     if not packed and not q.left_out:
@@ -94,7 +107,7 @@ def peft_comparison(row, q):
         keys.update(lora(int(read[1]), targets), use_dora=read[2] == "-dora")
     else:
         q.left_out = "a method of PEFT other than LoRA and DoRA"
-    ask(q, row, "llama-3.2-3b", keys, ["--own-loop"])
+    ask(q, row, "llama-3.2-3b", keys, ["--own-loop", "labels"])
 
 
 # --- Lightning-AI/litgpt: config_hub/finetune and tutorials/resource-tables.md ---
@@ -127,9 +140,9 @@ def qwen(row, q):
     q.trainer, q.card, q.metric = "Qwen's finetune.py", "A100-SXM4-80GB", "unknown"
     q.least, q.most = rows.printed(row["peak_gb"])
     q.stack = "torch=2.0.1,transformers=4.32.0,peft=0.6.0"
-    if row["method"] not in ("LoRA", "Full-parameter"):
-        q.left_out = "GPTQ's own layers" if "Q-LoRA" in row["method"] else "modules that are trained whole beside an adapter"
-    keys = whole("full" if row["method"].startswith("Full") else "lora", 64, QWEN_TARGETS + ["o_proj", "gate_proj", "up_proj"], 0.05)
+    if row["method"] != "LoRA":  # full: finetune_ds.sh; Q-LoRA: finetune_qlora_*.sh; both start DeepSpeed
+        q.left_out = "modules that are trained whole beside an adapter" if "emb" in row["method"] else "DeepSpeed"
+    keys = lora(64, QWEN_TARGETS + ["o_proj", "gate_proj", "up_proj"], 0.05)
     keys.update(bf16=True, gradient_checkpointing=True, packing=False)
     ask(q, row, row["model"], keys, FLASH)
 
@@ -141,19 +154,22 @@ SWIFT_MODELS = {"qwen-7b-chat": "Qwen-7B", "qwen-14b-chat": "Qwen-14B", "qwen-1_
 
 
 def swift_benchmark(row, q):
-    """docs/source_en/LLM/Benchmark.md: reserved, in GiB; rows of 3,234 ± 2,547 tokens are cut to max_length, so some are of that length."""
+    """docs/source_en/LLM/Benchmark.md: reserved, in GiB; of rows of 3,234 ± 2,547 tokens those above max_length are deleted, as
+    truncation_strategy has it (swift/llm/utils/argument.py), and the others' lengths vary: what is reserved grows with them."""
     q.trainer, q.card, q.metric = "ms-swift", "A100-SXM4-80GB", "reserved"
     q.least, q.most = rows.printed(row["peak_gb"])
     q.stack = "torch=2.1.1,transformers=4.36.0,peft=0.7.0,bitsandbytes=0.41.3"
-    if "gptq" in row["method"]:
-        q.left_out = "GPTQ's own layers"
-    if rows.count(row["seq"]) > 4096:
-        q.left_out = q.left_out or "no row of the data set is said to be so long"
+    if "int8" in row["method"]:
+        q.left_out = "GPTQ of eight bits"
     method = "full" if row["method"] == "full" else "qlora" if "bnb" in row["method"] else "lora"
     targets = ["q_proj", "k_proj", "v_proj"]  # DEFAULT: c_attn, and of Llama's shape the same three
     keys = whole(method, 8, targets, 0.05)
     keys.update(bf16=True, gradient_checkpointing=True, packing=False)
-    ask(q, row, SWIFT_MODELS.get(row["model"], row["model"]), keys, FLASH)
+    gptq = "gptq" in row["method"]
+    if gptq:
+        keys.update(bf16=False, fp16=True, load_in_4bit=False)
+    flags = [*FLASH, *(["--gptq", "128"] if gptq else []), "--row-lengths", lengths(3234.4, 2547.5, rows.count(row["seq"]))]
+    ask(q, row, SWIFT_MODELS.get(row["model"], row["model"]), keys, flags, "float16" if gptq else "bfloat16")
 
 
 def swift_examples(row, q):
@@ -179,7 +195,7 @@ def universal(row, q):
     cards = {"A100": "A100-SXM4-80GB", "H100": "H100-SXM5-80GB"}
     q.trainer, q.metric = "universal-llm-trainer", "reserved"
     q.card = next((card for word, card in cards.items() if word in row["gpu"]), "")
-    q.least, q.most = rows.printed(row["peak_gb"])
+    q.least, q.most = (x * 10**9 / 2**30 for x in rows.printed(row["peak_gb"]))  # its log divides by 1e9 and the page says GiB
     q.stack = "torch=2.5.1,transformers=4.49.0,bitsandbytes=0.46.1" if q.card.startswith("H100") else "torch=2.8.0,transformers=4.49.0,bitsandbytes=0.46.1"
     if q.gpus > 1:
         q.left_out = "FSDP with parameters in host memory"
@@ -188,7 +204,8 @@ def universal(row, q):
     targets = ["qkv_proj", "o_proj", "gate_up_proj", "down_proj"] if "Phi3" in row["model"] else ATTENTION + ["gate_proj", "up_proj", "down_proj"]
     keys = whole(row["method"].lower(), 8, targets, 0.05)
     keys.update(bf16=False, gradient_checkpointing=True, packing=False)
-    ask(q, row, names[row["model"]], keys, ["--own-loop"])
+    card = [] if q.card else ["--memory", "96GiB"]  # RTX Pro 6000
+    ask(q, row, names[row["model"]], keys, ["--own-loop", "logits", *card])
 
 
 # --- LLaMA-Factory's wiki, as Unsloth's README quotes it ---
@@ -202,7 +219,9 @@ def llama_factory_wiki(row, q):
         q.left_out = "Unsloth's kernels"
     keys = whole(row["method"].lower(), 8, ["q_proj", "v_proj"], 0.0)
     keys.update(fp16=True, gradient_checkpointing=True, packing=False)
-    ask(q, row, "llama-2-7b", keys, FLASH if "FA2" in row["framework"] else [], "float16")
+    kinds = ["flash_attention_2"] if "FA2" in row["framework"] else ["eager", "sdpa"]  # transformers 4.36 began to choose sdpa
+    for kind in kinds:
+        ask(q, row, "llama-2-7b", keys, ["--attn-implementation", kind], "float16")
 
 
 def ask(q, row, model, keys, flags, dtype="bfloat16"):

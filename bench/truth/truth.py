@@ -4,12 +4,12 @@
 Each row of measured_peaks.csv that states batch and length becomes a recipe (plain files in a folder of their own; sources.py) and is asked of
 `snug plan RECIPE CONFIG --runtime pytorch --json`. Prints, and writes into PAGE between its marks, the signed errors by tier, source and
 method, with each source left out in turn; how many rows of tier C lie in the interval that was told; rows that ran out of memory; and what
-was left out, by reason. Exit code 1 where a bound of --require does not hold."""
+was left out, by reason.."""
 
 import argparse
-import collections
 import json
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -34,6 +34,12 @@ def arguments():
     return p.parse_args()
 
 
+def reason(text):
+    """Why there is no answer, without what differs from row to row."""
+    text = re.sub(r"^snug: |/\S+/config\.json: |the model of PyTorch's memory does not cover | yet\b| \(supported: .*", "", text)
+    return "several GPUs" if "flag --gpus" in text else text
+
+
 def plan(snug, folder, question, ask):
     """What the plan says under "pytorch", or {"not_covered": why}."""
     config, recipe = folder / "model" / "config.json", folder / "recipe.yaml"
@@ -46,7 +52,7 @@ def plan(snug, folder, question, ask):
     words += ["--stack", question.stack] if question.stack else []
     done = subprocess.run(words, capture_output=True, text=True)
     if not done.stdout.startswith("{"):
-        return {"not_covered": (done.stderr.strip().splitlines() or ["no answer"])[0].removeprefix("snug: ")}
+        return {"not_covered": (done.stderr.strip().splitlines() or ["no answer"])[0]}
     return json.loads(done.stdout)["pytorch"]
 
 
@@ -76,7 +82,7 @@ def judge(snug, question):
         answers = [plan(snug, pathlib.Path(folder), question, ask) for ask in question.asks]
     refused = next((a["not_covered"] for a in answers if "not_covered" in a), "" if answers else "nothing to ask")
     if refused:
-        row["left_out"] = refused
+        row["left_out"] = reason(refused)
         return row
     row["fits"] = any(a["fits"] for a in answers)
     row["planned_bytes"] = round(sum(figure(a, question.metric) for a in answers) / len(answers))

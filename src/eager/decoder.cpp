@@ -121,7 +121,7 @@ void Decoder::adapt() {
   each_linear([&](Linear& l) {
     if (!targeted(l)) return;
     l.adapter.rank = setup_.rank;
-    const bool quantized = l.four_bit || l.eight_bit;
+    const bool quantized = l.four_bit || l.eight_bit || l.gptq;
     const DType dtype = quantized && t_.stack().adapters_of_codes_are_wide ? DType::f32 : setup_.weights;
     l.adapter.a = t_.empty(l.in * setup_.rank, dtype, Role::adapters);
     l.adapter.b = t_.empty(l.out * setup_.rank, dtype, Role::adapters);

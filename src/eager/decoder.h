@@ -26,7 +26,7 @@ struct Linear {
   Tensor weight, bias;
   bool present = false, biased = false;
   Adapter adapter;
-  bool four_bit = false, eight_bit = false, reordered = false;
+  bool four_bit = false, eight_bit = false, gptq = false, reordered = false;
   Tensor scales, code, offset, scale_scales, scales_code;  // of a quantized weight: absmax, its code book, and absmax's own
   DType compute = DType::bf16;                             // bitsandbytes' compute_dtype
 };
@@ -51,6 +51,9 @@ class Decoder {
   void prepare();  // peft.prepare_model_for_kbit_training
   void adapt();    // peft.get_peft_model
 
+  // Of the rows of the next forward pass.
+  void set_length(int64_t tokens) { T_ = tokens; }
+
   // What is trained, in the order of model.parameters().
   std::vector<Trained> trained();
 
@@ -74,6 +77,8 @@ class Decoder {
   void load_quantized();
   void quantize_four_bit(Linear& linear);
   void quantize_eight_bit(Linear& linear);
+  void load_gptq(Linear& linear);
+  Tensor matmul_gptq(const Tensor& x, Linear& linear);
   Tensor matmul_eight_bit(const Tensor& x, Linear& linear);
   Tensor matmul_transformed(const Tensor& x, Linear& linear);
   Tensor dequantized(const Linear& linear);
@@ -115,7 +120,7 @@ class Decoder {
   void fused_linear_gradients(const Tensor& hidden, const Tensor& weight, int64_t rows);
   bool fuses_adapters(std::initializer_list<const Linear*> linears) const;
   Tensors fused_adapters(const Tensor& x, std::vector<Linear*> linears);
-  Tensor fused_product(const Tensor& x, Linear& linear, Tensor& dropped);
+  Tensor fused_product(const Tensor& x, Linear& linear, const Tensor& ready, Tensor& dropped);
   void fused_adapter_gradients(const Linear& linear, const Tensor& gradient, int64_t rows, Tensors& results);
   void fused_input_gradient(const Linear& linear, const Tensor& gradient, const Tensor& into);
   void chunk_products(int64_t rows, const Tensor& weight, DType dtype, DType compute);

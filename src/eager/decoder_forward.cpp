@@ -313,7 +313,7 @@ Tensor Decoder::apply(const Tensor& x, Linear& l) {
 
 // peft/tuners/lora/layer.py and bnb.py, Linear.forward
 Tensor Decoder::adapted(const Tensor& input, Linear& l) {
-  const bool quantized = l.four_bit || l.eight_bit, casts = !quantized || !t_.autocasts();
+  const bool quantized = l.four_bit || l.eight_bit || l.gptq, casts = !quantized || !t_.autocasts();
   Tensor result = base(input, l);
   if (l.four_bit) result = t_.clone(result);
   const DType dtype = result.dtype;
@@ -335,7 +335,7 @@ Tensor Decoder::adapted(const Tensor& input, Linear& l) {
   low = {};
   high = t_.scale(high);
   if (quantized && casts) high = t_.to(high, dtype);
-  result = t_.add(result, high);
+  result = l.gptq ? t_.add_in_place(result, high) : t_.add(result, high);  // lora/gptq.py: result += output
   high = {};
   return quantized ? result : t_.to(result, dtype);
 }

@@ -100,15 +100,16 @@ void Decoder::fused_linear_gradients(const Tensor& hidden, const Tensor& weight,
 
 // models/utils.py trigger_fused_ops and _is_loralayer: all of these linears have adapters.
 bool Decoder::fuses_adapters(std::initializer_list<const Linear*> linears) const {
-  return setup_.fused.adapters &&
-         std::all_of(linears.begin(), linears.end(), [](const Linear* l) { return l->four_bit && l->adapter.rank > 0; });
+  return setup_.fused.adapters && std::all_of(linears.begin(), linears.end(), [](const Linear* l) {
+           return (l->four_bit || l->gptq) && l->adapter.rank > 0;
+         });
 }
 
 // fused_ops/unsloth_lora/utils.py matmul_lora: products of the dequantized weight and of the adapter, added in place.
-Tensor Decoder::fused_product(const Tensor& x, Linear& l, Tensor& dropped) {
+Tensor Decoder::fused_product(const Tensor& x, Linear& l, const Tensor& ready, Tensor& dropped) {
   Tensor output;
   {
-    const Tensor weight = dequantized(l);
+    const Tensor weight = ready.defined() ? ready : dequantized(l);
     output = t_.matmul(x, weight, x.count / l.in * l.out);
   }
   dropped = t_.dropout(x, setup_.dropout);
@@ -124,22 +125,25 @@ Tensor Decoder::fused_product(const Tensor& x, Linear& l, Tensor& dropped) {
 }
 
 // fused_ops/unsloth_lora/bnb/fast_lora.py LoRA_QKV and LoRA_W: an input and, of each linear, its dropped copy are kept; the
-// gradient of three linears' input is written over the input.
+// gradient of three linears' input is written over the input (not in gptq/fast_lora.py).
 Tensors Decoder::fused_adapters(const Tensor& x, std::vector<Linear*> linears) {
   Tensors outputs(linears.size()), kept{x}, inputs{x};
-  const bool grads = std::exchange(t_.grad_enabled, false);
+  const bool grads = std::exchange(t_.grad_enabled, false), gptq = linears[0]->gptq;
+  Tensors weights(linears.size());  // gptq/fast_lora.py: all at once, and until the end
+  for (size_t i = 0; gptq && i < linears.size(); ++i) weights[i] = dequantized(*linears[i]);
   for (size_t i = 0; i < linears.size(); ++i) {
     Tensor dropped;
-    outputs[i] = fused_product(x.detached(), *linears[i], dropped);
+    outputs[i] = fused_product(x.detached(), *linears[i], weights[i], dropped);
     kept.push_back(dropped);
     inputs.push_back(linears[i]->adapter.a);
     inputs.push_back(linears[i]->adapter.b);
   }
+  weights.clear();
   t_.grad_enabled = grads;
   std::vector<Tensor*> made;
   for (Tensor& output : outputs) made.push_back(&output);
   const int64_t rows = x.count / linears[0]->in;
-  const bool overwrites = linears.size() > 1;
+  const bool overwrites = linears.size() > 1 && !gptq;
   t_.record(inputs, made, kept, [this, linears, rows, overwrites](const Node&, const Tensors& saved, Tensors& g) -> Tensors {
     Tensors results{{}};
     for (size_t i = 0; i < linears.size(); ++i) fused_adapter_gradients(*linears[i], g[i], rows, results);

@@ -21,6 +21,7 @@ void check_covered(const ModelSpec& spec, const Setup& setup) {
   if (spec.vision_parameters > 0) refuse("vision towers");
   if (setup.padded && setup.attention == Attention::flash) refuse("padded batches with flash attention");
   if (setup.quantization != Quantization::none && spec.learned_positions) refuse("quantized GPT-2");
+  if (setup.quantization == Quantization::gptq && setup.dora) refuse("DoRA on GPTQ's linears");
   if (setup.quantization != Quantization::none && setup.method == Method::full) refuse("full training of quantized weights");
 }
 
@@ -47,7 +48,8 @@ Plan follow(const ModelSpec& spec, const Setup& setup, const StackProfile& stack
     plan.loading_bytes = device.peak(Phase::load).allocated_bytes;
     device.reset_peaks();
     Trainer trainer(torch, decoder, setup);
-    trainer.train(setup.steps);
+    const int64_t rows = static_cast<int64_t>(setup.lengths.size());
+    trainer.train(std::max(setup.steps, (rows + setup.accumulation - 1) / setup.accumulation));
     plan.steady_bytes = device.totals().allocated_bytes;
   }
   plan.phase = device.peak_phase();

@@ -12,7 +12,8 @@
 namespace snug::eager {
 
 enum class Method : uint8_t { full, lora };
-enum class Quantization : uint8_t { none, four_bit, eight_bit };
+// Four and eight bits are bitsandbytes'; gptq: a checkpoint of four bits, by kernels that train (Triton's).
+enum class Quantization : uint8_t { none, four_bit, eight_bit, gptq };
 enum class Attention : uint8_t { eager, sdpa, flash };
 enum class Checkpointing : uint8_t { none, reentrant, non_reentrant };
 // What is done to a quantized model before adapters: nothing; peft's prepare_model_for_kbit_training; and TRL's cast of
@@ -44,6 +45,7 @@ struct Setup {
 
   Quantization quantization = Quantization::none;
   bool double_quant = true;
+  int64_t gptq_group = 128;  // weights that share a scale; 0: a whole column does
   Preparation preparation = Preparation::none;
 
   int64_t rank = 16;
@@ -62,9 +64,12 @@ struct Setup {
   bool chunked_loss = false;  // TRL's fused head: logits in tiles
   // A script's own loop calls the model: its logits stay as they are, where a Trainer's are widened (accelerate).
   bool own_loop = false;
+  bool own_loss = false;  // and makes the loss from the logits itself, in their dtype
   FusedKernels fused;
   double max_grad_norm = 1.0;
   double momentum = 0.0;
+
+  std::vector<int64_t> lengths;  // of successive micro-batches' rows; empty: all are seq_len long
 
   int64_t steps = 2;  // that are followed: the second has the optimizer's states from its start
 

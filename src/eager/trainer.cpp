@@ -8,9 +8,12 @@ Trainer::Trainer(Torch& torch, Decoder& decoder, const Setup& setup)
     : t_(torch), decoder_(decoder), setup_(setup), optimizer_(torch, setup, decoder.trained()) {}
 
 Trainer::Batch Trainer::next_batch() {
-  const int64_t tokens = setup_.batch * setup_.seq_len;
+  const auto& lengths = setup_.lengths;
+  const int64_t length = lengths.empty() ? setup_.seq_len : lengths[batches_++ % lengths.size()];
+  const int64_t tokens = setup_.batch * length;
   const auto make = [&] { return t_.empty(tokens, DType::i64, Role::batch); };
   Batch batch;
+  batch.length = length;
   batch.ids = make();
   batch.mask = make();
   batch.labels = make();
@@ -57,10 +60,11 @@ void Trainer::accumulate(const std::vector<Batch>& batches, bool first_step) {
   };
   for (const Batch& batch : batches) {
     batch_ = batch;
+    decoder_.set_length(batch.length);
     device.restart_digest();
     micro_step();
     followed.emplace_back(device.digest(), device.totals().reserved_bytes);
-    if (batches.size() > kFew && !device.listener && repeats()) break;
+    if (batches.size() > kFew && setup_.lengths.empty() && !device.listener && repeats()) break;
   }
   batch_ = batches.back();
 }
