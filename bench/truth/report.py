@@ -71,13 +71,6 @@ def tier_c(judged):
     return table(["tier C", "rows", "inside", "above it", "width, median"], lines)
 
 
-def memory(judged):
-    ran_out = [r for r in judged if r["out_of_memory"]]
-    ran = [r for r in judged if "error" in r]
-    return table(["", "rows"], [["ran out, and planned not to fit", share(sum(not r["fits"] for r in ran_out), len(ran_out))],
-                                ["ran, and planned not to fit", share(sum(not r["fits"] for r in ran), len(ran))]])
-
-
 def left_out(judged, silent):
     groups = collections.Counter((r["tier"], r["left_out"], r["trainer"]) for r in judged if r["left_out"])
     lines = [[tier, str(count), trainer, why] for (tier, why, trainer), count in sorted(groups.items(), key=lambda g: (g[0][0], -g[1]))]
@@ -85,13 +78,33 @@ def left_out(judged, silent):
     return table(["tier", "rows", "of", "why"], lines)
 
 
+def summary(ran, answered):
+    """What is wanted, and what came."""
+    lines = []
+    for tier, median, most in (("A", 0.1, 1), ("B", 3, 10)):
+        sizes = [abs(r["error"]) for r in ran if r["tier"] == tier]
+        if sizes:
+            lines.append([f"tier {tier}: size of the error", f"median ≤ {median} %, p95 ≤ {most} %",
+                          f"median {at(sizes, 0.5):.3f} %, p95 {at(sizes, 0.95):.3f} %, {len(sizes)} rows"])
+    rows = [r for r in ran if r["tier"] == "C"]
+    if rows:
+        count, within, above, width = inside(rows)
+        lines += [["tier C: inside the interval", "≥ 85 %", within], ["tier C: above it", "≤ 4 %", above],
+                  ["tier C: width, median", "≤ 20 %", width]]
+    ran_out = [r for r in answered if r["out_of_memory"]]
+    lines.append(["ran out, and planned not to fit", "≥ 92 %", share(sum(not r["fits"] for r in ran_out), len(ran_out))])
+    lines.append(["ran, and planned not to fit", "≤ 2 %", share(sum(not r["fits"] for r in ran), len(ran))])
+    return table(["", "wanted", "came"], lines)
+
+
 def text(judged, silent):
     ran = [r for r in judged if "error" in r]
     parts = [f"Of {len(judged) + silent} published rows {len(judged)} state batch and length; {sum(not r['left_out'] for r in judged)} are answered."]
+    parts.append(summary(ran, [r for r in judged if not r["left_out"]]))
     if ran:
         parts += [by(ran, "tier", lambda r: r["tier"]), by(ran, "tier, source", lambda r: f"{r['tier']} {r['source']}"),
                   by(ran, "tier, method", lambda r: f"{r['tier']} {r['method']}"), without_each(ran), tier_c(ran)]
-    parts += [memory([r for r in judged if not r["left_out"]]), left_out(judged, silent)]
+    parts.append(left_out(judged, silent))
     return "\n\n".join(parts)
 
 
