@@ -95,8 +95,18 @@ void estimate(PyTorchAnswer& answer, const Arguments& arguments, const ModelSpec
 }  // namespace
 
 std::vector<std::string> pytorch_flags() {
-  return {"runtime=", "stack=", "attn-implementation=", "gradient-checkpointing-kwargs=", "use-liger-kernel", "gpus=",
-          "fsdp",     "ddp"};
+  return {"runtime=",
+          "stack=",
+          "attn-implementation=",
+          "gradient-checkpointing-kwargs=",
+          "use-liger-kernel",
+          "fused-kernels=",
+          "own-loop=",
+          "row-lengths=",
+          "gptq=",
+          "gpus=",
+          "fsdp",
+          "ddp"};
 }
 
 std::optional<PyTorchAnswer> pytorch_answer(const Arguments& arguments, const ModelSpec& model, const Target& target,

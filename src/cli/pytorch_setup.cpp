@@ -1,6 +1,7 @@
 #include "cli/pytorch_setup.h"
 
 #include <algorithm>
+#include <charconv>
 
 #include "cli/pytorch_ranks.h"
 #include "eager/from_recipe.h"
@@ -16,9 +17,64 @@ eager::Attention attention_of(const std::string& word) {
   throw UsageError("--attn-implementation is sdpa, flash_attention_2 or eager, not '" + word + "'");
 }
 
+// "norm,rope,lora,loss": fms-acceleration's.
+eager::FusedKernels fused_kernels_of(const std::string& words) {
+  eager::FusedKernels fused;
+  for (size_t begin = 0; begin < words.size();) {
+    const size_t end = std::min(words.find(',', begin), words.size());
+    const std::string word = words.substr(begin, end - begin);
+    bool* const known = word == "norm"          ? &fused.norm
+                        : word == "rope"        ? &fused.rope
+                        : word == "lora"        ? &fused.adapters
+                        : word == "loss"        ? &fused.loss
+                        : word == "linear-loss" ? &fused.linear_loss
+                                                : nullptr;
+    if (known == nullptr)
+      throw UsageError("--fused-kernels takes norm, rope, lora, loss and linear-loss, not '" + word + "'");
+    *known = true;
+    begin = end + 1;
+  }
+  return fused;
+}
+
+std::vector<int64_t> lengths_of(const std::string& text) {
+  std::vector<int64_t> lengths;
+  for (const char* at = text.data(); at < text.data() + text.size();) {
+    int64_t length = 0;
+    const auto [end, error] = std::from_chars(at, text.data() + text.size(), length);
+    if (error != std::errc() || length <= 0) throw UsageError("--row-lengths takes numbers of tokens, such as 512,768");
+    lengths.push_back(length);
+    at = end + 1;
+  }
+  return lengths;
+}
+
+// A loop of one's own: it gives the model labels, or makes the loss from its logits.
+void apply_own_loop(const std::string& word, eager::Setup& setup) {
+  if (word != "labels" && word != "logits") throw UsageError("--own-loop is labels or logits, not '" + word + "'");
+  setup.own_loop = true;
+  setup.own_loss = word == "logits";
+  setup.cache = setup.checkpointing == eager::Checkpointing::none;
+}
+
+// The checkpoint's linears are GPTQ's, in groups of so many weights.
+void apply_gptq(const std::string& word, eager::Setup& setup) {
+  int64_t group = 0;
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), group);
+  if (word != "none" && (error != std::errc() || end != word.data() + word.size() || group <= 0))
+    throw UsageError("--gptq is a number of weights that share a scale, such as 128, or none, not '" + word + "'");
+  setup.quantization = eager::Quantization::gptq;
+  setup.gptq_group = group;
+  setup.preparation = eager::Preparation::none;
+}
+
 void apply_flags(const Arguments& arguments, eager::Setup& setup) {
   if (sets(arguments, "prepare_model_for_kbit_training") && !arguments.recipe.quantize.upcast)
     setup.preparation = eager::Preparation::none;
+  setup.fused = fused_kernels_of(arguments.value("fused-kernels"));
+  setup.lengths = lengths_of(arguments.value("row-lengths"));
+  if (arguments.has("own-loop")) apply_own_loop(arguments.value("own-loop"), setup);
+  if (arguments.has("gptq")) apply_gptq(arguments.value("gptq"), setup);
   if (arguments.has("attn-implementation")) setup.attention = attention_of(arguments.value("attn-implementation"));
   if (!arguments.has("gradient-checkpointing-kwargs") || setup.checkpointing == eager::Checkpointing::none) return;
   const std::string word = arguments.value("gradient-checkpointing-kwargs");

@@ -136,7 +136,7 @@ void Decoder::adapt() {
   each_linear([&](Linear& l) {
     if (!targeted(l)) return;
     l.adapter.rank = setup_.rank;
-    const bool quantized = l.four_bit || l.eight_bit;
+    const bool quantized = l.four_bit || l.eight_bit || l.gptq;
     const DType dtype = quantized && t_.stack().adapters_of_codes_are_wide ? DType::f32 : setup_.weights;
     l.adapter.a = placed(l.in * setup_.rank, dtype, Role::adapters);
     l.adapter.b = placed(l.out * setup_.rank, dtype, Role::adapters);
@@ -167,10 +167,19 @@ void Decoder::start_magnitude(Linear& l) {
   l.adapter.magnitude = t_.empty(l.out, sum.dtype, Role::adapters);
 }
 
+bool Decoder::is_norm(const Tensor& tensor) const {
+  const auto holds = [&](const Norm& n) { return &n.weight == &tensor; };
+  return holds(final_norm_) || std::any_of(blocks_.begin(), blocks_.end(), [&](const Block& b) {
+           return holds(b.attention_norm) || holds(b.mlp_norm) || holds(b.attention_post_norm) || holds(b.mlp_post_norm) ||
+                  holds(b.query_norm) || holds(b.key_norm);
+         });
+}
+
 std::vector<Trained> Decoder::trained() {
   std::vector<Trained> found;
   if (setup_.method == Method::full) {
     visit_parameters([&](Tensor& tensor, int64_t, int64_t columns, bool decays) {
+      if (setup_.fused.norm && is_norm(tensor)) return;  // gets no gradient
       found.push_back({&tensor, columns, decays, &tensor == &embedding_ || &tensor == &position_embedding_});
     });
     return found;

@@ -4,6 +4,7 @@
 // room: B batch, T tokens, C hidden, F MLP width, V vocabulary, H heads, K key/value heads, D head size.
 
 #include <functional>
+#include <initializer_list>
 #include <string>
 #include <vector>
 
@@ -27,7 +28,7 @@ struct Linear {
   Tensor weight, bias;
   bool present = false, biased = false;
   Adapter adapter;
-  bool four_bit = false, eight_bit = false, reordered = false;
+  bool four_bit = false, eight_bit = false, gptq = false, reordered = false;
   Tensor scales, code, offset, scale_scales, scales_code;  // of a quantized weight: absmax, its code book, and absmax's own
   DType compute = DType::bf16;                             // bitsandbytes' compute_dtype
 };
@@ -52,6 +53,9 @@ class Decoder {
   void load();     // its weights on the device, quantized if that is asked for
   void prepare();  // peft.prepare_model_for_kbit_training
   void adapt();    // peft.get_peft_model
+
+  // Of the rows of the next forward pass.
+  void set_length(int64_t tokens) { T_ = tokens; }
 
   // What is trained, in the order of model.parameters().
   std::vector<Trained> trained();
@@ -84,12 +88,15 @@ class Decoder {
   void visit_norm(Norm& norm, const Visit& visit);
   void visit_block(Block& block, const Visit& visit);
   Tensor placed(int64_t count, DType dtype, Role role);
+  bool is_norm(const Tensor& tensor) const;  // whether it is the weight of one
   void make_blocks();
   void start_magnitude(Linear& linear);
   void make_frequencies();
   void load_quantized();
   void quantize_four_bit(Linear& linear);
   void quantize_eight_bit(Linear& linear);
+  void load_gptq(Linear& linear);
+  Tensor matmul_gptq(const Tensor& x, Linear& linear);
   Tensor matmul_eight_bit(const Tensor& x, Linear& linear);
   Tensor matmul_transformed(const Tensor& x, Linear& linear);
   Tensor dequantized(const Linear& linear);
@@ -118,6 +125,7 @@ class Decoder {
   Positions in_window(const Positions& where, Tensor& window);
   Tensor flash(const Tensor& query, const Tensor& key, const Tensor& value, bool copies);
   Tensor efficient(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask);
+  Tensor viewed_by_heads(const Tensor& x);
   bool value_gradient_is_copied(const Positions& where) const;
   Tensor mlp(const Tensor& x, Block& block);
   Tensor norm(const Tensor& x, const Norm& norm);
@@ -128,8 +136,18 @@ class Decoder {
   Tensor adapted(const Tensor& input, Linear& linear);
   Tensor decomposed(const Tensor& x, const Tensor& base_output, Linear& linear);
   Tensor head(const Tensor& hidden);
-  Tensor loss(const Tensor& logits);
+  Tensor loss(Tensor& logits);
   Tensor chunked_loss(const Tensor& hidden);
+  Tensor fused_norm(const Tensor& x, const Norm& norm);
+  Tensor fused_rotation(const Tensor& x);
+  Tensor fused_loss(const Tensor& shifted, const Tensor& labels);
+  Tensor fused_linear_loss(const Tensor& hidden);
+  void fused_linear_gradients(const Tensor& hidden, const Tensor& weight, int64_t rows);
+  bool fuses_adapters(std::initializer_list<const Linear*> linears) const;
+  Tensors fused_adapters(const Tensor& x, std::vector<Linear*> linears);
+  Tensor fused_product(const Tensor& x, Linear& linear, const Tensor& ready, Tensor& dropped);
+  void fused_adapter_gradients(const Linear& linear, const Tensor& gradient, int64_t rows, Tensors& results);
+  void fused_input_gradient(const Linear& linear, const Tensor& gradient, const Tensor& into);
   void chunk_products(int64_t rows, const Tensor& weight, DType dtype, DType compute);
   bool always_has_mask() const;
   bool is_gpt2() const { return spec_.naming == TensorNaming::gpt2; }

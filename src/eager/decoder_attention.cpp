@@ -95,8 +95,16 @@ Tensor Decoder::attend_eagerly(const Tensor& query, Tensor key, Tensor value, co
 // integrations/sdpa_attention.py and flash_attention.py
 Tensor Decoder::attend(Tensor query, Tensor key, Tensor value, const Tensor& mask) {
   const auto product = [&](const Tensor& x) { return is_half(x.dtype) || t_.autocasts(); };
-  if (setup_.attention == Attention::flash) return flash(query, key, value, false);
   const int64_t times = spec_.heads / spec_.kv_heads;
+  if (setup_.attention == Attention::flash) {
+    const bool repeats =
+        t_.stack().flash_repeats_heads && spec_.family != "llama" && spec_.family.find("gemma") == std::string::npos;
+    if (repeats && times > 1) {
+      key = t_.repeat(t_.full_slices(key, 4), times);
+      value = t_.repeat(t_.full_slices(value, 4), times);
+    }
+    return flash(query, key, value, false);
+  }
   const bool copies = t_.stack().sdpa_copies_inputs, by_flash = !mask.defined() && product(query);
   const bool by_itself = by_flash || (t_.stack().efficient_shares_heads && !mask.defined());
   if (times > 1 && (copies || !by_itself)) {

@@ -30,6 +30,8 @@ Tensor Decoder::forward(bool training) {
   Tensor value;
   if (setup_.chunked_loss) {
     value = chunked_loss(hidden);
+  } else if (setup_.fused.linear_loss) {
+    value = fused_linear_loss(hidden);
   } else {
     logits = head(hidden);
     if (sharded_) logits = sharded_->after_forward(sharded_->head(), logits);
@@ -182,6 +184,16 @@ Tensor Decoder::attention(const Tensor& x, Block& b, const Positions& where) {
     value = t_.slice(all, keys);
     if (value_gradient_is_copied(where)) value = t_.transposed_view(value);
     return attended(query, key, value, b, where, all);
+  } else if (fuses_adapters({&b.query, &b.key, &b.value})) {
+    Tensors all = fused_adapters(x, {&b.query, &b.key, &b.value});
+    query = viewed_by_heads(all[0]);
+    key = viewed_by_heads(all[1]);
+    value = value_gradient_is_copied(where) ? t_.transposed_view(all[2]) : all[2];
+  } else if (setup_.fused.rope && b.query_norm.size == 0) {
+    query = viewed_by_heads(apply(x, b.query));
+    key = viewed_by_heads(apply(x, b.key));
+    value = apply(x, b.value);
+    if (value_gradient_is_copied(where)) value = t_.transposed_view(value);
   } else {
     const bool wide = spec_.wide_query_key_norms;  // before heads are told apart
     query = apply(x, b.query);
@@ -199,6 +211,9 @@ Tensor Decoder::attention(const Tensor& x, Block& b, const Positions& where) {
   return attended(query, key, value, b, where, {});
 }
 
+// Queries or keys head by head: fused rotations give a gradient that lies as the projection's output does.
+Tensor Decoder::viewed_by_heads(const Tensor& x) { return setup_.fused.rope ? x : t_.transposed_view(x); }
+
 // Whether the values' gradient lies head by head, so that a view of it as the projection's output is a copy.
 bool Decoder::value_gradient_is_copied(const Positions& where) const {
   if (setup_.attention == Attention::flash) return false;
@@ -213,7 +228,9 @@ Tensor Decoder::attended(Tensor& query, Tensor& key, Tensor value, Block& b, con
   if (spec_.rotated() < D_) {
     rotate_part(query, key, where, locals);
   } else if (!spec_.learned_positions) {
-    Tensor turned = rotate(query, where), turned_key = rotate(key, where);
+    const bool fused = setup_.fused.rope;
+    Tensor turned = fused ? fused_rotation(query) : rotate(query, where);
+    Tensor turned_key = fused ? fused_rotation(key) : rotate(key, where);
     query = std::move(turned);
     key = std::move(turned_key);
   }
@@ -299,6 +316,7 @@ Tensor Decoder::norm(const Tensor& x, const Norm& n) {
     return t_.layer_norm_as_it_is(cast(x), cast(gain), cast(n.bias), rows);
   }
   if (spec_.norm == NormKind::layer) return t_.layer_norm(x, n.weight, n.bias, rows);
+  if (setup_.fused.norm) return fused_norm(x, n);
   if (spec_.norms_from_zero) {
     Tensor h;
     {
@@ -333,11 +351,14 @@ Tensor Decoder::norm(const Tensor& x, const Norm& n) {
   return t_.mul(n.weight, narrow);
 }
 
-Tensor Decoder::apply(const Tensor& x, Linear& l) { return l.adapter.rank > 0 ? adapted(x, l) : base(x, l); }
+Tensor Decoder::apply(const Tensor& x, Linear& l) {
+  if (fuses_adapters({&l}) && l.name == "o_proj") return fused_adapters(x, {&l})[0];
+  return l.adapter.rank > 0 ? adapted(x, l) : base(x, l);
+}
 
 // peft/tuners/lora/layer.py and bnb.py, Linear.forward
 Tensor Decoder::adapted(const Tensor& input, Linear& l) {
-  const bool quantized = l.four_bit || l.eight_bit, casts = !quantized || !t_.autocasts();
+  const bool quantized = l.four_bit || l.eight_bit || l.gptq, casts = !quantized || !t_.autocasts();
   Tensor result = base(input, l);
   if (l.four_bit) result = t_.clone(result);
   const DType dtype = result.dtype;
@@ -359,7 +380,7 @@ Tensor Decoder::adapted(const Tensor& input, Linear& l) {
   low = {};
   high = t_.scale(high);
   if (quantized && casts) high = t_.to(high, dtype);
-  result = t_.add(result, high);
+  result = l.gptq ? t_.add_in_place(result, high) : t_.add(result, high);  // lora/gptq.py: result += output
   high = {};
   return quantized ? result : t_.to(result, dtype);
 }

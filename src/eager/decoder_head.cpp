@@ -31,12 +31,13 @@ Tensor Decoder::head(const Tensor& hidden) {
 }
 
 // loss/loss_utils.py, ForCausalLMLoss
-Tensor Decoder::loss(const Tensor& logits) {
+Tensor Decoder::loss(Tensor& logits) {
   const int64_t V = spec_.vocab_size, rows = B_ * (T_ - 1);
-  const bool narrow = is_gpt2() && t_.stack().gpt2_loss_stays_narrow;
+  const bool narrow = setup_.own_loss || (is_gpt2() && t_.stack().gpt2_loss_stays_narrow);
   const Tensor wide = narrow ? logits : t_.to(logits, DType::f32);
+  if (t_.stack().forward_widens_logits) logits = wide;
   Tensor shifted = wide, labels, padded;
-  if (t_.stack().loss_copies_logits) {
+  if (t_.stack().loss_copies_logits || setup_.own_loss) {
     shifted = t_.full_slices(t_.slice(wide, rows * V), 1);
     if (B_ > 1) shifted = t_.clone(shifted);
     if (B_ > 1) labels = t_.empty(rows, DType::i64);
@@ -44,6 +45,7 @@ Tensor Decoder::loss(const Tensor& logits) {
     padded = t_.empty(B_ * (T_ + 1), DType::i64);
     labels = B_ > 1 ? t_.empty(B_ * T_, DType::i64) : padded;
   }
+  if (setup_.fused.loss) return fused_loss(shifted, labels);
   // cross_entropy_loss names log_softmax's dtype, which autocast then leaves alone; it widens what nll_loss gets
   const Tensor logarithms = t_.autocast_float(t_.keeps_output(shifted));
   Tensor sum = t_.empty(1, DType::f32), weight = t_.empty(1, DType::f32);

@@ -56,8 +56,11 @@ void Decoder::load_quantized() {
   std::sort(tensors.begin(), tensors.end(), [](const Stored& a, const Stored& b) { return a.name < b.name; });
   for (const Stored& stored : tensors) {
     if (stored.linear) {
-      setup_.quantization == Quantization::eight_bit ? quantize_eight_bit(*stored.linear)
-                                                     : quantize_four_bit(*stored.linear);
+      switch (setup_.quantization) {
+        case Quantization::eight_bit: quantize_eight_bit(*stored.linear); break;
+        case Quantization::gptq: load_gptq(*stored.linear); break;
+        default: quantize_four_bit(*stored.linear);
+      }
     } else {
       *stored.tensor = t_.empty(stored.count, setup_.weights, Role::weights);
     }
@@ -172,8 +175,37 @@ Tensor Decoder::matmul_transformed(const Tensor& x, Linear& l) {
   return output;
 }
 
-// functional.py, dequantize_4bit
+// AutoGPTQ and gptqmodel, nn_modules/qlinear/qlinear_tritonv2.py QuantLinear: as the checkpoint has them
+void Decoder::load_gptq(Linear& l) {
+  const int64_t group = setup_.gptq_group > 0 ? setup_.gptq_group : l.in, groups = (l.in + group - 1) / group;
+  l.gptq = true;
+  l.scales_code = t_.empty(l.in, DType::i32, Role::weights);             // g_idx
+  l.weight = t_.empty(l.in / 8 * l.out, DType::i32, Role::weights);      // qweight
+  l.offset = t_.empty(groups * (l.out / 8), DType::i32, Role::weights);  // qzeros
+  l.scales = t_.empty(groups * l.out, DType::f16, Role::weights);
+}
+
+// triton_utils/dequant.py QuantLinearFunction: a product with the whole weight in fp16
+Tensor Decoder::matmul_gptq(const Tensor& x, Linear& l) {
+  const bool grads = std::exchange(t_.grad_enabled, false);
+  Tensor output;
+  {
+    const Tensor weight = dequantized(l);
+    output = t_.linear(x, weight, {}, l.in, l.out);
+  }
+  t_.grad_enabled = grads;
+  t_.record({x}, {&output}, {}, [this, &l, count = x.count](const Node&, const Tensors&, Tensors& g) -> Tensors {
+    const Tensor weight = dequantized(l);
+    Tensor gradient = t_.empty(count, g[0].dtype);
+    t_.need_cublas();
+    return {gradient};
+  });
+  return l.biased ? t_.add(output, l.bias) : output;
+}
+
+// functional.py, dequantize_4bit; triton_utils/dequant.py, dequant248
 Tensor Decoder::dequantized(const Linear& l) {
+  if (l.gptq) return t_.empty(l.in * l.out, DType::f16);
   const Tensor scales = setup_.double_quant ? t_.empty(l.scales.count, DType::f32) : Tensor{};
   const Tensor shifted = scales.defined() && t_.stack().four_bit_state_is_copied ? t_.empty_like(scales) : Tensor{};
   return t_.empty(l.in * l.out, setup_.weights);
@@ -182,6 +214,7 @@ Tensor Decoder::dequantized(const Linear& l) {
 // What the layer below an adapter gives.
 Tensor Decoder::base(const Tensor& x, Linear& l) {
   if (l.eight_bit) return matmul_eight_bit(x, l);
+  if (l.gptq) return matmul_gptq(x, l);
   if (!l.four_bit) return t_.linear(x, l.weight, l.bias, l.in, l.out);
   if (t_.stack().four_bit_follows_input && x.dtype != DType::f16) l.compute = x.dtype;
   const DType dtype = x.dtype;

@@ -35,7 +35,8 @@ void check_covered(const ModelSpec& spec, const Setup& setup) {
   if (sharding == Sharding::zero1 || sharding == Sharding::zero2 || sharding == Sharding::zero3) refuse("DeepSpeed");
   if (sharding == Sharding::fsdp2 && setup.quantization != Quantization::none) refuse("quantized weights under FSDP");
   if (sharding == Sharding::fsdp2 && spec.learned_positions) refuse("learned positions under FSDP");
-  if (sharding == Sharding::fsdp2 && setup.chunked_loss) refuse("a fused head under FSDP");
+  if (sharding == Sharding::fsdp2 && (setup.chunked_loss || setup.fused.linear_loss)) refuse("a fused head under FSDP");
+  if (setup.quantization == Quantization::gptq && setup.dora) refuse("DoRA on GPTQ's linears");
   if (setup.quantization != Quantization::none && setup.method == Method::full) refuse("full training of quantized weights");
 }
 
@@ -71,7 +72,8 @@ Plan follow(const ModelSpec& spec, const Setup& setup, const StackProfile& stack
     plan.loading_bytes = device.peak(Phase::load).allocated_bytes;
     device.reset_peaks();
     Trainer trainer(torch, decoder, inside, sharded ? &*sharded : nullptr);
-    trainer.train(setup.steps);
+    const int64_t rows = static_cast<int64_t>(setup.lengths.size());
+    trainer.train(std::max(setup.steps, (rows + setup.accumulation - 1) / setup.accumulation));
     plan.steady_bytes = device.totals().allocated_bytes;
   }
   plan.phase = device.peak_phase();

@@ -12,7 +12,8 @@
 namespace snug::eager {
 
 enum class Method : uint8_t { full, lora };
-enum class Quantization : uint8_t { none, four_bit, eight_bit };
+// Four and eight bits are bitsandbytes'; gptq: a checkpoint of four bits, by kernels that train (Triton's).
+enum class Quantization : uint8_t { none, four_bit, eight_bit, gptq };
 enum class Attention : uint8_t { eager, sdpa, flash };
 enum class Checkpointing : uint8_t { none, reentrant, non_reentrant };
 // What is done to a quantized model before adapters: nothing; peft's prepare_model_for_kbit_training; and TRL's cast of
@@ -43,6 +44,13 @@ struct Ranks {
   bool operator==(const Ranks&) const = default;
 };
 
+// fms-acceleration's kernels, most of them Unsloth's, in the place of transformers' code (plugins/fused-ops-and-kernels):
+// norms, rotations, adapters of four-bit linears of attention, the loss, and the head with its loss (Liger's).
+struct FusedKernels {
+  bool norm = false, rope = false, adapters = false, loss = false, linear_loss = false;
+  bool operator==(const FusedKernels&) const = default;
+};
+
 struct Setup {
   Method method = Method::lora;
   DType weights = DType::bf16;    // torch_dtype
@@ -50,6 +58,7 @@ struct Setup {
 
   Quantization quantization = Quantization::none;
   bool double_quant = true;
+  int64_t gptq_group = 128;  // weights that share a scale; 0: a whole column does
   Preparation preparation = Preparation::none;
 
   int64_t rank = 16;
@@ -68,10 +77,13 @@ struct Setup {
   bool chunked_loss = false;  // TRL's fused head: logits in tiles
   // A script's own loop calls the model: its logits stay as they are, where a Trainer's are widened (accelerate).
   bool own_loop = false;
+  bool own_loss = false;  // and makes the loss from the logits itself, in their dtype
+  FusedKernels fused;
   double max_grad_norm = 1.0;
   double momentum = 0.0;
 
   Ranks ranks;
+  std::vector<int64_t> lengths;  // of successive micro-batches' rows; empty: all are seq_len long
 
   int64_t steps = 2;  // that are followed: the second has the optimizer's states from its start
 

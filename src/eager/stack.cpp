@@ -36,6 +36,8 @@ StackProfile stack_profile(std::string_view torch, std::string_view transformers
   stack.flash_makes_random_state = torch_number >= version_number("2.7");
   stack.efficient_shares_heads = torch_number >= version_number("2.15");
   stack.loss_copies_logits = transformers_number < version_number("4.50");
+  stack.forward_widens_logits = transformers_number < version_number("4.46");
+  stack.flash_repeats_heads = transformers_number < version_number("4.48");
   stack.sdpa_copies_inputs = transformers_number < version_number("4.54");
   stack.rotary_by_product = transformers_number < version_number("5.20");
   stack.rotary_keeps_original = transformers_number >= version_number("5.0");

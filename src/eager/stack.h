@@ -29,6 +29,12 @@ struct StackProfile {
   // --- transformers ---
   // loss/loss_utils.py ForCausalLMLoss: logits are shifted and copied; later labels are padded instead.
   bool loss_copies_logits = true;
+  // models/llama/modeling_llama.py LlamaForCausalLM.forward: the logits themselves are widened; since ForCausalLMLoss only
+  // the loss's copy, and the output holds the narrow ones.
+  bool forward_widens_logits = false;
+  // models/mistral/modeling_mistral.py MistralFlashAttention2, and Qwen2's, Mixtral's, Phi3's: keys and values are repeated
+  // for each head that shares them; Llama's and Gemma's are not, and since 4.48 nobody's.
+  bool flash_repeats_heads = false;
   // integrations/sdpa_attention.py: queries, keys and values are made contiguous, keys and values repeated for each head
   // that shares them; later attention does so itself.
   bool sdpa_copies_inputs = true;

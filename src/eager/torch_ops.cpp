@@ -110,6 +110,14 @@ Tensor Torch::add(const Tensor& a, const Tensor& b) {
   return y;
 }
 
+Tensor Torch::add_in_place(const Tensor& a, const Tensor& b) {
+  Tensor y = a.detached();
+  record({a, b}, {&y}, {}, [](const Node& node, const Tensors&, Tensors& g) -> Tensors {
+    return {node.needs(0) ? g[0] : Tensor{}, node.needs(1) ? g[0] : Tensor{}};
+  });
+  return y;
+}
+
 Tensor Torch::mul(const Tensor& a, const Tensor& b, bool by_rows) {
   const Tensor none;
   const Tensors kept{b.requires_grad ? a : none, a.requires_grad ? b : none};

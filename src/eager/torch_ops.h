@@ -37,6 +37,7 @@ class Torch : public Autograd {
 
   // --- element by element ---
   Tensor add(const Tensor& a, const Tensor& b);
+  Tensor add_in_place(const Tensor& a, const Tensor& b);               // a += b
   Tensor mul(const Tensor& a, const Tensor& b, bool by_rows = false);  // by_rows: b has one number for each row of a
   Tensor scale(const Tensor& x);                                       // x * number, x / number
   Tensor add_number(const Tensor& x);

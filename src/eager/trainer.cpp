@@ -21,9 +21,12 @@ void Trainer::wrap() {
 }
 
 Trainer::Batch Trainer::next_batch() {
-  const int64_t tokens = setup_.batch * setup_.seq_len;
+  const auto& lengths = setup_.lengths;
+  const int64_t length = lengths.empty() ? setup_.seq_len : lengths[batches_++ % lengths.size()];
+  const int64_t tokens = setup_.batch * length;
   const auto make = [&] { return t_.empty(tokens, DType::i64, Role::batch); };
   Batch batch;
+  batch.length = length;
   batch.ids = make();
   batch.mask = make();
   batch.labels = make();
@@ -73,13 +76,17 @@ void Trainer::accumulate(const std::vector<Batch>& batches, bool first_step) {
     const size_t n = followed.size();
     return n >= 2 && (first_step || followed[n - 1] == followed[n - 2]);
   };
-  for (const Batch& batch : batches) {
-    batch_ = batch;
-    if (data_parallel_ && &batch == &batches.back()) data_parallel_->before_forward();
+  for (size_t i = 0; i < batches.size(); ++i) {
+    const bool last = i + 1 == batches.size();
+    batch_ = batches[i];
+    if (data_parallel_ && last) data_parallel_->before_forward();
+    decoder_.set_length(batches[i].length);
     device.restart_digest();
-    micro_step(&batch == &batches.back());
+    micro_step(last);
     followed.emplace_back(device.digest(), device.totals().reserved_bytes);
-    if (batches.size() > kFew && !device.listener && sharded_ == nullptr && repeats()) break;
+    if (batches.size() <= kFew || last || !setup_.lengths.empty() || device.listener || !repeats()) continue;
+    if (setup_.ranks.count == 1) break;
+    i = batches.size() - 2;  // whose gradients are summed over ranks
   }
   batch_ = batches.back();
 }

@@ -20,6 +20,7 @@ class Trainer {
  private:
   struct Batch {
     Tensor ids, mask, labels;
+    int64_t length = 0;  // of its rows
   };
   Batch next_batch();
   void count_items(const Batch& batch);
@@ -36,6 +37,7 @@ class Trainer {
   std::unique_ptr<DataParallel> data_parallel_;
   FullySharded* sharded_;
   Batch batch_;
+  size_t batches_ = 0;  // that were taken
   Tensor total_loss_, last_loss_, gradient_norm_;
 };
 

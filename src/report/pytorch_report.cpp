@@ -42,6 +42,7 @@ Json setup_json(const eager::Setup& setup) {
             {"autocast", setup.autocast ? Json(name_of(*setup.autocast)) : Json()},
             {"quantization", setup.quantization == eager::Quantization::none        ? "none"
                              : setup.quantization == eager::Quantization::eight_bit ? "int8"
+                             : setup.quantization == eager::Quantization::gptq      ? "gptq"
                                                                                     : four_bit},
             {"preparation", kPreparations[static_cast<int>(setup.preparation)]},
             {"attention", kAttentions[static_cast<int>(setup.attention)]},

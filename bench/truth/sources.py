@@ -1,0 +1,267 @@
+"""What each source's rows mean, as recipes: one function a source, which takes a row and fills in a Question. What a row does not say has the
+default of its source's own script, named here; where even that is open, the row is asked several times."""
+
+import math
+import random
+import re
+import statistics
+
+import rows
+from published_models import config_of
+from rows import Ask, Question
+
+ATTENTION = ["q_proj", "k_proj", "v_proj", "o_proj"]
+QWEN_TARGETS = ["q_proj", "k_proj", "v_proj"]  # c_attn: one linear there, three here
+FLASH = ["--attn-implementation", "flash_attention_2"]
+
+
+def found(pattern, text, default):
+    match = re.search(pattern, text)
+    return match[1] if match else default
+
+
+def lora(rank, targets, dropout=0.0):
+    return {"method": "lora", "lora_r": rank, "lora_dropout": dropout, "lora_target_modules": targets}
+
+
+def whole(method, rank=8, targets="all-linear", dropout=0.0):
+    """The keys of a method as tables name it."""
+    if method.startswith("full"):
+        return {"method": "full"}
+    return dict(lora(rank, targets, dropout), **({"load_in_4bit": True} if method.startswith("q") else {}))
+
+
+def lengths(mean, deviation, most, count=160):
+    """So many lengths of rows, their logarithms normal, as the published mean and deviation have them, longer ones deleted; always the same."""
+    spread = math.log(1 + (deviation / mean) ** 2)
+    curve = statistics.NormalDist(math.log(mean) - spread / 2, math.sqrt(spread))
+    share = curve.cdf(math.log(most))
+    drawn = [max(1, round(math.exp(curve.inv_cdf(share * (i + 0.5) / count)))) for i in range(count)]
+    random.Random(1).shuffle(drawn)
+    return ",".join(map(str, drawn))
+
+
+# --- foundation-model-stack/fms-acceleration: scripts/benchmarks ---
+
+FMS_MODELS = {"TheBloke/Llama-2-70B-GPTQ": "Llama-2-70B (fms)", "TechxGenus/Meta-Llama-3-8B-GPTQ": "meta-llama/Meta-Llama-3-8B",
+              "TheBloke/Mistral-7B-v0.1-GPTQ": "mistralai/Mistral-7B-v0.1", "bigcode/gpt_bigcode-santacoder": "santacoder",
+              "mistralai/Mixtral-8x7B-Instruct-v0.1": "Mixtral-8x7B", "TheBloke/Mixtral-8x7B-Instruct-v0.1-GPTQ": "Mixtral-8x7B",
+              "ibm-granite/granite-3.0-3b-a800m-instruct": "granite-3.0-3b-a800m", "ibm-research/moe-7b-1b-active-shared-experts": "moe-7b-1b"}
+PREPARATION = {"baseline-peft-bnb": "trl", "accelerated-peft-bnb": "false"}
+
+
+def fms(row, q):
+    framework = re.search(r"framework_config=([\w-]+)", row["other"])[1]
+    peak = re.search(r"torch peak alloc ([\d.]+)", row["other"])
+    packed = "packed" in row["seq"]
+    q.trainer, q.card, q.metric = "fms-hf-tuning", "A100-SXM4-80GB", "allocated" if peak else "device"
+    q.out_of_memory = "OOM" in row["peak_gb"]
+    if peak:
+        q.least = q.most = float(peak[1])
+    elif not q.out_of_memory:
+        q.least, q.most = rows.printed(row["peak_gb"])
+    q.tier = "C" if not peak else "A" if q.gpus == 1 and packed else "B"
+    version = found(r"transformers ([\d.]+)", row["framework"], "4.45.2" if "granite" in row["source"] else "4.48.1")
+    q.stack = f"torch=2.4.1,transformers={version},peft=0.13.2,bitsandbytes=0.43.3,trl=0.13.0"
+    half = "float16" if "float16" in row["precision"] and "bfloat16" not in row["precision"] else "bfloat16"
+    amp = "(AMP)" in row["precision"]
+    if "fp32" in row["precision"] or "float32" in row["precision"]:
+        half = "float32"
+    method = {"full": "full", "LoRA": "lora", "LoRA on GPTQ 4-bit": "lora"}.get(row["method"], "qlora")
+    keys = whole(method, 16, ATTENTION, 0.1)
+    keys.update(gradient_checkpointing=True, packing=False)
+    keys["fp16" if "fp16=True" in row["precision"] else "bf16"] = amp
+    flags = list(FLASH)
+    if method == "qlora":
+        flags += ["--prepare-model-for-kbit-training", PREPARATION.get(framework, "false")]
+    if "foak" in framework:
+        kernels = ["norm", "rope"] + (["lora"] if "bnb" in framework or "gptq" in framework else []) + (["linear-loss"] if "liger" in framework else ["loss"])
+        flags += ["--fused-kernels", ",".join(kernels)]
+    if "GPTQ" in row["method"]:
+        flags += ["--gptq", "none" if "70B" in row["model"] else "128"]  # 70B: as its published bytes show; else as usual
+    if "scattermoe" in framework:
+        q.left_out = "ScatterMoE's kernels"
+    if not packed and not q.left_out:
+        q.left_out = "lengths of the longest batch not published"
+    ask(q, row, FMS_MODELS.get(row["model"], row["model"]), keys, flags, half)
+    if q.gpus > 1 and not q.left_out:
+        for a in q.asks:
+            a.flags += ["--gpus", str(q.gpus), "--fsdp"]
+
+
+# --- huggingface/peft: method_comparison/MetaMathQA (run.py: a loop of its own, rows of up to 768 tokens, no autocast) ---
+
+def peft_comparison(row, q):
+    q.trainer, q.card, q.metric, q.tier = "PEFT's comparison", "L40S", "reserved", "B"
+    q.least, q.most = rows.printed(row["peak_gb"])
+    torch = found(r"torch ([\d.]+)", row["framework"], "")
+    peft = found(r"PEFT (\d+\.\d+\.\d+)", row["framework"], "0.18.0" if "2.9" in torch else "0.16.0")
+    q.stack = f"torch={torch},transformers={found(r'transformers ([0-9.]+)', row['framework'], '')},peft={peft}"
+    name = found(r"llama-3\.2-3B-(\S*?)\.json", row["source"], "")
+    kind = row["method"].lower()
+    keys = {"bf16": False, "gradient_checkpointing": False, "packing": False}
+    if kind == "full":
+        keys.update(whole("full"))
+    elif kind == "lora" and (read := re.fullmatch(r"rank(\d+)(-rslora|-dora|-target-mlp|)", name)):
+        targets = ["gate_proj", "up_proj", "down_proj"] if "mlp" in read[2] else ["q_proj", "v_proj"]
+        keys.update(lora(int(read[1]), targets), use_dora=read[2] == "-dora")
+    else:
+        q.left_out = "a method of PEFT other than LoRA and DoRA"
+    ask(q, row, "llama-3.2-3b", keys, ["--own-loop", "labels"])
+
+
+# --- Lightning-AI/litgpt: config_hub/finetune and tutorials/resource-tables.md ---
+
+
+def litgpt(row, q):
+    q.trainer, q.metric = "LitGPT", "allocated"
+    q.card = "A100-SXM4-40GB" if "A100" in row["gpu"] else "A10G"
+    q.out_of_memory = row["peak_gb"] == "OOM"
+    q.least, q.most = rows.printed(row["peak_gb"])
+    if "devices=1" in row["other"]:
+        q.gpus = 1  # the file says devices: 1; the row of four GPUs repeats it
+    q.left_out = "LitGPT's own model and loop"
+    ask(q, row, {"Llama 2": "llama-2-7b", "StableLM Alpha": "stablelm-base-alpha-3b"}.get(row["model"], row["model"]), {}, [])
+
+
+# --- pytorch/torchtune ---
+
+
+def torchtune(row, q):
+    q.trainer, q.metric = "torchtune", "unknown"
+    q.least, q.most = rows.printed(row["peak_gb"])
+    q.left_out = "torchtune's own model and loop"
+
+
+# --- QwenLM/Qwen: finetune.py and its scripts (Trainer, weights and autocast of bf16, checkpointing, AdamW) ---
+
+
+def qwen(row, q):
+    q.trainer, q.card, q.metric = "Qwen's finetune.py", "A100-SXM4-80GB", "unknown"
+    q.least, q.most = rows.printed(row["peak_gb"])
+    q.stack = "torch=2.0.1,transformers=4.32.0,peft=0.6.0"
+    if row["method"] != "LoRA":  # full: finetune_ds.sh; Q-LoRA: finetune_qlora_*.sh; both start DeepSpeed
+        q.left_out = "modules that are trained whole beside an adapter" if "emb" in row["method"] else "DeepSpeed"
+    keys = lora(64, QWEN_TARGETS + ["o_proj", "gate_proj", "up_proj"], 0.05)
+    keys.update(bf16=True, gradient_checkpointing=True, packing=False)
+    ask(q, row, row["model"], keys, FLASH)
+
+
+# --- modelscope/ms-swift ---
+
+SWIFT_MODELS = {"qwen-7b-chat": "Qwen-7B", "qwen-14b-chat": "Qwen-14B", "qwen-1_8b-chat": "Qwen-1.8B", "qwen-72b-chat": "Qwen-72B",
+                "chatglm3-6b": "chatglm3-6b", "openbuddy-zephyr-7b-chat": "openbuddy-zephyr-7b"}
+
+
+def swift_benchmark(row, q):
+    """docs/source_en/LLM/Benchmark.md: reserved, in GiB; of rows of 3,234 ± 2,547 tokens those above max_length are deleted, as
+    truncation_strategy has it (swift/llm/utils/argument.py), and the others' lengths vary: what is reserved grows with them."""
+    q.trainer, q.card, q.metric = "ms-swift", "A100-SXM4-80GB", "reserved"
+    q.least, q.most = rows.printed(row["peak_gb"])
+    q.stack = "torch=2.1.1,transformers=4.36.0,peft=0.7.0,bitsandbytes=0.41.3"
+    if "int8" in row["method"]:
+        q.left_out = "GPTQ of eight bits"
+    method = "full" if row["method"] == "full" else "qlora" if "bnb" in row["method"] else "lora"
+    targets = ["q_proj", "k_proj", "v_proj"]  # DEFAULT: c_attn, and of Llama's shape the same three
+    keys = whole(method, 8, targets, 0.05)
+    keys.update(bf16=True, gradient_checkpointing=True, packing=False)
+    gptq = "gptq" in row["method"]
+    if gptq:
+        keys.update(bf16=False, fp16=True, load_in_4bit=False)
+    flags = [*FLASH, *(["--gptq", "128"] if gptq else []), "--row-lengths", lengths(3234.4, 2547.5, rows.count(row["seq"]))]
+    ask(q, row, SWIFT_MODELS.get(row["model"], row["model"]), keys, flags, "float16" if gptq else "bfloat16")
+
+
+def swift_examples(row, q):
+    """Comments at the head of examples/train/**/*.sh: by hand, and of no named card or measure."""
+    q.trainer, q.card, q.metric = "ms-swift", "A100-SXM4-80GB", "unknown"
+    figure = re.search(r"[\d.]+\s*Gi?B", row["peak_gb"])
+    q.least, q.most = rows.printed(figure[0] if figure else "")
+    q.gpus = int(found(r"nproc=(\d+)", row["other"], 1))
+    for word in ("muon", "liger", "hqq", "gptq", "awq", "packing", "seq_cls", "reranker", "deepspeed"):
+        if word in (row["other"] + row["method"] + row["source"] + row["optimizer"]).lower():
+            q.left_out = f"{word}: not modelled"
+    rank = int(found(r"lora_rank=(\d+)", row["other"], 8))
+    keys = whole("qlora" if "4bit" in row["method"] else row["method"].split()[0], rank, "all-linear", 0.05)
+    keys.update(bf16=True, gradient_checkpointing=row["checkpointing"] != "false", packing=False)
+    flags = FLASH if "flash" in row["attention"] else []
+    ask(q, row, row["model"], keys, flags)
+
+
+# --- ljm565/universal-llm-trainer: docs/gpu_test.md (a loop of its own; rows filled to 8,192 tokens; reserved) ---
+
+
+def universal(row, q):
+    cards = {"A100": "A100-SXM4-80GB", "H100": "H100-SXM5-80GB"}
+    q.trainer, q.metric = "universal-llm-trainer", "reserved"
+    q.card = next((card for word, card in cards.items() if word in row["gpu"]), "")
+    q.least, q.most = (x * 10**9 / 2**30 for x in rows.printed(row["peak_gb"]))  # its log divides by 1e9 and the page says GiB
+    q.stack = "torch=2.5.1,transformers=4.49.0,bitsandbytes=0.46.1" if q.card.startswith("H100") else "torch=2.8.0,transformers=4.49.0,bitsandbytes=0.46.1"
+    if q.gpus > 1:
+        q.left_out = "FSDP with parameters in host memory"
+    names = {"Llama 3 8B": "llama-3-8b", "Llama 2 13B": "meta-llama/Llama-2-13b-hf", "Gemma 7B": "gemma-7b", "Gemma 2 9B": "gemma-2-9b",
+             "Phi3-mini (3.8B)": "phi-3", "Qwen 3 8B": "Qwen/Qwen3-8B"}
+    targets = ["qkv_proj", "o_proj", "gate_up_proj", "down_proj"] if "Phi3" in row["model"] else ATTENTION + ["gate_proj", "up_proj", "down_proj"]
+    keys = whole(row["method"].lower(), 8, targets, 0.05)
+    keys.update(bf16=False, gradient_checkpointing=True, packing=False)
+    card = [] if q.card else ["--memory", "96GiB"]  # RTX Pro 6000
+    ask(q, row, names[row["model"]], keys, ["--own-loop", "logits", *card])
+
+
+# --- LLaMA-Factory's wiki, as Unsloth's README quotes it ---
+
+
+def llama_factory_wiki(row, q):
+    q.trainer, q.card, q.metric = "LLaMA-Factory", "A100-SXM4-80GB", "unknown"
+    q.least, q.most = rows.printed(row["peak_gb"])
+    q.stack = "torch=2.1.0,transformers=4.36.0,peft=0.7.0,bitsandbytes=0.41.3"
+    if "Unsloth" in row["framework"]:
+        q.left_out = "Unsloth's kernels"
+    keys = whole(row["method"].lower(), 8, ["q_proj", "v_proj"], 0.0)
+    keys.update(fp16=True, gradient_checkpointing=True, packing=False)
+    kinds = ["flash_attention_2"] if "FA2" in row["framework"] else ["eager", "sdpa"]  # transformers 4.36 began to choose sdpa
+    for kind in kinds:
+        ask(q, row, "llama-2-7b", keys, ["--attn-implementation", kind], "float16")
+
+
+def ask(q, row, model, keys, flags, dtype="bfloat16"):
+    """Adds one reading of the row."""
+    config = config_of(model, dtype)
+    if config is None:
+        q.left_out = q.left_out or f"configuration of {model} not at hand"
+        return
+    keys = dict(keys, per_device_train_batch_size=rows.count(row["batch"]), max_length=rows.count(row["seq"]))
+    accumulation = re.search(r"GA (\d+)", row["batch"])
+    if accumulation:
+        keys["gradient_accumulation_steps"] = int(accumulation[1])
+    config["max_position_embeddings"] = max(config.get("max_position_embeddings", 0), keys["max_length"])
+    q.asks.append(Ask(config, keys, list(flags)))
+
+
+LEFT_OUT = [("llmq", "not PyTorch"), ("Megatron", "Megatron's own model and several GPUs"), ("torchtitan", "several GPUs"),
+            ("fsdp_qlora", "several GPUs (FSDP)"), ("Soup", "weights streamed from host memory"), ("loggetta", "mixtures of experts"),
+            ("experts4bit", "mixtures of experts"), ("ColossalAI", "preference tuning on several GPUs"), ("arXiv", "largest batch that fits, not stated"),
+            ("APOLLO", "other"), ("GaLore", "other"), ("BAdam", "other")]
+SOURCES = [("fms-acceleration", fms), ("peft@", peft_comparison), ("litgpt", litgpt), ("torchtune", torchtune), ("QwenLM", qwen),
+           ("ms-swift@d2b45ec8", swift_benchmark), ("ms-swift@", swift_examples), ("universal-llm", universal), ("unsloth", llama_factory_wiki)]
+
+
+def question(line, row):
+    """The row as a question; none where it does not state batch and length."""
+    if not rows.states_batch_and_length(row):
+        return None
+    source = row["source"].split()[0]
+    q = Question(line, source.partition("@")[0], row["framework"].split(",")[0][:30], row["model"], row["method"], rows.gpus_of(row["gpu"]))
+    q.left_out = next((why for word, why in LEFT_OUT if word in source), "")
+    if q.left_out:
+        q.least, q.most = rows.printed(row["peak_gb"])
+        q.out_of_memory = "OOM" in row["peak_gb"]
+        return q
+    read = next((read for word, read in SOURCES if word in source), None)
+    if read is None or (read is peft_comparison and "method_comparison" not in row["source"]):
+        q.left_out = "several GPUs" if q.gpus > 1 else "no reading of this source"
+        return q
+    read(row, q)
+    if q.gpus > 1 and not q.left_out and "--fsdp" not in str(q.asks):
+        q.left_out = "several GPUs"
+    return q
