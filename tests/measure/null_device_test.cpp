@@ -176,6 +176,23 @@ assert torch.randn(4, device="cuda").cpu().sum() == 0  # computed there: not kno
   EXPECT_EQ(done.code, 0) << done.output;
 }
 
+// What a model samples is as long as it may be, and its prompt is the one that was given.
+TEST_F(Measured, what_is_sampled_has_the_greatest_length) {
+  if (run(python_ + " -c 'import transformers, accelerate'").code != 0) GTEST_SKIP() << python_ << " has no transformers";
+  const Done done = measure("", R"(
+import torch, transformers
+config = transformers.LlamaConfig(hidden_size=64, intermediate_size=128, num_hidden_layers=2, num_attention_heads=2, vocab_size=128,
+                                  bos_token_id=1, eos_token_id=0, pad_token_id=0)
+model = transformers.LlamaForCausalLM(config).cuda()
+prompt = torch.tensor([[5, 6, 7], [8, 9, 10]]).cuda()
+ids = model.generate(input_ids=prompt, attention_mask=torch.ones_like(prompt), max_new_tokens=4, do_sample=True)
+assert ids.shape == (2, 7) and ids[:, :3].tolist() == [[5, 6, 7], [8, 9, 10]]
+ended = torch.isin(ids[:, 3:], torch.tensor([0, 1], device="cuda"))
+assert not ended.any()
+)");
+  EXPECT_EQ(done.code, 0) << done.output;
+}
+
 TEST_F(Measured, the_program_is_ended_after_the_steps_that_were_asked_for) {
   const Done done = measure("--steps 2", kPlainLoop);
   EXPECT_EQ(done.code, 0) << done.output;

@@ -217,3 +217,39 @@ def prepare_checkpoint(module):
                 _thread.follows = False
         return checkpoint(run, *args, **kwargs)
     module.checkpoint = followed
+
+
+def prepare_generation(module):
+    """transformers.generation.utils: what is sampled is told as the longest text that is allowed, of one token that ends nothing, so that
+    programs that train on their own samples (GRPO, RLOO, online DPO) go on with the most that they can need."""
+    generate = module.GenerationMixin.generate
+
+    @functools.wraps(generate)
+    def generated(self, inputs=None, *args, **kwargs):
+        out = generate(self, inputs, *args, **kwargs)
+        ids = out if isinstance(out, _torch.Tensor) else getattr(out, "sequences", None)
+        if ids is not None and ids.is_cuda and twin_of(ids) is None:
+            _keep(ids, _samples(ids, inputs if inputs is not None else kwargs.get("input_ids"), _ends(self, kwargs)))
+        return out
+    module.GenerationMixin.generate = generated
+
+
+def _ends(model, arguments):
+    """The tokens that mean something to a generation."""
+    found = set()
+    for holder in (arguments.get("generation_config"), getattr(model, "generation_config", None), getattr(model, "config", None)):
+        for name in ("eos_token_id", "pad_token_id", "bos_token_id"):
+            value = arguments.get(name, getattr(holder, name, None))
+            value = value.tolist() if isinstance(value, _torch.Tensor) else value
+            found.update(value if isinstance(value, (list, tuple)) else [value])
+    return found
+
+
+def _samples(ids, prompt, ends):
+    token = next(one for one in range(len(ends) + 1) if one not in ends)
+    twin = _torch.full(ids.shape, token, dtype=ids.dtype)
+    known_prompt = twin_of(prompt) if isinstance(prompt, _torch.Tensor) else None
+    if known_prompt is not None and known_prompt.dim() == ids.dim() and ids.shape[0] % known_prompt.shape[0] == 0:
+        length = min(known_prompt.shape[1], ids.shape[1])
+        twin[:, :length] = known_prompt.repeat_interleave(ids.shape[0] // known_prompt.shape[0], 0)[:, :length]
+    return twin
