@@ -172,6 +172,8 @@ unknown = torch.randn(4, device="cuda") > 0
 assert (torch.full((4,), True, device="cuda") | unknown).all() and not (torch.zeros(4, dtype=torch.long, device="cuda") & unknown).any()
 assert mask.float().mean().item() == 13 / 16
 assert torch.randn(4, device="cuda").cpu().sum() == 0  # computed there: not known
+computed = torch.randn(4, device="cuda") / 0
+assert torch.isfinite(computed).all() and not computed.isnan().any() and computed[~torch.isnan(computed)].shape == (4,)
 )");
   EXPECT_EQ(done.code, 0) << done.output;
 }

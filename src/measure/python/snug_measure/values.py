@@ -15,7 +15,8 @@ READS = {"item", "tolist", "__bool__", "__int__", "__float__", "__index__", "cpu
 FACTORIES = {"arange", "ones", "zeros", "full", "tensor", "as_tensor"}
 ABSORBING = {"or": True, "ior": True, "bitwise_or": True, "logical_or": True,
              "and": False, "iand": False, "bitwise_and": False, "logical_and": False}
-STARTS = FACTORIES | {"to", "cuda"}
+FINITE = {"isnan": False, "isinf": False, "isposinf": False, "isneginf": False, "isfinite": True}  # of all that is not known
+STARTS = FACTORIES | set(FINITE) | {"to", "cuda"}
 SIZED = {"__getitem__", "masked_select", "where", "unique", "unique_consecutive", "repeat_interleave"}  # by values, in some uses
 _torch = None
 _thread = threading.local()
@@ -86,6 +87,14 @@ def _made(function, args, kwargs):
     return out
 
 
+def _finite(function, args, kwargs):
+    """What is computed on the device is taken to be finite."""
+    out = function(*args, **kwargs)
+    if isinstance(out, _torch.Tensor) and out.is_cuda and out.numel() <= MOST:
+        _keep(out, _torch.full(out.shape, FINITE[function.__name__], dtype=out.dtype))
+    return out
+
+
 def _absorbed(name, args, out):
     """True or … and false and … are known where the rest is not: so a generation ends at its greatest length."""
     wins = ABSORBING.get(name.strip("_"))
@@ -113,6 +122,8 @@ def _follow(function, args, kwargs):
         return _moved(function, args, kwargs)
     if name in FACTORIES:
         return _made(function, args, kwargs)
+    if name in FINITE:
+        return _finite(function, args, kwargs)
     if not _any_twin(args) and not _any_twin(kwargs.values()):
         return function(*args, **kwargs)
     places = _places(name, first, args)
