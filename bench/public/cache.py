@@ -74,7 +74,6 @@ FORMS = {
     "triples": lambda row, other: {"system": "", "question": row["question"], "chosen": row["answer"], "rejected": other["answer"]},
     "kto": lambda row, other: {"prompt": _talk(row)[:1], "completion": _talk(row)[1:], "label": len(row["answer"]) % 2 == 0},
     "prompts": lambda row, other: {"prompt": _talk(row)[:1], "solution": row["answer"].split("#### ")[-1]},
-    "pair": lambda row, other: {"sentence1": row["question"], "sentence2": other["question"], "label": len(row["answer"]) % 2},
     "response": lambda row, other: {"query": row["question"], "response": row["answer"], "tag": "en"},
     "conversation": lambda row, other: {"conversation": _talk(row)[:1], "chosen": _talk(row)[1], "rejected": _talk(other)[1]},
     "swift": lambda row, other: {"messages": _talk(row), "rejected_response": other["answer"]},
@@ -82,7 +81,8 @@ FORMS = {
 
 
 def make_data(folder, name, form, gsm8k):
-    """The folder of a data set, or one file where the name ends in .json."""
+    """The folder of a data set, or one file where the name ends in .json; `NAME:CONFIGURATION` is one of several configurations."""
+    name, _, configuration = name.partition(":")
     path = folder / name
     if path.exists():
         return
@@ -102,3 +102,13 @@ def make_data(folder, name, form, gsm8k):
     path.mkdir(parents=True)
     for split, rows in splits.items():
         (path / f"{split}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    if configuration:
+        (path / "README.md").write_text(f"""---
+configs:
+- config_name: {configuration}
+  data_files:
+  - {{split: train, path: train.jsonl}}
+  - {{split: validation, path: test.jsonl}}
+  - {{split: test, path: test.jsonl}}
+---
+""")

@@ -18,12 +18,8 @@ FACTORY = "hiyouga/LLaMA-Factory@v0.9.5"
 SWIFT = "modelscope/ms-swift@v4.5.2"
 NANOGPT = "karpathy/nanoGPT@3adf61e154c3fe3fca428ad6bc3818b27a3b8291"
 EXAMPLES = "pytorch/examples@77f55b912142e11fcfdf5b530231fb9c52f181e8"
-ALPACA = "tatsu-lab/stanford_alpaca@761dc5bfbdeeffa89b8bff5d038781a4055f796a"
-QLORA = "artidoro/qlora@7f4e95a68dc076bea9b3a413d2b512eca6d004e5"
 ACCELERATE = "huggingface/accelerate@v1.13.0"
 
-BERT = {"model_type": "bert", "architectures": ["BertForMaskedLM"], "vocab_size": 28996, "hidden_size": 768, "num_hidden_layers": 12,
-        "num_attention_heads": 12, "intermediate_size": 3072, "max_position_embeddings": 512, "type_vocab_size": 2}
 SMOLLM = {"model_type": "llama", "architectures": ["LlamaForCausalLM"], "vocab_size": 49152, "hidden_size": 960, "intermediate_size": 2560,
           "num_hidden_layers": 32, "num_attention_heads": 15, "num_key_value_heads": 5, "max_position_embeddings": 2048, "tie_word_embeddings": True,
           "torch_dtype": "bfloat16", "bos_token_id": 0, "eos_token_id": 0}
@@ -43,8 +39,8 @@ def axolotl(name, path, models, data, **more):
 
 
 def factory(name, command, models, **more):
-    return dict(name=name, trainer="LLaMA-Factory", stack="llamafactory", repository=FACTORY, files={"examples/": "examples/", "data/": "data/", "src/": "src/"},
-                models=models, command=command, **more)
+    return dict(name=name, trainer="LLaMA-Factory", stack="llamafactory", repository=FACTORY, source=f"LLaMA-Factory@v0.9.5, {command.split()[-1]}",
+                files={"examples/": "examples/", "data/": "data/", "src/": "src/"}, models=models, command=command, **more)
 
 
 def swift(name, path, models=("Qwen/Qwen2.5-7B-Instruct",), data=SWIFT_DATA, **more):
@@ -89,8 +85,8 @@ ROWS = [
          command="python orpo.py --dataset_name trl-internal-testing/hh-rlhf-helpful-base-trl-style --model_name_or_path=gpt2 --per_device_train_batch_size 4 "
          "--max_steps 1000 --learning_rate 8e-5 --gradient_accumulation_steps 1 --logging_steps 10 --eval_steps 500 --output_dir=gpt2-lora-aligned-orpo "
          "--optim rmsprop --warmup_steps 150 --bf16 --logging_first_step --no_remove_unused_columns --use_peft --lora_r=16 --lora_alpha=16"),
-    dict(name="peft-sft-qlora", trainer="PEFT", stack="axolotl", repository=PEFT, files={"train.py": "examples/sft/train.py", "utils.py": "examples/sft/utils.py"},
-         models=["mistralai/Mistral-7B-v0.1"], data={"smangrul/ultrachat-10k-chatml": "messages"},
+    dict(name="peft-sft-qlora", trainer="PEFT", stack="axolotl", repository=PEFT,
+         files={"train.py": "examples/sft/train.py", "utils.py": "examples/sft/utils.py"}, models=["mistralai/Mistral-7B-v0.1"], data={"smangrul/ultrachat-10k-chatml": "messages"},
          command="python train.py --seed 100 --model_name_or_path mistralai/Mistral-7B-v0.1 --dataset_name smangrul/ultrachat-10k-chatml "
          "--chat_template_format chatml --add_special_tokens False --append_concat_token False --splits train,test --max_length 2048 --num_train_epochs 1 "
          "--logging_steps 5 --log_level info --logging_strategy steps --eval_strategy epoch --save_strategy epoch --bf16 True --packing True "
@@ -98,16 +94,17 @@ ROWS = [
          "--per_device_train_batch_size 8 --per_device_eval_batch_size 8 --gradient_accumulation_steps 8 --gradient_checkpointing True --use_reentrant True "
          "--dataset_text_field content --use_peft_lora True --lora_r 8 --lora_alpha 16 --lora_dropout 0.1 --lora_target_modules all-linear "
          "--use_4bit_quantization True --use_nested_quant True --bnb_4bit_compute_dtype bfloat16 --use_flash_attn True"),
-    dict(name="peft-dora", trainer="PEFT", stack="new", repository=PEFT, files={"dora_finetuning.py": "examples/dora_finetuning/dora_finetuning.py"},
-         models=["meta-llama/Llama-3.2-1B"], data={"yahma/alpaca-cleaned": "alpaca"},
-         command="python dora_finetuning.py --base_model meta-llama/Llama-3.2-1B --data_path yahma/alpaca-cleaned --use_dora"),
+    dict(name="peft-dora", trainer="PEFT", stack="old", repository="huggingface/peft@v0.13.0",
+         files={"dora_finetuning.py": "examples/dora_finetuning/dora_finetuning.py"}, models=["meta-llama/Llama-3.2-1B"],
+         data={"timdettmers/openassistant-guanaco": "text"},
+         command="python dora_finetuning.py --base_model meta-llama/Llama-3.2-1B --data_path timdettmers/openassistant-guanaco --use_dora"),
     dict(name="peft-olora", trainer="PEFT", stack="new", repository=PEFT, files={"olora_finetuning.py": "examples/olora_finetuning/olora_finetuning.py"},
          models=["meta-llama/Llama-3.2-1B"], data={"yahma/alpaca-cleaned": "alpaca"},
          command="python olora_finetuning.py --base_model meta-llama/Llama-3.2-1B"),
     dict(name="peft-lorafa", trainer="PEFT", stack="new", repository=PEFT, files={"lorafa_finetuning.py": "examples/lorafa_finetune/lorafa_finetuning.py"},
-         models=["meta-llama/Meta-Llama-3-8B-Instruct"], data={"timdettmers/openassistant-guanaco": "text"},
+         models=["meta-llama/Meta-Llama-3-8B-Instruct"], data={"meta-math/MetaMathQA-40K": "response"},
          command="python lorafa_finetuning.py --base_model_name_or_path meta-llama/Meta-Llama-3-8B-Instruct --dataset_name_or_path "
-         "timdettmers/openassistant-guanaco --quantize --lorafa"),
+         "meta-math/MetaMathQA-40K --quantize --lorafa"),
     axolotl("axolotl-lora-1b", "llama-3/lora-1b.yml", ["NousResearch/Llama-3.2-1B"], {"teknium/GPT4-LLM-Cleaned": "alpaca"}),
     axolotl("axolotl-qlora-8b", "llama-3/qlora.yml", ["NousResearch/Meta-Llama-3-8B"], {"aaditya/alpaca_subset_1": "alpaca"}),
     axolotl("axolotl-full-8b", "llama-3/fft-8b.yaml", ["NousResearch/Meta-Llama-3.1-8B"], {"tatsu-lab/alpaca": "alpaca"}),
@@ -127,23 +124,15 @@ ROWS = [
     dict(name="nanogpt-train", trainer="plain loop", stack="new", repository=NANOGPT, data={"data/openwebtext": "tokens"},
          files={"train.py": "train.py", "model.py": "model.py", "configurator.py": "configurator.py"},
          command="python train.py --batch_size=32 --compile=False"),
+    dict(name="nanogpt-compile", trainer="plain loop", stack="new", repository=NANOGPT, data={"data/openwebtext": "tokens"},
+         files={"train.py": "train.py", "model.py": "model.py", "configurator.py": "configurator.py"}, command="python train.py"),
     dict(name="nanogpt-torchrun", trainer="plain loop", stack="new", repository=NANOGPT, data={"data/openwebtext": "tokens"}, gpus=2,
          files={"train.py": "train.py", "model.py": "model.py", "configurator.py": "configurator.py"},
          command="torchrun --standalone --nproc_per_node=2 train.py --compile=False"),
     dict(name="pytorch-fsdp2", trainer="plain loop", stack="new", repository=EXAMPLES, files={"": "distributed/FSDP2/"}, gpus=2,
          command="torchrun --nproc_per_node=2 example.py --mixed-precision"),
-    dict(name="pytorch-mingpt-ddp", trainer="plain loop", stack="new", repository=EXAMPLES, files={"": "distributed/minGPT-ddp/"}, gpus=2, **{"in": "mingpt"},
-         command="torchrun --standalone --nproc_per_node=2 main.py"),
-    dict(name="accelerate-nlp", trainer="accelerate", stack="axolotl", repository=ACCELERATE, files={"nlp_example.py": "examples/nlp_example.py"},
-         models=["bert-base-cased"], configs={"bert-base-cased": BERT}, data={"glue": "pair"}, command="accelerate launch nlp_example.py"),
     dict(name="accelerate-autoregressive", trainer="accelerate", stack="axolotl", repository=ACCELERATE,
          files={"train.py": "examples/by_feature/gradient_accumulation_for_autoregressive_models.py"}, models=["HuggingFaceTB/SmolLM-360M"],
-         configs={"HuggingFaceTB/SmolLM-360M": SMOLLM}, data={"Salesforce/wikitext": "text"}, gpus=2,
+         configs={"HuggingFaceTB/SmolLM-360M": SMOLLM}, data={"Salesforce/wikitext:wikitext-2-v1": "text"}, gpus=2,
          command="accelerate launch --num_processes 2 --multi_gpu train.py --mixed_precision bf16"),
-    dict(name="stanford-alpaca", trainer="Trainer", stack="old", repository=ALPACA, files={"train.py": "train.py", "utils.py": "utils.py"}, gpus=2,
-         models=["huggyllama/llama-7b"], data={"alpaca_data.json": "alpaca"},
-         command="torchrun --nproc_per_node=2 --master_port=29511 train.py --model_name_or_path huggyllama/llama-7b --data_path ./alpaca_data.json --bf16 True "
-         "--output_dir out --num_train_epochs 3 --per_device_train_batch_size 4 --per_device_eval_batch_size 4 --gradient_accumulation_steps 8 "
-         "--evaluation_strategy no --save_strategy steps --save_steps 2000 --save_total_limit 1 --learning_rate 2e-5 --weight_decay 0. --warmup_ratio 0.03 "
-         "--lr_scheduler_type cosine --logging_steps 1 --fsdp 'full_shard auto_wrap' --fsdp_transformer_layer_cls_to_wrap LlamaDecoderLayer --tf32 True"),
 ]

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Public training programs under `snug measure`, unchanged, with names of models and data that stand in a local cache:
-run.py --stacks DIR --mirrors DIR --tokenizers DIR --gsm8k DIR [--snug SNUG] [--only NAME …] [--json FILE] [--logs DIR]
+run.py --stacks DIR --mirrors DIR --tokenizers DIR --gsm8k DIR [--snug SNUG] [--only NAME …] [--json FILE] [--table] [--logs DIR]
 
 rows.py says which: of each program its repository, commit and path (or the package that has it), its command, and which models and data
 it asks for. STACKS/NAME are virtual environments (rows.py, STACKS, has what to install into each); MIRRORS/OWNER+REPOSITORY/repo are
-git directories. Each program runs on one H100 until the third step of its optimizer has been done. Prints a line a program; --json FILE keeps all, and what is in FILE
-already is kept where it is not run again."""
+git directories. Each program runs on H100s until the third step of its optimizer has been done. Prints a line a program; --json FILE
+keeps all, and what is in FILE already is kept where it is not run again."""
 
 import argparse
 import contextlib
@@ -33,6 +33,7 @@ def arguments():
     p.add_argument("--snug", default=str(HERE.parent.parent / "build" / "snug"))
     p.add_argument("--only", nargs="*", default=[])
     p.add_argument("--json", type=pathlib.Path)
+    p.add_argument("--table", action="store_true", help="at the end, print all that FILE has as a table; --only none runs nothing")
     p.add_argument("--logs", type=pathlib.Path, default=pathlib.Path(tempfile.gettempdir()) / "snug-public")
     return p.parse_args()
 
@@ -99,6 +100,26 @@ def kept(row, code, measured, seconds, text):
     return one
 
 
+def source_of(row):
+    """Where a program comes from, in words."""
+    if "source" in row:
+        return row["source"]
+    repository, commit = row["repository"].split("@")
+    return f"{repository.split('/')[1]}@{commit[:8]}, {', '.join(path for path in row['files'].values() if path not in ('data/', 'src/'))}"
+
+
+def table_of(found):
+    """What was measured, as a table in Markdown."""
+    lines = ["| program | from | stack | cards | third step | allocated | reserved | peak in | seconds | host MiB |", "|---|---|---|---|---|---|---|---|---|---|"]
+    for row in table.ROWS:
+        one = found.get(row["name"])
+        if one:
+            passed = "yes" if one["exit_code"] == 0 and one.get("steps", 0) >= STEPS else "no"
+            lines.append(f"| {row['name']} | {source_of(row)} | {row['stack']} | {row.get('gpus', 1)} | {passed} | {one.get('allocated_bytes', 0):,} | "
+                         f"{one.get('reserved_bytes', 0):,} | {one.get('phase')} | {one['seconds']:.0f} | {one.get('host_peak_bytes', 0) / 2**20:.0f} |")
+    return "\n".join(lines)
+
+
 def main():
     a = arguments()
     a.logs.mkdir(parents=True, exist_ok=True)
@@ -114,6 +135,8 @@ def main():
               f"  {one.get('error', '')}", flush=True)
         if a.json:
             a.json.write_text(json.dumps([found[row["name"]] for row in table.ROWS if row["name"] in found], indent=1) + "\n")
+    if a.table:
+        print(table_of(found))
     return 0
 
 
