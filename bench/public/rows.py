@@ -68,7 +68,7 @@ ROWS = [
     trl("trl-reward", "reward", "--model_name_or_path Qwen/Qwen2-0.5B-Instruct --dataset_name trl-lib/ultrafeedback_binarized --output_dir Qwen2-0.5B-Reward "
         "--per_device_train_batch_size 8 --num_train_epochs 1 --learning_rate 1.0e-5 --eval_strategy steps --eval_steps 50 --max_length 2048",
         ["Qwen/Qwen2-0.5B-Instruct"], PREFERENCE),
-    trl("trl-grpo-qlora", "grpo", "--model_name_or_path Qwen/Qwen2-0.5B-Instruct --dataset_name trl-lib/tldr --reward_funcs get_soft_overlong_punishment "
+    trl("trl-grpo-lora", "grpo", "--model_name_or_path Qwen/Qwen2-0.5B-Instruct --dataset_name trl-lib/tldr --reward_funcs get_soft_overlong_punishment "
         "--learning_rate 1.0e-5 --num_generations 4 --max_completion_length 64 --per_device_train_batch_size 4 --use_peft --lora_r 16 --lora_alpha 16 "
         "--output_dir Qwen2-0.5B-GRPO", ["Qwen/Qwen2-0.5B-Instruct"], {"trl-lib/tldr": "prompts"}),
     dict(name="trl-sft-accelerate-fsdp2", trainer="TRL", stack="new", repository=TRL, files={"fsdp2.yaml": "examples/accelerate_configs/fsdp2.yaml"}, gpus=2,
@@ -76,12 +76,12 @@ ROWS = [
          command="accelerate launch --config_file fsdp2.yaml --num_processes 2 -m trl.scripts.sft --model_name_or_path Qwen/Qwen2-0.5B --dataset_name "
          "trl-lib/Capybara --learning_rate 2.0e-5 --packing --per_device_train_batch_size 2 --gradient_accumulation_steps 8 --output_dir out"),
     dict(name="trl-old-dpo-lora", trainer="TRL", stack="old", source="trl 0.13.0, trl/scripts/dpo.py", models=["Qwen/Qwen2-0.5B-Instruct"],
-         data={"trl-lib/ultrafeedback_binarized": "preference"},
+         data={"trl-lib/ultrafeedback_binarized": "hh"},
          command="python -m trl.scripts.dpo --dataset_name trl-lib/ultrafeedback_binarized --model_name_or_path Qwen/Qwen2-0.5B-Instruct --learning_rate "
          "5.0e-6 --num_train_epochs 1 --per_device_train_batch_size 2 --gradient_accumulation_steps 8 --gradient_checkpointing --logging_steps 25 "
          "--eval_strategy steps --eval_steps 50 --output_dir Qwen2-0.5B-DPO --no_remove_unused_columns --use_peft --lora_r 32 --lora_alpha 16"),
     dict(name="trl-old-orpo-lora", trainer="TRL", stack="old", repository=TRL_OLD, files={"orpo.py": "examples/scripts/orpo.py"}, models=["gpt2"],
-         data={"trl-internal-testing/hh-rlhf-helpful-base-trl-style": "preference"},
+         data={"trl-internal-testing/hh-rlhf-helpful-base-trl-style": "hh"},
          command="python orpo.py --dataset_name trl-internal-testing/hh-rlhf-helpful-base-trl-style --model_name_or_path=gpt2 --per_device_train_batch_size 4 "
          "--max_steps 1000 --learning_rate 8e-5 --gradient_accumulation_steps 1 --logging_steps 10 --eval_steps 500 --output_dir=gpt2-lora-aligned-orpo "
          "--optim rmsprop --warmup_steps 150 --bf16 --logging_first_step --no_remove_unused_columns --use_peft --lora_r=16 --lora_alpha=16"),

@@ -170,7 +170,8 @@ assert mask.nonzero().shape == (13, 2)
 assert torch.arange(4, device="cuda").cumsum(0).tolist() == [0, 1, 3, 6]
 unknown = torch.randn(4, device="cuda") > 0
 assert (torch.full((4,), True, device="cuda") | unknown).all() and not (torch.zeros(4, dtype=torch.long, device="cuda") & unknown).any()
-assert mask.float().mean().item() == 13 / 16
+assert mask.float().mean().item() == 13 / 16 and mask.to("cpu").sum() == 13
+assert list(range(0, (mask.sum() / 4).ceil().to(torch.int64) * 4, 4)) == [0, 4, 8, 12]  # as TRL cuts its loss
 assert torch.randn(4, device="cuda").cpu().sum() == 0  # computed there: not known
 computed = torch.randn(4, device="cuda") / 0
 assert torch.isfinite(computed).all() and not computed.isnan().any() and computed[~torch.isnan(computed)].shape == (4,)
@@ -192,6 +193,35 @@ assert ids.shape == (2, 7) and ids[:, :3].tolist() == [[5, 6, 7], [8, 9, 10]]
 ended = torch.isin(ids[:, 3:], torch.tensor([0, 1], device="cuda"))
 assert not ended.any()
 )");
+  EXPECT_EQ(done.code, 0) << done.output;
+}
+
+// As axolotl does: the loop is another one, and evaluate() remains.
+TEST_F(Measured, evaluation_is_told_where_a_trainer_has_a_loop_of_its_own) {
+  if (run(python_ + " -c 'import transformers, accelerate'").code != 0) GTEST_SKIP() << python_ << " has no transformers";
+  const Done done = measure("", R"(
+import transformers
+transformers.Trainer.evaluation_loop = transformers.Trainer.evaluation_loop.__wrapped__
+config = transformers.LlamaConfig(hidden_size=64, intermediate_size=128, num_hidden_layers=2, num_attention_heads=2, vocab_size=128)
+rows = [{"input_ids": [1] * 32, "labels": [1] * 32} for _ in range(8)]
+arguments = transformers.TrainingArguments("/tmp/snug-out", report_to="none", disable_tqdm=True)
+transformers.Trainer(transformers.LlamaForCausalLM(config), arguments, eval_dataset=rows,
+                     data_collator=transformers.default_data_collator).evaluate()
+)");
+  EXPECT_EQ(done.code, 0) << done.output;
+  EXPECT_TRUE(json_["phases"].contains("evaluate")) << json_.dump();
+}
+
+TEST_F(Measured, weights_that_are_not_there_have_the_dtype_that_was_asked_for) {
+  if (run(python_ + " -c 'import transformers, accelerate'").code != 0) GTEST_SKIP() << python_ << " has no transformers";
+  std::filesystem::create_directories(folder_ + "/model");
+  std::ofstream(folder_ + "/model/config.json")
+      << R"({"model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_size": 512, "intermediate_size": 1024,
+             "num_hidden_layers": 2, "num_attention_heads": 8, "vocab_size": 1024, "torch_dtype": "bfloat16"})";
+  const Done done =
+      measure("", "import torch, transformers\nmodel = transformers.AutoModelForCausalLM.from_pretrained('" + folder_ +
+                      "/model', torch_dtype=torch.float32, device_map={'': 0})\n"
+                      "assert {(p.dtype, p.device.type) for p in model.parameters()} == {(torch.float32, 'cuda')}\n");
   EXPECT_EQ(done.code, 0) << done.output;
 }
 

@@ -74,7 +74,10 @@ def _moved(function, args, kwargs):
     """A `to` or `cuda`: what comes from the host, or has a twin, keeps its values."""
     first, out = args[0], function(*args, **kwargs)
     source = first if not first.is_cuda else twin_of(first)
-    if isinstance(out, _torch.Tensor) and out.is_cuda and out is not first and source is not None and _plain(source) and _plain(out):
+    if isinstance(out, _torch.Tensor) and not out.is_cuda and first.is_cuda and source is not None:
+        return source.to(out.dtype, copy=True)  # back to the host
+    followed = first.is_cuda or source is not None and _plain(source) and _plain(out)  # a twin may be a quotient
+    if isinstance(out, _torch.Tensor) and out.is_cuda and out is not first and source is not None and followed:
         _keep(out, source.to(out.dtype, copy=not first.is_cuda))
     return out
 
