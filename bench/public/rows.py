@@ -110,7 +110,6 @@ ROWS = [
     axolotl("axolotl-full-8b", "llama-3/fft-8b.yaml", ["NousResearch/Meta-Llama-3.1-8B"], {"tatsu-lab/alpaca": "alpaca"}),
     axolotl("axolotl-dpo-0.5b", "qwen2/dpo.yaml", ["Qwen/Qwen2.5-0.5B"], {"fozziethebeat/alpaca_messages_2k_dpo_test": "conversation"}),
     axolotl("axolotl-full-mistral-7b", "mistral/config.yml", ["mistralai/Mistral-7B-v0.1"], {"mhenrichsen/alpaca_2k_test": "alpaca"}),
-    axolotl("axolotl-qlora-32b", "qwen3/32b-qlora.yaml", ["Qwen/Qwen3-32B"], {"mlabonne/FineTome-100k": "sharegpt"}),
     factory("llamafactory-lora-sft", "llamafactory-cli train examples/train_lora/qwen3_lora_sft.yaml", ["Qwen/Qwen3-4B-Instruct-2507"]),
     factory("llamafactory-lora-dpo", "llamafactory-cli train examples/train_lora/qwen3_lora_dpo.yaml", ["Qwen/Qwen3-4B-Instruct-2507"]),
     factory("llamafactory-lora-reward", "llamafactory-cli train examples/train_lora/qwen3_lora_reward.yaml", ["Qwen/Qwen3-4B-Instruct-2507"]),

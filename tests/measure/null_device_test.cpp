@@ -225,6 +225,26 @@ TEST_F(Measured, weights_that_are_not_there_have_the_dtype_that_was_asked_for) {
   EXPECT_EQ(done.code, 0) << done.output;
 }
 
+TEST_F(Measured, ranks_tell_each_other_integers) {
+  const Done done = measure("--gpus 2", R"(
+import os, sys
+if "RANK" not in os.environ:
+    os.execv(sys.executable, [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", __file__])
+import torch, torch.distributed as dist
+dist.init_process_group("nccl")
+rank = int(os.environ["LOCAL_RANK"])
+torch.cuda.set_device(rank)
+order = torch.tensor([4, 5, 6] if rank == 0 else [-1] * 3, device="cuda")
+dist.broadcast(order, src=0)
+assert order.tolist() == [4, 5, 6] and [one.item() for one in order.cpu()] == [4, 5, 6]
+told = torch.tensor([7], device="cuda") if rank == 1 else torch.empty(1, dtype=torch.int64, device="cuda")
+dist.broadcast(told, src=1)
+assert told.item() == 7
+dist.destroy_process_group()
+)");
+  EXPECT_EQ(done.code, 0) << done.output;
+}
+
 TEST_F(Measured, the_program_is_ended_after_the_steps_that_were_asked_for) {
   const Done done = measure("--steps 2", kPlainLoop);
   EXPECT_EQ(done.code, 0) << done.output;

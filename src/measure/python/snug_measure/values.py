@@ -38,6 +38,13 @@ def _keep(tensor, twin):
     _twins[key] = (weakref.ref(tensor, lambda _: _twins.pop(key, None)), twin)
 
 
+def told(tensor, twin):
+    """What a tensor holds from now on; none: nobody knows."""
+    _twins.pop(id(tensor), None)
+    if twin is not None:
+        _keep(tensor, twin)
+
+
 def _plain(tensor):
     return not tensor.is_floating_point() and not tensor.is_complex() and tensor.numel() <= MOST
 
