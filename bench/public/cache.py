@@ -56,32 +56,22 @@ def _talk(row):
     return [{"role": "user", "content": row["question"]}, {"role": "assistant", "content": row["answer"]}]
 
 
-def _pair(row, other):
-    question = [{"role": "user", "content": row["question"]}]
-    return question, [{"role": "assistant", "content": row["answer"]}], [{"role": "assistant", "content": other["answer"]}]
-
-
 # What a row of each form has; `row` and `other` are rows of GSM8K.
 FORMS = {
     "messages": lambda row, other: {"messages": _talk(row)},
-    "chat": lambda row, other: {"prompt": row["question"], "messages": _talk(row)},
-    "sharegpt": lambda row, other: {"conversations": [{"from": "human", "value": row["question"]}, {"from": "gpt", "value": row["answer"]}]},
     "alpaca": lambda row, other: {"instruction": row["question"], "input": "", "output": row["answer"]},
     "text": lambda row, other: {"text": row["question"] + "\n" + row["answer"]},
-    "question": lambda row, other: row,
     "preference": lambda row, other: {"chosen": _talk(row), "rejected": _talk({**row, "answer": other["answer"]})},
     "hh": lambda row, other: {"prompt": row["question"], "chosen": _talk(row), "rejected": _talk({**row, "answer": other["answer"]})},
-    "prompted": lambda row, other: dict(zip(("prompt", "chosen", "rejected"), _pair(row, other))),
-    "triples": lambda row, other: {"system": "", "question": row["question"], "chosen": row["answer"], "rejected": other["answer"]},
     "kto": lambda row, other: {"prompt": _talk(row)[:1], "completion": _talk(row)[1:], "label": len(row["answer"]) % 2 == 0},
     "prompts": lambda row, other: {"prompt": _talk(row)[:1], "solution": row["answer"].split("#### ")[-1]},
     "response": lambda row, other: {"query": row["question"], "response": row["answer"], "tag": "en"},
     "conversation": lambda row, other: {"conversation": _talk(row)[:1], "chosen": _talk(row)[1], "rejected": _talk(other)[1]},
-    "swift": lambda row, other: {"messages": _talk(row), "rejected_response": other["answer"]},
+    "emoji": lambda row, other: {"question": row["question"], "query": row["question"], "answer_zh": row["answer"], "answer_en": other["answer"]},
 }
 
 
-def make_data(folder, name, form, gsm8k):
+def make_data(folder, name, form, gsm8k, most=ROWS):
     """The folder of a data set, or one file where the name ends in .json; `NAME:CONFIGURATION` is one of several configurations."""
     name, _, configuration = name.partition(":")
     path = folder / name
@@ -93,8 +83,8 @@ def make_data(folder, name, form, gsm8k):
             (path / f"{split}.bin").write_bytes(array.array("H", (i * 7919 % 50257 for i in range(1 << 18))).tobytes())
         return
     splits = {}
-    for split, most in (("train", ROWS), ("test", TEST_ROWS)):
-        rows = [json.loads(line) for line in (gsm8k / f"{split}.jsonl").read_text().splitlines()[:most]]
+    for split, count in (("train", most), ("test", TEST_ROWS)):
+        rows = [json.loads(line) for line in (gsm8k / f"{split}.jsonl").read_text().splitlines()[:count]]
         splits[split] = [FORMS[form](row, rows[i - 1]) for i, row in enumerate(rows)]
     if name.endswith(".json"):
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -86,7 +86,7 @@ ROWS = [
          "--max_steps 1000 --learning_rate 8e-5 --gradient_accumulation_steps 1 --logging_steps 10 --eval_steps 500 --output_dir=gpt2-lora-aligned-orpo "
          "--optim rmsprop --warmup_steps 150 --bf16 --logging_first_step --no_remove_unused_columns --use_peft --lora_r=16 --lora_alpha=16"),
     dict(name="peft-sft-qlora", trainer="PEFT", stack="axolotl", repository=PEFT,
-         files={"train.py": "examples/sft/train.py", "utils.py": "examples/sft/utils.py"}, models=["mistralai/Mistral-7B-v0.1"], data={"smangrul/ultrachat-10k-chatml": "messages"},
+         files={"train.py": "examples/sft/train.py", "utils.py": "examples/sft/utils.py"}, models=["mistralai/Mistral-7B-v0.1"], data={"smangrul/ultrachat-10k-chatml": "messages"}, rows=3000,
          command="python train.py --seed 100 --model_name_or_path mistralai/Mistral-7B-v0.1 --dataset_name smangrul/ultrachat-10k-chatml "
          "--chat_template_format chatml --add_special_tokens False --append_concat_token False --splits train,test --max_length 2048 --num_train_epochs 1 "
          "--logging_steps 5 --log_level info --logging_strategy steps --eval_strategy epoch --save_strategy epoch --bf16 True --packing True "
@@ -101,10 +101,6 @@ ROWS = [
     dict(name="peft-olora", trainer="PEFT", stack="new", repository=PEFT, files={"olora_finetuning.py": "examples/olora_finetuning/olora_finetuning.py"},
          models=["meta-llama/Llama-3.2-1B"], data={"yahma/alpaca-cleaned": "alpaca"},
          command="python olora_finetuning.py --base_model meta-llama/Llama-3.2-1B"),
-    dict(name="peft-lorafa", trainer="PEFT", stack="new", repository=PEFT, files={"lorafa_finetuning.py": "examples/lorafa_finetune/lorafa_finetuning.py"},
-         models=["meta-llama/Meta-Llama-3-8B-Instruct"], data={"meta-math/MetaMathQA-40K": "response"},
-         command="python lorafa_finetuning.py --base_model_name_or_path meta-llama/Meta-Llama-3-8B-Instruct --dataset_name_or_path "
-         "meta-math/MetaMathQA-40K --quantize --lorafa"),
     axolotl("axolotl-lora-1b", "llama-3/lora-1b.yml", ["NousResearch/Llama-3.2-1B"], {"teknium/GPT4-LLM-Cleaned": "alpaca"}),
     axolotl("axolotl-qlora-8b", "llama-3/qlora.yml", ["NousResearch/Meta-Llama-3-8B"], {"aaditya/alpaca_subset_1": "alpaca"}),
     axolotl("axolotl-full-8b", "llama-3/fft-8b.yaml", ["NousResearch/Meta-Llama-3.1-8B"], {"tatsu-lab/alpaca": "alpaca"}),
@@ -117,7 +113,7 @@ ROWS = [
     swift("swift-lora-7b", "lora_sft.sh"),
     swift("swift-full-7b", "full/train.sh"),
     swift("swift-qlora-7b", "qlora/bnb/train.sh"),
-    swift("swift-dpo-lora-7b", "rlhf/dpo/lora.sh", data={"hjh0119/shareAI-Llama3-DPO-zh-en-emoji": "swift"}),
+    swift("swift-dpo-lora-7b", "rlhf/dpo/lora.sh", data={"hjh0119/shareAI-Llama3-DPO-zh-en-emoji": "emoji"}),
     swift("swift-zero2-lora-7b", "multi-gpu/deepspeed/train_zero2.sh", gpus=2),
     swift("swift-zero3-lora-7b", "multi-gpu/deepspeed/train_zero3.sh", gpus=2),
     dict(name="nanogpt-train", trainer="plain loop", stack="new", repository=NANOGPT, data={"data/openwebtext": "tokens"},

@@ -76,7 +76,7 @@ def run(row, a):
         for model in row.get("models", []):
             cache.make_model(folder, model, a.tokenizers, row.get("configs", {}).get(model))
         for data, form in row.get("data", {}).items():
-            cache.make_data(folder, data, form, a.gsm8k)
+            cache.make_data(folder, data, form, a.gsm8k, row.get("rows", cache.ROWS))
         put_files(row, a.mirrors, folder)
         stack = (a.stacks / row["stack"]).absolute()
         command = [a.snug, "measure", "--gpu", row.get("gpu", "H100-SXM5-80GB"), "--gpus", str(row.get("gpus", 1)), "--steps", str(STEPS),
