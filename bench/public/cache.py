@@ -10,12 +10,12 @@ import shutil
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 ROWS, TEST_ROWS = 1000, 100
 # Names that the catalogue has under another one.
-SAME = {"NousResearch/Llama-3.2-1B": "meta-llama/Llama-3.2-1B", "NousResearch/Llama-2-7b-hf": "meta-llama/Llama-2-7b-hf",
-        "NousResearch/Meta-Llama-3-8B": "meta-llama/Meta-Llama-3-8B", "NousResearch/Meta-Llama-3.1-8B": "meta-llama/Llama-3.1-8B",
-        "huggyllama/llama-7b": "meta-llama/Llama-2-7b-hf", "gpt2": "openai-community/gpt2", "base": "meta-llama/Llama-2-7b-hf"}
-# Special tokens of tokenizers that have another vocabulary than their model's: they only have to lie inside of it.
+SAME = {"NousResearch/Llama-3.2-1B": "meta-llama/Llama-3.2-1B", "NousResearch/Meta-Llama-3-8B": "meta-llama/Meta-Llama-3-8B",
+        "gpt2": "openai-community/gpt2"}
+# Which tokenizer a model gets: its own, or (Llama 3) one of a smaller vocabulary.
 TOKENIZERS = (("qwen3", "qwen3"), ("qwen", "qwen2.5"), ("smollm", "smollm2"), ("gpt2", "gpt2"), ("mistral", "mistral-v0.1"),
               ("llama", "tinyllama"))
+# Special tokens of those that have no tokenizer_config.json.
 SPECIAL = {"smollm2": ("<|im_start|>", "<|im_end|>", "<|im_end|>"), "gpt2": ("<|endoftext|>",) * 3}
 
 
@@ -29,7 +29,7 @@ def catalogue():
     return found
 
 
-def _tokenizer(name, folder, tokenizers):
+def _give_tokenizer(name, folder, tokenizers):
     kind = next((kind for word, kind in TOKENIZERS if word in name.lower()), "tinyllama")
     for file in (tokenizers / kind).iterdir():
         if file.is_file() and file.name not in ("SOURCE.txt", "config.json", "adapter_config.json", "generation_config.json"):
@@ -38,18 +38,17 @@ def _tokenizer(name, folder, tokenizers):
         start, end, pad = SPECIAL[kind]
         (folder / "tokenizer_config.json").write_text(json.dumps(
             {"tokenizer_class": "PreTrainedTokenizerFast", "bos_token": start, "eos_token": end, "pad_token": pad, "model_max_length": 8192}))
-    return kind
 
 
-def make_model(folder, name, tokenizers, config=None):
+def make_model(folder, name, tokenizers):
     """The folder of a model: its configuration and a tokenizer."""
     path = folder / name
     if path.exists():
         return
     path.mkdir(parents=True)
-    config = config or catalogue()[SAME.get(name, name)]
+    config = catalogue()[SAME.get(name, name)]
     (path / "config.json").write_text(json.dumps(config))
-    _tokenizer(name, path, tokenizers)
+    _give_tokenizer(name, path, tokenizers)
 
 
 def _talk(row):
@@ -66,14 +65,12 @@ FORMS = {
     "kto": lambda row, other: {"prompt": _talk(row)[:1], "completion": _talk(row)[1:], "label": len(row["answer"]) % 2 == 0},
     "prompts": lambda row, other: {"prompt": _talk(row)[:1], "solution": row["answer"].split("#### ")[-1]},
     "response": lambda row, other: {"query": row["question"], "response": row["answer"], "tag": "en"},
-    "conversation": lambda row, other: {"conversation": _talk(row)[:1], "chosen": _talk(row)[1], "rejected": _talk(other)[1]},
     "emoji": lambda row, other: {"question": row["question"], "query": row["question"], "answer_zh": row["answer"], "answer_en": other["answer"]},
 }
 
 
 def make_data(folder, name, form, gsm8k, most=ROWS):
-    """The folder of a data set, or one file where the name ends in .json; `NAME:CONFIGURATION` is one of several configurations."""
-    name, _, configuration = name.partition(":")
+    """The folder of a data set."""
     path = folder / name
     if path.exists():
         return
@@ -86,20 +83,6 @@ def make_data(folder, name, form, gsm8k, most=ROWS):
     for split, count in (("train", most), ("test", TEST_ROWS)):
         rows = [json.loads(line) for line in (gsm8k / f"{split}.jsonl").read_text().splitlines()[:count]]
         splits[split] = [FORMS[form](row, rows[i - 1]) for i, row in enumerate(rows)]
-    if name.endswith(".json"):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(splits["train"]))
-        return
     path.mkdir(parents=True)
     for split, rows in splits.items():
         (path / f"{split}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    if configuration:
-        (path / "README.md").write_text(f"""---
-configs:
-- config_name: {configuration}
-  data_files:
-  - {{split: train, path: train.jsonl}}
-  - {{split: validation, path: test.jsonl}}
-  - {{split: test, path: test.jsonl}}
----
-""")

@@ -1,6 +1,6 @@
-"""Which public programs are measured. `repository`: owner/name@commit; `files`: where a file or folder of it is put; `names`: texts that name a model
-or data and are replaced in one file; `models` and `data`: what the program asks for, as cache.py makes it. Commands are those that the repository
-gives for the program; what would reach for the network or a logger's account (--push_to_hub, --report_to) is left out."""
+"""Which public programs are measured. `repository`: owner/name@commit; `files`: where a file or folder of it is put; `models` and `data`: what
+the program asks for, as cache.py makes it. Commands are those that the repository gives for the program; what would reach for the network or
+a logger's account (--push_to_hub, --report_to) is left out."""
 
 # What each virtual environment holds; pip takes what these packages ask for.
 STACKS = {
@@ -18,11 +18,7 @@ FACTORY = "hiyouga/LLaMA-Factory@v0.9.5"
 SWIFT = "modelscope/ms-swift@v4.5.2"
 NANOGPT = "karpathy/nanoGPT@3adf61e154c3fe3fca428ad6bc3818b27a3b8291"
 EXAMPLES = "pytorch/examples@77f55b912142e11fcfdf5b530231fb9c52f181e8"
-ACCELERATE = "huggingface/accelerate@v1.13.0"
 
-SMOLLM = {"model_type": "llama", "architectures": ["LlamaForCausalLM"], "vocab_size": 49152, "hidden_size": 960, "intermediate_size": 2560,
-          "num_hidden_layers": 32, "num_attention_heads": 15, "num_key_value_heads": 5, "max_position_embeddings": 2048, "tie_word_embeddings": True,
-          "torch_dtype": "bfloat16", "bos_token_id": 0, "eos_token_id": 0}
 PREFERENCE = {"trl-lib/ultrafeedback_binarized": "preference"}
 SWIFT_DATA = {"AI-ModelScope/alpaca-gpt4-data-zh": "alpaca", "AI-ModelScope/alpaca-gpt4-data-en": "alpaca", "swift/self-cognition": "response"}
 
@@ -86,7 +82,8 @@ ROWS = [
          "--max_steps 1000 --learning_rate 8e-5 --gradient_accumulation_steps 1 --logging_steps 10 --eval_steps 500 --output_dir=gpt2-lora-aligned-orpo "
          "--optim rmsprop --warmup_steps 150 --bf16 --logging_first_step --no_remove_unused_columns --use_peft --lora_r=16 --lora_alpha=16"),
     dict(name="peft-sft-qlora", trainer="PEFT", stack="axolotl", repository=PEFT,
-         files={"train.py": "examples/sft/train.py", "utils.py": "examples/sft/utils.py"}, models=["mistralai/Mistral-7B-v0.1"], data={"smangrul/ultrachat-10k-chatml": "messages"}, rows=3000,
+         files={"train.py": "examples/sft/train.py", "utils.py": "examples/sft/utils.py"}, models=["mistralai/Mistral-7B-v0.1"],
+         data={"smangrul/ultrachat-10k-chatml": "messages"}, rows=3000,
          command="python train.py --seed 100 --model_name_or_path mistralai/Mistral-7B-v0.1 --dataset_name smangrul/ultrachat-10k-chatml "
          "--chat_template_format chatml --add_special_tokens False --append_concat_token False --splits train,test --max_length 2048 --num_train_epochs 1 "
          "--logging_steps 5 --log_level info --logging_strategy steps --eval_strategy epoch --save_strategy epoch --bf16 True --packing True "
@@ -103,15 +100,12 @@ ROWS = [
          command="python olora_finetuning.py --base_model meta-llama/Llama-3.2-1B"),
     axolotl("axolotl-lora-1b", "llama-3/lora-1b.yml", ["NousResearch/Llama-3.2-1B"], {"teknium/GPT4-LLM-Cleaned": "alpaca"}),
     axolotl("axolotl-qlora-8b", "llama-3/qlora.yml", ["NousResearch/Meta-Llama-3-8B"], {"aaditya/alpaca_subset_1": "alpaca"}),
-    axolotl("axolotl-full-8b", "llama-3/fft-8b.yaml", ["NousResearch/Meta-Llama-3.1-8B"], {"tatsu-lab/alpaca": "alpaca"}),
-    axolotl("axolotl-dpo-0.5b", "qwen2/dpo.yaml", ["Qwen/Qwen2.5-0.5B"], {"fozziethebeat/alpaca_messages_2k_dpo_test": "conversation"}),
     axolotl("axolotl-full-mistral-7b", "mistral/config.yml", ["mistralai/Mistral-7B-v0.1"], {"mhenrichsen/alpaca_2k_test": "alpaca"}),
     factory("llamafactory-lora-sft", "llamafactory-cli train examples/train_lora/qwen3_lora_sft.yaml", ["Qwen/Qwen3-4B-Instruct-2507"]),
     factory("llamafactory-lora-dpo", "llamafactory-cli train examples/train_lora/qwen3_lora_dpo.yaml", ["Qwen/Qwen3-4B-Instruct-2507"]),
     factory("llamafactory-lora-reward", "llamafactory-cli train examples/train_lora/qwen3_lora_reward.yaml", ["Qwen/Qwen3-4B-Instruct-2507"]),
     factory("llamafactory-fsdp-qlora", "bash examples/extras/fsdp_qlora/train.sh", ["meta-llama/Meta-Llama-3-8B-Instruct"], gpus=2),
     swift("swift-lora-7b", "lora_sft.sh"),
-    swift("swift-full-7b", "full/train.sh"),
     swift("swift-qlora-7b", "qlora/bnb/train.sh"),
     swift("swift-dpo-lora-7b", "rlhf/dpo/lora.sh", data={"hjh0119/shareAI-Llama3-DPO-zh-en-emoji": "emoji"}),
     swift("swift-zero2-lora-7b", "multi-gpu/deepspeed/train_zero2.sh", gpus=2),
@@ -119,15 +113,9 @@ ROWS = [
     dict(name="nanogpt-train", trainer="plain loop", stack="new", repository=NANOGPT, data={"data/openwebtext": "tokens"},
          files={"train.py": "train.py", "model.py": "model.py", "configurator.py": "configurator.py"},
          command="python train.py --batch_size=32 --compile=False"),
-    dict(name="nanogpt-compile", trainer="plain loop", stack="new", repository=NANOGPT, data={"data/openwebtext": "tokens"},
-         files={"train.py": "train.py", "model.py": "model.py", "configurator.py": "configurator.py"}, command="python train.py"),
     dict(name="nanogpt-torchrun", trainer="plain loop", stack="new", repository=NANOGPT, data={"data/openwebtext": "tokens"}, gpus=2,
          files={"train.py": "train.py", "model.py": "model.py", "configurator.py": "configurator.py"},
          command="torchrun --standalone --nproc_per_node=2 train.py --compile=False"),
     dict(name="pytorch-fsdp2", trainer="plain loop", stack="new", repository=EXAMPLES, files={"": "distributed/FSDP2/"}, gpus=2,
          command="torchrun --nproc_per_node=2 example.py --mixed-precision"),
-    dict(name="accelerate-autoregressive", trainer="accelerate", stack="axolotl", repository=ACCELERATE,
-         files={"train.py": "examples/by_feature/gradient_accumulation_for_autoregressive_models.py"}, models=["HuggingFaceTB/SmolLM-360M"],
-         configs={"HuggingFaceTB/SmolLM-360M": SMOLLM}, data={"Salesforce/wikitext:wikitext-2-v1": "text"}, gpus=2,
-         command="accelerate launch --num_processes 2 --multi_gpu train.py --mixed_precision bf16"),
 ]

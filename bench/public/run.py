@@ -39,7 +39,7 @@ def arguments():
 
 
 def put_files(row, mirrors, folder):
-    """The files of a repository, each as `place: path`; a path that is a folder comes whole. Returns what was changed: names alone."""
+    """The files of a repository, each as `place: path`; a path that is a folder comes whole."""
     repository, commit = row.get("repository", "@").split("@")
     git = ["git", "--git-dir", str(mirrors / repository.replace("/", "+") / "repo")]
     for place, path in row.get("files", {}).items():
@@ -53,13 +53,6 @@ def put_files(row, mirrors, folder):
             shown = subprocess.run([*git, "show", f"{commit}:{name}"], capture_output=True)
             if shown.returncode == 0:  # a snapshot may lack its largest files
                 to.write_bytes(shown.stdout)
-    for place, pairs in row.get("names", {}).items():
-        text = (folder / place).read_text()
-        for old, new in pairs:
-            if old not in text:
-                raise SystemExit(f"{row['name']}: {place} does not say {old}")
-            text = text.replace(old, new)
-        (folder / place).write_text(text)
 
 
 def environment(stack, folder):
@@ -74,7 +67,7 @@ def run(row, a):
     with tempfile.TemporaryDirectory(prefix="snug-public-", ignore_cleanup_errors=True) as name:
         folder = pathlib.Path(name)
         for model in row.get("models", []):
-            cache.make_model(folder, model, a.tokenizers, row.get("configs", {}).get(model))
+            cache.make_model(folder, model, a.tokenizers)
         for data, form in row.get("data", {}).items():
             cache.make_data(folder, data, form, a.gsm8k, row.get("rows", cache.ROWS))
         put_files(row, a.mirrors, folder)
@@ -110,7 +103,8 @@ def source_of(row):
 
 def table_of(found):
     """What was measured, as a table in Markdown."""
-    lines = ["| program | from | stack | cards | third step | allocated | reserved | peak in | seconds | host MiB |", "|---|---|---|---|---|---|---|---|---|---|"]
+    titles = ("program", "from", "stack", "cards", "third step", "allocated", "reserved", "peak in", "seconds", "host MiB")
+    lines = [f"| {' | '.join(titles)} |", "|" + "---|" * len(titles)]
     for row in table.ROWS:
         one = found.get(row["name"])
         if one:
