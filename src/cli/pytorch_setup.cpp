@@ -124,8 +124,8 @@ void apply_file(const ForeignRecipe& file, const eager::StackProfile& stack, eag
 // The dtype that a trainer loads weights in where its file does not say: axolotl (normalize_config) and LLaMA-Factory
 // (model_args.compute_dtype) take that of autocast; the others follow the checkpoint's.
 void load_weights_as(const ForeignRecipe& file, eager::Setup& setup) {
-  // LLaMA-Factory's own prepare_model_for_training casts nothing but norms, and those only if asked.
-  if (file.dialect == Dialect::llama_factory) setup.preparation = eager::Preparation::none;
+  // LLaMA-Factory's own prepare_model_for_training casts nothing but norms, and those only if asked; ms-swift casts nothing.
+  if (file.dialect == Dialect::llama_factory || file.dialect == Dialect::swift) setup.preparation = eager::Preparation::none;
   const bool as_autocast = file.dialect == Dialect::axolotl || file.dialect == Dialect::llama_factory;
   if (as_autocast && setup.autocast) setup.weights = *setup.autocast;
   for (const ForeignKey& key : file.keys) {

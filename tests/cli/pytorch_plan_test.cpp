@@ -133,6 +133,24 @@ TEST(PyTorchPlan, attention_that_the_file_asks_for_is_followed) {
   EXPECT_GT(eager.at("allocated_bytes").get<int64_t>(), fused.at("allocated_bytes").get<int64_t>());
 }
 
+// ms-swift calls no prepare_model_for_kbit_training: what is not quantized stays in bf16. 2 x 32,001 x 4,096 in fp32 are 500
+// MiB more.
+TEST(PyTorchPlan, swift_casts_nothing_of_a_quantized_model) {
+  Workspace workspace;
+  const std::string model = mistral_with_padding_token(workspace);
+  const Json swift = setup_of_file(workspace, "train.sh",
+                                   "swift sft --model " + model +
+                                       " --tuner_type lora --quant_method bnb --quant_bits 4 --torch_dtype bfloat16"
+                                       " --per_device_train_batch_size 1 --max_length 512\n");
+  const Json peft =
+      setup_of_file(workspace, "recipe.yaml",
+                    "base_model: " + model +
+                        "\nadapter: qlora\nload_in_4bit: true\nmicro_batch_size: 1\nsequence_len: 512\n"
+                        "lora_r: 8\nlora_target_linear: true\nbf16: true\ndatasets:\n  - path: rows\n    type: alpaca\n");
+  const auto weights = [](const Json& of) { return of.at("breakdown").at("weights").get<int64_t>(); };
+  EXPECT_LT(weights(swift), weights(peft) - (int64_t{490} << 20));
+}
+
 // TRL's default loss makes logits in tiles since 1.7: 4,096 rows of 32,001 words are 500 MiB in fp32, several times over.
 TEST(PyTorchPlan, trls_default_loss_makes_no_whole_logits) {
   Workspace workspace;
