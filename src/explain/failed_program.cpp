@@ -144,6 +144,69 @@ bool is_inference(const StageFound& stage, const Traceback* traceback) {
   });
 }
 
+// What answers people and reads, speaks or draws for them trains nothing.
+bool is_of_server_or_pipeline(const Frame& frame) {
+  constexpr std::array<std::string_view, 12> kPackages = {"/gradio/",    "/streamlit/",
+                                                          "/flask/",     "/uvicorn/",
+                                                          "/fastapi/",   "sentence_transformers/sentencetransformer.py",
+                                                          "/whisper/",   "/whisperx/",
+                                                          "/starlette/", "transformers/pipelines/",
+                                                          "/easyocr/",   "sentence_transformers/cross_encoder/"};
+  const std::string file = lowered(frame.file);
+  return std::ranges::any_of(kPackages, [&](std::string_view package) { return contains(file, package); });
+}
+
+// "/home/me/run_inference.py", "batch_infer": one of the words between underscores says that nothing is trained.
+bool says_inference(std::string_view name) {
+  constexpr std::array<std::string_view, 17> kWords = {
+      "infer",   "inference", "demo",  "predict", "prediction", "predictor", "transcribe", "synthesize", "chat",
+      "upscale", "inpaint",   "webui", "app",     "server",     "tts",       "detect",     "generate"};
+  std::string low = lowered(name);
+  std::ranges::replace(low, '-', '_');
+  for (size_t begin = 0; begin <= low.size();) {
+    const size_t end = std::min(low.find('_', begin), low.size());
+    if (std::ranges::find(kWords, std::string_view(low).substr(begin, end - begin)) != kWords.end()) return true;
+    begin = end + 1;
+  }
+  return false;
+}
+
+std::string_view stem_of(std::string_view file) {
+  const size_t slash = file.find_last_of("/\\");
+  if (slash != std::string_view::npos) file.remove_prefix(slash + 1);
+  return file.substr(0, file.rfind('.'));
+}
+
+bool is_known_for_inference(const StageFound& stage, const Traceback* traceback) {
+  if (traceback == nullptr || trains(stage.stage)) return false;
+  const bool trained = std::ranges::any_of(traceback->frames, [](const Frame& frame) {
+    return contains(lowered(frame.function), "train") || contains(stem_of(lowered(frame.file)), "train") ||
+           contains(frame.function, "compute_loss") || contains(lowered(frame.file), "torch/optim");
+  });
+  return !trained && std::ranges::any_of(traceback->frames, [](const Frame& frame) {
+    const std::string file = lowered(frame.file);
+    if (is_of_server_or_pipeline(frame)) return true;
+    if (contains(file, "-packages/") || contains(file, "/torch/"))
+      return says_inference(frame.function.substr(frame.function.rfind('.') + 1)) && !contains(file, "/torch/");
+    const std::string_view stem = stem_of(file);
+    return stem == "test" || stem == "eval" || says_inference(stem) || says_inference(frame.function);
+  });
+}
+
+bool steps_by_deepspeed(const StageFound& stage, const Traceback* traceback) {
+  return stage.stage == TorchStage::optimizer && traceback != nullptr &&
+         std::ranges::any_of(traceback->frames,
+                             [](const Frame& frame) { return contains(frame.file, "deepspeed/runtime/"); });
+}
+
+bool reads_to_device(const Traceback* traceback) {
+  return any_frame(traceback, "_cuda_deserialize") || any_frame(traceback, "default_restore_location") ||
+         any_frame(traceback, "_load_optimizer_and_scheduler") ||
+         (traceback != nullptr && std::ranges::any_of(traceback->frames, [](const Frame& frame) {
+            return contains(frame.function, "load_state_dict") && contains(lowered(frame.file), "torch/optim");
+          }));
+}
+
 bool is_checkpointed(const StageFound& stage, const Traceback* traceback) {
   return stage.recompute || (traceback != nullptr && std::ranges::any_of(traceback->frames, [](const Frame& frame) {
                                return contains(lowered(frame.file), "torch/utils/checkpoint.py") ||
@@ -213,12 +276,16 @@ FailedProgram failed_program_of(const OomMessage& message, const StageFound& sta
   const bool trained = trains(stage.stage) || any_frame(traceback, "train");
   if (program.kind == diffusion && trained) program.kind = vision;  // batches of pictures
   program.maker = maker_of(message);
-  program.inference = is_inference(stage, traceback);
+  const bool guarded = is_inference(stage, traceback);
+  program.inference = guarded || is_known_for_inference(stage, traceback);
+  program.unguarded = program.inference && !guarded;
   program.checkpointed = is_checkpointed(stage, traceback);
   program.no_bfloat16 = has_no_bfloat16(message, near);
   program.serves = message.by_vllm || is_servers(traceback);
   program.unix = shows_unix(traceback);
   program.moved = moves_weights(traceback);
+  program.zero = steps_by_deepspeed(stage, traceback);
+  program.restored = reads_to_device(traceback);
   const std::string low = lowered(near);
   program.fsdp = contains(low, "/fsdp/") || contains(low, "fsdp_wrapped") || contains(low, "fullyshardeddataparallel");
   program.offloaded = contains(low, "--lowvram") || contains(low, "--medvram") || contains(low, "low_vram");

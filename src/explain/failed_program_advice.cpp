@@ -182,7 +182,7 @@ void without_bfloat16(std::vector<Advice>& all) {
 }
 
 // Nothing is kept for a backward: what makes a backward smaller gives nothing.
-void suit_inference(std::vector<Advice>& all, const StageFound& stage) {
+void suit_inference(const FailedProgram& program, std::vector<Advice>& all, const StageFound& stage) {
   if (stage.stage != TorchStage::forward && stage.stage != TorchStage::generate && stage.stage != TorchStage::unknown)
     return;
   drop(all, {gradient_checkpointing, optimizer_8bit, fused_loss, lora, optimizer_foreach_off});
@@ -192,12 +192,39 @@ void suit_inference(std::vector<Advice>& all, const StageFound& stage) {
       one.change = "fewer rows at a time: half the batch";
       one.effect = "rows do not share activations";
     }
+  if (!program.unguarded || stage.stage == TorchStage::generate) return;
+  const auto rows = std::ranges::find(all, word_of(smaller_micro_batch), &Advice::todo);
+  if (rows != all.end())
+    all.insert(rows + 1, {"with torch.inference_mode(), if it is not there yet", "nothing is kept for a backward", {}});
+}
+
+void put_first(std::vector<Advice>& all, Remedy remedy) {
+  const auto found = std::ranges::find(all, word_of(remedy), &Advice::todo);
+  if (found != all.end()) std::rotate(all.begin(), found, found + 1);
 }
 
 // A state dict that FSDP gathers is gathered in RAM first of all.
 void put_sharded_first(std::vector<Advice>& all) {
   const auto found = std::ranges::find_if(all, [](const Advice& one) { return one.change.starts_with("FSDP: offload"); });
   if (found != all.end()) std::rotate(all.begin(), found, found + 1);
+}
+
+// vLLM's and SGLang's own settings for weights that do not fit.
+std::vector<Advice> advice_for_served_weights() {
+  std::vector<Advice> own;
+  add_worded(own, quantize_4bit, "a quantized model: AWQ, GPTQ or FP8 weights", "half, or a quarter, of 16-bit weights");
+  advise_to(own, "tensor_parallel_size: 2 (--tp 2), or more GPUs", "less of the weights on each device");
+  advise_to(own, "cpu_offload_gb: 8 (--cpu-offload-gb)", "that much of the weights stays in RAM; slower");
+  return own;
+}
+
+// DeepSpeed steps on its own partitions, in fp32.
+void suit_zero(std::vector<Advice>& all) {
+  drop(all, {optimizer_foreach_off});
+  drop_saying(all, {"ZeRO-1"});
+  all.insert(all.begin(), {"zero_optimization: offload_optimizer: {device: cpu}; stage 2 or 3 over more GPUs",
+                           "states and fp32 weights lie in RAM, or are split; slower",
+                           {}});
 }
 
 // What is loaded by a program without a trainer need not be trained at all.
@@ -223,6 +250,10 @@ void suit(const FailedProgram& program, const OomMessage& message, Filler filler
     replace_or_follow(all, std::move(own), diagnosis.cause);
     return rename_for(program.maker, diagnosis, all);
   }
+  if (of_tensors && program.serves && stage.stage == TorchStage::load && is_about_tensors(diagnosis.cause)) {
+    replace_or_follow(all, advice_for_served_weights(), diagnosis.cause);
+    return rename_for(program.maker, diagnosis, all);
+  }
   const bool loads_else = stage.stage == TorchStage::load && program.kind != ProgramKind::diffusion;
   if (of_tensors && loads_else && program.kind != ProgramKind::any) {
     drop(all, {lora, fused_loss, quantize_4bit});
@@ -235,9 +266,12 @@ void suit(const FailedProgram& program, const OomMessage& message, Filler filler
       case ProgramKind::any: break;
     }
   }
-  if (program.inference && program.kind == ProgramKind::any) suit_inference(all, stage);
+  if (program.inference && pytorch && program.kind == ProgramKind::any) suit_inference(program, all, stage);
   if (stage.stage == TorchStage::load) suit_load(all);
   if (stage.stage == TorchStage::load && program.moved) drop(all, {load_once});  // it is in RAM already
+  if (stage.stage == TorchStage::load && program.restored && of_tensors && is_about_tensors(diagnosis.cause))
+    put_first(all, load_once);
+  if (program.zero && of_tensors && is_about_tensors(diagnosis.cause)) suit_zero(all);
   if (stage.stage == TorchStage::save && program.fsdp) put_sharded_first(all);
   if (program.checkpointed) drop(all, {gradient_checkpointing});
   if (program.unix || program.maker != DeviceMaker::nvidia) {

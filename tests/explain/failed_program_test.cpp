@@ -188,4 +188,37 @@ TEST(FailedProgram, ApplesLimitIsNamedWithoutTheRequestToo) {
   EXPECT_TRUE(says(e, "PYTORCH_MPS_HIGH_WATERMARK_RATIO"));
 }
 
+TEST(FailedProgram, WhatServesOrPredictsKeepsNothingForABackward) {
+  for (const std::string_view file :
+       {"/me/run_inference.py", "/me/app.py", "/me/demo.py", "/me/test.py", "/x/site-packages/gradio/blocks.py",
+        "/x/site-packages/transformers/pipelines/base.py"}) {
+    const Explanation e = answer_to(full_in(file, "forward_once", "h = layer(h)"));
+    EXPECT_FALSE(says(e, "gradient_checkpointing")) << file;
+    EXPECT_FALSE(says(e, "adamw")) << file;
+    EXPECT_TRUE(says(e, "inference_mode")) << file;
+  }
+  for (const std::string_view file : {"/me/train_app.py", "/me/test_trainer.py"})
+    EXPECT_FALSE(says(answer_to(full_in(file, "train", "h = layer(h)")), "inference_mode")) << file;
+}
+
+TEST(FailedProgram, AServersWeightsAreQuantizedOrShared) {
+  const Explanation e = answer_to(full_in("/x/site-packages/vllm/model_executor/model_loader/base_loader.py", "load_model"));
+  EXPECT_NE(first_of(e).find("AWQ"), std::string::npos);
+  EXPECT_TRUE(says(e, "tensor_parallel_size"));
+  EXPECT_FALSE(says(e, "LoRA"));
+}
+
+TEST(FailedProgram, ACheckpointThatIsReadToTheDeviceIsReadToTheHost) {
+  const Explanation e = answer_to(full_in("/x/site-packages/torch/serialization.py", "_cuda_deserialize"));
+  EXPECT_NE(first_of(e).find("map_location"), std::string::npos);
+  const Explanation resumed = answer_to(full_in("/x/site-packages/torch/optim/optimizer.py", "load_state_dict"));
+  EXPECT_NE(first_of(resumed).find("map_location"), std::string::npos);
+}
+
+TEST(FailedProgram, DeepSpeedsOptimizerIsMovedToTheHost) {
+  const Explanation e = answer_to(full_in("/x/site-packages/deepspeed/runtime/zero/stage_1_and_2.py", "step"));
+  EXPECT_NE(first_of(e).find("offload_optimizer"), std::string::npos);
+  EXPECT_FALSE(says(e, "foreach"));
+}
+
 }  // namespace snug::explain_tests

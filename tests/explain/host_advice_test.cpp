@@ -71,4 +71,10 @@ TEST(HostAdvice, ABadAllocOfTheDeviceIsNoLackOfHostMemory) {
             0);
 }
 
+TEST(HostAdvice, OllamasRefusalIsOfTheModel) {
+  const Explanation e = answer_to("Error: model requires more system memory (5.6 GiB) than is available (3.1 GiB)\n");
+  EXPECT_EQ(e.diagnosis.cause, Cause::host_memory);
+  EXPECT_NE(first_of(e).find("smaller model"), std::string::npos);
+}
+
 }  // namespace snug::explain_tests
