@@ -72,6 +72,8 @@ constexpr auto kTextSigns = std::to_array<KindSign>({
     {diffusion, "vae decoding"},
     {diffusion, "diffusionpipeline"},
     {diffusion, "diffusers"},
+    {diffusion, "black-forest-labs"},
+    {diffusion, "hunyuanvideo"},
     {vision, "kohya"},  // a trainer of models that make pictures
     {vision, "sd-scripts"},
     {vision, "box_loss"},
@@ -244,18 +246,34 @@ DeviceMaker maker_of(const OomMessage& message) {
   return amd ? DeviceMaker::amd : DeviceMaker::nvidia;
 }
 
+// What only vLLM's and SGLang's logs and commands hold.
+bool is_servers_text(std::string_view low) {
+  return std::ranges::any_of(
+      std::initializer_list<std::string_view>{"vllm serve", "vllm.entrypoints", "-packages/vllm/", "(enginecore",
+                                              "rayworkerwrapper", "vllmworker", "worker_base.py:", "sglang.launch_server",
+                                              "-packages/sglang/", "/sglang/srt/", "capturing cudagraphs"},
+      [&](std::string_view word) { return contains(low, word); });
+}
+
 bool is_servers(const Traceback* traceback) {
   return traceback != nullptr && std::ranges::any_of(traceback->frames, [](const Frame& frame) {
            return contains(frame.file, "-packages/vllm/") || contains(frame.file, "-packages/sglang/");
          });
 }
 
-// Whether weights that lie in RAM already are moved to the device: by Module.to, not by a reader of files.
+bool any_file(const Traceback* traceback, std::string_view part) {
+  return traceback != nullptr &&
+         std::ranges::any_of(traceback->frames, [&](const Frame& frame) { return contains(lowered(frame.file), part); });
+}
+
+// Whether weights are moved to the device one by one: by Module.to, or by a reader that holds one at a time.
 bool moves_weights(const Traceback* traceback) {
   return traceback != nullptr && std::ranges::any_of(traceback->frames, [](const Frame& frame) {
            const bool moves = frame.function == "_apply" || frame.function == "to" || frame.function == "convert" ||
                               frame.function.ends_with(".to") || frame.function.ends_with("._apply");
-           return moves && contains(lowered(frame.file), "torch/nn/modules/module.py");
+           return (moves && contains(lowered(frame.file), "torch/nn/modules/module.py")) ||
+                  frame.function == "set_module_tensor_to_device" || frame.function == "_load_state_dict_into_meta_model" ||
+                  frame.function == "_prepare_one";
          });
 }
 
@@ -281,12 +299,15 @@ FailedProgram failed_program_of(const OomMessage& message, const StageFound& sta
   program.unguarded = program.inference && !guarded;
   program.checkpointed = is_checkpointed(stage, traceback);
   program.no_bfloat16 = has_no_bfloat16(message, near);
-  program.serves = message.by_vllm || is_servers(traceback);
   program.unix = shows_unix(traceback);
   program.moved = moves_weights(traceback);
   program.zero = steps_by_deepspeed(stage, traceback);
   program.restored = reads_to_device(traceback);
+  program.quantized = any_file(traceback, "bitsandbytes/nn/");
+  program.of_ranks = program.moved && message.rank.has_value();
   const std::string low = lowered(near);
+  const bool alone = traceback == nullptr || (!trained && !trains_language(*traceback));
+  program.serves = message.by_vllm || is_servers(traceback) || (alone && is_servers_text(low));
   program.fsdp = contains(low, "/fsdp/") || contains(low, "fsdp_wrapped") || contains(low, "fullyshardeddataparallel");
   program.offloaded = contains(low, "--lowvram") || contains(low, "--medvram") || contains(low, "low_vram");
   return program;

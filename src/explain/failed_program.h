@@ -32,7 +32,9 @@ struct FailedProgram {
   bool serves = false;        // vLLM or SGLang: cache and batch are shared out by settings of theirs
   bool unix = false;          // paths of Linux or macOS are shown
   bool offloaded = false;     // parts of the model lie in host memory already
-  bool moved = false;         // weights that lie in host memory are moved to the device
+  bool moved = false;         // weights are moved to the device one by one, from host memory or from a file
+  bool quantized = false;     // they are bitsandbytes' already
+  bool of_ranks = false;      // each of several ranks does so
   bool restored = false;      // a checkpoint's tensors are read straight to the device that they were saved from
   bool zero = false;          // the optimizer is DeepSpeed's
   bool fsdp = false;          // weights are gathered by FSDP

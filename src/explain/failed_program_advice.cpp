@@ -227,6 +227,14 @@ void suit_zero(std::vector<Advice>& all) {
                            {}});
 }
 
+// A whole set of weights on each rank, or weights that are quantized already, has to be shared out.
+void suit_ranks(const FailedProgram& program, std::vector<Advice>& all) {
+  if (program.quantized) drop(all, {quantize_4bit, bf16_weights});
+  if (!program.quantized && !program.of_ranks) return;
+  const auto found = std::ranges::find_if(all, [](const Advice& one) { return one.change.starts_with("several GPUs"); });
+  if (found != all.end()) std::rotate(all.begin(), found, found + 1);
+}
+
 // What is loaded by a program without a trainer need not be trained at all.
 void suit_load(std::vector<Advice>& all) {
   for (Advice& one : all)
@@ -268,7 +276,8 @@ void suit(const FailedProgram& program, const OomMessage& message, Filler filler
   }
   if (program.inference && pytorch && program.kind == ProgramKind::any) suit_inference(program, all, stage);
   if (stage.stage == TorchStage::load) suit_load(all);
-  if (stage.stage == TorchStage::load && program.moved) drop(all, {load_once});  // it is in RAM already
+  if (stage.stage == TorchStage::load && program.moved) drop(all, {load_once});  // there is no second copy
+  if (stage.stage == TorchStage::load && of_tensors && is_about_tensors(diagnosis.cause)) suit_ranks(program, all);
   if (stage.stage == TorchStage::load && program.restored && of_tensors && is_about_tensors(diagnosis.cause))
     put_first(all, load_once);
   if (program.zero && of_tensors && is_about_tensors(diagnosis.cause)) suit_zero(all);

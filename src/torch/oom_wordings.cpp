@@ -129,9 +129,12 @@ constexpr auto kWordings = std::to_array<Wording>({
     {"Unable to allocate", numpy},
     {"OutOfMemoryError: Task was killed", killed},
     {"killed due to memory pressure (OOM)", killed},
+    {"which exceeds the memory usage threshold", killed},
     {"Exceeded job memory limit", killed},
     {"xceeded step memory limit", killed},
     {"OutOfMemoryError: Allocation on device", torch_async},
+    {"!!! Allocation on device", torch_async},
+    {"Message:** Allocation on device", torch_async},
     {"OutOfMemoryError", torch_cuda, kHint},
     {"Cannot allocate memory", host},
     {"paging file is too small", host},
@@ -180,14 +183,16 @@ constexpr auto kWordings = std::to_array<Wording>({
     {"returned 137", killed, kHint},
 });
 
-// "Killed" as a shell prints it: alone, in a thread's bold letters perhaps, or "line 3:  12345 Killed   python train.py".
+// "Killed" as a shell prints it: alone, in a thread's bold letters perhaps, behind a progress bar, or "line 3:  12345 Killed
+// python train.py".
 std::optional<WordingFound> shell_kill(std::string_view line, size_t after) {
   const size_t at = line.find("Killed");
   if (at == std::string_view::npos || at + 6 <= after) return std::nullopt;
   const std::string_view before = line.substr(0, at);
   const std::string_view behind = line.substr(at + 6);
   const size_t last = before.find_last_not_of(' '), sign = before.find_last_not_of(" *`");
-  const bool alone = (sign == std::string_view::npos || before[sign] == '\n') &&
+  const bool behind_bar = sign != std::string_view::npos && before.substr(0, sign + 1).ends_with("it/s]");
+  const bool alone = (sign == std::string_view::npos || before[sign] == '\n' || behind_bar) &&
                      behind.find_first_not_of(" *`\n") == std::string_view::npos;
   const bool by_shell = last != std::string_view::npos && is_digit(before[last]) && behind.starts_with("  ") &&
                         (contains(before, "line ") || contains(behind, "python") || contains(behind, "torchrun"));

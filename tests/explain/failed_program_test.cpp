@@ -221,4 +221,34 @@ TEST(FailedProgram, DeepSpeedsOptimizerIsMovedToTheHost) {
   EXPECT_FALSE(says(e, "foreach"));
 }
 
+TEST(FailedProgram, AServerIsKnownByItsLogAndItsCommand) {
+  for (const char* line : {"vllm serve Qwen/Qwen3 --tensor-parallel-size 4\n", "python3 -m sglang.launch_server --tp 2\n",
+                           "INFO [worker_base.py:620] Error executing method\n"}) {
+    const Explanation e = answer_to(line + std::string(kFilledCard));
+    EXPECT_NE(first_of(e).find("lower gpu_memory_utilization"), std::string::npos) << line;
+  }
+  const Explanation trained = answer_to("vllm serve Qwen/Qwen3\n" + full_in("/x/transformers/trainer.py", "training_step"));
+  EXPECT_EQ(first_of(trained).find("gpu_memory_utilization"), std::string::npos);
+}
+
+TEST(FailedProgram, WeightsThatAreMovedOneByOneHaveNoSecondCopy) {
+  const Explanation e =
+      answer_to(full_in("/x/accelerate/utils/modeling.py", "set_module_tensor_to_device", "value.to(device)"));
+  EXPECT_FALSE(says(e, "low_cpu_mem_usage"));
+}
+
+TEST(FailedProgram, WeightsThatEachRankMovesAreSharedOut) {
+  const auto moved = [](const std::string& rank, std::string_view file) {
+    return answer_to(rank + "Traceback (most recent call last):\n" + rank +
+                     "  File \"/x/torch/nn/modules/module.py\", line 9, in _apply\n" + rank +
+                     "    param_applied = fn(param)\n" + rank + "  File \"" + std::string(file) + "\", line 4, in to\n" +
+                     rank + "    super().to(device)\n" + rank + std::string(kFilledCard));
+  };
+  EXPECT_NE(first_of(moved("[rank1]: ", "/x/model.py")).find("several GPUs"), std::string::npos);
+  EXPECT_EQ(first_of(moved("", "/x/model.py")).find("several GPUs"), std::string::npos);
+  const Explanation quantized = moved("", "/x/bitsandbytes/nn/modules.py");
+  EXPECT_NE(first_of(quantized).find("several GPUs"), std::string::npos);
+  EXPECT_FALSE(says(quantized, "4-bit"));
+}
+
 }  // namespace snug::explain_tests
