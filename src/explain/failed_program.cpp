@@ -73,6 +73,16 @@ constexpr auto kTextSigns = std::to_array<KindSign>({
     {diffusion, "diffusionpipeline"},
     {diffusion, "diffusers"},
     {diffusion, "black-forest-labs"},
+    {diffusion, "_t2v"},
+    {diffusion, "-t2v"},
+    {diffusion, "_i2v"},
+    {diffusion, "-i2v"},
+    {diffusion, "text to video"},
+    {diffusion, "image to video"},
+    {diffusion, "sample_video"},
+    {diffusion, "--video-size"},
+    {diffusion, "--video-length"},
+    {diffusion, "生成视频"},
     {diffusion, "hunyuanvideo"},
     {vision, "kohya"},  // a trainer of models that make pictures
     {vision, "sd-scripts"},
@@ -255,6 +265,28 @@ bool is_servers_text(std::string_view low) {
       [&](std::string_view word) { return contains(low, word); });
 }
 
+// vLLM's cache and all else end below that share of the device; only weights do not ask.
+bool is_full_of_weights(const OomMessage& message) {
+  return message.allocated_bytes && message.capacity_bytes &&
+         static_cast<double>(*message.allocated_bytes) > 0.97 * static_cast<double>(*message.capacity_bytes);
+}
+
+// "batch size is only 1", "--batch_size 1", "Instantaneous batch size per device = 1".
+bool tells_batch_of_one(std::string_view low) {
+  constexpr std::array<std::string_view, 5> kWords = {"batch size", "batch_size", "batch-size", "batchsize", " --bs"};
+  for (const std::string_view word : kWords)
+    for (size_t at = low.find(word); at != std::string_view::npos; at = low.find(word, at + 1)) {
+      std::string_view rest = low.substr(at + word.size(), 24);
+      for (const std::string_view filler : {" per device", " is", " only", " of", " to"})
+        if (rest.starts_with(filler)) rest.remove_prefix(filler.size());
+      const size_t value = rest.find_first_not_of(" =:\"");
+      if (value == std::string_view::npos || rest[value] != '1') continue;
+      const char next = value + 1 < rest.size() ? rest[value + 1] : ' ';
+      if (!is_digit(next) && next != '.') return true;
+    }
+  return false;
+}
+
 bool is_servers(const Traceback* traceback) {
   return traceback != nullptr && std::ranges::any_of(traceback->frames, [](const Frame& frame) {
            return contains(frame.file, "-packages/vllm/") || contains(frame.file, "-packages/sglang/");
@@ -308,6 +340,8 @@ FailedProgram failed_program_of(const OomMessage& message, const StageFound& sta
   const std::string low = lowered(near);
   const bool alone = traceback == nullptr || (!trained && !trains_language(*traceback));
   program.serves = message.by_vllm || is_servers(traceback) || (alone && is_servers_text(low));
+  program.full_of_weights = program.serves && is_full_of_weights(message);
+  program.batch_of_one = tells_batch_of_one(low);
   program.fsdp = contains(low, "/fsdp/") || contains(low, "fsdp_wrapped") || contains(low, "fullyshardeddataparallel");
   program.offloaded = contains(low, "--lowvram") || contains(low, "--medvram") || contains(low, "low_vram");
   return program;

@@ -235,6 +235,11 @@ void suit_ranks(const FailedProgram& program, std::vector<Advice>& all) {
   if (found != all.end()) std::rotate(all.begin(), found, found + 1);
 }
 
+// A batch of one row has no half.
+void put_batch_last(std::vector<Advice>& all) {
+  std::ranges::stable_partition(all, [](const Advice& one) { return one.todo != word_of(smaller_micro_batch); });
+}
+
 // What is loaded by a program without a trainer need not be trained at all.
 void suit_load(std::vector<Advice>& all) {
   for (Advice& one : all)
@@ -252,14 +257,16 @@ void suit(const FailedProgram& program, const OomMessage& message, Filler filler
   const bool of_tensors = pytorch && diagnosis.cause != Cause::driver && diagnosis.cause != Cause::fragmentation;
   const bool works = stage.stage == TorchStage::unknown || stage.stage == TorchStage::forward ||
                      stage.stage == TorchStage::generate || stage.stage == TorchStage::loss;
+  const bool serves_weights =
+      stage.stage == TorchStage::load || (stage.stage == TorchStage::unknown && program.full_of_weights);
+  if (of_tensors && program.serves && serves_weights && is_about_tensors(diagnosis.cause)) {
+    replace_or_follow(all, advice_for_served_weights(), diagnosis.cause);
+    return rename_for(program.maker, diagnosis, all);
+  }
   if (of_tensors && program.serves && works && is_about_tensors(diagnosis.cause)) {
     std::vector<Advice> own;
     add_stage_advice(own, {TorchStage::capture, {}, false, false});
     replace_or_follow(all, std::move(own), diagnosis.cause);
-    return rename_for(program.maker, diagnosis, all);
-  }
-  if (of_tensors && program.serves && stage.stage == TorchStage::load && is_about_tensors(diagnosis.cause)) {
-    replace_or_follow(all, advice_for_served_weights(), diagnosis.cause);
     return rename_for(program.maker, diagnosis, all);
   }
   const bool loads_else = stage.stage == TorchStage::load && program.kind != ProgramKind::diffusion;
@@ -283,6 +290,7 @@ void suit(const FailedProgram& program, const OomMessage& message, Filler filler
   if (program.zero && of_tensors && is_about_tensors(diagnosis.cause)) suit_zero(all);
   if (stage.stage == TorchStage::save && program.fsdp) put_sharded_first(all);
   if (program.checkpointed) drop(all, {gradient_checkpointing});
+  if (program.batch_of_one && of_tensors) put_batch_last(all);
   if (program.unix || program.maker != DeviceMaker::nvidia) {
     drop_saying(all, {"Windows:", "Sysmem Fallback"});
     std::erase_if(diagnosis.remarks, [](const std::string& remark) { return contains(remark, "on Windows the page file"); });

@@ -149,6 +149,7 @@ constexpr auto kWordings = std::to_array<Wording>({
     {"is killed by signal: Bus error", shared_memory},
     {"insufficient shared memory", shared_memory},
     {"is killed by signal: Killed", killed},
+    {"is killed by signal: Terminated", killed, kHint},
     {"Out of memory: Kill", killed},
     {"Memory cgroup out of memory", killed},
     {"oom-kill:constraint", killed},

@@ -225,4 +225,13 @@ TEST(Explanation, AServersLogTellsThatGraphsWereCaptured) {
             TorchStage::unknown);
 }
 
+TEST(Explanation, ARequestLargerThanAnyDeviceNeedsNoFigures) {
+  EXPECT_EQ(explain("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1263.35 GiB. \n").diagnosis.cause,
+            Cause::impossible_request);
+  const Explanation odd = explain("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 56.50 GiB. GPU\n");
+  EXPECT_EQ(odd.diagnosis.cause, Cause::unknown);
+  ASSERT_FALSE(odd.advice.empty());
+  EXPECT_EQ(odd.advice.front().todo, "right_shape");
+}
+
 }  // namespace snug::explain_tests

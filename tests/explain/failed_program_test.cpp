@@ -251,4 +251,26 @@ TEST(FailedProgram, WeightsThatEachRankMovesAreSharedOut) {
   EXPECT_FALSE(says(quantized, "4-bit"));
 }
 
+TEST(FailedProgram, AServerWhoseTensorsFillTheCardHoldsTooManyWeights) {
+  const std::string full =
+      "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 462.00 MiB. GPU 0 has a total capacity of 79.44 GiB of "
+      "which 145.19 MiB is free. Including non-PyTorch memory, this process has 79.29 GiB memory in use. Of the allocated "
+      "memory 78.78 GiB is allocated by PyTorch, and 13.27 MiB is reserved by PyTorch but unallocated.\n";
+  EXPECT_NE(first_of(answer_to("(EngineCore_DP0 pid=8769) " + full)).find("AWQ"), std::string::npos);
+}
+
+TEST(FailedProgram, ABatchOfOneHasNoHalf) {
+  for (const char* line : {"my batch size is only 1\n", "python train3d.py --bs 1 --net x\n", "batch_size = 1\n",
+                           "  Instantaneous batch size per device = 1\n"})
+    EXPECT_EQ(first_of(answer_to(line + std::string(kFilledCard))), "gradient_checkpointing: true") << line;
+  for (const char* line : {"batch size is 16\n", "--bs 128\n", "batch_size=1.5\n"})
+    EXPECT_NE(first_of(answer_to(line + std::string(kFilledCard))).find("halve"), std::string::npos) << line;
+}
+
+TEST(FailedProgram, WhatMakesFilmsIsKnownByItsWords) {
+  for (const char* line : {"failed to run wan_t2v_inference.sh\n", "torchrun sample_video.py --video-size 128 128\n"})
+    EXPECT_NE(first_of(answer_to(line + std::string(kFilledCard))).find("offload"), std::string::npos) << line;
+  EXPECT_NE(first_of(answer_to("text2vec\n" + std::string(kFilledCard))).find("halve"), std::string::npos);
+}
+
 }  // namespace snug::explain_tests

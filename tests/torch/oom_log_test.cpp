@@ -196,6 +196,7 @@ TEST(OomLog, KnowsMoreOfThoseThatRunOutAndWhoDoesNot) {
 
 TEST(OomLog, AKillBehindABarAndRaysAreKnown) {
   EXPECT_EQ(read_oom_log("Loading checkpoint shards:   0%|      | 0/2 [00:00<?, ?it/s]Killed\n").count, 1);
+  EXPECT_EQ(read_oom_log("RuntimeError: DataLoader worker (pid 8102) is killed by signal: Terminated.\n").count, 1);
   EXPECT_EQ(read_oom_log("see [1]Killed processes\n").count, 0);
   EXPECT_EQ(read_oom_log("12.49GB / 13.15GB (0.950003), which exceeds the memory usage threshold of 0.95.\n").cause().source,
             OomSource::killed);
