@@ -281,8 +281,10 @@ bool tells_batch_of_one(std::string_view low) {
         if (rest.starts_with(filler)) rest.remove_prefix(filler.size());
       const size_t value = rest.find_first_not_of(" =:\"");
       if (value == std::string_view::npos || rest[value] != '1') continue;
-      const char next = value + 1 < rest.size() ? rest[value + 1] : ' ';
-      if (!is_digit(next) && next != '.') return true;
+      const std::string_view behind = rest.substr(value + 1, 2);
+      const bool goes_on =
+          !behind.empty() && (is_digit(behind[0]) || (behind.size() > 1 && behind[0] == '.' && is_digit(behind[1])));
+      if (!goes_on) return true;
     }
   return false;
 }

@@ -260,7 +260,7 @@ TEST(FailedProgram, AServerWhoseTensorsFillTheCardHoldsTooManyWeights) {
 }
 
 TEST(FailedProgram, ABatchOfOneHasNoHalf) {
-  for (const char* line : {"my batch size is only 1\n", "python train3d.py --bs 1 --net x\n", "batch_size = 1\n",
+  for (const char* line : {"my batch size is only 1. but still\n", "python train3d.py --bs 1 --net x\n", "batch_size = 1\n",
                            "  Instantaneous batch size per device = 1\n"})
     EXPECT_EQ(first_of(answer_to(line + std::string(kFilledCard))), "gradient_checkpointing: true") << line;
   for (const char* line : {"batch size is 16\n", "--bs 128\n", "batch_size=1.5\n"})
