@@ -261,7 +261,8 @@ bool is_servers_text(std::string_view low) {
   return std::ranges::any_of(
       std::initializer_list<std::string_view>{"vllm serve", "vllm.entrypoints", "-packages/vllm/", "(enginecore",
                                               "rayworkerwrapper", "vllmworker", "worker_base.py:", "sglang.launch_server",
-                                              "-packages/sglang/", "/sglang/srt/", "capturing cudagraphs"},
+                                              "-packages/sglang/", "/sglang/srt/", "capturing cudagraphs", "\"vllm/v1/",
+                                              "\"vllm/worker/"},
       [&](std::string_view word) { return contains(low, word); });
 }
 
@@ -273,11 +274,12 @@ bool is_full_of_weights(const OomMessage& message) {
 
 // "batch size is only 1", "--batch_size 1", "Instantaneous batch size per device = 1".
 bool tells_batch_of_one(std::string_view low) {
-  constexpr std::array<std::string_view, 5> kWords = {"batch size", "batch_size", "batch-size", "batchsize", " --bs"};
+  constexpr std::array<std::string_view, 7> kWords = {"batch size", "batch_size",      "batch-size",  "batchsize",
+                                                      " --bs",      "samples_per_gpu", "imgs_per_gpu"};
   for (const std::string_view word : kWords)
     for (size_t at = low.find(word); at != std::string_view::npos; at = low.find(word, at + 1)) {
       std::string_view rest = low.substr(at + word.size(), 24);
-      for (const std::string_view filler : {" per device", " is", " only", " of", " to"})
+      for (const std::string_view filler : {" per device", "_per_gpu", "_per_device", " is", " only", " of", " to"})
         if (rest.starts_with(filler)) rest.remove_prefix(filler.size());
       const size_t value = rest.find_first_not_of(" =:\"");
       if (value == std::string_view::npos || rest[value] != '1') continue;
@@ -287,6 +289,17 @@ bool tells_batch_of_one(std::string_view low) {
       if (!goes_on) return true;
     }
   return false;
+}
+
+bool has_any(std::string_view low, std::initializer_list<std::string_view> words) {
+  return std::ranges::any_of(words, [&](std::string_view word) { return contains(low, word); });
+}
+
+// What somebody ran who trains nothing, in his words or as a command.
+bool tells_inference(std::string_view low) {
+  if (has_any(low, {"training", "train.py", "to train", "finetun", "fine-tun", "fine tun", "backward"})) return false;
+  return has_any(low, {"python test.py", "run inference", "running inference", "run the test code", "run the demo",
+                       "running gradio", "gradio_", "_demo.py", "demo.py", "infer.py", "inference.py", "predict.py"});
 }
 
 bool is_servers(const Traceback* traceback) {
@@ -329,20 +342,22 @@ FailedProgram failed_program_of(const OomMessage& message, const StageFound& sta
   if (program.kind == diffusion && trained) program.kind = vision;  // batches of pictures
   program.maker = maker_of(message);
   const bool guarded = is_inference(stage, traceback);
-  program.inference = guarded || is_known_for_inference(stage, traceback);
-  program.unguarded = program.inference && !guarded;
   program.checkpointed = is_checkpointed(stage, traceback);
   program.no_bfloat16 = has_no_bfloat16(message, near);
   program.unix = shows_unix(traceback);
   program.moved = moves_weights(traceback);
   program.zero = steps_by_deepspeed(stage, traceback);
   program.restored = reads_to_device(traceback);
-  program.quantized = any_file(traceback, "bitsandbytes/nn/");
   program.of_ranks = program.moved && message.rank.has_value();
   const std::string low = lowered(near);
   const bool alone = traceback == nullptr || (!trained && !trains_language(*traceback));
+  program.told = alone && !trains(stage.stage) && tells_inference(low);
+  program.demo = program.told && has_any(low, {"demo", "gradio"});
+  program.inference = guarded || program.told || is_known_for_inference(stage, traceback);
+  program.unguarded = program.inference && !guarded;
   program.serves = message.by_vllm || is_servers(traceback) || (alone && is_servers_text(low));
   program.full_of_weights = program.serves && is_full_of_weights(message);
+  program.quantized = any_file(traceback, "bitsandbytes/nn/") || has_any(low, {"load_in_8bit=true", "load_in_4bit=true"});
   program.batch_of_one = tells_batch_of_one(low);
   program.fsdp = contains(low, "/fsdp/") || contains(low, "fsdp_wrapped") || contains(low, "fullyshardeddataparallel");
   program.offloaded = contains(low, "--lowvram") || contains(low, "--medvram") || contains(low, "low_vram");

@@ -181,6 +181,11 @@ void without_bfloat16(std::vector<Advice>& all) {
   for (Advice& one : all) rename(one.change, kOlder);
 }
 
+// A batch of one row has no half.
+void put_batch_last(std::vector<Advice>& all) {
+  std::ranges::stable_partition(all, [](const Advice& one) { return one.todo != word_of(smaller_micro_batch); });
+}
+
 // Nothing is kept for a backward: what makes a backward smaller gives nothing.
 void suit_inference(const FailedProgram& program, std::vector<Advice>& all, const StageFound& stage) {
   if (stage.stage != TorchStage::forward && stage.stage != TorchStage::generate && stage.stage != TorchStage::unknown)
@@ -196,6 +201,12 @@ void suit_inference(const FailedProgram& program, std::vector<Advice>& all, cons
   const auto rows = std::ranges::find(all, word_of(smaller_micro_batch), &Advice::todo);
   if (rows != all.end())
     all.insert(rows + 1, {"with torch.inference_mode(), if it is not there yet", "nothing is kept for a backward", {}});
+  if (!program.told || all.front().todo != word_of(smaller_micro_batch)) return;
+  put_batch_last(all);  // a test or a demo takes one input at a time
+  if (program.demo)
+    all.insert(all.begin(), {"16-bit weights: model.half(); what is not at work on the CPU",
+                             "a demo holds all its models at once, often in fp32",
+                             {}});
 }
 
 void put_first(std::vector<Advice>& all, Remedy remedy) {
@@ -233,11 +244,6 @@ void suit_ranks(const FailedProgram& program, std::vector<Advice>& all) {
   if (!program.quantized && !program.of_ranks) return;
   const auto found = std::ranges::find_if(all, [](const Advice& one) { return one.change.starts_with("several GPUs"); });
   if (found != all.end()) std::rotate(all.begin(), found, found + 1);
-}
-
-// A batch of one row has no half.
-void put_batch_last(std::vector<Advice>& all) {
-  std::ranges::stable_partition(all, [](const Advice& one) { return one.todo != word_of(smaller_micro_batch); });
 }
 
 // What is loaded by a program without a trainer need not be trained at all.

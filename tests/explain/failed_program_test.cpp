@@ -261,10 +261,25 @@ TEST(FailedProgram, AServerWhoseTensorsFillTheCardHoldsTooManyWeights) {
 
 TEST(FailedProgram, ABatchOfOneHasNoHalf) {
   for (const char* line : {"my batch size is only 1. but still\n", "python train3d.py --bs 1 --net x\n", "batch_size = 1\n",
-                           "  Instantaneous batch size per device = 1\n"})
+                           "  Instantaneous batch size per device = 1\n", "I have set the samples_per_gpu = 1\n"})
     EXPECT_EQ(first_of(answer_to(line + std::string(kFilledCard))), "gradient_checkpointing: true") << line;
   for (const char* line : {"batch size is 16\n", "--bs 128\n", "batch_size=1.5\n"})
     EXPECT_NE(first_of(answer_to(line + std::string(kFilledCard))).find("halve"), std::string::npos) << line;
+}
+
+TEST(FailedProgram, WhatTestsOrShowsTakesOneInputAtATime) {
+  for (const char* line : {"I tried to run inference, and got\n", "`python test.py --trained_model=a.pth` fails\n"})
+    EXPECT_NE(first_of(answer_to(line + std::string(kFilledCard))).find("inference_mode"), std::string::npos) << line;
+  for (const char* line : {"oom while running gradio\n", "python run_gradio_demo.py\n"})
+    EXPECT_NE(first_of(answer_to(line + std::string(kFilledCard))).find("model.half()"), std::string::npos) << line;
+  for (const char* line : {"training works, `python test.py` too\n", "python train.py, as in demo.py\n"})
+    EXPECT_NE(first_of(answer_to(line + std::string(kFilledCard))).find("halve"), std::string::npos) << line;
+}
+
+TEST(FailedProgram, WeightsThatAreToldToBeQuantizedAreSharedOut) {
+  const Explanation e = answer_to("from_pretrained(name, device_map=\"auto\", load_in_8bit=True)\n" +
+                                  full_in("/x/transformers/modeling_utils.py", "_load_state_dict_into_meta_model", "f()"));
+  EXPECT_NE(first_of(e).find("several GPUs"), std::string::npos);
 }
 
 TEST(FailedProgram, WhatMakesFilmsIsKnownByItsWords) {
