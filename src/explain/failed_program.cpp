@@ -266,9 +266,9 @@ bool is_servers_text(std::string_view low) {
       [&](std::string_view word) { return contains(low, word); });
 }
 
-// vLLM's cache and all else end below that share of the device; only weights do not ask.
+// vLLM's cache and all else end below that share of the device; only weights do not ask. Graphs are captured after them.
 bool is_full_of_weights(const OomMessage& message) {
-  return message.allocated_bytes && message.capacity_bytes &&
+  return message.allocated_bytes && message.capacity_bytes && message.private_pool_bytes.value_or(0) == 0 &&
          static_cast<double>(*message.allocated_bytes) > 0.97 * static_cast<double>(*message.capacity_bytes);
 }
 

@@ -257,6 +257,9 @@ TEST(FailedProgram, AServerWhoseTensorsFillTheCardHoldsTooManyWeights) {
       "which 145.19 MiB is free. Including non-PyTorch memory, this process has 79.29 GiB memory in use. Of the allocated "
       "memory 78.78 GiB is allocated by PyTorch, and 13.27 MiB is reserved by PyTorch but unallocated.\n";
   EXPECT_NE(first_of(answer_to("(EngineCore_DP0 pid=8769) " + full)).find("AWQ"), std::string::npos);
+  std::string captured = full;
+  captured.insert(captured.find("and 13.27"), "with 19.40 MiB allocated in private pools (e.g., CUDA Graphs), ");
+  EXPECT_NE(first_of(answer_to("(EngineCore_DP0 pid=8769) " + captured)).find("gpu_memory_utilization"), std::string::npos);
 }
 
 TEST(FailedProgram, ABatchOfOneHasNoHalf) {
