@@ -183,7 +183,7 @@ void without_bfloat16(std::vector<Advice>& all) {
 
 // A batch of one row has no half.
 void put_batch_last(std::vector<Advice>& all) {
-  std::ranges::stable_partition(all, [](const Advice& one) { return one.todo != word_of(smaller_micro_batch); });
+  std::stable_partition(all.begin(), all.end(), [](const Advice& one) { return one.todo != word_of(smaller_micro_batch); });
 }
 
 // Nothing is kept for a backward: what makes a backward smaller gives nothing.
