@@ -87,7 +87,7 @@ class Cut {
   void name_modules_without_parts() {
     const std::string& embedding = result_.parts[0].modules.front();
     const std::string root = embedding.substr(0, embedding.rfind('.') + 1);
-    if (!plan_.model.learned_positions) result_.everywhere.push_back(root + "rotary_emb");
+    if (!plan_.model.learned_positions && !plan_.model.alibi) result_.everywhere.push_back(root + "rotary_emb");
     if (plan_.model.vision_parameters == 0) return;
     for (const char* module : {"model.vision_tower", "model.multi_modal_projector"}) result_.everywhere.emplace_back(module);
   }

@@ -11,6 +11,7 @@
 #include "cli/commands.h"
 #include "cli/count_data.h"
 #include "cli/plan_devices.h"
+#include "cli/plan_held.h"
 #include "cli/plan_textbook.h"
 #include "cli/pytorch_answer.h"
 #include "cli/target_flags.h"
@@ -122,8 +123,10 @@ int plan_command(std::span<char* const> words) {
   check_views(arguments);
   if (arguments.has("textbook")) return plan_textbook(arguments);
   if (arguments.has("max-memory")) return plan_devices(arguments);
+  const ModelSpec model = resolve_model(arguments.recipe.model);
+  if (!model.unmodelled_step.empty()) return plan_held(arguments, model);
   validate(arguments.recipe);
-  const Plan plan = make_plan(resolve_model(arguments.recipe.model), arguments.recipe, target_for(arguments));
+  const Plan plan = make_plan(model, arguments.recipe, target_for(arguments));
   write_views(plan, arguments);
   const auto pytorch = pytorch_answer(arguments, plan.model, plan.target, plan.budget_bytes);
   std::optional<PyTorchEngine> engine;

@@ -54,7 +54,6 @@ std::string not_covered(const ForeignRecipe& file) {
                                     Dialect::llama_factory_v1};
   if (std::find(kOwnLoops.begin(), kOwnLoops.end(), file.dialect) != kOwnLoops.end())
     return fmt::format("{}'s own training loop is not modelled yet", name_of(file.dialect));
-  if (file.gpus > 1 || file.sharding != Sharding::none) return "several GPUs are not modelled yet";
   if (file.stage != "sft" && file.stage != "pt") return fmt::format("{} is not modelled yet", file.stage);
   if (names_liger(file)) return "Liger's kernels are not modelled yet";
   if (file.recipe.packing) return "packed rows are not modelled yet";
@@ -104,7 +103,10 @@ std::vector<std::string> pytorch_flags() {
           "fused-kernels=",
           "own-loop=",
           "row-lengths=",
-          "gptq="};
+          "gptq=",
+          "gpus=",
+          "fsdp",
+          "ddp"};
 }
 
 std::optional<PyTorchAnswer> pytorch_answer(const Arguments& arguments, const ModelSpec& model, const Target& target,
@@ -115,6 +117,8 @@ std::optional<PyTorchAnswer> pytorch_answer(const Arguments& arguments, const Mo
   const bool is_cuda_card = arguments.has("gpu") && target.kind == TargetKind::cuda;
   if (asked == Runtime::snug || (!asked && !arguments.foreign && !is_cuda_card)) return std::nullopt;
   answer.leads = true;
+  if (arguments.recipe.quantize.any())
+    answer.share = quantized_share(model, eager::version_number(answer.stack.transformers) >= eager::version_number("5.0"));
   if (arguments.foreign) answer.trainer = std::string(name_of(arguments.foreign->dialect)) + " on PyTorch";
   estimate(answer, arguments, model, budget_bytes);
   return answer;

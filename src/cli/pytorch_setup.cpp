@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "cli/pytorch_ranks.h"
 #include "eager/from_recipe.h"
 
 namespace snug::cli {
@@ -123,8 +124,8 @@ void apply_file(const ForeignRecipe& file, const eager::StackProfile& stack, eag
 // The dtype that a trainer loads weights in where its file does not say: axolotl (normalize_config) and LLaMA-Factory
 // (model_args.compute_dtype) take that of autocast; the others follow the checkpoint's.
 void load_weights_as(const ForeignRecipe& file, eager::Setup& setup) {
-  // LLaMA-Factory's own prepare_model_for_training casts nothing but norms, and those only if asked.
-  if (file.dialect == Dialect::llama_factory) setup.preparation = eager::Preparation::none;
+  // LLaMA-Factory's own prepare_model_for_training casts nothing but norms, and those only if asked; ms-swift casts nothing.
+  if (file.dialect == Dialect::llama_factory || file.dialect == Dialect::swift) setup.preparation = eager::Preparation::none;
   const bool as_autocast = file.dialect == Dialect::axolotl || file.dialect == Dialect::llama_factory;
   if (as_autocast && setup.autocast) setup.weights = *setup.autocast;
   for (const ForeignKey& key : file.keys) {
@@ -141,7 +142,7 @@ bool sets(const Arguments& arguments, const char* key) {
   return std::find(arguments.keys_set.begin(), arguments.keys_set.end(), key) != arguments.keys_set.end();
 }
 
-bool is_told_to_pytorch(const ForeignKey& key) { return attention_of(key).has_value(); }
+bool is_told_to_pytorch(const ForeignKey& key) { return attention_of(key).has_value() || is_about_ranks(key); }
 
 bool is_on(const ForeignKey& key) {
   return key.value != "false" && key.value != "False" && key.value != "null" && key.value != "0";
@@ -161,6 +162,7 @@ eager::Setup pytorch_setup(const Arguments& arguments, const Recipe& recipe, con
   }
   apply_flags(arguments, setup);
   if (assumes_autocast(arguments)) setup.autocast = DType::bf16;  // every card that is modelled has it
+  setup.ranks = pytorch_ranks(arguments, setup, stack);
   return setup;
 }
 

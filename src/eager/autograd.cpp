@@ -6,8 +6,18 @@
 
 namespace snug::eager {
 
-Tensor Autograd::empty(int64_t count, DType dtype, Role role) {
-  return {device_.allocate(bytes_of(dtype, count), role), count, dtype, false, nullptr, 0};
+Tensor Autograd::empty(int64_t count, DType dtype, Role role, int64_t stream) {
+  return {device_.allocate(bytes_of(dtype, count), role, stream), count, dtype, false, nullptr, 0};
+}
+
+Tensor Autograd::hooked(const Tensor& tensor, const std::function<void()>& hook) {
+  if (!grad_enabled || !tensor.requires_grad) return tensor;
+  Tensor view = tensor.detached();
+  record({tensor}, {&view}, {}, [hook](const Node&, const Tensors&, Tensors& g) -> Tensors {
+    hook();
+    return {std::move(g[0])};
+  });
+  return view;
 }
 
 void Autograd::require_grad(Tensor& tensor) {

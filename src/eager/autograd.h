@@ -99,7 +99,7 @@ class Autograd {
   // The sum over all leading dimensions, to `outputs` elements.
   Tensor sum_rows(const Tensor& tensor, int64_t outputs);
 
-  Tensor empty(int64_t count, DType dtype, Role role = Role::temporaries);
+  Tensor empty(int64_t count, DType dtype, Role role = Role::temporaries, int64_t stream = 0);
   Tensor empty_like(const Tensor& tensor) { return empty(tensor.count, tensor.dtype); }
 
   // Makes a leaf of `tensor`: one whose gradient is gathered.
@@ -118,6 +118,9 @@ class Autograd {
   // torch.utils.checkpoint of `function`: of its one tensor that needs gradients, which gives one.
   Tensor checkpoint_reentrant(const Tensor& input, const std::function<Tensor(const Tensor&)>& function);
   Tensor checkpoint_non_reentrant(const Tensor& input, const std::function<Tensor(const Tensor&)>& function);
+
+  // A view of `tensor` whose backward calls `hook` before it passes the gradient on: a hook of a tensor or module.
+  Tensor hooked(const Tensor& tensor, const std::function<void()>& hook);
 
   // Whether this is autograd's own thread: it has cuBLAS handles of its own.
   bool in_backward() const { return depth_ > 0; }

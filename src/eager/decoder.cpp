@@ -1,7 +1,10 @@
 #include "eager/decoder.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
+
+#include "model/module_names.h"
 
 namespace snug::eager {
 
@@ -13,42 +16,44 @@ Decoder::Decoder(Torch& torch, const ModelSpec& spec, const Setup& setup)
 void Decoder::make_blocks() {
   const int64_t queries = spec_.heads * D_, keys = spec_.kv_heads * D_, F = spec_.intermediate_size;
   const bool qkv = spec_.query_key_value_bias;
-  const auto linear = [](const char* name, int64_t in, int64_t out, bool biased) {
+  const ModuleNames names = module_names(spec_);
+  const auto linear = [](std::string_view path, int64_t in, int64_t out, bool biased) {
     Linear l;
-    l.name = name, l.in = in, l.out = out, l.biased = biased, l.present = true;
+    l.path = path, l.name = path.substr(path.rfind('.') + 1), l.in = in, l.out = out, l.biased = biased, l.present = true;
     return l;
   };
+  const auto norm = [](Norm& n, std::string_view path, int64_t size) { n.path = path, n.size = size; };
   blocks_.resize(static_cast<size_t>(spec_.layers));
   for (size_t i = 0; i < blocks_.size(); ++i) {
     Block& b = blocks_[i];
     b.local = i < spec_.local_layers.size() && spec_.local_layers[i];
-    if (spec_.learned_positions) {
-      b.query_key_value = linear("c_attn", C_, queries + 2 * keys, qkv);
-      b.up = linear("c_fc", C_, F, spec_.mlp_bias);
-    } else if (spec_.fused_projections) {
-      b.query_key_value = linear("qkv_proj", C_, queries + 2 * keys, qkv);
-      b.gate_up = linear("gate_up_proj", C_, 2 * F, spec_.mlp_bias);
+    if (spec_.fused_projections) {
+      b.query_key_value = linear(names.query_key_value, C_, queries + 2 * keys, qkv);
     } else {
-      b.query = linear("q_proj", C_, queries, qkv);
-      b.key = linear("k_proj", C_, keys, qkv);
-      b.value = linear("v_proj", C_, keys, qkv);
-      b.gate = linear("gate_proj", C_, F, spec_.mlp_bias);
-      b.up = linear("up_proj", C_, F, spec_.mlp_bias);
+      b.query = linear(names.query, C_, queries, qkv);
+      b.key = linear(names.key, C_, keys, qkv);
+      b.value = linear(names.value, C_, keys, qkv);
     }
-    b.output = linear(spec_.learned_positions ? "c_proj" : "o_proj", queries, C_, spec_.output_bias);
-    b.down = linear(spec_.learned_positions ? "c_proj" : "down_proj", F, C_, spec_.mlp_bias);
-    if (spec_.query_key_norms) b.query_norm.size = b.key_norm.size = D_;
-    if (spec_.pre_norms) b.attention_norm.size = b.mlp_norm.size = C_;
-    if (spec_.post_norms) b.attention_post_norm.size = b.mlp_post_norm.size = C_;
+    if (spec_.fused_gate_up) b.gate_up = linear(names.gate_up, C_, 2 * F, spec_.mlp_bias);
+    if (spec_.gated_mlp && !spec_.fused_gate_up) b.gate = linear(names.gate, C_, F, spec_.mlp_bias);
+    if (!spec_.fused_gate_up) b.up = linear(names.up, C_, F, spec_.mlp_bias);
+    b.output = linear(names.output, queries, C_, spec_.output_bias);
+    b.down = linear(names.down, F, C_, spec_.mlp_bias);
+    if (spec_.query_key_norms) norm(b.query_norm, names.query_norm, spec_.wide_query_key_norms ? queries : D_);
+    if (spec_.query_key_norms) norm(b.key_norm, names.key_norm, spec_.wide_query_key_norms ? keys : D_);
+    if (spec_.pre_norms) norm(b.attention_norm, names.attention_norm, C_);
+    if (spec_.pre_norms && spec_.parallel == ParallelBlock::none) norm(b.mlp_norm, names.mlp_norm, C_);
+    if (spec_.post_norms) norm(b.attention_post_norm, names.attention_post_norm, C_);
+    if (spec_.post_norms) norm(b.mlp_post_norm, names.mlp_post_norm, C_);
   }
-  final_norm_.size = C_;
-  head_ = linear("lm_head", C_, spec_.vocab_size, false);
+  norm(final_norm_, names.final_norm, C_);
+  head_ = linear(names.head, C_, spec_.vocab_size, spec_.head_bias);
 }
 
 // --- parameters ---
 
 void Decoder::each_linear(const std::function<void(Linear&)>& visit) {
-  const bool fused_first = spec_.learned_positions;
+  const bool fused_first = is_gpt2();
   for (Block& b : blocks_) {
     if (fused_first) visit(b.query_key_value);
     for (Linear* l : {&b.query, &b.key, &b.value, &b.output, &b.query_key_value, &b.gate, &b.gate_up, &b.up, &b.down})
@@ -56,43 +61,53 @@ void Decoder::each_linear(const std::function<void(Linear&)>& visit) {
   }
 }
 
-void Decoder::visit_parameters(const std::function<void(Tensor&, int64_t, int64_t, bool)>& visit) {
-  const auto linear = [&](Linear& l) {
-    if (!l.present) return;
-    visit(l.weight, l.in * l.out, spec_.input_features_first ? l.out : l.in, true);
-    if (l.biased) visit(l.bias, l.out, 0, false);
-  };
+void Decoder::visit_linear(Linear& l, const Visit& visit) {
+  if (!l.present) return;
+  visit(l.weight, l.in * l.out, spec_.input_features_first ? l.out : l.in, true);
+  if (l.biased) visit(l.bias, l.out, 0, false);
+}
+
+void Decoder::visit_norm(Norm& n, const Visit& visit) {
+  if (n.size == 0) return;
   // of RMS norms the list names Llama's alone
-  const bool norms_decay = t_.stack().norms_are_told_by_class && spec_.norm == NormKind::rms && spec_.family != "llama";
-  const auto norm = [&](Norm& n) {
-    if (n.size == 0) return;
-    visit(n.weight, n.size, 0, norms_decay);
-    if (spec_.norm == NormKind::layer) visit(n.bias, n.size, 0, false);
-  };
-  visit(embedding_, spec_.vocab_size * C_, C_, true);
-  if (spec_.learned_positions) visit(position_embedding_, spec_.max_position * C_, C_, true);
-  for (Block& b : blocks_) {
-    if (spec_.learned_positions) norm(b.attention_norm);
-    if (spec_.learned_positions) linear(b.query_key_value);
-    for (Linear* l : {&b.query, &b.key, &b.value, &b.output}) linear(*l);
-    if (spec_.learned_positions && t_.stack().masks_of_gpt2_are_kept && !b.causal.defined()) {
-      b.causal = t_.empty(spec_.max_position * spec_.max_position, DType::u8, Role::weights);
-      b.masked = t_.empty(1, DType::f32, Role::weights);
-    }
-    if (!spec_.learned_positions) linear(b.query_key_value);
-    norm(b.query_norm);
-    norm(b.key_norm);
-    if (spec_.learned_positions) norm(b.mlp_norm);
-    for (Linear* l : {&b.gate, &b.up, &b.gate_up, &b.down}) linear(*l);
-    if (spec_.learned_positions) continue;
-    norm(b.attention_norm);
-    norm(b.mlp_norm);
-    norm(b.attention_post_norm);
-    norm(b.mlp_post_norm);
+  const bool decays = t_.stack().norms_are_told_by_class && spec_.norm == NormKind::rms && spec_.family != "llama";
+  visit(n.weight, n.size, 0, decays);
+  if (spec_.norm == NormKind::layer) visit(n.bias, n.size, 0, false);
+}
+
+void Decoder::visit_block(Block& b, const Visit& visit) {
+  if (is_gpt2()) visit_norm(b.attention_norm, visit);
+  if (is_gpt2()) visit_linear(b.query_key_value, visit);
+  for (Linear* l : {&b.query, &b.key, &b.value, &b.output}) visit_linear(*l, visit);
+  if (is_gpt2() && t_.stack().masks_of_gpt2_are_kept && !b.causal.defined()) {
+    b.causal = t_.empty(spec_.max_position * spec_.max_position, DType::u8, Role::weights);
+    b.masked = t_.empty(1, DType::f32, Role::weights);
   }
-  norm(final_norm_);
+  if (!is_gpt2()) visit_linear(b.query_key_value, visit);
+  visit_norm(b.query_norm, visit);
+  visit_norm(b.key_norm, visit);
+  if (is_gpt2()) visit_norm(b.mlp_norm, visit);
+  for (Linear* l : {&b.gate, &b.up, &b.gate_up, &b.down}) visit_linear(*l, visit);
+  if (is_gpt2()) return;
+  visit_norm(b.attention_norm, visit);
+  visit_norm(b.mlp_norm, visit);
+  visit_norm(b.attention_post_norm, visit);
+  visit_norm(b.mlp_post_norm, visit);
+}
+
+void Decoder::visit_parameters(const Visit& visit) {
+  visit(embedding_, spec_.vocab_size * C_, C_, true);
+  if (spec_.learned_positions) visit(position_embedding_, (spec_.max_position + spec_.position_offset) * C_, C_, true);
+  for (Block& b : blocks_) visit_block(b, visit);
+  visit_norm(final_norm_, visit);
   make_frequencies();
-  if (!spec_.tied_embeddings) linear(head_);
+  if (!spec_.tied_embeddings) visit_linear(head_, visit);
+}
+
+// On the device, or, where FSDP will share it out, on the host.
+Tensor Decoder::placed(int64_t count, DType dtype, Role role) {
+  if (setup_.ranks.sharding == Sharding::fsdp2) return {{}, count, dtype, false, nullptr, 0};
+  return t_.empty(count, dtype, role);
 }
 
 void Decoder::make_frequencies() {
@@ -104,7 +119,7 @@ void Decoder::make_frequencies() {
 void Decoder::load() {
   if (setup_.quantization != Quantization::none) return load_quantized();
   visit_parameters([&](Tensor& tensor, int64_t count, int64_t, bool) {
-    tensor = t_.empty(count, setup_.weights, Role::weights);
+    tensor = placed(count, setup_.weights, Role::weights);
     if (setup_.method == Method::full) Autograd::require_grad(tensor);
   });
 }
@@ -123,12 +138,12 @@ void Decoder::adapt() {
     l.adapter.rank = setup_.rank;
     const bool quantized = l.four_bit || l.eight_bit || l.gptq;
     const DType dtype = quantized && t_.stack().adapters_of_codes_are_wide ? DType::f32 : setup_.weights;
-    l.adapter.a = t_.empty(l.in * setup_.rank, dtype, Role::adapters);
-    l.adapter.b = t_.empty(l.out * setup_.rank, dtype, Role::adapters);
+    l.adapter.a = placed(l.in * setup_.rank, dtype, Role::adapters);
+    l.adapter.b = placed(l.out * setup_.rank, dtype, Role::adapters);
     if (setup_.dora) start_magnitude(l);
   });
   const auto widen = [&](Tensor& tensor) {  // peft/tuners: autocast_adapter_dtype
-    if (tensor.dtype != DType::f32) tensor = t_.empty(tensor.count, DType::f32, Role::adapters);
+    if (tensor.dtype != DType::f32) tensor = placed(tensor.count, DType::f32, Role::adapters);
     Autograd::require_grad(tensor);
   };
   each_linear([&](Linear& l) {
@@ -176,6 +191,51 @@ std::vector<Trained> Decoder::trained() {
     if (l.adapter.magnitude.defined()) found.push_back({&l.adapter.magnitude, 0, true});
   });
   return found;
+}
+
+std::vector<Tensor*> Decoder::parameters() {
+  std::map<const Tensor*, Adapter*> adapters;  // by the tensor that they follow
+  each_linear([&](Linear& l) { adapters[l.biased ? &l.bias : &l.weight] = &l.adapter; });
+  std::vector<Tensor*> found;
+  visit_parameters([&](Tensor& tensor, int64_t, int64_t, bool) {
+    found.push_back(&tensor);
+    const auto followed = adapters.find(&tensor);
+    if (followed == adapters.end()) return;
+    for (Tensor* part : {&followed->second->a, &followed->second->b, &followed->second->magnitude})
+      if (part->defined()) found.push_back(part);
+  });
+  return found;
+}
+
+std::vector<UnitParameters> Decoder::units() {
+  const bool tied = spec_.tied_embeddings;
+  std::map<const Tensor*, Linear*> adapted;  // by the tensor that adapters follow
+  each_linear([&](Linear& l) {
+    if (l.adapter.rank > 0) adapted[l.biased ? &l.bias : &l.weight] = &l;
+  });
+  std::vector<UnitParameters> units(tied ? 0 : 1);
+  const Visit add = [&](Tensor& tensor, int64_t count, int64_t columns, bool) {
+    units.back().push_back({&tensor, columns > 0 ? count / columns : count});
+    const auto found = adapted.find(&tensor);
+    if (found == adapted.end()) return;
+    Adapter& adapter = found->second->adapter;
+    units.back().push_back({&adapter.a, adapter.rank});
+    units.back().push_back({&adapter.b, found->second->out});
+    if (adapter.magnitude.defined()) units.back().push_back({&adapter.magnitude, found->second->out});
+  };
+  if (!tied) add(embedding_, spec_.vocab_size * C_, C_, true);
+  for (Block& b : blocks_) {
+    units.emplace_back();
+    visit_block(b, add);
+  }
+  units.emplace_back();
+  visit_norm(final_norm_, add);
+  if (tied) {
+    add(embedding_, spec_.vocab_size * C_, C_, true);
+  } else {
+    visit_linear(head_, add);
+  }
+  return units;
 }
 
 }  // namespace snug::eager

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "eager/fully_sharded.h"
 #include "eager/optimizer.h"
 #include "eager/setup.h"
 #include "eager/torch_ops.h"
@@ -22,6 +23,7 @@ struct Adapter {
 
 struct Linear {
   std::string name;  // of the module: "q_proj"
+  std::string path;  // within its block: "self_attn.q_proj"
   int64_t in = 0, out = 0;
   Tensor weight, bias;
   bool present = false, biased = false;
@@ -32,6 +34,7 @@ struct Linear {
 };
 
 struct Norm {
+  std::string path;  // within its block
   int64_t size = 0;
   Tensor weight, bias;
 };
@@ -56,6 +59,15 @@ class Decoder {
 
   // What is trained, in the order of model.parameters().
   std::vector<Trained> trained();
+  // All of model.parameters(), adapters among them.
+  std::vector<Tensor*> parameters();
+
+  // They as accelerate wraps them in fully_shard: the embedding, each block, the last norm and the head; with tied
+  // embeddings those are one.
+  std::vector<UnitParameters> units();
+  // What is around units from now on.
+  void share(FullySharded* sharded) { sharded_ = sharded; }
+  bool is_tied() const { return spec_.tied_embeddings; }
 
   // One forward pass; the loss. `labels`: as the batch has them.
   Tensor forward(bool training);
@@ -63,13 +75,19 @@ class Decoder {
  private:
   struct Positions {
     Tensor cos, sin, indices, mask;
-    Tensor window;             // of blocks that see a window, where rows are as long as that
-    Tensor* shares = nullptr;  // where eager attention leaves what it gives beside its output: its block holds it
+    Tensor cos_other, sin_other;  // of the other kind of layer
+    Tensor window;                // of blocks that see a window, where rows are as long as that
+    Tensor* shares = nullptr;     // where eager attention leaves what it gives beside its output: its block holds it
   };
 
-  void each_linear(const std::function<void(Linear&)>& visit);
   // `columns`: of the last dimension; 0: there is one only.
-  void visit_parameters(const std::function<void(Tensor& tensor, int64_t count, int64_t columns, bool decays)>& visit);
+  using Visit = std::function<void(Tensor& tensor, int64_t count, int64_t columns, bool decays)>;
+  void each_linear(const std::function<void(Linear&)>& visit);
+  void visit_parameters(const Visit& visit);
+  void visit_linear(Linear& linear, const Visit& visit);
+  void visit_norm(Norm& norm, const Visit& visit);
+  void visit_block(Block& block, const Visit& visit);
+  Tensor placed(int64_t count, DType dtype, Role role);
   bool is_norm(const Tensor& tensor) const;  // whether it is the weight of one
   void make_blocks();
   void start_magnitude(Linear& linear);
@@ -85,13 +103,18 @@ class Decoder {
   Tensor base(const Tensor& x, Linear& linear);
   Tensor matmul_four_bit(const Tensor& x, Linear& linear);
 
+  Tensor embedded();
   Positions positions();
   Tensor blocks(Tensor hidden, const Positions& where, bool training);
   Tensor block(const Tensor& input, Block& block, const Positions& where);
+  Tensor stable_block(const Tensor& input, Block& block, const Positions& where);
+  Tensor phi_block(const Tensor& input, Block& block, const Positions& where);
   Tensor with_positions(const Tensor& embedded);
+  Tensor opt_positions(const Tensor& embedded);
   void angles(Positions& positions);
   Tensor attended(Tensor& query, Tensor& key, Tensor value, Block& block, const Positions& where, const Tensor& all);
   Tensor new_gelu(const Tensor& x);
+  Tensor plain_mlp(const Tensor& x, Block& block);
   Tensor normalized(const Tensor& x, int64_t rows);
   Tensor attention(const Tensor& x, Block& block, const Positions& where);
   Tensor attend(Tensor query, Tensor key, Tensor value, const Tensor& mask);
@@ -107,6 +130,8 @@ class Decoder {
   Tensor mlp(const Tensor& x, Block& block);
   Tensor norm(const Tensor& x, const Norm& norm);
   Tensor rotate(const Tensor& x, const Positions& where);
+  Tensor rotated_and_rest(const Tensor& turned, Tensor rest);
+  void rotate_part(Tensor& query, Tensor& key, const Positions& where, Tensors& locals);
   Tensor apply(const Tensor& x, Linear& linear);
   Tensor adapted(const Tensor& input, Linear& linear);
   Tensor decomposed(const Tensor& x, const Tensor& base_output, Linear& linear);
@@ -125,6 +150,8 @@ class Decoder {
   void fused_input_gradient(const Linear& linear, const Tensor& gradient, const Tensor& into);
   void chunk_products(int64_t rows, const Tensor& weight, DType dtype, DType compute);
   bool always_has_mask() const;
+  bool is_gpt2() const { return spec_.naming == TensorNaming::gpt2; }
+  bool drops_outputs() const;
 
   Torch& t_;
   const ModelSpec& spec_;
@@ -136,6 +163,7 @@ class Decoder {
   Linear head_;
   Tensor scales_code_;  // bitsandbytes' code book of scales, one for all
   bool inputs_require_grad_ = false;
+  FullySharded* sharded_ = nullptr;
   Tensors cache_;  // of the forward pass that runs
 };
 

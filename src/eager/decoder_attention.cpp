@@ -74,7 +74,7 @@ Tensor Decoder::attend_eagerly(const Tensor& query, Tensor key, Tensor value, co
     weights = t_.scale(weights);
   }
   // GPT-2's own: tokens that come later are cut out beside the mask, shares stay in the products' dtype, some are dropped
-  const bool own = spec_.learned_positions;
+  const bool own = is_gpt2();
   if (own && t_.stack().masks_of_gpt2_are_kept) weights = t_.scale(weights);  // torch.where
   weights = t_.add(weights, where.mask);
   {

@@ -10,17 +10,21 @@ Tensor Decoder::forward(bool training) {
   Tensor hidden;
   Tensor logits;
   {
-    Tensor embedded = t_.embedding(embedding_, B_ * T_, C_);
-    if (inputs_require_grad_ && t_.grad_enabled) Autograd::require_grad(embedded);
-    const Tensor places = spec_.learned_positions ? t_.empty(T_, DType::i64) : Tensor{};
-    if (spec_.learned_positions) hidden = with_positions(embedded);
+    Tensor embedded = this->embedded();
+    const Tensor places = is_gpt2() ? t_.empty(T_, DType::i64) : Tensor{};
+    if (is_gpt2()) hidden = with_positions(embedded);
+    const bool granite = spec_.family == "granite";
+    if (granite) embedded = t_.scale(embedded);
     const Positions where = positions();
-    if (spec_.learned_positions) {
+    if (is_gpt2()) {
       hidden = t_.dropout(hidden, spec_.dropout);
+    } else if (spec_.learned_positions) {
+      hidden = opt_positions(embedded);
     } else {
-      hidden = spec_.embedding_scale != 1.0 ? t_.scale(embedded) : embedded;
+      hidden = spec_.embedding_scale != 1.0 && !granite ? t_.scale(embedded) : embedded;
     }
     hidden = blocks(std::move(hidden), where, training);
+    if (sharded_) hidden = sharded_->before_forward(sharded_->head(), hidden);
     hidden = norm(hidden, final_norm_);
   }
   Tensor value;
@@ -30,18 +34,32 @@ Tensor Decoder::forward(bool training) {
     value = fused_linear_loss(hidden);
   } else {
     logits = head(hidden);
+    if (sharded_) logits = sharded_->after_forward(sharded_->head(), logits);
     value = loss(logits);
   }
   hidden = {};
+  if (sharded_) sharded_->end_forward();
   if (setup_.autocast) t_.leave_autocast();
   if (setup_.autocast && !setup_.own_loop) {  // accelerate, ConvertOutputsToFp32
     if (logits.defined()) logits = t_.to(logits, DType::f32);
     Tensors wide;  // a cache that is an object stays as it is
-    if (spec_.learned_positions && t_.stack().gpt2_cache_is_tuples)
+    if (is_gpt2() && t_.stack().gpt2_cache_is_tuples)
       for (const Tensor& part : cache_) wide.push_back(t_.to(part, DType::f32));
   }
   cache_.clear();
+  if (setup_.ranks.finds_unused) {  // torch/nn/parallel/distributed.py, _DDPSink
+    value = t_.clone(value);
+    if (logits.defined()) logits = t_.clone(logits);
+  }
   return value;
+}
+
+Tensor Decoder::embedded() {
+  if (sharded_) sharded_->before_forward(sharded_->is_tied() ? sharded_->head() : 0, {});
+  Tensor embedded = t_.embedding(embedding_, B_ * T_, C_);
+  if (inputs_require_grad_ && t_.grad_enabled) Autograd::require_grad(embedded);
+  if (sharded_ && !sharded_->is_tied()) embedded = sharded_->after_forward(0, embedded);
+  return embedded;
 }
 
 // modeling_llama.py, LlamaModel.forward and LlamaRotaryEmbedding.forward
@@ -55,6 +73,11 @@ Decoder::Positions Decoder::positions() {
   p.mask = causal_mask();
   p.window = window_mask();
   if (!spec_.learned_positions) angles(p);
+  if (spec_.family == "olmo3") {  // for each kind of layer
+    Positions other;
+    angles(other);
+    p.cos_other = other.cos, p.sin_other = other.sin;
+  }
   t_.grad_enabled = grads;
   return p;
 }
@@ -62,7 +85,7 @@ Decoder::Positions Decoder::positions() {
 // LlamaRotaryEmbedding.forward
 void Decoder::angles(Positions& p) {
   Tensor indices = t_.empty(T_, DType::f32);
-  const Tensor angles = t_.empty(D_ / 2 * T_, DType::f32);
+  const Tensor angles = t_.empty(spec_.rotated() / 2 * T_, DType::f32);
   if (t_.stack().rotary_by_product) {
     t_.need_cublas();
   } else {
@@ -93,8 +116,10 @@ Tensor Decoder::with_positions(const Tensor& embedded) {
 }
 
 Tensor Decoder::blocks(Tensor hidden, const Positions& where, bool training) {
+  size_t unit = sharded_ && !sharded_->is_tied() ? 1 : 0;
   for (Block& b : blocks_) {
     const auto run = [this, &b, where](const Tensor& x) { return block(x, b, where); };
+    if (sharded_) hidden = sharded_->before_forward(unit, hidden);
     const Checkpointing kind = training ? setup_.checkpointing : Checkpointing::none;
     if (kind == Checkpointing::reentrant) {
       hidden = t_.checkpoint_reentrant(hidden, run);
@@ -103,6 +128,7 @@ Tensor Decoder::blocks(Tensor hidden, const Positions& where, bool training) {
     } else {
       hidden = run(hidden);
     }
+    if (sharded_) hidden = sharded_->after_forward(unit++, hidden);
   }
   return hidden;
 }
@@ -125,22 +151,27 @@ Tensor Decoder::block(const Tensor& input, Block& b, const Positions& where) {
   if (b.local && where.window.defined()) here.mask = where.window;
   Tensor shares;
   here.shares = &shares;
+  if (spec_.naming == TensorNaming::stablelm) return stable_block(input, b, here);
+  if (spec_.naming == TensorNaming::phi) return phi_block(input, b, here);
   Tensor residual = input;
-  Tensor x = norm(input, b.attention_norm);
+  Tensor x = spec_.pre_norms ? norm(input, b.attention_norm) : input;
   x = attention(x, b, here);
   if (spec_.post_norms) x = norm(x, b.attention_post_norm);
-  x = t_.add(residual, x);
+  const bool granite = spec_.family == "granite", opt = spec_.naming == TensorNaming::opt;
+  if (opt) x = t_.dropout(x, spec_.dropout);
+  x = t_.add(residual, granite ? t_.scale(x) : x);
   residual = x;
-  x = norm(x, b.mlp_norm);
+  if (spec_.pre_norms) x = norm(x, b.mlp_norm);
   x = mlp(x, b);
   if (spec_.post_norms) x = norm(x, b.mlp_post_norm);
-  x = t_.add(residual, x);
+  if (opt) x = t_.dropout(x, spec_.dropout);
+  x = t_.add(residual, granite ? t_.scale(x) : x);
   return x;
 }
 
 Tensor Decoder::attention(const Tensor& x, Block& b, const Positions& where) {
   Tensor query, key, value;
-  if (spec_.learned_positions) {  // GPT2Attention
+  if (is_gpt2()) {  // GPT2Attention
     Tensors parts = t_.split(apply(x, b.query_key_value), {B_ * T_ * C_, B_ * T_ * C_, B_ * T_ * C_});
     query = t_.transposed_view(parts[0]);
     key = t_.transposed_view(parts[1]);
@@ -164,10 +195,16 @@ Tensor Decoder::attention(const Tensor& x, Block& b, const Positions& where) {
     value = apply(x, b.value);
     if (value_gradient_is_copied(where)) value = t_.transposed_view(value);
   } else {
-    query = t_.transposed_view(apply(x, b.query));
-    if (b.query_norm.size > 0) query = norm(query, b.query_norm);
-    key = t_.transposed_view(apply(x, b.key));
-    if (b.key_norm.size > 0) key = norm(key, b.key_norm);
+    const bool wide = spec_.wide_query_key_norms;  // before heads are told apart
+    query = apply(x, b.query);
+    if (wide) query = norm(query, b.query_norm);
+    if (spec_.naming == TensorNaming::opt) query = t_.scale(query);
+    query = t_.transposed_view(query);
+    if (!wide && b.query_norm.size > 0) query = norm(query, b.query_norm);
+    key = apply(x, b.key);
+    if (wide) key = norm(key, b.key_norm);
+    key = t_.transposed_view(key);
+    if (!wide && b.key_norm.size > 0) key = norm(key, b.key_norm);
     value = apply(x, b.value);
     if (value_gradient_is_copied(where)) value = t_.transposed_view(value);
   }
@@ -187,7 +224,10 @@ bool Decoder::value_gradient_is_copied(const Positions& where) const {
 
 // From projections to the block's residual; `all` is held by the caller's frame.
 Tensor Decoder::attended(Tensor& query, Tensor& key, Tensor value, Block& b, const Positions& where, const Tensor&) {
-  if (!spec_.learned_positions) {
+  Tensors locals;
+  if (spec_.rotated() < D_) {
+    rotate_part(query, key, where, locals);
+  } else if (!spec_.learned_positions) {
     const bool fused = setup_.fused.rope;
     Tensor turned = fused ? fused_rotation(query) : rotate(query, where);
     Tensor turned_key = fused ? fused_rotation(key) : rotate(key, where);
@@ -203,7 +243,7 @@ Tensor Decoder::attended(Tensor& query, Tensor& key, Tensor value, Block& b, con
   const Tensor mixed = setup_.attention == Attention::eager ? attend_eagerly(query, key, value, where)
                                                             : attend(query, key, value, where.mask);
   Tensor output = apply(mixed, b.output);
-  return spec_.learned_positions ? t_.dropout(output, spec_.dropout) : output;
+  return drops_outputs() ? t_.dropout(output, spec_.dropout) : output;
 }
 
 // apply_rotary_pos_emb
@@ -220,13 +260,8 @@ Tensor Decoder::rotate(const Tensor& x, const Positions& where) {
 }
 
 Tensor Decoder::mlp(const Tensor& x, Block& b) {
-  if (!spec_.gated_mlp) {  // GPT2MLP
-    Tensor h = apply(x, b.up);
-    h = new_gelu(h);
-    h = apply(h, b.down);
-    return t_.dropout(h, spec_.dropout);
-  }
-  if (spec_.fused_projections) {  // Phi3MLP
+  if (!spec_.gated_mlp) return plain_mlp(x, b);
+  if (spec_.fused_gate_up) {  // Phi3MLP
     const Tensor both = apply(x, b.gate_up);
     Tensors parts = t_.split(both, {both.count / 2, both.count / 2});
     {
@@ -241,7 +276,8 @@ Tensor Decoder::mlp(const Tensor& x, Block& b) {
     const Tensor up = apply(x, b.up);
     gate = t_.mul(gate, up);
   }
-  return apply(gate, b.down);
+  gate = apply(gate, b.down);
+  return drops_outputs() ? t_.dropout(gate, spec_.dropout) : gate;
 }
 
 // activations.py, NewGELUActivation: 0.5 x (1 + tanh(c (x + 0.044715 x^3)))
@@ -274,6 +310,11 @@ Tensor Decoder::normalized(const Tensor& x, int64_t rows) {
 // LlamaRMSNorm.forward, Gemma2RMSNorm.forward, nn.LayerNorm
 Tensor Decoder::norm(const Tensor& x, const Norm& n) {
   const int64_t rows = x.count / n.size;
+  if (spec_.norm == NormKind::layer && spec_.norms_from_zero) {  // NemotronLayerNorm1P
+    const auto cast = [this](const Tensor& y) { return t_.autocasts() ? t_.to(y, t_.autocast_dtype()) : y; };
+    const Tensor gain = t_.add_number(n.weight);
+    return t_.layer_norm_as_it_is(cast(x), cast(gain), cast(n.bias), rows);
+  }
   if (spec_.norm == NormKind::layer) return t_.layer_norm(x, n.weight, n.bias, rows);
   if (setup_.fused.norm) return fused_norm(x, n);
   if (spec_.norms_from_zero) {
@@ -302,6 +343,10 @@ Tensor Decoder::norm(const Tensor& x, const Norm& n) {
   }
   h = t_.mul(h, root, true);
   root = {};
+  if (spec_.naming == TensorNaming::olmo2) {  // Olmo2RMSNorm
+    const Tensor scaled = t_.mul(n.weight, h);
+    return t_.to(scaled, x.dtype);
+  }
   const Tensor narrow = t_.to(h, x.dtype);
   return t_.mul(n.weight, narrow);
 }

@@ -21,6 +21,7 @@ Tensor Decoder::head(const Tensor& hidden) {
     Linear& head = head_;
     logits = t_.linear(last, spec_.tied_embeddings ? embedding_ : head.weight, head.bias, head.in, head.out);
   }
+  if (spec_.family == "granite") logits = t_.scale(logits);
   if (spec_.logit_softcap > 0) {
     logits = t_.scale(logits);
     logits = t_.keeps_output(logits);
@@ -32,7 +33,7 @@ Tensor Decoder::head(const Tensor& hidden) {
 // loss/loss_utils.py, ForCausalLMLoss
 Tensor Decoder::loss(Tensor& logits) {
   const int64_t V = spec_.vocab_size, rows = B_ * (T_ - 1);
-  const bool narrow = setup_.own_loss || (spec_.learned_positions && t_.stack().gpt2_loss_stays_narrow);
+  const bool narrow = setup_.own_loss || (is_gpt2() && t_.stack().gpt2_loss_stays_narrow);
   const Tensor wide = narrow ? logits : t_.to(logits, DType::f32);
   if (t_.stack().forward_widens_logits) logits = wide;
   Tensor shifted = wide, labels, padded;

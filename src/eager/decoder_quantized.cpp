@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "eager/decoder.h"
+#include "model/module_names.h"
 
 namespace snug::eager {
 
@@ -26,27 +27,32 @@ void Decoder::load_quantized() {
   const auto plain = [&](const std::string& name, Tensor& tensor, int64_t count) {
     if (count > 0) tensors.push_back({name, nullptr, &tensor, count});
   };
+  const ModuleNames names = module_names(spec_);
+  const std::string root(names.root);
   const auto linear = [&](const std::string& path, Linear& l) {
     if (!l.present) return;
-    tensors.push_back({path + l.name + ".weight", &l, nullptr, 0});
-    if (l.biased) plain(path + l.name + ".bias", l.bias, l.out);
+    tensors.push_back({path + l.path + ".weight", &l, nullptr, 0});
+    if (l.biased) plain(path + l.path + ".bias", l.bias, l.out);
   };
-  plain("model.embed_tokens.weight", embedding_, spec_.vocab_size * C_);
+  const auto norm = [&](const std::string& path, Norm& n) {
+    plain(path + n.path + ".weight", n.weight, n.size);
+    if (spec_.norm == NormKind::layer) plain(path + n.path + ".bias", n.bias, n.size);
+  };
+  plain(root + std::string(names.embedding) + ".weight", embedding_, spec_.vocab_size * C_);
+  if (spec_.learned_positions)
+    plain(root + std::string(names.positions) + ".weight", position_embedding_,
+          (spec_.max_position + spec_.position_offset) * C_);
   for (size_t i = 0; i < blocks_.size(); ++i) {
     Block& b = blocks_[i];
-    const std::string path = "model.layers." + std::to_string(i) + ".", attention = path + "self_attn.";
-    for (Linear* l : {&b.query, &b.key, &b.value, &b.output, &b.query_key_value}) linear(attention, *l);
-    for (Linear* l : {&b.gate, &b.up, &b.gate_up, &b.down}) linear(path + "mlp.", *l);
-    plain(attention + "q_norm.weight", b.query_norm.weight, b.query_norm.size);
-    plain(attention + "k_norm.weight", b.key_norm.weight, b.key_norm.size);
-    plain(path + "input_layernorm.weight", b.attention_norm.weight, b.attention_norm.size);
-    const char* after = spec_.post_norms ? "pre_feedforward_layernorm.weight" : "post_attention_layernorm.weight";
-    plain(path + after, b.mlp_norm.weight, b.mlp_norm.size);
-    plain(path + "post_attention_layernorm.weight", b.attention_post_norm.weight, b.attention_post_norm.size);
-    plain(path + "post_feedforward_layernorm.weight", b.mlp_post_norm.weight, b.mlp_post_norm.size);
+    const std::string path = root + std::string(names.layers) + "." + std::to_string(i) + ".";
+    for (Linear* l : {&b.query, &b.key, &b.value, &b.output, &b.query_key_value}) linear(path, *l);
+    for (Linear* l : {&b.gate, &b.up, &b.gate_up, &b.down}) linear(path, *l);
+    for (Norm* n : {&b.query_norm, &b.key_norm, &b.attention_norm, &b.mlp_norm, &b.attention_post_norm, &b.mlp_post_norm})
+      norm(path, *n);
   }
-  plain("model.norm.weight", final_norm_.weight, C_);
+  norm(root, final_norm_);
   if (!spec_.tied_embeddings) plain("lm_head.weight", head_.weight, spec_.vocab_size * C_);
+  if (spec_.head_bias) plain("lm_head.bias", head_.bias, spec_.vocab_size);
   std::sort(tensors.begin(), tensors.end(), [](const Stored& a, const Stored& b) { return a.name < b.name; });
   for (const Stored& stored : tensors) {
     if (stored.linear) {

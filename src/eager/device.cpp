@@ -1,6 +1,7 @@
 #include "eager/device.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "base/error.h"
 
@@ -21,24 +22,50 @@ void Storage::release() {
   if (cell_ && --cell_->references == 0) cell_->device->give_back(cell_);
 }
 
-Storage Device::allocate(int64_t bytes, Role role) {
+Storage Device::allocate(int64_t bytes, Role role, int64_t stream) {
   if (bytes <= 0) return {};  // PyTorch asks for nothing either
-  const std::optional<int64_t> address = allocator_.allocate(bytes);
-  if (!address) throw Error("the device has no room for " + std::to_string(bytes) + " bytes", "", "give it more memory");
   detail::Cell* cell = take_cell();
-  *cell = {this, *address, allocator_.block_bytes(*address), count_++, bytes, 1, role};
-  bytes_[static_cast<size_t>(role)] += cell->bytes;
+  *cell = {this, 0, 0, 0, bytes, 1, role, false};
+  Storage storage(cell);  // owns the cell should there be no room
+  take_memory(cell, stream);
+  return storage;
+}
+
+void Device::take_memory(detail::Cell* cell, int64_t stream) {
+  const int64_t bytes = cell->requested_bytes;
+  const std::optional<int64_t> address = allocator_.allocate(bytes, stream);
+  if (!address) throw Error("the device has no room for " + std::to_string(bytes) + " bytes", "", "give it more memory");
+  cell->address = *address;
+  cell->bytes = allocator_.block_bytes(*address);
+  cell->id = count_++;
+  cell->has_memory = true;
+  bytes_[static_cast<size_t>(cell->role)] += cell->bytes;
   raise_peaks();
   if (is_large(bytes)) add_to_digest(cell->address, cell->bytes);
   if (listener) listener({true, cell->id, bytes, phase_});
-  return Storage(cell);
 }
 
-void Device::give_back(detail::Cell* cell) {
+void Device::give_memory_back(detail::Cell* cell) {
+  if (!cell->has_memory) return;
+  cell->has_memory = false;
   bytes_[static_cast<size_t>(cell->role)] -= cell->bytes;
   allocator_.free(cell->address);
   if (is_large(cell->requested_bytes)) add_to_digest(cell->address, -1);
   if (listener) listener({false, cell->id, cell->requested_bytes, phase_});
+}
+
+void Device::drop(const Storage& storage) {
+  if (!storage.cell_) return;
+  give_memory_back(storage.cell_);
+  storage.cell_->bytes = 0;
+}
+
+void Device::refill(const Storage& storage) {
+  if (storage.cell_ && !storage.cell_->has_memory) take_memory(storage.cell_, 0);
+}
+
+void Device::give_back(detail::Cell* cell) {
+  give_memory_back(cell);
   unused_.push_back(cell);
 }
 

@@ -44,6 +44,7 @@ struct Cell {
   int64_t address = 0, bytes = 0, id = 0, requested_bytes = 0;
   int32_t references = 0;
   Role role{};
+  bool has_memory = false;
 };
 }  // namespace detail
 
@@ -70,6 +71,7 @@ class Storage {
   Role role() const { return cell_->role; }
 
  private:
+  friend class Device;
   void release();
   detail::Cell* cell_ = nullptr;
 };
@@ -85,8 +87,13 @@ class Device {
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
 
-  // Throws OutOfMemory (a snug Error) if the device's limit does not allow it.
-  Storage allocate(int64_t bytes, Role role);
+  // Throws OutOfMemory (a snug Error) if the device's limit does not allow it. Memory of one stream is not reused by
+  // another.
+  Storage allocate(int64_t bytes, Role role, int64_t stream = 0);
+
+  // untyped_storage().resize_(0) and back: all who refer to the storage see it without memory, and with new memory.
+  void drop(const Storage& storage);
+  void refill(const Storage& storage);
 
   void enter(Phase phase) {
     phase_ = phase;
@@ -116,6 +123,8 @@ class Device {
   friend class Storage;
   void raise_peaks();
   detail::Cell* take_cell();
+  void take_memory(detail::Cell* cell, int64_t stream);
+  void give_memory_back(detail::Cell* cell);
   void give_back(detail::Cell* cell);
   void change_role(detail::Cell* cell, Role role);
   void add_to_digest(int64_t address, int64_t bytes);

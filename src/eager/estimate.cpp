@@ -1,6 +1,7 @@
 #include "eager/estimate.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "base/error.h"
 #include "eager/trainer.h"
@@ -13,16 +14,36 @@ void refuse(const std::string& what) {
               "plan with --runtime snug, or run the trainer under snug measure");
 }
 
+// Families whose older code computes losses in a way of its own, which is not followed.
+void check_version(const ModelSpec& spec, const StackProfile& stack) {
+  if (version_number(stack.transformers) >= version_number("5.0")) return;
+  for (const char* family : {"opt", "stablelm", "nemotron"})
+    if (spec.family == family) refuse("family " + spec.family + " before transformers 5");
+}
+
 void check_covered(const ModelSpec& spec, const Setup& setup) {
+  if (!spec.unmodelled_step.empty()) refuse(spec.unmodelled_step);
   if (spec.experts.count > 0) refuse("mixtures of experts");
   if (spec.has_latent_attention()) refuse("latent attention");
-  if (spec.parallel != ParallelBlock::none) refuse("blocks whose attention and MLP run side by side");
-  if (!spec.pre_norms || spec.wide_query_key_norms) refuse("norms after blocks alone");
+  if (spec.alibi) refuse("ALiBi");
+  for (const char* family : {"falcon", "qwen", "baichuan", "chatglm"})
+    if (spec.family == family) refuse("blocks of family " + spec.family);
   if (spec.vision_parameters > 0) refuse("vision towers");
   if (setup.padded && setup.attention == Attention::flash) refuse("padded batches with flash attention");
-  if (setup.quantization != Quantization::none && spec.learned_positions) refuse("quantized GPT-2");
+  if (setup.quantization != Quantization::none && spec.naming == TensorNaming::gpt2) refuse("quantized GPT-2");
+  const Sharding sharding = setup.ranks.sharding;
+  if (sharding == Sharding::zero1 || sharding == Sharding::zero2 || sharding == Sharding::zero3) refuse("DeepSpeed");
+  if (sharding == Sharding::fsdp2 && setup.quantization != Quantization::none) refuse("quantized weights under FSDP");
+  if (sharding == Sharding::fsdp2 && spec.learned_positions) refuse("learned positions under FSDP");
+  if (sharding == Sharding::fsdp2 && (setup.chunked_loss || setup.fused.linear_loss)) refuse("a fused head under FSDP");
   if (setup.quantization == Quantization::gptq && setup.dora) refuse("DoRA on GPTQ's linears");
   if (setup.quantization != Quantization::none && setup.method == Method::full) refuse("full training of quantized weights");
+}
+
+// What the model sees of it: FSDP's mixed precision is the dtype of what it gathers, not autocast.
+Setup inside_wrapper(Setup setup) {
+  if (setup.ranks.sharding == Sharding::fsdp2) setup.autocast.reset();
+  return setup;
 }
 
 // One run on a device that gives at most `limit` bytes. Throws Error where that is too little.
@@ -36,7 +57,10 @@ Plan follow(const ModelSpec& spec, const Setup& setup, const StackProfile& stack
   {
     Torch torch(device, stack, target.compute_capability);
     torch.multiprocessors = target.multiprocessors;
-    Decoder decoder(torch, spec, setup);
+    const Setup inside = inside_wrapper(setup);
+    std::optional<FullySharded> sharded;
+    if (setup.ranks.sharding == Sharding::fsdp2) sharded.emplace(torch, setup);
+    Decoder decoder(torch, spec, inside);
     decoder.load();
     decoder.prepare();
     decoder.adapt();
@@ -47,7 +71,7 @@ Plan follow(const ModelSpec& spec, const Setup& setup, const StackProfile& stack
     plan.static_bytes = device.totals().allocated_bytes;
     plan.loading_bytes = device.peak(Phase::load).allocated_bytes;
     device.reset_peaks();
-    Trainer trainer(torch, decoder, setup);
+    Trainer trainer(torch, decoder, inside, sharded ? &*sharded : nullptr);
     const int64_t rows = static_cast<int64_t>(setup.lengths.size());
     trainer.train(std::max(setup.steps, (rows + setup.accumulation - 1) / setup.accumulation));
     plan.steady_bytes = device.totals().allocated_bytes;
@@ -71,6 +95,7 @@ Plan follow(const ModelSpec& spec, const Setup& setup, const StackProfile& stack
 Plan estimate(const ModelSpec& spec, const Setup& setup, const StackProfile& stack, const Target& target,
               const std::function<void(const Event&)>& listener) {
   check_covered(spec, setup);
+  check_version(spec, stack);
   Plan plan = follow(spec, setup, stack, target, AllocatorSettings{}.limit_bytes, listener);
   if (target.memory_bytes == 0 || plan.device_high_bytes <= target.memory_bytes) return plan;
   plan.fits = false;

@@ -40,7 +40,8 @@ void check_covered(const Recipe& recipe) {
 
 // peft/utils/constants.py, TRANSFORMERS_MODELS_TO_LORA_TARGET_MODULES_MAPPING
 std::vector<std::string> default_targets(const ModelSpec& spec) {
-  if (spec.learned_positions) return {"c_attn"};
+  if (spec.naming == TensorNaming::gpt2) return {"c_attn"};
+  if (spec.family == "phi") return {"q_proj", "v_proj", "fc1", "fc2"};
   if (spec.fused_projections) return {"qkv_proj"};
   return {"q_proj", "v_proj"};
 }

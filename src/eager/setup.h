@@ -31,6 +31,19 @@ enum class Optimizer : uint8_t {
   sgd
 };
 
+// How a run is shared among ranks: torch's DistributedDataParallel and fully_shard (FSDP 2), DeepSpeed's stages.
+enum class Sharding : uint8_t { none, ddp, fsdp2, zero1, zero2, zero3 };
+
+struct Ranks {
+  Sharding sharding = Sharding::none;
+  int64_t count = 1, number = 0;  // how many share the run; which of them this is
+  // DDP find_unused_parameters: buckets stay as they were made, and forward's outputs are copied.
+  bool finds_unused = false;
+  bool reshards_after_forward = true;  // FSDP 2
+
+  bool operator==(const Ranks&) const = default;
+};
+
 // fms-acceleration's kernels, most of them Unsloth's, in the place of transformers' code (plugins/fused-ops-and-kernels):
 // norms, rotations, adapters of four-bit linears of attention, the loss, and the head with its loss (Liger's).
 struct FusedKernels {
@@ -69,11 +82,20 @@ struct Setup {
   double max_grad_norm = 1.0;
   double momentum = 0.0;
 
+  Ranks ranks;
   std::vector<int64_t> lengths;  // of successive micro-batches' rows; empty: all are seq_len long
 
   int64_t steps = 2;  // that are followed: the second has the optimizer's states from its start
 
   bool operator==(const Setup&) const = default;
 };
+
+// What transformers' Trainer asks of DistributedDataParallel (trainer.py, _build_accelerator_args): unused parameters are
+// looked for but where the model checkpoints; of a model of peft's it does not see that. With re-entrant checkpoints that
+// fails, so who has both has switched it off.
+inline bool finds_unused(const Setup& setup) {
+  if (setup.checkpointing == Checkpointing::none) return true;
+  return setup.method == Method::lora && setup.checkpointing == Checkpointing::non_reentrant;
+}
 
 }  // namespace snug::eager

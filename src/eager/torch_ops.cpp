@@ -33,8 +33,8 @@ void Torch::leave_autocast() {
 }
 
 Tensor Torch::autocast_product(const Tensor& x) {
-  if (!autocast_ || x.dtype != DType::f32) return x;
-  const bool keeps = x.requires_grad && x.node && x.node->is_leaf;
+  if (!autocast_ || x.dtype == *autocast_ || !(x.dtype == DType::f32 || is_half(x.dtype))) return x;
+  const bool keeps = x.dtype == DType::f32 && x.requires_grad && x.node && x.node->is_leaf;
   if (!keeps) return to(x, *autocast_);
   if (const auto found = casts_.find(x.node.get()); found != casts_.end()) return found->second;
   return casts_[x.node.get()] = to(x, *autocast_);
@@ -229,6 +229,10 @@ Tensor Torch::embedding(const Tensor& weight, int64_t tokens, int64_t width) {
 // native_layer_norm keeps mean and deviation of each row in fp32.
 Tensor Torch::layer_norm(const Tensor& input, const Tensor& weight, const Tensor& bias, int64_t rows) {
   const Tensor b = autocast_float(bias), w = autocast_float(weight), x = autocast_float(input);
+  return layer_norm_as_it_is(x, w, b, rows);
+}
+
+Tensor Torch::layer_norm_as_it_is(const Tensor& x, const Tensor& w, const Tensor& b, int64_t rows) {
   Tensor y = empty_like(x);
   const Tensor mean = empty(rows, DType::f32), deviation = empty(rows, DType::f32);
   record({x, w, b}, {&y}, {x, mean, deviation, w, b}, [this](const Node& node, const Tensors& saved, Tensors&) -> Tensors {

@@ -61,6 +61,7 @@ class Torch : public Autograd {
   // --- others ---
   Tensor embedding(const Tensor& weight, int64_t tokens, int64_t width);
   Tensor layer_norm(const Tensor& input, const Tensor& weight, const Tensor& bias, int64_t rows);
+  Tensor layer_norm_as_it_is(const Tensor& x, const Tensor& w, const Tensor& b, int64_t rows);  // without autocast
   Tensor softmax(const Tensor& input, DType dtype);
 
   // Casts to autocast's dtype, if it is on; keeps those of leaves.

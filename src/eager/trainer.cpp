@@ -4,8 +4,21 @@
 
 namespace snug::eager {
 
-Trainer::Trainer(Torch& torch, Decoder& decoder, const Setup& setup)
-    : t_(torch), decoder_(decoder), setup_(setup), optimizer_(torch, setup, decoder.trained()) {}
+Trainer::Trainer(Torch& torch, Decoder& decoder, const Setup& setup, FullySharded* sharded)
+    : t_(torch), decoder_(decoder), setup_(setup), sharded_(sharded) {}
+
+// accelerate, Accelerator.prepare
+void Trainer::wrap() {
+  trained_ = decoder_.trained();
+  if (setup_.ranks.sharding == Sharding::ddp)
+    data_parallel_ = std::make_unique<DataParallel>(t_, setup_, decoder_.parameters(), trained_);
+  if (sharded_ != nullptr) {
+    sharded_->wrap(decoder_.units(), trained_, decoder_.is_tied());
+    decoder_.share(sharded_);
+    trained_ = sharded_->shards();
+  }
+  optimizer_ = std::make_unique<Optimizers>(t_, setup_, trained_);
+}
 
 Trainer::Batch Trainer::next_batch() {
   const auto& lengths = setup_.lengths;
@@ -32,6 +45,7 @@ void Trainer::count_items(const Batch& batch) {
 void Trainer::train(int64_t steps) {
   Device& device = t_.device();
   device.enter(Phase::between);
+  wrap();
   total_loss_ = t_.empty(1, DType::f32);
   for (int64_t step = 0; step < steps; ++step) {
     std::vector<Batch> batches;
@@ -41,9 +55,13 @@ void Trainer::train(int64_t steps) {
     batches.clear();
     clip();
     device.enter(Phase::optimizer);
-    optimizer_.step();
+    optimizer_->step();
     device.enter(Phase::between);
-    for (const Trained& parameter : decoder_.trained()) parameter.tensor->node->gradient = {};
+    if (sharded_ != nullptr) {
+      sharded_->forget_gradients();
+      continue;
+    }
+    for (const Trained& parameter : trained_) parameter.tensor->node->gradient = {};
   }
 }
 
@@ -58,18 +76,22 @@ void Trainer::accumulate(const std::vector<Batch>& batches, bool first_step) {
     const size_t n = followed.size();
     return n >= 2 && (first_step || followed[n - 1] == followed[n - 2]);
   };
-  for (const Batch& batch : batches) {
-    batch_ = batch;
-    decoder_.set_length(batch.length);
+  for (size_t i = 0; i < batches.size(); ++i) {
+    const bool last = i + 1 == batches.size();
+    batch_ = batches[i];
+    if (data_parallel_ && last) data_parallel_->before_forward();
+    decoder_.set_length(batches[i].length);
     device.restart_digest();
-    micro_step();
+    micro_step(last);
     followed.emplace_back(device.digest(), device.totals().reserved_bytes);
-    if (batches.size() > kFew && setup_.lengths.empty() && !device.listener && repeats()) break;
+    if (batches.size() <= kFew || last || !setup_.lengths.empty() || device.listener || !repeats()) continue;
+    if (setup_.ranks.count == 1) break;
+    i = batches.size() - 2;  // whose gradients are summed over ranks
   }
   batch_ = batches.back();
 }
 
-void Trainer::micro_step() {
+void Trainer::micro_step(bool last) {
   Device& device = t_.device();
   device.enter(Phase::forward);
   if (setup_.autocast) t_.enter_autocast(*setup_.autocast);
@@ -78,7 +100,9 @@ void Trainer::micro_step() {
   {
     const Tensor divided = t_.scale(loss);
     const Tensor one = t_.empty(1, DType::f32);
+    if (sharded_ != nullptr) sharded_->begin_backward(last);
     t_.backward(divided, one);
+    if (sharded_ != nullptr) sharded_->end_backward();
   }
   last_loss_ = loss.detached();
   loss = {};
@@ -91,7 +115,7 @@ void Trainer::micro_step() {
 // torch/nn/utils/clip_grad.py
 void Trainer::clip() {
   if (setup_.max_grad_norm <= 0) return;
-  const auto parameters = decoder_.trained();
+  const auto& parameters = trained_;
   int64_t chunks = 1;
   for (const Trained& p : parameters) chunks = std::max(chunks, (p.tensor->count + 65535) / 65536);
   Tensors norms;

@@ -1,6 +1,9 @@
 #pragma once
 // transformers' Trainer around a decoder: batches, accumulation, clipping, the optimizer, in the order of trainer.py.
 
+#include <memory>
+
+#include "eager/data_parallel.h"
 #include "eager/decoder.h"
 #include "eager/optimizer.h"
 
@@ -8,7 +11,8 @@ namespace snug::eager {
 
 class Trainer {
  public:
-  Trainer(Torch& torch, Decoder& decoder, const Setup& setup);
+  // `sharded`: what the decoder's parameters are shared by; none where each rank has them.
+  Trainer(Torch& torch, Decoder& decoder, const Setup& setup, FullySharded* sharded);
 
   // So many optimizer steps, from the first.
   void train(int64_t steps);
@@ -21,13 +25,17 @@ class Trainer {
   Batch next_batch();
   void count_items(const Batch& batch);
   void accumulate(const std::vector<Batch>& batches, bool first_step);
-  void micro_step();
+  void wrap();
+  void micro_step(bool last);
   void clip();
 
   Torch& t_;
   Decoder& decoder_;
   const Setup& setup_;
-  Optimizers optimizer_;
+  std::vector<Trained> trained_;  // of this rank
+  std::unique_ptr<Optimizers> optimizer_;
+  std::unique_ptr<DataParallel> data_parallel_;
+  FullySharded* sharded_;
   Batch batch_;
   size_t batches_ = 0;  // that were taken
   Tensor total_loss_, last_loss_, gradient_norm_;

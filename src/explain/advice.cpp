@@ -189,6 +189,12 @@ bool is_untold_holder(const OomMessage& m, const Diagnosis& d, const StageFound&
   return m.source == OomSource::caffe2 && (stage.stage == TorchStage::load || stage.stage == TorchStage::unknown);
 }
 
+// A single tensor of so much is seldom meant, whatever the device, which the text does not tell.
+bool is_odd_request(const OomMessage& m, const Diagnosis& d) {
+  constexpr int64_t kOdd = int64_t{32} << 30;
+  return d.cause == Cause::unknown && !m.capacity_bytes && m.tried_bytes && *m.tried_bytes >= kOdd;
+}
+
 // What a release has not learnt yet cannot help in it.
 void drop_too_new(std::vector<Advice>& all, const std::string& era) {
   if (!starts_with_any(era, {"up to", "1.0-", "1.4-", "1.10-1.12"})) return;
@@ -227,6 +233,10 @@ std::vector<Advice> advise(const OomMessage& m, const Diagnosis& d, const StageF
         add_stage_advice(all, {TorchStage::load, {}, false, false});
       } else {
         if (is_large_block(m)) all.push_back(relaxed_limits());
+        if (is_odd_request(m, d)) {
+          all.push_back(advice_of(Remedy::right_shape));
+          all.push_back(advice_of(Remedy::flash_attention));
+        }
         if (is_untold_holder(m, d, stage)) all.push_back(advice_of(Remedy::end_other_process));
         add_stage_advice(all, stage);
       }

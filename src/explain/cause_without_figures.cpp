@@ -135,6 +135,7 @@ void explain_without_figures(Diagnosis& d, const OomMessage& m) {
       return;
     default: break;
   }
+  constexpr int64_t kLargestDevice = int64_t{288} << 30;
   if (explain_refused_at_once(d, m)) return;
   d.answer = "device memory ran out; the text has too few figures to say why";
   if (m.tried_bytes) d.arithmetic.push_back(fmt::format("asked for {}", size_text(*m.tried_bytes)));
@@ -144,6 +145,10 @@ void explain_without_figures(Diagnosis& d, const OomMessage& m) {
     d.cause = Cause::impossible_request;
     d.answer = fmt::format("one tensor of {} was asked for on a device of {}: impossible", size_text(*m.tried_bytes),
                            size_text(*m.capacity_bytes));
+    tell_shape(d, *m.tried_bytes);
+  } else if (m.tried_bytes && *m.tried_bytes > kLargestDevice) {
+    d.cause = Cause::impossible_request;
+    d.answer = fmt::format("one tensor of {} was asked for: no device has as much", size_text(*m.tried_bytes));
     tell_shape(d, *m.tried_bytes);
   } else if (m.tried_bytes && m.free_bytes && *m.free_bytes >= *m.tried_bytes) {
     d.remarks.emplace_back("more is free than was asked for: a limit that was set, or the driver, refused");

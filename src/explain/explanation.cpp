@@ -62,14 +62,15 @@ const Traceback* traceback_of_repeated(const std::vector<Traceback>& all, std::s
 const Traceback* traceback_behind(const std::vector<Traceback>& all, std::string_view text, const OomMessage& message,
                                   size_t at) {
   constexpr size_t kNear = 2 << 10;
-  if (!message.has_figures() || all.empty() || all.front().begin < at) return nullptr;
+  if (all.empty() || all.front().begin < at) return nullptr;
   const Traceback& next = all.front();
   if (next.begin - at > kNear) return nullptr;
   const std::string_view told = text.substr(next.begin, next.end - next.begin);
   const size_t line =
       told.find_last_not_of('\n') == std::string_view::npos ? 0 : told.rfind('\n', told.find_last_not_of('\n'));
   const std::string_view last = line == std::string_view::npos ? told : told.substr(line);
-  return contains(last, "Error: ") && !contains(last, "out of memory") ? nullptr : &next;
+  const bool same = contains(last, "out of memory");
+  return (contains(last, "Error: ") || !message.has_figures()) && !same ? nullptr : &next;
 }
 
 // "- **Node Type:** UNETLoader": ComfyUI's report names the node that failed.
@@ -82,6 +83,15 @@ StageFound stage_of_node(std::string_view text) {
   const bool loads = contains(node, "Loader");
   if (!loads && !contains(node, "Sampler") && !contains(node, "VAEDecode")) return {};
   return {loads ? TorchStage::load : TorchStage::forward, fmt::format("ComfyUI's node {}", node), false, false};
+}
+
+// A server's log around a message that somebody put above it: graphs were being captured.
+StageFound stage_of_server_log(std::string_view text) {
+  for (const std::string_view line :
+       {"Capturing cudagraphs", "Capturing the model for CUDA graphs", "Capture cuda graph begin"})
+    if (contains(text, line) && !contains(text, "Graph capturing finished") && !contains(text, "Capture cuda graph end"))
+      return {TorchStage::capture, fmt::format("\"{}\"", line), false, false};
+  return {};
 }
 
 template <class T>
@@ -102,6 +112,7 @@ Trainer find_place(Explanation& e, FailedProgram& program) {
     if (traceback != nullptr) e.stage = stage_of(traceback, {});
   }
   if (e.stage.stage == TorchStage::unknown) e.stage = stage_of_node(text);
+  if (traceback == nullptr && e.stage.stage == TorchStage::unknown) e.stage = stage_of_server_log(text);
   if (list != nullptr && list != traceback && e.stage.stage == TorchStage::backward) e.stage.recompute = true;
   if (traceback != nullptr) {
     e.own = copy_of(traceback->own());

@@ -72,6 +72,18 @@ constexpr auto kTextSigns = std::to_array<KindSign>({
     {diffusion, "vae decoding"},
     {diffusion, "diffusionpipeline"},
     {diffusion, "diffusers"},
+    {diffusion, "black-forest-labs"},
+    {diffusion, "_t2v"},
+    {diffusion, "-t2v"},
+    {diffusion, "_i2v"},
+    {diffusion, "-i2v"},
+    {diffusion, "text to video"},
+    {diffusion, "image to video"},
+    {diffusion, "sample_video"},
+    {diffusion, "--video-size"},
+    {diffusion, "--video-length"},
+    {diffusion, "生成视频"},
+    {diffusion, "hunyuanvideo"},
     {vision, "kohya"},  // a trainer of models that make pictures
     {vision, "sd-scripts"},
     {vision, "box_loss"},
@@ -144,6 +156,69 @@ bool is_inference(const StageFound& stage, const Traceback* traceback) {
   });
 }
 
+// What answers people and reads, speaks or draws for them trains nothing.
+bool is_of_server_or_pipeline(const Frame& frame) {
+  constexpr std::array<std::string_view, 12> kPackages = {"/gradio/",    "/streamlit/",
+                                                          "/flask/",     "/uvicorn/",
+                                                          "/fastapi/",   "sentence_transformers/sentencetransformer.py",
+                                                          "/whisper/",   "/whisperx/",
+                                                          "/starlette/", "transformers/pipelines/",
+                                                          "/easyocr/",   "sentence_transformers/cross_encoder/"};
+  const std::string file = lowered(frame.file);
+  return std::ranges::any_of(kPackages, [&](std::string_view package) { return contains(file, package); });
+}
+
+// "/home/me/run_inference.py", "batch_infer": one of the words between underscores says that nothing is trained.
+bool says_inference(std::string_view name) {
+  constexpr std::array<std::string_view, 17> kWords = {
+      "infer",   "inference", "demo",  "predict", "prediction", "predictor", "transcribe", "synthesize", "chat",
+      "upscale", "inpaint",   "webui", "app",     "server",     "tts",       "detect",     "generate"};
+  std::string low = lowered(name);
+  std::ranges::replace(low, '-', '_');
+  for (size_t begin = 0; begin <= low.size();) {
+    const size_t end = std::min(low.find('_', begin), low.size());
+    if (std::ranges::find(kWords, std::string_view(low).substr(begin, end - begin)) != kWords.end()) return true;
+    begin = end + 1;
+  }
+  return false;
+}
+
+std::string_view stem_of(std::string_view file) {
+  const size_t slash = file.find_last_of("/\\");
+  if (slash != std::string_view::npos) file.remove_prefix(slash + 1);
+  return file.substr(0, file.rfind('.'));
+}
+
+bool is_known_for_inference(const StageFound& stage, const Traceback* traceback) {
+  if (traceback == nullptr || trains(stage.stage)) return false;
+  const bool trained = std::ranges::any_of(traceback->frames, [](const Frame& frame) {
+    return contains(lowered(frame.function), "train") || contains(stem_of(lowered(frame.file)), "train") ||
+           contains(frame.function, "compute_loss") || contains(lowered(frame.file), "torch/optim");
+  });
+  return !trained && std::ranges::any_of(traceback->frames, [](const Frame& frame) {
+    const std::string file = lowered(frame.file);
+    if (is_of_server_or_pipeline(frame)) return true;
+    if (contains(file, "-packages/") || contains(file, "/torch/"))
+      return says_inference(frame.function.substr(frame.function.rfind('.') + 1)) && !contains(file, "/torch/");
+    const std::string_view stem = stem_of(file);
+    return stem == "test" || stem == "eval" || says_inference(stem) || says_inference(frame.function);
+  });
+}
+
+bool steps_by_deepspeed(const StageFound& stage, const Traceback* traceback) {
+  return stage.stage == TorchStage::optimizer && traceback != nullptr &&
+         std::ranges::any_of(traceback->frames,
+                             [](const Frame& frame) { return contains(frame.file, "deepspeed/runtime/"); });
+}
+
+bool reads_to_device(const Traceback* traceback) {
+  return any_frame(traceback, "_cuda_deserialize") || any_frame(traceback, "default_restore_location") ||
+         any_frame(traceback, "_load_optimizer_and_scheduler") ||
+         (traceback != nullptr && std::ranges::any_of(traceback->frames, [](const Frame& frame) {
+            return contains(frame.function, "load_state_dict") && contains(lowered(frame.file), "torch/optim");
+          }));
+}
+
 bool is_checkpointed(const StageFound& stage, const Traceback* traceback) {
   return stage.recompute || (traceback != nullptr && std::ranges::any_of(traceback->frames, [](const Frame& frame) {
                                return contains(lowered(frame.file), "torch/utils/checkpoint.py") ||
@@ -181,18 +256,71 @@ DeviceMaker maker_of(const OomMessage& message) {
   return amd ? DeviceMaker::amd : DeviceMaker::nvidia;
 }
 
+// What only vLLM's and SGLang's logs and commands hold.
+bool is_servers_text(std::string_view low) {
+  return std::ranges::any_of(
+      std::initializer_list<std::string_view>{"vllm serve", "vllm.entrypoints", "-packages/vllm/", "(enginecore",
+                                              "rayworkerwrapper", "vllmworker", "worker_base.py:", "sglang.launch_server",
+                                              "-packages/sglang/", "/sglang/srt/", "capturing cudagraphs", "\"vllm/v1/",
+                                              "\"vllm/worker/"},
+      [&](std::string_view word) { return contains(low, word); });
+}
+
+// vLLM's cache and all else end below that share of the device; only weights do not ask. Graphs are captured after them.
+bool is_full_of_weights(const OomMessage& message) {
+  return message.allocated_bytes && message.capacity_bytes && message.private_pool_bytes.value_or(0) == 0 &&
+         static_cast<double>(*message.allocated_bytes) > 0.97 * static_cast<double>(*message.capacity_bytes);
+}
+
+// "batch size is only 1", "--batch_size 1", "Instantaneous batch size per device = 1".
+bool tells_batch_of_one(std::string_view low) {
+  constexpr std::array<std::string_view, 7> kWords = {"batch size", "batch_size",      "batch-size",  "batchsize",
+                                                      " --bs",      "samples_per_gpu", "imgs_per_gpu"};
+  for (const std::string_view word : kWords)
+    for (size_t at = low.find(word); at != std::string_view::npos; at = low.find(word, at + 1)) {
+      std::string_view rest = low.substr(at + word.size(), 24);
+      for (const std::string_view filler : {" per device", "_per_gpu", "_per_device", " is", " only", " of", " to"})
+        if (rest.starts_with(filler)) rest.remove_prefix(filler.size());
+      const size_t value = rest.find_first_not_of(" =:\"");
+      if (value == std::string_view::npos || rest[value] != '1') continue;
+      const std::string_view behind = rest.substr(value + 1, 2);
+      const bool goes_on =
+          !behind.empty() && (is_digit(behind[0]) || (behind.size() > 1 && behind[0] == '.' && is_digit(behind[1])));
+      if (!goes_on) return true;
+    }
+  return false;
+}
+
+bool has_any(std::string_view low, std::initializer_list<std::string_view> words) {
+  return std::ranges::any_of(words, [&](std::string_view word) { return contains(low, word); });
+}
+
+// What somebody ran who trains nothing, in his words or as a command.
+bool tells_inference(std::string_view low) {
+  if (has_any(low, {"training", "train.py", "to train", "finetun", "fine-tun", "fine tun", "backward"})) return false;
+  return has_any(low, {"python test.py", "run inference", "running inference", "run the test code", "run the demo",
+                       "running gradio", "gradio_", "_demo.py", "demo.py", "infer.py", "inference.py", "predict.py"});
+}
+
 bool is_servers(const Traceback* traceback) {
   return traceback != nullptr && std::ranges::any_of(traceback->frames, [](const Frame& frame) {
            return contains(frame.file, "-packages/vllm/") || contains(frame.file, "-packages/sglang/");
          });
 }
 
-// Whether weights that lie in RAM already are moved to the device: by Module.to, not by a reader of files.
+bool any_file(const Traceback* traceback, std::string_view part) {
+  return traceback != nullptr &&
+         std::ranges::any_of(traceback->frames, [&](const Frame& frame) { return contains(lowered(frame.file), part); });
+}
+
+// Whether weights are moved to the device one by one: by Module.to, or by a reader that holds one at a time.
 bool moves_weights(const Traceback* traceback) {
   return traceback != nullptr && std::ranges::any_of(traceback->frames, [](const Frame& frame) {
            const bool moves = frame.function == "_apply" || frame.function == "to" || frame.function == "convert" ||
                               frame.function.ends_with(".to") || frame.function.ends_with("._apply");
-           return moves && contains(lowered(frame.file), "torch/nn/modules/module.py");
+           return (moves && contains(lowered(frame.file), "torch/nn/modules/module.py")) ||
+                  frame.function == "set_module_tensor_to_device" || frame.function == "_load_state_dict_into_meta_model" ||
+                  frame.function == "_prepare_one";
          });
 }
 
@@ -213,13 +341,24 @@ FailedProgram failed_program_of(const OomMessage& message, const StageFound& sta
   const bool trained = trains(stage.stage) || any_frame(traceback, "train");
   if (program.kind == diffusion && trained) program.kind = vision;  // batches of pictures
   program.maker = maker_of(message);
-  program.inference = is_inference(stage, traceback);
+  const bool guarded = is_inference(stage, traceback);
   program.checkpointed = is_checkpointed(stage, traceback);
   program.no_bfloat16 = has_no_bfloat16(message, near);
-  program.serves = message.by_vllm || is_servers(traceback);
   program.unix = shows_unix(traceback);
   program.moved = moves_weights(traceback);
+  program.zero = steps_by_deepspeed(stage, traceback);
+  program.restored = reads_to_device(traceback);
+  program.of_ranks = program.moved && message.rank.has_value();
   const std::string low = lowered(near);
+  const bool alone = traceback == nullptr || (!trained && !trains_language(*traceback));
+  program.told = alone && !trains(stage.stage) && tells_inference(low);
+  program.demo = program.told && has_any(low, {"demo", "gradio"});
+  program.inference = guarded || program.told || is_known_for_inference(stage, traceback);
+  program.unguarded = program.inference && !guarded;
+  program.serves = message.by_vllm || is_servers(traceback) || (alone && is_servers_text(low));
+  program.full_of_weights = program.serves && is_full_of_weights(message);
+  program.quantized = any_file(traceback, "bitsandbytes/nn/") || has_any(low, {"load_in_8bit=true", "load_in_4bit=true"});
+  program.batch_of_one = tells_batch_of_one(low);
   program.fsdp = contains(low, "/fsdp/") || contains(low, "fsdp_wrapped") || contains(low, "fullyshardeddataparallel");
   program.offloaded = contains(low, "--lowvram") || contains(low, "--medvram") || contains(low, "low_vram");
   return program;

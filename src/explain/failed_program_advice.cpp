@@ -181,8 +181,13 @@ void without_bfloat16(std::vector<Advice>& all) {
   for (Advice& one : all) rename(one.change, kOlder);
 }
 
+// A batch of one row has no half.
+void put_batch_last(std::vector<Advice>& all) {
+  std::ranges::stable_partition(all, [](const Advice& one) { return one.todo != word_of(smaller_micro_batch); });
+}
+
 // Nothing is kept for a backward: what makes a backward smaller gives nothing.
-void suit_inference(std::vector<Advice>& all, const StageFound& stage) {
+void suit_inference(const FailedProgram& program, std::vector<Advice>& all, const StageFound& stage) {
   if (stage.stage != TorchStage::forward && stage.stage != TorchStage::generate && stage.stage != TorchStage::unknown)
     return;
   drop(all, {gradient_checkpointing, optimizer_8bit, fused_loss, lora, optimizer_foreach_off});
@@ -192,11 +197,52 @@ void suit_inference(std::vector<Advice>& all, const StageFound& stage) {
       one.change = "fewer rows at a time: half the batch";
       one.effect = "rows do not share activations";
     }
+  if (!program.unguarded || stage.stage == TorchStage::generate) return;
+  const auto rows = std::ranges::find(all, word_of(smaller_micro_batch), &Advice::todo);
+  if (rows != all.end())
+    all.insert(rows + 1, {"with torch.inference_mode(), if it is not there yet", "nothing is kept for a backward", {}});
+  if (!program.told || all.front().todo != word_of(smaller_micro_batch)) return;
+  put_batch_last(all);  // a test or a demo takes one input at a time
+  if (program.demo)
+    all.insert(all.begin(), {"16-bit weights: model.half(); what is not at work on the CPU",
+                             "a demo holds all its models at once, often in fp32",
+                             {}});
+}
+
+void put_first(std::vector<Advice>& all, Remedy remedy) {
+  const auto found = std::ranges::find(all, word_of(remedy), &Advice::todo);
+  if (found != all.end()) std::rotate(all.begin(), found, found + 1);
 }
 
 // A state dict that FSDP gathers is gathered in RAM first of all.
 void put_sharded_first(std::vector<Advice>& all) {
   const auto found = std::ranges::find_if(all, [](const Advice& one) { return one.change.starts_with("FSDP: offload"); });
+  if (found != all.end()) std::rotate(all.begin(), found, found + 1);
+}
+
+// vLLM's and SGLang's own settings for weights that do not fit.
+std::vector<Advice> advice_for_served_weights() {
+  std::vector<Advice> own;
+  add_worded(own, quantize_4bit, "a quantized model: AWQ, GPTQ or FP8 weights", "half, or a quarter, of 16-bit weights");
+  advise_to(own, "tensor_parallel_size: 2 (--tp 2), or more GPUs", "less of the weights on each device");
+  advise_to(own, "cpu_offload_gb: 8 (--cpu-offload-gb)", "that much of the weights stays in RAM; slower");
+  return own;
+}
+
+// DeepSpeed steps on its own partitions, in fp32.
+void suit_zero(std::vector<Advice>& all) {
+  drop(all, {optimizer_foreach_off});
+  drop_saying(all, {"ZeRO-1"});
+  all.insert(all.begin(), {"zero_optimization: offload_optimizer: {device: cpu}; stage 2 or 3 over more GPUs",
+                           "states and fp32 weights lie in RAM, or are split; slower",
+                           {}});
+}
+
+// A whole set of weights on each rank, or weights that are quantized already, has to be shared out.
+void suit_ranks(const FailedProgram& program, std::vector<Advice>& all) {
+  if (program.quantized) drop(all, {quantize_4bit, bf16_weights});
+  if (!program.quantized && !program.of_ranks) return;
+  const auto found = std::ranges::find_if(all, [](const Advice& one) { return one.change.starts_with("several GPUs"); });
   if (found != all.end()) std::rotate(all.begin(), found, found + 1);
 }
 
@@ -217,6 +263,12 @@ void suit(const FailedProgram& program, const OomMessage& message, Filler filler
   const bool of_tensors = pytorch && diagnosis.cause != Cause::driver && diagnosis.cause != Cause::fragmentation;
   const bool works = stage.stage == TorchStage::unknown || stage.stage == TorchStage::forward ||
                      stage.stage == TorchStage::generate || stage.stage == TorchStage::loss;
+  const bool serves_weights =
+      stage.stage == TorchStage::load || (stage.stage == TorchStage::unknown && program.full_of_weights);
+  if (of_tensors && program.serves && serves_weights && is_about_tensors(diagnosis.cause)) {
+    replace_or_follow(all, advice_for_served_weights(), diagnosis.cause);
+    return rename_for(program.maker, diagnosis, all);
+  }
   if (of_tensors && program.serves && works && is_about_tensors(diagnosis.cause)) {
     std::vector<Advice> own;
     add_stage_advice(own, {TorchStage::capture, {}, false, false});
@@ -235,11 +287,16 @@ void suit(const FailedProgram& program, const OomMessage& message, Filler filler
       case ProgramKind::any: break;
     }
   }
-  if (program.inference && program.kind == ProgramKind::any) suit_inference(all, stage);
+  if (program.inference && pytorch && program.kind == ProgramKind::any) suit_inference(program, all, stage);
   if (stage.stage == TorchStage::load) suit_load(all);
-  if (stage.stage == TorchStage::load && program.moved) drop(all, {load_once});  // it is in RAM already
+  if (stage.stage == TorchStage::load && program.moved) drop(all, {load_once});  // there is no second copy
+  if (stage.stage == TorchStage::load && of_tensors && is_about_tensors(diagnosis.cause)) suit_ranks(program, all);
+  if (stage.stage == TorchStage::load && program.restored && of_tensors && is_about_tensors(diagnosis.cause))
+    put_first(all, load_once);
+  if (program.zero && of_tensors && is_about_tensors(diagnosis.cause)) suit_zero(all);
   if (stage.stage == TorchStage::save && program.fsdp) put_sharded_first(all);
   if (program.checkpointed) drop(all, {gradient_checkpointing});
+  if (program.batch_of_one && of_tensors) put_batch_last(all);
   if (program.unix || program.maker != DeviceMaker::nvidia) {
     drop_saying(all, {"Windows:", "Sysmem Fallback"});
     std::erase_if(diagnosis.remarks, [](const std::string& remark) { return contains(remark, "on Windows the page file"); });

@@ -52,6 +52,8 @@ void add_for_request(std::vector<Advice>& all, const OomMessage& m) {
     all.back().change = "check the shape of this array: smaller pieces at a time, a sparse or a smaller type";
     all.back().effect = "one array of this size is more than most machines have";
   }
+  if (contains(m.text, "requires more system memory"))
+    host_change(all, "a smaller model or quantization, or a smaller context (num_ctx)", "weights and cache that lie in RAM");
   if (contains(m.text, "</torch_"))
     host_change(all, "sysctl -w vm.max_map_count=1048576, or fewer tensors a sample and fewer workers",
                 "each tensor that a worker shares is a mapping; 65,530 are allowed unless told");

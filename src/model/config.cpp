@@ -18,6 +18,7 @@
 #include "model/parameters.h"
 #include "model/quantization_config.h"
 #include "model/rope_config.h"
+#include "model/tower_config.h"
 
 namespace snug {
 
@@ -25,8 +26,6 @@ namespace dom = simdjson::dom;
 
 namespace {
 
-constexpr int64_t kMostLayers = 100'000;
-constexpr int64_t kMostExperts = 65'536;
 constexpr int64_t kLargestConfigBytes = int64_t{16} << 20;
 
 // Fields that never change the arithmetic of a forward or backward pass.
@@ -110,6 +109,16 @@ constexpr auto kMustBeOff = std::to_array<std::string_view>({
     "use_bidirectional_attention",
 });
 
+// Beside a text model, of which they say nothing.
+constexpr auto kTowers = std::to_array<std::string_view>({
+    "text_config",
+    "vision_config",
+    "multimodal_projector_bias",
+    "projector_hidden_act",
+    "spatial_merge_size",
+    "vision_feature_layer",
+});
+
 template <size_t N>
 bool contains(const std::array<std::string_view, N>& names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
@@ -146,7 +155,8 @@ constexpr auto kCommon = std::to_array<std::string_view>({
 });
 
 Activation activation_of(const ConfigFields& config, std::string_view field, const std::string& name, bool plan_only) {
-  if (plan_only && name == "gelu") return Activation::gelu_tanh;  // its memory is the same
+  for (const std::string_view other : {"gelu", "relu", "relu2"})
+    if (plan_only && name == other) return Activation::gelu_tanh;  // its memory is the same here
   if (name == "silu" || name == "swish") return Activation::silu;
   for (const std::string_view tanh : {"gelu_pytorch_tanh", "gelu_new", "gelu_fast"})
     if (name == tanh) return Activation::gelu_tanh;
@@ -164,12 +174,13 @@ class ConfigReader {
     const Family& family = read_family();
     spec.family = family.model_type;
     spec.architecture = family.architecture;
+    if (family.tensors) return read_tensors(family, std::move(spec));
     family.fix(spec);
     refuse_unknown_fields(family);
     if (spec.naming == TensorNaming::gpt2) {
       read_gpt2_sizes(spec);
-    } else if (spec.naming == TensorNaming::falcon) {
-      read_falcon_sizes(spec, family);
+    } else if (family.sizes) {
+      family.sizes(config_, spec);
     } else {
       read_sizes(spec, family);
     }
@@ -181,7 +192,8 @@ class ConfigReader {
     read_windows(spec, family);
     read_switches(spec, family);
     read_experts(spec);
-    if (!spec.learned_positions) read_rope(config_, family.rope_theta, spec);
+    if (family.details) family.details(config_, spec);
+    if (!spec.learned_positions && !spec.alibi) read_rope(config_, family.rope_theta, family.rotary_share, spec);
     read_dtype(spec);
     spec.bos_token_id = token("bos_token_id", spec.vocab_size);
     spec.eos_token_id = token("eos_token_id", spec.vocab_size);
@@ -191,6 +203,13 @@ class ConfigReader {
   }
 
  private:
+  ModelSpec read_tensors(const Family& family, ModelSpec spec) const {
+    family.tensors(config_, spec);
+    read_dtype(spec);
+    checked_mul(total_parameters(spec), 64);
+    return spec;
+  }
+
   [[noreturn]] void refuse(const std::string& what, const std::string& mend = {}) const { config_.refuse(what, mend); }
 
   int64_t token(std::string_view name, int64_t vocab_size) const {
@@ -204,6 +223,9 @@ class ConfigReader {
     if (std::string name = config_.string("model_type", ""); !name.empty()) {
       if (name == "kimi_k2") name = "deepseek_v3";  // a name of its own for the same architecture
       family = find_family(&Family::model_type, name);
+      if (family == nullptr && name.ends_with("_text"))
+        family = find_family(&Family::model_type, name.substr(0, name.size() - 5));
+      if (family != nullptr && family->tensors) return *family;
       if (family == nullptr)
         refuse(fmt::format("model_type '{}' is not supported yet", name), supported_families(&Family::model_type));
     }
@@ -235,7 +257,7 @@ class ConfigReader {
       }
       if (!json_is_off(value)) refuse(fmt::format("{} = {} is not supported yet", config_.label(name), json_excerpt(value)));
     }
-    if (config_.number("pretraining_tp", 1.0) != 1.0)
+    if (config_.number("pretraining_tp", 1.0) != 1.0 && family.model_type != "bloom")
       refuse("pretraining_tp other than 1 is not supported", "set it to 1: the weights are the same");
   }
 
@@ -267,33 +289,14 @@ class ConfigReader {
       spec.dropout = std::max(spec.dropout, config_.number(name, 0.1));
   }
 
-  // Falcon: its two generations of blocks; neither sequential blocks, biases nor ALiBi.
-  void read_falcon_sizes(ModelSpec& spec, const Family& family) const {
-    spec.hidden_size = config_.dimension("hidden_size", 4544);
-    spec.intermediate_size = config_.dimension("ffn_hidden_size", checked_mul(spec.hidden_size, 4));
-    spec.vocab_size = config_.dimension("vocab_size", 65024);
-    spec.layers = config_.integer("num_hidden_layers", 32, 1, kMostLayers);
-    spec.heads = config_.dimension("num_attention_heads", 71);
-    spec.max_position = config_.dimension("max_position_embeddings", family.max_position);
-    spec.norm_eps = config_.positive("layer_norm_epsilon", family.norm_eps);
-    const bool grouped = config_.boolean("new_decoder_architecture", false);
-    const bool one_key = !grouped && config_.boolean("multi_query", true);
-    spec.kv_heads = one_key ? 1 : config_.dimension("num_kv_heads", spec.heads);
-    spec.parallel = grouped && config_.integer("num_ln_in_parallel_attn", 2, 1, 2) == 2 ? ParallelBlock::two_norms
-                                                                                        : ParallelBlock::one_norm;
-    if (!grouped && !config_.boolean("parallel_attn", true)) refuse("parallel_attn = false is not supported yet");
-    for (const std::string_view name : {"bias", "alibi"})
-      if (config_.boolean(name, false)) refuse(fmt::format("{} = true is not supported yet", name));
-    spec.dropout = config_.number("hidden_dropout", 0.0);
-  }
-
   void read_heads(ModelSpec& spec, const Family& family) const {
-    const bool divided = !config_.field("head_dim") && (family.head_size == 0 || config_.given("head_dim"));
+    const bool divided =
+        spec.head_size == 0 && !config_.field("head_dim") && (family.head_size == 0 || config_.given("head_dim"));
     if (divided && spec.hidden_size % spec.heads != 0) {
       refuse(fmt::format("hidden_size {} is not a multiple of num_attention_heads {}", spec.hidden_size, spec.heads));
     }
     const int64_t share = std::max<int64_t>(spec.hidden_size / spec.heads, 1);
-    spec.head_size = config_.dimension("head_dim", divided ? share : family.head_size);
+    if (spec.head_size == 0) spec.head_size = config_.dimension("head_dim", divided ? share : family.head_size);
     if (spec.head_size % 2 != 0) {
       refuse(fmt::format("head size {} is odd", spec.head_size), "rotary embeddings turn pairs of elements");
     }
@@ -330,6 +333,7 @@ class ConfigReader {
         bool local = i >= from;
         if (spec.naming == TensorNaming::gpt_oss) local = i % 2 == 0;
         if (spec.post_norms) local = spec.query_key_norms ? (i + 1) % pattern != 0 : i % 2 == 0;
+        if (spec.naming == TensorNaming::olmo2) local = (i + 1) % 4 != 0;
         spec.local_layers.push_back(local);
       }
     }
@@ -340,7 +344,7 @@ class ConfigReader {
 
   void read_switches(ModelSpec& spec, const Family& family) const {
     std::string field = "hidden_act";
-    if (spec.naming == TensorNaming::gpt2) field = "activation_function";
+    if (spec.learned_positions) field = "activation_function";
     if (spec.naming == TensorNaming::falcon) field = "activation";
     if (config_.field("hidden_activation")) field = "hidden_activation";
     spec.activation = activation_of(config_, field, config_.string(field, family.activation), family.plan_only);
@@ -353,7 +357,8 @@ class ConfigReader {
     if (spec.initializer_range < 0.0) refuse("initializer_range must not be negative");
     const bool outer = inherited_ != nullptr && inherited_->boolean("tie_word_embeddings", family.tied);
     spec.tied_embeddings = config_.boolean("tie_word_embeddings", inherited_ != nullptr ? outer : family.tied);
-    if (spec.norms_from_zero) spec.embedding_scale = std::sqrt(static_cast<double>(spec.hidden_size));
+    if (spec.norms_from_zero && spec.norm == NormKind::rms)
+      spec.embedding_scale = std::sqrt(static_cast<double>(spec.hidden_size));
     if (spec.naming != TensorNaming::gemma) return;
     spec.attention_scale = 1.0 / std::sqrt(config_.positive("query_pre_attn_scalar", 256.0));
     const bool capped = !spec.query_key_norms;  // Gemma 2's defaults
@@ -372,16 +377,23 @@ class ConfigReader {
     const bool gpt_oss = spec.naming == TensorNaming::gpt_oss;
     if (!qwen && !gpt_oss && spec.naming != TensorNaming::mixtral) return;
     const std::string_view count = config_.field("num_experts") ? "num_experts" : "num_local_experts";
-    spec.experts.count = config_.integer(count, qwen || gpt_oss ? 128 : 8, 1, kMostExperts);
-    spec.experts.per_token = config_.integer("num_experts_per_tok", qwen ? 8 : gpt_oss ? 4 : 2, 1, spec.experts.count);
-    spec.experts.intermediate_size = qwen ? config_.dimension("moe_intermediate_size", 768) : spec.intermediate_size;
+    const bool olmoe = spec.wide_query_key_norms, old = spec.experts.shared_gate;
+    const int64_t usual = old ? 60 : olmoe ? 64 : qwen || gpt_oss ? 128 : 8;
+    spec.experts.count = config_.integer(count, usual, 1, kMostExperts);
+    spec.experts.per_token = config_.integer("num_experts_per_tok",
+                                             qwen && !old      ? 8
+                                             : qwen || gpt_oss ? 4
+                                                               : 2,
+                                             1, spec.experts.count);
+    spec.experts.intermediate_size =
+        qwen && !olmoe ? config_.dimension("moe_intermediate_size", old ? 1408 : 768) : spec.intermediate_size;
     spec.experts.normalize = !qwen || config_.boolean("norm_topk_prob", false);
     if (config_.integer("decoder_sparse_step", 1, 1, kMostLayers) != 1)
       refuse("decoder_sparse_step other than 1 is not supported yet", "every layer must have experts");
     if (const auto plain = config_.field("mlp_only_layers"); plain && !json_is_off(*plain))
       refuse("mlp_only_layers is not supported yet", "every layer must have experts");
-    if (const auto shared = config_.field("shared_expert_intermediate_size"); shared && !json_is_off(*shared))
-      refuse("shared experts are not supported yet");
+    const auto shared = config_.field("shared_expert_intermediate_size");
+    if (shared && !json_is_off(*shared) && !spec.experts.shared_gate) refuse("shared experts are not supported yet");
   }
 
   void read_dtype(ModelSpec& spec) const {
@@ -402,42 +414,25 @@ class ConfigReader {
   const ConfigFields* inherited_;
 };
 
-// Parameters of a SigLIP tower and of Gemma 3's projector (transformers' modeling_siglip, modeling_gemma3): patches and
-// positions, blocks with biases, a final norm; the projector's matrix and norm.
-int64_t vision_parameters(const ConfigFields& vision, int64_t hidden_size) {
-  const int64_t C = vision.dimension("hidden_size", 768);
-  const int64_t F = vision.dimension("intermediate_size", 3072);
-  const int64_t layers = vision.integer("num_hidden_layers", 12, 1, kMostLayers);
-  const int64_t patch = vision.dimension("patch_size", 16);
-  const int64_t side = vision.dimension("image_size", 224) / patch;
-  const int64_t channels = vision.dimension("num_channels", 3);
-  const int64_t patches = checked_mul(checked_mul(patch, patch), checked_mul(channels, C)) + C;
-  const int64_t positions = checked_mul(checked_mul(side, side), C);
-  const int64_t attention = checked_mul(4, checked_mul(C, C) + C);
-  const int64_t mlp = checked_mul(2, checked_mul(C, F)) + F + C;
-  const int64_t block = checked_add(checked_add(attention, mlp), checked_mul(4, C));
-  const int64_t tower = checked_add(checked_add(patches, positions), checked_add(checked_mul(layers, block), 2 * C));
-  return checked_add(tower, checked_add(checked_mul(C, hidden_size), C));
-}
-
-// Gemma3ForConditionalGeneration: the text model is an object inside.
-ModelSpec read_gemma3(const ConfigFields& outer) {
+// Models with a vision tower: the text model is an object inside, and theirs is the family.
+ModelSpec read_with_tower(const ConfigFields& outer) {
+  const std::string type = outer.string("model_type", "");
   for (const auto [name, value] : outer.object()) {
-    const bool known = contains(kHarmless, name) || contains(kCommon, name) || name == "text_config" ||
-                       name == "vision_config" || name.ends_with("_token_id");
+    const bool known =
+        contains(kHarmless, name) || contains(kCommon, name) || contains(kTowers, name) || name.ends_with("_token_id");
     if (!known && !value.is_null() && !(contains(kMustBeOff, name) && json_is_off(value)))
       outer.refuse(fmt::format("field '{}' is not understood and could change the mathematics", name),
                    "remove it if it has no effect on this model");
   }
   const auto text = outer.field("text_config");
-  if (!text) outer.refuse("text_config is missing", "a Gemma 3 with a vision tower has it");
+  if (!text) outer.refuse("text_config is missing", "a model with a vision tower has it");
   ModelSpec spec =
       ConfigReader({json_object("text_config", *text, outer.where()), outer.where(), "text_config."}, &outer).read();
-  spec.family = "gemma3";
+  spec.family = type;
   spec.architecture = "Gemma3ForConditionalGeneration";
-  if (const auto vision = outer.field("vision_config"))
-    spec.vision_parameters = vision_parameters(
-        {json_object("vision_config", *vision, outer.where()), outer.where(), "vision_config."}, spec.hidden_size);
+  if (type == "qwen2_5_vl") spec.architecture = "Qwen2_5_VLForConditionalGeneration";
+  if (type == "mistral3") spec.architecture = "Mistral3ForConditionalGeneration";
+  read_tower(outer, spec);
   return spec;
 }
 
@@ -469,8 +464,9 @@ ModelSpec parse_config(std::string_view json, const std::string& where) {
   ModelSpec spec;
   try {
     const ConfigFields config(document.root_object(), document.where());
-    const bool nested = config.string("model_type", "") == "gemma3";
-    spec = nested ? read_gemma3(config) : ConfigReader(config, nullptr).read();
+    const std::string type = config.string("model_type", "");
+    const bool nested = type == "gemma3" || type == "mistral3" || (type == "qwen2_5_vl" && config.field("text_config"));
+    spec = nested ? read_with_tower(config) : ConfigReader(config, nullptr).read();
     read_quantization(config, is_plan_only(spec), spec);
   } catch (const Error& error) {
     if (!error.where().empty()) throw;

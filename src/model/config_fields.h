@@ -15,6 +15,8 @@
 namespace snug {
 
 constexpr int64_t kLargestDimension = std::numeric_limits<int32_t>::max();  // token ids and row indices are 32 bits
+constexpr int64_t kMostLayers = 100'000;
+constexpr int64_t kMostExperts = 65'536;
 
 class ConfigFields {
  public:

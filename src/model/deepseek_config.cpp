@@ -46,6 +46,7 @@ void read_deepseek_experts(const ConfigFields& config, ModelSpec& spec) {
   experts.per_token = config.integer("num_experts_per_tok", v3 ? std::optional<int64_t>(8) : std::nullopt, 1, experts.count);
   experts.intermediate_size = config.dimension("moe_intermediate_size", v3 ? 2048 : 1407);
   experts.shared = config.integer("n_shared_experts", v3 ? 1 : 2, 1, kMostShared);
+  experts.shared_size = checked_mul(experts.shared, experts.intermediate_size);
   experts.normalize = config.boolean("norm_topk_prob", v3);
   experts.weight_scale = config.positive("routed_scaling_factor", v3 ? 2.5 : 1.0);
   experts.dense_layers = config.integer("first_k_dense_replace", v3 ? 3 : 0, 0, spec.layers - 1);

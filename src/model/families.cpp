@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <vector>
 
 #include "base/error.h"
+#include "model/parameters.h"
 
 namespace snug {
 
@@ -36,7 +38,7 @@ void gemma3(ModelSpec& spec) {
 }
 
 void phi3(ModelSpec& spec) {
-  spec.fused_projections = true;
+  spec.fused_projections = spec.fused_gate_up = true;
   spec.naming = TensorNaming::phi3;
 }
 
@@ -45,33 +47,8 @@ void gpt2(ModelSpec& spec) {
   spec.norm = NormKind::layer;
   spec.fused_projections = spec.input_features_first = spec.learned_positions = true;
   spec.query_key_value_bias = spec.output_bias = spec.mlp_bias = true;
+  spec.activation_form = ActivationForm::written_out;
   spec.gated_mlp = spec.pad_row_is_fixed = false;
-}
-
-// Norms stand after attention and MLP, not before ("OLMo 2 Furious", 2024).
-void olmo2(ModelSpec& spec) {
-  spec.naming = TensorNaming::olmo2;
-  spec.pre_norms = false;
-  spec.post_norms = spec.query_key_norms = spec.wide_query_key_norms = true;
-}
-
-void falcon(ModelSpec& spec) {
-  spec.naming = TensorNaming::falcon;
-  spec.norm = NormKind::layer;
-  spec.fused_projections = true;
-  spec.gated_mlp = spec.pad_row_is_fixed = false;
-}
-
-void gpt_oss(ModelSpec& spec) {
-  spec.naming = TensorNaming::gpt_oss;
-  spec.attention_sinks = spec.experts.biased = true;
-}
-
-void deepseek(ModelSpec& spec) { spec.naming = TensorNaming::deepseek; }
-
-void deepseek_v3(ModelSpec& spec) {
-  deepseek(spec);
-  spec.experts.sigmoid_scores = true;
 }
 
 constexpr std::array<std::string_view, 1> kWindow = {"sliding_window"};
@@ -112,29 +89,6 @@ constexpr std::array<std::string_view, 16> kGpt2 = {"n_positions",
                                                     "summary_use_proj",
                                                     "summary_proj_to_labels",
                                                     "summary_first_dropout"};
-
-constexpr std::array<std::string_view, 6> kSmolLm3 = {"no_rope_layers", "no_rope_layer_interval", "layer_types",
-                                                      "sliding_window", "use_sliding_window",     "max_window_layers"};
-constexpr std::array<std::string_view, 11> kFalcon = {
-    "num_kv_heads",  "multi_query", "parallel_attn",      "new_decoder_architecture", "num_ln_in_parallel_attn",
-    "bias",          "alibi",       "layer_norm_epsilon", "ffn_hidden_size",          "activation",
-    "hidden_dropout"};
-constexpr std::array<std::string_view, 7> kGptOss = {"sliding_window",        "layer_types",       "num_local_experts",
-                                                     "num_experts_per_tok",   "experts_per_token", "swiglu_limit",
-                                                     "initial_context_length"};
-constexpr auto kDeepseek = std::to_array<std::string_view>({"auto_map",         "aux_loss_alpha",
-                                                            "ep_size",          "first_k_dense_replace",
-                                                            "kv_lora_rank",     "moe_intermediate_size",
-                                                            "moe_layer_freq",   "n_group",
-                                                            "n_routed_experts", "n_shared_experts",
-                                                            "norm_topk_prob",   "num_experts_per_tok",
-                                                            "num_mtp_layers",   "num_nextn_predict_layers",
-                                                            "q_lora_rank",      "qk_head_dim",
-                                                            "qk_nope_head_dim", "qk_rope_head_dim",
-                                                            "rope_interleave",  "routed_scaling_factor",
-                                                            "scoring_func",     "seq_aux",
-                                                            "topk_group",       "topk_method",
-                                                            "v_head_dim"});
 
 constexpr auto kFamilies = std::to_array<Family>({
     {.model_type = "llama", .architecture = "LlamaForCausalLM", .fix = plain, .max_position = 2048},
@@ -216,62 +170,24 @@ constexpr auto kFamilies = std::to_array<Family>({
      .tied = true,
      .activation = "gelu_new",
      .fields = kGpt2},
-    {.model_type = "smollm3",
-     .architecture = "SmolLM3ForCausalLM",
-     .fix = plain,
-     .max_position = 32768,
-     .kv_heads = 4,
-     .rope_theta = 2e6,
-     .tied = true,
-     .fields = kSmolLm3,
-     .plan_only = true},
-    {.model_type = "olmo2",
-     .architecture = "Olmo2ForCausalLM",
-     .fix = olmo2,
-     .max_position = 2048,
-     .norm_eps = 1e-5,
-     .plan_only = true},
-    {.model_type = "falcon",
-     .architecture = "FalconForCausalLM",
-     .fix = falcon,
-     .max_position = 2048,
-     .norm_eps = 1e-5,
-     .tied = true,
-     .activation = "gelu",
-     .fields = kFalcon,
-     .plan_only = true},
-    {.model_type = "gpt_oss",
-     .architecture = "GptOssForCausalLM",
-     .fix = gpt_oss,
-     .max_position = 131072,
-     .kv_heads = 8,
-     .head_size = 64,
-     .sliding_window = 128,
-     .norm_eps = 1e-5,
-     .rope_theta = 150000.0,
-     .fields = kGptOss,
-     .plan_only = true},
-    {.model_type = "deepseek_v2",
-     .architecture = "DeepseekV2ForCausalLM",
-     .fix = deepseek,
-     .max_position = 2048,
-     .fields = kDeepseek,
-     .plan_only = true},
-    {.model_type = "deepseek_v3",
-     .architecture = "DeepseekV3ForCausalLM",
-     .fix = deepseek_v3,
-     .max_position = 4096,
-     .fields = kDeepseek,
-     .plan_only = true},
 });
 
 }  // namespace
 
-std::span<const Family> families() { return kFamilies; }
+std::span<const Family> families() {
+  static const std::vector<Family> all = [] {
+    std::vector<Family> list(kFamilies.begin(), kFamilies.end());
+    const auto planned = planned_families();
+    list.insert(list.end(), planned.begin(), planned.end());
+    return list;
+  }();
+  return all;
+}
 
 const Family* find_family(std::string_view Family::*name, std::string_view value) {
-  const auto found = std::find_if(kFamilies.begin(), kFamilies.end(), [&](const Family& f) { return f.*name == value; });
-  return found == kFamilies.end() ? nullptr : &*found;
+  const auto all = families();
+  const auto found = std::find_if(all.begin(), all.end(), [&](const Family& f) { return f.*name == value; });
+  return found == all.end() ? nullptr : &*found;
 }
 
 bool is_plan_only(const ModelSpec& spec) {
@@ -285,9 +201,24 @@ void refuse_plan_only(const ModelSpec& spec, std::string_view doing) {
                 "`snug plan` answers for it; `snug models` lists those that can be " + std::string(doing));
 }
 
+namespace {
+
+double weights_gib(const ModelSpec& spec) {
+  return static_cast<double>(bytes_of(spec.dtype, total_parameters(spec))) / static_cast<double>(int64_t{1} << 30U);
+}
+
+}  // namespace
+
+void refuse_unmodelled(const ModelSpec& spec) {
+  if (!spec.unmodelled_step.empty())
+    throw Error(fmt::format("the step of family {} is not modelled yet: {}; its weights alone take {:.1f} GiB in {}",
+                            spec.family, spec.unmodelled_step, weights_gib(spec), name_of(spec.dtype)),
+                spec.name, "`snug models` tells its parameters, `snug measure` runs its trainer");
+}
+
 std::string supported_families(std::string_view Family::*name) {
   std::string list;
-  for (const Family& family : kFamilies) list += (list.empty() ? "supported: " : ", ") + std::string(family.*name);
+  for (const Family& family : families()) list += (list.empty() ? "supported: " : ", ") + std::string(family.*name);
   return list;
 }
 

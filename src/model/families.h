@@ -11,6 +11,8 @@
 
 namespace snug {
 
+class ConfigFields;
+
 struct Family {
   std::string_view model_type, architecture;
   void (*fix)(ModelSpec& spec);  // what every model of the family has
@@ -24,9 +26,18 @@ struct Family {
   std::string_view activation = "silu";
   std::span<const std::string_view> fields = {};  // beyond the common ones
   bool plan_only = false;                         // its memory is planned, but it cannot be trained or run yet
+  double rotary_share = 1.0;                      // of a head, that turns
+  // In place of what most families call their sizes.
+  void (*sizes)(const ConfigFields& config, ModelSpec& spec) = nullptr;
+  // In place of all this: sizes and tensors one by one, of families whose step is not modelled.
+  void (*tensors)(const ConfigFields& config, ModelSpec& spec) = nullptr;
+  // What else its config.json says; after all that families have in common.
+  void (*details)(const ConfigFields& config, ModelSpec& spec) = nullptr;
 };
 
 std::span<const Family> families();
+// Those of them that can only be planned.
+std::span<const Family> planned_families();
 
 const Family* find_family(std::string_view Family::*name, std::string_view value);  // null: none
 
@@ -34,6 +45,9 @@ const Family* find_family(std::string_view Family::*name, std::string_view value
 bool is_plan_only(const ModelSpec& spec);
 // Throws Error for such a model: `doing` is what was asked for, "trained".
 void refuse_plan_only(const ModelSpec& spec, std::string_view doing);
+
+// Throws Error for a model of which only the parameters are known.
+void refuse_unmodelled(const ModelSpec& spec);
 
 std::string supported_families(std::string_view Family::*name);  // "supported: llama, …"
 

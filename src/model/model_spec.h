@@ -36,7 +36,32 @@ struct Rope {
 enum class NormKind : uint8_t { rms, layer };
 
 // What checkpoints call their tensors; the table is model/parameters.cpp.
-enum class TensorNaming : uint8_t { llama, gemma, phi3, gpt2, mixtral, qwen_moe, olmo2, falcon, gpt_oss, deepseek };
+enum class TensorNaming : uint8_t {
+  llama,
+  gemma,
+  phi3,
+  gpt2,
+  mixtral,
+  qwen_moe,
+  olmo2,
+  falcon,
+  gpt_oss,
+  deepseek,
+  granite_moe,
+  glm4,
+  glm4_moe,
+  phi,
+  stablelm,
+  opt,
+  bloom,
+  qwen,
+  baichuan,
+  chatglm
+};
+
+// What transformers computes an MLP's nonlinearity by, where it has no gate: one kernel, which keeps its input; the tanh of
+// GPT-2 written out; relu, which keeps its output; relu and its square; BLOOM's own function, which keeps its input.
+enum class ActivationForm : uint8_t { kernel, written_out, relu, relu_squared, bloom };
 
 // Whether attention and MLP both start from the block's input, by one norm or by one each, and are summed (Falcon).
 enum class ParallelBlock : uint8_t { none, one_norm, two_norms };
@@ -47,8 +72,11 @@ struct Experts {
   int64_t per_token = 0;          // chosen for each token
   int64_t intermediate_size = 0;  // of one expert
   bool normalize = true;          // the chosen ones' weights sum to 1
-  bool biased = false;            // router and experts have biases, gate and up are one matrix (gpt-oss)
+  bool biased = false;            // router and experts have biases (gpt-oss)
+  bool fused = false;             // an expert's gate and up are one matrix
   int64_t shared = 0;             // beside these as many that every token goes to, as one MLP (DeepSeek)
+  int64_t shared_size = 0;        // width of that MLP
+  bool shared_gate = false;       // which is weighed by a number for each token (Qwen2-MoE)
   int64_t dense_layers = 0;       // the first layers have a plain MLP instead
   bool sigmoid_scores = false;    // scores are sigmoids, and a correction for each expert helps to choose (DeepSeek-V3)
   double weight_scale = 1.0;      // of the chosen ones' weights
@@ -71,6 +99,15 @@ struct StoredQuantization {
   DType type = DType::nf4;    // nf4, fp4 or i8
   bool double_quant = false;  // of 4-bit types
   bool operator==(const StoredQuantization&) const = default;
+};
+
+// A parameter of a model whose blocks are of several kinds: "model.layers.{}.conv.conv.weight", and how many layers have it;
+// 0: it belongs to none.
+struct KnownTensor {
+  std::string name;
+  std::vector<int64_t> shape;
+  int64_t layers = 0;
+  bool operator==(const KnownTensor&) const = default;
 };
 
 struct ModelSpec {
@@ -97,11 +134,13 @@ struct ModelSpec {
   bool wide_query_key_norms = false;  // these are over all heads at once (OLMo 2)
   ParallelBlock parallel = ParallelBlock::none;
 
-  bool fused_projections = false;     // one matrix for queries, keys and values, one for gate and up
+  bool fused_projections = false;     // one matrix for queries, keys and values
+  bool fused_gate_up = false;         // one matrix for gate and up
   bool input_features_first = false;  // linear weights are [in, out] (GPT-2's Conv1D)
   bool query_key_value_bias = false;
   bool output_bias = false;
   bool mlp_bias = false;
+  bool head_bias = false;
 
   LatentAttention latent;
   double attention_scale = 0.0;    // of scores; 0: 1 / sqrt(D)
@@ -112,15 +151,21 @@ struct ModelSpec {
   std::vector<bool> local_layers;  // [L]; empty: none
 
   bool learned_positions = false;  // a table of positions in place of rotations
+  int64_t position_offset = 0;     // the table begins with so many rows that are never read (OPT)
+  bool alibi = false;              // neither: scores fall with distance, by a slope for each head
   int64_t rotary_size = 0;         // the first so many numbers of a head turn (latent: the last); 0: all
   Rope rope;
   double local_rope_theta = 0.0;  // local layers turn by this, unscaled; 0: as the others
 
   bool gated_mlp = true;
   Activation activation = Activation::silu;
+  ActivationForm activation_form = ActivationForm::kernel;
   Experts experts;
 
   double embedding_scale = 1.0;
+  double residual_scale = 1.0;   // of what blocks add (Granite)
+  double logit_scale = 1.0;      // of logits
+  bool embedding_norm = false;   // of embedded tokens (BLOOM)
   bool pad_row_is_fixed = true;  // the embedding of pad_token_id gets no gradient (torch's padding_idx)
   bool tied_embeddings = false;  // lm_head is a view of embed_tokens
   double initializer_range = 0.02;
@@ -130,6 +175,9 @@ struct ModelSpec {
   DType dtype = DType::bf16;  // torch_dtype of the checkpoint
 
   std::optional<StoredQuantization> quantization;  // none: the checkpoint holds numbers
+  // What of its step is not modelled, so that only its parameters are known, here one by one; empty: nothing.
+  std::string unmodelled_step;
+  std::vector<KnownTensor> tensors;
   std::string stored_format;  // of files that hold other numbers than fine-tuning does ("fp8"); empty: the same
 
   int64_t bos_token_id = -1;  // -1: none

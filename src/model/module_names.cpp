@@ -76,6 +76,75 @@ constexpr ModuleNames kFalconNames = {.root = "transformer.",
                                       .down = "mlp.dense_4h_to_h",
                                       .mlp_post_norm = ""};
 
+// Of the text model beside a vision tower.
+constexpr ModuleNames inner_names() {
+  ModuleNames names = kLlama;
+  names.root = "model.language_model.";
+  return names;
+}
+
+// BLOOM's blocks are Falcon's but for the norms' names.
+constexpr ModuleNames bloom_names() {
+  ModuleNames names = kFalconNames;
+  names.mlp_norm = "post_attention_layernorm";
+  return names;
+}
+
+constexpr ModuleNames glm4_names() {
+  ModuleNames names = kLlama;
+  names.attention_post_norm = "post_self_attn_layernorm";
+  names.mlp_post_norm = "post_mlp_layernorm";
+  return names;
+}
+
+constexpr ModuleNames phi_names() {
+  ModuleNames names = kLlama;
+  names.output = "self_attn.dense";
+  names.final_norm = "final_layernorm";
+  names.up = "mlp.fc1";
+  names.down = "mlp.fc2";
+  return names;
+}
+
+constexpr ModuleNames opt_names() {
+  ModuleNames names = kLlama;
+  names.root = "model.decoder.";
+  names.positions = "embed_positions";
+  names.final_norm = "final_layer_norm";
+  names.attention_norm = "self_attn_layer_norm";
+  names.output = "self_attn.out_proj";
+  names.mlp_norm = "final_layer_norm";
+  names.up = "fc1";
+  names.down = "fc2";
+  return names;
+}
+
+// Each MLP gates by w2.
+constexpr ModuleNames qwen_names() {
+  ModuleNames names = kGpt2Names;
+  names.gate = "mlp.w2";
+  names.up = "mlp.w1";
+  return names;
+}
+
+constexpr ModuleNames baichuan_names() {
+  ModuleNames names = kLlama;
+  names.query_key_value = "self_attn.W_pack";
+  return names;
+}
+
+constexpr ModuleNames chatglm_names() {
+  ModuleNames names = kFalconNames;
+  names.layers = "encoder.layers";
+  names.embedding = "embedding.word_embeddings";
+  names.final_norm = "encoder.final_layernorm";
+  names.query_key_value = "self_attention.query_key_value";
+  names.mlp_norm = "post_attention_layernorm";
+  names.gate_up = "mlp.dense_h_to_4h";
+  names.head = "transformer.output_layer";
+  return names;
+}
+
 constexpr ModuleNames falcon_names(ParallelBlock parallel) {
   ModuleNames names = kFalconNames;
   if (parallel == ParallelBlock::two_norms) names.attention_norm = "ln_attn";
@@ -90,13 +159,24 @@ ModuleNames module_names(const ModelSpec& spec) {
     case TensorNaming::falcon: return falcon_names(spec.parallel);
     case TensorNaming::olmo2:
     case TensorNaming::gemma: return gemma_names(spec.family == "gemma3" ? "model.language_model." : "model.");
+    case TensorNaming::glm4: return glm4_names();
+    case TensorNaming::phi: return phi_names();
+    case TensorNaming::opt: return opt_names();
+    case TensorNaming::bloom: return bloom_names();
+    case TensorNaming::qwen: return qwen_names();
+    case TensorNaming::baichuan: return baichuan_names();
+    case TensorNaming::chatglm: return chatglm_names();
     case TensorNaming::llama:
     case TensorNaming::phi3:
     case TensorNaming::mixtral:
     case TensorNaming::qwen_moe:
     case TensorNaming::gpt_oss:
+    case TensorNaming::granite_moe:
+    case TensorNaming::glm4_moe:
+    case TensorNaming::stablelm:
     case TensorNaming::deepseek: break;
   }
+  if (spec.family == "qwen2_5_vl" || spec.family == "mistral3") return inner_names();
   return kLlama;
 }
 

@@ -33,20 +33,26 @@ class Table {
     const int64_t C = spec_.hidden_size, V = spec_.vocab_size;
     once(names_.root, names_.embedding, {V, C}, ParameterKind::embedding, "embedding");
     if (spec_.learned_positions)
-      once(names_.root, names_.positions, {spec_.max_position, C}, ParameterKind::embedding, "positions");
+      once(names_.root, names_.positions, {checked_add(spec_.max_position, spec_.position_offset), C},
+           ParameterKind::embedding, "positions");
+    if (spec_.embedding_norm) {
+      once(names_.root, "word_embeddings_layernorm", {C}, ParameterKind::norm, "embedding_norm");
+      bias_of_last();
+    }
     if (spec_.has_latent_attention()) {
       add_latent_attention();
     } else {
       add_attention();
     }
-    if (spec_.naming == TensorNaming::deepseek) {
+    if (spec_.naming == TensorNaming::deepseek || spec_.naming == TensorNaming::glm4_moe) {
       add_deepseek_mlps();
     } else {
       add_mlp();
     }
     once(names_.root, names_.final_norm, {C}, ParameterKind::norm, "final_norm");
     if (spec_.norm == NormKind::layer) bias_of_last();
-    if (!spec_.tied_embeddings) once("", "lm_head", {V, C}, ParameterKind::head, "head");
+    if (!spec_.tied_embeddings) once("", names_.head, {V, C}, ParameterKind::head, "head");
+    if (spec_.head_bias) bias_of_last();
     return std::move(table_);
   }
 
@@ -149,7 +155,7 @@ class Table {
     }
     const size_t begin = table_.size();
     add_experts();
-    gated_mlp("mlp.shared_experts.", checked_mul(experts.shared, experts.intermediate_size), "shared_");
+    gated_mlp("mlp.shared_experts.", experts.shared_size, "shared_");
     only_in(begin, experts.dense_layers, spec_.layers - experts.dense_layers);
   }
 
@@ -165,10 +171,17 @@ class Table {
     const int64_t C = spec_.hidden_size, F = spec_.intermediate_size;
     if (spec_.pre_norms && spec_.parallel != ParallelBlock::one_norm) norm(names_.mlp_norm, C, "mlp_norm");
     if (spec_.experts.biased) return add_biased_experts();
-    if (spec_.experts.count > 0) return add_experts();
+    if (spec_.experts.count > 0) {
+      add_experts();
+      if (spec_.experts.shared_gate) {
+        gated_mlp("mlp.shared_expert.", spec_.experts.shared_size, "shared_");
+        linear("mlp.shared_expert_gate", 1, C, false, "shared_expert_gate");
+      }
+      return;
+    }
     if (!spec_.gated_mlp) {
       linear(names_.up, F, C, spec_.mlp_bias, "up");
-    } else if (spec_.fused_projections) {
+    } else if (spec_.fused_gate_up) {
       linear(names_.gate_up, checked_mul(2, F), C, spec_.mlp_bias, "gate_up");
     } else {
       linear(names_.gate, F, C, spec_.mlp_bias, "gate");
@@ -181,6 +194,7 @@ class Table {
   // Files hold each expert's matrices apart, the Program stacks them.
   void add_experts() {
     const int64_t C = spec_.hidden_size, E = spec_.experts.count, F = spec_.experts.intermediate_size;
+    if (spec_.experts.fused) return add_fused_experts();
     const bool mixtral = spec_.naming == TensorNaming::mixtral;
     const std::string root = mixtral ? "block_sparse_moe." : "mlp.";
     add(in_layer(root + "gate"), {E, C}, ParameterKind::router, true, "router");
@@ -191,6 +205,18 @@ class Table {
     expert(mixtral ? "w1" : "gate_proj", F, C, "expert_gate");
     expert(mixtral ? "w3" : "up_proj", F, C, "expert_up");
     expert(mixtral ? "w2" : "down_proj", C, F, "expert_down");
+  }
+
+  // GraniteMoE: files hold all experts' matrices stacked.
+  void add_fused_experts() {
+    const int64_t C = spec_.hidden_size, E = spec_.experts.count, F = spec_.experts.intermediate_size;
+    add(in_layer("block_sparse_moe.router.layer"), {E, C}, ParameterKind::router, true, "router");
+    const auto expert = [&](const char* module, int64_t out, int64_t in, const char* part) {
+      add(in_layer(std::string("block_sparse_moe.") + module), {E, out, in}, ParameterKind::expert, true, part);
+      table_.back().experts = E;
+    };
+    expert("input_linear", checked_mul(2, F), C, "expert_gate_up");
+    expert("output_linear", C, F, "expert_down");
   }
 
   // gpt-oss: files hold all experts' matrices stacked, [E, in, out]; here the last two axes are swapped, as everywhere.
@@ -215,9 +241,38 @@ class Table {
   std::vector<Parameter> table_;
 };
 
+ParameterKind kind_of(const KnownTensor& tensor) {
+  if (tensor.shape.size() == 1) return tensor.name.ends_with("bias") ? ParameterKind::bias : ParameterKind::norm;
+  if (tensor.name.find("embed") != std::string::npos) return ParameterKind::embedding;
+  if (tensor.name == "lm_head.weight") return ParameterKind::head;
+  if (tensor.shape.size() == 3) return ParameterKind::expert;
+  const bool router = tensor.name.ends_with(".gate.weight") || tensor.name.ends_with("moe.router.weight");
+  return router ? ParameterKind::router : ParameterKind::linear;  // Llama 4's is a linear layer
+}
+
+// Of a model whose tensors are known one by one.
+std::vector<Parameter> known_table(const ModelSpec& spec) {
+  std::vector<Parameter> table;
+  for (const KnownTensor& tensor : spec.tensors) {
+    const std::string path = tensor.name.substr(0, tensor.name.rfind(".weight"));
+    const std::string part = path.substr(path.rfind("{}.") == std::string::npos ? 0 : path.rfind("{}.") + 3);
+    Parameter parameter{.name = tensor.name,
+                        .module = path.substr(path.rfind('.') + 1),
+                        .shape = tensor.shape,
+                        .kind = kind_of(tensor),
+                        .per_layer = tensor.layers > 0,
+                        .part = part};
+    parameter.layer_count = tensor.layers;
+    table.push_back(std::move(parameter));
+  }
+  return table;
+}
+
 }  // namespace
 
-std::vector<Parameter> parameters_of(const ModelSpec& spec) { return Table(spec).make(); }
+std::vector<Parameter> parameters_of(const ModelSpec& spec) {
+  return spec.tensors.empty() ? Table(spec).make() : known_table(spec);
+}
 
 int64_t total_parameters(const ModelSpec& spec) {
   int64_t total = spec.vision_parameters;

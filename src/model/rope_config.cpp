@@ -9,7 +9,7 @@ namespace {
 constexpr double kGemma3LocalTheta = 10000.0;
 
 RopeScaling scaling_of(const ConfigFields& fields, const std::string& type, std::string_view family) {
-  if (type == "default") return RopeScaling::none;
+  if (type == "default" || type == "mrope") return RopeScaling::none;  // mrope: of images, text turns as ever
   if (type == "linear") return RopeScaling::linear;
   if (type == "llama3") return RopeScaling::llama3;
   // Phi-3's first files called LongRoPE "su", or "yarn"
@@ -33,7 +33,7 @@ std::string type_of(const ConfigFields& fields) {
 
 bool belongs_to(RopeScaling scaling, std::string_view name) {
   switch (scaling) {
-    case RopeScaling::none: return false;
+    case RopeScaling::none: return name == "mrope_section";
     case RopeScaling::linear: return name == "factor";
     case RopeScaling::llama3:
       return name == "factor" || name == "low_freq_factor" || name == "high_freq_factor" ||
@@ -125,8 +125,8 @@ void read_object(const ConfigFields& outer, const ConfigFields& fields, ModelSpe
   }
 }
 
-void read_rotary_size(const ConfigFields& config, const std::optional<ConfigFields>& nested, ModelSpec& spec) {
-  const double inner = nested ? nested->number("partial_rotary_factor", 1.0) : 1.0;
+void read_rotary_size(const ConfigFields& config, const std::optional<ConfigFields>& nested, double usual, ModelSpec& spec) {
+  const double inner = nested ? nested->number("partial_rotary_factor", usual) : usual;
   const double share = config.number("partial_rotary_factor", inner);
   if (!(share > 0.0 && share <= 1.0)) config.refuse(fmt::format("partial_rotary_factor is {}", share), "it must be 0 to 1");
   if (share == 1.0) return;
@@ -157,7 +157,7 @@ void read_by_layer(const ConfigFields& config, const ConfigFields& nested, Model
 
 }  // namespace
 
-void read_rope(const ConfigFields& config, double default_theta, ModelSpec& spec) {
+void read_rope(const ConfigFields& config, double default_theta, double default_share, ModelSpec& spec) {
   const auto scaling = config.field("rope_scaling");
   const auto parameters = config.field("rope_parameters");
   if (scaling && parameters) config.refuse("rope_scaling and rope_parameters are both given", "keep one");
@@ -170,7 +170,7 @@ void read_rope(const ConfigFields& config, double default_theta, ModelSpec& spec
   if (two_tables) spec.local_rope_theta = config.number("rope_local_base_freq", kGemma3LocalTheta);
   spec.rope.theta = config.number("rope_theta", default_theta);
   const double outer_theta = spec.rope.theta;
-  read_rotary_size(config, nested, spec);
+  read_rotary_size(config, nested, default_share, spec);
   if (nested && two_tables && (nested->field("full_attention") || nested->field("sliding_attention"))) {
     read_by_layer(config, *nested, spec);
   } else if (nested && (nested->object().size() > 0 || scaling)) {

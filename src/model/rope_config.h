@@ -8,6 +8,6 @@
 namespace snug {
 
 // Fills spec.rope, rotary_size and local_rope_theta. head_size, max_position and local_layers must be known. Throws Error.
-void read_rope(const ConfigFields& config, double default_theta, ModelSpec& spec);
+void read_rope(const ConfigFields& config, double default_theta, double default_share, ModelSpec& spec);
 
 }  // namespace snug

@@ -90,7 +90,7 @@ std::array<TensorId, 3> BlockBuilder::project(Region& body, TensorId x) {
 }
 
 void BlockBuilder::rotate(Region& region, TensorId x, int64_t first_column) {
-  if (spec_.learned_positions) return;
+  if (spec_.learned_positions || spec_.alibi) return;
   Op op{OpKind::rope};
   op.attributes.first_column = first_column;
   op.updates(Slot::x, x).reads(Slot::cosine, rotation_.cosine).reads(Slot::sine, rotation_.sine);
@@ -142,7 +142,7 @@ TensorId BlockBuilder::attention(Region& body, TensorId q, TensorId k, TensorId 
 TensorId BlockBuilder::mlp(Region& body, TensorId x, bool has_experts) {
   if (has_experts) return sparse_mlp(body, x);
   const int64_t M = tokens(), F = spec_.intermediate_size;
-  if (spec_.gated_mlp && !spec_.fused_projections) return gated_mlp(body, "", x, F);
+  if (spec_.gated_mlp && !spec_.fused_gate_up) return gated_mlp(body, "", x, F);
   Op op{OpKind::activation};
   op.attributes.activation = spec_.activation;
   if (!spec_.gated_mlp) {

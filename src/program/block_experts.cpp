@@ -58,10 +58,10 @@ BlockBuilder::Routing BlockBuilder::route(Region& body, TensorId x) {
 
 // The experts' gates and ups, by two products or by one.
 std::array<TensorId, 2> BlockBuilder::expert_gate_up(Region& body, TensorId rows, const Routing& routing) {
-  if (!spec_.experts.biased)
+  if (!spec_.experts.fused)
     return {expert_product(body, "expert_gate", rows, routing), expert_product(body, "expert_up", rows, routing)};
   const TensorId fused = expert_product(body, "expert_gate_up", rows, routing);
-  add_expert_bias(body, "expert_gate_up", fused, routing.tile_experts);
+  if (spec_.experts.biased) add_expert_bias(body, "expert_gate_up", fused, routing.tile_experts);
   const std::vector<Extent> half = {routing.rows, spec_.experts.intermediate_size};
   const std::array<TensorId, 2> parts = {activation("expert_gate", half), activation("expert_up", half)};
   Op split{OpKind::split};
@@ -90,7 +90,7 @@ TensorId BlockBuilder::sparse_mlp(Region& body, TensorId x) {
   combine.reads(Slot::expert_rows, routing.expert_rows).reads(Slot::row_tokens, routing.row_tokens);
   body.add(std::move(combine.writes(Slot::out, out)));
   if (spec_.experts.shared == 0) return out;
-  const TensorId shared = gated_mlp(body, "shared_", x, spec_.experts.shared * F);
+  const TensorId shared = gated_mlp(body, "shared_", x, spec_.experts.shared_size);
   return sum(body, out, shared, activation("mlp_sum", {M, spec_.hidden_size}));
 }
 

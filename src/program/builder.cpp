@@ -18,6 +18,7 @@ class Builder : private BlockBuilder {
       : BlockBuilder(spec, precision, shape) {}
 
   Program build() {
+    refuse_unmodelled(spec_);
     add_weights();
     if (is_plan_only(spec_))
       program_.notes.push_back("models of family " + spec_.family + " can be planned, but not be trained yet");
@@ -76,7 +77,7 @@ class Builder : private BlockBuilder {
   void add_tables() {
     Interface& io = program_.interface;
     io.scalars = program_.make("scalars", DType::f64, {kScalarCount}, Role::batch, Lifetime::run);
-    if (spec_.learned_positions) return;
+    if (spec_.learned_positions || spec_.alibi) return;
     const auto frequencies = [&](const char* name) {
       return program_.make(name, DType::f32, {spec_.rotated() / 2}, Role::batch, Lifetime::run);
     };
@@ -141,7 +142,13 @@ class Builder : private BlockBuilder {
       sum(region, tokens, rows, x_first);
       return;
     }
-    embed(region, embedding_, io.tokens, x_first, scale);
+    if (spec_.embedding_norm) {
+      const std::vector<Extent> shape = program_.tensor(x_first).shape;
+      norm(region, "embedding_norm", embed(region, embedding_, io.tokens, activation("token_rows", shape), scale), x_first);
+    } else {
+      embed(region, embedding_, io.tokens, x_first, scale);
+    }
+    if (spec_.alibi) return;
     rotation_ = rotation_table(region, "", io.inverse_frequency, spec_.rope.attention_factor);
     if (io.local_inverse_frequency != kNone)
       local_rotation_ = rotation_table(region, "local_", io.local_inverse_frequency, 1.0);

@@ -39,6 +39,7 @@ std::string features(const ModelSpec& spec) {
   add(spec.query_key_norms, "query and key norms");
   add(spec.post_norms, "norms after blocks");
   add(spec.learned_positions, "learned positions");
+  add(spec.alibi, "ALiBi");
   const auto local = std::count(spec.local_layers.begin(), spec.local_layers.end(), true);
   add(local > 0, fmt::format("window of {} in {} layers", spec.sliding_window, local));
   add(spec.attention_softcap > 0, "soft caps");

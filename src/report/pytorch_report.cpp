@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <nlohmann/json.hpp>
 
 #include "recipe/bytes.h"
@@ -23,6 +24,8 @@ Json breakdown_of(const eager::Plan& plan) {
   for (size_t role = 0; role < eager::kRoles; ++role) json[eager::kRoleNames[role]] = plan.breakdown[role];
   return json;
 }
+
+constexpr std::array kShardings = {"none", "ddp", "fsdp2", "zero1", "zero2", "zero3"};
 
 // What was followed, in transformers' words where it has any.
 Json setup_json(const eager::Setup& setup) {
@@ -47,13 +50,38 @@ Json setup_json(const eager::Setup& setup) {
             {"optimizer", kOptimizers[static_cast<int>(setup.optimizer)]},
             {"batch", setup.batch},
             {"accumulation", setup.accumulation},
-            {"length", setup.seq_len}};
+            {"length", setup.seq_len},
+            {"sharding", kShardings[static_cast<size_t>(setup.ranks.sharding)]},
+            {"ranks", setup.ranks.count}};
   if (!lora) return json;
   json["rank"] = setup.rank;
   json["dropout"] = setup.dropout;
   json["dora"] = setup.dora;
   json["targets"] = setup.targets;
   return json;
+}
+
+// ", each of 4 GPUs by FSDP 2": of ranks whose shares differ the largest.
+std::string ranks_text(const PyTorchAnswer& answer) {
+  if (!answer.setup || answer.setup->ranks.count == 1) return "";
+  const eager::Ranks& ranks = answer.setup->ranks;
+  return fmt::format(", each of {} GPUs by {}", ranks.count, ranks.sharding == eager::Sharding::ddp ? "DDP" : "FSDP 2");
+}
+
+// What a quantized load leaves as it is.
+std::string share_text(const PyTorchAnswer& answer, const TextStyle& style) {
+  const QuantizedShare& share = *answer.share;
+  std::string text = fmt::format("of the weights {:.1f} % are quantized, {:.1f} % stay as they are",
+                                 100 * (1 - share.left_share()), 100 * share.left_share());
+  if (share.left_experts > 0)
+    text += fmt::format(", {:.1f} % in experts, which transformers {} keeps in one tensor a layer",
+                        100 * static_cast<double>(share.left_experts) / static_cast<double>(share.parameters),
+                        answer.stack.transformers);
+  return fmt::format("  loading  {}\n", wrapped(text, style.width, 11));
+}
+
+Json share_json(const QuantizedShare& share) {
+  return {{"parameters", share.parameters}, {"left", share.left}, {"left_experts", share.left_experts}};
 }
 
 }  // namespace
@@ -64,13 +92,14 @@ std::string pytorch_verdict(const PyTorchAnswer& answer) {
   const std::string figures = fmt::format("{} allocated, {} reserved, {} – {} on the device",
                                           format_bytes(plan.allocated_bytes), format_bytes(plan.reserved_bytes),
                                           format_bytes(plan.device_low_bytes), format_bytes(plan.device_high_bytes));
-  if (answer.memory_bytes == 0) return fmt::format("{}: {}", answer.trainer, figures);
-  return fmt::format("{}: {}: {} of {}", answer.trainer, plan.fits ? "fits" : "does not fit", figures,
+  const std::string who = answer.trainer + ranks_text(answer);
+  if (answer.memory_bytes == 0) return fmt::format("{}: {}", who, figures);
+  return fmt::format("{}: {}: {} of {}", who, plan.fits ? "fits" : "does not fit", figures,
                      format_bytes(answer.memory_bytes));
 }
 
 std::string pytorch_text(const PyTorchAnswer& answer, const TextStyle& style) {
-  if (!answer.plan) return "";
+  if (!answer.plan) return answer.share ? "\n" + share_text(answer, style) : "";
   const eager::Plan& plan = *answer.plan;
   std::string text = fmt::format("\nin PyTorch, at the peak in {} ({} = {} bytes allocated)\n",
                                  eager::kPhaseNames[static_cast<size_t>(plan.phase)], format_bytes(plan.allocated_bytes),
@@ -82,8 +111,10 @@ std::string pytorch_text(const PyTorchAnswer& answer, const TextStyle& style) {
   const std::string autocast =
       answer.autocast ? "autocast to " + *answer.autocast + (answer.assumes_autocast ? " (nothing else was said)" : "")
                       : "no autocast";
-  const std::string assumed = fmt::format("{}; weights in {}, {}; rows of full length; evaluation, saving left out",
-                                          stack_text(answer.stack), answer.weights, autocast);
+  const std::string assumed =
+      fmt::format("{}; weights in {}, {}; rows of full length; evaluation, saving{} left out", stack_text(answer.stack),
+                  answer.weights, autocast, ranks_text(answer).empty() ? "" : ", NCCL's own buffers");
+  if (answer.share) text += share_text(answer, style);
   text += fmt::format("  assumed  {}\n", wrapped(assumed, style.width, 11));
   return text;
 }
@@ -93,9 +124,14 @@ nlohmann::ordered_json pytorch_json(const PyTorchAnswer& answer) {
                    {"transformers", answer.stack.transformers},
                    {"peft", answer.stack.peft},
                    {"bitsandbytes", answer.stack.bitsandbytes}};
-  if (!answer.plan) return {{"not_covered", answer.not_covered}, {"stack", stack}};
+  if (!answer.plan) {
+    Json json{{"not_covered", answer.not_covered}, {"stack", stack}};
+    if (answer.share) json["quantized_load"] = share_json(*answer.share);
+    return json;
+  }
   const eager::Plan& plan = *answer.plan;
-  Json rank{{"count", 1}, {"allocated_bytes", plan.allocated_bytes}, {"reserved_bytes", plan.reserved_bytes}};
+  const int64_t count = answer.setup ? answer.setup->ranks.count : 1;
+  Json rank{{"count", count}, {"allocated_bytes", plan.allocated_bytes}, {"reserved_bytes", plan.reserved_bytes}};
   Json json{{"allocated_bytes", plan.allocated_bytes},
             {"reserved_bytes", plan.reserved_bytes},
             {"device_bytes", {{"low", plan.device_low_bytes}, {"high", plan.device_high_bytes}}},
@@ -105,6 +141,7 @@ nlohmann::ordered_json pytorch_json(const PyTorchAnswer& answer) {
             {"fits", answer.memory_bytes > 0 ? Json(plan.fits) : Json()},
             {"stack", stack}};
   if (answer.setup) json["setup"] = setup_json(*answer.setup);
+  if (answer.share) json["quantized_load"] = share_json(*answer.share);
   json["ranks"] = Json::array({std::move(rank)});
   return json;
 }

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "eager/estimate.h"
+#include "model/quantized_share.h"
 #include "report/text_style.h"
 
 namespace snug {
@@ -23,6 +24,7 @@ struct PyTorchAnswer {
   std::optional<std::string> autocast;  // "bf16", where there is autocast
   bool assumes_autocast = false;        // nobody said so
   std::string weights;                  // their dtype as loaded: "bfloat16"
+  std::optional<QuantizedShare> share;  // of a load that quantizes
 
   // Whether there is a verdict.
   bool decides() const { return leads && plan && memory_bytes > 0; }

@@ -228,7 +228,7 @@ size_t prefix_length(std::string_view text, std::optional<int>& rank, bool& behi
 
 // "(VllmWorker rank=0 pid=12)", "(EngineCore_DP0 pid=12)", "[vllm/v1/engine/core.py:842]"
 bool is_vllms(std::string_view prefix) {
-  constexpr std::array<std::string_view, 4> kNames = {"VllmWorker", "EngineCore", "Worker_TP", "[vllm/"};
+  constexpr std::array<std::string_view, 5> kNames = {"VllmWorker", "RayWorkerWrapper", "EngineCore", "Worker_TP", "[vllm/"};
   return std::ranges::any_of(kNames, [&](std::string_view name) { return prefix.find(name) != std::string_view::npos; });
 }
 

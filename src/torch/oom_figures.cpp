@@ -47,8 +47,8 @@ size_t read_number(std::string_view text, std::string& digits) {
     const char c = text[at];
     if (is_digit(c)) {
       decimals += point ? 1 : 0;
-    } else if (c == '.' && !point && at + 1 < text.size() && (is_digit(text[at + 1]) || text[at + 1] == '\n')) {
-      point = true;
+    } else if (c == '.' && !point && at + 1 < text.size() && (is_digit(text[at + 1]) || is_blank(text[at + 1]))) {
+      point = true;  // numpy's "876. GiB"
     } else if (c == '\n' && decimals < 2 && at + 1 < text.size() &&
                (is_digit(text[at + 1]) || (text[at + 1] == '.' && !point))) {
       continue;

@@ -102,7 +102,7 @@ bool says(std::string_view text, std::string_view word) { return contains(text, 
 // By the wording, and by the exception's name in front of it. The advice behind the figures may stand on lines of its own.
 std::string era_of(OomSource source, std::string_view exception, std::string_view text) {
   if (source == OomSource::thc) return "up to 1.0";
-  if (!is_caching(source)) return {};
+  if (!is_caching(source) || says(text, "(NPU ") || says(text, "(MLU ")) return {};  // makers of others kept the older words
   const bool old_name = exception.ends_with("torch.cuda.OutOfMemoryError: ");
   const bool new_name = exception.ends_with("torch.OutOfMemoryError: ");
   if (says(text, "PYTORCH_ALLOC_CONF")) return "2.9 or later";

@@ -39,9 +39,17 @@ constexpr auto kWordings = std::to_array<Wording>({
     {"CUDA Error: out of memory", cuda},
     {"std::bad_alloc: out_of_memory: CUDA error", cuda},
     {"std::bad_alloc: CUDA error", cuda},
+    {"std::bad_alloc: cudaErrorMemoryAllocation", cuda},
+    {"std::bad_alloc: hipErrorOutOfMemory", cuda},
+    {"Cuda Error in allocate: 2 (out of memory)", cuda},
     {"Failed to allocate memory for requested buffer of size", cuda},
     {"HIP_ERROR_OutOfMemory", cuda},
     {"CUDA driver error: out of memory", cuda},
+    {"CUDA failure 2: out of memory", cuda},
+    {"Cuda Runtime (out of memory)", cuda},
+    {"Requested amount of GPU memory", cuda},
+    {"Out of GPU memory trying to allocate", cuda},
+    {"PT_DEVMEM Allocation failed", torch_cuda},
     {"CUDA driver error: 2", cuda},
     {"HIP error: out of memory", cuda},
     {"CUDA_ERROR_OUT_OF_MEMORY", cuda},
@@ -55,6 +63,8 @@ constexpr auto kWordings = std::to_array<Wording>({
     {"CUBLAS_STATUS_ALLOC_FAILED", cublas},
     {"CUBLAS_STATUS_NOT_INITIALIZED", cublas},
     {"HIPBLAS_STATUS_ALLOC_FAILED", cublas},
+    {"CUFFT_ALLOC_FAILED", cublas},
+    {"CURAND_STATUS_ALLOCATION_FAILED", cublas},
     {"CUSOLVER_STATUS_ALLOC_FAILED", cublas},
     {"CUSPARSE_STATUS_INSUFFICIENT_RESOURCES", cublas},
     {"CUDNN_STATUS_ALLOC_FAILED", cudnn},
@@ -73,6 +83,7 @@ constexpr auto kWordings = std::to_array<Wording>({
     {"Error out of memory at line", bitsandbytes},
     {"Make sure you have enough GPU RAM to fit the quantized model", device_map},
     {"No available memory for the cache blocks", vllm},
+    {"reserved for KV Cache is -", vllm},
     {"Free memory on device", vllm},
     {"larger than the available KV cache memory", vllm},
     {"larger than the maximum number of tokens that can be stored in KV cache", vllm},
@@ -90,6 +101,10 @@ constexpr auto kWordings = std::to_array<Wording>({
     {"failed to allocate compute pp buffers", ggml, kHint},
     {"failed to allocate compute buffers", ggml, kHint},
     {"unable to allocate backend buffer", ggml, kHint},
+    {"unable to allocate CUDA", ggml, kHint},
+    {"unable to allocate ROCm", ggml, kHint},
+    {"unable to allocate Vulkan", ggml, kHint},
+    {"failed to allocate buffer for kv cache", ggml, kHint},
     {"RESOURCE_EXHAUSTED: Out of memory", jax},
     {"RESOURCE_EXHAUSTED: Failed to allocate", jax},
     {"Resource exhausted: Out of memory", jax},
@@ -101,6 +116,7 @@ constexpr auto kWordings = std::to_array<Wording>({
     {"Out of memory error on GPU", paddle},
     {"kIOGPUCommandBufferCallbackErrorOutOfMemory", torch_mps},
     {"Invalid buffer size:", torch_mps},
+    {"greater than the maximum allowed buffer size", torch_mps},
     {"not enough GPU video memory available", cuda},
     {"crashed after using all available RAM", killed},
     {"tried to allocate more memory than is available. It has restarted", killed},
@@ -116,13 +132,21 @@ constexpr auto kWordings = std::to_array<Wording>({
     {"posix_memalign(&data, gAlignment, nbytes) == 0. 12 vs 0", cpu_allocator},
     {"Unable to allocate", numpy},
     {"OutOfMemoryError: Task was killed", killed},
+    {"killed due to memory pressure (OOM)", killed},
+    {"which exceeds the memory usage threshold", killed},
+    {"Exceeded job memory limit", killed},
+    {"xceeded step memory limit", killed},
     {"OutOfMemoryError: Allocation on device", torch_async},
+    {"!!! Allocation on device", torch_async},
+    {"Message:** Allocation on device", torch_async},
     {"OutOfMemoryError", torch_cuda, kHint},
     {"Cannot allocate memory", host},
     {"paging file is too small", host},
+    {"model requires more system memory", host},
     {"os error 1455", host},
     {"WinError 1455", host},
     {"Memory allocation still failed", host},
+    {"Fail to alloc memory of", host},
     {"std::bad_alloc", host},
     {"MemoryError", host, kHint},
     {"out of shared memory", shared_memory},
@@ -130,6 +154,7 @@ constexpr auto kWordings = std::to_array<Wording>({
     {"is killed by signal: Bus error", shared_memory},
     {"insufficient shared memory", shared_memory},
     {"is killed by signal: Killed", killed},
+    {"is killed by signal: Terminated", killed, kHint},
     {"Out of memory: Kill", killed},
     {"Memory cgroup out of memory", killed},
     {"oom-kill:constraint", killed},
@@ -142,6 +167,9 @@ constexpr auto kWordings = std::to_array<Wording>({
     {"OOM Killed", killed},
     {"died with <Signals.SIGKILL: 9>", killed, kHint},
     {"Signal 9 (SIGKILL)", killed, kHint},
+    {"signal SIGKILL", killed, kHint},
+    {"The kernel appears to have died", killed, kHint},
+    {"The Kernel crashed while executing code", killed, kHint},
     {"signal 9: SIGKILL", killed, kHint},
     {"exit code: -9", killed, kHint},
     {"exitcode : -9", killed, kHint},
@@ -161,14 +189,16 @@ constexpr auto kWordings = std::to_array<Wording>({
     {"returned 137", killed, kHint},
 });
 
-// "Killed" as a shell prints it: alone, in a thread's bold letters perhaps, or "line 3:  12345 Killed   python train.py".
+// "Killed" as a shell prints it: alone, in a thread's bold letters perhaps, behind a progress bar, or "line 3:  12345 Killed
+// python train.py".
 std::optional<WordingFound> shell_kill(std::string_view line, size_t after) {
   const size_t at = line.find("Killed");
   if (at == std::string_view::npos || at + 6 <= after) return std::nullopt;
   const std::string_view before = line.substr(0, at);
   const std::string_view behind = line.substr(at + 6);
   const size_t last = before.find_last_not_of(' '), sign = before.find_last_not_of(" *`");
-  const bool alone = (sign == std::string_view::npos || before[sign] == '\n') &&
+  const bool behind_bar = sign != std::string_view::npos && before.substr(0, sign + 1).ends_with("it/s]");
+  const bool alone = (sign == std::string_view::npos || before[sign] == '\n' || behind_bar) &&
                      behind.find_first_not_of(" *`\n") == std::string_view::npos;
   const bool by_shell = last != std::string_view::npos && is_digit(before[last]) && behind.starts_with("  ") &&
                         (contains(before, "line ") || contains(behind, "python") || contains(behind, "torchrun"));

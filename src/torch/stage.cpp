@@ -97,7 +97,8 @@ TorchStage by_words(std::string_view name) {
     return any(word, {"val", "valid", "validate", "validation", "eval", "evaluate", "evaluation"});
   };
   if (tries(words.front()) || tries(words.back()) || (words.front() == "run" && tries(words[1]))) return evaluation;
-  return words.back() == "forward" ? forward : unknown;
+  const bool attends = std::ranges::any_of(words, [&](const std::string& word) { return any(word, {"attention", "attn"}); });
+  return words.back() == "forward" || attends ? forward : unknown;
 }
 
 std::optional<StageFound> by_words(const std::vector<Frame>& frames) {
@@ -131,7 +132,7 @@ std::optional<StageFound> by_code(const std::vector<Frame>& frames) {
     const auto told = [&](TorchStage stage) {
       return StageFound{stage, fmt::format("`{}` ({})", shortened(frame->code, 80), place(*frame)), false, false};
     };
-    if (frame->code.empty()) continue;
+    if (frame->code.empty() || contains(frame->file, "_inductor/")) continue;  // its "model" is any compiled function
     for (const StageCode& sign : stage_codes())
       if (contains(frame->code, sign.code)) return told(sign.stage);
     if (moves_model(frame->code)) return told(load);

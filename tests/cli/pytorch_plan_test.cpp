@@ -133,6 +133,24 @@ TEST(PyTorchPlan, attention_that_the_file_asks_for_is_followed) {
   EXPECT_GT(eager.at("allocated_bytes").get<int64_t>(), fused.at("allocated_bytes").get<int64_t>());
 }
 
+// ms-swift calls no prepare_model_for_kbit_training: what is not quantized stays in bf16. 2 x 32,001 x 4,096 in fp32 are 500
+// MiB more.
+TEST(PyTorchPlan, swift_casts_nothing_of_a_quantized_model) {
+  Workspace workspace;
+  const std::string model = mistral_with_padding_token(workspace);
+  const Json swift = setup_of_file(workspace, "train.sh",
+                                   "swift sft --model " + model +
+                                       " --tuner_type lora --quant_method bnb --quant_bits 4 --torch_dtype bfloat16"
+                                       " --per_device_train_batch_size 1 --max_length 512\n");
+  const Json peft =
+      setup_of_file(workspace, "recipe.yaml",
+                    "base_model: " + model +
+                        "\nadapter: qlora\nload_in_4bit: true\nmicro_batch_size: 1\nsequence_len: 512\n"
+                        "lora_r: 8\nlora_target_linear: true\nbf16: true\ndatasets:\n  - path: rows\n    type: alpaca\n");
+  const auto weights = [](const Json& of) { return of.at("breakdown").at("weights").get<int64_t>(); };
+  EXPECT_LT(weights(swift), weights(peft) - (int64_t{490} << 20));
+}
+
 // TRL's default loss makes logits in tiles since 1.7: 4,096 rows of 32,001 words are 500 MiB in fp32, several times over.
 TEST(PyTorchPlan, trls_default_loss_makes_no_whole_logits) {
   Workspace workspace;
@@ -147,10 +165,50 @@ TEST(PyTorchPlan, trls_default_loss_makes_no_whole_logits) {
   EXPECT_EQ(bytes("loss_type: nll\n", "trl=1.16.0"), bytes("", "trl=1.7.0"));
 }
 
+// By FSDP a rank has a share of weights, gradients and states; by DDP all of them and gradients twice.
+TEST(PyTorchPlan, several_gpus_share_a_run_or_repeat_it) {
+  const auto planned = [](const std::vector<std::string>& more) {
+    std::vector<std::string> words = {
+        "plan", "Qwen/Qwen2.5-1.5B", "--method", "full", "--gradient-checkpointing", "--gpu", "H100", "--json"};
+    words.insert(words.end(), more.begin(), more.end());
+    return pytorch_of(words);
+  };
+  const Json alone = planned({}), ddp = planned({"--gpus", "4"}), fsdp = planned({"--gpus", "4", "--fsdp"});
+  EXPECT_EQ(ddp.at("setup").at("sharding"), "ddp");
+  EXPECT_EQ(ddp.at("ranks").at(0).at("count"), 4);
+  EXPECT_EQ(fsdp.at("setup").at("sharding"), "fsdp2");
+  const auto steady = [](const Json& answer) { return answer.at("steady_bytes").get<double>(); };
+  constexpr double kParameters = 1'543'714'304;
+  EXPECT_NEAR(steady(ddp) - steady(alone), kParameters * 2, kParameters * 0.01);  // buckets, as wide as the weights
+  EXPECT_NEAR(steady(fsdp), kParameters * 12 / 4, kParameters * 0.05);            // AdamW in fp32
+}
+
+TEST(PyTorchPlan, a_launcher_of_a_recipe_tells_how_many_share_it) {
+  Workspace workspace;
+  const std::string text =
+      "base_model: " + mistral_with_padding_token(workspace) +
+      "\ndatasets:\n  - path: rows\n    type: alpaca\nmicro_batch_size: 1\nsequence_len: 1024\nbf16: true\n";
+  const auto asked = [&](const std::string& more, const std::vector<std::string>& flags) {
+    std::ofstream(workspace / "axolotl.yaml") << text << more;
+    std::vector<std::string> words{"plan", (workspace / "axolotl.yaml").string(), "--gpu", "H100", "--json"};
+    words.insert(words.end(), flags.begin(), flags.end());
+    return pytorch_of(words);
+  };
+  const std::string fsdp = "fsdp_version: 2\nfsdp_config:\n  fsdp_version: 2\n  reshard_after_forward: true\n";
+  EXPECT_EQ(asked(fsdp, {"--gpus", "8"}).at("setup").at("sharding"), "fsdp2");
+  EXPECT_NE(asked(fsdp, {}).at("not_covered").get<std::string>().find("how many GPUs"), std::string::npos);
+  EXPECT_NE(asked("fsdp_config:\n  fsdp_version: 1\n", {"--gpus", "8"}).at("not_covered").get<std::string>().find("FSDP 1"),
+            std::string::npos);
+  EXPECT_NE(asked("deepspeed: zero3.json\n", {"--gpus", "8"}).at("not_covered").get<std::string>().find("DeepSpeed"),
+            std::string::npos);
+}
+
 TEST(PyTorchPlan, words_without_meaning_are_usage_errors) {
   for (const std::vector<std::string>& words : {std::vector<std::string>{"--runtime", "jax"},
                                                 {"--stack", "numpy=1.0"},
                                                 {"--attn-implementation", "xformers"},
+                                                {"--gpus", "some"},
+                                                {"--gpus", "4", "--fsdp", "--ddp"},
                                                 {"--gradient-checkpointing-kwargs", "reentrant"}}) {
     std::vector<std::string> all = {
         "plan", "meta-llama/Llama-3.2-1B", "--method", "qlora", "--gradient-checkpointing", "--gpu", "H100"};

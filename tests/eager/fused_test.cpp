@@ -32,7 +32,7 @@ ModelSpec padded(const char* name, int64_t words) {
   return spec;
 }
 
-double error_of(const ModelSpec& spec, const Setup& setup, const char* transformers, double published_bytes) {
+double error_of_published(const ModelSpec& spec, const Setup& setup, const char* transformers, double published_bytes) {
   const Plan plan = estimate(spec, setup, stack_profile("2.4.1", transformers, "0.13.2", "0.43.3"), kA100);
   return 100 * (static_cast<double>(plan.allocated_bytes) / published_bytes - 1);
 }
@@ -41,13 +41,13 @@ TEST(FusedKernels, TakeWhatWasPublished) {
   const ModelSpec llama = padded("meta-llama/Meta-Llama-3-8B", 128258), mistral = padded("mistralai/Mistral-7B-v0.1", 32001);
   auto setup = published(Method::lora, 4);
   setup.fused.loss = true;
-  EXPECT_NEAR(error_of(llama, setup, "4.45.2", 37'644'015'616.0), 0, 0.05);
+  EXPECT_NEAR(error_of_published(llama, setup, "4.45.2", 37'644'015'616.0), 0, 0.05);
   setup.fused.loss = false;
   setup.fused.linear_loss = true;
-  EXPECT_NEAR(error_of(llama, setup, "4.45.2", 24'905'936'896.0), 0, 0.05);
+  EXPECT_NEAR(error_of_published(llama, setup, "4.45.2", 24'905'936'896.0), 0, 0.05);
   setup.quantization = Quantization::four_bit;
   setup.fused.adapters = true;
-  EXPECT_NEAR(error_of(mistral, setup, "4.45.2", 13'035'024'896.0), 0, 0.05);
+  EXPECT_NEAR(error_of_published(mistral, setup, "4.45.2", 13'035'024'896.0), 0, 0.05);
 }
 
 int64_t allocated(const Setup& setup) {

@@ -58,13 +58,29 @@ void fill_setup(const std::map<std::string, std::string>& cells, Setup& setup) {
   setup.padded = at("padded") == "1";
 }
 
+// Columns of eager_ranks.csv.
+void fill_ranks(const std::map<std::string, std::string>& cells, Setup& setup) {
+  if (cells.count("sharding") == 0) return;
+  const std::map<std::string, Sharding> kinds = {{"ddp", Sharding::ddp},          {"fsdp2", Sharding::fsdp2},
+                                                 {"fsdp2_grad", Sharding::fsdp2}, {"zero1", Sharding::zero1},
+                                                 {"zero2", Sharding::zero2},      {"zero3", Sharding::zero3}};
+  Ranks& ranks = setup.ranks;
+  ranks.sharding = kinds.at(cells.at("sharding"));
+  ranks.count = std::stoll(cells.at("ranks"));
+  ranks.number = std::stoll(cells.at("rank_number"));
+  ranks.reshards_after_forward = cells.at("sharding") != "fsdp2_grad";
+  ranks.finds_unused = ranks.sharding == Sharding::ddp && finds_unused(setup);
+}
+
 }  // namespace
 
 std::string Golden::name() const {
   std::string text;
-  for (const char* key : {"transformers", "model", "layers", "method", "quant", "prep", "dora", "targets", "dropout",
-                          "weights", "amp", "attention", "checkpointing", "optim", "batch", "seq", "accum", "padded", "sm"})
-    text += cells.at(key) + " ";
+  for (const char* key :
+       {"transformers", "model",   "layers", "method",    "quant",         "prep",       "dora",  "targets",
+        "dropout",      "weights", "amp",    "attention", "checkpointing", "optim",      "batch", "seq",
+        "accum",        "padded",  "sm",     "sharding",  "ranks",         "rank_number"})
+    if (const auto cell = cells.find(key); cell != cells.end()) text += cell->second + " ";
   return text;
 }
 
@@ -86,6 +102,7 @@ std::vector<Golden> read_goldens(const std::string& path) {
       if (!golden.spec.local_layers.empty()) golden.spec.local_layers.resize(static_cast<size_t>(layers));
     }
     fill_setup(golden.cells, golden.setup);
+    fill_ranks(golden.cells, golden.setup);
     golden.stack = stack_profile(at("torch"), at("transformers"), at("peft"), at("bitsandbytes"));
     golden.target.compute_capability = std::stoi(at("sm"));
     golden.target.memory_bytes = 84'442'873'856 + golden.target.context_most_bytes;  // what the null device gives

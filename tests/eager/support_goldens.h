@@ -21,6 +21,11 @@ struct Golden {
   std::string name() const;  // its settings that are not the usual ones
 };
 
+// By how many percent a plan is above what was counted.
+inline double error_of(int64_t planned, int64_t counted) {
+  return 100.0 * static_cast<double>(planned - counted) / static_cast<double>(counted);
+}
+
 std::vector<Golden> read_goldens(const std::string& path);
 
 }  // namespace snug::eager

@@ -205,4 +205,33 @@ TEST(Explanation, ANodeOfComfyuisReportTellsTheStage) {
   EXPECT_EQ(of("SaveImage"), TorchStage::unknown);
 }
 
+TEST(Explanation, ATitleWithoutFiguresHasTheTracebackThatEndsAlike) {
+  const std::string title =
+      "generate.py: torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 3.83 GiB. GPU\n\n";
+  const std::string frames =
+      "Traceback (most recent call last):\n  File \"/me/a.py\", line 5, in prepare\n    model = load_model(name)\n";
+  EXPECT_EQ(explain(title + frames + "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to a\n").stage.stage,
+            TorchStage::load);
+  EXPECT_EQ(explain(title + frames + "AttributeError: no such name\n").stage.stage, TorchStage::unknown);
+}
+
+TEST(Explanation, AServersLogTellsThatGraphsWereCaptured) {
+  const std::string title =
+      "CUDA out of memory. Tried to allocate 2.00 MiB. GPU 6 has a total capacity of 44.53 GiB of which "
+      "448.00 KiB is free.\n\n";
+  EXPECT_EQ(explain(title + "INFO [model_runner.py:1442] Capturing cudagraphs for decoding.\n").stage.stage,
+            TorchStage::capture);
+  EXPECT_EQ(explain(title + "Capturing cudagraphs for decoding.\nGraph capturing finished in 9 secs\n").stage.stage,
+            TorchStage::unknown);
+}
+
+TEST(Explanation, ARequestLargerThanAnyDeviceNeedsNoFigures) {
+  EXPECT_EQ(explain("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1263.35 GiB. \n").diagnosis.cause,
+            Cause::impossible_request);
+  const Explanation odd = explain("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 56.50 GiB. GPU\n");
+  EXPECT_EQ(odd.diagnosis.cause, Cause::unknown);
+  ASSERT_FALSE(odd.advice.empty());
+  EXPECT_EQ(odd.advice.front().todo, "right_shape");
+}
+
 }  // namespace snug::explain_tests

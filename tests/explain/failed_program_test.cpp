@@ -188,4 +188,107 @@ TEST(FailedProgram, ApplesLimitIsNamedWithoutTheRequestToo) {
   EXPECT_TRUE(says(e, "PYTORCH_MPS_HIGH_WATERMARK_RATIO"));
 }
 
+TEST(FailedProgram, WhatServesOrPredictsKeepsNothingForABackward) {
+  for (const std::string_view file :
+       {"/me/run_inference.py", "/me/app.py", "/me/demo.py", "/me/test.py", "/x/site-packages/gradio/blocks.py",
+        "/x/site-packages/transformers/pipelines/base.py"}) {
+    const Explanation e = answer_to(full_in(file, "forward_once", "h = layer(h)"));
+    EXPECT_FALSE(says(e, "gradient_checkpointing")) << file;
+    EXPECT_FALSE(says(e, "adamw")) << file;
+    EXPECT_TRUE(says(e, "inference_mode")) << file;
+  }
+  for (const std::string_view file : {"/me/train_app.py", "/me/test_trainer.py"})
+    EXPECT_FALSE(says(answer_to(full_in(file, "train", "h = layer(h)")), "inference_mode")) << file;
+}
+
+TEST(FailedProgram, AServersWeightsAreQuantizedOrShared) {
+  const Explanation e = answer_to(full_in("/x/site-packages/vllm/model_executor/model_loader/base_loader.py", "load_model"));
+  EXPECT_NE(first_of(e).find("AWQ"), std::string::npos);
+  EXPECT_TRUE(says(e, "tensor_parallel_size"));
+  EXPECT_FALSE(says(e, "LoRA"));
+}
+
+TEST(FailedProgram, ACheckpointThatIsReadToTheDeviceIsReadToTheHost) {
+  const Explanation e = answer_to(full_in("/x/site-packages/torch/serialization.py", "_cuda_deserialize"));
+  EXPECT_NE(first_of(e).find("map_location"), std::string::npos);
+  const Explanation resumed = answer_to(full_in("/x/site-packages/torch/optim/optimizer.py", "load_state_dict"));
+  EXPECT_NE(first_of(resumed).find("map_location"), std::string::npos);
+}
+
+TEST(FailedProgram, DeepSpeedsOptimizerIsMovedToTheHost) {
+  const Explanation e = answer_to(full_in("/x/site-packages/deepspeed/runtime/zero/stage_1_and_2.py", "step"));
+  EXPECT_NE(first_of(e).find("offload_optimizer"), std::string::npos);
+  EXPECT_FALSE(says(e, "foreach"));
+}
+
+TEST(FailedProgram, AServerIsKnownByItsLogAndItsCommand) {
+  for (const char* line : {"vllm serve Qwen/Qwen3 --tensor-parallel-size 4\n", "python3 -m sglang.launch_server --tp 2\n",
+                           "INFO [worker_base.py:620] Error executing method\n"}) {
+    const Explanation e = answer_to(line + std::string(kFilledCard));
+    EXPECT_NE(first_of(e).find("lower gpu_memory_utilization"), std::string::npos) << line;
+  }
+  const Explanation trained = answer_to("vllm serve Qwen/Qwen3\n" + full_in("/x/transformers/trainer.py", "training_step"));
+  EXPECT_EQ(first_of(trained).find("gpu_memory_utilization"), std::string::npos);
+}
+
+TEST(FailedProgram, WeightsThatAreMovedOneByOneHaveNoSecondCopy) {
+  const Explanation e =
+      answer_to(full_in("/x/accelerate/utils/modeling.py", "set_module_tensor_to_device", "value.to(device)"));
+  EXPECT_FALSE(says(e, "low_cpu_mem_usage"));
+}
+
+TEST(FailedProgram, WeightsThatEachRankMovesAreSharedOut) {
+  const auto moved = [](const std::string& rank, std::string_view file) {
+    return answer_to(rank + "Traceback (most recent call last):\n" + rank +
+                     "  File \"/x/torch/nn/modules/module.py\", line 9, in _apply\n" + rank +
+                     "    param_applied = fn(param)\n" + rank + "  File \"" + std::string(file) + "\", line 4, in to\n" +
+                     rank + "    super().to(device)\n" + rank + std::string(kFilledCard));
+  };
+  EXPECT_NE(first_of(moved("[rank1]: ", "/x/model.py")).find("several GPUs"), std::string::npos);
+  EXPECT_EQ(first_of(moved("", "/x/model.py")).find("several GPUs"), std::string::npos);
+  const Explanation quantized = moved("", "/x/bitsandbytes/nn/modules.py");
+  EXPECT_NE(first_of(quantized).find("several GPUs"), std::string::npos);
+  EXPECT_FALSE(says(quantized, "4-bit"));
+}
+
+TEST(FailedProgram, AServerWhoseTensorsFillTheCardHoldsTooManyWeights) {
+  const std::string full =
+      "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 462.00 MiB. GPU 0 has a total capacity of 79.44 GiB of "
+      "which 145.19 MiB is free. Including non-PyTorch memory, this process has 79.29 GiB memory in use. Of the allocated "
+      "memory 78.78 GiB is allocated by PyTorch, and 13.27 MiB is reserved by PyTorch but unallocated.\n";
+  EXPECT_NE(first_of(answer_to("(EngineCore_DP0 pid=8769) " + full)).find("AWQ"), std::string::npos);
+  std::string captured = full;
+  captured.insert(captured.find("and 13.27"), "with 19.40 MiB allocated in private pools (e.g., CUDA Graphs), ");
+  EXPECT_NE(first_of(answer_to("(EngineCore_DP0 pid=8769) " + captured)).find("gpu_memory_utilization"), std::string::npos);
+}
+
+TEST(FailedProgram, ABatchOfOneHasNoHalf) {
+  for (const char* line : {"my batch size is only 1. but still\n", "python train3d.py --bs 1 --net x\n", "batch_size = 1\n",
+                           "  Instantaneous batch size per device = 1\n", "I have set the samples_per_gpu = 1\n"})
+    EXPECT_EQ(first_of(answer_to(line + std::string(kFilledCard))), "gradient_checkpointing: true") << line;
+  for (const char* line : {"batch size is 16\n", "--bs 128\n", "batch_size=1.5\n"})
+    EXPECT_NE(first_of(answer_to(line + std::string(kFilledCard))).find("halve"), std::string::npos) << line;
+}
+
+TEST(FailedProgram, WhatTestsOrShowsTakesOneInputAtATime) {
+  for (const char* line : {"I tried to run inference, and got\n", "`python test.py --trained_model=a.pth` fails\n"})
+    EXPECT_NE(first_of(answer_to(line + std::string(kFilledCard))).find("inference_mode"), std::string::npos) << line;
+  for (const char* line : {"oom while running gradio\n", "python run_gradio_demo.py\n"})
+    EXPECT_NE(first_of(answer_to(line + std::string(kFilledCard))).find("model.half()"), std::string::npos) << line;
+  for (const char* line : {"training works, `python test.py` too\n", "python train.py, as in demo.py\n"})
+    EXPECT_NE(first_of(answer_to(line + std::string(kFilledCard))).find("halve"), std::string::npos) << line;
+}
+
+TEST(FailedProgram, WeightsThatAreToldToBeQuantizedAreSharedOut) {
+  const Explanation e = answer_to("from_pretrained(name, device_map=\"auto\", load_in_8bit=True)\n" +
+                                  full_in("/x/transformers/modeling_utils.py", "_load_state_dict_into_meta_model", "f()"));
+  EXPECT_NE(first_of(e).find("several GPUs"), std::string::npos);
+}
+
+TEST(FailedProgram, WhatMakesFilmsIsKnownByItsWords) {
+  for (const char* line : {"failed to run wan_t2v_inference.sh\n", "torchrun sample_video.py --video-size 128 128\n"})
+    EXPECT_NE(first_of(answer_to(line + std::string(kFilledCard))).find("offload"), std::string::npos) << line;
+  EXPECT_NE(first_of(answer_to("text2vec\n" + std::string(kFilledCard))).find("halve"), std::string::npos);
+}
+
 }  // namespace snug::explain_tests

@@ -24,6 +24,8 @@ TEST(HostAdvice, OneArrayThatIsTooLargeIsLookedAtFirst) {
   EXPECT_EQ(place_of(large, "the shape of this array"), 0);
   EXPECT_EQ(large.advice[0].todo, "right_shape");
   EXPECT_FALSE(says(large, "low_cpu_mem_usage"));
+  const char* hundreds = "MemoryError: Unable to allocate 876. GiB for an array with shape (60000, 2500, 784)\n";
+  EXPECT_EQ(place_of(answer_to(hundreds), "the shape of this array"), 0);
   const Explanation small = answer_to("MemoryError: Unable to allocate 94.9 MiB for an array with shape (2160, 3840, 3)\n");
   EXPECT_EQ(place_of(small, "more RAM or swap"), 0);
 }
@@ -67,8 +69,20 @@ TEST(HostAdvice, ABadAllocOfTheDeviceIsNoLackOfHostMemory) {
   EXPECT_EQ(answer_to("MemoryError: std::bad_alloc: out_of_memory: CUDA error at: /rmm/cuda_memory_resource.hpp\n")
                 .diagnosis.cause,
             Cause::driver);
+  for (const char* text : {"description \"std::bad_alloc: hipErrorOutOfMemory: out of memory\" thrown in the test body.\n",
+                           "what():  std::bad_alloc: cudaErrorMemoryAllocation: out of memory\n",
+                           "../rtSafe/safeRuntime.cpp (25) - Cuda Error in allocate: 2 (out of memory)\n"})
+    EXPECT_EQ(answer_to(text).diagnosis.cause, Cause::driver) << text;
+  EXPECT_EQ(answer_to("ResourceExhaustedError: Fail to alloc memory of 564023296 size, error code is 12.\n").diagnosis.cause,
+            Cause::host_memory);
   EXPECT_EQ(place_of(answer_to("RuntimeError: Unable to find a valid cuDNN algorithm to run convolution\n"), "batch_size"),
             0);
+}
+
+TEST(HostAdvice, OllamasRefusalIsOfTheModel) {
+  const Explanation e = answer_to("Error: model requires more system memory (5.6 GiB) than is available (3.1 GiB)\n");
+  EXPECT_EQ(e.diagnosis.cause, Cause::host_memory);
+  EXPECT_NE(first_of(e).find("smaller model"), std::string::npos);
 }
 
 }  // namespace snug::explain_tests

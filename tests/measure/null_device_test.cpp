@@ -170,8 +170,77 @@ assert mask.nonzero().shape == (13, 2)
 assert torch.arange(4, device="cuda").cumsum(0).tolist() == [0, 1, 3, 6]
 unknown = torch.randn(4, device="cuda") > 0
 assert (torch.full((4,), True, device="cuda") | unknown).all() and not (torch.zeros(4, dtype=torch.long, device="cuda") & unknown).any()
-assert mask.float().mean().item() == 13 / 16
+assert mask.float().mean().item() == 13 / 16 and mask.to("cpu").sum() == 13
+assert list(range(0, (mask.sum() / 4).ceil().to(torch.int64) * 4, 4)) == [0, 4, 8, 12]  # as TRL cuts its loss
 assert torch.randn(4, device="cuda").cpu().sum() == 0  # computed there: not known
+computed = torch.randn(4, device="cuda") / 0
+assert torch.isfinite(computed).all() and not computed.isnan().any() and computed[~torch.isnan(computed)].shape == (4,)
+)");
+  EXPECT_EQ(done.code, 0) << done.output;
+}
+
+// What a model samples is as long as it may be, and its prompt is the one that was given.
+TEST_F(Measured, what_is_sampled_has_the_greatest_length) {
+  if (run(python_ + " -c 'import transformers, accelerate'").code != 0) GTEST_SKIP() << python_ << " has no transformers";
+  const Done done = measure("", R"(
+import torch, transformers
+config = transformers.LlamaConfig(hidden_size=64, intermediate_size=128, num_hidden_layers=2, num_attention_heads=2, vocab_size=128,
+                                  bos_token_id=1, eos_token_id=0, pad_token_id=0)
+model = transformers.LlamaForCausalLM(config).cuda()
+prompt = torch.tensor([[5, 6, 7], [8, 9, 10]]).cuda()
+ids = model.generate(input_ids=prompt, attention_mask=torch.ones_like(prompt), max_new_tokens=4, do_sample=True)
+assert ids.shape == (2, 7) and ids[:, :3].tolist() == [[5, 6, 7], [8, 9, 10]]
+ended = torch.isin(ids[:, 3:], torch.tensor([0, 1], device="cuda"))
+assert not ended.any()
+)");
+  EXPECT_EQ(done.code, 0) << done.output;
+}
+
+// As axolotl does: the loop is another one, and evaluate() remains.
+TEST_F(Measured, evaluation_is_told_where_a_trainer_has_a_loop_of_its_own) {
+  if (run(python_ + " -c 'import transformers, accelerate'").code != 0) GTEST_SKIP() << python_ << " has no transformers";
+  const Done done = measure("", R"(
+import transformers
+transformers.Trainer.evaluation_loop = transformers.Trainer.evaluation_loop.__wrapped__
+config = transformers.LlamaConfig(hidden_size=64, intermediate_size=128, num_hidden_layers=2, num_attention_heads=2, vocab_size=128)
+rows = [{"input_ids": [1] * 32, "labels": [1] * 32} for _ in range(8)]
+arguments = transformers.TrainingArguments("/tmp/snug-out", report_to="none", disable_tqdm=True)
+transformers.Trainer(transformers.LlamaForCausalLM(config), arguments, eval_dataset=rows,
+                     data_collator=transformers.default_data_collator).evaluate()
+)");
+  EXPECT_EQ(done.code, 0) << done.output;
+  EXPECT_TRUE(json_["phases"].contains("evaluate")) << json_.dump();
+}
+
+TEST_F(Measured, weights_that_are_not_there_have_the_dtype_that_was_asked_for) {
+  if (run(python_ + " -c 'import transformers, accelerate'").code != 0) GTEST_SKIP() << python_ << " has no transformers";
+  std::filesystem::create_directories(folder_ + "/model");
+  std::ofstream(folder_ + "/model/config.json")
+      << R"({"model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_size": 512, "intermediate_size": 1024,
+             "num_hidden_layers": 2, "num_attention_heads": 8, "vocab_size": 1024, "torch_dtype": "bfloat16"})";
+  const Done done =
+      measure("", "import torch, transformers\nmodel = transformers.AutoModelForCausalLM.from_pretrained('" + folder_ +
+                      "/model', torch_dtype=torch.float32, device_map={'': 0})\n"
+                      "assert {(p.dtype, p.device.type) for p in model.parameters()} == {(torch.float32, 'cuda')}\n");
+  EXPECT_EQ(done.code, 0) << done.output;
+}
+
+TEST_F(Measured, ranks_tell_each_other_integers) {
+  const Done done = measure("--gpus 2", R"(
+import os, sys
+if "RANK" not in os.environ:
+    os.execv(sys.executable, [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", __file__])
+import torch, torch.distributed as dist
+dist.init_process_group("nccl")
+rank = int(os.environ["LOCAL_RANK"])
+torch.cuda.set_device(rank)
+order = torch.tensor([4, 5, 6] if rank == 0 else [-1] * 3, device="cuda")
+dist.broadcast(order, src=0)
+assert order.tolist() == [4, 5, 6] and [one.item() for one in order.cpu()] == [4, 5, 6]
+told = torch.tensor([7], device="cuda") if rank == 1 else torch.empty(1, dtype=torch.int64, device="cuda")
+dist.broadcast(told, src=1)
+assert told.item() == 7
+dist.destroy_process_group()
 )");
   EXPECT_EQ(done.code, 0) << done.output;
 }

@@ -7,9 +7,11 @@
 #include <set>
 
 #include "base/error.h"
+#include "model/config.h"
 #include "model/families.h"
 #include "model/json.h"
 #include "model/parameters.h"
+#include "model/quantized_share.h"
 
 namespace snug {
 namespace {
@@ -74,7 +76,41 @@ TEST(Catalogue, TensorsOfPlanOnlyModelsAreThoseOfTransformers) {
     EXPECT_TRUE(is_plan_only(spec)) << name;
     ++models;
   }
-  EXPECT_EQ(models, 7U);
+  EXPECT_EQ(models, 17U);
+}
+
+// What transformers replaces when it loads quantized weights.
+TEST(QuantizedShare, IsOfTheLinearLayersThatTransformersHas) {
+  std::ifstream stream(SNUG_SOURCE_DIR "/tests/golden/catalogue.json");
+  const std::string text((std::istreambuf_iterator<char>(stream)), {});
+  const JsonDocument golden(text, "catalogue.json");
+  for (const auto [name, count] : json_object("linears", golden.root_object().at_key("linears").value(), "")) {
+    const QuantizedShare share = quantized_share(*find_model(name), true);
+    EXPECT_EQ(share.parameters - share.left, count.get_int64().value()) << name;
+  }
+  const ModelSpec mixture = *find_model("Qwen3-30B-A3B");
+  EXPECT_GT(quantized_share(mixture, true).left_share(), 0.9);   // experts are one tensor
+  EXPECT_LT(quantized_share(mixture, false).left_share(), 0.1);  // and were layers
+}
+
+// tests/oracle/make_mixed.py: transformers' own classes with their own defaults.
+TEST(MixedFamilies, HaveTheTensorsOfTransformers) {
+  std::ifstream stream(SNUG_SOURCE_DIR "/tests/golden/mixed.json");
+  const std::string text((std::istreambuf_iterator<char>(stream)), {});
+  const JsonDocument golden(text, "mixed.json");
+  for (const auto entry : json_array("models", golden.root_object().at_key("models").value(), "")) {
+    const auto model = json_object("model", entry, "");
+    const ModelSpec spec = parse_config(simdjson::minify(model.at_key("config").value()), "config.json");
+    EXPECT_EQ(total_parameters(spec), model.at_key("parameters").get_int64().value()) << spec.family;
+    std::map<std::string, int64_t> expected, actual;
+    for (const auto [name, count] : json_object("tensors", model.at_key("tensors").value(), ""))
+      expected[std::string(name)] = count.get_int64().value();
+    for (const Parameter& parameter : parameters_of(spec))
+      actual[parameter.name] += parameter.elements() * parameter.instances(spec.layers);
+    EXPECT_EQ(actual, expected) << spec.family;
+    EXPECT_FALSE(spec.unmodelled_step.empty());
+    EXPECT_THROW(refuse_unmodelled(spec), Error);
+  }
 }
 
 TEST(Catalogue, WhatCanOnlyBePlannedIsRefusedInOneLine) {
@@ -146,6 +182,28 @@ TEST(Catalogue, TotalsAreThePublishedOnes) {
       {"DeepSeek-R1", 671'026'404'352},
       {"Moonlight-16B-A3B", 15'960'108'544},
       {"Kimi-K2-Base", 1'026'408'209'408},
+      {"Olmo-3-1025-7B", 7'298'011'136},
+      {"OLMoE-1B-7B-0924", 6'919'161'856},
+      {"granite-3.1-2b-instruct", 2'533'531'648},
+      {"granite-3.1-8b-instruct", 8'170'848'256},
+      {"GLM-4-9B-0414", 9'400'279'040},
+      {"GLM-4-32B-0414", 32'566'081'536},
+      {"GLM-4.5-Air", 106'852'245'504},  // without the layer for multi-token prediction
+      {"Qwen1.5-0.5B", 463'987'712},
+      {"Qwen1.5-32B", 32'512'218'112},
+      {"Qwen1.5-MoE-A2.7B", 14'315'784'192},
+      {"Qwen-7B", 7'721'324'544},
+      {"stablelm-zephyr-3b", 2'795'443'200},
+      {"stablelm-2-1_6b", 1'644'515'328},
+      {"phi-1_5", 1'418'270'720},
+      {"phi-2", 2'779'683'840},
+      {"Seed-OSS-36B-Instruct", 36'151'104'512},
+      {"opt-1.3b", 1'315'758'080},
+      {"bloom-560m", 559'214'592},
+      {"bloom-7b1", 7'069'016'064},
+      {"Baichuan2-7B-Chat", 7'505'973'248},
+      {"Baichuan2-13B-Base", 13'896'668'160},
+      {"chatglm3-6b", 6'243'584'000},
       {"gpt2", 124'439'808},
       {"gpt2-medium", 354'823'168},
       {"gpt2-large", 774'030'080},

@@ -7,16 +7,18 @@ card is needed: run it as `snug measure -- python3 tests/oracle/eager_goldens.py
 (libsnug_null_device.so, beside it libcuda.so.1) with --null-device. Models are those of src/model/models.txt.
 
   eager_goldens.py --null-device DIR --out tests/golden/eager.csv        the grid for the installed versions; other versions' lines stay
+  eager_goldens.py --null-device DIR --families --out tests/golden/eager_families.csv                        other families
   eager_goldens.py --null-device DIR --row model=gpt2,batch=4 --trace t.jsonl       one run, with every event of the allocator
 """
 import argparse, collections, csv, gc, json, os, pathlib, random, re, sys, tempfile, traceback, types
+
+import eager_ranks
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 SETTINGS = dict(model="meta-llama/Llama-3.2-1B", layers=0, method="lora", dora=0, targets="q_proj:k_proj:v_proj:o_proj", rank=16, dropout="0",
                 quant="none", prep="none", weights="bfloat16", amp="none", attention="sdpa", checkpointing="reentrant",
                 optim="adamw_torch", batch=2, seq=512, accum=1, padded=0, loss="stock", sm=80)
 RESULTS = ["torch", "transformers", "peft", "bitsandbytes", "static", "allocated", "phase", "reserved", "steady", "forward", "backward", "optimizer"]
-COLUMNS = list(SETTINGS) + RESULTS
 
 
 def run(row, trace=None):
@@ -25,6 +27,8 @@ def run(row, trace=None):
     import torch
     import transformers
     cuda = torch.cuda
+    if row.get("ranks", 1) > 1:
+        eager_ranks.join(row)
     patch(torch, row)
     if trace:
         cuda.memory._record_memory_history(context=None, max_entries=10**9)
@@ -73,7 +77,7 @@ def run(row, trace=None):
     steps, B, T = 2, row["batch"], row["seq"]
     ids = torch.zeros(T, dtype=torch.long)
     data = []
-    for i in range(B * row["accum"] * steps):
+    for i in range(B * row["accum"] * steps * row.get("ranks", 1)):
         mask = ids + 1
         if row["padded"] and i % B == B - 1:
             mask[T // 2:] = 0
@@ -85,6 +89,8 @@ def run(row, trace=None):
                    gradient_checkpointing_kwargs=None if check == "none" else {"use_reentrant": check == "reentrant"})
     if row["loss"] == "liger":
         options["use_liger_kernel"] = True
+    if row.get("ranks", 1) > 1:
+        options.update(eager_ranks.options(row))
     trainer = Trainer(callbacks=[End()], model=model, args=transformers.TrainingArguments(**options), train_dataset=data)
     gc.collect()
     cuda.empty_cache()
@@ -149,7 +155,8 @@ def build(row, torch):
     model = AutoModelForCausalLM.from_config(config, torch_dtype=dtype, attn_implementation=attention)
     if row["quant"] != "none":
         quantize(row, torch, model, dtype)
-    torch.nn.Module.to(model, "cuda:0")
+    if row.get("sharding", "none") in ("none", "ddp"):  # else whoever shares it out moves its parts
+        torch.nn.Module.to(model, "cuda:0")
     model.tie_weights()
     if row["method"] == "full":
         return model
@@ -310,6 +317,26 @@ def grid(transformers_version):
     return rows
 
 
+# Families whose blocks differ from Llama's, and a model of each with so many layers.
+FAMILIES = [("TinyLlama/TinyLlama-1.1B-Chat-v1.0", 3), ("allenai/OLMo-2-0425-1B", 4), ("ibm-granite/granite-3.1-2b-instruct", 4), ("microsoft/phi-1_5", 4), ("microsoft/phi-2", 3),
+            ("stabilityai/stablelm-2-1_6b", 4), ("stabilityai/stablelm-3b-4e1t", 3), ("zai-org/glm-4-9b-hf", 2), ("nvidia/Minitron-4B-Base", 3),
+            ("facebook/opt-125m", 0), ("facebook/opt-1.3b", 4)]
+LATER_FAMILIES = [("allenai/Olmo-3-1025-7B", 4), ("HuggingFaceTB/SmolLM3-3B", 8), ("zai-org/GLM-4-9B-0414", 2), ("ByteDance-Seed/Seed-OSS-36B-Base", 2)]
+
+
+def families(transformers_version):
+    """A few ways to train each of them."""
+    rows = []
+    for model, layers in FAMILIES + (LATER_FAMILIES if transformers_version >= (4, 57) else []):
+        at = dict(model=model, layers=layers)
+        for change in (dict(), dict(method="full", seq=256), dict(targets="all-linear", dropout="0.05", batch=1, seq=1024), dict(checkpointing="none"),
+                       dict(checkpointing="non_reentrant", amp="bf16"), dict(method="full", amp="bf16", weights="float32", seq=256),
+                       dict(attention="eager", amp="bf16"), dict(amp="bf16", checkpointing="none", batch=1),
+                       dict(amp="bf16", quant="nf4-double", prep="peft", targets="all-linear"), dict(weights="float16", amp="bf16", checkpointing="none")):
+            rows.append(dict(SETTINGS, **at, **change))
+    return rows
+
+
 def sample(number, seed, transformers_version):
     """So many rows drawn at random from models and settings, most of them not in the grid: to see whether the model holds beyond it."""
     models = [("HuggingFaceTB/SmolLM2-360M", 8), ("HuggingFaceTB/SmolLM2-1.7B", 5), ("meta-llama/Llama-3.2-3B", 4), ("Qwen/Qwen2.5-3B", 5),
@@ -338,10 +365,12 @@ def sample(number, seed, transformers_version):
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--null-device", help="folder of the library to preload")
-    p.add_argument("--out", default=str(ROOT / "tests/golden/eager.csv"))
+    p.add_argument("--out", help="eager.csv of tests/golden, or eager_ranks.csv")
+    p.add_argument("--ranks", action="store_true", help="the grid of one rank among others")
     p.add_argument("--row", help="one run: setting=value,…")
     p.add_argument("--trace", help="with --row: every event of the allocator, as JSON lines")
     p.add_argument("--sample", type=int, default=0, help="in place of the grid so many random rows")
+    p.add_argument("--families", action="store_true", help="in place of the grid a few rows of each of the other families")
     p.add_argument("--seed", type=int, default=1)
     p.add_argument("--only", default="", help="rows whose settings, joined by commas, match this pattern")
     a = p.parse_args()
@@ -359,21 +388,25 @@ def main():
         setattr(torch.cuda, name, function)
     assert not torch.cuda.is_initialized()
     if a.row:
-        row = dict(SETTINGS, **{k: type(SETTINGS[k])(v) for k, v in (x.split("=", 1) for x in a.row.split(","))})
+        known = SETTINGS | (eager_ranks.SETTINGS if "ranks=" in a.row else {})
+        row = dict(known, **{k: type(known[k])(v) for k, v in (x.split("=", 1) for x in a.row.split(","))})
         print(json.dumps(forked(row, a.trace)))
         return
     stack = (torch.__version__.split("+")[0], transformers.__version__)
-    path = pathlib.Path(a.out)
+    known = SETTINGS | (eager_ranks.SETTINGS if a.ranks else {})
+    path = pathlib.Path(a.out or ROOT / "tests/golden" / ("eager_ranks.csv" if a.ranks else "eager.csv"))
     old = list(csv.DictReader(path.open())) if path.exists() else []
-    key = lambda r: tuple(str(r[k]) for k in SETTINGS)  # noqa: E731
+    key = lambda r: tuple(str(r[k]) for k in known)  # noqa: E731
     done = {key(r) for r in old if (r["torch"], r["transformers"]) == stack}
     fresh = not old
     with path.open("a", newline="") as out:
-        writer = csv.DictWriter(out, COLUMNS, lineterminator="\n")
+        writer = csv.DictWriter(out, [*known, *RESULTS], lineterminator="\n")
         if fresh:
             writer.writeheader()
         version = tuple(int(x) for x in transformers.__version__.split(".")[:2])
-        for row in sample(a.sample, a.seed, version) if a.sample else grid(version):
+        rows = (eager_ranks.grid(SETTINGS, version >= (5, 0)) if a.ranks else sample(a.sample, a.seed, version) if a.sample
+                else families(version) if a.families else grid(version))
+        for row in rows:
             if key(row) in done or not re.search(a.only, ",".join(map(str, row.values()))):
                 continue
             result = forked(dict(row), None)

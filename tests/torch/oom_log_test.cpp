@@ -194,4 +194,21 @@ TEST(OomLog, KnowsMoreOfThoseThatRunOutAndWhoDoesNot) {
             "pytorch-xpu");
 }
 
+TEST(OomLog, AKillBehindABarAndRaysAreKnown) {
+  EXPECT_EQ(read_oom_log("Loading checkpoint shards:   0%|      | 0/2 [00:00<?, ?it/s]Killed\n").count, 1);
+  EXPECT_EQ(read_oom_log("RuntimeError: DataLoader worker (pid 8102) is killed by signal: Terminated.\n").count, 1);
+  EXPECT_EQ(read_oom_log("see [1]Killed processes\n").count, 0);
+  EXPECT_EQ(read_oom_log("12.49GB / 13.15GB (0.950003), which exceeds the memory usage threshold of 0.95.\n").cause().source,
+            OomSource::killed);
+  EXPECT_EQ(read_oom_log("!!! Exception during processing !!! Allocation on device\n").cause().source,
+            OomSource::torch_async);
+}
+
+TEST(OomLog, OlderWordsOfAnotherMakersDeviceTellNoRelease) {
+  const OomLog log = read_oom_log(
+      "RuntimeError: NPU out of memory. Tried to allocate 386.00 MiB (NPU 2; 60.97 GiB total capacity; 59.57 GiB already "
+      "allocated; 16.54 MiB free; 60.06 GiB reserved in total by PyTorch) If reserved memory is >> allocated memory try\n");
+  EXPECT_EQ(log.cause().era, "");
+}
+
 }  // namespace snug::torch_tests

@@ -153,4 +153,20 @@ TEST(Stage, MergingAnAdapterIsPartOfSaving) {
   EXPECT_EQ(stage({in("faster_whisper/transcribe.py", "generate_segments")}), TorchStage::generate);
 }
 
+TEST(Stage, WeightsThatAreMadeOrMovedAreLoaded) {
+  EXPECT_EQ(stage({in("/x/torch/nn/modules/module.py", "convert", "return t.to(")}), TorchStage::load);
+  EXPECT_EQ(stage({in("x/vllm/model_executor/models/llama.py", "__init__", "self.mlp = LlamaMLP(")}), TorchStage::load);
+  EXPECT_EQ(stage({in("x/accelerate/accelerator.py", "_prepare_one", "return self.prepare_model(obj)")}), TorchStage::load);
+}
+
+TEST(Stage, AttentionIsAForwardWhateverItsName) {
+  EXPECT_EQ(stage({in("x/attention_processor.py", "Attention.get_attention_scores", "scores = torch.baddbmm(")}),
+            TorchStage::forward);
+  EXPECT_EQ(stage({in("ray_trainer.py", "_validate", "out = wg.generate_sequences(batch)")}), TorchStage::evaluation);
+}
+
+TEST(Stage, ACompiledFunctionIsNoModel) {
+  EXPECT_EQ(stage({in("/x/torch/_inductor/utils.py", "run", "out = model(new_inputs)")}), TorchStage::unknown);
+}
+
 }  // namespace snug::torch_tests

@@ -51,11 +51,21 @@ void Shadow::birth(StorageId storage, int64_t instance) {
   std::fill_n(begin_of(storage, instance) + align_up(static_cast<int64_t>(bytes), kAlignment), red_zone_, kZone);
 }
 
+// Eight bytes at a time: of what a byte differs from the poison in, any bit is carried into its highest.
 void Shadow::note_written(StorageId storage, int64_t instance) {
+  constexpr uint64_t kLow = 0x7F7F'7F7F'7F7F'7F7F;
   const std::byte* begin = begin_of(storage, instance);
-  const int64_t offset = begin - executor_.arena();
-  for (int64_t i = 0; i < executor_.program().storage(storage).bytes; ++i)
-    if (begin[i] != std::byte{kPoison}) written_[static_cast<size_t>(offset + i)] = true;
+  std::byte* noted = written_.data() + (begin - executor_.arena());
+  const auto bytes = static_cast<size_t>(executor_.program().storage(storage).bytes);
+  for (size_t i = 0; i < bytes; i += sizeof(uint64_t)) {
+    const size_t count = std::min(bytes - i, sizeof(uint64_t));
+    uint64_t found = ~uint64_t{0}, seen = 0;
+    std::memcpy(&found, begin + i, count);
+    std::memcpy(&seen, noted + i, count);
+    const uint64_t differs = ~found;
+    seen |= (((differs & kLow) + kLow) | differs) & ~kLow;
+    std::memcpy(noted + i, &seen, count);
+  }
 }
 
 void Shadow::death(StorageId storage, int64_t instance) {
@@ -86,7 +96,8 @@ double Shadow::written_share() {
     ++zones_checked_;
     zones_touched_ += std::all_of(zone, zone + red_zone_, [](std::byte b) { return b == kZone; }) ? 0 : 1;
   }
-  return static_cast<double>(std::count(written_.begin(), written_.end(), true)) / static_cast<double>(written_.size());
+  const auto unwritten = std::count(written_.begin(), written_.end(), std::byte{0});
+  return 1 - static_cast<double>(unwritten) / static_cast<double>(written_.size());
 }
 
 }  // namespace snug::testing

@@ -37,7 +37,7 @@ class Shadow : public Observer {
   int64_t clock_ = 0, zones_checked_ = 0, zones_touched_ = 0;
   std::map<std::pair<const Op*, int64_t>, int64_t> times_;
   std::multimap<int64_t, UnfoldedLife> births_, deaths_;
-  std::vector<bool> written_;  // by byte of the arena
+  std::vector<std::byte> written_;  // by byte of the arena; not 0 where something was
 };
 
 }  // namespace snug::testing

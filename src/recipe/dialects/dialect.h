@@ -68,9 +68,11 @@ struct ForeignRecipe {
   std::string stage = "sft";          // "dpo", "grpo", "pt", …
   int64_t gpus = 0;                   // 0: not said
   Sharding sharding = Sharding::none;
-  bool offloads = false;    // weights or states in host memory
-  int64_t eval_batch = 0;   // sequences a device in evaluation; 0: it does not say
-  int64_t eval_length = 0;  // tokens, where evaluation has a length of its own
+  bool offloads = false;        // weights or states in host memory
+  int64_t fsdp_version = 0;     // 0: not said
+  bool keeps_gathered = false;  // FSDP gathers weights once for forward and backward
+  int64_t eval_batch = 0;       // sequences a device in evaluation; 0: it does not say
+  int64_t eval_length = 0;      // tokens, where evaluation has a length of its own
 
   // Names of the keys with that fate.
   std::vector<std::string> named(KeyFate fate) const;

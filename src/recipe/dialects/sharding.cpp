@@ -61,6 +61,7 @@ void take_fsdp(Reading& reading, const Entry& entry) {
   for (const std::string& word : entry.values) {
     shards = shards || !means_off(word);
     if (contains(lower(word), "offload")) reading.result().offloads = true;
+    if (lower(word) == "shard_grad_op") reading.result().keeps_gathered = true;
   }
   if (!shards) return reading.ignore(entry);
   reading.result().sharding = Sharding::fsdp;
@@ -75,7 +76,9 @@ void take_fsdp_config(Reading& reading, const Entry& entry) {
     const std::string_view leaf = inside.leaf();
     const bool on = !inside.values.empty() && !means_off(inside.text());
     if (contains(leaf, "activation_checkpointing") && on) reading.decide("gradient_checkpointing", "true");
-    if (contains(leaf, "offload_params") && on) reading.result().offloads = true;
+    if ((contains(leaf, "offload_params") || contains(leaf, "cpu_offload")) && on) reading.result().offloads = true;
+    if (leaf == "fsdp_version" || leaf == "version") reading.result().fsdp_version = count_of(inside.text());
+    if (contains(leaf, "reshard_after_forward") && !on) reading.result().keeps_gathered = true;
     any = true;
   }
   if (!any) return reading.ignore(entry);

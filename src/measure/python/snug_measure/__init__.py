@@ -68,6 +68,11 @@ def _after_checkpoint(module):
     values.prepare_checkpoint(module)
 
 
+def _after_generation(module):
+    from snug_measure import values
+    values.prepare_generation(module)
+
+
 def _after_triton(module):
     from snug_measure import device
     device.prepare_triton(module)
@@ -80,6 +85,7 @@ AFTER = {
     "triton.runtime.autotuner": _after_triton,
     "transformers.modeling_utils": _after_models,
     "transformers.modeling_flash_attention_utils": _after_flash_utilities,
+    "transformers.generation.utils": _after_generation,
     "transformers.trainer": _after_trainer,
     "transformers.training_args": _after_arguments,
     **({"transformers.models.auto.tokenization_auto": _after_tokenizers,

@@ -13,6 +13,7 @@ def prepare(torch):
     torch.backends.cudnn.enabled = False
     _leave_weights_as_they_come(torch)
     _leave_out_decompositions(torch)
+    _sample_unchecked(torch)
     from snug_measure import values
     values.prepare(torch)
 
@@ -63,6 +64,20 @@ def _leave_out_decompositions(torch):
 
     torch.linalg.svd = on_device(torch.linalg.svd, svd)
     torch.linalg.qr = on_device(torch.linalg.qr, qr)
+
+
+def _sample_unchecked(torch):
+    """PyTorch reads from the device whether probabilities are any; what it allocates to draw (exponential_, argmax) is the same here."""
+    real = torch.multinomial
+
+    @functools.wraps(real)
+    def multinomial(input, num_samples, replacement=False, **kwargs):
+        if not input.is_cuda or kwargs.get("out") is not None or (replacement and num_samples > 1):
+            return real(input, num_samples, replacement, **kwargs)
+        drawn = torch.empty_like(input).exponential_()
+        drawn = torch.div(input, drawn, out=drawn)
+        return drawn.argmax(-1, keepdim=True) if num_samples == 1 else drawn.topk(num_samples)[1]
+    torch.multinomial = torch.Tensor.multinomial = multinomial
 
 
 def prepare_flash_utilities(module):

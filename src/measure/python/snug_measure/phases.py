@@ -212,7 +212,7 @@ def _observe(torch):
 def prepare_trainer(module):
     """transformers' Trainer tells its phases itself."""
     trainer = module.Trainer
-    for method in ("evaluation_loop", "prediction_loop"):
+    for method in ("evaluate", "predict", "evaluation_loop", "prediction_loop"):  # axolotl puts a loop of its own into its place
         if hasattr(trainer, method):
             setattr(trainer, method, _within("evaluate")(getattr(trainer, method)))
     for method in ("_save_checkpoint", "save_model"):

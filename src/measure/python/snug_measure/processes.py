@@ -1,7 +1,9 @@
-"""Several ranks: tensors are not exchanged, since there is nothing in them, but objects that the ranks tell each other are, over the host.
-Checks that compare the ranks' tensors are answered."""
+"""Several ranks: tensors are not exchanged, since there is nothing in them, but objects that the ranks tell each other are, over the host,
+and so are the values of small tensors of integers that one rank tells the others. Checks that compare the ranks' tensors are answered."""
 
 import functools
+
+SMALL = 1 << 16  # elements
 
 
 def prepare(torch):
@@ -29,6 +31,7 @@ def _over_the_host(torch, c10d):
                                                use_local_synchronization=True)
         return groups[id(group)]
 
+    _broadcast_values(torch, c10d, on_host)
     for name, place in (("all_gather_object", 2), ("gather_object", 3), ("broadcast_object_list", 2), ("scatter_object_list", 3)):
         real = getattr(c10d, name)
 
@@ -43,3 +46,23 @@ def _over_the_host(torch, c10d):
             return _real(*args, **kwargs)
         for module in (c10d, torch.distributed):
             setattr(module, name, functools.wraps(real)(over_host))
+
+
+def _broadcast_values(torch, c10d, on_host):
+    """A rank's integers, where it knows them (values.py): lengths, counts and orders on which ranks agree, as DeepSpeed's ZeRO-3 does."""
+    from snug_measure import values
+    real = c10d.broadcast
+
+    @functools.wraps(real)
+    def broadcast(tensor, src=None, group=None, async_op=False, **kwargs):
+        done = real(tensor, src, group, async_op, **kwargs)
+        if not tensor.is_cuda or tensor.is_floating_point() or tensor.is_complex() or tensor.numel() > SMALL:
+            return done
+        twin, host = values.twin_of(tensor), torch.zeros(tensor.numel() + 1, dtype=torch.int64)
+        if twin is not None:
+            host[0], host[1:] = 1, twin.flatten()
+        real(host, src, on_host(group), **kwargs)
+        values.told(tensor, host[1:].view(tensor.shape).to(tensor.dtype) if host[0] else None)
+        return done
+    for module in (c10d, torch.distributed):
+        module.broadcast = broadcast

@@ -15,7 +15,8 @@ READS = {"item", "tolist", "__bool__", "__int__", "__float__", "__index__", "cpu
 FACTORIES = {"arange", "ones", "zeros", "full", "tensor", "as_tensor"}
 ABSORBING = {"or": True, "ior": True, "bitwise_or": True, "logical_or": True,
              "and": False, "iand": False, "bitwise_and": False, "logical_and": False}
-STARTS = FACTORIES | {"to", "cuda"}
+FINITE = {"isnan": False, "isinf": False, "isposinf": False, "isneginf": False, "isfinite": True}  # of all that is not known
+STARTS = FACTORIES | set(FINITE) | {"to", "cuda"}
 SIZED = {"__getitem__", "masked_select", "where", "unique", "unique_consecutive", "repeat_interleave"}  # by values, in some uses
 _torch = None
 _thread = threading.local()
@@ -35,6 +36,13 @@ def _keep(tensor, twin):
         return
     key = id(tensor)
     _twins[key] = (weakref.ref(tensor, lambda _: _twins.pop(key, None)), twin)
+
+
+def told(tensor, twin):
+    """What a tensor holds from now on; none: nobody knows."""
+    _twins.pop(id(tensor), None)
+    if twin is not None:
+        _keep(tensor, twin)
 
 
 def _plain(tensor):
@@ -73,7 +81,10 @@ def _moved(function, args, kwargs):
     """A `to` or `cuda`: what comes from the host, or has a twin, keeps its values."""
     first, out = args[0], function(*args, **kwargs)
     source = first if not first.is_cuda else twin_of(first)
-    if isinstance(out, _torch.Tensor) and out.is_cuda and out is not first and source is not None and _plain(source) and _plain(out):
+    if isinstance(out, _torch.Tensor) and not out.is_cuda and first.is_cuda and source is not None:
+        return source.to(out.dtype, copy=True)  # back to the host
+    followed = first.is_cuda or source is not None and _plain(source) and _plain(out)  # a twin may be a quotient
+    if isinstance(out, _torch.Tensor) and out.is_cuda and out is not first and source is not None and followed:
         _keep(out, source.to(out.dtype, copy=not first.is_cuda))
     return out
 
@@ -83,6 +94,14 @@ def _made(function, args, kwargs):
     out = function(*args, **kwargs)
     if isinstance(out, _torch.Tensor) and out.is_cuda and _plain(out):
         _keep(out, function(*args, **{**kwargs, "device": "cpu"}))
+    return out
+
+
+def _finite(function, args, kwargs):
+    """What is computed on the device is taken to be finite."""
+    out = function(*args, **kwargs)
+    if isinstance(out, _torch.Tensor) and out.is_cuda and out.numel() <= MOST:
+        _keep(out, _torch.full(out.shape, FINITE[function.__name__], dtype=out.dtype))
     return out
 
 
@@ -113,6 +132,8 @@ def _follow(function, args, kwargs):
         return _moved(function, args, kwargs)
     if name in FACTORIES:
         return _made(function, args, kwargs)
+    if name in FINITE:
+        return _finite(function, args, kwargs)
     if not _any_twin(args) and not _any_twin(kwargs.values()):
         return function(*args, **kwargs)
     places = _places(name, first, args)
@@ -217,3 +238,39 @@ def prepare_checkpoint(module):
                 _thread.follows = False
         return checkpoint(run, *args, **kwargs)
     module.checkpoint = followed
+
+
+def prepare_generation(module):
+    """transformers.generation.utils: what is sampled is told as the longest text that is allowed, of one token that ends nothing, so that
+    programs that train on their own samples (GRPO, RLOO, online DPO) go on with the most that they can need."""
+    generate = module.GenerationMixin.generate
+
+    @functools.wraps(generate)
+    def generated(self, inputs=None, *args, **kwargs):
+        out = generate(self, inputs, *args, **kwargs)
+        ids = out if isinstance(out, _torch.Tensor) else getattr(out, "sequences", None)
+        if ids is not None and ids.is_cuda and twin_of(ids) is None:
+            _keep(ids, _samples(ids, inputs if inputs is not None else kwargs.get("input_ids"), _ends(self, kwargs)))
+        return out
+    module.GenerationMixin.generate = generated
+
+
+def _ends(model, arguments):
+    """The tokens that mean something to a generation."""
+    found = set()
+    for holder in (arguments.get("generation_config"), getattr(model, "generation_config", None), getattr(model, "config", None)):
+        for name in ("eos_token_id", "pad_token_id", "bos_token_id"):
+            value = arguments.get(name, getattr(holder, name, None))
+            value = value.tolist() if isinstance(value, _torch.Tensor) else value
+            found.update(value if isinstance(value, (list, tuple)) else [value])
+    return found
+
+
+def _samples(ids, prompt, ends):
+    token = next(one for one in range(len(ends) + 1) if one not in ends)
+    twin = _torch.full(ids.shape, token, dtype=ids.dtype)
+    known_prompt = twin_of(prompt) if isinstance(prompt, _torch.Tensor) else None
+    if known_prompt is not None and known_prompt.dim() == ids.dim() and ids.shape[0] % known_prompt.shape[0] == 0:
+        length = min(known_prompt.shape[1], ids.shape[1])
+        twin[:, :length] = known_prompt.repeat_interleave(ids.shape[0] // known_prompt.shape[0], 0)[:, :length]
+    return twin

@@ -105,7 +105,8 @@ def write_checkpoint(cls, config, path):
 
 @contextlib.contextmanager
 def conversions_left_out():
-    """While empty weights are loaded: the host does not convert them to another dtype, which would touch every page."""
+    """While empty weights are loaded: the host does not convert them to another dtype, nor on their way to a device, which would touch
+    every page."""
     import torch
     to = torch.Tensor.to
 
@@ -114,9 +115,10 @@ def conversions_left_out():
             return to(tensor, *args, **kwargs)
         dtype = next((one for one in (*args, *kwargs.values()) if isinstance(one, torch.dtype)), None)
         places = [one for one in (*args, kwargs.get("device")) if isinstance(one, (str, int, torch.device)) and not isinstance(one, bool)]
-        if dtype in (None, tensor.dtype) or any(torch.device(place).type != "cpu" for place in places):
+        by_device = kwargs.get("non_blocking") or any(one is True for one in args)  # then the device converts
+        if dtype in (None, tensor.dtype) or by_device:
             return to(tensor, *args, **kwargs)
-        return torch.empty_like(tensor, dtype=dtype, device="cpu")
+        return torch.empty_like(tensor, dtype=dtype, device=places[0] if places else "cpu")
     torch.Tensor.to = convert
     try:
         yield

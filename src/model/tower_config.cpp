@@ -1,0 +1,72 @@
+#include "model/tower_config.h"
+
+#include "base/checked.h"
+
+namespace snug {
+
+namespace {
+
+int64_t sum(std::initializer_list<int64_t> parts) {
+  int64_t total = 0;
+  for (const int64_t part : parts) total = checked_add(total, part);
+  return total;
+}
+
+// Parameters of a SigLIP tower and of Gemma 3's projector (transformers' modeling_siglip, modeling_gemma3): patches and
+// positions, blocks with biases, a final norm; the projector's matrix and norm.
+int64_t siglip(const ConfigFields& vision, int64_t hidden_size) {
+  const int64_t C = vision.dimension("hidden_size", 768);
+  const int64_t F = vision.dimension("intermediate_size", 3072);
+  const int64_t layers = vision.integer("num_hidden_layers", 12, 1, kMostLayers);
+  const int64_t patch = vision.dimension("patch_size", 16);
+  const int64_t side = vision.dimension("image_size", 224) / patch;
+  const int64_t channels = vision.dimension("num_channels", 3);
+  const int64_t patches = checked_mul(checked_mul(patch, patch), checked_mul(channels, C)) + C;
+  const int64_t positions = checked_mul(checked_mul(side, side), C);
+  const int64_t attention = checked_mul(4, checked_mul(C, C) + C);
+  const int64_t mlp = checked_mul(2, checked_mul(C, F)) + F + C;
+  const int64_t block = checked_add(checked_add(attention, mlp), checked_mul(4, C));
+  const int64_t tower = checked_add(checked_add(patches, positions), checked_add(checked_mul(layers, block), 2 * C));
+  return checked_add(tower, checked_add(checked_mul(C, hidden_size), C));
+}
+
+// modeling_qwen2_5_vl.py: patches over time without bias, blocks with gated MLPs and biases, a merger of neighbours.
+int64_t qwen_tower(const ConfigFields& vision, int64_t hidden_size) {
+  const int64_t C = vision.dimension("hidden_size", 3584), F = vision.dimension("intermediate_size", 3420);
+  const int64_t layers = vision.integer("depth", 32, 1, kMostLayers), side = vision.dimension("patch_size", 14);
+  const int64_t out = vision.dimension("out_hidden_size", hidden_size);
+  const int64_t channels = vision.dimension(vision.field("in_chans") ? "in_chans" : "in_channels", 3);
+  const int64_t times = vision.dimension("temporal_patch_size", 2), merge = vision.dimension("spatial_merge_size", 2);
+  const int64_t patches = checked_mul(checked_mul(C, channels), checked_mul(times, checked_mul(side, side)));
+  const int64_t attention = checked_mul(4, checked_mul(C, C) + C);
+  const int64_t mlp = sum({checked_mul(3, checked_mul(C, F)), 2 * F, C});
+  const int64_t merged = checked_mul(C, checked_mul(merge, merge));
+  const int64_t merger = sum({C, checked_mul(merged, merged), merged, checked_mul(out, merged), out});
+  return sum({patches, checked_mul(layers, sum({attention, mlp, 2 * C})), merger});
+}
+
+// modeling_pixtral.py and modeling_mistral3.py
+int64_t pixtral(const ConfigFields& outer, const ConfigFields& vision, int64_t hidden_size) {
+  const int64_t C = vision.dimension("hidden_size", 1024), F = vision.dimension("intermediate_size", 4096);
+  const int64_t layers = vision.integer("num_hidden_layers", 24, 1, kMostLayers), side = vision.dimension("patch_size", 14);
+  const int64_t merge = outer.dimension("spatial_merge_size", 2);
+  const int64_t patches = checked_mul(checked_mul(C, vision.dimension("num_channels", 3)), checked_mul(side, side));
+  const int64_t block = sum({checked_mul(4, checked_mul(C, C)), checked_mul(3, checked_mul(C, F)), 2 * C});
+  const int64_t biases = outer.boolean("multimodal_projector_bias", false) ? checked_mul(2, hidden_size) : 0;
+  const int64_t projector = sum({C, checked_mul(checked_mul(C, C), checked_mul(merge, merge)), checked_mul(hidden_size, C),
+                                 checked_mul(hidden_size, hidden_size), biases});
+  return sum({patches, C, checked_mul(layers, block), projector});
+}
+
+}  // namespace
+
+void read_tower(const ConfigFields& outer, ModelSpec& spec) {
+  const auto found = outer.field("vision_config");
+  if (!found) return;
+  const ConfigFields vision(json_object("vision_config", *found, outer.where()), outer.where(), "vision_config.");
+  if (spec.family == "gemma3") spec.vision_parameters = siglip(vision, spec.hidden_size);
+  if (spec.family == "qwen2_5_vl") spec.vision_parameters = qwen_tower(vision, spec.hidden_size);
+  if (spec.family == "mistral3") spec.vision_parameters = pixtral(outer, vision, spec.hidden_size);
+}
+
+}  // namespace snug

@@ -1,0 +1,48 @@
+#include "eager/held.h"
+
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "model/catalogue.h"
+
+namespace snug::eager {
+namespace {
+
+// What stays allocated between steps, gradients gone, in real runs on a null device (tests/oracle/eager_goldens.py --row):
+// transformers 5.23.0, peft 0.21.2, bitsandbytes 0.50.2.
+struct Measured {
+  const char* model;
+  eager::Setup setup;
+  int64_t counted;
+};
+
+std::vector<Measured> runs() {
+  const std::vector<std::string> attention = {"q_proj", "k_proj", "v_proj", "o_proj"};
+  return {{"LiquidAI/LFM2-1.2B", {.targets = attention}, 2'351'304'192},
+          {"LiquidAI/LFM2-1.2B", {.method = Method::full}, 7'022'059'008},
+          {"LiquidAI/LFM2-350M", {.method = Method::full, .optimizer = Optimizer::adamw_8bit}, 1'839'934'976},
+          {"LiquidAI/LFM2-700M",
+           {.quantization = Quantization::four_bit, .preparation = Preparation::peft, .targets = {"all-linear"}},
+           845'277'696},
+          {"ibm-granite/granite-4.0-micro", {.targets = attention}, 6'931'502'592}};
+}
+
+TEST(Held, IsWhatStaysAllocatedBetweenSteps) {
+  const StackProfile stack = stack_profile();
+  for (const Measured& run : runs()) {
+    const Held held = held_bytes(*find_model(run.model), run.setup, stack);
+    const auto bytes = static_cast<double>(held.weights + held.adapters + held.optimizer);
+    EXPECT_LE(bytes, static_cast<double>(run.counted)) << run.model;
+    EXPECT_GE(bytes, 0.994 * static_cast<double>(run.counted)) << run.model;  // some blocks have more than was asked for
+    EXPECT_GT(held.gradients, 0);
+  }
+}
+
+TEST(Held, AdaptersThatFindNoModuleAreRefused) {
+  eager::Setup setup;
+  setup.targets = {"c_attn"};
+  EXPECT_THROW(held_bytes(*find_model("LiquidAI/LFM2-1.2B"), setup, stack_profile()), Error);
+}
+
+}  // namespace
+}  // namespace snug::eager

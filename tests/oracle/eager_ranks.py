@@ -1,0 +1,109 @@
+"""One rank of a job of several, for eager_goldens.py: its process group answers at once, since tensors on a null device hold nothing
+that could be exchanged; what the rank allocates is what it would allocate among others. Sharding is asked for as users of
+transformers' Trainer ask for it."""
+import os
+
+# none: the job is a single process; ddp; fsdp2 and fsdp2_grad (reshard_after_forward off); zero1, zero2, zero3: DeepSpeed's stages
+SETTINGS = dict(sharding="ddp", ranks=2, rank_number=0)
+
+
+def join(row):
+    """Before anything asks for a process group: this process is rank `rank_number` of `ranks`."""
+    os.environ.update(WORLD_SIZE=str(row["ranks"]), RANK=str(row["rank_number"]), LOCAL_RANK="0", LOCAL_WORLD_SIZE=str(row["ranks"]),
+                      MASTER_ADDR="127.0.0.1", MASTER_PORT="29511")
+    import torch
+    import torch.distributed as dist
+    import torch.testing._internal.distributed.fake_pg  # noqa: F401, registers the backend
+
+    class Store(dist.Store):
+        """Every other rank has been here."""
+        held = {}
+
+        def set(self, key, value):
+            self.held[key] = value
+
+        def get(self, key):
+            return self.held.get(key, b"\1" * 128)  # an identity of NCCL's, which only its size is asked of
+
+        def add(self, key, number):
+            return row["ranks"]
+
+        def wait(self, *_):
+            pass
+
+        def check(self, *_):
+            return True
+    global store  # torch 2.4 forgets what Python's part of it does unless somebody holds it
+    store = Store()
+    torch.cuda.set_device(0)
+    dist.init_process_group("nccl" if row["sharding"] == "ddp" else "fake", store=store, rank=row["rank_number"], world_size=row["ranks"])
+    for module in (dist, dist.utils, dist.distributed_c10d, torch.nn.parallel.distributed):
+        for name in ("_verify_params_across_processes", "_verify_param_shape_across_processes"):
+            if hasattr(module, name):
+                setattr(module, name, lambda *_, **__: None)
+    for name in ("all_gather_object", "gather_object"):  # objects of other ranks are like this one's
+        def alike(into, item, *_, **__):
+            if into is not None:
+                into[:] = [item] * len(into)
+        setattr(dist, name, alike)
+        setattr(dist.distributed_c10d, name, alike)
+    for module in (dist, dist.distributed_c10d):
+        module.broadcast_object_list = lambda *_, **__: None
+
+
+def options(row):
+    """What TrainingArguments are told."""
+    kind = row["sharding"]
+    if kind == "ddp" and row["checkpointing"] == "reentrant":  # which fails with True, Trainer's choice for models of peft
+        return dict(ddp_find_unused_parameters=False)
+    if kind.startswith("fsdp2"):
+        return dict(fsdp=True, fsdp_config=dict(version=2, reshard_after_forward=kind == "fsdp2"))
+    if kind.startswith("zero"):
+        zero = dict(stage=int(kind[-1]))
+        auto = "auto"
+        if zero["stage"] == 3:  # transformers' documentation writes these three as "auto"
+            zero.update(reduce_bucket_size=auto, stage3_prefetch_bucket_size=auto, stage3_param_persistence_threshold=auto)
+        precision = dict(bf16=dict(enabled=auto), fp16=dict(enabled=auto))
+        return dict(deepspeed=dict(zero_optimization=zero, gradient_accumulation_steps=auto, gradient_clipping=auto,
+                                   train_batch_size=auto, train_micro_batch_size_per_gpu=auto, **precision))
+    return {}
+
+
+def grid(settings, new):
+    """Ways to share a run, around a few models; `new`: FSDP 2 and DeepSpeed of today's stack too."""
+    small = [("TinyLlama/TinyLlama-1.1B-Chat-v1.0", 6), ("Qwen/Qwen2.5-0.5B", 6), ("meta-llama/Llama-3.2-1B", 4), ("google/gemma-2b", 4)]
+    rows = []
+
+    def add(**change):
+        rows.append(settings | SETTINGS | change)
+
+    for model, layers in small:
+        at = dict(model=model, layers=layers)
+        full = dict(at, method="full", seq=256)
+        add(**at, sharding="ddp")
+        add(**at, sharding="ddp", checkpointing="none", ranks=8)
+        add(**at, sharding="ddp", checkpointing="non_reentrant", amp="bf16", targets="all-linear", accum=2)
+        add(**full, sharding="ddp", amp="bf16", weights="float32", checkpointing="non_reentrant", ranks=4)
+        add(**full, sharding="ddp", checkpointing="none", accum=3)
+        if "gpt2" not in model:
+            add(**at, sharding="ddp", quant="nf4-double", prep="peft", amp="bf16", targets="all-linear", optim="paged_adamw_8bit", ranks=4)
+        if not new:
+            continue
+        mixed = dict(amp="bf16", weights="bfloat16")
+        for kind in ("fsdp2", "zero1", "zero2", "zero3"):
+            add(**full, **mixed, sharding=kind, checkpointing="non_reentrant")
+            add(**full, **mixed, sharding=kind, checkpointing="none", ranks=8)
+        add(**full, **mixed, sharding="fsdp2", checkpointing="reentrant", ranks=4)
+        add(**full, **mixed, sharding="fsdp2_grad", checkpointing="non_reentrant", ranks=4)
+        add(**full, sharding="fsdp2", checkpointing="none", ranks=4)
+    if not new:
+        return rows
+    at = dict(model=small[0][0], layers=6, amp="bf16", weights="bfloat16")
+    for number in (0, 2):
+        add(**at, method="full", sharding="fsdp2", checkpointing="non_reentrant", ranks=3, rank_number=number)
+        add(**at, method="full", sharding="zero3", checkpointing="non_reentrant", ranks=3, rank_number=number)
+    for kind in ("fsdp2", "zero2", "zero3"):
+        add(**at, method="full", sharding=kind, checkpointing="non_reentrant", accum=2, ranks=4)
+        add(**at, sharding=kind, checkpointing="non_reentrant", ranks=4, targets="all-linear")
+        add(**dict(at, weights="float32"), method="full", sharding=kind, checkpointing="none", ranks=4)
+    return rows
