@@ -10,6 +10,6 @@ rows=${ROWS:-../shared/data/measured_peaks.csv}
 
 skip() { echo "truth: skipped, $*"; exit 0; }
 [ -x "$snug" ] || skip "$snug is not there: make build"
-[ -r "$rows" ] || skip "ROWS=$rows is not there"
+[ -f "$rows" ] || skip "ROWS=$rows is not there"
 
 python3 bench/truth/truth.py "$rows" --snug "$snug" --json bench/results/2026-11-23-truth.json --docs docs/truth.md --picture docs/images/truth.svg "$@"
