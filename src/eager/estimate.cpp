@@ -72,7 +72,7 @@ Plan follow(const ModelSpec& spec, const Setup& setup, const StackProfile& stack
     plan.loading_bytes = device.peak(Phase::load).allocated_bytes;
     device.reset_peaks();
     Trainer trainer(torch, decoder, inside, sharded ? &*sharded : nullptr);
-    const int64_t rows = static_cast<int64_t>(setup.lengths.size());
+    const auto rows = static_cast<int64_t>(setup.lengths.size());
     trainer.train(std::max(setup.steps, (rows + setup.accumulation - 1) / setup.accumulation));
     plan.steady_bytes = device.totals().allocated_bytes;
   }

@@ -110,8 +110,8 @@ void FullySharded::reshard(Unit& unit) {
   unit.gathered = false;
 }
 
-Tensor FullySharded::before_forward(size_t index, const Tensor& input) {
-  Unit& unit = units_[index];
+Tensor FullySharded::before_forward(size_t number, const Tensor& input) {
+  Unit& unit = units_[number];
   if (unit.state == State::before_backward) {  // a checkpoint recomputes
     gather(unit);
     lay_out(unit);
@@ -122,19 +122,19 @@ Tensor FullySharded::before_forward(size_t index, const Tensor& input) {
   gather(unit);
   lay_out(unit);
   if (!enters) return input;
-  return t_.hooked(input, [this, index] { after_backward(units_[index]); });
+  return t_.hooked(input, [this, number] { after_backward(units_[number]); });
 }
 
-Tensor FullySharded::after_forward(size_t index, const Tensor& output) {
-  Unit& unit = units_[index];
+Tensor FullySharded::after_forward(size_t number, const Tensor& output) {
+  Unit& unit = units_[number];
   if (unit.state == State::before_backward) return output;
   if (!t_.in_backward()) {
     reshard(unit);
     unit.in_forward.push_back(order_.size());
-    order_.push_back(index);
+    order_.push_back(number);
   }
   unit.state = State::idle;
-  return t_.hooked(output, [this, index] { before_backward(units_[index]); });
+  return t_.hooked(output, [this, number] { before_backward(units_[number]); });
 }
 
 void FullySharded::end_forward() { held_ = {}; }

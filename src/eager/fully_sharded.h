@@ -31,9 +31,9 @@ class FullySharded {
   // This rank's rows of what is trained, for the optimizer.
   std::vector<Trained> shards();
 
-  // Around a unit's modules: gives the input, or output, that takes its place.
-  Tensor before_forward(size_t unit, const Tensor& input);
-  Tensor after_forward(size_t unit, const Tensor& output);
+  // Around the modules of unit `number`: gives the input, or output, that takes its place.
+  Tensor before_forward(size_t number, const Tensor& input);
+  Tensor after_forward(size_t number, const Tensor& output);
   void end_forward();
   // `reduces`: gradients go to the ranks that keep them; else they stay whole for a further micro-batch.
   void begin_backward(bool reduces) { reduces_ = reduces; }

@@ -9,12 +9,12 @@ namespace snug {
 
 // Each fills sizes, tensors and unmodelled_step. A text_config within is the text model; towers beside it are not counted,
 // as AutoModelForCausalLM does not build them.
-void read_qwen3_next(const ConfigFields& config, ModelSpec& spec);  // and Qwen3.5
+void read_qwen3_next(const ConfigFields& outer, ModelSpec& spec);  // and Qwen3.5
 void read_falcon_h1(const ConfigFields& config, ModelSpec& spec);
 void read_lfm2(const ConfigFields& config, ModelSpec& spec);
 void read_granite_hybrid(const ConfigFields& config, ModelSpec& spec);
-void read_llama4(const ConfigFields& config, ModelSpec& spec);
-void read_gemma3n(const ConfigFields& config, ModelSpec& spec);
-void read_gemma4(const ConfigFields& config, ModelSpec& spec);
+void read_llama4(const ConfigFields& outer, ModelSpec& spec);
+void read_gemma3n(const ConfigFields& outer, ModelSpec& spec);
+void read_gemma4(const ConfigFields& outer, ModelSpec& spec);
 
 }  // namespace snug
