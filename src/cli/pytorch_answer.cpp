@@ -106,7 +106,8 @@ std::vector<std::string> pytorch_flags() {
           "gptq=",
           "gpus=",
           "fsdp",
-          "ddp"};
+          "ddp",
+          "deepspeed="};
 }
 
 std::optional<PyTorchAnswer> pytorch_answer(const Arguments& arguments, const ModelSpec& model, const Target& target,

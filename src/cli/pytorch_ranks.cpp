@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
+#include <optional>
 
 #include "base/error.h"
+#include "cli/deepspeed_config.h"
 #include "cli/pytorch_setup.h"
 #include "recipe/dialects/reading.h"
 
@@ -21,11 +24,38 @@ int64_t count_asked(const Arguments& arguments) {
 }
 
 snug::Sharding sharding_asked(const Arguments& arguments) {
-  if (arguments.has("fsdp") && arguments.has("ddp"))
-    throw UsageError("--fsdp and --ddp are two ways to share a run: one of them");
+  const int ways = static_cast<int>(arguments.has("fsdp")) + static_cast<int>(arguments.has("ddp")) +
+                   static_cast<int>(arguments.has("deepspeed"));
+  if (ways > 1) throw UsageError("--fsdp, --ddp and --deepspeed are three ways to share a run: one of them");
   if (arguments.has("fsdp")) return snug::Sharding::fsdp;
-  if (arguments.has("ddp") || !arguments.foreign) return snug::Sharding::none;
+  if (ways > 0 || !arguments.foreign) return snug::Sharding::none;
   return arguments.foreign->sharding;
+}
+
+// That of the flag, or of the recipe where it lies beside it or here.
+std::optional<DeepSpeedConfig> deepspeed_config(const Arguments& arguments) {
+  namespace fs = std::filesystem;
+  if (arguments.has("deepspeed")) return read_deepspeed_config(arguments.value("deepspeed"));
+  if (!arguments.foreign || arguments.has("fsdp") || arguments.has("ddp")) return std::nullopt;
+  for (const ForeignKey& key : arguments.foreign->keys) {
+    if (key.name != "deepspeed" || !key.value.ends_with(".json")) continue;
+    for (const fs::path& path : {fs::path(key.value), fs::path(arguments.recipe_file).parent_path() / key.value})
+      if (std::error_code failed; fs::is_regular_file(path, failed)) return read_deepspeed_config(path.string());
+  }
+  return std::nullopt;
+}
+
+eager::Ranks deepspeed_ranks(const std::optional<DeepSpeedConfig>& config, snug::Sharding named, const ModelSpec& model) {
+  eager::Ranks ranks;
+  const int64_t stage = config ? config->stage : static_cast<int64_t>(named);  // zero1 is the first after none
+  if (stage == 3) refuse("DeepSpeed's third stage is not modelled yet");
+  if (config && config->offloads) refuse("DeepSpeed's offload is not modelled yet");
+  if (config && !config->contiguous) refuse("DeepSpeed without contiguous_gradients is not modelled yet");
+  ranks.sharding = stage == 2 ? eager::Sharding::zero2 : stage == 1 ? eager::Sharding::zero1 : eager::Sharding::ddp;
+  if (config && config->bucket_elements) ranks.bucket_elements = *config->bucket_elements;
+  if (config && config->bucket_is_auto) ranks.bucket_elements = model.hidden_size * model.hidden_size;
+  ranks.overlaps = config && config->overlaps;
+  return ranks;
 }
 
 // FSDP 2 where the file says so, and since transformers 5 where it does not.
@@ -52,17 +82,20 @@ bool is_about_ranks(const ForeignKey& key) {
   return std::find(kKeys.begin(), kKeys.end(), key.name) != kKeys.end();
 }
 
-eager::Ranks pytorch_ranks(const Arguments& arguments, const eager::Setup& setup, const eager::StackProfile& stack) {
-  eager::Ranks ranks;
+eager::Ranks pytorch_ranks(const Arguments& arguments, const eager::Setup& setup, const ModelSpec& model,
+                           const eager::StackProfile& stack) {
   const int64_t count = count_asked(arguments);
   const snug::Sharding sharding = sharding_asked(arguments);
-  const bool zero = sharding != snug::Sharding::none && sharding != snug::Sharding::fsdp;
-  if (zero) refuse("DeepSpeed is not modelled yet");
-  if (arguments.foreign && arguments.foreign->offloads) refuse("FSDP's offload to the host is not modelled yet");
+  const auto config = deepspeed_config(arguments);
+  const bool zero = config || (sharding != snug::Sharding::none && sharding != snug::Sharding::fsdp);
+  if (arguments.foreign && arguments.foreign->offloads) refuse("offload to the host is not modelled yet");
+  if (zero && count == 0) throw Error("how many GPUs share the run by DeepSpeed is not said", "deepspeed", "--gpus 4");
+  eager::Ranks ranks = zero ? deepspeed_ranks(config, sharding, model) : eager::Ranks{};
   if (sharding == snug::Sharding::fsdp && count == 0)
     throw Error("how many GPUs share the run by FSDP is not said", "fsdp", "--gpus 4");
-  if (count <= 1) return ranks;
+  if (count <= 1) return {};
   ranks.count = count;
+  if (zero && ranks.sharding != eager::Sharding::ddp) return ranks;
   if (sharding == snug::Sharding::fsdp) {
     check_version(arguments, stack);
     ranks.sharding = eager::Sharding::fsdp2;

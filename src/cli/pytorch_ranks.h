@@ -1,15 +1,17 @@
 #pragma once
-// How several GPUs share a PyTorch run: --gpus, --fsdp and --ddp, what another trainer's file and its launcher say, and the
-// trainers' habits.
+// How several GPUs share a PyTorch run: --gpus, --fsdp, --ddp and --deepspeed, what another trainer's file, its launcher and
+// its DeepSpeed configuration say, and the trainers' habits.
 
 #include "cli/arguments.h"
 #include "eager/setup.h"
 #include "eager/stack.h"
+#include "model/model_spec.h"
 
 namespace snug::cli {
 
 // `setup`: all else of the run. Throws Error for what the eager model does not cover, UsageError for flags that contradict.
-eager::Ranks pytorch_ranks(const Arguments& arguments, const eager::Setup& setup, const eager::StackProfile& stack);
+eager::Ranks pytorch_ranks(const Arguments& arguments, const eager::Setup& setup, const ModelSpec& model,
+                           const eager::StackProfile& stack);
 
 // Whether a key of another trainer's file is about this alone.
 bool is_about_ranks(const ForeignKey& key);

@@ -162,7 +162,7 @@ eager::Setup pytorch_setup(const Arguments& arguments, const Recipe& recipe, con
   }
   apply_flags(arguments, setup);
   if (assumes_autocast(arguments)) setup.autocast = DType::bf16;  // every card that is modelled has it
-  setup.ranks = pytorch_ranks(arguments, setup, stack);
+  setup.ranks = pytorch_ranks(arguments, setup, model, stack);
   return setup;
 }
 

@@ -104,9 +104,10 @@ void Decoder::visit_parameters(const Visit& visit) {
   if (!spec_.tied_embeddings) visit_linear(head_, visit);
 }
 
-// On the device, or, where FSDP will share it out, on the host.
+// On the device, or, where FSDP or DeepSpeed will share it out, on the host.
 Tensor Decoder::placed(int64_t count, DType dtype, Role role) {
-  if (setup_.ranks.sharding == Sharding::fsdp2) return {{}, count, dtype, false, nullptr, 0};
+  const Sharding sharding = setup_.ranks.sharding;
+  if (sharding != Sharding::none && sharding != Sharding::ddp) return {{}, count, dtype, false, nullptr, 0};
   return t_.empty(count, dtype, role);
 }
 

@@ -32,7 +32,10 @@ void check_covered(const ModelSpec& spec, const Setup& setup) {
   if (setup.padded && setup.attention == Attention::flash) refuse("padded batches with flash attention");
   if (setup.quantization != Quantization::none && spec.naming == TensorNaming::gpt2) refuse("quantized GPT-2");
   const Sharding sharding = setup.ranks.sharding;
-  if (sharding == Sharding::zero1 || sharding == Sharding::zero2 || sharding == Sharding::zero3) refuse("DeepSpeed");
+  const bool zero = sharding == Sharding::zero1 || sharding == Sharding::zero2;
+  if (sharding == Sharding::zero3) refuse("DeepSpeed's third stage");
+  if (zero && !setup.autocast) refuse("DeepSpeed in one precision");
+  if (zero && setup.quantization != Quantization::none) refuse("quantized weights under DeepSpeed");
   if (sharding == Sharding::fsdp2 && setup.quantization != Quantization::none) refuse("quantized weights under FSDP");
   if (sharding == Sharding::fsdp2 && spec.learned_positions) refuse("learned positions under FSDP");
   if (sharding == Sharding::fsdp2 && (setup.chunked_loss || setup.fused.linear_loss)) refuse("a fused head under FSDP");
@@ -40,9 +43,12 @@ void check_covered(const ModelSpec& spec, const Setup& setup) {
   if (setup.quantization != Quantization::none && setup.method == Method::full) refuse("full training of quantized weights");
 }
 
-// What the model sees of it: FSDP's mixed precision is the dtype of what it gathers, not autocast.
+// What the model sees of it: the mixed precision of FSDP is the dtype of what it gathers, DeepSpeed's that of the whole
+// model; neither is autocast.
 Setup inside_wrapper(Setup setup) {
-  if (setup.ranks.sharding == Sharding::fsdp2) setup.autocast.reset();
+  const Sharding sharding = setup.ranks.sharding;
+  if (sharding == Sharding::zero1 || sharding == Sharding::zero2) setup.weights = *setup.autocast;
+  if (sharding != Sharding::none && sharding != Sharding::ddp) setup.autocast.reset();
   return setup;
 }
 

@@ -12,32 +12,35 @@ Optimizers::Optimizers(Torch& torch, const Setup& setup, std::vector<Trained> pa
 
 void Optimizers::step() {
   gradient_ = wide_parameter_ = update_ = {};
-  for (const auto& group : groups_) {
-    switch (setup_.optimizer) {
-      case Optimizer::adamw: step_adamw(group); break;
-      case Optimizer::adamw_fused: step_fused(group); break;
-      case Optimizer::sgd: break;  // without momentum: in place, from the gradients
-      case Optimizer::adafactor:
-        for (const size_t i : group) step_adafactor(i);
-        break;
-      case Optimizer::adamw_8bit:
-        for (const size_t i : group) step_bitsandbytes(i, 2, true, false);
-        break;
-      case Optimizer::paged_adamw_8bit:
-        for (const size_t i : group) step_bitsandbytes(i, 2, true, true);
-        break;
-      case Optimizer::paged_adamw_32bit:
-        for (const size_t i : group) step_bitsandbytes(i, 2, false, true);
-        break;
-      case Optimizer::lion_8bit:
-        for (const size_t i : group) step_bitsandbytes(i, 1, true, false);
-        break;
-      case Optimizer::lion_32bit:
-        for (const size_t i : group) step_bitsandbytes(i, 1, false, false);
-        break;
-    }
-  }
+  for (size_t i = 0; i < groups_.size(); ++i) step(i);
   gradient_ = wide_parameter_ = update_ = {};
+}
+
+void Optimizers::step(size_t number) {
+  const auto& group = groups_[number];
+  switch (setup_.optimizer) {
+    case Optimizer::adamw: step_adamw(group); break;
+    case Optimizer::adamw_fused: step_fused(group); break;
+    case Optimizer::sgd: break;  // without momentum: in place, from the gradients
+    case Optimizer::adafactor:
+      for (const size_t i : group) step_adafactor(i);
+      break;
+    case Optimizer::adamw_8bit:
+      for (const size_t i : group) step_bitsandbytes(i, 2, true, false);
+      break;
+    case Optimizer::paged_adamw_8bit:
+      for (const size_t i : group) step_bitsandbytes(i, 2, true, true);
+      break;
+    case Optimizer::paged_adamw_32bit:
+      for (const size_t i : group) step_bitsandbytes(i, 2, false, true);
+      break;
+    case Optimizer::lion_8bit:
+      for (const size_t i : group) step_bitsandbytes(i, 1, true, false);
+      break;
+    case Optimizer::lion_32bit:
+      for (const size_t i : group) step_bitsandbytes(i, 1, false, false);
+      break;
+  }
 }
 
 // torch/optim/adamw.py: _multi_tensor_adamw; the roots of all second moments at once

@@ -22,6 +22,8 @@ class Optimizers {
   Optimizers(Torch& torch, const Setup& setup, std::vector<Trained> parameters);
 
   void step();
+  // Of one group alone: those that decay, or those that do not.
+  void step(size_t group);
 
  private:
   void step_adamw(const std::vector<size_t>& group);

@@ -39,7 +39,9 @@ struct Ranks {
   int64_t count = 1, number = 0;  // how many share the run; which of them this is
   // DDP find_unused_parameters: buckets stay as they were made, and forward's outputs are copied.
   bool finds_unused = false;
-  bool reshards_after_forward = true;  // FSDP 2
+  bool reshards_after_forward = true;     // FSDP 2
+  int64_t bucket_elements = 500'000'000;  // DeepSpeed's reduce_bucket_size
+  bool overlaps = false;                  // its overlap_comm: one bucket fills while the other is summed
 
   bool operator==(const Ranks&) const = default;
 };

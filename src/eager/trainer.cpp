@@ -17,6 +17,11 @@ void Trainer::wrap() {
     decoder_.share(sharded_);
     trained_ = sharded_->shards();
   }
+  if (setup_.ranks.sharding == Sharding::zero1 || setup_.ranks.sharding == Sharding::zero2) {
+    zero_ = std::make_unique<ZeroOptimizer>(t_, setup_);
+    zero_->wrap(decoder_.parameters(), trained_);
+    trained_ = zero_->partitions();
+  }
   optimizer_ = std::make_unique<Optimizers>(t_, setup_, trained_);
 }
 
@@ -53,6 +58,7 @@ void Trainer::train(int64_t steps) {
     count_items(batches[0]);
     accumulate(batches, step == 0);
     batches.clear();
+    if (zero_) continue;  // whose engine clips and updates at the end of backward
     clip();
     device.enter(Phase::optimizer);
     optimizer_->step();
@@ -101,9 +107,12 @@ void Trainer::micro_step(bool last) {
     const Tensor divided = t_.scale(loss);
     const Tensor one = t_.empty(1, DType::f32);
     if (sharded_ != nullptr) sharded_->begin_backward(last);
+    if (zero_) zero_->begin_backward(last);
     t_.backward(divided, one);
     if (sharded_ != nullptr) sharded_->end_backward();
   }
+  if (zero_) zero_->end_backward();
+  if (zero_ && last) zero_->step(*optimizer_, [&] { device.enter(Phase::optimizer); });
   last_loss_ = loss.detached();
   loss = {};
   device.enter(Phase::between);

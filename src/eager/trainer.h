@@ -5,7 +5,7 @@
 
 #include "eager/data_parallel.h"
 #include "eager/decoder.h"
-#include "eager/optimizer.h"
+#include "eager/zero.h"
 
 namespace snug::eager {
 
@@ -35,6 +35,7 @@ class Trainer {
   std::vector<Trained> trained_;  // of this rank
   std::unique_ptr<Optimizers> optimizer_;
   std::unique_ptr<DataParallel> data_parallel_;
+  std::unique_ptr<ZeroOptimizer> zero_;
   FullySharded* sharded_;
   Batch batch_;
   size_t batches_ = 0;  // that were taken

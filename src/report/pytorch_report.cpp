@@ -61,11 +61,19 @@ Json setup_json(const eager::Setup& setup) {
   return json;
 }
 
+// DeepSpeed's buckets, which its configuration sets.
+std::string buckets_text(const eager::Ranks& ranks) {
+  if (ranks.sharding != eager::Sharding::zero1 && ranks.sharding != eager::Sharding::zero2) return "";
+  return fmt::format("; {} of {} million gradients", ranks.overlaps ? "two buckets" : "a bucket",
+                     static_cast<double>(ranks.bucket_elements) / 1e6);
+}
+
 // ", each of 4 GPUs by FSDP 2": of ranks whose shares differ the largest.
 std::string ranks_text(const PyTorchAnswer& answer) {
   if (!answer.setup || answer.setup->ranks.count == 1) return "";
   const eager::Ranks& ranks = answer.setup->ranks;
-  return fmt::format(", each of {} GPUs by {}", ranks.count, ranks.sharding == eager::Sharding::ddp ? "DDP" : "FSDP 2");
+  constexpr std::array kNames = {"", "DDP", "FSDP 2", "ZeRO-1", "ZeRO-2", "ZeRO-3"};
+  return fmt::format(", each of {} GPUs by {}", ranks.count, kNames[static_cast<size_t>(ranks.sharding)]);
 }
 
 // What a quantized load leaves as it is.
@@ -113,7 +121,8 @@ std::string pytorch_text(const PyTorchAnswer& answer, const TextStyle& style) {
                       : "no autocast";
   const std::string assumed =
       fmt::format("{}; weights in {}, {}; rows of full length; evaluation, saving{} left out", stack_text(answer.stack),
-                  answer.weights, autocast, ranks_text(answer).empty() ? "" : ", NCCL's own buffers");
+                  answer.weights, autocast, ranks_text(answer).empty() ? "" : ", NCCL's own buffers") +
+      (answer.setup ? buckets_text(answer.setup->ranks) : "");
   if (answer.share) text += share_text(answer, style);
   text += fmt::format("  assumed  {}\n", wrapped(assumed, style.width, 11));
   return text;

@@ -201,6 +201,25 @@ TEST(PyTorchPlan, a_launcher_of_a_recipe_tells_how_many_share_it) {
             std::string::npos);
   EXPECT_NE(asked("deepspeed: zero3.json\n", {"--gpus", "8"}).at("not_covered").get<std::string>().find("DeepSpeed"),
             std::string::npos);
+  EXPECT_EQ(asked("deepspeed: deepspeed_configs/zero2.json\n", {"--gpus", "8"}).at("setup").at("sharding"), "zero2");
+}
+
+// The bucket is what its configuration says, twice where sums overlap with backward.
+TEST(PyTorchPlan, deepspeeds_configuration_sets_its_buckets) {
+  Workspace workspace;
+  const auto planned = [&](const std::string& zero) {
+    std::ofstream(workspace / "zero.json") << R"({"zero_optimization": )" << zero << "}";
+    return pytorch_of({"plan", "Qwen/Qwen2.5-1.5B", "--method", "full", "--gradient-checkpointing", "--gpu", "H100",
+                       "--bf16", "--gpus", "4", "--deepspeed", (workspace / "zero.json").string(), "--json"});
+  };
+  const auto peak = [&](const std::string& zero) { return planned(zero).at("allocated_bytes").get<double>(); };
+  const double one = peak(R"({"stage": 2, "reduce_bucket_size": 1e9})");
+  EXPECT_NEAR(peak(R"({"stage": 2, "reduce_bucket_size": 1e9, "overlap_comm": true})") - one, 2e9, 1e7);
+  EXPECT_EQ(planned(R"({"stage": 1, "reduce_bucket_size": "auto"})").at("setup").at("sharding"), "zero1");
+  const Json away = planned(R"({"stage": 2, "offload_optimizer": {"device": "cpu"}})");
+  EXPECT_NE(away.at("not_covered").get<std::string>().find("offload"), std::string::npos);
+  for (const char* broken : {"[]", R"({"stage": 7})", R"({"stage": 2, "reduce_bucket_size": "large"})"})
+    EXPECT_TRUE(planned(broken).contains("not_covered")) << broken;
 }
 
 TEST(PyTorchPlan, words_without_meaning_are_usage_errors) {

@@ -61,13 +61,20 @@ void fill_setup(const std::map<std::string, std::string>& cells, Setup& setup) {
 // Columns of eager_ranks.csv.
 void fill_ranks(const std::map<std::string, std::string>& cells, Setup& setup) {
   if (cells.count("sharding") == 0) return;
-  const std::map<std::string, Sharding> kinds = {{"ddp", Sharding::ddp},          {"fsdp2", Sharding::fsdp2},
-                                                 {"fsdp2_grad", Sharding::fsdp2}, {"zero1", Sharding::zero1},
-                                                 {"zero2", Sharding::zero2},      {"zero3", Sharding::zero3}};
+  const std::map<std::string, Sharding> kinds = {{"ddp", Sharding::ddp},
+                                                 {"fsdp2", Sharding::fsdp2},
+                                                 {"fsdp2_grad", Sharding::fsdp2},
+                                                 {"zero1", Sharding::zero1},
+                                                 {"zero2", Sharding::zero2},
+                                                 {"zero1_overlap", Sharding::zero1},
+                                                 {"zero2_overlap", Sharding::zero2},
+                                                 {"zero3", Sharding::zero3}};
   Ranks& ranks = setup.ranks;
   ranks.sharding = kinds.at(cells.at("sharding"));
   ranks.count = std::stoll(cells.at("ranks"));
   ranks.number = std::stoll(cells.at("rank_number"));
+  ranks.overlaps = cells.at("sharding").ends_with("overlap");
+  if (ranks.overlaps) ranks.bucket_elements = 200'000'000;
   ranks.reshards_after_forward = cells.at("sharding") != "fsdp2_grad";
   ranks.finds_unused = ranks.sharding == Sharding::ddp && finds_unused(setup);
 }

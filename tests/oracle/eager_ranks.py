@@ -3,7 +3,8 @@ that could be exchanged; what the rank allocates is what it would allocate among
 transformers' Trainer ask for it."""
 import os
 
-# none: the job is a single process; ddp; fsdp2 and fsdp2_grad (reshard_after_forward off); zero1, zero2, zero3: DeepSpeed's stages
+# none: the job is a single process; ddp; fsdp2 and fsdp2_grad (reshard_after_forward off); zero1, zero2, zero3: DeepSpeed's stages,
+# zero1_overlap and zero2_overlap with overlap_comm and a bucket of 2e8
 SETTINGS = dict(sharding="ddp", ranks=2, rank_number=0)
 
 
@@ -59,7 +60,9 @@ def options(row):
     if kind.startswith("fsdp2"):
         return dict(fsdp=True, fsdp_config=dict(version=2, reshard_after_forward=kind == "fsdp2"))
     if kind.startswith("zero"):
-        zero = dict(stage=int(kind[-1]))
+        zero = dict(stage=int(kind[4]))
+        if kind.endswith("overlap"):
+            zero.update(overlap_comm=True, reduce_bucket_size=200_000_000)
         auto = "auto"
         if zero["stage"] == 3:  # transformers' documentation writes these three as "auto"
             zero.update(reduce_bucket_size=auto, stage3_prefetch_bucket_size=auto, stage3_param_persistence_threshold=auto)
@@ -93,6 +96,8 @@ def grid(settings, new):
         for kind in ("fsdp2", "zero1", "zero2", "zero3"):
             add(**full, **mixed, sharding=kind, checkpointing="non_reentrant")
             add(**full, **mixed, sharding=kind, checkpointing="none", ranks=8)
+        for kind in ("zero1_overlap", "zero2_overlap"):
+            add(**full, **mixed, sharding=kind, checkpointing="non_reentrant", ranks=4, accum=2)
         add(**full, **mixed, sharding="fsdp2", checkpointing="reentrant", ranks=4)
         add(**full, **mixed, sharding="fsdp2_grad", checkpointing="non_reentrant", ranks=4)
         add(**full, sharding="fsdp2", checkpointing="none", ranks=4)
