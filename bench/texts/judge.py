@@ -18,10 +18,11 @@ COLUMNS = ("cause", "one of two", "stage", "first advice", "among three")
 def arguments():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("folder", type=pathlib.Path)
-    p.add_argument("--snug", required=True)
+    p.add_argument("--snug")
     p.add_argument("--truth", type=pathlib.Path, help="instead of FOLDER/truth.json")
     p.add_argument("--wrong", action="store_true", help="lines for each text that is not answered rightly")
     p.add_argument("--json", type=pathlib.Path, help="every text and what was said of it")
+    p.add_argument("--opinion", type=pathlib.Path, help="in place of snug's answers those of a person: a list of file, cause, first, second, sentence")
     return p.parse_args()
 
 
@@ -33,12 +34,17 @@ def explain(snug, path):
         return {"failed": (done.stderr or done.stdout).strip()[:200]}
 
 
+def opinions(path):
+    """A person's answers in the form of snug's; no stage was asked for."""
+    return {one["file"]: {"cause": one["cause"], "advice": [{"do": one["first"], "change": one["sentence"]}, {"do": one["second"], "change": ""}]}
+            for one in json.loads(path.read_text())}
+
+
 def is_best(advice, best):
     return any(re.search(one[1:], advice["change"], re.IGNORECASE) if one.startswith("/") else advice.get("do") == one for one in best)
 
 
-def judged(snug, folder, truth):
-    said = explain(snug, folder / truth["file"])
+def judged(said, truth):
     advice = said.get("advice") or []
     causes, stages = [truth["cause"], truth["also"]], [truth["stage"], truth["also_stage"]]
     cause, either, stage = said.get("cause"), said.get("or_cause"), said.get("stage")
@@ -61,7 +67,8 @@ def line(name, rows):
 def main():
     options = arguments()
     truths = json.loads((options.truth or options.folder / "truth.json").read_text())
-    rows = [judged(options.snug, options.folder, truth) for truth in truths]
+    told = opinions(options.opinion) if options.opinion else None
+    rows = [judged(told[truth["file"]] if told else explain(options.snug, options.folder / truth["file"]), truth) for truth in truths]
     by_cause = collections.defaultdict(list)
     for row in rows:
         by_cause[row["truth"]].append(row)
