@@ -7,6 +7,7 @@
 #include <map>
 
 #include "base/error.h"
+#include "cli/pytorch_ranks.h"
 #include "cli/pytorch_setup.h"
 #include "plan/accelerators.h"
 
@@ -113,6 +114,7 @@ std::vector<std::string> pytorch_flags() {
 std::optional<PyTorchAnswer> pytorch_answer(const Arguments& arguments, const ModelSpec& model, const Target& target,
                                             int64_t budget_bytes) {
   const auto asked = runtime_asked(arguments);
+  gpus_asked(arguments);  // is checked whoever answers
   PyTorchAnswer answer;
   answer.stack = stack_of(arguments.value("stack"));
   const bool is_cuda_card = arguments.has("gpu") && target.kind == TargetKind::cuda;

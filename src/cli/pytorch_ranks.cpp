@@ -16,13 +16,6 @@ namespace {
 
 [[noreturn]] void refuse(const std::string& what) { throw Error(what, "", "run the trainer under snug measure"); }
 
-int64_t count_asked(const Arguments& arguments) {
-  if (!arguments.has("gpus")) return arguments.foreign ? arguments.foreign->gpus : 0;
-  const int64_t count = dialects::count_of(arguments.value("gpus"));
-  if (count < 1) throw UsageError("--gpus is a number of GPUs, not '" + arguments.value("gpus") + "'");
-  return count;
-}
-
 snug::Sharding sharding_asked(const Arguments& arguments) {
   const int ways = static_cast<int>(arguments.has("fsdp")) + static_cast<int>(arguments.has("ddp")) +
                    static_cast<int>(arguments.has("deepspeed"));
@@ -77,6 +70,14 @@ bool finds_unused(const Arguments& arguments, const eager::Setup& setup) {
 
 }  // namespace
 
+int64_t gpus_asked(const Arguments& arguments) {
+  if (!arguments.has("gpus")) return arguments.foreign ? arguments.foreign->gpus : 0;
+  const std::string word = arguments.value("gpus");
+  const int64_t count = dialects::count_of(word);
+  if (count < 1) throw UsageError("--gpus is a number of GPUs, not '" + word + "' (their kind is --gpu)");
+  return count;
+}
+
 bool is_about_ranks(const ForeignKey& key) {
   constexpr std::array kKeys = {"fsdp", "fsdp_config", "fsdp_version", "deepspeed", "ddp_find_unused_parameters"};
   return std::find(kKeys.begin(), kKeys.end(), key.name) != kKeys.end();
@@ -84,7 +85,7 @@ bool is_about_ranks(const ForeignKey& key) {
 
 eager::Ranks pytorch_ranks(const Arguments& arguments, const eager::Setup& setup, const ModelSpec& model,
                            const eager::StackProfile& stack) {
-  const int64_t count = count_asked(arguments);
+  const int64_t count = gpus_asked(arguments);
   const snug::Sharding sharding = sharding_asked(arguments);
   const auto config = deepspeed_config(arguments);
   const bool zero = config || (sharding != snug::Sharding::none && sharding != snug::Sharding::fsdp);

@@ -9,6 +9,9 @@
 
 namespace snug::cli {
 
+// How many GPUs flag or file speak of; 0: neither. Throws UsageError for what is no number.
+int64_t gpus_asked(const Arguments& arguments);
+
 // `setup`: all else of the run. Throws Error for what the eager model does not cover, UsageError for flags that contradict.
 eager::Ranks pytorch_ranks(const Arguments& arguments, const eager::Setup& setup, const ModelSpec& model,
                            const eager::StackProfile& stack);
