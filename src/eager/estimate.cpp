@@ -32,6 +32,9 @@ void check_covered(const ModelSpec& spec, const Setup& setup) {
   if (setup.padded && setup.attention == Attention::flash) refuse("padded batches with flash attention");
   if (setup.quantization != Quantization::none && spec.naming == TensorNaming::gpt2) refuse("quantized GPT-2");
   const Sharding sharding = setup.ranks.sharding;
+  const bool of_torch =
+      setup.optimizer == Optimizer::adamw || setup.optimizer == Optimizer::adamw_fused || setup.optimizer == Optimizer::sgd;
+  if (sharding != Sharding::none && sharding != Sharding::ddp && !of_torch) refuse("this optimizer on shares of parameters");
   const bool zero = sharding == Sharding::zero1 || sharding == Sharding::zero2;
   if (sharding == Sharding::zero3) refuse("DeepSpeed's third stage");
   if (zero && !setup.autocast) refuse("DeepSpeed in one precision");
