@@ -28,8 +28,10 @@ std::optional<int64_t> Allocator::allocate(int64_t bytes, int64_t stream, PoolId
 }
 
 void Allocator::free(int64_t address) {
-  request_free(address);
-  complete_free(address);
+  completed_.erase(address);  // of another block that lay there
+  const auto cell = find(address, Use::allocated);
+  totals_.allocated_bytes -= cell->second.bytes;
+  give_back(cell);
 }
 
 void Allocator::request_free(int64_t address) {
@@ -41,7 +43,10 @@ void Allocator::request_free(int64_t address) {
 
 void Allocator::complete_free(int64_t address) {
   if (completed_.erase(address) > 0) return;
-  const auto cell = find(address, Use::pending);
+  give_back(find(address, Use::pending));
+}
+
+void Allocator::give_back(Cells::iterator cell) {
   totals_.requested_bytes -= cell->second.requested_bytes;
   totals_.active_bytes -= cell->second.bytes;
   cell->second.requested_bytes = 0;
@@ -88,7 +93,8 @@ void Allocator::adopt(const Segment& segment) {
     filled = checked_add(filled, block.bytes);
   }
   if (filled != end) throw wrong("is not filled by its blocks");
-  regions_[segment.address] = {segment.bytes, {segment.stream, segment.pool, segment.small}, segment.expandable};
+  const PoolKey key{segment.stream, segment.pool, segment.small};
+  const Region* const region = add_region(segment.address, segment.bytes, key, segment.expandable);
   if (segment.pool != PoolId{} && !segment.expandable) own_allocator_.insert(segment.pool);
   totals_.reserved_bytes += segment.bytes;
   next_address_ = std::max(next_address_, align_up(end, kSmallSegment));
@@ -96,7 +102,8 @@ void Allocator::adopt(const Segment& segment) {
     const bool free = block.state == BlockState::inactive;
     const Use use = free ? Use::free : block.state == BlockState::allocated ? Use::allocated : Use::pending;
     const auto cell =
-        cells_.emplace(block.address, Cell{block.bytes, free ? 0 : block.requested_bytes, use, segment.address}).first;
+        cells_.emplace(block.address, Cell{block.bytes, free ? 0 : block.requested_bytes, use, segment.address, region})
+            .first;
     if (free) {
       enlist(merge(cell));
       continue;
@@ -116,7 +123,7 @@ std::optional<int64_t> Allocator::take_cached(int64_t rounded, const PoolKey& ke
   auto best = blocks.lower_bound({rounded, 0});
   if (!expands(key)) best = plain_from(best, blocks);
   if (best == blocks.end()) return std::nullopt;
-  const auto [held, address] = regions_.at(cells_.at(best->second).segment).expandable ? *least_room(best, blocks) : *best;
+  const auto [held, address] = cells_.at(best->second).region->expandable ? *least_room(best, blocks) : *best;
   if (rounded < settings_.max_split_bytes && held >= settings_.max_split_bytes) return std::nullopt;
   if (rounded >= settings_.max_split_bytes && held >= rounded + settings_.max_non_split_rounding_bytes) return std::nullopt;
   return address;
@@ -137,15 +144,19 @@ std::optional<int64_t> Allocator::reserve_segment(int64_t rounded, const PoolKey
   const int64_t bytes = segment_bytes(rounded, settings_);
   if (checked_add(totals_.reserved_bytes, bytes) > settings_.limit_bytes) return std::nullopt;
   const int64_t address = new_address(bytes);
-  regions_[address] = {bytes, key, false};
+  const Region* const region = add_region(address, bytes, key, false);
   totals_.reserved_bytes += bytes;
-  enlist(cells_.emplace(address, Cell{bytes, 0, Use::free, address}).first);
+  enlist(cells_.emplace(address, Cell{bytes, 0, Use::free, address, region}).first);
   return address;
+}
+
+const Allocator::Region* Allocator::add_region(int64_t address, int64_t bytes, const PoolKey& key, bool expandable) {
+  return &(regions_[address] = {bytes, key, expandable, &free_[key]});
 }
 
 int64_t Allocator::hand_out(int64_t address, int64_t rounded, int64_t bytes) {
   const auto cell = cells_.find(address);
-  const Region& region = regions_.at(cell->second.segment);
+  const Region& region = *cell->second.region;
   delist(cell);
   if (splits(cell->second.bytes, rounded, region.key.small, region.expandable, settings_)) enlist(cut(cell, rounded));
   cell->second.use = Use::allocated;
@@ -158,7 +169,7 @@ int64_t Allocator::hand_out(int64_t address, int64_t rounded, int64_t bytes) {
 
 // The first block from `block` on that is no part of an expandable segment: those are left alone once they are switched off.
 Allocator::FreeSet::const_iterator Allocator::plain_from(FreeSet::const_iterator block, const FreeSet& blocks) const {
-  while (block != blocks.end() && regions_.at(cells_.at(block->second).segment).expandable) ++block;
+  while (block != blocks.end() && cells_.at(block->second).region->expandable) ++block;
   return block;
 }
 
@@ -167,7 +178,7 @@ Allocator::FreeSet::const_iterator Allocator::plain_from(FreeSet::const_iterator
 Allocator::FreeSet::const_iterator Allocator::least_room(FreeSet::const_iterator block, const FreeSet& blocks) const {
   const auto room = [&](FreeSet::const_iterator at) { return room_after(cells_.find(at->second)); };
   for (auto next = std::next(block); next != blocks.end() && room(next) < room(block); ++next) {
-    if (!regions_.at(cells_.at(next->second).segment).expandable) break;
+    if (!cells_.at(next->second).region->expandable) break;
     block = next;
   }
   return block;
@@ -213,7 +224,7 @@ Allocator::Cells::iterator Allocator::merge(Cells::iterator cell) {
 }
 
 bool Allocator::fills_region(Cells::const_iterator cell) const {
-  const Region& region = regions_.at(cell->second.segment);
+  const Region& region = *cell->second.region;
   return !region.expandable && cell->second.bytes == region.bytes;
 }
 
@@ -226,19 +237,19 @@ int64_t Allocator::releasable_bytes(Cells::const_iterator cell) const {
 
 // Puts a free or unmapped cell where allocations look for it.
 void Allocator::enlist(Cells::iterator cell) {
-  const PoolKey& key = regions_.at(cell->second.segment).key;
-  if (cell->second.use == Use::unmapped) unmapped_[key].insert(cell->first);
+  const Region& region = *cell->second.region;
+  if (cell->second.use == Use::unmapped) unmapped_[region.key].insert(cell->first);
   if (cell->second.use != Use::free) return;
   cell->second.free_since = searches_;
-  free_[key].emplace(cell->second.bytes, cell->first);
+  region.free_blocks->emplace(cell->second.bytes, cell->first);
   totals_.cached_bytes += releasable_bytes(cell);
 }
 
 void Allocator::delist(Cells::const_iterator cell) {
-  const PoolKey& key = regions_.at(cell->second.segment).key;
-  if (cell->second.use == Use::unmapped) unmapped_[key].erase(cell->first);
+  const Region& region = *cell->second.region;
+  if (cell->second.use == Use::unmapped) unmapped_[region.key].erase(cell->first);
   if (cell->second.use != Use::free) return;
-  free_[key].erase({cell->second.bytes, cell->first});
+  region.free_blocks->erase({cell->second.bytes, cell->first});
   totals_.cached_bytes -= releasable_bytes(cell);
 }
 

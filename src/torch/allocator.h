@@ -20,6 +20,8 @@ namespace snug {
 class Allocator {
  public:
   explicit Allocator(const AllocatorSettings& settings) : settings_(settings) {}
+  Allocator(const Allocator&) = delete;  // cells know their segments by address
+  Allocator& operator=(const Allocator&) = delete;
 
   // Takes over a segment as it lies in a snapshot. Throws Error if its blocks do not fill it or it overlaps another.
   void adopt(const Segment& segment);
@@ -70,19 +72,21 @@ class Allocator {
     auto operator<=>(const PoolKey&) const = default;
   };
   enum class Use : uint8_t { free, allocated, pending, unmapped };
+  using FreeSet = std::set<std::pair<int64_t, int64_t>>;  // (bytes, address): best fit is the first that is large enough
+  struct Region {                                         // a segment
+    int64_t bytes = 0;                                    // address space
+    PoolKey key;
+    bool expandable = false;
+    FreeSet* free_blocks = nullptr;  // of its pool
+  };
   struct Cell {  // a block, or address space of an expandable segment without memory
     int64_t bytes = 0, requested_bytes = 0;
     Use use = Use::free;
-    int64_t segment = 0;     // where its segment starts
-    int64_t free_since = 0;  // searches of the large pool at that time
-  };
-  struct Region {       // a segment
-    int64_t bytes = 0;  // address space
-    PoolKey key;
-    bool expandable = false;
+    int64_t segment = 0;             // where its segment starts
+    const Region* region = nullptr;  // its segment
+    int64_t free_since = 0;          // searches of the large pool at that time
   };
   using Cells = std::map<int64_t, Cell>;
-  using FreeSet = std::set<std::pair<int64_t, int64_t>>;  // (bytes, address): best fit is the first that is large enough
 
   bool expands(const PoolKey& key) const;
   std::optional<int64_t> take_cached(int64_t rounded, const PoolKey& key);
@@ -98,6 +102,7 @@ class Allocator {
   int64_t hand_out(int64_t address, int64_t rounded, int64_t bytes);
 
   Cells::iterator find(int64_t address, Use use);
+  void give_back(Cells::iterator cell);
   Cells::iterator cut(Cells::iterator cell, int64_t bytes);
   Cells::iterator merge(Cells::iterator cell);
   bool joins(Cells::const_iterator left, Cells::const_iterator right) const;
@@ -113,6 +118,7 @@ class Allocator {
   void release_region(Cells::iterator cell);
   void release_pages(Cells::iterator cell);
   int64_t new_address(int64_t bytes);
+  const Region* add_region(int64_t address, int64_t bytes, const PoolKey& key, bool expandable);
 
   AllocatorSettings settings_;
   MemoryTotals totals_;

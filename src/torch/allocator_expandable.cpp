@@ -45,8 +45,8 @@ Allocator::Cells::iterator Allocator::add_room(const PoolKey& key) {
   const int64_t page = page_bytes(key.small, settings_);
   const int64_t bytes = align_up(kRoom, page);
   const int64_t address = new_address(bytes);
-  regions_[address] = {bytes, key, true};
-  const auto cell = cells_.emplace(address, Cell{bytes, 0, Use::unmapped, address}).first;
+  const Region* const region = add_region(address, bytes, key, true);
+  const auto cell = cells_.emplace(address, Cell{bytes, 0, Use::unmapped, address, region}).first;
   enlist(cell);
   return cell;
 }
@@ -55,7 +55,7 @@ Allocator::Cells::iterator Allocator::add_room(const PoolKey& key) {
 // does not allow them.
 Allocator::Cells::iterator Allocator::map(Cells::iterator cell, int64_t bytes) {
   const int64_t mapped =
-      std::min(cell->second.bytes, align_up(bytes, page_bytes(regions_.at(cell->second.segment).key.small, settings_)));
+      std::min(cell->second.bytes, align_up(bytes, page_bytes(cell->second.region->key.small, settings_)));
   if (checked_add(totals_.reserved_bytes, mapped) > settings_.limit_bytes) return cells_.end();
   delist(cell);
   if (mapped < cell->second.bytes) enlist(cut(cell, mapped));
@@ -68,7 +68,7 @@ Allocator::Cells::iterator Allocator::map(Cells::iterator cell, int64_t bytes) {
 
 // First and end of the pages that lie wholly in `cell`, as addresses; equal if there are none.
 std::pair<int64_t, int64_t> Allocator::whole_pages(Cells::const_iterator cell) const {
-  const Region& region = regions_.at(cell->second.segment);
+  const Region& region = *cell->second.region;
   if (!region.expandable) return {0, 0};
   const int64_t page = page_bytes(region.key.small, settings_), start = cell->second.segment;
   const int64_t first = start + align_up(cell->first - start, page);

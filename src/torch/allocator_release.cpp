@@ -34,7 +34,7 @@ void Allocator::release_cached() {
   }
   for (const int64_t address : addresses) {
     const auto cell = cells_.find(address);
-    if (regions_.at(cell->second.segment).expandable) {
+    if (cell->second.region->expandable) {
       release_pages(cell);
     } else if (fills_region(cell)) {
       release_region(cell);
@@ -98,7 +98,7 @@ void Allocator::collect_garbage() {
 }
 
 bool Allocator::is_collectable(Cells::const_iterator cell) const {
-  const PoolKey& key = regions_.at(cell->second.segment).key;
+  const PoolKey& key = cell->second.region->key;
   return cell->second.use == Use::free && key.pool == PoolId{} && !key.small && fills_region(cell);
 }
 
