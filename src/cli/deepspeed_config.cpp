@@ -15,6 +15,18 @@ bool is_true(const Json& zero, const char* key, bool otherwise) {
   return zero.contains(key) && zero[key].is_boolean() ? zero[key].get<bool>() : otherwise;
 }
 
+DeepSpeedSize size_of(const Json& zero, const std::string& key, const std::string& path) {
+  DeepSpeedSize size;
+  if (!zero.contains(key)) return size;
+  const Json& value = zero[key];
+  size.is_auto = value == "auto";
+  if (value.is_number() && value.get<double>() >= 0 && value.get<double>() < 1e15)
+    size.elements = static_cast<int64_t>(value.get<double>());
+  else if (!size.is_auto)
+    throw Error("zero_optimization." + key + " is a number of elements", path);
+  return size;
+}
+
 bool offloads(const Json& zero, const char* key) {
   if (!zero.contains(key) || !zero[key].is_object()) return false;
   return zero[key].value("device", "cpu") != "none";
@@ -31,14 +43,12 @@ DeepSpeedConfig read_deepspeed_config(const std::string& path) {
   DeepSpeedConfig config;
   if (zero.contains("stage") && zero["stage"].is_number_integer()) config.stage = zero["stage"].get<int64_t>();
   if (config.stage < 0 || config.stage > 3) throw Error("zero_optimization.stage is 0, 1, 2 or 3", path);
-  if (zero.contains("reduce_bucket_size")) {
-    const Json& size = zero["reduce_bucket_size"];
-    config.bucket_is_auto = size == "auto";
-    if (size.is_number() && size.get<double>() >= 1 && size.get<double>() < 1e15)
-      config.bucket_elements = static_cast<int64_t>(size.get<double>());
-    else if (!config.bucket_is_auto)
-      throw Error("zero_optimization.reduce_bucket_size is a number of elements", path);
-  }
+  config.bucket = size_of(zero, "reduce_bucket_size", path);
+  config.prefetch = size_of(zero, "stage3_prefetch_bucket_size", path);
+  config.persistent = size_of(zero, "stage3_param_persistence_threshold", path);
+  config.most_live = size_of(zero, "stage3_max_live_parameters", path);
+  config.reuse = size_of(zero, "stage3_max_reuse_distance", path);
+  config.sub_group = size_of(zero, "sub_group_size", path);
   config.overlaps = is_true(zero, "overlap_comm", config.stage == 3);
   config.contiguous = is_true(zero, "contiguous_gradients", true);
   config.offloads = offloads(zero, "offload_optimizer") || offloads(zero, "offload_param");

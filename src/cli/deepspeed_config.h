@@ -7,13 +7,18 @@
 
 namespace snug::cli {
 
+// A number of elements; where it is "auto", transformers fills it in.
+struct DeepSpeedSize {
+  std::optional<int64_t> elements;  // none: not said, or auto
+  bool is_auto = false;
+};
+
 struct DeepSpeedConfig {
   int64_t stage = 0;
-  std::optional<int64_t> bucket_elements;  // zero_optimization.reduce_bucket_size; none: not said
-  bool bucket_is_auto = false;             // transformers takes the square of the hidden size
-  bool overlaps = false;                   // overlap_comm
-  bool offloads = false;                   // optimizer states or weights lie on the host or on disk
-  bool contiguous = true;                  // contiguous_gradients
+  DeepSpeedSize bucket, prefetch, persistent, most_live, reuse, sub_group;  // of zero_optimization
+  bool overlaps = false;                                                    // overlap_comm
+  bool offloads = false;   // optimizer states or weights lie on the host or on disk
+  bool contiguous = true;  // contiguous_gradients
 };
 
 // Throws Error for a file that cannot be read or is no such configuration.

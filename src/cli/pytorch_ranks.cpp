@@ -38,16 +38,33 @@ std::optional<DeepSpeedConfig> deepspeed_config(const Arguments& arguments) {
   return std::nullopt;
 }
 
-eager::Ranks deepspeed_ranks(const std::optional<DeepSpeedConfig>& config, snug::Sharding named, const ModelSpec& model) {
+// What configurations leave to transformers (integrations/deepspeed.py, fill_match); where only a stage is named, that too.
+DeepSpeedConfig usual_config(snug::Sharding named) {
+  DeepSpeedConfig config;
+  config.stage = static_cast<int64_t>(named);  // zero1 is the first after none
+  if (config.stage == 3) config.bucket.is_auto = config.prefetch.is_auto = config.persistent.is_auto = true;
+  return config;
+}
+
+eager::Ranks deepspeed_ranks(const DeepSpeedConfig& config, const ModelSpec& model) {
+  if (config.offloads) refuse("DeepSpeed's offload is not modelled yet");
+  if (!config.contiguous) refuse("DeepSpeed without contiguous_gradients is not modelled yet");
+  constexpr std::array kStages = {eager::Sharding::ddp, eager::Sharding::zero1, eager::Sharding::zero2,
+                                  eager::Sharding::zero3};
   eager::Ranks ranks;
-  const int64_t stage = config ? config->stage : static_cast<int64_t>(named);  // zero1 is the first after none
-  if (stage == 3) refuse("DeepSpeed's third stage is not modelled yet");
-  if (config && config->offloads) refuse("DeepSpeed's offload is not modelled yet");
-  if (config && !config->contiguous) refuse("DeepSpeed without contiguous_gradients is not modelled yet");
-  ranks.sharding = stage == 2 ? eager::Sharding::zero2 : stage == 1 ? eager::Sharding::zero1 : eager::Sharding::ddp;
-  if (config && config->bucket_elements) ranks.bucket_elements = *config->bucket_elements;
-  if (config && config->bucket_is_auto) ranks.bucket_elements = model.hidden_size * model.hidden_size;
-  ranks.overlaps = config && config->overlaps;
+  ranks.sharding = kStages[static_cast<size_t>(config.stage)];
+  const int64_t square = model.hidden_size * model.hidden_size;
+  const auto fill = [](int64_t& into, const DeepSpeedSize& size, int64_t filled_in) {
+    if (size.is_auto) into = filled_in;
+    if (size.elements) into = *size.elements;
+  };
+  fill(ranks.bucket_elements, config.bucket, square);
+  fill(ranks.prefetch_elements, config.prefetch, square * 9 / 10);
+  fill(ranks.persistent_elements, config.persistent, 10 * model.hidden_size);
+  fill(ranks.most_live, config.most_live, ranks.most_live);
+  fill(ranks.reuse_distance, config.reuse, ranks.reuse_distance);
+  fill(ranks.sub_group, config.sub_group, ranks.sub_group);
+  ranks.overlaps = config.overlaps && config.stage < 3;
   return ranks;
 }
 
@@ -91,7 +108,7 @@ eager::Ranks pytorch_ranks(const Arguments& arguments, const eager::Setup& setup
   const bool zero = config || (sharding != snug::Sharding::none && sharding != snug::Sharding::fsdp);
   if (arguments.foreign && arguments.foreign->offloads) refuse("offload to the host is not modelled yet");
   if (zero && count == 0) throw Error("how many GPUs share the run by DeepSpeed is not said", "deepspeed", "--gpus 4");
-  eager::Ranks ranks = zero ? deepspeed_ranks(config, sharding, model) : eager::Ranks{};
+  eager::Ranks ranks = zero ? deepspeed_ranks(config ? *config : usual_config(sharding), model) : eager::Ranks{};
   if (sharding == snug::Sharding::fsdp && count == 0)
     throw Error("how many GPUs share the run by FSDP is not said", "fsdp", "--gpus 4");
   if (count <= 1) return {};

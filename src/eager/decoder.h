@@ -10,6 +10,7 @@
 
 #include "eager/fully_sharded.h"
 #include "eager/optimizer.h"
+#include "eager/partitioned.h"
 #include "eager/setup.h"
 #include "eager/torch_ops.h"
 #include "model/model_spec.h"
@@ -67,6 +68,7 @@ class Decoder {
   std::vector<UnitParameters> units();
   // What is around units from now on.
   void share(FullySharded* sharded) { sharded_ = sharded; }
+  void share(PartitionedModel* partitioned) { partitioned_ = partitioned; }
   bool is_tied() const { return spec_.tied_embeddings; }
 
   // One forward pass; the loss. `labels`: as the batch has them.
@@ -129,6 +131,9 @@ class Decoder {
   bool value_gradient_is_copied(const Positions& where) const;
   Tensor mlp(const Tensor& x, Block& block);
   Tensor norm(const Tensor& x, const Norm& norm);
+  Tensor normed(const Tensor& x, const Norm& norm);
+  Tensor called(const void* key, const std::vector<const Tensor*>& parameters, const Tensor& input,
+                const std::function<Tensor(const Tensor&)>& forward);
   Tensor rotate(const Tensor& x, const Positions& where);
   Tensor rotated_and_rest(const Tensor& turned, Tensor rest);
   void rotate_part(Tensor& query, Tensor& key, const Positions& where, Tensors& locals);
@@ -164,6 +169,7 @@ class Decoder {
   Tensor scales_code_;  // bitsandbytes' code book of scales, one for all
   bool inputs_require_grad_ = false;
   FullySharded* sharded_ = nullptr;
+  PartitionedModel* partitioned_ = nullptr;
   Tensors cache_;  // of the forward pass that runs
 };
 

@@ -54,9 +54,17 @@ Tensor Decoder::forward(bool training) {
   return value;
 }
 
+// A module with parameters of its own, which DeepSpeed's third stage gathers for it.
+Tensor Decoder::called(const void* key, const std::vector<const Tensor*>& parameters, const Tensor& input,
+                       const std::function<Tensor(const Tensor&)>& forward) {
+  if (partitioned_ == nullptr) return forward(input);
+  return partitioned_->call(key, parameters, input, forward);
+}
+
 Tensor Decoder::embedded() {
   if (sharded_) sharded_->before_forward(sharded_->is_tied() ? sharded_->head() : 0, {});
-  Tensor embedded = t_.embedding(embedding_, B_ * T_, C_);
+  Tensor embedded =
+      called(&embedding_, {&embedding_}, {}, [this](const Tensor&) { return t_.embedding(embedding_, B_ * T_, C_); });
   if (inputs_require_grad_ && t_.grad_enabled) Autograd::require_grad(embedded);
   if (sharded_ && !sharded_->is_tied()) embedded = sharded_->after_forward(0, embedded);
   return embedded;
@@ -309,6 +317,10 @@ Tensor Decoder::normalized(const Tensor& x, int64_t rows) {
 
 // LlamaRMSNorm.forward, Gemma2RMSNorm.forward, nn.LayerNorm
 Tensor Decoder::norm(const Tensor& x, const Norm& n) {
+  return called(&n, {&n.weight, &n.bias}, x, [&](const Tensor& y) { return normed(y, n); });
+}
+
+Tensor Decoder::normed(const Tensor& x, const Norm& n) {
   const int64_t rows = x.count / n.size;
   if (spec_.norm == NormKind::layer && spec_.norms_from_zero) {  // NemotronLayerNorm1P
     const auto cast = [this](const Tensor& y) { return t_.autocasts() ? t_.to(y, t_.autocast_dtype()) : y; };
@@ -374,9 +386,11 @@ Tensor Decoder::adapted(const Tensor& input, Linear& l) {
   Tensor low;
   {
     const Tensor dropped = t_.dropout(x, setup_.dropout);
-    low = t_.linear(dropped, l.adapter.a, {}, l.in, l.adapter.rank);
+    low = called(&l.adapter.a, {&l.adapter.a}, dropped,
+                 [&](const Tensor& y) { return t_.linear(y, l.adapter.a, {}, l.in, l.adapter.rank); });
   }
-  Tensor high = t_.linear(low, l.adapter.b, {}, l.adapter.rank, l.out);
+  Tensor high = called(&l.adapter.b, {&l.adapter.b}, low,
+                       [&](const Tensor& y) { return t_.linear(y, l.adapter.b, {}, l.adapter.rank, l.out); });
   low = {};
   high = t_.scale(high);
   if (quantized && casts) high = t_.to(high, dtype);

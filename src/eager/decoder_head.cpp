@@ -19,7 +19,9 @@ Tensor Decoder::head(const Tensor& hidden) {
     const Tensor last =
         t_.stack().full_slices_are_nodes ? t_.full_slices(hidden, 3) : t_.slice(hidden, hidden.count);  // [:, -0:, :]
     Linear& head = head_;
-    logits = t_.linear(last, spec_.tied_embeddings ? embedding_ : head.weight, head.bias, head.in, head.out);
+    const Tensor& weight = spec_.tied_embeddings ? embedding_ : head.weight;
+    logits = called(&head, {&weight, &head.bias}, last,
+                    [&](const Tensor& x) { return t_.linear(x, weight, head.bias, head.in, head.out); });
   }
   if (spec_.family == "granite") logits = t_.scale(logits);
   if (spec_.logit_softcap > 0) {

@@ -215,7 +215,8 @@ Tensor Decoder::dequantized(const Linear& l) {
 Tensor Decoder::base(const Tensor& x, Linear& l) {
   if (l.eight_bit) return matmul_eight_bit(x, l);
   if (l.gptq) return matmul_gptq(x, l);
-  if (!l.four_bit) return t_.linear(x, l.weight, l.bias, l.in, l.out);
+  if (!l.four_bit)
+    return called(&l, {&l.weight, &l.bias}, x, [&](const Tensor& y) { return t_.linear(y, l.weight, l.bias, l.in, l.out); });
   if (t_.stack().four_bit_follows_input && x.dtype != DType::f16) l.compute = x.dtype;
   const DType dtype = x.dtype;
   const Tensor input = t_.to(x, l.compute);

@@ -60,8 +60,8 @@ void Device::drop(const Storage& storage) {
   storage.cell_->bytes = 0;
 }
 
-void Device::refill(const Storage& storage) {
-  if (storage.cell_ && !storage.cell_->has_memory) take_memory(storage.cell_, 0);
+void Device::refill(const Storage& storage, int64_t stream) {
+  if (storage.cell_ && !storage.cell_->has_memory) take_memory(storage.cell_, stream);
 }
 
 void Device::give_back(detail::Cell* cell) {

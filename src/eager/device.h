@@ -93,7 +93,7 @@ class Device {
 
   // untyped_storage().resize_(0) and back: all who refer to the storage see it without memory, and with new memory.
   void drop(const Storage& storage);
-  void refill(const Storage& storage);
+  void refill(const Storage& storage, int64_t stream = 0);
 
   void enter(Phase phase) {
     phase_ = phase;

@@ -5,9 +5,13 @@
 namespace snug::eager {
 
 // transformers/trainer.py create_optimizer: those that decay, those that do not.
-Optimizers::Optimizers(Torch& torch, const Setup& setup, std::vector<Trained> parameters)
-    : t_(torch), setup_(setup), parameters_(std::move(parameters)), groups_(2), states_(parameters_.size()) {
-  for (size_t i = 0; i < parameters_.size(); ++i) groups_[parameters_[i].decays ? 0 : 1].push_back(i);
+Optimizers::Optimizers(Torch& torch, const Setup& setup, std::vector<Trained> parameters, bool apart)
+    : t_(torch),
+      setup_(setup),
+      parameters_(std::move(parameters)),
+      groups_(apart ? parameters_.size() : 2),
+      states_(parameters_.size()) {
+  for (size_t i = 0; i < parameters_.size(); ++i) groups_[apart ? i : parameters_[i].decays ? 0 : 1].push_back(i);
 }
 
 void Optimizers::step() {

@@ -19,10 +19,11 @@ struct Trained {
 
 class Optimizers {
  public:
-  Optimizers(Torch& torch, const Setup& setup, std::vector<Trained> parameters);
+  // `apart`: each parameter is a group of its own.
+  Optimizers(Torch& torch, const Setup& setup, std::vector<Trained> parameters, bool apart = false);
 
   void step();
-  // Of one group alone: those that decay, or those that do not.
+  // Of one group alone: those that decay, those that do not, or the parameter of that number.
   void step(size_t group);
 
  private:

@@ -39,9 +39,12 @@ struct Ranks {
   int64_t count = 1, number = 0;  // how many share the run; which of them this is
   // DDP find_unused_parameters: buckets stay as they were made, and forward's outputs are copied.
   bool finds_unused = false;
-  bool reshards_after_forward = true;     // FSDP 2
-  int64_t bucket_elements = 500'000'000;  // DeepSpeed's reduce_bucket_size
-  bool overlaps = false;                  // its overlap_comm: one bucket fills while the other is summed
+  bool reshards_after_forward = true;  // FSDP 2
+  // DeepSpeed's zero_optimization, in elements where it says sizes; its own defaults.
+  int64_t bucket_elements = 500'000'000;  // reduce_bucket_size
+  bool overlaps = false;                  // overlap_comm of stages 1 and 2: one bucket fills while the other is summed
+  int64_t prefetch_elements = 50'000'000, persistent_elements = 100'000;  // stage 3: gathered ahead; never given back
+  int64_t most_live = 1'000'000'000, reuse_distance = 1'000'000'000, sub_group = 1'000'000'000;
 
   bool operator==(const Ranks&) const = default;
 };

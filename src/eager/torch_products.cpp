@@ -40,7 +40,7 @@ Tensor Torch::linear(const Tensor& input, const Tensor& weight, const Tensor& bi
            }
            if (node.needs(1)) {
              results[1] = empty(w_count, g[0].dtype);
-             results[1].is_view = true;  // through weight.t()
+             results[1].is_view = weight_gradients_are_views;
              need_cublas();
            }
            if (!biased && node.needs(0)) {

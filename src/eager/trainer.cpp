@@ -22,7 +22,13 @@ void Trainer::wrap() {
     zero_->wrap(decoder_.parameters(), trained_);
     trained_ = zero_->partitions();
   }
-  optimizer_ = std::make_unique<Optimizers>(t_, setup_, trained_);
+  if (setup_.ranks.sharding == Sharding::zero3) {
+    partitioned_ = std::make_unique<PartitionedModel>(t_, setup_);
+    partitioned_->wrap(decoder_.parameters(), trained_);
+    decoder_.share(partitioned_.get());
+    trained_ = partitioned_->partitions();
+  }
+  optimizer_ = std::make_unique<Optimizers>(t_, setup_, trained_, zero_ || partitioned_);
 }
 
 Trainer::Batch Trainer::next_batch() {
@@ -58,7 +64,7 @@ void Trainer::train(int64_t steps) {
     count_items(batches[0]);
     accumulate(batches, step == 0);
     batches.clear();
-    if (zero_) continue;  // whose engine clips and updates at the end of backward
+    if (zero_ || partitioned_) continue;  // whose engine clips and updates at the end of backward
     clip();
     device.enter(Phase::optimizer);
     optimizer_->step();
@@ -111,6 +117,8 @@ void Trainer::micro_step(bool last) {
     t_.backward(divided, one);
     if (sharded_ != nullptr) sharded_->end_backward();
   }
+  if (partitioned_) partitioned_->end_backward();
+  if (partitioned_ && last) partitioned_->step(*optimizer_, [&] { device.enter(Phase::optimizer); });
   if (zero_) zero_->end_backward();
   if (zero_ && last) zero_->step(*optimizer_, [&] { device.enter(Phase::optimizer); });
   last_loss_ = loss.detached();

@@ -36,6 +36,7 @@ class Trainer {
   std::unique_ptr<Optimizers> optimizer_;
   std::unique_ptr<DataParallel> data_parallel_;
   std::unique_ptr<ZeroOptimizer> zero_;
+  std::unique_ptr<PartitionedModel> partitioned_;
   FullySharded* sharded_;
   Batch batch_;
   size_t batches_ = 0;  // that were taken

@@ -65,7 +65,7 @@ void ZeroOptimizer::lay_flat(Group& group) {
 
 std::vector<Trained> ZeroOptimizer::partitions() {
   std::vector<Trained> found;
-  for (Group& group : groups_) found.push_back({&group.master, 0, found.empty()});
+  for (Group& group : groups_) found.push_back({&group.master});
   return found;
 }
 

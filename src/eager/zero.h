@@ -19,7 +19,7 @@ class ZeroOptimizer {
   // into one tensor a group.
   void wrap(const std::vector<Tensor*>& parameters, const std::vector<Trained>& trained);
 
-  // This rank's partitions, for the optimizer: one of those that decay, one of those that do not.
+  // This rank's partitions for the optimizer, each of them a group of its own.
   std::vector<Trained> partitions();
 
   // Around a micro-batch's backward; `last` of a step.

@@ -63,7 +63,7 @@ Json setup_json(const eager::Setup& setup) {
 
 // DeepSpeed's buckets, which its configuration sets.
 std::string buckets_text(const eager::Ranks& ranks) {
-  if (ranks.sharding != eager::Sharding::zero1 && ranks.sharding != eager::Sharding::zero2) return "";
+  if (ranks.sharding < eager::Sharding::zero1) return "";
   return fmt::format("; {} of {} million gradients", ranks.overlaps ? "two buckets" : "a bucket",
                      static_cast<double>(ranks.bucket_elements) / 1e6);
 }

@@ -199,7 +199,11 @@ TEST(PyTorchPlan, a_launcher_of_a_recipe_tells_how_many_share_it) {
   EXPECT_NE(asked(fsdp, {}).at("not_covered").get<std::string>().find("how many GPUs"), std::string::npos);
   EXPECT_NE(asked("fsdp_config:\n  fsdp_version: 1\n", {"--gpus", "8"}).at("not_covered").get<std::string>().find("FSDP 1"),
             std::string::npos);
-  EXPECT_NE(asked("deepspeed: zero3.json\n", {"--gpus", "8"}).at("not_covered").get<std::string>().find("DeepSpeed"),
+  EXPECT_EQ(asked("deepspeed: zero3.json\n", {"--gpus", "8"}).at("setup").at("sharding"), "zero3");
+  EXPECT_NE(asked("deepspeed: zero3.json\nadapter: lora\nlora_r: 8\nlora_target_linear: true\n", {"--gpus", "8"})
+                .at("not_covered")
+                .get<std::string>()
+                .find("third stage"),
             std::string::npos);
   EXPECT_EQ(asked("deepspeed: deepspeed_configs/zero2.json\n", {"--gpus", "8"}).at("setup").at("sharding"), "zero2");
 }
@@ -216,6 +220,10 @@ TEST(PyTorchPlan, deepspeeds_configuration_sets_its_buckets) {
   const double one = peak(R"({"stage": 2, "reduce_bucket_size": 1e9})");
   EXPECT_NEAR(peak(R"({"stage": 2, "reduce_bucket_size": 1e9, "overlap_comm": true})") - one, 2e9, 1e7);
   EXPECT_EQ(planned(R"({"stage": 1, "reduce_bucket_size": "auto"})").at("setup").at("sharding"), "zero1");
+  const double all_live = peak(R"({"stage": 3, "reduce_bucket_size": "auto"})");
+  EXPECT_LT(
+      peak(R"({"stage": 3, "reduce_bucket_size": "auto", "stage3_max_live_parameters": 0, "stage3_max_reuse_distance": 0})"),
+      all_live);
   const Json away = planned(R"({"stage": 2, "offload_optimizer": {"device": "cpu"}})");
   EXPECT_NE(away.at("not_covered").get<std::string>().find("offload"), std::string::npos);
   for (const char* broken : {"[]", R"({"stage": 7})", R"({"stage": 2, "reduce_bucket_size": "large"})"})

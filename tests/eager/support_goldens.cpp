@@ -59,7 +59,7 @@ void fill_setup(const std::map<std::string, std::string>& cells, Setup& setup) {
 }
 
 // Columns of eager_ranks.csv.
-void fill_ranks(const std::map<std::string, std::string>& cells, Setup& setup) {
+void fill_ranks(const std::map<std::string, std::string>& cells, int64_t hidden, Setup& setup) {
   if (cells.count("sharding") == 0) return;
   const std::map<std::string, Sharding> kinds = {{"ddp", Sharding::ddp},
                                                  {"fsdp2", Sharding::fsdp2},
@@ -75,6 +75,11 @@ void fill_ranks(const std::map<std::string, std::string>& cells, Setup& setup) {
   ranks.number = std::stoll(cells.at("rank_number"));
   ranks.overlaps = cells.at("sharding").ends_with("overlap");
   if (ranks.overlaps) ranks.bucket_elements = 200'000'000;
+  if (ranks.sharding == Sharding::zero3) {  // "auto", as transformers fills it in
+    ranks.bucket_elements = hidden * hidden;
+    ranks.prefetch_elements = hidden * hidden * 9 / 10;
+    ranks.persistent_elements = 10 * hidden;
+  }
   ranks.reshards_after_forward = cells.at("sharding") != "fsdp2_grad";
   ranks.finds_unused = ranks.sharding == Sharding::ddp && finds_unused(setup);
 }
@@ -109,7 +114,7 @@ std::vector<Golden> read_goldens(const std::string& path) {
       if (!golden.spec.local_layers.empty()) golden.spec.local_layers.resize(static_cast<size_t>(layers));
     }
     fill_setup(golden.cells, golden.setup);
-    fill_ranks(golden.cells, golden.setup);
+    fill_ranks(golden.cells, golden.spec.hidden_size, golden.setup);
     golden.stack = stack_profile(at("torch"), at("transformers"), at("peft"), at("bitsandbytes"));
     golden.target.compute_capability = std::stoi(at("sm"));
     golden.target.memory_bytes = 84'442'873'856 + golden.target.context_most_bytes;  // what the null device gives

@@ -1,0 +1,244 @@
+#include "eager/partitioned.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace snug::eager {
+
+namespace {
+
+constexpr int64_t kAllGatherStream = 1, kPartitionStream = 2;
+
+}  // namespace
+
+// Parameters are moved to the device whole, then cut; what is trained is laid flat, with a copy in 32 bits.
+void PartitionedModel::wrap(const std::vector<Tensor*>& parameters, const std::vector<Trained>& trained) {
+  const int64_t ranks = setup_.ranks.count;
+  t_.weight_gradients_are_views = false;
+  for (Tensor* tensor : parameters) {
+    Parameter& parameter = parameters_[tensor];
+    parameter.tensor = tensor;
+    parameter.number = static_cast<int64_t>(parameters_.size());
+    parameter.share = (tensor->count + ranks - 1) / ranks;
+    parameter.persists = tensor->count <= setup_.ranks.persistent_elements;
+    tensor->dtype = setup_.weights;
+  }
+  int64_t kept = 0;
+  for (const bool decays : {true, false}) {
+    Group group;
+    int64_t elements = 0;
+    const auto close = [&] {
+      if (!group.parameters.empty()) groups_.push_back(std::exchange(group, {}));
+      elements = 0;
+    };
+    for (const Trained& each : trained) {
+      if (each.decays != decays) continue;
+      Parameter& parameter = parameters_.at(each.tensor);
+      parameter.trained = true;
+      kept += parameter.share;
+      elements += parameter.share;
+      group.parameters.push_back(&parameter);
+      if (elements >= setup_.ranks.sub_group) close();
+    }
+    close();
+  }
+  const Role role = setup_.method == Method::lora ? Role::adapters : Role::weights;
+  for (auto& [tensor, parameter] : parameters_)
+    if (!parameter.trained) parameter.part = t_.empty(parameter.share, setup_.weights, Role::weights);
+  flat_ = t_.empty(kept, setup_.weights, role);
+  for (Group& group : groups_) {
+    int64_t count = 0;
+    for (const Parameter* parameter : group.parameters) count += parameter->share;
+    const Tensor copy = t_.empty(count, DType::f32);
+    group.master = t_.empty(count, DType::f32, role);
+  }
+  bucket_ = t_.empty(setup_.ranks.bucket_elements, setup_.weights, Role::gradients);
+  gradients_ = t_.empty(kept, setup_.weights, Role::gradients);
+  for (auto& [tensor, parameter] : parameters_) {
+    parameter.tensor->storage = t_.empty(parameter.tensor->count, setup_.weights, Role::weights).storage;
+    parameter.available = parameter.persists;
+    if (!parameter.persists) t_.device().drop(parameter.tensor->storage);
+    if (!parameter.trained) continue;
+    Autograd::require_grad(*parameter.tensor);
+    parameter.tensor->node->after_accumulate = [this, at = &parameter](Node&) { arrive(*at); };
+  }
+}
+
+std::vector<Trained> PartitionedModel::partitions() {
+  std::vector<Trained> found;
+  for (Group& group : groups_) found.push_back({&group.master});
+  return found;
+}
+
+// --- modules ---
+
+PartitionedModel::Module& PartitionedModel::module_of(const void* key, const std::vector<const Tensor*>& parameters) {
+  const auto [found, fresh] = modules_.try_emplace(key);
+  if (fresh)
+    for (const Tensor* tensor : parameters)
+      if (tensor->defined()) found->second.parameters.push_back(&parameters_.at(tensor));
+  return found->second;
+}
+
+Tensor PartitionedModel::call(const void* key, const std::vector<const Tensor*>& parameters, const Tensor& input,
+                              const std::function<Tensor(const Tensor&)>& forward) {
+  Module& module = module_of(key, parameters);
+  fetch(module);
+  Tensor output = forward(t_.hooked(input, [this, &module] { release(module); }));
+  release(module);
+  return t_.hooked(output, [this, &module] { fetch(module); });
+}
+
+void PartitionedModel::fetch(Module& module) {
+  std::vector<Parameter*> missing;
+  for (Parameter* parameter : module.parameters)
+    if (!parameter->available && !parameter->gather) missing.push_back(parameter);
+  gather(missing);
+  for (Parameter* parameter : module.parameters) {
+    parameter->users.insert(&module);
+    wait(*parameter);
+  }
+  if (recorded_) {
+    fetch_ahead(module);
+  } else {
+    order_.push_back(&module);
+    for (Parameter* parameter : module.parameters) uses_.push_back({parameter, now_});
+  }
+  ++now_;
+}
+
+// What this module uses leaves the queue; then as many as the bucket for it holds.
+void PartitionedModel::fetch_ahead(const Module& module) {
+  std::set<const Parameter*> expected, seen;
+  for (const Parameter* parameter : module.parameters)
+    if (parameter->fetched_until < now_) expected.insert(parameter);
+  while (next_use_ < uses_.size() && seen.size() < expected.size()) {
+    const Use& use = uses_[next_use_++];
+    use.parameter->fetched_until = use.step;
+    seen.insert(use.parameter);
+  }
+  const int64_t most = std::min(setup_.ranks.most_live - live_, setup_.ranks.prefetch_elements);
+  std::vector<Parameter*> ahead;
+  for (int64_t elements = 0; next_use_ < uses_.size() && elements < most;) {
+    const Use& use = uses_[next_use_++];
+    Parameter& parameter = *use.parameter;
+    parameter.fetched_until = std::max(parameter.fetched_until, use.step);
+    const bool is_here = parameter.available || parameter.gather;
+    if (is_here || std::find(ahead.begin(), ahead.end(), &parameter) != ahead.end()) continue;
+    ahead.push_back(&parameter);
+    elements += parameter.tensor->count;
+  }
+  gather(std::move(ahead));
+}
+
+// One parameter is gathered in its place; several into one tensor, and from there to their places when one is asked for.
+void PartitionedModel::gather(std::vector<Parameter*> parameters) {
+  if (parameters.empty()) return;
+  std::sort(parameters.begin(), parameters.end(),
+            [](const Parameter* a, const Parameter* b) { return a->number < b->number; });
+  auto gather = std::make_shared<Gather>();
+  int64_t elements = 0;
+  for (Parameter* parameter : parameters) {
+    parameter->gather = gather;
+    elements += parameter->share;
+    live_ += parameter->tensor->count;
+  }
+  if (parameters.size() == 1) {
+    t_.device().refill(parameters[0]->tensor->storage, kAllGatherStream);
+  } else {
+    gather->flat = t_.empty(elements * setup_.ranks.count, setup_.weights, Role::temporaries, kAllGatherStream);
+  }
+  gather->parameters = std::move(parameters);
+}
+
+void PartitionedModel::wait(Parameter& parameter) {
+  if (!parameter.gather) return;
+  Gather& gather = *parameter.gather;
+  if (!gather.complete)
+    for (Parameter* each : gather.parameters) {
+      t_.device().refill(each->tensor->storage, kAllGatherStream);
+      each->available = true;
+    }
+  gather.complete = true;
+  parameter.gather.reset();
+}
+
+// __params_to_release: not what persists, was fetched for a later use already, or is used again soon.
+std::vector<PartitionedModel::Parameter*> PartitionedModel::releasable(const Module& module) {
+  std::vector<Parameter*> found;
+  for (Parameter* parameter : module.parameters)
+    if (!parameter->persists && !(recorded_ && parameter->fetched_until > now_)) found.push_back(parameter);
+  if (!recorded_) return found;
+  int64_t passed = 0;
+  for (size_t i = static_cast<size_t>(now_); i < order_.size() && passed < setup_.ranks.reuse_distance && !found.empty();
+       ++i)
+    for (const Parameter* parameter : order_[i]->parameters) {
+      std::erase(found, parameter);
+      passed += parameter->tensor->count;
+    }
+  return found;
+}
+
+void PartitionedModel::release(Module& module) {
+  const auto found = releasable(module);
+  for (Parameter* parameter : module.parameters) parameter->users.erase(&module);
+  for (Parameter* parameter : found) {
+    if (!parameter->available || !parameter->users.empty()) continue;
+    t_.device().drop(parameter->tensor->storage);
+    parameter->available = false;
+    live_ -= parameter->tensor->count;
+  }
+}
+
+// --- gradients ---
+
+// reduce_independent_p_g_buckets_and_remove_grads, __add_grad_to_ipg_bucket
+void PartitionedModel::arrive(Parameter& parameter) {
+  const int64_t count = parameter.tensor->count;
+  const int64_t limit = setup_.ranks.bucket_elements;
+  if (elements_ + count > limit && elements_ > 0) reduce();
+  if (elements_ + count <= limit) parameter.tensor->node->gradient.storage = bucket_.storage;
+  in_bucket_.push_back(&parameter);
+  elements_ += count;
+}
+
+// reduce_scatter_coalesced: several are laid side by side first, as is one that ranks do not share evenly.
+void PartitionedModel::reduce() {
+  const int64_t ranks = setup_.ranks.count;
+  int64_t together = 0;
+  for (const Parameter* parameter : in_bucket_) together += parameter->share * ranks;
+  if (in_bucket_.size() > 1 || (together > elements_))
+    t_.empty(together, setup_.weights, Role::temporaries, kPartitionStream);
+  for (Parameter* parameter : in_bucket_) parameter->tensor->node->gradient = {};
+  in_bucket_.clear();
+  elements_ = 0;
+}
+
+void PartitionedModel::end_backward() {
+  if (!in_bucket_.empty()) reduce();
+  for (auto& [tensor, parameter] : parameters_) {
+    parameter.gather.reset();
+    parameter.users.clear();
+    parameter.fetched_until = -1;
+    if (parameter.persists) continue;
+    t_.device().drop(parameter.tensor->storage);
+    parameter.available = false;
+  }
+  recorded_ = true;
+  next_use_ = 0;
+  now_ = live_ = 0;
+}
+
+void PartitionedModel::step(Optimizers& optimizer, const std::function<void()>& begin) {
+  for (const Group& group : groups_)
+    for (const Parameter* parameter : group.parameters) t_.empty(parameter->share, DType::f64);
+  for (size_t i = 0; i < groups_.size(); ++i) {
+    Tensor narrow = t_.empty(groups_[i].master.count, setup_.weights);
+    const Tensor gradient = t_.empty(groups_[i].master.count, DType::f32, Role::gradients);
+    narrow = {};
+    begin();
+    optimizer.step(i);
+  }
+}
+
+}  // namespace snug::eager
