@@ -51,6 +51,7 @@ snug plan FILE [MODEL] [keys] …
 Compiles the fine-tuning step that the keys describe and prints its exact memory: the peak, where its bytes are, the peak
 of each stage, what was assumed. Exit code 3 if it does not fit --memory (default: what this machine can give).
   --gpu NAME               plan for an accelerator of the catalogue (snug gpus)
+  --gpus N [--fsdp | --deepspeed FILE]   so many of them share PyTorch's run; by DDP if nothing else is said
   --levers                 each single change: bytes saved, time, what it gives up
   --solve batch|seq|rank   the largest that fits
   --examples N --example-tokens M, or --count-data with --data FILE   steps, tokens, time and price of a run

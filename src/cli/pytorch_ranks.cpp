@@ -47,12 +47,12 @@ DeepSpeedConfig usual_config(snug::Sharding named) {
 }
 
 eager::Ranks deepspeed_ranks(const DeepSpeedConfig& config, const ModelSpec& model) {
+  if (config.stage == 0) refuse("DeepSpeed without a stage is not modelled yet");
   if (config.offloads) refuse("DeepSpeed's offload is not modelled yet");
   if (!config.contiguous) refuse("DeepSpeed without contiguous_gradients is not modelled yet");
-  constexpr std::array kStages = {eager::Sharding::ddp, eager::Sharding::zero1, eager::Sharding::zero2,
-                                  eager::Sharding::zero3};
+  constexpr std::array kStages = {eager::Sharding::zero1, eager::Sharding::zero2, eager::Sharding::zero3};
   eager::Ranks ranks;
-  ranks.sharding = kStages[static_cast<size_t>(config.stage)];
+  ranks.sharding = kStages[static_cast<size_t>(config.stage - 1)];
   const int64_t square = model.hidden_size * model.hidden_size;
   const auto fill = [](int64_t& into, const DeepSpeedSize& size, int64_t filled_in) {
     if (size.is_auto) into = filled_in;
@@ -88,10 +88,12 @@ bool finds_unused(const Arguments& arguments, const eager::Setup& setup) {
 }  // namespace
 
 int64_t gpus_asked(const Arguments& arguments) {
-  if (!arguments.has("gpus")) return arguments.foreign ? arguments.foreign->gpus : 0;
+  constexpr int64_t kMostGpus = 100'000;
+  if (!arguments.has("gpus")) return arguments.foreign ? std::min(arguments.foreign->gpus, kMostGpus) : 0;
   const std::string word = arguments.value("gpus");
   const int64_t count = dialects::count_of(word);
-  if (count < 1) throw UsageError("--gpus is a number of GPUs, not '" + word + "' (their kind is --gpu)");
+  if (count < 1 || count > kMostGpus)
+    throw UsageError("--gpus is a number of GPUs, not '" + word + "' (their kind is --gpu)");
   return count;
 }
 
@@ -113,7 +115,7 @@ eager::Ranks pytorch_ranks(const Arguments& arguments, const eager::Setup& setup
     throw Error("how many GPUs share the run by FSDP is not said", "fsdp", "--gpus 4");
   if (count <= 1) return {};
   ranks.count = count;
-  if (zero && ranks.sharding != eager::Sharding::ddp) return ranks;
+  if (zero) return ranks;
   if (sharding == snug::Sharding::fsdp) {
     check_version(arguments, stack);
     ranks.sharding = eager::Sharding::fsdp2;

@@ -235,6 +235,7 @@ TEST(PyTorchPlan, words_without_meaning_are_usage_errors) {
                                                 {"--stack", "numpy=1.0"},
                                                 {"--attn-implementation", "xformers"},
                                                 {"--gpus", "some"},
+                                                {"--gpus", "9223372036854775807"},
                                                 {"--gpus", "4", "--fsdp", "--ddp"},
                                                 {"--gradient-checkpointing-kwargs", "reentrant"}}) {
     std::vector<std::string> all = {
