@@ -47,6 +47,15 @@ void Optimizers::step(size_t number) {
   }
 }
 
+void Optimizers::step_partition(size_t number, DType narrow, const std::function<void()>& begin) {
+  const int64_t count = parameters_[number].tensor->count;
+  Tensor flat = t_.empty(count, narrow);
+  const Tensor gradient = t_.empty(count, DType::f32, Role::gradients);
+  flat = {};
+  begin();
+  step(number);
+}
+
 // torch/optim/adamw.py: _multi_tensor_adamw; the roots of all second moments at once
 void Optimizers::step_adamw(const std::vector<size_t>& group) {
   for (const size_t i : group) {

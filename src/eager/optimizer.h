@@ -2,6 +2,7 @@
 // What optimizers keep and need: torch.optim's foreach and fused loops, bitsandbytes' states in blocks, Adafactor's rows and
 // columns. States come with the first step.
 
+#include <functional>
 #include <vector>
 
 #include "eager/setup.h"
@@ -25,6 +26,9 @@ class Optimizers {
   void step();
   // Of one group alone: those that decay, those that do not, or the parameter of that number.
   void step(size_t group);
+  // DeepSpeed's update of a partition (stage_1_and_2.py, stage3.py: step): its gradients are laid flat in `narrow`, widened,
+  // and the states brought up to date; `begin` is called before that.
+  void step_partition(size_t number, DType narrow, const std::function<void()>& begin);
 
  private:
   void step_adamw(const std::vector<size_t>& group);

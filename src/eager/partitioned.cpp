@@ -232,13 +232,7 @@ void PartitionedModel::end_backward() {
 void PartitionedModel::step(Optimizers& optimizer, const std::function<void()>& begin) {
   for (const Group& group : groups_)
     for (const Parameter* parameter : group.parameters) t_.empty(parameter->share, DType::f64);
-  for (size_t i = 0; i < groups_.size(); ++i) {
-    Tensor narrow = t_.empty(groups_[i].master.count, setup_.weights);
-    const Tensor gradient = t_.empty(groups_[i].master.count, DType::f32, Role::gradients);
-    narrow = {};
-    begin();
-    optimizer.step(i);
-  }
+  for (size_t i = 0; i < groups_.size(); ++i) optimizer.step_partition(i, setup_.weights, begin);
 }
 
 }  // namespace snug::eager

@@ -157,14 +157,11 @@ void ZeroOptimizer::step(Optimizers& optimizer, const std::function<void()>& beg
   for (const Group& group : groups_)
     for (const Parameter& parameter : group.parameters)
       if (parameter.kept) t_.empty(parameter.own, DType::f64);
-  for (size_t i = 0; i < groups_.size(); ++i) {
-    Tensor narrow = t_.empty(groups_[i].partition, groups_[i].flat.dtype);
-    const Tensor gradient = t_.empty(groups_[i].partition, DType::f32, Role::gradients);
-    narrow = {};
-    if (i + 1 == groups_.size()) accumulated_ = {};
-    begin();
-    optimizer.step(i);
-  }
+  for (size_t i = 0; i < groups_.size(); ++i)
+    optimizer.step_partition(i, groups_[i].flat.dtype, [&] {
+      if (i + 1 == groups_.size()) accumulated_ = {};
+      begin();
+    });
 }
 
 }  // namespace snug::eager
