@@ -63,9 +63,11 @@ Tensor Decoder::called(const void* key, const std::vector<const Tensor*>& parame
 
 Tensor Decoder::embedded() {
   if (sharded_) sharded_->before_forward(sharded_->is_tied() ? sharded_->head() : 0, {});
-  Tensor embedded =
-      called(&embedding_, {&embedding_}, {}, [this](const Tensor&) { return t_.embedding(embedding_, B_ * T_, C_); });
-  if (inputs_require_grad_ && t_.grad_enabled) Autograd::require_grad(embedded);
+  Tensor embedded = called(&embedding_, {&embedding_}, {}, [this](const Tensor&) {
+    Tensor rows = t_.embedding(embedding_, B_ * T_, C_);
+    if (inputs_require_grad_ && t_.grad_enabled) Autograd::require_grad(rows);
+    return rows;
+  });
   if (sharded_ && !sharded_->is_tied()) embedded = sharded_->after_forward(0, embedded);
   return embedded;
 }
@@ -365,7 +367,9 @@ Tensor Decoder::normed(const Tensor& x, const Norm& n) {
 
 Tensor Decoder::apply(const Tensor& x, Linear& l) {
   if (fuses_adapters({&l}) && l.name == "o_proj") return fused_adapters(x, {&l})[0];
-  return l.adapter.rank > 0 ? adapted(x, l) : base(x, l);
+  if (l.adapter.rank == 0) return base(x, l);
+  // which reads lora_A's dtype, and so has its weight as an external parameter under DeepSpeed's third stage
+  return called(&l.adapter, {&l.adapter.a}, x, [&](const Tensor& y) { return adapted(y, l); });
 }
 
 // peft/tuners/lora/layer.py and bnb.py, Linear.forward

@@ -36,7 +36,6 @@ void check_covered(const ModelSpec& spec, const Setup& setup) {
       setup.optimizer == Optimizer::adamw || setup.optimizer == Optimizer::adamw_fused || setup.optimizer == Optimizer::sgd;
   if (sharding != Sharding::none && sharding != Sharding::ddp && !of_torch) refuse("this optimizer on shares of parameters");
   const bool zero = sharding == Sharding::zero1 || sharding == Sharding::zero2 || sharding == Sharding::zero3;
-  if (sharding == Sharding::zero3 && setup.method == Method::lora) refuse("adapters under DeepSpeed's third stage");
   if (sharding == Sharding::zero3 && spec.learned_positions) refuse("learned positions under DeepSpeed's third stage");
   if (zero && !setup.autocast) refuse("DeepSpeed in one precision");
   if (zero && setup.quantization != Quantization::none) refuse("quantized weights under DeepSpeed");

@@ -83,19 +83,26 @@ PartitionedModel::Module& PartitionedModel::module_of(const void* key, const std
 Tensor PartitionedModel::call(const void* key, const std::vector<const Tensor*>& parameters, const Tensor& input,
                               const std::function<Tensor(const Tensor&)>& forward) {
   Module& module = module_of(key, parameters);
-  fetch(module);
-  Tensor output = forward(t_.hooked(input, [this, &module] { release(module); }));
-  release(module);
-  return t_.hooked(output, [this, &module] { fetch(module); });
+  fetch(module, true);
+  Tensor output = forward(t_.hooked(input, [this, &module] { release(module, false); }));
+  release(module, true);
+  return t_.hooked(output, [this, &module] { fetch(module, false); });
 }
 
-void PartitionedModel::fetch(Module& module) {
+// What a recomputation gathers of the frozen weights is held for the module whose backward asked for it.
+void PartitionedModel::fetch(Module& module, bool forward) {
+  if (!forward) in_backward_.push_back(&module);
+  Module* const owner = forward && t_.in_backward() && !in_backward_.empty() ? in_backward_.back() : nullptr;
   std::vector<Parameter*> missing;
   for (Parameter* parameter : module.parameters)
     if (!parameter->available && !parameter->gather) missing.push_back(parameter);
   gather(missing);
   for (Parameter* parameter : module.parameters) {
     parameter->users.insert(&module);
+    if (owner != nullptr && !parameter->trained) {
+      owner->recomputed.insert(parameter);
+      parameter->users.insert(owner);
+    }
     wait(*parameter);
   }
   if (recorded_) {
@@ -179,9 +186,18 @@ std::vector<PartitionedModel::Parameter*> PartitionedModel::releasable(const Mod
   return found;
 }
 
-void PartitionedModel::release(Module& module) {
-  const auto found = releasable(module);
+void PartitionedModel::release(Module& module, bool forward) {
+  auto found = releasable(module);
   for (Parameter* parameter : module.parameters) parameter->users.erase(&module);
+  if (!forward) {
+    for (Parameter* parameter : module.recomputed) {
+      parameter->users.erase(&module);
+      if (!parameter->persists && std::find(found.begin(), found.end(), parameter) == found.end())
+        found.push_back(parameter);
+    }
+    module.recomputed.clear();
+    std::erase(in_backward_, &module);
+  }
   for (Parameter* parameter : found) {
     if (!parameter->available || !parameter->users.empty()) continue;
     t_.device().drop(parameter->tensor->storage);
@@ -224,6 +240,8 @@ void PartitionedModel::end_backward() {
     t_.device().drop(parameter.tensor->storage);
     parameter.available = false;
   }
+  for (auto& [key, module] : modules_) module.recomputed.clear();
+  in_backward_.clear();
   recorded_ = true;
   next_use_ = 0;
   now_ = live_ = 0;

@@ -50,6 +50,7 @@ class PartitionedModel {
   };
   struct Module {
     std::vector<Parameter*> parameters;
+    std::set<Parameter*> recomputed;  // frozen ones that a recomputation during its backward gathered
   };
   struct Use {
     Parameter* parameter;
@@ -61,9 +62,9 @@ class PartitionedModel {
   };
 
   Module& module_of(const void* key, const std::vector<const Tensor*>& parameters);
-  void fetch(Module& module);
+  void fetch(Module& module, bool forward);
   void fetch_ahead(const Module& module);
-  void release(Module& module);
+  void release(Module& module, bool forward);
   std::vector<Parameter*> releasable(const Module& module);
   void gather(std::vector<Parameter*> parameters);
   void wait(Parameter& parameter);
@@ -78,6 +79,7 @@ class PartitionedModel {
   Tensor flat_, gradients_, bucket_;
   std::vector<Parameter*> in_bucket_;
   int64_t elements_ = 0, live_ = 0;   // in the bucket; of gathered parameters
+  std::vector<Module*> in_backward_;  // modules whose backward runs, the last begun last
   std::vector<const Module*> order_;  // as the first step ran them
   std::vector<Use> uses_;             // of parameters in that order
   size_t next_use_ = 0;

@@ -200,10 +200,11 @@ TEST(PyTorchPlan, a_launcher_of_a_recipe_tells_how_many_share_it) {
   EXPECT_NE(asked("fsdp_config:\n  fsdp_version: 1\n", {"--gpus", "8"}).at("not_covered").get<std::string>().find("FSDP 1"),
             std::string::npos);
   EXPECT_EQ(asked("deepspeed: zero3.json\n", {"--gpus", "8"}).at("setup").at("sharding"), "zero3");
-  EXPECT_NE(asked("deepspeed: zero3.json\nadapter: lora\nlora_r: 8\nlora_target_linear: true\n", {"--gpus", "8"})
+  EXPECT_NE(asked("deepspeed: zero3.json\nadapter: qlora\nload_in_4bit: true\nlora_r: 8\nlora_target_linear: true\n",
+                  {"--gpus", "8"})
                 .at("not_covered")
                 .get<std::string>()
-                .find("third stage"),
+                .find("under DeepSpeed"),
             std::string::npos);
   EXPECT_EQ(asked("deepspeed: deepspeed_configs/zero2.json\n", {"--gpus", "8"}).at("setup").at("sharding"), "zero2");
 }

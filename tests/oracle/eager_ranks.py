@@ -98,6 +98,9 @@ def grid(settings, new):
             add(**full, **mixed, sharding=kind, checkpointing="none", ranks=8)
         for kind in ("zero1_overlap", "zero2_overlap"):
             add(**full, **mixed, sharding=kind, checkpointing="non_reentrant", ranks=4, accum=2)
+        for kind in ("fsdp2", "zero2", "zero3"):
+            add(**at, **mixed, sharding=kind, checkpointing="non_reentrant")
+        add(**at, **mixed, sharding="zero3", checkpointing="none", ranks=8, targets="all-linear")
         add(**full, **mixed, sharding="fsdp2", checkpointing="reentrant", ranks=4)
         add(**full, **mixed, sharding="fsdp2_grad", checkpointing="non_reentrant", ranks=4)
         add(**full, sharding="fsdp2", checkpointing="none", ranks=4)
