@@ -25,7 +25,7 @@ class Optimizers {
 
   void step();
   // Of one group alone: those that decay, those that do not, or the parameter of that number.
-  void step(size_t group);
+  void step(size_t number);
   // DeepSpeed's update of a partition (stage_1_and_2.py, stage3.py: step): its gradients are laid flat in `narrow`, widened,
   // and the states brought up to date; `begin` is called before that.
   void step_partition(size_t number, DType narrow, const std::function<void()>& begin);

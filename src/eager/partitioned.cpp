@@ -177,8 +177,7 @@ std::vector<PartitionedModel::Parameter*> PartitionedModel::releasable(const Mod
     if (!parameter->persists && !(recorded_ && parameter->fetched_until > now_)) found.push_back(parameter);
   if (!recorded_) return found;
   int64_t passed = 0;
-  for (size_t i = static_cast<size_t>(now_); i < order_.size() && passed < setup_.ranks.reuse_distance && !found.empty();
-       ++i)
+  for (auto i = static_cast<size_t>(now_); i < order_.size() && passed < setup_.ranks.reuse_distance && !found.empty(); ++i)
     for (const Parameter* parameter : order_[i]->parameters) {
       std::erase(found, parameter);
       passed += parameter->tensor->count;
