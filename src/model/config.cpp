@@ -457,6 +457,15 @@ std::string read_text(const std::filesystem::path& path) {
   return text;
 }
 
+// Of every family, also those with a reader of their own.
+void check_heads(const ModelSpec& spec) {
+  const int64_t turned = spec.has_latent_attention() ? spec.rotary_size : spec.head_size;
+  if (turned % 2 != 0) throw Error(fmt::format("head size {} is odd: rotary embeddings turn pairs of elements", turned));
+  if (spec.heads % spec.kv_heads != 0)
+    throw Error(
+        fmt::format("num_attention_heads {} is not a multiple of num_key_value_heads {}", spec.heads, spec.kv_heads));
+}
+
 }  // namespace
 
 ModelSpec parse_config(std::string_view json, const std::string& where) {
@@ -468,6 +477,7 @@ ModelSpec parse_config(std::string_view json, const std::string& where) {
     const bool nested = type == "gemma3" || type == "mistral3" || (type == "qwen2_5_vl" && config.field("text_config"));
     spec = nested ? read_with_tower(config) : ConfigReader(config, nullptr).read();
     read_quantization(config, is_plan_only(spec), spec);
+    check_heads(spec);
   } catch (const Error& error) {
     if (!error.where().empty()) throw;
     throw Error(error.problem(), where, "the sizes in this config are not those of a model");  // from checked arithmetic
