@@ -297,12 +297,6 @@ class ConfigReader {
     }
     const int64_t share = std::max<int64_t>(spec.hidden_size / spec.heads, 1);
     if (spec.head_size == 0) spec.head_size = config_.dimension("head_dim", divided ? share : family.head_size);
-    if (spec.head_size % 2 != 0) {
-      refuse(fmt::format("head size {} is odd", spec.head_size), "rotary embeddings turn pairs of elements");
-    }
-    if (spec.heads % spec.kv_heads != 0) {
-      refuse(fmt::format("num_attention_heads {} is not a multiple of num_key_value_heads {}", spec.heads, spec.kv_heads));
-    }
   }
 
   // Which layers see a window only: all (Mistral, Phi-3), those that layer_types names, every other one (Gemma 2), all but
@@ -458,12 +452,13 @@ std::string read_text(const std::filesystem::path& path) {
 }
 
 // Of every family, also those with a reader of their own.
-void check_heads(const ModelSpec& spec) {
+void check_heads(const ModelSpec& spec, const std::string& where) {
   const int64_t turned = spec.has_latent_attention() ? spec.rotary_size : spec.head_size;
-  if (turned % 2 != 0) throw Error(fmt::format("head size {} is odd: rotary embeddings turn pairs of elements", turned));
+  if (turned % 2 != 0)
+    throw Error(fmt::format("head size {} is odd", turned), where, "rotary embeddings turn pairs of elements");
   if (spec.heads % spec.kv_heads != 0)
-    throw Error(
-        fmt::format("num_attention_heads {} is not a multiple of num_key_value_heads {}", spec.heads, spec.kv_heads));
+    throw Error(fmt::format("num_attention_heads {} is not a multiple of num_key_value_heads {}", spec.heads, spec.kv_heads),
+                where, "give as many key and value heads as divide the others");
 }
 
 }  // namespace
@@ -477,7 +472,7 @@ ModelSpec parse_config(std::string_view json, const std::string& where) {
     const bool nested = type == "gemma3" || type == "mistral3" || (type == "qwen2_5_vl" && config.field("text_config"));
     spec = nested ? read_with_tower(config) : ConfigReader(config, nullptr).read();
     read_quantization(config, is_plan_only(spec), spec);
-    check_heads(spec);
+    check_heads(spec, where);
   } catch (const Error& error) {
     if (!error.where().empty()) throw;
     throw Error(error.problem(), where, "the sizes in this config are not those of a model");  // from checked arithmetic
