@@ -132,7 +132,7 @@ class Profile final : public Observer {
     const double passed = seconds_since(start_);
     const auto place = std::lower_bound(places_.begin(), places_.end(), std::pair<const Op*, size_t>{&op, 0});
     Share& share = shares_[place->second];
-    const Work work = rule_of(op.kind).work != nullptr ? rule_of(op.kind).work(program_, op) : Work{};
+    const Work work = rule_of(op.kind).work(program_, op);
     share.seconds += passed;
     share.flops += work.flops;
     share.bytes += work.bytes;

@@ -13,17 +13,11 @@
 #include "base/arithmetic.h"
 #include "base/dtype.h"
 #include "base/scalars.h"
+#include "op/attributes.h"
 
 namespace snug::kernels {
 
-// How an op is split. The same cut gives the same bits.
-struct Cut {
-  int32_t threads = 1;
-  int64_t rows = 0;                          // rows of the result (or of the chunk) handled at a time; 0: all
-  int64_t cols = 0;                          // columns of the result handled at a time (panels); 0: all
-  int64_t depth = 0;                         // length of the summed dimension handled at a time; 0: all
-  Arithmetic arithmetic = Arithmetic::fp32;  // of products
-};
+using Cut = OpCut;
 
 // What the codes of a quantized matrix (nf4, fp4, i8) are multiplied by: one number for each block of elements, counted over
 // the flattened matrix; i8 codes are hundred-and-twenty-sevenths of it. In nested form it is
@@ -589,18 +583,17 @@ void gather_rows_backward(const GatherRowsBackward& op);
 // Products of every tile of rows with the weight of its expert, W [E, N, K]:
 //   transpose_b: c [P, N] (+)= a [P, K] W^T;  neither: c [P, K] (+)= a [P, N] W;  both zero where a tile is unused.
 //   transpose_a: c [E, N, K] += a [P, N]^T b [P, K], summed over each expert's rows.
-// Neighbouring tiles of one expert are multiplied together: in bf16 up to `span` of them; in fp32 span, span/2 … 1 of
-// them, since those products are made before step 0. workspace and cut: as for `matmul` of each such product; if `apart`,
-// which is for bf16, also for one such product of one thread in each of cut.threads equal parts.
+// Neighbouring tiles of one expert are multiplied together: in bf16 up to cut.span of them; in fp32 span, span/2 … 1
+// of them, since those products are made before step 0. workspace and cut: as for `matmul` of each such product; if
+// cut.apart, which is for bf16, also for one such product of one thread in each of cut.threads equal parts.
 struct ExpertMatmul {
   In a, b;
   Out c;
   const int32_t* tile_experts = nullptr;  // [P / tile], -1: unused
-  int64_t routed_rows = 0, tile = 0, span = 1;
+  int64_t routed_rows = 0, tile = 0;
   int64_t n = 0, k = 0;  // of W
   bool transpose_a = false, transpose_b = false;
   bool accumulate = false;
-  bool apart = false;  // experts with few rows get one thread each
   Workspace workspace;
   Cut cut;
 };

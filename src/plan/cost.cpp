@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "program/ops/workspace.h"
+#include "op/product.h"
 #include "program/rules.h"
 
 namespace snug {
@@ -21,7 +21,7 @@ CostClass class_of_product(const Program& program, const Op& op) {
   const bool quantized = op.find(Slot::absmax) != kNone;
   if (op.kind == OpKind::matmul && !quantized) {
     // A rank-deep product that tiles compute still moves more than it multiplies; its traffic says so.
-    const ProductShape shape = product_shape(program, op);
+    const ProductShape shape = product_shape(view_of(program, op));
     if (std::min({shape.m, shape.n, shape.k}) <= kThin) return CostClass::product_thin;
   }
   if (quantized) return half ? CostClass::product_half_quantized : CostClass::product_quantized;
@@ -117,7 +117,6 @@ CostModel nominal_cpu_rates(int32_t threads) {
 double seconds_of(const CostModel& model, const Program& program, const Op& op) {
   const OpRule& rule = rule_of(op.kind);
   const CostRate& rate = model.rate(cost_class_of(program, op));
-  if (rule.work == nullptr) return rate.seconds;
   const Work work = rule.work(program, op);
   const double arithmetic = rate.flops > 0 ? work.flops / rate.flops : 0;
   const double traffic = rate.bytes > 0 ? work.bytes / rate.bytes : 0;

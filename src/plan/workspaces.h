@@ -1,5 +1,5 @@
 #pragma once
-// Cuts every op for a Target and gives it the workspace that its rule dictates.
+// Cuts every op for a Target and gives it the workspace that the target dictates.
 
 #include "plan/target.h"
 #include "program/program.h"

@@ -1,7 +1,7 @@
 // A mixture of experts in the MLP's place: routing, the experts' products, and what their tokens get back.
 
+#include "op/routed_rows.h"
 #include "program/block_builder.h"
-#include "program/ops/experts.h"
 
 namespace snug {
 

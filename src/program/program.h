@@ -129,8 +129,7 @@ struct Program {
   int64_t layers = 0;
   std::vector<bool> local_layers;  // [L]: attention is windowed and rotates by the local table; empty: in none
   int64_t batch = 0, seq_len = 0, micro_batches = 0;
-  Arithmetic arithmetic = Arithmetic::fp32;  // of products with a bf16 or f16 operand; the target's, set with the cuts
-  std::vector<std::string> notes;            // decisions a user should be told: what PEFT does with a tied head …
+  std::vector<std::string> notes;  // decisions a user should be told: what PEFT does with a tied head …
 
   StorageId add_storage(Storage storage);
   TensorId add_tensor(Tensor tensor);

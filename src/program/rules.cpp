@@ -5,68 +5,23 @@
 
 namespace snug {
 
-extern const OpRule kLoadRule, kSaveRule, kBatchRule, kEmbeddingRule, kEmbeddingBackwardRule, kRmsNormRule,
-    kRmsNormBackwardRule, kMatmulRule, kRopeTableRule, kRopeRule, kAttentionRule, kAttentionBackwardRule,
-    kCachedAttentionRule, kLatentHeadsRule, kLatentHeadsBackwardRule, kActivationRule, kActivationBackwardRule,
-    kLayerNormRule, kLayerNormBackwardRule, kAddBiasRule, kBiasBackwardRule, kSplitRule, kJoinRule, kAddRule, kHeadLossRule,
-    kZeroRule, kSquareSumRule, kClipFactorRule, kUpdateScaleRule, kAdamWRule, kSgdRule, kLionRule, kAdafactorRule;
-extern const OpRule kRouteRule, kRouteBackwardRule, kGatherRowsRule, kGatherRowsBackwardRule, kExpertMatmulRule,
-    kCombineRule, kCombineBackwardRule, kPageInRule, kPageOutRule;
-extern const OpRule kDropoutRule, kDoraNormRule, kScaleColumnsRule, kScaleColumnsBackwardRule;
-
 const OpRule& rule_of(OpKind kind) {
-  static const OpRule* const kRules[kOpKindCount] = {&kLoadRule,
-                                                     &kSaveRule,
-                                                     &kBatchRule,
-                                                     &kEmbeddingRule,
-                                                     &kEmbeddingBackwardRule,
-                                                     &kRmsNormRule,
-                                                     &kRmsNormBackwardRule,
-                                                     &kMatmulRule,
-                                                     &kRopeTableRule,
-                                                     &kRopeRule,
-                                                     &kAttentionRule,
-                                                     &kAttentionBackwardRule,
-                                                     &kCachedAttentionRule,
-                                                     &kLatentHeadsRule,
-                                                     &kLatentHeadsBackwardRule,
-                                                     &kActivationRule,
-                                                     &kActivationBackwardRule,
-                                                     &kLayerNormRule,
-                                                     &kLayerNormBackwardRule,
-                                                     &kAddBiasRule,
-                                                     &kBiasBackwardRule,
-                                                     &kSplitRule,
-                                                     &kJoinRule,
-                                                     &kAddRule,
-                                                     &kHeadLossRule,
-                                                     &kZeroRule,
-                                                     &kSquareSumRule,
-                                                     &kClipFactorRule,
-                                                     &kUpdateScaleRule,
-                                                     &kAdamWRule,
-                                                     &kSgdRule,
-                                                     &kLionRule,
-                                                     &kAdafactorRule,
-                                                     &kRouteRule,
-                                                     &kRouteBackwardRule,
-                                                     &kGatherRowsRule,
-                                                     &kGatherRowsBackwardRule,
-                                                     &kExpertMatmulRule,
-                                                     &kCombineRule,
-                                                     &kCombineBackwardRule,
-                                                     &kDropoutRule,
-                                                     &kDoraNormRule,
-                                                     &kScaleColumnsRule,
-                                                     &kScaleColumnsBackwardRule,
-                                                     &kPageInRule,
-                                                     &kPageOutRule};
+#define SNUG_RULE(kind, run_by, sizing) &rules::kind,
+  static const OpRule* const kRules[] = {SNUG_OP_KINDS(SNUG_RULE)};
+#undef SNUG_RULE
   return *kRules[static_cast<int>(kind)];
 }
 
-OpCut cut_by_rows(const Program&, const Op&, int32_t threads) { return {.threads = threads}; }
-
-int64_t no_workspace(const Program&, const Op&, int32_t) { return 0; }
+OpView view_of(const Program& program, const Op& op) {
+  OpView view(op.kind, op.attributes, op.cut);
+  for (const Operand& operand : op.operands) {
+    const Tensor& tensor = program.tensor(operand.tensor);
+    OperandView& added = view.add({.slot = operand.slot, .dtype = tensor.dtype, .elements = tensor.elements()});
+    expect(tensor.shape.size() <= added.shape.size(), op, "operands have four axes at most");
+    for (const Extent& extent : tensor.shape) added.shape[added.axes++] = extent.bound;
+  }
+  return view;
+}
 
 Work memory_work(const Program& program, const Op& op) {
   Work work;

@@ -4,8 +4,9 @@
 
 #include "base/element_count.h"
 #include "kernels/kernels.h"
-#include "program/ops/experts.h"
-#include "program/ops/workspace.h"
+#include "op/product.h"
+#include "op/routed_rows.h"
+#include "program/rules.h"
 
 namespace snug {
 
@@ -63,7 +64,7 @@ class Call {
   float* floats(Slot slot) const { return pointer<float>(slot); }
   const int32_t* ints(Slot slot) const { return pointer<int32_t>(slot); }
   kernels::Scalars* scalars() const { return pointer<kernels::Scalars>(Slot::scalars); }
-  kernels::Cut cut() const { return {op_.cut.threads, op_.cut.rows, op_.cut.cols, op_.cut.depth, op_.cut.arithmetic}; }
+  const OpCut& cut() const { return op_.cut; }
   kernels::Workspace workspace() const {
     if (!has(Slot::workspace)) return {};
     return {binding_.address(op_.find(Slot::workspace)), tensor(Slot::workspace).bytes()};
@@ -76,7 +77,7 @@ class Call {
   int64_t last_axis(Slot slot) const { return tensor(slot).shape.back().bound; }
 
   kernels::Matmul matmul() const {
-    const ProductShape shape = product_shape(binding_.program, op_);
+    const ProductShape shape = product_shape(view_of(binding_.program, op_));
     return {.a = in(Slot::a),
             .b = matrix(Slot::b),
             .c = out(Slot::c),
@@ -555,13 +556,11 @@ class Call {
             .tile_experts = ints(Slot::tile_experts),
             .routed_rows = rows,
             .tile = tile,
-            .span = expert_span(tile, rows, op_.cut.arithmetic),
             .n = weight.dim(1),
             .k = weight.dim(2),
             .transpose_a = attributes().transpose_a,
             .transpose_b = attributes().transpose_b,
             .accumulate = attributes().accumulate,
-            .apart = op_.cut.apart,
             .workspace = workspace(),
             .cut = cut()};
   }

@@ -30,7 +30,6 @@ class OpTimes final : public Observer {
   void add_to(std::vector<CostSample>& samples, const Program& program) {
     for (auto& [op, seconds] : runs_) {
       const OpRule& rule = rule_of(op->kind);
-      if (rule.work == nullptr) continue;
       const Work work = rule.work(program, *op);
       const auto middle = seconds.begin() + static_cast<std::ptrdiff_t>(seconds.size() / 2);
       std::nth_element(seconds.begin(), middle, seconds.end());

@@ -1,9 +1,9 @@
+#include "targets/cpu/attention.h"
 #include "base/cpu_features.h"
 #include "base/error.h"
 #include "kernels/cpu/attention_parts.h"
 #include "kernels/row_reference.h"
 #include "kernels/support_allocations.h"
-#include "program/ops/workspace.h"
 
 namespace snug::kernels::testing {
 namespace {

@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "kernels/op_reference.h"
 #include "kernels/support_allocations.h"
-#include "program/ops/workspace.h"
+#include "targets/cpu/attention.h"
 
 namespace snug::kernels::testing {
 namespace {

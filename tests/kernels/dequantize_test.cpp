@@ -6,10 +6,10 @@
 #include "base/float16.h"
 #include "kernels/cpu/product.h"
 #include "kernels/op_reference.h"
-#include "program/ops/workspace.h"
 #include "quantize/double_quantization.h"
 #include "quantize/four_bit.h"
 #include "quantize/int8_rows.h"
+#include "targets/cpu/products.h"
 
 namespace snug {
 namespace {

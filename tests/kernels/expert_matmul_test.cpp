@@ -8,6 +8,7 @@
 #include "kernels/support_allocations.h"
 #include "kernels/support_routing.h"
 #include "program/rules.h"
+#include "targets/cpu/products.h"
 
 namespace snug {
 namespace {
@@ -78,7 +79,6 @@ struct Trial {
   DType dtype(Slot slot) const { return program.tensor(op.find(slot)).dtype; }
 
   int64_t plan(const Types& types, bool accumulate, Arithmetic arithmetic) {
-    program.arithmetic = arithmetic;
     const auto make = [&](DType type, std::vector<Extent> shape) {
       return program.make("", type, std::move(shape), Role::temporary);
     };
@@ -94,10 +94,11 @@ struct Trial {
             form == Form::forward ? make(types.result, {rows, n})
             : form == Form::back  ? make(DType::f32, {rows, k})
                                   : make(DType::f32, {experts, n, k}));
-    const OpRule& rule = rule_of(OpKind::expert_matmul);
-    rule.check(program, op);
-    op.cut = rule.cut(program, op, threads);
-    return rule.workspace(program, op, threads);
+    rule_of(op.kind).check(program, op);
+    const cpu::Machine machine{.threads = threads, .products = arithmetic};
+    const OpView view = view_of(program, op);
+    op.cut = cpu::sizing_of(op.kind).cut(view, machine);
+    return cpu::sizing_of(op.kind).workspace(view, machine);
   }
 
   void clear_padding(Values& rows) const {
@@ -113,21 +114,19 @@ struct Trial {
             .tile_experts = routing.tile_experts.data(),
             .routed_rows = routing.rows,
             .tile = routing.tile,
-            .span = expert_span(routing.tile, routing.rows, op.cut.arithmetic),
             .n = sizes.n,
             .k = sizes.k,
             .transpose_a = op.attributes.transpose_a,
             .transpose_b = op.attributes.transpose_b,
             .accumulate = op.attributes.accumulate,
-            .apart = op.cut.apart,
             .workspace = workspace.get(),
-            .cut = {op.cut.threads, op.cut.rows, op.cut.cols, op.cut.depth, op.cut.arithmetic}};
+            .cut = op.cut};
   }
 
   void run(bool side_by_side = true) {
     GuardedWorkspace workspace(bytes);
     kernels::ExpertMatmul ready = call(workspace);
-    ready.apart = ready.apart && side_by_side;
+    ready.cut.apart = ready.cut.apart && side_by_side;
     kernels::prepare(ready);
     kernels::expert_matmul(ready);
     EXPECT_TRUE(workspace.intact());
@@ -299,7 +298,8 @@ TEST(ExpertMatmul, ExpertsSideBySideGiveTheBitsOfOneAfterTheOther) {
       Trial together(form, {100, 90}, kTypes[1], routing, form == Form::weights, Arithmetic::bf16);
       Trial more(form, {100, 90}, kTypes[1], routing, form == Form::weights, Arithmetic::bf16, 5);
       ASSERT_TRUE(apart.op.cut.apart);
-      EXPECT_FALSE(rule_of(OpKind::expert_matmul).cut(apart.program, apart.op, 1).apart);
+      EXPECT_FALSE(
+          cpu::sizing_of(OpKind::expert_matmul).cut(view_of(apart.program, apart.op), {.products = Arithmetic::bf16}).apart);
       apart.run();
       together.run(false);
       more.run();

@@ -6,7 +6,7 @@
 #include "kernels/cpu/product.h"
 #include "kernels/op_reference.h"
 #include "kernels/support_allocations.h"
-#include "program/ops/workspace.h"
+#include "targets/cpu/head_loss.h"
 
 namespace snug {
 namespace {

@@ -5,7 +5,7 @@
 #include "kernels/cpu/product.h"
 #include "kernels/op_reference.h"
 #include "kernels/support_allocations.h"
-#include "program/ops/workspace.h"
+#include "targets/cpu/products.h"
 
 namespace snug {
 namespace {

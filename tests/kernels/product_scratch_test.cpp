@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "kernels/cpu/product.h"
-#include "program/ops/workspace.h"
+#include "targets/cpu/products.h"
 
 namespace snug {
 namespace {

@@ -6,7 +6,7 @@
 #include "kernels/row_reference.h"
 #include "kernels/support_allocations.h"
 #include "kernels/support_routing.h"
-#include "program/ops/experts.h"
+#include "op/routed_rows.h"
 
 namespace snug::kernels::testing {
 namespace {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "kernels/kernels.h"
-#include "program/ops/experts.h"
+#include "op/routed_rows.h"
 
 namespace snug::tests {
 

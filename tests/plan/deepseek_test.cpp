@@ -12,8 +12,8 @@
 #include "model/catalogue.h"
 #include "model/config.h"
 #include "model/parameters.h"
+#include "op/routed_rows.h"
 #include "plan/plan.h"
-#include "program/ops/experts.h"
 #include "program/passes/lora.h"
 #include "program/rules.h"
 

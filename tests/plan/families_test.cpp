@@ -6,8 +6,8 @@
 #include "model/catalogue.h"
 #include "model/families.h"
 #include "model/parameters.h"
+#include "op/routed_rows.h"
 #include "plan/plan.h"
-#include "program/ops/experts.h"
 
 namespace snug::testing {
 

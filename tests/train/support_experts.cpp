@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <map>
 
+#include "op/routed_rows.h"
 #include "plan/workspaces.h"
 #include "program/adjoint.h"
-#include "program/ops/experts.h"
 #include "program/passes/optimizer.h"
 #include "program/passes/recompute.h"
 #include "program/rules.h"

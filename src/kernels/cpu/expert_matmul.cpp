@@ -58,8 +58,8 @@ Matmul product_of(const ExpertMatmul& op, int64_t row, int64_t tiles, int64_t ex
 
 // Tiles to multiply together where so many of one expert follow.
 int64_t tiles_together(const ExpertMatmul& op, int64_t left) {
-  if (multiplies_in_bf16(op)) return std::min(left, op.span);
-  int64_t tiles = op.span;
+  if (multiplies_in_bf16(op)) return std::min(left, op.cut.span);
+  int64_t tiles = op.cut.span;
   while (tiles > left) tiles /= 2;
   return tiles;
 }
@@ -105,9 +105,9 @@ ExpertMatmul for_worker(const ExpertMatmul& op, int32_t worker) {
 }  // namespace
 
 void prepare(const ExpertMatmul& op) {
-  for (int64_t tiles = op.span; tiles > 0; tiles = multiplies_in_bf16(op) ? tiles - 1 : tiles / 2) {
+  for (int64_t tiles = op.cut.span; tiles > 0; tiles = multiplies_in_bf16(op) ? tiles - 1 : tiles / 2) {
     prepare(product_of(op, 0, tiles, 0));
-    if (op.apart) prepare(product_of(for_worker(op, 0), 0, tiles, 0));
+    if (op.cut.apart) prepare(product_of(for_worker(op, 0), 0, tiles, 0));
   }
 }
 
@@ -116,7 +116,7 @@ void expert_matmul(const ExpertMatmul& op) {
   const int64_t tiles = op.routed_rows / op.tile;
   const int64_t used = tiles - std::count(op.tile_experts, op.tile_experts + tiles, -1);
   // A thread that is last with a share waits for no one longer than half of its own time.
-  const auto is_apart = [&](const Share& share) { return op.apart && 2 * share.count * op.cut.threads <= used; };
+  const auto is_apart = [&](const Share& share) { return op.cut.apart && 2 * share.count * op.cut.threads <= used; };
   for (int64_t tile = 0; tile < tiles;) {
     const Share share = share_at(op, tile);
     tile += share.count;
@@ -126,7 +126,7 @@ void expert_matmul(const ExpertMatmul& op) {
       clear_rows(op, share.first * op.tile, share.count * op.tile);
     }
   }
-  if (!op.apart) return;
+  if (!op.cut.apart) return;
   for_units(op.cut.threads, tiles, [&](int32_t worker, int64_t tile) {
     if (op.tile_experts[tile] < 0 || (tile > 0 && op.tile_experts[tile - 1] == op.tile_experts[tile])) return;
     const Share share = share_at(op, tile);

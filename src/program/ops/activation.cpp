@@ -37,11 +37,7 @@ void adjoint(Adjoint& adjoint, const Op& op) {
 
 }  // namespace
 
-extern const OpRule kActivationRule, kActivationBackwardRule;
-const OpRule kActivationRule = {OpKind::activation, check,   cut_by_rows,      no_workspace,
-                                memory_work,        adjoint, Recompute::cheap, {.sequence = true, .tensor = true}};
-const OpRule kActivationBackwardRule = {
-    OpKind::activation_backward,       check, cut_by_rows, no_workspace, memory_work, nullptr, Recompute::never,
-    {.sequence = true, .tensor = true}};
+const OpRule rules::activation = {.check = check, .work = memory_work, .adjoint = adjoint};
+const OpRule rules::activation_backward = {.check = check, .work = memory_work};
 
 }  // namespace snug

@@ -18,17 +18,8 @@ void check(const Program& program, const Op& op) {
   expect(program.tensor(op.find(Slot::column_factor)).elements() == rows / in_matrix * cols, op, "a factor for each column");
 }
 
-// A double for each row, and for each matrix, of which there are no more than rows.
-int64_t workspace(const Program& program, const Op& op, int32_t) {
-  const Tensor& parameter = program.tensor(op.find(Slot::parameter));
-  const int64_t rows = parameter.elements() / parameter.shape.back().bound;
-  const bool factored = op.find(Slot::row_factor) != kNone;
-  return (rows + (factored ? rows / parameter.dim(parameter.shape.size() - 2) : 1)) * size_of(DType::f64);
-}
-
 }  // namespace
 
-extern const OpRule kAdafactorRule;
-const OpRule kAdafactorRule = {OpKind::adafactor, check, cut_by_rows, workspace, memory_work, nullptr, Recompute::never, {}};
+const OpRule rules::adafactor = {.check = check, .work = memory_work};
 
 }  // namespace snug

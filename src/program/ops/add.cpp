@@ -22,8 +22,6 @@ void adjoint(Adjoint& adjoint, const Op& op) {
 
 }  // namespace
 
-extern const OpRule kAddRule;
-const OpRule kAddRule = {OpKind::add, check,   cut_by_rows,      no_workspace,
-                         memory_work, adjoint, Recompute::cheap, {.sequence = true, .tensor = true}};
+const OpRule rules::add = {.check = check, .work = memory_work, .adjoint = adjoint};
 
 }  // namespace snug

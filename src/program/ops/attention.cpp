@@ -6,7 +6,6 @@
 #include <algorithm>
 
 #include "program/adjoint.h"
-#include "program/ops/workspace.h"
 #include "program/rules.h"
 
 namespace snug {
@@ -23,41 +22,6 @@ void check(const Program& program, const Op& op) {
   const Tensor& out = program.tensor(op.find(Slot::out));
   expect(out.elements() * q.dim(3) == q.elements() * v.dim(3), op, "out has a row of v's size for each query");
   expect(q.dim(2) % k.dim(2) == 0, op, "K divides H");
-}
-
-// In bf16 where the operands are and heads are whole tiles.
-Arithmetic arithmetic_of(const Program& program, const Op& op) {
-  constexpr int64_t kTile = 32;  // kernels/cpu/bf16_tiles.h
-  const Tensor& q = program.tensor(op.find(Slot::q));
-  const Tensor& k = program.tensor(op.find(Slot::k));
-  const Tensor& v = program.tensor(op.find(Slot::v));
-  const bool halves = q.dtype == DType::bf16 && k.dtype == DType::bf16 && v.dtype == DType::bf16;
-  const bool tiles = q.dim(3) % kTile == 0 && v.dim(3) == q.dim(3);
-  return in_bf16(program.arithmetic) && halves && tiles ? Arithmetic::bf16 : Arithmetic::fp32;
-}
-
-// Blocks are cut for the larger of the two sizes.
-AttentionShape shape_of(const Program& program, const Op& op) {
-  const Tensor& q = program.tensor(op.find(Slot::q));
-  return {.batch = q.dim(0),
-          .seq_len = q.dim(1),
-          .kv_heads = program.tensor(op.find(Slot::k)).dim(2),
-          .head_size = std::max(q.dim(3), program.tensor(op.find(Slot::v)).dim(3)),
-          .arithmetic = arithmetic_of(program, op)};
-}
-
-OpCut cut(const Program& program, const Op& op, int32_t threads) {
-  const AttentionShape shape = shape_of(program, op);
-  const Blocks blocks = attention_blocks(shape.seq_len, shape.head_size);
-  return {.threads = threads, .rows = blocks.rows, .cols = blocks.cols, .arithmetic = shape.arithmetic};
-}
-
-int64_t workspace(const Program& program, const Op& op, int32_t threads) {
-  return attention_workspace_bytes(shape_of(program, op), threads);
-}
-
-int64_t workspace_backward(const Program& program, const Op& op, int32_t threads) {
-  return attention_backward_workspace_bytes(shape_of(program, op), threads);
 }
 
 // Twice the keys that a query sees on the average, over all layers: T without windows.
@@ -106,9 +70,7 @@ void adjoint(Adjoint& adjoint, const Op& op) {
 
 }  // namespace
 
-extern const OpRule kAttentionRule, kAttentionBackwardRule;
-const OpRule kAttentionRule = {OpKind::attention, check, cut, workspace, work, adjoint, Recompute::costly, {.tensor = true}};
-const OpRule kAttentionBackwardRule = {
-    OpKind::attention_backward, check, cut, workspace_backward, work_backward, nullptr, Recompute::never, {.tensor = true}};
+const OpRule rules::attention = {.check = check, .work = work, .adjoint = adjoint};
+const OpRule rules::attention_backward = {.check = check, .work = work_backward};
 
 }  // namespace snug

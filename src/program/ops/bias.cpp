@@ -29,19 +29,9 @@ void check_backward(const Program& program, const Op& op) {
   expect(program.tensor(op.find(Slot::d_bias)).dtype == DType::f32, op, "gradients are fp32");
 }
 
-// Each thread sums its rows apart.
-int64_t workspace_backward(const Program& program, const Op& op, int32_t threads) {
-  if (op.find(Slot::tile_experts) != kNone) return 0;  // an expert's rows stand together: one thread sums them
-  return threads * program.tensor(op.find(Slot::d_bias)).elements() * size_of(DType::f32);
-}
-
 }  // namespace
 
-extern const OpRule kAddBiasRule, kBiasBackwardRule;
-const OpRule kAddBiasRule = {OpKind::add_bias, check,   cut_by_rows,      no_workspace,
-                             memory_work,      adjoint, Recompute::cheap, {.sequence = true, .tensor = true}};
-const OpRule kBiasBackwardRule = {
-    OpKind::bias_backward, check_backward, cut_by_rows,      workspace_backward,
-    memory_work,           nullptr,        Recompute::never, {.sequence = true, .tensor = true}};
+const OpRule rules::add_bias = {.check = check, .work = memory_work, .adjoint = adjoint};
+const OpRule rules::bias_backward = {.check = check_backward, .work = memory_work};
 
 }  // namespace snug

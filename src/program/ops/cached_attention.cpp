@@ -2,7 +2,6 @@
 // [1, M, K, D], v [1, M, K, D'], positions [M]; the caches [capacity, K, D] and [capacity, K, D'] (kernels: D' = D) are
 // updated at the rows that positions name. Generation only: nothing flows back.
 
-#include "program/ops/workspace.h"
 #include "program/rules.h"
 
 namespace snug {
@@ -26,11 +25,6 @@ void check(const Program& program, const Op& op) {
   expect(program.tensor(op.find(Slot::positions)).elements() == q.dim(1), op, "one position for each row");
 }
 
-int64_t workspace(const Program& program, const Op& op, int32_t threads) {
-  const Tensor& cache = program.tensor(op.find(Slot::key_cache));
-  return cached_attention_workspace_bytes(cache.dim(0), cache.dim(2), threads);
-}
-
 // With a full cache: two products over all of it.
 Work work(const Program& program, const Op& op) {
   const Tensor& q = program.tensor(op.find(Slot::q));
@@ -43,8 +37,6 @@ Work work(const Program& program, const Op& op) {
 
 }  // namespace
 
-extern const OpRule kCachedAttentionRule;
-const OpRule kCachedAttentionRule = {OpKind::cached_attention, check,           cut_by_rows, workspace, work, nullptr,
-                                     Recompute::never,         {.tensor = true}};
+const OpRule rules::cached_attention = {.check = check, .work = work};
 
 }  // namespace snug

@@ -60,11 +60,7 @@ void check_backward(const Program& program, const Op& op) {
 
 }  // namespace
 
-extern const OpRule kCombineRule, kCombineBackwardRule;
-const OpRule kCombineRule = {
-    OpKind::combine, check, cut_by_rows, no_workspace, work, adjoint, Recompute::cheap, {.tensor = true, .expert = true}};
-const OpRule kCombineBackwardRule = {
-    OpKind::combine_backward, check_backward,  cut_by_rows, no_workspace, work_backward, nullptr,
-    Recompute::never,         {.expert = true}};
+const OpRule rules::combine = {.check = check, .work = work, .adjoint = adjoint};
+const OpRule rules::combine_backward = {.check = check_backward, .work = work_backward};
 
 }  // namespace snug

@@ -3,7 +3,6 @@
 // scale_columns: out = x * magnitude / norm, x [M, N]. Adjoint: d_x = d_out * magnitude / norm, in place where nothing else
 // reads d_out; d_magnitude += column sums of d_out * x / norm.
 
-#include "base/scalars.h"
 #include "program/adjoint.h"
 #include "program/ops/quantized.h"
 #include "program/rules.h"
@@ -11,8 +10,6 @@
 namespace snug {
 
 namespace {
-
-int64_t floats(int64_t count) { return checked_mul(count, size_of(DType::f32)); }
 
 void check_norm(const Program& program, const Op& op) {
   const Tensor& weight = program.tensor(op.find(Slot::weight));
@@ -22,12 +19,6 @@ void check_norm(const Program& program, const Op& op) {
   expect(op.attributes.transpose_b ? weight.dim(0) == outputs : weight.dim(1) == outputs, op, "a norm for each row");
   expect(a.dim(1) * outputs == weight.elements() && b.dim(0) == outputs && a.dim(0) == b.dim(1), op, "A and B fit");
   check_scales(program, op, Slot::weight);
-}
-
-int64_t workspace_norm(const Program& program, const Op& op, int32_t threads) {
-  const int64_t rank = program.tensor(op.find(Slot::a)).dim(0);
-  if (op.attributes.transpose_b) return floats(threads * kDoraPanel);
-  return floats(threads * ((kDoraColumns + 1) * rank + 3 * kDoraColumns));
 }
 
 Work work_norm(const Program& program, const Op& op) {
@@ -42,14 +33,6 @@ void check_scale(const Program& program, const Op& op) {
   expect(program.tensor(op.find(Slot::norm)).elements() == cols && elements % cols == 0, op, "rows of the norm's length");
   const TensorId out = op.find(Slot::out);
   expect(out == kNone || program.tensor(out).elements() == elements, op, "out agrees");
-}
-
-int64_t workspace_scale(const Program& program, const Op& op, int32_t) {
-  return floats(program.tensor(op.find(Slot::norm)).elements());
-}
-
-int64_t workspace_backward(const Program& program, const Op& op, int32_t threads) {
-  return floats((threads + int64_t{1}) * program.tensor(op.find(Slot::norm)).elements());
 }
 
 void adjoint_scale(Adjoint& adjoint, const Op& op) {
@@ -72,14 +55,8 @@ void adjoint_scale(Adjoint& adjoint, const Op& op) {
 
 }  // namespace
 
-extern const OpRule kDoraNormRule, kScaleColumnsRule, kScaleColumnsBackwardRule;
-const OpRule kDoraNormRule = {OpKind::dora_norm, check_norm, cut_by_rows,       workspace_norm,
-                              work_norm,         nullptr,    Recompute::costly, {.sequence = true, .tensor = true}};
-const OpRule kScaleColumnsRule = {
-    OpKind::scale_columns, check_scale,   cut_by_rows,      workspace_scale,
-    memory_work,           adjoint_scale, Recompute::cheap, {.sequence = true, .tensor = true}};
-const OpRule kScaleColumnsBackwardRule = {
-    OpKind::scale_columns_backward,    check_scale, cut_by_rows, workspace_backward, memory_work, nullptr, Recompute::never,
-    {.sequence = true, .tensor = true}};
+const OpRule rules::dora_norm = {.check = check_norm, .work = work_norm};
+const OpRule rules::scale_columns = {.check = check_scale, .work = memory_work, .adjoint = adjoint_scale};
+const OpRule rules::scale_columns_backward = {.check = check_scale, .work = memory_work};
 
 }  // namespace snug

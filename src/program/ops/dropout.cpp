@@ -38,8 +38,6 @@ void adjoint(Adjoint& adjoint, const Op& op) {
 
 }  // namespace
 
-extern const OpRule kDropoutRule;
-const OpRule kDropoutRule = {OpKind::dropout, check,   cut_by_rows,      no_workspace,
-                             memory_work,     adjoint, Recompute::cheap, {.sequence = true, .tensor = true}};
+const OpRule rules::dropout = {.check = check, .work = memory_work, .adjoint = adjoint};
 
 }  // namespace snug

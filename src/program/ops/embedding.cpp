@@ -40,17 +40,7 @@ Work work_backward(const Program& program, const Op& op) {
 
 }  // namespace
 
-extern const OpRule kEmbeddingRule, kEmbeddingBackwardRule;
-const OpRule kEmbeddingRule = {OpKind::embedding,
-                               check,
-                               cut_by_rows,
-                               no_workspace,
-                               work,
-                               adjoint,
-                               Recompute::cheap,
-                               {.sequence = true, .tensor = true}};
-const OpRule kEmbeddingBackwardRule = {
-    OpKind::embedding_backward,        check_backward, cut_by_rows, no_workspace, work_backward, nullptr, Recompute::never,
-    {.sequence = true, .tensor = true}};
+const OpRule rules::embedding = {.check = check, .work = work, .adjoint = adjoint};
+const OpRule rules::embedding_backward = {.check = check_backward, .work = work_backward};
 
 }  // namespace snug

@@ -55,17 +55,7 @@ Work work_backward(const Program& program, const Op& op) {
 
 }  // namespace
 
-extern const OpRule kGatherRowsRule, kGatherRowsBackwardRule;
-const OpRule kGatherRowsRule = {OpKind::gather_rows,
-                                check,
-                                cut_by_rows,
-                                no_workspace,
-                                work,
-                                adjoint,
-                                Recompute::cheap,
-                                {.tensor = true, .expert = true}};
-const OpRule kGatherRowsBackwardRule = {
-    OpKind::gather_rows_backward,    check_backward, cut_by_rows, no_workspace, work_backward, nullptr, Recompute::never,
-    {.tensor = true, .expert = true}};
+const OpRule rules::gather_rows = {.check = check, .work = work, .adjoint = adjoint};
+const OpRule rules::gather_rows_backward = {.check = check_backward, .work = work_backward};
 
 }  // namespace snug

@@ -4,31 +4,11 @@
 // exist.
 
 #include "program/adjoint.h"
-#include "program/ops/workspace.h"
 #include "program/rules.h"
 
 namespace snug {
 
 namespace {
-
-HeadShape head_shape(const Program& program, const Op& op) {
-  const Tensor& hidden = program.tensor(op.find(Slot::hidden));
-  const Tensor& weight = program.tensor(op.find(Slot::weight));
-  HeadShape shape{.rows = hidden.elements() / weight.dim(1), .cols = weight.dim(1), .vocabulary = weight.dim(0)};
-  if (op.find(Slot::low) != kNone) {
-    const Tensor& low_weight = program.tensor(op.find(Slot::low_weight));
-    shape.rank = low_weight.dim(1);
-    shape.low = program.tensor(op.find(Slot::low)).dtype;
-    shape.low_weight = low_weight.dtype;
-  }
-  shape.hidden = hidden.dtype;
-  shape.weight = weight.dtype;
-  shape.training = op.find(Slot::d_hidden) != kNone;
-  shape.weight_trained = op.find(Slot::d_weight) != kNone;
-  shape.low_trained = op.find(Slot::d_low_weight) != kNone;
-  if (shape.weight == shape.hidden) shape.arithmetic = half_arithmetic(shape.hidden, shape.weight, program.arithmetic);
-  return shape;
-}
 
 void check(const Program& program, const Op& op) {
   const Tensor& hidden = program.tensor(op.find(Slot::hidden));
@@ -36,22 +16,15 @@ void check(const Program& program, const Op& op) {
   expect((op.find(Slot::low) == kNone) == (op.find(Slot::low_weight) == kNone), op, "LoRA's pair comes together");
 }
 
-OpCut cut(const Program& program, const Op& op, int32_t threads) {
-  const HeadShape shape = head_shape(program, op);
-  const Blocks blocks = head_loss_blocks(shape, threads);
-  return {.threads = threads, .rows = blocks.rows, .cols = blocks.cols, .arithmetic = shape.arithmetic};
-}
-
-int64_t workspace(const Program& program, const Op& op, int32_t threads) {
-  return head_loss_workspace_bytes(head_shape(program, op), threads);
-}
-
 Work work(const Program& program, const Op& op) {  // of the bound: every row predicted
-  const HeadShape shape = head_shape(program, op);
-  const double products = 1.0 + (shape.training ? 1.0 : 0.0) + (shape.weight_trained ? 1.0 : 0.0);
-  const auto rows = static_cast<double>(shape.rows);
-  const auto vocabulary = static_cast<double>(shape.vocabulary);
-  return {.flops = products * 2.0 * rows * vocabulary * static_cast<double>(shape.cols + shape.rank),
+  const Tensor& weight = program.tensor(op.find(Slot::weight));
+  const TensorId low_weight = op.find(Slot::low_weight);
+  const int64_t cols = weight.dim(1), rank = low_weight == kNone ? 0 : program.tensor(low_weight).dim(1);
+  const auto present = [&](Slot slot) { return op.find(slot) != kNone ? 1.0 : 0.0; };
+  const double products = 1.0 + present(Slot::d_hidden) + present(Slot::d_weight);
+  const auto rows = static_cast<double>(program.tensor(op.find(Slot::hidden)).elements() / cols);
+  const auto vocabulary = static_cast<double>(weight.dim(0));
+  return {.flops = products * 2.0 * rows * vocabulary * static_cast<double>(cols + rank),
           .bytes = memory_work(program, op).bytes + products * 4.0 * rows * vocabulary};
 }
 
@@ -75,7 +48,6 @@ void adjoint(Adjoint& adjoint, const Op& op) {
 
 }  // namespace
 
-extern const OpRule kHeadLossRule;
-const OpRule kHeadLossRule = {OpKind::head_loss, check, cut, workspace, work, adjoint, Recompute::never, {.tensor = true}};
+const OpRule rules::head_loss = {.check = check, .work = work, .adjoint = adjoint};
 
 }  // namespace snug

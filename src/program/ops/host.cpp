@@ -13,12 +13,8 @@ void check_staging(const Program& program, const Op& op) {
 
 }  // namespace
 
-extern const OpRule kLoadRule, kSaveRule, kBatchRule;
-const OpRule kLoadRule = {OpKind::load, check_staging, cut_by_rows,      no_workspace,
-                          memory_work,  nullptr,       Recompute::never, {.data = false}};
-const OpRule kSaveRule = {OpKind::save, check_staging, cut_by_rows,      no_workspace,
-                          memory_work,  nullptr,       Recompute::never, {.data = false}};
-const OpRule kBatchRule = {OpKind::batch, check_staging, cut_by_rows,      no_workspace,
-                           memory_work,   nullptr,       Recompute::never, {}};
+const OpRule rules::load = {.check = check_staging, .work = memory_work};
+const OpRule rules::save = {.check = check_staging, .work = memory_work};
+const OpRule rules::batch = {.check = check_staging, .work = memory_work};
 
 }  // namespace snug

@@ -60,16 +60,7 @@ void adjoint(Adjoint& adjoint, const Op& op) {
 
 }  // namespace
 
-extern const OpRule kLatentHeadsRule, kLatentHeadsBackwardRule;
-const OpRule kLatentHeadsRule = {OpKind::latent_heads, check, cut_by_rows, no_workspace, work, adjoint, Recompute::cheap,
-                                 {.sequence = true}};
-const OpRule kLatentHeadsBackwardRule = {OpKind::latent_heads_backward,
-                                         check_backward,
-                                         cut_by_rows,
-                                         no_workspace,
-                                         work_backward,
-                                         nullptr,
-                                         Recompute::never,
-                                         {.sequence = true}};
+const OpRule rules::latent_heads = {.check = check, .work = work, .adjoint = adjoint};
+const OpRule rules::latent_heads_backward = {.check = check_backward, .work = work_backward};
 
 }  // namespace snug

@@ -42,19 +42,9 @@ void check_backward(const Program& program, const Op& op) {
          "d_x has x's shape in fp32");
 }
 
-// Each thread sums its rows' shares of d_weight and d_bias apart.
-int64_t workspace_backward(const Program& program, const Op& op, int32_t threads) {
-  if (op.find(Slot::d_weight) == kNone) return 0;
-  return 2 * threads * program.tensor(op.find(Slot::d_weight)).elements() * size_of(DType::f32);
-}
-
 }  // namespace
 
-extern const OpRule kLayerNormRule, kLayerNormBackwardRule;
-const OpRule kLayerNormRule = {OpKind::layer_norm, check,   cut_by_rows,      no_workspace,
-                               memory_work,        adjoint, Recompute::cheap, {.sequence = true}};
-const OpRule kLayerNormBackwardRule = {
-    OpKind::layer_norm_backward, check_backward, cut_by_rows, workspace_backward, memory_work, nullptr, Recompute::never,
-    {.sequence = true}};
+const OpRule rules::layer_norm = {.check = check, .work = memory_work, .adjoint = adjoint};
+const OpRule rules::layer_norm_backward = {.check = check_backward, .work = memory_work};
 
 }  // namespace snug

@@ -2,65 +2,25 @@
 // Adjoint of the first form: d_a += scale * d_c b,  d_b += scale * d_c^T a; of the second: d_a += scale * d_c b^T,  d_b +=
 // scale * a^T d_c.
 
+#include "op/product.h"
 #include "program/adjoint.h"
 #include "program/ops/quantized.h"
-#include "program/ops/workspace.h"
 #include "program/rules.h"
 
 namespace snug {
 
-// Tensors may have more axes than two ([B, T, H, D] is [M, H*D]); the one that is a weight says where rows end.
-ProductShape product_shape(const Program& program, const Op& op) {
-  const Tensor& a = program.tensor(op.find(Slot::a));
-  const Tensor& b = program.tensor(op.find(Slot::b));
-  const Tensor& c = program.tensor(op.find(Slot::c));
-  const bool quantized = op.find(Slot::absmax) != kNone;
-  ProductShape shape{.transpose_a = op.attributes.transpose_a,
-                     .transpose_b = op.attributes.transpose_b,
-                     .accumulate = op.attributes.accumulate,
-                     .a = a.dtype,
-                     .b = quantized ? op.attributes.values : b.dtype,
-                     .c = c.dtype,
-                     .quantized = quantized,
-                     .scaled = op.attributes.scale != 1.0};
-  if (shape.transpose_a) {  // the gradient of a weight: c has its shape
-    shape.m = c.dim(0);
-    shape.n = c.elements() / shape.m;
-    shape.k = a.elements() / shape.m;
-  } else {  // b is the weight [out, in], or its transpose
-    shape.n = shape.transpose_b ? b.dim(0) : b.elements() / b.dim(0);
-    shape.k = b.elements() / shape.n;
-    shape.m = a.elements() / shape.k;
-  }
-  const bool generates = !program.generation.steps.empty();
-  shape.arithmetic =
-      generates && has_few_rows(shape) && !quantized ? Arithmetic::fp32_dots : product_arithmetic(shape, program.arithmetic);
-  return shape;
-}
-
 namespace {
 
 void check(const Program& program, const Op& op) {
-  const ProductShape shape = product_shape(program, op);
+  const ProductShape shape = product_shape(view_of(program, op));
   expect(program.tensor(op.find(Slot::a)).elements() == shape.m * shape.k, op, "a is m x k");
   expect(program.tensor(op.find(Slot::b)).elements() == shape.k * shape.n, op, "b is k x n");
   expect(program.tensor(op.find(Slot::c)).elements() == shape.m * shape.n, op, "c is m x n");
   check_scales(program, op);
 }
 
-OpCut cut(const Program& program, const Op& op, int32_t threads) {
-  const ProductShape shape = product_shape(program, op);
-  const Blocks blocks = matmul_blocks(shape, threads);
-  return {
-      .threads = threads, .rows = blocks.rows, .cols = blocks.cols, .depth = blocks.depth, .arithmetic = shape.arithmetic};
-}
-
-int64_t workspace(const Program& program, const Op& op, int32_t threads) {
-  return matmul_workspace_bytes(product_shape(program, op), threads);
-}
-
 Work work(const Program& program, const Op& op) {
-  const ProductShape shape = product_shape(program, op);
+  const ProductShape shape = product_shape(view_of(program, op));
   return {.flops = 2.0 * static_cast<double>(shape.m) * static_cast<double>(shape.n) * static_cast<double>(shape.k),
           .bytes = memory_work(program, op).bytes};
 }
@@ -92,8 +52,6 @@ void adjoint(Adjoint& adjoint, const Op& op) {
 
 }  // namespace
 
-extern const OpRule kMatmulRule;
-const OpRule kMatmulRule = {
-    OpKind::matmul, check, cut, workspace, work, adjoint, Recompute::costly, {.sequence = true, .tensor = true}};
+const OpRule rules::matmul = {.check = check, .work = work, .adjoint = adjoint};
 
 }  // namespace snug

@@ -10,11 +10,6 @@ namespace {
 
 void check_nothing(const Program&, const Op&) {}
 
-int64_t square_sum_workspace(const Program& program, const Op& op, int32_t) {
-  const int64_t elements = program.tensor(op.find(Slot::gradient)).elements();
-  return (elements + kSquareSumBlock - 1) / kSquareSumBlock * size_of(DType::f64);
-}
-
 // Every flat buffer that is there has the parameter's length.
 void check_update(const Program& program, const Op& op) {
   const int64_t elements = program.tensor(op.find(Slot::parameter)).elements();
@@ -26,23 +21,14 @@ void check_update(const Program& program, const Op& op) {
            op, "a scale for each block");
 }
 
-constexpr OpRule update_rule(OpKind kind) {
-  return {kind, check_update, cut_by_rows, no_workspace, memory_work, nullptr, Recompute::never, {}};
-}
-
 }  // namespace
 
-extern const OpRule kZeroRule, kSquareSumRule, kClipFactorRule, kUpdateScaleRule, kAdamWRule, kSgdRule, kLionRule;
-const OpRule kZeroRule = {OpKind::zero, check_nothing, cut_by_rows,      no_workspace,
-                          memory_work,  nullptr,       Recompute::never, {}};
-const OpRule kSquareSumRule = {OpKind::square_sum, check_nothing, cut_by_rows,      square_sum_workspace,
-                               memory_work,        nullptr,       Recompute::never, {}};
-const OpRule kClipFactorRule = {OpKind::clip_factor, check_nothing, cut_by_rows,      no_workspace,
-                                memory_work,         nullptr,       Recompute::never, {}};
-const OpRule kUpdateScaleRule = {OpKind::update_scale, check_nothing, cut_by_rows,      no_workspace,
-                                 memory_work,          nullptr,       Recompute::never, {}};
-const OpRule kAdamWRule = update_rule(OpKind::adamw);
-const OpRule kSgdRule = update_rule(OpKind::sgd);
-const OpRule kLionRule = update_rule(OpKind::lion);
+const OpRule rules::zero = {.check = check_nothing, .work = memory_work};
+const OpRule rules::square_sum = {.check = check_nothing, .work = memory_work};
+const OpRule rules::clip_factor = {.check = check_nothing, .work = memory_work};
+const OpRule rules::update_scale = {.check = check_nothing, .work = memory_work};
+const OpRule rules::adamw = {.check = check_update, .work = memory_work};
+const OpRule rules::sgd = {.check = check_update, .work = memory_work};
+const OpRule rules::lion = {.check = check_update, .work = memory_work};
 
 }  // namespace snug

@@ -15,14 +15,9 @@ void check_page(const Program& program, const Op& op) {
   expect(far.bytes() == window.bytes() && far.dtype == window.dtype, op, "a window holds one chunk");
 }
 
-constexpr OpRule page_rule(OpKind kind) {
-  return {kind, check_page, cut_by_rows, no_workspace, memory_work, nullptr, Recompute::never, {.data = false}};
-}
-
 }  // namespace
 
-extern const OpRule kPageInRule, kPageOutRule;
-const OpRule kPageInRule = page_rule(OpKind::page_in);
-const OpRule kPageOutRule = page_rule(OpKind::page_out);
+const OpRule rules::page_in = {.check = check_page, .work = memory_work};
+const OpRule rules::page_out = {.check = check_page, .work = memory_work};
 
 }  // namespace snug

@@ -36,19 +36,9 @@ void check_backward(const Program& program, const Op& op) {
          "d_x has x's shape in fp32");
 }
 
-// Each thread sums its rows' share of d_weight apart.
-int64_t workspace_backward(const Program& program, const Op& op, int32_t threads) {
-  if (op.find(Slot::d_weight) == kNone) return 0;
-  return threads * program.tensor(op.find(Slot::d_weight)).elements() * size_of(DType::f32);
-}
-
 }  // namespace
 
-extern const OpRule kRmsNormRule, kRmsNormBackwardRule;
-const OpRule kRmsNormRule = {OpKind::rms_norm, check,   cut_by_rows,      no_workspace,
-                             memory_work,      adjoint, Recompute::cheap, {.sequence = true}};
-const OpRule kRmsNormBackwardRule = {OpKind::rms_norm_backward, check_backward,    cut_by_rows,
-                                     workspace_backward,        memory_work,       nullptr,
-                                     Recompute::never,          {.sequence = true}};
+const OpRule rules::rms_norm = {.check = check, .work = memory_work, .adjoint = adjoint};
+const OpRule rules::rms_norm_backward = {.check = check_backward, .work = memory_work};
 
 }  // namespace snug

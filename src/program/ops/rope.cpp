@@ -39,10 +39,7 @@ void adjoint(Adjoint& adjoint, const Op& op) {
 
 }  // namespace
 
-extern const OpRule kRopeTableRule, kRopeRule;
-const OpRule kRopeTableRule = {OpKind::rope_table, check_table, cut_by_rows,      no_workspace,
-                               memory_work,        nullptr,     Recompute::cheap, {.sequence = true}};
-const OpRule kRopeRule = {OpKind::rope, check,   cut_by_rows,      no_workspace,
-                          memory_work,  adjoint, Recompute::cheap, {.sequence = true, .tensor = true}};
+const OpRule rules::rope_table = {.check = check_table, .work = memory_work};
+const OpRule rules::rope = {.check = check, .work = memory_work, .adjoint = adjoint};
 
 }  // namespace snug

@@ -5,24 +5,11 @@
 #include <algorithm>
 #include <limits>
 
+#include "op/routed_rows.h"
 #include "program/adjoint.h"
-#include "program/ops/experts.h"
 #include "program/rules.h"
 
 namespace snug {
-
-// An expert with n tokens takes ceil(n / tile) tiles, at most n + tile - 1 rows; an expert without takes none. At most
-// min(E, M*J) experts have tokens, so that all take at most M*J + min(E, M*J) * (tile - 1) rows, and whole tiles.
-//
-// Tiles are as tall as keeps padding to a quarter of the rows, 64 at most (products of several tiles cost less anyway) and
-// 8 at least.
-RoutedRows routed_rows(int64_t tokens, int64_t experts, int64_t choices) {
-  const int64_t needed = checked_mul(tokens, choices);
-  const int64_t used_experts = std::min(experts, needed);
-  int64_t tile = 8;
-  while (tile < 64 && 2 * tile * used_experts * 4 <= needed) tile *= 2;
-  return {checked_add(needed, checked_mul(used_experts, tile - 1)) / tile * tile, tile};
-}
 
 namespace {
 
@@ -52,10 +39,6 @@ void check(const Program& program, const Op& op) {
   expect(program.tensor(op.find(Slot::tile_experts)).elements() == routed.rows / routed.tile, op, "tile_experts is P/tile");
 }
 
-int64_t workspace(const Program& program, const Op& op, int32_t) {
-  return program.tensor(op.find(Slot::logits)).dim(1) * size_of(DType::i32);
-}
-
 void adjoint(Adjoint& adjoint, const Op& op) {
   const TensorId logits = op.find(Slot::logits);
   const TensorId d_weights = adjoint.gradient(op.find(Slot::route_weights));
@@ -83,9 +66,7 @@ void check_backward(const Program& program, const Op& op) {
 }  // namespace
 
 // Made again, routing is the same to the bit.
-extern const OpRule kRouteRule, kRouteBackwardRule;
-const OpRule kRouteRule = {OpKind::route, check, cut_by_rows, workspace, memory_work, adjoint, Recompute::cheap, {}};
-const OpRule kRouteBackwardRule = {
-    OpKind::route_backward, check_backward, cut_by_rows, no_workspace, memory_work, nullptr, Recompute::never, {}};
+const OpRule rules::route = {.check = check, .work = memory_work, .adjoint = adjoint};
+const OpRule rules::route_backward = {.check = check_backward, .work = memory_work};
 
 }  // namespace snug

@@ -39,10 +39,7 @@ void adjoint(Adjoint& adjoint, const Op& op) {
 
 }  // namespace
 
-extern const OpRule kSplitRule, kJoinRule;
-const OpRule kSplitRule = {OpKind::split, check,   cut_by_rows,      no_workspace,
-                           memory_work,   adjoint, Recompute::cheap, {.sequence = true}};
-const OpRule kJoinRule = {OpKind::join, check,   cut_by_rows,      no_workspace,
-                          memory_work,  nullptr, Recompute::cheap, {.sequence = true}};
+const OpRule rules::split = {.check = check, .work = memory_work, .adjoint = adjoint};
+const OpRule rules::join = {.check = check, .work = memory_work};
 
 }  // namespace snug

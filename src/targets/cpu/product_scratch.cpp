@@ -7,7 +7,7 @@
 #include <algorithm>
 
 #include "base/checked.h"
-#include "program/ops/workspace.h"
+#include "targets/cpu/products.h"
 
 namespace snug {
 namespace {

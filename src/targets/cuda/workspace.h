@@ -5,10 +5,10 @@
 
 #include <cstdint>
 
-#include "program/program.h"
+#include "op/view.h"
 
-namespace snug {
+namespace snug::cuda {
 
-int64_t cuda_workspace_bytes(const Program& program, const Op& op);
+int64_t workspace_bytes(const OpView& op);
 
-}  // namespace snug
+}  // namespace snug::cuda

@@ -2,12 +2,15 @@
 // cache, each piece on cache lines of its own. Queries are padded to 32 (two AVX-512 vectors), heads to 16 (one) where
 // vectors run along them.
 
+#include "targets/cpu/attention.h"
+
 #include <algorithm>
 #include <initializer_list>
 #include <numeric>
 
 #include "base/checked.h"
-#include "program/ops/workspace.h"
+#include "base/dtype.h"
+#include "targets/cpu/sizing.h"
 
 namespace snug {
 
@@ -92,4 +95,52 @@ int64_t cached_attention_workspace_bytes(int64_t capacity, int64_t head_size, in
   return bytes_of({capacity, head_size}, threads);
 }
 
+namespace cpu {
+namespace {
+
+// In bf16 where the operands are and heads are whole tiles.
+Arithmetic arithmetic_of(const OpView& op, const Machine& machine) {
+  constexpr int64_t kTile = 32;  // kernels/cpu/bf16_tiles.h
+  const OperandView &q = op[Slot::q], &k = op[Slot::k], &v = op[Slot::v];
+  const bool halves = q.dtype == DType::bf16 && k.dtype == DType::bf16 && v.dtype == DType::bf16;
+  const bool tiles = q.dim(3) % kTile == 0 && v.dim(3) == q.dim(3);
+  return in_bf16(machine.products) && halves && tiles ? Arithmetic::bf16 : Arithmetic::fp32;
+}
+
+// Blocks are cut for the larger of the two sizes.
+AttentionShape shape_of(const OpView& op, const Machine& machine) {
+  const OperandView& q = op[Slot::q];
+  return {.batch = q.dim(0),
+          .seq_len = q.dim(1),
+          .kv_heads = op[Slot::k].dim(2),
+          .head_size = std::max(q.dim(3), op[Slot::v].dim(3)),
+          .arithmetic = arithmetic_of(op, machine)};
+}
+
+OpCut cut(const OpView& op, const Machine& machine) {
+  const AttentionShape shape = shape_of(op, machine);
+  const Blocks blocks = attention_blocks(shape.seq_len, shape.head_size);
+  return {.threads = machine.threads, .rows = blocks.rows, .cols = blocks.cols, .arithmetic = shape.arithmetic};
+}
+
+int64_t forward(const OpView& op, const Machine& machine) {
+  return attention_workspace_bytes(shape_of(op, machine), machine.threads);
+}
+
+int64_t backward(const OpView& op, const Machine& machine) {
+  return attention_backward_workspace_bytes(shape_of(op, machine), machine.threads);
+}
+
+int64_t cached(const OpView& op, const Machine& machine) {
+  const OperandView& cache = op[Slot::key_cache];
+  return cached_attention_workspace_bytes(cache.dim(0), cache.dim(2), machine.threads);
+}
+
+}  // namespace
+
+const OpSizing sizing::attention = {cut, forward};
+const OpSizing sizing::attention_backward = {cut, backward};
+const OpSizing sizing::cached_attention = {even_cut, cached};
+
+}  // namespace cpu
 }  // namespace snug

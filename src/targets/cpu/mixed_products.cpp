@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "base/checked.h"
-#include "program/ops/workspace.h"
+#include "targets/cpu/products.h"
 
 namespace snug {
 namespace {
