@@ -16,7 +16,7 @@
 #include "base/error.h"
 #include "generate/sampler.h"
 #include "generate/session.h"
-#include "kernels/kernels.h"
+#include "kernels/backend.h"
 #include "model/config.h"
 #include "program/rules.h"
 
@@ -161,7 +161,8 @@ class Decoding {
                1 / second, 100 * median(ratios_), bytes / 1e6, bytes / second / 1e9, bytes / pass / 1e9,
                100 * (*high - *low) / pass);
     fmt::print("prompt of {} tokens: {:.0f} tokens/s; {} threads, {}\n", settings_.prompt,
-               static_cast<double>(settings_.prompt) / prompt_seconds_, settings_.threads, kernels::backend_name());
+               static_cast<double>(settings_.prompt) / prompt_seconds_, settings_.threads,
+               kernels::built_in_backend().name());
   }
 
   Settings settings_;

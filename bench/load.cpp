@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "cli/arguments.h"
 #include "formats/checkpoint.h"
-#include "kernels/kernels.h"
+#include "kernels/backend.h"
 #include "model/catalogue.h"
 #include "plan/plan.h"
 #include "train/executor.h"

@@ -22,7 +22,7 @@
 
 #include "base/error.h"
 #include "cli/arguments.h"
-#include "kernels/kernels.h"
+#include "kernels/backend.h"
 #include "model/catalogue.h"
 #include "plan/plan.h"
 #include "program/rules.h"
@@ -260,7 +260,7 @@ void print(const Plan& plan, const Profile& profile, const Result& result, doubl
                against.spread() > 0.15 ? ": VOID, above 15 %" : "");
   }
   fmt::print("{:.3f} s a step, {:.0f} tokens/s, needed work {:.1f} GFLOP\n", step, tokens / step, flops / 1e9);
-  fmt::print("{} threads, {}{}, copying {:.1f} GB/s, {} steps\n\n", plan.target.threads, kernels::backend_name(),
+  fmt::print("{} threads, {}{}, copying {:.1f} GB/s, {} steps\n\n", plan.target.threads, kernels::built_in_backend().name(),
              result.against.size() > 1 ? ", products in bf16" : "", bandwidth / 1e9, steps);
   fmt::print(
       "| op | share | ms a step | calls | GFLOP | MB | GFLOP/s | GB/s | of its fp32 roofline |\n"

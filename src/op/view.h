@@ -48,6 +48,7 @@ class OpView {
     return *found;
   }
   std::span<const OperandView> operands() const { return {operands_.data(), count_}; }
+  std::span<OperandView> operands() { return {operands_.data(), count_}; }
 
   OpKind kind;
   const Attributes& attributes;

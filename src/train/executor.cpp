@@ -3,19 +3,30 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "program/rules.h"
+
 namespace snug {
 
 namespace {
 
-bool is_host_op(const Op& op) { return op.kind == OpKind::load || op.kind == OpKind::save || op.kind == OpKind::batch; }
-
-bool is_page(const Op& op) { return op.kind == OpKind::page_in || op.kind == OpKind::page_out; }
+// Before anything is committed.
+const Program& runnable(const Program& program, const kernels::Backend& backend) {
+  for_each_op(program.root, [&](const Op& op, const Region&) {
+    const RunBy by = run_by(op.kind);
+    if (by == RunBy::backend || by == RunBy::nobody) kernels::require(backend, view_of(program, op));
+  });
+  return program;
+}
 
 }  // namespace
 
-Executor::Executor(const Program& program, const Layout& layout, const std::filesystem::path& pages)
-    : program_(program),
+Executor::Executor(const Program& program, const Layout& layout, const std::filesystem::path& pages,
+                   const kernels::Backend& backend)
+    : program_(runnable(program, backend)),
       layout_(layout),
+      backend_(backend),
+      own_session_(backend.open()),
+      session_(own_session_.get()),
       own_arena_(std::in_place, layout.arena_bytes),
       arena_(own_arena_->data()),
       arena_bytes_(own_arena_->bytes()) {
@@ -24,14 +35,23 @@ Executor::Executor(const Program& program, const Layout& layout, const std::file
 }
 
 Executor::Executor(const Program& program, const Layout& layout, const Executor& owner)
-    : program_(program), layout_(layout), arena_(owner.arena_), arena_bytes_(owner.arena_bytes_), pages_(owner.pages_) {
+    : program_(runnable(program, owner.backend_)),
+      layout_(layout),
+      backend_(owner.backend_),
+      session_(owner.session_),
+      arena_(owner.arena_),
+      arena_bytes_(owner.arena_bytes_),
+      pages_(owner.pages_) {
   if (layout.arena_bytes > arena_bytes_) throw std::logic_error("the layout does not fit in the arena");
   prepare_ops();
 }
 
 void Executor::prepare_ops() {
   for_each_op(program_.root, [&](const Op& op, const Region& region) {
-    prepare(op, {program_, layout_, arena_, region.axis == Axis::layer ? region.first : 0});
+    if (run_by(op.kind) != RunBy::backend) return;
+    const kernels::Kernel& kernel = *backend_.kernel(op.kind);
+    if (kernel.prepare == nullptr) return;
+    kernel.prepare(*session_, bound_view(op, {program_, layout_, arena_, region.axis == Axis::layer ? region.first : 0}));
   });
 }
 
@@ -84,14 +104,25 @@ void Executor::run_body(const Region& region, Host& host, int64_t repetitions) {
 void Executor::run_op(const Op& op, Host& host) {
   const Binding binding{program_, layout_, arena_, layer_, chunk_};
   if (observer_ != nullptr) observer_->before(op, binding);
-  if (is_host_op(op)) {
-    host.run(op, repetition_);
-  } else if (is_page(op)) {
-    run_page(op, binding);
-  } else {
-    dispatch(op, binding);
+  switch (run_by(op.kind)) {
+    case RunBy::host: host.run(op, repetition_); break;
+    case RunBy::executor: run_page(op, binding); break;
+    case RunBy::backend: backend_.kernel(op.kind)->run(*session_, bound_view(op, binding)); break;
+    case RunBy::nobody: throw std::logic_error(std::string(name_of(op.kind)) + " is not run");
   }
   if (observer_ != nullptr) observer_->after(op, binding);
+}
+
+void Executor::run_apart(const Op& op, int64_t layer, std::span<std::byte> workspace) {
+  OpView view = bound_view(op, {program_, layout_, arena_, layer});
+  const auto bytes = static_cast<int64_t>(workspace.size());
+  view.add({.slot = Slot::workspace,
+            .dtype = DType::u8,
+            .axes = 1,
+            .shape = {bytes},
+            .elements = bytes,
+            .data = workspace.data()});
+  backend_.kernel(op.kind)->run(*session_, view);
 }
 
 void Executor::run_page(const Op& op, const Binding& binding) {

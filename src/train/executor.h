@@ -3,12 +3,14 @@
 // whoever drives it. It owns no policy: the loop decides which region runs when.
 
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <span>
 
 #include "base/scalars.h"
+#include "kernels/backend.h"
 #include "train/arena.h"
-#include "train/dispatch.h"
+#include "train/binding.h"
 #include "train/page_file.h"
 
 namespace snug {
@@ -31,10 +33,12 @@ class Observer {
 
 class Executor {
  public:
-  // Commits the arena, and the far home in a file `pages` where the Layout has one, then prepares every op's kernel.
-  Executor(const Program& program, const Layout& layout, const std::filesystem::path& pages = {});
+  // Asks the backend whether it can run every op (throws Error naming what it cannot), commits the arena, and the far home
+  // in a file `pages` where the Layout has one, then prepares every op's kernel.
+  Executor(const Program& program, const Layout& layout, const std::filesystem::path& pages = {},
+           const kernels::Backend& backend = kernels::built_in_backend());
 
-  // Works in the homes of `owner`, which must outlive it and hold the layout.
+  // Works in the homes of `owner`, which must outlive it and hold the layout, with its backend and what that has made.
   Executor(const Program& program, const Layout& layout, const Executor& owner);
 
   // Runs a region. `repetitions`: how often a micro-batch region inside repeats (0: as often as the Program says).
@@ -66,6 +70,11 @@ class Executor {
   // Zeroes a storage that lives throughout the run.
   void clear(StorageId storage);
 
+  // Runs an op that no region has, on a layer's views and with bytes to scribble on.
+  void run_apart(const Op& op, int64_t layer, std::span<std::byte> workspace);
+  // Distinct products that the backend has made so far.
+  int64_t prepared_products() const { return session_->products(); }
+
   const Program& program() const { return program_; }
   const Layout& layout() const { return layout_; }
 
@@ -78,6 +87,9 @@ class Executor {
 
   const Program& program_;
   const Layout& layout_;
+  const kernels::Backend& backend_;
+  std::unique_ptr<kernels::Session> own_session_;
+  kernels::Session* session_ = nullptr;
   std::optional<Arena> own_arena_;
   std::byte* arena_ = nullptr;
   int64_t arena_bytes_ = 0;

@@ -1,7 +1,7 @@
 #include <malloc.h>
 #include <pthread.h>
 
-#include "kernels/kernels.h"
+#include "kernels/backend.h"
 #include "train/trainer.h"
 
 namespace snug {
@@ -15,7 +15,7 @@ void settle_process(int32_t threads) {
     pthread_setattr_default_np(&attributes);
     pthread_attr_destroy(&attributes);
   }
-  kernels::start_threads(threads);
+  kernels::built_in_backend().start_threads(threads);
 }
 
 }  // namespace snug

@@ -17,7 +17,6 @@
 #include "formats/bnb_tensors.h"
 #include "formats/model_tensors.h"
 #include "formats/safetensors_writer.h"
-#include "kernels/kernels.h"
 
 namespace snug {
 
@@ -370,19 +369,18 @@ void fill_masters(Executor& executor, std::span<std::byte> staging) {
   }
 }
 
-// A weight as kernels read it.
-kernels::In matrix_of(const Executor& executor, const Weight& weight, int64_t layer) {
-  kernels::In matrix{executor.bytes(weight.tensor, layer).data(), executor.program().tensor(weight.tensor).dtype};
-  if (!weight.quantization) return matrix;
-  const Quantization& how = *weight.quantization;
-  const Part part{weight.tensor, layer, kAll};
-  const std::span<float> offset = scales_of<float>(executor, how.absmax_offset, part);
-  matrix.scales = {.absmax = scales_of<std::byte>(executor, how.absmax, part).data(),
-                   .nested_absmax = scales_of<float>(executor, how.nested_absmax, part).data(),
-                   .offset = offset.data(),
-                   .block_size = how.block_size,
-                   .values = how.values};
-  return matrix;
+// The lengths of a weight's rows.
+Op row_norms(const Weight& of, TensorId norms) {
+  Op op{OpKind::dora_norm};
+  op.attributes.transpose_b = !of.parameter.input_features_first || of.quantization;
+  op.reads(Slot::weight, of.tensor).writes(Slot::norm, norms);
+  if (!of.quantization) return op;
+  op.attributes.block_size = of.quantization->block_size;
+  op.attributes.values = of.quantization->values;
+  op.reads(Slot::absmax, of.quantization->absmax);
+  if (of.quantization->nested_absmax == kNone) return op;
+  return op.reads(Slot::nested_absmax, of.quantization->nested_absmax)
+      .reads(Slot::absmax_offset, of.quantization->absmax_offset);
 }
 
 // Magnitudes of DoRA start as the lengths of the rows that they scale.
@@ -392,13 +390,9 @@ void fill_magnitudes(Executor& executor, std::span<std::byte> staging) {
     if (weight.origin != Origin::row_norms) continue;
     const auto base =
         std::find_if(weights.begin(), weights.end(), [&](const Weight& w) { return w.parameter.name == weight.source; });
+    const Op norms = row_norms(*base, weight.tensor);
     for (int64_t layer = weight.parameter.first_layer; layer < end_layer(executor, weight); ++layer)
-      kernels::dora_norm({.weight = matrix_of(executor, *base, layer),
-                          .norm = executor.elements<float>(weight.tensor, layer).data(),
-                          .rows = base->parameter.output_features(),
-                          .cols = base->parameter.input_features(),
-                          .input_features_first = base->parameter.input_features_first && !base->quantization,
-                          .workspace = {staging.data(), static_cast<int64_t>(staging.size())}});
+      executor.run_apart(norms, layer, staging);
   }
 }
 

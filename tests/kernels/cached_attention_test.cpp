@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "kernels/backend.h"
 #include "kernels/op_reference.h"
 #include "kernels/support_allocations.h"
 #include "targets/cpu/attention.h"
@@ -185,7 +186,7 @@ TEST(CachedAttention, refuses_less_workspace_than_its_rule_states) {
 
 TEST(CachedAttention, allocates_nothing) {
   if (!tests::watches_allocations()) GTEST_SKIP() << "the sanitizer watches";
-  start_threads(2);
+  built_in_backend().start_threads(2);
   Trial t({40, 3, 64, 4, 2, 64});
   GuardedWorkspace workspace(t.bytes());
   const CachedAttention op = t.op(workspace);

@@ -153,8 +153,8 @@ Values product(const ProductShape& shape, const kernels::In& b, DType a_dtype) {
                                    .cols = blocks.cols,
                                    .depth = blocks.depth,
                                    .arithmetic = shape.arithmetic}};
-  kernels::prepare(op);
-  kernels::matmul(op);
+  kernels::prepare(op, tests::products());
+  kernels::matmul(op, tests::products());
   EXPECT_TRUE(workspace.intact() && c.guarded());
   return c;
 }

@@ -3,6 +3,7 @@
 
 #include "base/cpu_features.h"
 #include "base/error.h"
+#include "kernels/backend.h"
 #include "kernels/cpu/product.h"
 #include "kernels/op_reference.h"
 #include "kernels/support_allocations.h"
@@ -127,8 +128,8 @@ struct Trial {
     GuardedWorkspace workspace(bytes);
     kernels::ExpertMatmul ready = call(workspace);
     ready.cut.apart = ready.cut.apart && side_by_side;
-    kernels::prepare(ready);
-    kernels::expert_matmul(ready);
+    kernels::prepare(ready, tests::products());
+    kernels::expert_matmul(ready, tests::products());
     EXPECT_TRUE(workspace.intact());
     EXPECT_TRUE(a.guarded() && b.guarded() && c.guarded());
   }
@@ -312,7 +313,7 @@ TEST(ExpertMatmul, ExpertsSideBySideGiveTheBitsOfOneAfterTheOther) {
 TEST(ExpertMatmul, AllocatesNothingAfterPrepare) {
   if (!tests::watches_allocations()) GTEST_SKIP() << "the sanitizer watches";
   if (kernels::copied_layout() != kernels::Layout::packed) GTEST_SKIP() << "without AVX-512 oneDNN allocates";
-  kernels::start_threads(kThreads);
+  kernels::built_in_backend().start_threads(kThreads);
   const RoutingCase c{700, 8, 2};
   const std::vector<float> logits = logits_of(c, Taste::any);
   const Routing routing(c, logits.data(), true);
@@ -322,12 +323,12 @@ TEST(ExpertMatmul, AllocatesNothingAfterPrepare) {
         Trial trial(form, {300, 520}, types, routing, form == Form::weights, arithmetic);
         GuardedWorkspace workspace(trial.bytes);
         const kernels::ExpertMatmul op = trial.call(workspace);
-        kernels::prepare(op);
-        const int64_t products = kernels::prepared_products();
+        kernels::prepare(op, tests::products());
+        const int64_t made = tests::products().count();
         tests::take_largest_allocation();
-        kernels::expert_matmul(op);
+        kernels::expert_matmul(op, tests::products());
         EXPECT_LT(tests::take_largest_allocation(), size_t{4096});
-        EXPECT_EQ(kernels::prepared_products(), products);
+        EXPECT_EQ(tests::products().count(), made);
       }
     }
   }
@@ -342,7 +343,7 @@ TEST(ExpertMatmul, RefusesLessWorkspaceThanItsRuleStates) {
     ASSERT_GT(trial.bytes, 4096);
     trial.bytes = 4096;
     GuardedWorkspace workspace(trial.bytes);
-    EXPECT_THROW(kernels::prepare(trial.call(workspace)), Error);
+    EXPECT_THROW(kernels::prepare(trial.call(workspace), tests::products()), Error);
   }
 }
 

@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "base/cpu_features.h"
+#include "kernels/backend.h"
 #include "kernels/cpu/product.h"
 #include "kernels/op_reference.h"
 #include "kernels/support_allocations.h"
@@ -89,7 +90,7 @@ struct Trial {
   }
   void run() {
     GuardedWorkspace workspace(bytes);
-    kernels::head_loss(op(workspace));
+    kernels::head_loss(op(workspace), tests::products());
     EXPECT_TRUE(workspace.intact());
     EXPECT_TRUE(d_hidden.guarded() && d_weight.guarded() && d_low.guarded() && d_low_weight.guarded());
   }
@@ -322,18 +323,18 @@ TEST(HeadLoss, TwoRunsGiveTheSameBits) {
 TEST(HeadLoss, AllocatesNothingAfterPrepare) {
   if (!tests::watches_allocations()) GTEST_SKIP() << "the sanitizer watches";
   if (kernels::copied_layout() != kernels::Layout::packed) GTEST_SKIP() << "without AVX-512 oneDNN allocates";
-  kernels::start_threads(kThreads);
+  kernels::built_in_backend().start_threads(kThreads);
   for (const DType weight : {DType::f32, DType::bf16, DType::f16}) {
     Trial trial(
         {{.rows = 300, .cols = 300, .vocabulary = 3000, .weight = weight, .weight_trained = true}, 250, std::nullopt});
     GuardedWorkspace workspace(trial.bytes);
     const kernels::HeadLoss op = trial.op(workspace);
-    kernels::prepare(op);
-    const int64_t products = kernels::prepared_products();
+    kernels::prepare(op, tests::products());
+    const int64_t made = tests::products().count();
     tests::take_largest_allocation();
-    kernels::head_loss(op);
+    kernels::head_loss(op, tests::products());
     EXPECT_LT(tests::take_largest_allocation(), size_t{4096});
-    EXPECT_EQ(kernels::prepared_products(), products);
+    EXPECT_EQ(tests::products().count(), made);
   }
 }
 

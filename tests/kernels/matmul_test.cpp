@@ -2,6 +2,7 @@
 
 #include "base/cpu_features.h"
 #include "base/error.h"
+#include "kernels/backend.h"
 #include "kernels/cpu/product.h"
 #include "kernels/op_reference.h"
 #include "kernels/support_allocations.h"
@@ -66,7 +67,7 @@ struct Trial {
   }
   void run() {
     GuardedWorkspace workspace(bytes);
-    kernels::matmul(op(workspace));
+    kernels::matmul(op(workspace), tests::products());
     EXPECT_TRUE(workspace.intact());
     EXPECT_TRUE(a.guarded() && b.guarded() && c.guarded());
   }
@@ -184,10 +185,10 @@ TEST(Matmul, AFewRowsHaveTheSameBitsOnAnyNumberOfThreads) {
       GuardedWorkspace none(0);
       kernels::Matmul op = one.op(none);
       op.cut.threads = 1;
-      kernels::matmul(op);
+      kernels::matmul(op, tests::products());
       op = three.op(none);
       op.cut.threads = 3;
-      kernels::matmul(op);
+      kernels::matmul(op, tests::products());
       EXPECT_TRUE(one.c.same_bits(three.c));
     }
   }
@@ -197,7 +198,7 @@ TEST(Matmul, DotsRefuseMoreThanAFewRows) {
   const ProductShape shape{.m = 5, .n = 8, .k = 8, .transpose_b = true, .arithmetic = Arithmetic::fp32_dots};
   Trial trial(shape, {}, 1.0F);
   GuardedWorkspace none(0);
-  EXPECT_THROW(kernels::prepare(trial.op(none)), Error);
+  EXPECT_THROW(kernels::prepare(trial.op(none), tests::products()), Error);
 }
 
 TEST(Matmul, ForcedCutsMatchTheReference) {
@@ -279,7 +280,7 @@ TEST(Matmul, TwoRunsGiveTheSameBits) {
 TEST(Matmul, AllocatesNothingAfterPrepare) {
   if (!tests::watches_allocations()) GTEST_SKIP() << "the sanitizer watches";
   if (kernels::copied_layout() != kernels::Layout::packed) GTEST_SKIP() << "without AVX-512 oneDNN allocates";
-  kernels::start_threads(kThreads);
+  kernels::built_in_backend().start_threads(kThreads);
   for (const Types& types : kTypes) {
     for (const bool transpose_a : {false, true}) {
       ProductShape shape{.m = 300,
@@ -295,12 +296,12 @@ TEST(Matmul, AllocatesNothingAfterPrepare) {
       Trial trial(shape, matmul_blocks(shape, kThreads), 1.0F);
       GuardedWorkspace workspace(trial.bytes);
       const kernels::Matmul op = trial.op(workspace);
-      kernels::prepare(op);
-      const int64_t products = kernels::prepared_products();
+      kernels::prepare(op, tests::products());
+      const int64_t made = tests::products().count();
       tests::take_largest_allocation();
-      kernels::matmul(op);
+      kernels::matmul(op, tests::products());
       EXPECT_LT(tests::take_largest_allocation(), size_t{4096});
-      EXPECT_EQ(kernels::prepared_products(), products);
+      EXPECT_EQ(tests::products().count(), made);
     }
   }
 }
@@ -310,7 +311,7 @@ TEST(Matmul, RefusesLessWorkspaceThanItsRuleStates) {
   Trial trial(shape, {}, 1.0F);
   trial.bytes = 64 * 64 * 4;
   GuardedWorkspace workspace(trial.bytes);
-  EXPECT_THROW(kernels::prepare(trial.op(workspace)), Error);
+  EXPECT_THROW(kernels::prepare(trial.op(workspace), tests::products()), Error);
 }
 
 }  // namespace

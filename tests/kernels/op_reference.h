@@ -14,11 +14,18 @@
 #include "base/checked.h"
 #include "base/float16.h"
 #include "base/philox.h"
-#include "kernels/kernels.h"
+#include "kernels/cpu/kernels.h"
+#include "kernels/cpu/product.h"
 
 namespace snug::tests {
 
 using Doubles = std::vector<double>;
+
+// What the matrix products of all tests share.
+inline kernels::Products& products() {
+  static kernels::Products made;
+  return made;
+}
 
 // A tensor of f32, bf16 or f16 with guard bytes behind it.
 class Values {

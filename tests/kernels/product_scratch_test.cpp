@@ -19,6 +19,7 @@ OperandB operand(kernels::Layout layout) {
 
 TEST(ProductScratch, IsExactlyWhatTheLibraryAsksFor) {
   if (kernels::copied_layout() != kernels::Layout::packed) GTEST_SKIP() << "no AVX-512 here";
+  kernels::Products products;
   constexpr int64_t kSizes[] = {1, 17, 64, 300, 512, 1024, 1025, 3000};
 #ifdef _OPENMP
   constexpr int32_t kThreads[] = {1, 2, 5, 16};
@@ -33,7 +34,7 @@ TEST(ProductScratch, IsExactlyWhatTheLibraryAsksFor) {
           for (const auto layout : {kernels::Layout::plain, kernels::Layout::transposed, kernels::Layout::packed}) {
             for (const bool accumulate : {false, true}) {
               const auto& product =
-                  kernels::product({.m = m, .n = n, .k = k, .b = layout, .accumulate = accumulate, .threads = threads});
+                  products.of({.m = m, .n = n, .k = k, .b = layout, .accumulate = accumulate, .threads = threads});
               EXPECT_EQ(product_scratch_bytes(m, n, k, operand(layout), accumulate, threads),
                         kernels::scratch_bytes(product))
                   << m << " x " << n << " x " << k << ", layout " << static_cast<int>(layout) << ", threads " << threads;

@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "kernels/backend.h"
 #include "kernels/row_reference.h"
 #include "kernels/support_allocations.h"
 #include "kernels/support_routing.h"
@@ -341,7 +342,7 @@ TEST(Combine, GradientsEqualCentralDifferencesAndAreZeroInPadding) {
 
 TEST(Route, RoutingAndMovingRowsAllocatesNothing) {
   if (!snug::tests::watches_allocations()) GTEST_SKIP() << "the sanitizer watches";
-  start_threads(2);
+  built_in_backend().start_threads(2);
   RowsTrial t({200, 16, 4}, 64);
   const Operand x(random_values(200 * 64, 1), DType::bf16);
   Operand rows(t.routing.rows * 64, DType::bf16), out(200 * 64, DType::bf16), d_rows(t.routing.rows * 64, DType::f32);

@@ -16,7 +16,7 @@
 #include "base/float16.h"
 #include "base/philox.h"
 #include "kernels/cpu/highway_targets.h"
-#include "kernels/kernels.h"
+#include "kernels/cpu/kernels.h"
 
 #include "hwy/highway.h"
 

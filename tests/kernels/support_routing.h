@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/kernels.h"
+#include "kernels/cpu/kernels.h"
 #include "op/routed_rows.h"
 
 namespace snug::tests {

@@ -13,7 +13,6 @@
 #include "base/error.h"
 #include "base/philox.h"
 #include "formats/checkpoint.h"
-#include "kernels/kernels.h"
 #include "plan/workspaces.h"
 #include "train/support_experts.h"
 #include "train/support_golden.h"
@@ -205,18 +204,17 @@ TEST(ExpertBlocks, shadow_runs_change_no_bit) {
 
 TEST(ExpertBlocks, the_plan_counts_the_products_that_are_made) {
   Target target = cpu_in_fp32();
-  ExpertSizes odd = kMiddle;  // shapes that no other test makes
+  ExpertSizes odd = kMiddle;
   odd.cols = 72, odd.width = 56;
   Program program = build_expert_blocks(odd, mixtral_names(), {});
-  const int64_t before = kernels::prepared_products();
   ExpertRun run(std::move(program), target);
   // One may be off: a loss whose head is trained makes three where the plan counts two.
-  EXPECT_NEAR(static_cast<double>(kernels::prepared_products() - before),
-              static_cast<double>(distinct_products(run.program)), 1.0);
-  const int64_t made = kernels::prepared_products();
+  EXPECT_NEAR(static_cast<double>(run.executor->prepared_products()), static_cast<double>(distinct_products(run.program)),
+              1.0);
+  const int64_t made = run.executor->prepared_products();
   fill_weights(run);
   run.forward_backward(some_targets(odd));
-  EXPECT_EQ(kernels::prepared_products(), made);
+  EXPECT_EQ(run.executor->prepared_products(), made);
 }
 
 class ExpertFiles : public ::testing::Test {

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "base/scalars.h"
-#include "kernels/kernels.h"
+#include "kernels/cpu/kernels.h"
 #include "train/support_golden.h"
 
 namespace snug::testing {

@@ -10,7 +10,7 @@
 
 #include "base/bfloat16.h"
 #include "formats/checkpoint.h"
-#include "kernels/kernels.h"
+#include "kernels/cpu/kernels.h"
 #include "train/support_golden.h"
 
 namespace snug::testing {

@@ -8,7 +8,7 @@
 #include "kernels/cpu/highway_targets.h"
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/storage.h"
-#include "kernels/kernels.h"
+#include "kernels/cpu/table.h"
 
 #include "hwy/foreach_target.h"
 
@@ -77,6 +77,9 @@ void activation_backward(const ActivationGateBackward& op) {
     HWY_DYNAMIC_DISPATCH(activation_backward_part)(op, begin, end);
   });
 }
+
+const Kernel cpu::activation = cpu::plain<ActivationGate, kernels::activation>();
+const Kernel cpu::activation_backward = cpu::plain<ActivationGateBackward, kernels::activation_backward>();
 
 }  // namespace snug::kernels
 #endif  // HWY_ONCE

@@ -11,7 +11,7 @@
 #include "kernels/cpu/highway_targets.h"
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/storage.h"
-#include "kernels/kernels.h"
+#include "kernels/cpu/table.h"
 
 #include "hwy/foreach_target.h"
 
@@ -132,6 +132,8 @@ void adafactor(const Adafactor& op) {
     HWY_DYNAMIC_DISPATCH(adafactor_update_rows)(op, means, step_size, begin, end);
   });
 }
+
+const Kernel cpu::adafactor = cpu::plain<Adafactor, kernels::adafactor>();
 
 }  // namespace snug::kernels
 #endif  // HWY_ONCE

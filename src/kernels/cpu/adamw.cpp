@@ -11,7 +11,7 @@
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/state_codes.h"
 #include "kernels/cpu/storage.h"
-#include "kernels/kernels.h"
+#include "kernels/cpu/table.h"
 
 #include "hwy/foreach_target.h"
 
@@ -113,6 +113,8 @@ void adamw(const AdamW& op) {
     }
   });
 }
+
+const Kernel cpu::adamw = cpu::plain<AdamW, kernels::adamw>();
 
 }  // namespace snug::kernels
 #endif  // HWY_ONCE

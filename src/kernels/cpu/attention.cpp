@@ -15,7 +15,7 @@
 #include "kernels/cpu/highway_targets.h"
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/storage.h"
-#include "kernels/kernels.h"
+#include "kernels/cpu/table.h"
 
 #include "hwy/foreach_target.h"
 
@@ -114,6 +114,8 @@ void attention(const Attention& op) {
     HWY_DYNAMIC_DISPATCH(attention_block)(op, own, b, h, block * op.cut.rows);
   });
 }
+
+const Kernel cpu::attention = cpu::plain<Attention, kernels::attention>();
 
 }  // namespace snug::kernels
 #endif  // HWY_ONCE

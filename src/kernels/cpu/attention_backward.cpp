@@ -18,7 +18,7 @@
 #include "kernels/cpu/highway_targets.h"
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/storage.h"
-#include "kernels/kernels.h"
+#include "kernels/cpu/table.h"
 
 #include "hwy/foreach_target.h"
 
@@ -252,6 +252,8 @@ void attention_backward(const AttentionBackward& op) {
     backward_in_teams(op, parts, workspace, team);
   }
 }
+
+const Kernel cpu::attention_backward = cpu::plain<AttentionBackward, kernels::attention_backward>();
 
 }  // namespace snug::kernels
 #endif  // HWY_ONCE

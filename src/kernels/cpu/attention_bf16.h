@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "kernels/kernels.h"
+#include "kernels/ops/attention.h"
 
 namespace snug::kernels {
 

@@ -6,7 +6,7 @@
 
 #include "kernels/cpu/highway_lanes.h"
 #include "kernels/cpu/storage.h"
-#include "kernels/kernels.h"
+#include "kernels/operands.h"
 
 #if defined(SNUG_KERNELS_CPU_ATTENTION_MOVES_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef SNUG_KERNELS_CPU_ATTENTION_MOVES_H

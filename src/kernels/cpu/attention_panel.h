@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "kernels/kernels.h"
+#include "kernels/ops/attention.h"
 
 namespace snug::kernels {
 

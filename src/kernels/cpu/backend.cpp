@@ -8,9 +8,8 @@
 #include <string>
 
 #include "hwy/targets.h"
-#include "kernels/cpu/product.h"
+#include "kernels/cpu/table.h"
 #include "kernels/cpu/threads.h"
-#include "kernels/kernels.h"
 
 #ifdef _OPENMP
 #include <omp.h>
@@ -36,6 +35,8 @@ void limit_threads(int32_t) {
 ThreadLimit::ThreadLimit(int32_t threads) : before_(thread_limit()) { limit_threads(threads); }
 ThreadLimit::~ThreadLimit() { limit_threads(before_); }
 
+namespace {
+
 // A first region of this size makes the threads and their stacks; OpenMP keeps them.
 void start_threads(int32_t threads) {
   limit_threads(threads);
@@ -45,18 +46,38 @@ void start_threads(int32_t threads) {
   static_cast<void>(started);
 }
 
-int64_t prepared_products() { return product_count(); }
+std::string name() {
+  const int64_t targets = hwy::SupportedTargets();  // the lowest bit is the best one
+  std::string text = std::string("cpu ") + hwy::TargetName(targets & -targets);
+  std::ranges::transform(text, text.begin(), [](unsigned char letter) { return static_cast<char>(std::tolower(letter)); });
+  const auto& version = *dnnl::version();
+  return text + ", oneDNN " + std::to_string(version.major) + "." + std::to_string(version.minor) + "." +
+         std::to_string(version.patch);
+}
 
-const char* backend_name() {
-  static const std::string name = [] {
-    const int64_t targets = hwy::SupportedTargets();  // the lowest bit is the best one
-    std::string text = std::string("cpu ") + hwy::TargetName(targets & -targets);
-    std::ranges::transform(text, text.begin(), [](unsigned char letter) { return static_cast<char>(std::tolower(letter)); });
-    const auto& version = *dnnl::version();
-    return text + ", oneDNN " + std::to_string(version.major) + "." + std::to_string(version.minor) + "." +
-           std::to_string(version.patch);
-  }();
-  return name.c_str();
+const Kernel* kernel(OpKind kind) {
+#define SNUG_ENTRY_host(kind) nullptr,
+#define SNUG_ENTRY_executor(kind) nullptr,
+#define SNUG_ENTRY_nobody(kind) nullptr,
+#define SNUG_ENTRY_backend(kind) &cpu::kind,
+#define SNUG_ENTRY(kind, run_by, sizing) SNUG_ENTRY_##run_by(kind)
+  static const Kernel* const kTable[] = {SNUG_OP_KINDS(SNUG_ENTRY)};
+#undef SNUG_ENTRY
+#undef SNUG_ENTRY_backend
+#undef SNUG_ENTRY_nobody
+#undef SNUG_ENTRY_executor
+#undef SNUG_ENTRY_host
+  return kTable[static_cast<int>(kind)];
+}
+
+}  // namespace
+
+const Backend& built_in_backend() {
+  static const Backend backend = {.name = name,
+                                  .start_threads = start_threads,
+                                  .open = []() -> std::unique_ptr<Session> { return std::make_unique<cpu::CpuSession>(); },
+                                  .kernel = kernel};
+  return backend;
 }
 
 }  // namespace snug::kernels

@@ -12,7 +12,7 @@
 #include "kernels/cpu/highway_targets.h"
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/storage.h"
-#include "kernels/kernels.h"
+#include "kernels/cpu/table.h"
 
 #include "hwy/foreach_target.h"
 
@@ -158,6 +158,8 @@ void cached_attention(const CachedAttention& op) {
       HWY_DYNAMIC_DISPATCH(attend_cached)(op, unit % op.rows, unit / op.rows, mine, mine + scores);
   });
 }
+
+const Kernel cpu::cached_attention = cpu::plain<CachedAttention, kernels::cached_attention>();
 
 }  // namespace snug::kernels
 #endif  // HWY_ONCE

@@ -11,7 +11,7 @@
 #include "kernels/cpu/highway_targets.h"
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/storage.h"
-#include "kernels/kernels.h"
+#include "kernels/cpu/table.h"
 
 #include "hwy/foreach_target.h"
 
@@ -89,6 +89,11 @@ void split(const ColumnParts& op) {
 void join(const ColumnParts& op) {
   for_each_piece(op, [](std::byte* whole, std::byte* part, size_t bytes) { std::memcpy(whole, part, bytes); });
 }
+
+const Kernel cpu::add_bias = cpu::plain<AddBias, kernels::add_bias>();
+const Kernel cpu::bias_backward = cpu::plain<BiasBackward, kernels::bias_backward>();
+const Kernel cpu::split = cpu::plain<ColumnParts, kernels::split>();
+const Kernel cpu::join = cpu::plain<ColumnParts, kernels::join>();
 
 }  // namespace snug::kernels
 #endif  // HWY_ONCE

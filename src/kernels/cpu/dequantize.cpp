@@ -32,7 +32,7 @@ inline float absmax_of(const Scales& scales, int64_t block) {
   return scaled + *scales.offset;
 }
 
-// What each code stands for, by kernels/kernels.h; -0 for FP4's code 8, as bitsandbytes' kernels have it.
+// What each code stands for, by kernels/operands.h; -0 for FP4's code 8, as bitsandbytes' kernels have it.
 inline const float* values_of_codes(DType dtype) {
   static const std::array<float, 16> nf4 = [] {
     std::array<float, 16> values;

@@ -11,7 +11,7 @@
 #include "kernels/cpu/highway_targets.h"
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/storage.h"
-#include "kernels/kernels.h"
+#include "kernels/cpu/table.h"
 
 #include "hwy/foreach_target.h"
 
@@ -139,6 +139,10 @@ void scale_columns_backward(const ScaleColumnsBackward& op) {
     op.d_magnitude[j] += sum / op.norm[j];
   }
 }
+
+const Kernel cpu::dora_norm = cpu::plain<DoraNorm, kernels::dora_norm>();
+const Kernel cpu::scale_columns = cpu::plain<ScaleColumns, kernels::scale_columns>();
+const Kernel cpu::scale_columns_backward = cpu::plain<ScaleColumnsBackward, kernels::scale_columns_backward>();
 
 }  // namespace snug::kernels
 #endif  // HWY_ONCE

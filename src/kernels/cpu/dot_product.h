@@ -3,7 +3,7 @@
 // weights are read where they lie, in the order in which they lie, by threads that share the columns of the result. Nothing
 // is copied and no workspace is needed.
 
-#include "kernels/kernels.h"
+#include "kernels/ops/matmul.h"
 
 namespace snug::kernels {
 

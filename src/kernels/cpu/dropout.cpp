@@ -12,7 +12,7 @@
 #include "kernels/cpu/highway_targets.h"
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/storage.h"
-#include "kernels/kernels.h"
+#include "kernels/cpu/table.h"
 
 #ifndef SNUG_KERNELS_CPU_DROPOUT_MASK
 #define SNUG_KERNELS_CPU_DROPOUT_MASK
@@ -156,6 +156,8 @@ void dropout(const Dropout& op) {
     HWY_DYNAMIC_DISPATCH(dropout_part)(op, mask, begin, end);
   });
 }
+
+const Kernel cpu::dropout = cpu::plain<Dropout, kernels::dropout>();
 
 }  // namespace snug::kernels
 #endif  // HWY_ONCE

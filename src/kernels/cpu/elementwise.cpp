@@ -9,7 +9,7 @@
 #include "kernels/cpu/highway_targets.h"
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/storage.h"
-#include "kernels/kernels.h"
+#include "kernels/cpu/table.h"
 
 #include "hwy/foreach_target.h"
 
@@ -52,6 +52,9 @@ void zero(const Zero& op) {
     if (begin < end) std::memset(op.data + begin, 0, static_cast<size_t>(end - begin) * sizeof(float));
   });
 }
+
+const Kernel cpu::add = cpu::plain<Add, kernels::add>();
+const Kernel cpu::zero = cpu::plain<Zero, kernels::zero>();
 
 }  // namespace snug::kernels
 #endif  // HWY_ONCE

@@ -9,7 +9,7 @@
 #include "kernels/cpu/highway_targets.h"
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/storage.h"
-#include "kernels/kernels.h"
+#include "kernels/cpu/table.h"
 
 #include "hwy/foreach_target.h"
 
@@ -75,6 +75,9 @@ void embedding_backward(const EmbeddingBackward& op) {
     if (begin < end) HWY_DYNAMIC_DISPATCH(embedding_backward_cols)(op, begin, end);
   });
 }
+
+const Kernel cpu::embedding = cpu::plain<Embedding, kernels::embedding>();
+const Kernel cpu::embedding_backward = cpu::plain<EmbeddingBackward, kernels::embedding_backward>();
 
 }  // namespace snug::kernels
 #endif  // HWY_ONCE

@@ -7,8 +7,8 @@
 
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/storage.h"
+#include "kernels/cpu/table.h"
 #include "kernels/cpu/tiles.h"
-#include "kernels/kernels.h"
 
 namespace snug::kernels {
 namespace {
@@ -86,10 +86,10 @@ Share share_at(const ExpertMatmul& op, int64_t tile) {
   return {tile, std::find_if(begin, end, differs) - begin, *begin};
 }
 
-void multiply(const ExpertMatmul& op, const Share& share) {
+void multiply(const ExpertMatmul& op, const Share& share, Products& products) {
   for (int64_t done = 0, count = 0; done < share.count; done += count) {
     count = tiles_together(op, share.count - done);
-    matmul(product_of(op, (share.first + done) * op.tile, count, share.expert));
+    matmul(product_of(op, (share.first + done) * op.tile, count, share.expert), products);
   }
 }
 
@@ -104,14 +104,14 @@ ExpertMatmul for_worker(const ExpertMatmul& op, int32_t worker) {
 
 }  // namespace
 
-void prepare(const ExpertMatmul& op) {
+void prepare(const ExpertMatmul& op, Products& products) {
   for (int64_t tiles = op.cut.span; tiles > 0; tiles = multiplies_in_bf16(op) ? tiles - 1 : tiles / 2) {
-    prepare(product_of(op, 0, tiles, 0));
-    if (op.cut.apart) prepare(product_of(for_worker(op, 0), 0, tiles, 0));
+    prepare(product_of(op, 0, tiles, 0), products);
+    if (op.cut.apart) prepare(product_of(for_worker(op, 0), 0, tiles, 0), products);
   }
 }
 
-void expert_matmul(const ExpertMatmul& op) {
+void expert_matmul(const ExpertMatmul& op, Products& products) {
   require_storage({op.a.dtype, values_of(op.b), op.c.dtype});
   const int64_t tiles = op.routed_rows / op.tile;
   const int64_t used = tiles - std::count(op.tile_experts, op.tile_experts + tiles, -1);
@@ -121,7 +121,7 @@ void expert_matmul(const ExpertMatmul& op) {
     const Share share = share_at(op, tile);
     tile += share.count;
     if (share.expert >= 0) {
-      if (!is_apart(share)) multiply(op, share);
+      if (!is_apart(share)) multiply(op, share, products);
     } else if (!op.transpose_a && !op.accumulate) {
       clear_rows(op, share.first * op.tile, share.count * op.tile);
     }
@@ -130,8 +130,10 @@ void expert_matmul(const ExpertMatmul& op) {
   for_units(op.cut.threads, tiles, [&](int32_t worker, int64_t tile) {
     if (op.tile_experts[tile] < 0 || (tile > 0 && op.tile_experts[tile - 1] == op.tile_experts[tile])) return;
     const Share share = share_at(op, tile);
-    if (is_apart(share)) multiply(for_worker(op, worker), share);
+    if (is_apart(share)) multiply(for_worker(op, worker), share, products);
   });
 }
+
+const Kernel cpu::expert_matmul = cpu::with_products<ExpertMatmul, kernels::prepare, kernels::expert_matmul>();
 
 }  // namespace snug::kernels

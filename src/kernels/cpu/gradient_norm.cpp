@@ -12,7 +12,7 @@
 #include "kernels/cpu/highway_targets.h"
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/storage.h"
-#include "kernels/kernels.h"
+#include "kernels/cpu/table.h"
 
 #include "hwy/foreach_target.h"
 
@@ -81,6 +81,10 @@ void update_scale(const UpdateScale& op) {
   const double larger = 2.0 * scalar(Scalar::loss_scale);
   if (larger <= std::numeric_limits<float>::max()) scalar(Scalar::loss_scale) = larger;
 }
+
+const Kernel cpu::square_sum = cpu::plain<SquareSum, kernels::square_sum>();
+const Kernel cpu::clip_factor = cpu::plain<ClipFactor, kernels::clip_factor>();
+const Kernel cpu::update_scale = cpu::plain<UpdateScale, kernels::update_scale>();
 
 }  // namespace snug::kernels
 #endif  // HWY_ONCE

@@ -29,8 +29,8 @@
 #include "kernels/cpu/pack.h"
 #include "kernels/cpu/product.h"
 #include "kernels/cpu/softmax_rows.h"
+#include "kernels/cpu/table.h"
 #include "kernels/cpu/tiles.h"
-#include "kernels/kernels.h"
 
 namespace snug::kernels {
 namespace {
@@ -70,7 +70,7 @@ struct Plan {
   int64_t statistics_at = 0, panel_at = 0, logits_at = 0, scratch_at = 0;
 };
 
-void make_products(const HeadLoss& op, const Plan& plan, Factor& factor) {
+void make_products(const HeadLoss& op, const Plan& plan, Factor& factor, Products& products) {
   for (int last = 0; last < 2; ++last) {
     const int64_t end = op.vocabulary - (op.vocabulary - 1) / plan.cols * plan.cols;
     ProductKey key{.m = plan.rows,
@@ -80,16 +80,16 @@ void make_products(const HeadLoss& op, const Plan& plan, Factor& factor) {
                    .accumulate = factor.adds,
                    .threads = plan.threads};
     if (factor.copied) key.b = copied_layout();
-    factor.logits[last] = &product(key);
+    factor.logits[last] = &products.of(key);
     if (!plan.trains) continue;
     key.k = std::exchange(key.n, factor.inner);
     key.accumulate = true;
     if (!factor.copied) key.b = Layout::plain;
-    factor.back[last] = &product(key);
+    factor.back[last] = &products.of(key);
     if (factor.d_weight == nullptr) continue;
     key.m = std::exchange(key.k, plan.rows);
     key.b = Layout::plain;
-    factor.gradient[last] = &product(key);
+    factor.gradient[last] = &products.of(key);
   }
 }
 
@@ -105,7 +105,7 @@ int64_t tile_bytes(const Plan& plan, const Factor& factor, int64_t cols) {
   return std::max(bytes, workspace_bytes({.a = {{}, 0, true, cols, plan.rows}, .b = chunk, .cut = cut}));
 }
 
-Plan make_plan(const HeadLoss& op) {
+Plan make_plan(const HeadLoss& op, Products& products) {
   Plan plan;
   plan.rows = op.cut.rows > 0 ? op.cut.rows : align_up(op.rows, 16);
   plan.cols = op.cut.cols > 0 ? std::min(op.cut.cols, op.vocabulary) : op.vocabulary;
@@ -143,7 +143,7 @@ Plan make_plan(const HeadLoss& op) {
     if (factor.copied) panel = std::max(panel, copied_floats(copied_layout(), factor.inner, plan.cols));
     if (factor.copied && plan.trains) panel = std::max(panel, copied_floats(copied_layout(), plan.cols, factor.inner));
     if (plan.trains && factor.d_weight != nullptr) panel = std::max(panel, plan.rows * plan.cols);
-    make_products(op, plan, factor);
+    make_products(op, plan, factor, products);
     for (const auto& set : {factor.logits, factor.back, factor.gradient}) {
       for (const Product* made : set) scratch = std::max(scratch, made != nullptr ? scratch_bytes(*made) : 0);
     }
@@ -431,10 +431,10 @@ class Chunk {
 
 }  // namespace
 
-void prepare(const HeadLoss& op) { make_plan(op); }
+void prepare(const HeadLoss& op, Products& products) { make_plan(op, products); }
 
-void head_loss(const HeadLoss& op) {
-  const Plan plan = make_plan(op);
+void head_loss(const HeadLoss& op, Products& products) {
+  const Plan plan = make_plan(op, products);
   const auto scalar = [&](Scalar name) -> double& { return op.scalars[static_cast<int>(name)]; };
   const auto targets = static_cast<int64_t>(scalar(Scalar::target_count));
   const double inverse_labels = scalar(Scalar::inverse_labels);
@@ -458,5 +458,7 @@ void head_loss(const HeadLoss& op) {
   }
   scalar(Scalar::loss_sum) += loss * inverse_labels;
 }
+
+const Kernel cpu::head_loss = cpu::with_products<HeadLoss, kernels::prepare, kernels::head_loss>();
 
 }  // namespace snug::kernels

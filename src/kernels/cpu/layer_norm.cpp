@@ -10,7 +10,7 @@
 #include "kernels/cpu/highway_targets.h"
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/storage.h"
-#include "kernels/kernels.h"
+#include "kernels/cpu/table.h"
 
 #include "hwy/foreach_target.h"
 
@@ -84,6 +84,9 @@ void layer_norm_backward(const LayerNormBackward& op) {
     }
   }
 }
+
+const Kernel cpu::layer_norm = cpu::plain<LayerNorm, kernels::layer_norm>();
+const Kernel cpu::layer_norm_backward = cpu::plain<LayerNormBackward, kernels::layer_norm_backward>();
 
 }  // namespace snug::kernels
 #endif  // HWY_ONCE

@@ -10,7 +10,7 @@
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/state_codes.h"
 #include "kernels/cpu/storage.h"
-#include "kernels/kernels.h"
+#include "kernels/cpu/table.h"
 
 #include "hwy/foreach_target.h"
 
@@ -97,6 +97,8 @@ void lion(const Lion& op) {
     }
   });
 }
+
+const Kernel cpu::lion = cpu::plain<Lion, kernels::lion>();
 
 }  // namespace snug::kernels
 #endif  // HWY_ONCE

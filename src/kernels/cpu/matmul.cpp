@@ -6,38 +6,25 @@
 // workspace = [a block][b block][c block][oneDNN's scratchpad], 64-byte aligned; a part that is not needed has no bytes.
 
 #include <algorithm>
-#include <array>
-#include <compare>
-#include <map>
 
 #include "base/checked.h"
 #include "base/error.h"
 #include "kernels/cpu/dot_product.h"
+#include "kernels/cpu/matmul_plan.h"
 #include "kernels/cpu/mixed_product.h"
 #include "kernels/cpu/pack.h"
 #include "kernels/cpu/product.h"
 #include "kernels/cpu/storage.h"
+#include "kernels/cpu/table.h"
 #include "kernels/cpu/thin_product.h"
 #include "kernels/cpu/tiles.h"
-#include "kernels/kernels.h"
 
 namespace snug::kernels {
 namespace {
 
 constexpr int64_t kAlign = 64;
 
-// Everything that decides how a product runs, pointers aside.
-struct Case {
-  DType a, b, c;
-  int64_t m, n, k;
-  bool transpose_a, transpose_b, accumulate;
-  float scale;
-  int64_t rows, cols, depth, bytes;
-  int32_t threads;
-  auto operator<=>(const Case&) const = default;
-};
-
-Case case_of(const Matmul& op) {
+MatmulCase case_of(const Matmul& op) {
   const auto block = [](int64_t cut, int64_t all) { return cut <= 0 ? all : std::min(cut, all); };
   return {op.a.dtype,
           op.b.dtype,
@@ -56,23 +43,12 @@ Case case_of(const Matmul& op) {
           std::max(op.cut.threads, 1)};
 }
 
-// How one case runs: its blocks, where they lie, and the products of whole and last blocks.
-struct Plan {
-  Case of;
-  int64_t rows = 0;  // a block; fewer than asked where oneDNN needs more scratch than there is
-  bool a_in_place = false, b_in_place = false, c_in_place = false;
-  Layout b_layout = Layout::plain;
-  int64_t b_at = 0, c_at = 0, scratch_at = 0;  // bytes into the workspace; the a block is first
-  // [last row block][last column block][last depth block][accumulates]
-  std::array<std::array<std::array<std::array<Product*, 2>, 2>, 2>, 2> products{};
-};
-
 // The length of the last block.
 int64_t last(int64_t all, int64_t block) { return all - (all - 1) / block * block; }
 
 // Lays out the workspace and makes the products; false if a product's scratch does not fit.
-bool fill(Plan& plan) {
-  const Case& of = plan.of;
+bool fill(MatmulPlan& plan, Products& products) {
+  const MatmulCase& of = plan.of;
   const int64_t floats = sizeof(float);
   plan.b_at = plan.a_in_place ? 0 : align_up(plan.rows * of.depth * floats, kAlign);
   plan.c_at = plan.b_at + (plan.b_in_place ? 0 : align_up(copied_floats(plan.b_layout, of.depth, of.cols) * floats, kAlign));
@@ -93,13 +69,13 @@ bool fill(Plan& plan) {
           const bool occurs =
               adds == 0 ? !adds_first && (d == 0 || !adds_later) : adds_first || (d == 0 ? adds_whole : adds_later);
           if (!occurs) continue;
-          Product& made = product({.m = length(of.m, plan.rows, r),
-                                   .n = length(of.n, of.cols, c),
-                                   .k = length(of.k, of.depth, d),
-                                   .b = plan.b_layout,
-                                   .accumulate = adds != 0,
-                                   .scale = of.scale,
-                                   .threads = of.threads});
+          Product& made = products.of({.m = length(of.m, plan.rows, r),
+                                       .n = length(of.n, of.cols, c),
+                                       .k = length(of.k, of.depth, d),
+                                       .b = plan.b_layout,
+                                       .accumulate = adds != 0,
+                                       .scale = of.scale,
+                                       .threads = of.threads});
           plan.products[r][c][d][adds] = &made;
           scratch = std::max(scratch, scratch_bytes(made));
         }
@@ -109,14 +85,14 @@ bool fill(Plan& plan) {
   return plan.scratch_at + scratch <= of.bytes;
 }
 
-Plan make_plan(const Case& of) {
-  Plan plan{.of = of, .rows = of.rows};
+MatmulPlan make_plan(const MatmulCase& of, Products& products) {
+  MatmulPlan plan{.of = of, .rows = of.rows};
   plan.a_in_place = of.a == DType::f32 && !of.transpose_a && of.depth == of.k;
   plan.b_in_place = of.b == DType::f32 && (of.transpose_b ? of.depth == of.k : of.cols == of.n);
   plan.c_in_place = of.c == DType::f32 && of.cols == of.n;
   plan.b_layout = !plan.b_in_place ? copied_layout() : of.transpose_b ? Layout::transposed : Layout::plain;
   // Where oneDNN chose another implementation than the rule knows, less may have to do.
-  while (!fill(plan)) {
+  while (!fill(plan, products)) {
     if (plan.rows <= 16) {
       throw Error("a matrix product needs more workspace than the plan gives it",
                   std::to_string(of.m) + " x " + std::to_string(of.n) + " x " + std::to_string(of.k), "use fewer threads");
@@ -126,17 +102,17 @@ Plan make_plan(const Case& of) {
   return plan;
 }
 
-const Plan& plan_of(const Matmul& op) {
-  static std::map<Case, Plan> plans;
-  const Case of = case_of(op);
+const MatmulPlan& plan_of(const Matmul& op, Products& products) {
+  auto& plans = products.plans().by_case;
+  const MatmulCase of = case_of(op);
   const auto found = plans.find(of);
-  return found != plans.end() ? found->second : plans.emplace(of, make_plan(of)).first->second;
+  return found != plans.end() ? found->second : plans.emplace(of, make_plan(of, products)).first->second;
 }
 
 // A product in progress: which blocks the workspace holds.
 class Run {
  public:
-  Run(const Matmul& op, const Plan& plan)
+  Run(const Matmul& op, const MatmulPlan& plan)
       : op_(op), plan_(plan), of_(plan.of), base_(static_cast<char*>(op.workspace.data)) {}
 
   // Where c takes sums itself, a and b blocks are each copied as seldom as can be; where a block of c gathers them, it must
@@ -197,8 +173,8 @@ class Run {
   }
 
   const Matmul& op_;
-  const Plan& plan_;
-  const Case& of_;
+  const MatmulPlan& plan_;
+  const MatmulCase& of_;
   char* base_;
   int64_t a_row_ = -1, a_depth_ = -1, b_col_ = -1, b_depth_ = -1;
 };
@@ -216,10 +192,10 @@ MixedProduct in_tiles(const Matmul& op) {
 
 }  // namespace
 
-void prepare(const Matmul& op) {
+void prepare(const Matmul& op, Products& products) {
   if (op.m <= 0 || op.n <= 0 || op.k <= 0) return;
   switch (op.cut.arithmetic) {
-    case Arithmetic::fp32: plan_of(op); break;
+    case Arithmetic::fp32: plan_of(op, products); break;
     case Arithmetic::fp32_thin: require_workspace(op.workspace, thin_workspace_bytes(op), "matmul"); break;
     case Arithmetic::fp32_dots: require_few_rows(op); break;
     case Arithmetic::bf16:
@@ -227,15 +203,17 @@ void prepare(const Matmul& op) {
   }
 }
 
-void matmul(const Matmul& op) {
+void matmul(const Matmul& op, Products& products) {
   if (op.m <= 0 || op.n <= 0 || op.k <= 0) return;
   switch (op.cut.arithmetic) {
-    case Arithmetic::fp32: return Run(op, plan_of(op)).all();
+    case Arithmetic::fp32: return Run(op, plan_of(op, products)).all();
     case Arithmetic::fp32_thin: return thin_product(op);
     case Arithmetic::fp32_dots: return dot_product(op);
     case Arithmetic::bf16:
     case Arithmetic::bf16_pieces: return mixed_product(in_tiles(op));
   }
 }
+
+const Kernel cpu::matmul = cpu::with_products<Matmul, kernels::prepare, kernels::matmul>();
 
 }  // namespace snug::kernels

@@ -10,7 +10,7 @@
 #include <cstdint>
 
 #include "kernels/cpu/pieces.h"
-#include "kernels/kernels.h"
+#include "kernels/operands.h"
 
 namespace snug::kernels {
 

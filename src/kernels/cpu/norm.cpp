@@ -10,7 +10,7 @@
 #include "kernels/cpu/highway_targets.h"
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/storage.h"
-#include "kernels/kernels.h"
+#include "kernels/cpu/table.h"
 
 #include "hwy/foreach_target.h"
 
@@ -81,6 +81,9 @@ void rms_norm_backward(const RmsNormBackward& op) {
     op.d_weight[j] += sum;
   }
 }
+
+const Kernel cpu::rms_norm = cpu::plain<RmsNorm, kernels::rms_norm>();
+const Kernel cpu::rms_norm_backward = cpu::plain<RmsNormBackward, kernels::rms_norm_backward>();
 
 }  // namespace snug::kernels
 #endif  // HWY_ONCE

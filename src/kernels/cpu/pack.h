@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "kernels/cpu/product.h"
-#include "kernels/kernels.h"
+#include "kernels/operands.h"
 
 namespace snug::kernels {
 

@@ -2,10 +2,10 @@
 
 #include <oneapi/dnnl/dnnl.hpp>
 
-#include <map>
 #include <string_view>
 
 #include "base/error.h"
+#include "kernels/cpu/matmul_plan.h"
 #include "kernels/cpu/seal_code.h"
 #include "kernels/cpu/threads.h"
 
@@ -28,11 +28,6 @@ const dnnl::engine& engine() {
 const dnnl::stream& stream() {
   static const dnnl::stream instance(engine());
   return instance;
-}
-
-std::map<ProductKey, Product>& registry() {
-  static std::map<ProductKey, Product> products;
-  return products;
 }
 
 dnnl::memory::format_tag tag_of(Layout layout) {
@@ -75,12 +70,15 @@ Product create(const ProductKey& shape) {
 
 }  // namespace
 
-Product& product(const ProductKey& shape) {
-  const auto found = registry().find(shape);
-  if (found != registry().end()) return found->second;
+Products::Products() : plans_(std::make_unique<MatmulPlans>()) {}
+Products::~Products() = default;
+
+Product& Products::of(const ProductKey& shape) {
+  const auto found = products_.find(shape);
+  if (found != products_.end()) return found->second;
   try {
     const CodeSeal code;
-    Product& made = registry().emplace(shape, create(shape)).first->second;
+    Product& made = products_.emplace(shape, create(shape)).first->second;
     code.seal();
     return made;
   } catch (const dnnl::error& error) {
@@ -104,8 +102,6 @@ void run(Product& product, const float* a, const float* b, float* c, void* scrat
                     dnnl_primitive_execute(product.primitive.get(), stream().get(), 4, arguments) == dnnl_success;
   if (!done) throw Error("oneDNN failed in a matrix product");
 }
-
-int64_t product_count() { return static_cast<int64_t>(registry().size()); }
 
 Layout copied_layout() {
   static const Layout layout = [] {

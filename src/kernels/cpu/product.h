@@ -6,6 +6,8 @@
 
 #include <compare>
 #include <cstdint>
+#include <map>
+#include <memory>
 
 namespace snug::kernels {
 
@@ -27,13 +29,29 @@ struct ProductKey {
 
 class Product;
 
-// The product of this shape, created at the first call for it. Throws Error if oneDNN cannot.
-Product& product(const ProductKey& shape);
+struct MatmulPlans;
+
+// The products of one run, and how its matmuls use them.
+class Products {
+ public:
+  Products();
+  ~Products();
+  Products(const Products&) = delete;
+  Products& operator=(const Products&) = delete;
+
+  // The product of this shape, created at the first call for it. Throws Error if oneDNN cannot.
+  Product& of(const ProductKey& shape);
+  int64_t count() const { return static_cast<int64_t>(products_.size()); }
+  MatmulPlans& plans() { return *plans_; }
+
+ private:
+  std::map<ProductKey, Product> products_;
+  std::unique_ptr<MatmulPlans> plans_;
+};
+
 // Bytes `run` scribbles on; the pointer should be 64-byte aligned.
 int64_t scratch_bytes(const Product& product);
 void run(Product& product, const float* a, const float* b, float* c, void* scratch);
-// Products created so far.
-int64_t product_count();
 // How this machine wants a copied b: packed, or plain where oneDNN has no brgemm.
 Layout copied_layout();
 

@@ -10,7 +10,7 @@
 #include "kernels/cpu/highway_targets.h"
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/storage.h"
-#include "kernels/kernels.h"
+#include "kernels/cpu/table.h"
 
 #include "hwy/foreach_target.h"
 
@@ -57,6 +57,9 @@ void rope(const Rope& op) {
     HWY_DYNAMIC_DISPATCH(rope_rows)(op, begin, end);
   });
 }
+
+const Kernel cpu::rope_table = cpu::plain<RopeTable, kernels::rope_table>();
+const Kernel cpu::rope = cpu::plain<Rope, kernels::rope>();
 
 }  // namespace snug::kernels
 #endif  // HWY_ONCE

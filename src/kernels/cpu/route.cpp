@@ -9,7 +9,7 @@
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/softmax_rows.h"
 #include "kernels/cpu/storage.h"
-#include "kernels/kernels.h"
+#include "kernels/cpu/table.h"
 
 namespace snug::kernels {
 namespace {
@@ -105,5 +105,8 @@ void route_backward(const RouteBackward& op) {
     for (int64_t token = begin; token < end; ++token) token_backward(op, token);
   });
 }
+
+const Kernel cpu::route = cpu::plain<Route, kernels::route>();
+const Kernel cpu::route_backward = cpu::plain<RouteBackward, kernels::route_backward>();
 
 }  // namespace snug::kernels

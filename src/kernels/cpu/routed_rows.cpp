@@ -10,7 +10,7 @@
 #include "kernels/cpu/highway_targets.h"
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/storage.h"
-#include "kernels/kernels.h"
+#include "kernels/cpu/table.h"
 
 #include "hwy/foreach_target.h"
 
@@ -111,6 +111,11 @@ void combine_backward(const CombineBackward& op) {
   });
   if (op.d_x != nullptr) clear_padding(op.row_tokens, {op.d_x}, op.routed_rows, op.cols, op.cut.threads);
 }
+
+const Kernel cpu::gather_rows = cpu::plain<GatherRows, kernels::gather_rows>();
+const Kernel cpu::gather_rows_backward = cpu::plain<GatherRowsBackward, kernels::gather_rows_backward>();
+const Kernel cpu::combine = cpu::plain<Combine, kernels::combine>();
+const Kernel cpu::combine_backward = cpu::plain<CombineBackward, kernels::combine_backward>();
 
 }  // namespace snug::kernels
 #endif  // HWY_ONCE

@@ -8,7 +8,7 @@
 #include "kernels/cpu/highway_targets.h"
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/storage.h"
-#include "kernels/kernels.h"
+#include "kernels/cpu/table.h"
 
 #include "hwy/foreach_target.h"
 
@@ -55,6 +55,8 @@ void sgd(const Sgd& op) {
     HWY_DYNAMIC_DISPATCH(sgd_part)(op, begin, end);
   });
 }
+
+const Kernel cpu::sgd = cpu::plain<Sgd, kernels::sgd>();
 
 }  // namespace snug::kernels
 #endif  // HWY_ONCE

@@ -11,7 +11,7 @@
 #include "base/dynamic_map.h"
 #include "base/philox.h"
 #include "kernels/cpu/storage.h"
-#include "kernels/kernels.h"
+#include "kernels/ops/optimizers.h"
 
 namespace snug::kernels {
 

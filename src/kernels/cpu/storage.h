@@ -7,7 +7,7 @@
 
 #include "base/dtype.h"
 #include "base/error.h"
-#include "kernels/kernels.h"
+#include "kernels/ops/optimizers.h"
 #include "kernels/rows/lanes.h"
 
 namespace snug::kernels {

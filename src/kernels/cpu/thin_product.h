@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "kernels/kernels.h"
+#include "kernels/ops/matmul.h"
 
 namespace snug::kernels {
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "kernels/cpu/dequantize.h"
-#include "kernels/kernels.h"
+#include "kernels/operands.h"
 
 namespace snug::kernels {
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "kernels/cuda/cuda_lanes.cuh"
-#include "kernels/kernels.h"
+#include "kernels/ops/rms_norm.h"
 
 namespace snug::kernels {
 namespace {

@@ -1,19 +1,20 @@
 #pragma once
-// From an Op of the Program to a call of its kernel: operands become pointers, extents become shapes. The only place that
-// knows both sides.
+// Where the tensors of a Program lie while it runs, and an op with the addresses of its operands. The only place that knows
+// both sides.
 
 #include <cstddef>
 
+#include "op/view.h"
 #include "plan/layout.h"
 #include "program/program.h"
 
 namespace snug {
 
-// Where tensors lie: a Program, its Layout, the arena, and the layer and chunk whose turn it is.
+// A Program, its Layout, the arena, and the layer and chunk whose turn it is.
 struct Binding {
   const Program& program;
   const Layout& layout;
-  std::byte* base = nullptr;  // null: addresses are null (for prepare)
+  std::byte* base = nullptr;  // null: addresses are null (before anything runs)
   int64_t layer = 0;
   int64_t chunk = 0;
 
@@ -26,10 +27,7 @@ struct Binding {
   int64_t first_element(TensorId id) const;
 };
 
-// Runs one op of the compute lane.
-void dispatch(const Op& op, const Binding& binding);
-
-// Lets the backend create what the op will need, so that dispatch allocates nothing.
-void prepare(const Op& op, const Binding& binding);
+// The op as a backend runs it.
+OpView bound_view(const Op& op, const Binding& binding);
 
 }  // namespace snug

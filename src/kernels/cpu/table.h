@@ -1,0 +1,44 @@
+#pragma once
+// The CPU's entries in the table of kernels: each is defined beside its kernel.
+
+#include "kernels/backend.h"
+#include "kernels/cpu/kernels.h"
+#include "kernels/cpu/product.h"
+
+namespace snug::kernels::cpu {
+
+class CpuSession : public Session {
+ public:
+  int64_t products() const override { return made.count(); }
+  Products made;
+};
+
+// Of a kernel that needs nothing made ahead.
+template <class Args, void (*kRun)(const Args&)>
+constexpr Kernel plain() {
+  return {.missing = kernels::missing<Args>, .run = [](Session&, const OpView& op) { kRun(bind<Args>(op)); }};
+}
+
+inline Products& made(Session& session) { return static_cast<CpuSession&>(session).made; }
+
+// Of one that multiplies by oneDNN.
+template <class Args, void (*kPrepare)(const Args&, Products&), void (*kRun)(const Args&, Products&)>
+constexpr Kernel with_products() {
+  return {.missing = kernels::missing<Args>,
+          .prepare = [](Session& session, const OpView& op) { kPrepare(bind<Args>(op), made(session)); },
+          .run = [](Session& session, const OpView& op) { kRun(bind<Args>(op), made(session)); }};
+}
+
+#define SNUG_ENTRY_host(kind)
+#define SNUG_ENTRY_executor(kind)
+#define SNUG_ENTRY_nobody(kind)
+#define SNUG_ENTRY_backend(kind) extern const Kernel kind;
+#define SNUG_ENTRY(kind, run_by, sizing) SNUG_ENTRY_##run_by(kind)
+SNUG_OP_KINDS(SNUG_ENTRY)
+#undef SNUG_ENTRY
+#undef SNUG_ENTRY_backend
+#undef SNUG_ENTRY_nobody
+#undef SNUG_ENTRY_executor
+#undef SNUG_ENTRY_host
+
+}  // namespace snug::kernels::cpu

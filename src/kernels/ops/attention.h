@@ -1,0 +1,102 @@
+#pragma once
+
+#include "kernels/binding.h"
+
+namespace snug::kernels {
+
+// Causal attention within documents: token t sees tokens document_start[t]..t of its own sequence, with a window the last
+// `window` of them alone. With a softcap a scaled score s becomes softcap * tanh(s / softcap). Grouped queries: head h
+// reads key/value head h / (H/K). Blocks of cut.rows queries by cut.cols keys with running softmax (Dao et al.,
+// FlashAttention, 2022); no T x T matrix. lse[b, h, t] = log sum exp of the scaled scores. workspace:
+// attention_workspace(...) as the op's rule states it, one part for each thread.
+struct Attention {
+  In q, k, v;                               // [B, T, H, D], [B, T, K, D], [B, T, K, D]
+  const int32_t* document_start = nullptr;  // [B, T], index within the sequence
+  Out out;                                  // [B, T, H, D]
+  float* lse = nullptr;                     // [B, H, T]
+  int64_t batch = 0, seq_len = 0, heads = 0, kv_heads = 0, head_size = 0;
+  float scale = 1.0F;
+  float softcap = 0;   // 0: none
+  int64_t window = 0;  // tokens, 0: none
+  Workspace workspace;
+  Cut cut;
+};
+
+// d_q, d_k, d_v are written. Work is split over (sequence, key/value head), so sums have one order.
+struct AttentionBackward {
+  const float* d_out = nullptr;  // [B, T, H, D]
+  In q, k, v, out;
+  const int32_t* document_start = nullptr;
+  const float* lse = nullptr;  // [B, H, T]
+  float* d_q = nullptr;        // [B, T, H, D]
+  float* d_k = nullptr;        // [B, T, K, D]
+  float* d_v = nullptr;
+  int64_t batch = 0, seq_len = 0, heads = 0, kv_heads = 0, head_size = 0;
+  float scale = 1.0F;
+  float softcap = 0;
+  int64_t window = 0;
+  Workspace workspace;
+  Cut cut;
+};
+
+template <>
+inline Attention bind<Attention>(const OpView& op) {
+  const OperandView& q = op[Slot::q];
+  return {.q = in(op, Slot::q),
+          .k = in(op, Slot::k),
+          .v = in(op, Slot::v),
+          .document_start = ints(op, Slot::document_start),
+          .out = out(op, Slot::out),
+          .lse = floats(op, Slot::lse),
+          .batch = q.dim(0),
+          .seq_len = q.dim(1),
+          .heads = q.dim(2),
+          .kv_heads = op[Slot::k].dim(2),
+          .head_size = q.dim(3),
+          .scale = static_cast<float>(op.attributes.scale),
+          .softcap = static_cast<float>(op.attributes.softcap),
+          .window = op.is_local ? op.attributes.window : 0,
+          .workspace = workspace(op),
+          .cut = op.cut};
+}
+
+template <>
+inline AttentionBackward bind<AttentionBackward>(const OpView& op) {
+  const OperandView& q = op[Slot::q];
+  return {.d_out = floats(op, Slot::d_out),
+          .q = in(op, Slot::q),
+          .k = in(op, Slot::k),
+          .v = in(op, Slot::v),
+          .out = in(op, Slot::out),
+          .document_start = ints(op, Slot::document_start),
+          .lse = floats(op, Slot::lse),
+          .d_q = floats(op, Slot::d_q),
+          .d_k = floats(op, Slot::d_k),
+          .d_v = floats(op, Slot::d_v),
+          .batch = q.dim(0),
+          .seq_len = q.dim(1),
+          .heads = q.dim(2),
+          .kv_heads = op[Slot::k].dim(2),
+          .head_size = q.dim(3),
+          .scale = static_cast<float>(op.attributes.scale),
+          .softcap = static_cast<float>(op.attributes.softcap),
+          .window = op.is_local ? op.attributes.window : 0,
+          .workspace = workspace(op),
+          .cut = op.cut};
+}
+
+// Sinks and values of another size than keys are planned, not run yet.
+inline const char* missing_of_attention(const OpView& op) {
+  if (op.has(Slot::bias)) return "attention sinks";
+  return op[Slot::v].dim(3) != op[Slot::q].dim(3) ? "attention whose values have another size than its keys" : nullptr;
+}
+template <>
+inline const char* missing<Attention>(const OpView& op) {
+  return missing_of_attention(op);
+}
+template <>
+inline const char* missing<AttentionBackward>(const OpView& op) {
+  return missing_of_attention(op);
+}
+
+}  // namespace snug::kernels

@@ -1,0 +1,41 @@
+#include "train/binding.h"
+
+#include "base/element_count.h"
+#include "program/rules.h"
+
+namespace snug {
+
+void* Binding::address(TensorId id) const {
+  if (id == kNone || base == nullptr) return nullptr;
+  if (program.storage(program.tensor(id).storage).home != Home::device) return nullptr;
+  return base + offset(id);
+}
+
+int64_t Binding::offset(TensorId id) const {
+  const Tensor& tensor = program.tensor(id);
+  const int64_t instance = tensor.instance + (tensor.instance_by_layer ? layer : 0);
+  return layout.offset_of(tensor.storage, instance) + first_byte(id);
+}
+
+int64_t Binding::first_byte(TensorId id) const {
+  const Tensor& tensor = program.tensor(id);
+  return tensor.offset + (layer - tensor.first_layer) * tensor.layer_stride + chunk * tensor.chunk_stride;
+}
+
+int64_t Binding::first_element(TensorId id) const { return element_count(program.tensor(id).dtype, first_byte(id)); }
+
+OpView bound_view(const Op& op, const Binding& binding) {
+  OpView view = view_of(binding.program, op);
+  view.layer = binding.layer;
+  const auto layer = static_cast<size_t>(binding.layer);
+  view.is_local = layer < binding.program.local_layers.size() && binding.program.local_layers[layer];
+  size_t next = 0;
+  for (OperandView& operand : view.operands()) {
+    const TensorId tensor = op.operands[next++].tensor;
+    operand.data = binding.address(tensor);
+    operand.first_element = binding.first_element(tensor);
+  }
+  return view;
+}
+
+}  // namespace snug
