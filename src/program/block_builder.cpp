@@ -175,7 +175,12 @@ TensorId BlockBuilder::gated_mlp(Region& body, const std::string& part, TensorId
 
 // x -> x + attention(norm(x)) -> + mlp(norm(.)), each with a second norm before the sum where the family has one.
 Region BlockBuilder::block(const LayerRun& run, TensorId x_in, TensorId x_out) {
-  Region body{.name = run.name, .stage = Stage::forward, .axis = Axis::layer, .first = run.first, .count = run.count};
+  Region body{.name = run.name,
+              .section = Section::blocks,
+              .stage = Stage::forward,
+              .axis = Axis::layer,
+              .first = run.first,
+              .count = run.count};
   if (spec_.parallel != ParallelBlock::none) return parallel_block(std::move(body), x_in, x_out);
   TensorId attended = attend(body, spec_.pre_norms ? norm(body, "attention_norm", x_in) : x_in);
   if (spec_.post_norms) attended = norm(body, "attention_post_norm", attended);

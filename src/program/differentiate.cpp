@@ -88,6 +88,8 @@ void differentiate_ops(Adjoint& adjoint, Region& forward, Region& backward, Prog
 
 void differentiate_loop(Adjoint& adjoint, Region& loop, Region& backward, Program& program) {
   Region body{.name = loop.name + ".backward",
+              .section = Section::blocks_backward,
+              .index = loop.index,
               .stage = Stage::backward,
               .axis = loop.axis,
               .first = loop.first,
@@ -155,7 +157,7 @@ void keep_for_each_layer(Program& program, const Region& forward, const Region& 
 }  // namespace
 
 void differentiate(Program& program) {
-  Region& forward = program.region("forward");
+  Region& forward = program.region(Section::forward);
   Tensors wanted;
   for (Weight& weight : program.weights) {
     if (!weight.trainable) continue;
@@ -167,7 +169,7 @@ void differentiate(Program& program) {
   }
   spread(forward, wanted);
 
-  Region backward{.name = "backward", .stage = Stage::backward};
+  Region backward{.name = "backward", .section = Section::backward, .stage = Stage::backward};
   Adjoint adjoint(program, wanted);
   differentiate_ops(adjoint, forward, backward, program);
 
@@ -180,7 +182,7 @@ void differentiate(Program& program) {
   backward.items.erase(backward.items.begin());
 
   keep_for_each_layer(program, forward, backward);
-  program.region("micro_batch").add(std::move(backward));
+  program.region(Section::micro_batch).add(std::move(backward));
 }
 
 }  // namespace snug

@@ -29,8 +29,32 @@ struct Carry {
 
 struct Item;
 
+// What a region is to whoever looks for it; its name is for people. `other`: found by nobody.
+enum class Section : uint8_t {
+  other,
+  load,
+  step,
+  micro_batch,
+  batch,
+  forward,
+  backward,
+  blocks,           // a loop over layers of the forward, by index from the first layer on …
+  blocks_backward,  // … and the one that goes back through the same layers, under the same index
+  clear,            // of gradients, before the window
+  norm,             // of gradients, and the factor that clips them
+  optimizer,
+  scale,  // of the loss
+  evaluate,
+  generation_step,  // one for each of Generation::steps
+  head,             // of generation
+  save,
+};
+const char* name_of(Section section);
+
 struct Region {
   std::string name;
+  Section section = Section::other;
+  int32_t index = 0;  // where a Program has several of the section
   Stage stage = Stage::forward;
   Axis axis = Axis::none;
   int64_t first = 0;            // first layer
@@ -107,14 +131,13 @@ struct Interface {
 // One forward of generation: so many new tokens, whose last one's hidden state it leaves for the head.
 struct GenerationStep {
   int64_t rows = 0;
-  std::string region;
   TensorId tokens = kNone, positions = kNone;
 };
 
 struct Generation {
   int64_t capacity = 0;               // tokens of a sequence: rows of each layer's cache
   std::vector<GenerationStep> steps;  // by rows, descending; the last has one
-  TensorId logits = kNone;            // [V] fp32, of the last token, when the region "head" has run
+  TensorId logits = kNone;            // [V] fp32, of the last token, when Section::head has run
   TensorId order = kNone;             // [V] i32: room for the sampler
 };
 
@@ -146,10 +169,14 @@ struct Program {
   int64_t trainable_parameters() const;
   int64_t total_parameters() const;  // of the model, without adapters
 
-  // The region of this name below the root; throws if there is none (a mistake in snug).
-  Region& region(std::string_view name);
-  const Region& region(std::string_view name) const;
+  // The one region of this section and index; throws std::logic_error if there is none, or another (mistakes in snug).
+  Region& region(Section section, int32_t index = 0);
+  const Region& region(Section section, int32_t index = 0) const;
+  int32_t count(Section section) const;  // regions of it
 };
+
+// What a pass presumes of the Program that it is given; throws std::logic_error where it is not so (a mistake in snug).
+void presume(bool condition, const std::string& what);
 
 // Calls visit(op, region) for every op below `region`, each body once.
 template <class Visit>

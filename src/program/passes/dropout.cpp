@@ -87,7 +87,7 @@ bool reads_storage(const Program& program, const Op& op, StorageId storage) {
 }  // namespace
 
 void add_dropout(Program& program, double p, uint64_t seed) {
-  if (p > 0) DropoutPass(program, p, seed).run(program.region("forward"));
+  if (p > 0) DropoutPass(program, p, seed).run(program.region(Section::forward));
 }
 
 void draw_again_in_backward(Program& program, const Region& forward, Region& backward) {

@@ -6,7 +6,7 @@ namespace snug {
 
 void add_evaluation(Program& program) {
   std::set<StorageId> written;
-  const Region& micro_batch = program.region("micro_batch");
+  const Region& micro_batch = program.region(Section::micro_batch);
   for_each_op(micro_batch, [&](const Op& op, const Region&) {
     for (const Operand& operand : op.operands)
       if (operand.access == Access::write &&
@@ -14,12 +14,13 @@ void add_evaluation(Program& program) {
         written.insert(program.tensor(operand.tensor).storage);
   });
 
-  Region evaluate{.name = "evaluate", .stage = Stage::evaluate};
-  const Region batch = program.region("batch");
-  const Region forward = program.region("forward");
+  Region evaluate{.name = "evaluate", .section = Section::evaluate, .stage = Stage::evaluate};
+  const Region batch = program.region(Section::batch);
+  const Region forward = program.region(Section::forward);
   for (const Region& part : {batch, forward}) {
     Region copy = part;
     copy.name = "evaluate." + part.name;
+    copy.section = Section::other;
     evaluate.add(std::move(copy));
   }
   Clones clones(program, written);
@@ -29,6 +30,7 @@ void add_evaluation(Program& program) {
     for (Item& inner : item.region()->items)
       if (Region* loop = inner.region()) {
         loop->stage = Stage::evaluate;
+        loop->section = Section::other;
         loop->name = "evaluate." + loop->name;
         loop->carries.clear();
       }

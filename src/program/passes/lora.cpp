@@ -37,9 +37,10 @@ class LoraPass {
   // Training has one forward; generation has one for each number of rows, and its head apart.
   bool generates() const { return !program_.generation.steps.empty(); }
   std::vector<Region*> forwards() {
-    if (!generates()) return {&program_.region("forward")};
+    if (!generates()) return {&program_.region(Section::forward)};
     std::vector<Region*> regions;
-    for (const GenerationStep& step : program_.generation.steps) regions.push_back(&program_.region(step.region));
+    for (size_t step = 0; step < program_.generation.steps.size(); ++step)
+      regions.push_back(&program_.region(Section::generation_step, static_cast<int32_t>(step)));
     return regions;
   }
 
@@ -52,7 +53,7 @@ class LoraPass {
 
   // The operand that is the head's weight, and those that are the table of tokens.
   Operand& head_operand() {
-    if (generates()) return operand(op_of(program_.region("head").items.front()), Slot::b);
+    if (generates()) return operand(op_of(program_.region(Section::head).items.front()), Slot::b);
     return operand(op_of(forwards().front()->items.back()), Slot::weight);
   }
   std::vector<Operand*> token_operands() {
@@ -289,7 +290,7 @@ class LoraPass {
       throw Error("DoRA on lm_head is not supported", "recipe",
                   "leave lm_head out of lora_target_modules, or use_dora: false");
     const Pair pair = add_pair(base);
-    if (generates()) return adapt_product(program_.region("head"), base, head_operand().tensor, pair);
+    if (generates()) return adapt_product(program_.region(Section::head), base, head_operand().tensor, pair);
     Region& region = *forwards().front();
     Op& loss = *region.items.back().op();
     Op down = low_product(base, loss.find(Slot::hidden), pair);

@@ -56,9 +56,12 @@ void update_each_weight(const Program& program, Region& update, Updates& updates
 void add_optimizer(Program& program, const Recipe& recipe) {
   const std::vector<Trained> groups = trained_groups(program);
   const TensorId scalars = program.interface.scalars;
-  Region clear{.name = "clear", .stage = Stage::optimizer};
-  Region norm{.name = "norm", .stage = Stage::optimizer};
-  Region update{.name = "optimizer", .stage = Stage::optimizer, .skip = static_cast<int32_t>(Scalar::skip)};
+  Region clear{.name = "clear", .section = Section::clear, .stage = Stage::optimizer};
+  Region norm{.name = "norm", .section = Section::norm, .stage = Stage::optimizer};
+  Region update{.name = "optimizer",
+                .section = Section::optimizer,
+                .stage = Stage::optimizer,
+                .skip = static_cast<int32_t>(Scalar::skip)};
   Updates updates(program, recipe);
   for (const Trained& group : groups) {
     clear.add(Op{OpKind::zero}).writes(Slot::gradient, group.gradient);
@@ -69,12 +72,12 @@ void add_optimizer(Program& program, const Recipe& recipe) {
   Op clip{OpKind::clip_factor};
   clip.attributes.max_norm = recipe.max_grad_norm;
   norm.add(std::move(clip)).updates(Slot::scalars, scalars);
-  Region& step = program.region("step");
+  Region& step = program.region(Section::step);
   step.items.insert(step.items.begin(), Item{std::move(clear)});
   step.add(std::move(norm));
   step.add(std::move(update));
   if (!recipe.fp16) return;
-  Region scale{.name = "scale", .stage = Stage::optimizer};
+  Region scale{.name = "scale", .section = Section::scale, .stage = Stage::optimizer};
   scale.add(Op{OpKind::update_scale}).updates(Slot::scalars, scalars).attributes.scale_window = recipe.loss_scale_window;
   step.add(std::move(scale));
 }

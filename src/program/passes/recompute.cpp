@@ -72,11 +72,11 @@ std::set<StorageId> made_by(const Program& program, const Region& body) {
   return made;
 }
 
-// Puts `replacements` where the child region of this name is.
-void replace(Region& parent, std::string_view name, std::vector<Region> replacements) {
+// Puts `replacements` where the child region of this section and index is.
+void replace(Region& parent, Section section, int32_t index, std::vector<Region> replacements) {
   for (size_t i = 0; i < parent.items.size(); ++i) {
     const Region* child = parent.items[i].region();
-    if (child == nullptr || child->name != name) continue;
+    if (child == nullptr || child->section != section || child->index != index) continue;
     parent.items.erase(parent.items.begin() + static_cast<int64_t>(i));
     for (size_t r = 0; r < replacements.size(); ++r)
       parent.items.insert(parent.items.begin() + static_cast<int64_t>(i + r), Item{std::move(replacements[r])});
@@ -85,16 +85,18 @@ void replace(Region& parent, std::string_view name, std::vector<Region> replacem
   throw std::logic_error("no layer loop to split");
 }
 
-std::vector<std::string> layer_loops(const Region& forward) {
-  std::vector<std::string> names;
-  for (const Item& item : forward.items)
-    if (const Region* loop = item.region(); loop != nullptr && loop->axis == Axis::layer) names.push_back(loop->name);
-  return names;
+// Loops of a section are counted from the first layer on, in backward too.
+void number(Region& parent, Section section) {
+  std::vector<Region*> loops;
+  for (Item& item : parent.items)
+    if (Region* child = item.region(); child != nullptr && child->section == section) loops.push_back(child);
+  std::sort(loops.begin(), loops.end(), [](const Region* a, const Region* b) { return a->first < b->first; });
+  for (size_t i = 0; i < loops.size(); ++i) loops[i]->index = static_cast<int32_t>(i);
 }
 
-void recompute_loop(Program& program, const std::string& name, const std::vector<int64_t>& layers) {
-  const Region forward = program.region(name);
-  const Region backward = program.region(name + ".backward");
+void recompute_loop(Program& program, int32_t index, const std::vector<int64_t>& layers) {
+  const Region forward = program.region(Section::blocks, index);
+  const Region backward = program.region(Section::blocks_backward, index);
   const std::vector<Run> runs = runs_of(forward, layers);
   const std::set<StorageId> made = made_by(program, forward);
 
@@ -126,15 +128,18 @@ void recompute_loop(Program& program, const std::string& name, const std::vector
   }
 
   std::reverse(backward_runs.begin(), backward_runs.end());
-  replace(program.region("forward"), name, std::move(forward_runs));
-  replace(program.region("backward"), backward.name, std::move(backward_runs));
+  replace(program.region(Section::forward), Section::blocks, index, std::move(forward_runs));
+  replace(program.region(Section::backward), Section::blocks_backward, index, std::move(backward_runs));
 }
 
 }  // namespace
 
 void recompute_blocks(Program& program, const std::vector<int64_t>& layers) {
   if (layers.empty()) return;
-  for (const std::string& loop : layer_loops(program.region("forward"))) recompute_loop(program, loop, layers);
+  const int32_t loops = program.count(Section::blocks);
+  for (int32_t loop = 0; loop < loops; ++loop) recompute_loop(program, loop, layers);
+  number(program.region(Section::forward), Section::blocks);
+  number(program.region(Section::backward), Section::blocks_backward);
 }
 
 }  // namespace snug

@@ -53,7 +53,7 @@ void operands(const Program& program, Op& op, Access access) {
 }  // namespace
 
 void add_load(Program& program) {
-  Region load{.name = "load", .stage = Stage::load};
+  Region load{.name = "load", .section = Section::load, .stage = Stage::load};
   Op read{OpKind::load};
   read.writes(Slot::staging, staging(program, "load.staging"));
   if (const TensorId scales = nested_scales(program); scales != kNone) read.writes(Slot::staging, scales);
@@ -68,7 +68,7 @@ void add_load(Program& program) {
 
 void add_transfers(Program& program) {
   add_load(program);
-  Region save{.name = "save", .stage = Stage::save};
+  Region save{.name = "save", .section = Section::save, .stage = Stage::save};
   Op write{OpKind::save};
   if (has_far_states(program)) write.writes(Slot::staging, staging(program, "save.staging"));
   operands(program, write, Access::read);
