@@ -126,7 +126,10 @@ class Builder : private BlockBuilder {
   TensorId embed(Region& region, TensorId table, TensorId ids, TensorId out, double scale) {
     Op embedding{OpKind::embedding};
     embedding.attributes.scale = scale;
-    if (spec_.pad_row_is_fixed && ids == program_.interface.tokens) embedding.attributes.untrained_row = spec_.pad_token_id;
+    if (ids == program_.interface.tokens) {
+      program_.token_lookups.push_back(program_.identify(embedding));
+      if (spec_.pad_row_is_fixed) embedding.attributes.untrained_row = spec_.pad_token_id;
+    }
     embedding.reads(Slot::weight, table).reads(Slot::ids, ids).writes(Slot::out, out);
     region.add(std::move(embedding));
     return out;
@@ -193,6 +196,8 @@ class Builder : private BlockBuilder {
     loss.reads(Slot::hidden, hidden).reads(Slot::weight, head_);
     loss.reads(Slot::target_rows, io.target_rows).reads(Slot::target_tokens, io.target_tokens);
     loss.updates(Slot::scalars, io.scalars);
+    program_.loss = program_.identify(loss);
+    program_.head = {.weight = weights_.at(head_), .input = hidden, .product = program_.loss};
     region.add(std::move(loss));
     return region;
   }
@@ -247,6 +252,8 @@ class Builder : private BlockBuilder {
     Op product{OpKind::matmul};
     product.attributes.transpose_b = true;
     product.reads(Slot::a, hidden_).reads(Slot::b, head_).writes(Slot::c, generation.logits);
+    program_.head = {
+        .weight = weights_.at(head_), .input = hidden_, .output = generation.logits, .product = program_.identify(product)};
     region.add(std::move(product));
     return region;
   }

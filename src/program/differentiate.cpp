@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "program/adjoint.h"
+#include "program/find_op.h"
 #include "program/passes/dropout.h"
 #include "program/rules.h"
 
@@ -157,7 +158,9 @@ void keep_for_each_layer(Program& program, const Region& forward, const Region& 
 }  // namespace
 
 void differentiate(Program& program) {
+  presume(program.count(Section::backward) == 0, "no backward yet");
   Region& forward = program.region(Section::forward);
+  presume(find_op(forward, program.loss).region == &forward, "the loss outside of loops");
   Tensors wanted;
   for (Weight& weight : program.weights) {
     if (!weight.trainable) continue;
@@ -174,12 +177,9 @@ void differentiate(Program& program) {
   differentiate_ops(adjoint, forward, backward, program);
 
   // The loss op's training form replaces it in forward: it makes its gradients while the logits exist.
-  Op* loss = forward.items.back().op();
-  Op* training = backward.items.front().op();
-  if (loss == nullptr || training == nullptr || loss->kind != OpKind::head_loss || training->kind != OpKind::head_loss)
-    throw std::logic_error("forward ends with the loss");
-  *loss = *training;
-  backward.items.erase(backward.items.begin());
+  const OpPlace training = find_op(backward, program.loss);
+  find_op(forward, program.loss).op() = training.op();
+  erase(training);
 
   keep_for_each_layer(program, forward, backward);
   program.region(Section::micro_batch).add(std::move(backward));

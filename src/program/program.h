@@ -120,6 +120,21 @@ struct Weight {
   }
 };
 
+// What an adapter puts beside a product; kNone: it has none.
+struct AdapterOps {
+  OpId down = kNone, up = kNone;  // low [M, r] = x A^T, and low B^T added to what the product gives
+  OpId scale = kNone;             // DoRA's, of columns
+  OpId dropout = kNone;           // of x
+};
+
+// A product with a linear module's weight. Its ops are in the forward; in generation each step has products of its own.
+struct Linear {
+  int32_t weight = kNone;                  // index into Program::weights
+  TensorId input = kNone, output = kNone;  // of the module, its bias included
+  OpId product = kNone;
+  AdapterOps adapter = {};
+};
+
 // Tensors that the host fills or reads by name.
 struct Interface {
   TensorId tokens = kNone, positions = kNone, document_start = kNone, target_rows = kNone, target_tokens = kNone;
@@ -145,14 +160,22 @@ struct Program {
   std::vector<Storage> storages;
   std::vector<Tensor> tensors;
   std::vector<Weight> weights;
-  Interface interface;    // of training micro-batches
-  Interface evaluation;   // of evaluation batches
-  Generation generation;  // of a Program that generates
+  Interface interface;              // of training micro-batches
+  Interface evaluation;             // of evaluation batches
+  Generation generation;            // of a Program that generates
+  std::vector<Linear> linears;      // of blocks, in the order of their products
+  Linear head;                      // its product is the loss; in generation that of the last row
+  OpId loss = kNone;                // in the forward, and in the evaluation's; kNone in generation
+  std::vector<OpId> token_lookups;  // embeddings of tokens: one, in generation one for each step
+  OpId op_ids = 0;                  // given so far
   Region root;
   int64_t layers = 0;
   std::vector<bool> local_layers;  // [L]: attention is windowed and rotates by the local table; empty: in none
   int64_t batch = 0, seq_len = 0, micro_batches = 0;
   std::vector<std::string> notes;  // decisions a user should be told: what PEFT does with a tied head …
+
+  // Gives the op an id of its own.
+  OpId identify(Op& op) { return op.id = op_ids++; }
 
   StorageId add_storage(Storage storage);
   TensorId add_tensor(Tensor tensor);

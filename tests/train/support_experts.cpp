@@ -143,6 +143,7 @@ class ExpertBuilder {
     body.carries.push_back({.before = x_first, .in = x_in, .out = x_out, .after = x_last});
     region.add(std::move(body));
     Op loss{OpKind::head_loss};
+    p_.loss = p_.identify(loss);
     loss.reads(Slot::hidden, x_last).reads(Slot::weight, head_);
     loss.reads(Slot::target_rows, p_.interface.target_rows).reads(Slot::target_tokens, p_.interface.target_tokens);
     region.add(std::move(loss.updates(Slot::scalars, p_.interface.scalars)));

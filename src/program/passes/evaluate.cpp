@@ -1,10 +1,12 @@
 #include "program/passes/evaluate.h"
 
+#include "program/find_op.h"
 #include "program/passes/clone.h"
 
 namespace snug {
 
 void add_evaluation(Program& program) {
+  presume(program.count(Section::backward) + program.count(Section::evaluate) == 0, "a forward that keeps nothing");
   std::set<StorageId> written;
   const Region& micro_batch = program.region(Section::micro_batch);
   for_each_op(micro_batch, [&](const Op& op, const Region&) {
@@ -43,7 +45,7 @@ void add_evaluation(Program& program) {
     *id = clones.of(*id);
   const int64_t rows = program.batch * program.seq_len;
   io.predictions = program.make("predictions", DType::i32, {rows}, Role::batch, Lifetime::run);
-  Op& loss = *evaluate.items.back().region()->items.back().op();
+  Op& loss = find_op(evaluate, program.loss).op();
   loss.writes(Slot::predictions, io.predictions);
   loss.reads(Slot::document_start, io.document_start);  // for the host, which counts documents when the region has run
   program.root.add(std::move(evaluate));
