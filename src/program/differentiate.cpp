@@ -129,29 +129,24 @@ void differentiate_ops(Adjoint& adjoint, Region& forward, Region& backward, Prog
   }
 }
 
-void note_storages(const Region& region, const Program& program, std::set<StorageId>& found) {
-  for_each_op(region, [&](const Op& op, const Region&) {
-    for (const Operand& operand : op.operands) found.insert(program.tensor(operand.tensor).storage);
-  });
-}
-
 // What a block makes and its backward reads is kept for every layer.
-void keep_for_each_layer(Program& program, const Region& forward, const Region& backward) {
+void keep_for_each_layer(Program& program, const Region& forward, const Region& backward, BlockRun& block) {
   std::set<StorageId> made, read;
-  for_each_op(forward, [&](const Op& op, const Region& region) {
-    if (region.axis != Axis::layer) return;
+  for_each_op(forward, [&](const Op& op, const Region&) {
     for (const Operand& operand : op.operands)
       if (operand.access == Access::write) made.insert(program.tensor(operand.tensor).storage);
   });
-  for (const Item& item : backward.items)
-    if (const Region* loop = item.region()) note_storages(*loop, program, read);
+  for_each_op(backward, [&](const Op& op, const Region&) {
+    for (const Operand& operand : op.operands) read.insert(program.tensor(operand.tensor).storage);
+  });
   for (StorageId id : made) {
-    if (id == kNone || !read.contains(id) || program.storage(id).instances > 1) continue;
+    if (!read.contains(id) || program.storage(id).instances > 1) continue;  // the residual stream has instances already
     Storage& storage = program.storage(id);
     storage.instances = program.layers;
     storage.role = Role::activation;
     for (Tensor& tensor : program.tensors)
       if (tensor.storage == id) tensor.instance_by_layer = true;
+    block.saved.push_back(id);
   }
 }
 
@@ -181,8 +176,11 @@ void differentiate(Program& program) {
   find_op(forward, program.loss).op() = training.op();
   erase(training);
 
-  keep_for_each_layer(program, forward, backward);
   program.region(Section::micro_batch).add(std::move(backward));
+  program.blocks.resize(static_cast<size_t>(program.count(Section::blocks)));
+  for (int32_t i = 0; i < program.count(Section::blocks); ++i)
+    keep_for_each_layer(program, program.region(Section::blocks, i), program.region(Section::blocks_backward, i),
+                        program.blocks[static_cast<size_t>(i)]);
 }
 
 }  // namespace snug

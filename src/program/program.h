@@ -156,6 +156,14 @@ struct Generation {
   TensorId order = kNone;             // [V] i32: room for the sampler
 };
 
+// Layers whose blocks are treated alike: the loops region(Section::blocks, i) and region(Section::blocks_backward, i), where
+// i is the index in Program::blocks. The loop's carries are its boundary.
+struct BlockRun {
+  // What its forward keeps for its backward: storages with an instance for each layer, ascending. A pass that brings some of
+  // it back in another way takes it off this list.
+  std::vector<StorageId> saved = {};
+};
+
 struct Program {
   std::vector<Storage> storages;
   std::vector<Tensor> tensors;
@@ -169,6 +177,7 @@ struct Program {
   std::vector<OpId> token_lookups;  // embeddings of tokens: one, in generation one for each step
   OpId op_ids = 0;                  // given so far
   Region root;
+  std::vector<BlockRun> blocks;  // when differentiated
   int64_t layers = 0;
   std::vector<bool> local_layers;  // [L]: attention is windowed and rotates by the local table; empty: in none
   int64_t batch = 0, seq_len = 0, micro_batches = 0;

@@ -73,11 +73,11 @@ Region factor_region(const Program& program, Section section) {
   return region;
 }
 
-// Backward's loops over layers, one for each run of layers that are treated alike.
+// Backward's loops over layers, one for each run of layers that are treated alike, as they run.
 Parts layer_loops(Program& program) {
   Parts loops;
-  for (Item& item : program.region(Section::backward).items)
-    if (Region* loop = item.region(); loop != nullptr && loop->axis == Axis::layer) loops.push_back(loop);
+  for (auto i = static_cast<int32_t>(program.blocks.size()); i-- > 0;)
+    loops.push_back(&program.region(Section::blocks_backward, i));
   return loops;
 }
 
