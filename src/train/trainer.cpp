@@ -347,7 +347,8 @@ class Run final : public Host {
 
   void count_right(EvaluationCounts& counts) {
     const Interface& io = running_->program().evaluation;
-    const auto n = static_cast<size_t>(running_->scalar(Scalar::target_count));
+    const Extent targets = running_->program().tensor(io.target_rows).shape.front();
+    const auto n = static_cast<size_t>(running_->scalar(static_cast<Scalar>(targets.count)));
     counts.add(running_->elements<int32_t>(io.predictions).first(n), running_->elements<int32_t>(io.target_rows).first(n),
                running_->elements<int32_t>(io.target_tokens).first(n), running_->elements<int32_t>(io.document_start),
                running_->program().seq_len);

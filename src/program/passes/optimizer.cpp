@@ -24,7 +24,10 @@ std::vector<Trained> trained_groups(Program& program) {
   std::vector<Trained> groups;
   std::set<StorageId> seen;
   for (const Weight& weight : program.weights) {
-    if (!weight.trainable || !seen.insert(program.tensor(weight.tensor).storage).second) continue;
+    if (!weight.trainable) continue;
+    const StorageId storage = program.tensor(weight.tensor).storage;
+    presume(storage != kNone, "a place for " + weight.parameter.name);
+    if (!seen.insert(storage).second) continue;
     Trained group{
         .parameter = whole(program, weight.tensor), .gradient = whole(program, weight.gradient), .states = weight.states};
     for (OptimizerState& state : group.states) state.tensor = whole(program, state.tensor);
@@ -54,6 +57,7 @@ void update_each_weight(const Program& program, Region& update, Updates& updates
 }  // namespace
 
 void add_optimizer(Program& program, const Recipe& recipe) {
+  presume(program.count(Section::backward) == 1 && program.count(Section::norm) == 0, "a backward, and no optimizer yet");
   const std::vector<Trained> groups = trained_groups(program);
   const TensorId scalars = program.interface.scalars;
   Region clear{.name = "clear", .section = Section::clear, .stage = Stage::optimizer};

@@ -104,6 +104,8 @@ void separate_gradients(Program& program, const Parts& loops, std::vector<std::v
 }  // namespace
 
 void add_optimizer_in_backward(Program& program, const Recipe& recipe) {
+  presume(program.count(Section::backward) == 1 && program.count(Section::norm) == 0, "a backward, and no optimizer yet");
+  presume(program.micro_batches == 1, "one micro-batch a step");
   Updates updates(program, recipe);
   const Parts loops = layer_loops(program);
   std::vector<std::vector<TensorId>> gradients;  // by loop, by weight

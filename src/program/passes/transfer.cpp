@@ -53,6 +53,9 @@ void operands(const Program& program, Op& op, Access access) {
 }  // namespace
 
 void add_load(Program& program) {
+  presume(program.count(Section::load) == 0, "no load yet");
+  for (const Weight& weight : program.weights)
+    presume(program.tensor(weight.tensor).storage != kNone, "a place for " + weight.parameter.name);
   Region load{.name = "load", .section = Section::load, .stage = Stage::load};
   Op read{OpKind::load};
   read.writes(Slot::staging, staging(program, "load.staging"));
