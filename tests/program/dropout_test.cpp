@@ -98,6 +98,7 @@ TEST(DropoutPass, refuses_what_has_it_already_or_is_differentiated) {
   const Lora lora{.dropout = 0.25, .target_modules = {"q_proj"}};
   Program program = dropped(lora);
   EXPECT_THROW(add_dropout(program, 0.25, 7), std::logic_error);
+  EXPECT_THROW(add_evaluation(program), std::logic_error);
   differentiate(program);
   EXPECT_THROW(add_dropout(program, 0.25, 7), std::logic_error);
 }

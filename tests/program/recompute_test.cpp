@@ -105,6 +105,21 @@ TEST(RecomputePass, makes_again_what_was_let_go_of_from_what_is_kept) {
   EXPECT_EQ(done_again({"attended", "lse"}), (Kinds{{OpKind::attention, 1}}));
 }
 
+// The norm of queries is done again for its statistics alone: what it gave has been rotated since, and is kept.
+TEST(RecomputePass, writes_nothing_over_what_is_kept) {
+  ModelSpec spec = tiny_decoder();
+  spec.query_key_norms = true;
+  spec.naming = TensorNaming::gemma;
+  Program program = differentiated(spec);
+  const StorageId rstd = storage_named(program, "query_norm.rstd"), kept = storage_named(program, "query_norm");
+  recompute(program, released_in(4, {rstd}));
+  const std::vector<Op> backward = ops_of_block(program, Section::blocks_backward);
+  EXPECT_EQ(count_of(backward, OpKind::rms_norm), 1);
+  for (const Op& op : backward)
+    for (const Operand& operand : op.operands)
+      EXPECT_TRUE(operand.access == Access::read || program.tensor(operand.tensor).storage != kept) << name_of(op.kind);
+}
+
 // All but the last product, the last sum and nothing else: 6 of 7 products, both norms, both rotations.
 TEST(RecomputePass, of_whole_blocks_keeps_their_input_alone) {
   Program program = differentiated();

@@ -48,8 +48,10 @@ class DropoutPass {
   void add_rest(const Linear& linear, TensorId left) {
     Op& product = find_op(forward_, linear.product).op();
     const OpPlace scale = find_op(forward_, linear.adapter.scale);
-    presume(product.find(Slot::a) == linear.input && scale.op().find(Slot::x) == product.find(Slot::c),
-            "a product whose columns are scaled");
+    const Op& up = find_op(forward_, linear.adapter.up).op();
+    presume(product.find(Slot::a) == linear.input && up.find(Slot::c) == product.find(Slot::c) &&
+                scale.op().find(Slot::x) == product.find(Slot::c),
+            "a product whose columns are scaled with what the adapter adds");
     Op rest = draw(linear.input, ".left_out", true);
     Op more = product;
     more.id = kNone;

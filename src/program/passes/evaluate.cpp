@@ -10,6 +10,7 @@ void add_evaluation(Program& program) {
   std::set<StorageId> written;
   const Region& micro_batch = program.region(Section::micro_batch);
   for_each_op(micro_batch, [&](const Op& op, const Region&) {
+    presume(op.kind != OpKind::dropout, "a forward without dropout");
     for (const Operand& operand : op.operands)
       if (operand.access == Access::write &&
           program.storage(program.tensor(operand.tensor).storage).lifetime == Lifetime::computed)

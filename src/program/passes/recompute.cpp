@@ -58,7 +58,10 @@ void drop_unread(const Program& program, std::vector<Op>& ops, const Region& rea
 
 std::vector<Op> ops_of(const Region& body) {
   std::vector<Op> ops;
-  for (const Item& item : body.items) ops.push_back(*item.op());
+  for (const Item& item : body.items) {
+    presume(item.op() != nullptr, "a block of ops alone");
+    ops.push_back(*item.op());
+  }
   return ops;
 }
 
