@@ -168,20 +168,22 @@ struct Program {
   std::vector<Storage> storages;
   std::vector<Tensor> tensors;
   std::vector<Weight> weights;
-  Interface interface;              // of training micro-batches
-  Interface evaluation;             // of evaluation batches
-  Generation generation;            // of a Program that generates
-  std::vector<Linear> linears;      // of blocks, in the order of their products
-  Linear head;                      // its product is the loss; in generation that of the last row
-  OpId loss = kNone;                // in the forward, and in the evaluation's; kNone in generation
-  std::vector<OpId> token_lookups;  // embeddings of tokens: one, in generation one for each step
-  OpId op_ids = 0;                  // given so far
+  Interface interface;    // of training micro-batches
+  Interface evaluation;   // of evaluation batches
+  Generation generation;  // of a Program that generates
   Region root;
-  std::vector<BlockRun> blocks;  // when differentiated
   int64_t layers = 0;
   std::vector<bool> local_layers;  // [L]: attention is windowed and rotates by the local table; empty: in none
   int64_t batch = 0, seq_len = 0, micro_batches = 0;
   std::vector<std::string> notes;  // decisions a user should be told: what PEFT does with a tied head …
+
+  // Handles
+  std::vector<Linear> linears;      // of blocks, in the order of their products
+  Linear head;                      // its product is the loss; in generation that of the last row
+  OpId loss = kNone;                // in the forward, and in the evaluation's; kNone in generation
+  std::vector<OpId> token_lookups;  // embeddings of tokens: one, in generation one for each step
+  std::vector<BlockRun> blocks;     // when differentiated
+  OpId op_ids = 0;                  // given so far
 
   // Gives the op an id of its own.
   OpId identify(Op& op) { return op.id = op_ids++; }
