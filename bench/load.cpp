@@ -55,7 +55,7 @@ int run(std::span<char* const> words) {
   Executor executor(plan.program, plan.layout);
   const double commit = seconds_since(start);
   TimedLoad load(executor, plan.model, plan.recipe);
-  executor.run(plan.program.region("load"), load);
+  executor.run(plan.program.region(Section::load), load);
   if (arguments.has("json")) {
     fmt::print("{{\"bytes\": {}, \"seconds\": {}, \"arena_bytes\": {}, \"arena_seconds\": {}}}\n", load.bytes, load.seconds,
                executor.arena_bytes(), commit);

@@ -191,7 +191,7 @@ double unneeded_flops(const Program& program) {
     reaches_embedding = reaches_embedding || (weight.trainable && weight.parameter.kind == ParameterKind::embedding);
   if (reaches_embedding) return 0;
   double flops = 0;
-  for_each_op(program.region("backward"), [&](const Op& op, const Region&) {
+  for_each_op(program.region(Section::backward), [&](const Op& op, const Region&) {
     if (op.kind == OpKind::matmul && !op.attributes.transpose_a &&
         program.tensor(op.find(Slot::c)).name == "d_attention_norm")
       flops += rule_of(op.kind).work(program, op).flops;
@@ -290,7 +290,7 @@ int run(std::span<char* const> words) {
   Executor executor(plan.program, plan.layout);
   fill_at_random(executor, plan.model);
   Profile profile(plan.program);
-  const double flops = needed_flops(plan.program, plan.program.region("step"), 1) - unneeded_flops(plan.program);
+  const double flops = needed_flops(plan.program, plan.program.region(Section::step), 1) - unneeded_flops(plan.program);
   const Result result = measure(executor, plan, profile, flops, steps);
   print(plan, profile, result, flops, bandwidth);
   return 0;

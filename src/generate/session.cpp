@@ -13,9 +13,10 @@ Session::Session(const Plan& plan, const std::filesystem::path& model, const Ada
     : plan_(plan), model_(model), adapters_(adapters) {
   settle_process(plan.target.threads);
   tokens_.reserve(static_cast<size_t>(capacity()));
-  for (const GenerationStep& step : plan.program.generation.steps) steps_.push_back(&plan.program.region(step.region));
+  for (size_t step = 0; step < plan.program.generation.steps.size(); ++step)
+    steps_.push_back(&plan.program.region(Section::generation_step, static_cast<int32_t>(step)));
   executor_.emplace(plan.program, plan.layout);
-  executor_->run(plan.program.region("load"), *this);
+  executor_->run(plan.program.region(Section::load), *this);
 }
 
 void Session::load(const Op& op) {
@@ -69,7 +70,7 @@ size_t Session::next_step(int64_t left) const {
 }
 
 std::span<float> Session::logits() {
-  executor_->run(plan_.program.region("head"), *this);
+  executor_->run(plan_.program.region(Section::head), *this);
   return executor_->elements<float>(plan_.program.generation.logits);
 }
 

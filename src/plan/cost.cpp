@@ -125,7 +125,7 @@ double seconds_of(const CostModel& model, const Program& program, const Op& op) 
 
 StepTime step_time(const CostModel& model, const Program& program) {
   StepTime time;
-  add_region(model, program, program.region("step"), 1, time);
+  add_region(model, program, program.region(Section::step), 1, time);
   return time;
 }
 

@@ -76,7 +76,7 @@ Plan make_plan(const ModelSpec& model, const Recipe& recipe, const Target& targe
   if (in_bf16(target.products) && plan.precision.activations == DType::bf16) plan.precision.compute = DType::bf16;
   plan.program = compile(model, plan.recipe);
   complete(plan, red_zone, 0);
-  plan.step_flops = flops_of(plan.program, plan.program.region("step"));
+  plan.step_flops = flops_of(plan.program, plan.program.region(Section::step));
   if (target.cost.known()) plan.step_time = step_time(target.cost, plan.program);
   return plan;
 }
@@ -103,8 +103,9 @@ Plan make_plan(const ModelSpec& model, const GenerationRequest& request, const T
     if (rows == 1 || rows <= request.longest_feed) shape.steps.push_back(rows);
   plan.program = compile_generation(model, plan.precision, shape, request.lora ? &*request.lora : nullptr);
   complete(plan, red_zone, request.text_bytes);
-  plan.step_flops = flops_of(plan.program, plan.program.region("step.1")) +
-                    flops_of(plan.program, plan.program.region("head"));  // of one token
+  const auto last = static_cast<int32_t>(shape.steps.size()) - 1;
+  plan.step_flops = flops_of(plan.program, plan.program.region(Section::generation_step, last)) +
+                    flops_of(plan.program, plan.program.region(Section::head));  // of one token
   return plan;
 }
 

@@ -22,6 +22,7 @@ void BlockBuilder::add_weights() {
     Weight weight{.parameter = parameter, .source = parameter.name, .tensor = program_.add_tensor(std::move(tensor))};
     weight.decays = parameter.kind != ParameterKind::norm && parameter.kind != ParameterKind::bias;
     by_part_[parameter.part] = weight.tensor;
+    weights_[weight.tensor] = static_cast<int32_t>(program_.weights.size());
     program_.weights.push_back(std::move(weight));
   }
   embedding_ = by_part_.at("embedding");
@@ -59,6 +60,8 @@ TensorId BlockBuilder::linear(Region& region, const std::string& part, TensorId 
   Op op{OpKind::matmul};
   op.attributes.transpose_b = !spec_.input_features_first;
   op.reads(Slot::a, x).reads(Slot::b, by_part_.at(part)).writes(Slot::c, out);
+  program_.linears.push_back(
+      {.weight = weights_.at(by_part_.at(part)), .input = x, .output = out, .product = program_.identify(op)});
   region.add(std::move(op));
   if (const auto bias = by_part_.find(part + "_bias"); bias != by_part_.end()) {
     Op add{OpKind::add_bias};
@@ -175,7 +178,12 @@ TensorId BlockBuilder::gated_mlp(Region& body, const std::string& part, TensorId
 
 // x -> x + attention(norm(x)) -> + mlp(norm(.)), each with a second norm before the sum where the family has one.
 Region BlockBuilder::block(const LayerRun& run, TensorId x_in, TensorId x_out) {
-  Region body{.name = run.name, .stage = Stage::forward, .axis = Axis::layer, .first = run.first, .count = run.count};
+  Region body{.name = run.name,
+              .section = Section::blocks,
+              .stage = Stage::forward,
+              .axis = Axis::layer,
+              .first = run.first,
+              .count = run.count};
   if (spec_.parallel != ParallelBlock::none) return parallel_block(std::move(body), x_in, x_out);
   TensorId attended = attend(body, spec_.pre_norms ? norm(body, "attention_norm", x_in) : x_in);
   if (spec_.post_norms) attended = norm(body, "attention_post_norm", attended);

@@ -49,6 +49,7 @@ class BlockBuilder {
   BatchShape shape_;
   Program program_;
   std::map<std::string, TensorId> by_part_;           // Parameter::part
+  std::map<TensorId, int32_t> weights_;               // index of the weight that a tensor is
   Rotation rotation_, local_rotation_;                // tables of this step
   TensorId key_cache_ = kNone, value_cache_ = kNone;  // of generation
   TensorId embedding_ = kNone, head_ = kNone;

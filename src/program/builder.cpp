@@ -32,11 +32,14 @@ class Builder : private BlockBuilder {
     program_.seq_len = shape_.seq_len;
     program_.micro_batches = shape_.micro_batches;
     add_interface();
-    Region micro_batch{
-        .name = "micro_batch", .stage = Stage::forward, .axis = Axis::micro_batch, .count = shape_.micro_batches};
+    Region micro_batch{.name = "micro_batch",
+                       .section = Section::micro_batch,
+                       .stage = Stage::forward,
+                       .axis = Axis::micro_batch,
+                       .count = shape_.micro_batches};
     micro_batch.add(batch_region());
     micro_batch.add(forward_region());
-    Region step{.name = "step"};
+    Region step{.name = "step", .section = Section::step};
     step.add(std::move(micro_batch));
     program_.root.name = "root";
     program_.root.add(std::move(step));
@@ -97,7 +100,7 @@ class Builder : private BlockBuilder {
   }
 
   Region batch_region() {
-    Region region{.name = "batch", .stage = Stage::forward};
+    Region region{.name = "batch", .section = Section::batch, .stage = Stage::forward};
     const Interface& io = program_.interface;
     Op op{OpKind::batch, Lane::compute};
     op.writes(Slot::ids, io.tokens).writes(Slot::positions, io.positions).writes(Slot::document_start, io.document_start);
@@ -123,7 +126,10 @@ class Builder : private BlockBuilder {
   TensorId embed(Region& region, TensorId table, TensorId ids, TensorId out, double scale) {
     Op embedding{OpKind::embedding};
     embedding.attributes.scale = scale;
-    if (spec_.pad_row_is_fixed && ids == program_.interface.tokens) embedding.attributes.untrained_row = spec_.pad_token_id;
+    if (ids == program_.interface.tokens) {
+      program_.token_lookups.push_back(program_.identify(embedding));
+      if (spec_.pad_row_is_fixed) embedding.attributes.untrained_row = spec_.pad_token_id;
+    }
     embedding.reads(Slot::weight, table).reads(Slot::ids, ids).writes(Slot::out, out);
     region.add(std::move(embedding));
     return out;
@@ -157,7 +163,7 @@ class Builder : private BlockBuilder {
   Region forward_region() {
     const int64_t M = tokens();
     const Interface& io = program_.interface;
-    Region region{.name = "forward", .stage = Stage::forward};
+    Region region{.name = "forward", .section = Section::forward, .stage = Stage::forward};
 
     // The residual stream: one instance before each block and one after the last.
     const TensorId x_first = activation("x", {M, spec_.hidden_size});
@@ -171,12 +177,14 @@ class Builder : private BlockBuilder {
     };
     begin(region, x_first);
     TensorId x = x_first;
+    int32_t index = 0;
     for (const LayerRun& run : layer_runs(spec_)) {
       const TensorId x_in = instance("x_in", 0, true);
       const TensorId x_out = instance("x_out", 1, true);
       const int64_t end = run.first + run.count;
       const TensorId x_after = instance(end == spec_.layers ? "x_last" : "x_between", end, false);
       Region blocks = block(run, x_in, x_out);
+      blocks.index = index++;
       blocks.carries.push_back({.before = x, .in = x_in, .out = x_out, .after = x_after});
       region.add(std::move(blocks));
       x = x_after;
@@ -188,6 +196,8 @@ class Builder : private BlockBuilder {
     loss.reads(Slot::hidden, hidden).reads(Slot::weight, head_);
     loss.reads(Slot::target_rows, io.target_rows).reads(Slot::target_tokens, io.target_tokens);
     loss.updates(Slot::scalars, io.scalars);
+    program_.loss = program_.identify(loss);
+    program_.head = {.weight = weights_.at(head_), .input = hidden, .product = program_.loss};
     region.add(std::move(loss));
     return region;
   }
@@ -210,11 +220,12 @@ class Builder : private BlockBuilder {
 
   Region generation_step(int64_t rows) {
     shape_ = {.batch = 1, .seq_len = rows};
-    GenerationStep step{.rows = rows, .region = fmt::format("step.{}", rows)};
+    GenerationStep step{.rows = rows};
+    Region region{.name = fmt::format("step.{}", rows), .section = Section::generation_step, .stage = Stage::generate};
+    region.index = static_cast<int32_t>(program_.generation.steps.size());
     Interface& io = program_.interface;
     step.tokens = io.tokens = batch_tensor("tokens", {rows});
     step.positions = io.positions = batch_tensor("positions", {rows});
-    Region region{.name = step.region, .stage = Stage::generate};
     program_.generation.steps.push_back(step);
     Op batch{OpKind::batch, Lane::compute};
     region.add(std::move(batch.writes(Slot::ids, io.tokens).writes(Slot::positions, io.positions)));
@@ -237,10 +248,12 @@ class Builder : private BlockBuilder {
     const Extent vocabulary = spec_.vocab_size;
     generation.logits = program_.make("logits", DType::f32, {1, vocabulary}, Role::batch, Lifetime::run);
     generation.order = program_.make("order", DType::i32, {vocabulary}, Role::workspace, Lifetime::run);
-    Region region{.name = "head", .stage = Stage::generate};
+    Region region{.name = "head", .section = Section::head, .stage = Stage::generate};
     Op product{OpKind::matmul};
     product.attributes.transpose_b = true;
     product.reads(Slot::a, hidden_).reads(Slot::b, head_).writes(Slot::c, generation.logits);
+    program_.head = {
+        .weight = weights_.at(head_), .input = hidden_, .output = generation.logits, .product = program_.identify(product)};
     region.add(std::move(product));
     return region;
   }

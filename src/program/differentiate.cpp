@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "program/adjoint.h"
+#include "program/find_op.h"
 #include "program/passes/dropout.h"
 #include "program/rules.h"
 
@@ -88,6 +89,8 @@ void differentiate_ops(Adjoint& adjoint, Region& forward, Region& backward, Prog
 
 void differentiate_loop(Adjoint& adjoint, Region& loop, Region& backward, Program& program) {
   Region body{.name = loop.name + ".backward",
+              .section = Section::blocks_backward,
+              .index = loop.index,
               .stage = Stage::backward,
               .axis = loop.axis,
               .first = loop.first,
@@ -126,36 +129,33 @@ void differentiate_ops(Adjoint& adjoint, Region& forward, Region& backward, Prog
   }
 }
 
-void note_storages(const Region& region, const Program& program, std::set<StorageId>& found) {
-  for_each_op(region, [&](const Op& op, const Region&) {
-    for (const Operand& operand : op.operands) found.insert(program.tensor(operand.tensor).storage);
-  });
-}
-
 // What a block makes and its backward reads is kept for every layer.
-void keep_for_each_layer(Program& program, const Region& forward, const Region& backward) {
+void keep_for_each_layer(Program& program, const Region& forward, const Region& backward, BlockRun& block) {
   std::set<StorageId> made, read;
-  for_each_op(forward, [&](const Op& op, const Region& region) {
-    if (region.axis != Axis::layer) return;
+  for_each_op(forward, [&](const Op& op, const Region&) {
     for (const Operand& operand : op.operands)
       if (operand.access == Access::write) made.insert(program.tensor(operand.tensor).storage);
   });
-  for (const Item& item : backward.items)
-    if (const Region* loop = item.region()) note_storages(*loop, program, read);
+  for_each_op(backward, [&](const Op& op, const Region&) {
+    for (const Operand& operand : op.operands) read.insert(program.tensor(operand.tensor).storage);
+  });
   for (StorageId id : made) {
-    if (id == kNone || !read.contains(id) || program.storage(id).instances > 1) continue;
+    if (!read.contains(id) || program.storage(id).instances > 1) continue;  // the residual stream has instances already
     Storage& storage = program.storage(id);
     storage.instances = program.layers;
     storage.role = Role::activation;
     for (Tensor& tensor : program.tensors)
       if (tensor.storage == id) tensor.instance_by_layer = true;
+    block.saved.push_back(id);
   }
 }
 
 }  // namespace
 
 void differentiate(Program& program) {
-  Region& forward = program.region("forward");
+  presume(program.count(Section::backward) == 0, "no backward yet");
+  Region& forward = program.region(Section::forward);
+  presume(find_op(forward, program.loss).region == &forward, "the loss outside of loops");
   Tensors wanted;
   for (Weight& weight : program.weights) {
     if (!weight.trainable) continue;
@@ -167,20 +167,20 @@ void differentiate(Program& program) {
   }
   spread(forward, wanted);
 
-  Region backward{.name = "backward", .stage = Stage::backward};
+  Region backward{.name = "backward", .section = Section::backward, .stage = Stage::backward};
   Adjoint adjoint(program, wanted);
   differentiate_ops(adjoint, forward, backward, program);
 
   // The loss op's training form replaces it in forward: it makes its gradients while the logits exist.
-  Op* loss = forward.items.back().op();
-  Op* training = backward.items.front().op();
-  if (loss == nullptr || training == nullptr || loss->kind != OpKind::head_loss || training->kind != OpKind::head_loss)
-    throw std::logic_error("forward ends with the loss");
-  *loss = *training;
-  backward.items.erase(backward.items.begin());
+  const OpPlace training = find_op(backward, program.loss);
+  find_op(forward, program.loss).op() = training.op();
+  erase(training);
 
-  keep_for_each_layer(program, forward, backward);
-  program.region("micro_batch").add(std::move(backward));
+  program.region(Section::micro_batch).add(std::move(backward));
+  program.blocks.resize(static_cast<size_t>(program.count(Section::blocks)));
+  for (int32_t i = 0; i < program.count(Section::blocks); ++i)
+    keep_for_each_layer(program, program.region(Section::blocks, i), program.region(Section::blocks_backward, i),
+                        program.blocks[static_cast<size_t>(i)]);
 }
 
 }  // namespace snug

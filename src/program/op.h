@@ -24,12 +24,15 @@ struct Operand {
 // The lane an op runs on. Lanes other than compute run beside it; what they touch stays alive to the end of the region.
 enum class Lane : uint8_t { compute, copy_in, copy_out, comm, host };
 
+using OpId = int32_t;
+
 struct Op {
   OpKind kind;
   Lane lane = Lane::compute;
   std::vector<Operand> operands;
   Attributes attributes;
   OpCut cut;
+  OpId id = kNone;  // that a handle knows it by; its copies in other regions keep it
 
   TensorId find(Slot slot) const {  // kNone where absent
     for (const Operand& operand : operands)

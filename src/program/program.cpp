@@ -54,24 +54,38 @@ int64_t Program::total_parameters() const {
 
 namespace {
 
-const Region* find_region(const Region& region, std::string_view name) {
-  if (region.name == name) return &region;
+template <class Visit>
+void for_each_of(const Region& region, Section section, Visit&& visit) {
+  if (region.section == section) visit(region);
   for (const Item& item : region.items)
-    if (const Region* child = item.region())
-      if (const Region* found = find_region(*child, name)) return found;
-  return nullptr;
+    if (const Region* child = item.region()) for_each_of(*child, section, visit);
 }
 
 }  // namespace
 
-const Region& Program::region(std::string_view name) const {
-  const Region* found = find_region(root, name);
-  if (found == nullptr) throw std::logic_error("the program has no region '" + std::string(name) + "'");
+const Region& Program::region(Section section, int32_t index) const {
+  const Region* found = nullptr;
+  for_each_of(root, section, [&](const Region& region) {
+    if (region.index != index) return;
+    presume(found == nullptr, "one region of a section and index");
+    found = &region;
+  });
+  presume(found != nullptr, std::string("a region '") + name_of(section) + "' " + std::to_string(index));
   return *found;
 }
 
-Region& Program::region(std::string_view name) {
-  return const_cast<Region&>(static_cast<const Program&>(*this).region(name));  // NOLINT: one search for both
+Region& Program::region(Section section, int32_t index) {
+  return const_cast<Region&>(static_cast<const Program&>(*this).region(section, index));  // NOLINT: one search for both
+}
+
+int32_t Program::count(Section section) const {
+  int32_t count = 0;
+  for_each_of(root, section, [&](const Region&) { ++count; });
+  return count;
+}
+
+void presume(bool condition, const std::string& what) {
+  if (!condition) throw std::logic_error("the program lacks what a pass presumes: " + what);
 }
 
 const char* name_of(Role role) {
@@ -88,6 +102,13 @@ const char* name_of(Home home) {
 const char* name_of(Stage stage) {
   constexpr const char* kNames[kStageCount] = {"load", "forward", "backward", "optimizer", "evaluate", "generate", "save"};
   return kNames[static_cast<int>(stage)];
+}
+
+const char* name_of(Section section) {
+  constexpr const char* kNames[] = {
+      "other", "load", "step",      "micro_batch", "batch",    "forward",         "backward", "blocks", "blocks_backward",
+      "clear", "norm", "optimizer", "scale",       "evaluate", "generation_step", "head",     "save"};
+  return kNames[static_cast<int>(section)];
 }
 
 const char* name_of(Lane lane) {

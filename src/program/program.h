@@ -29,8 +29,32 @@ struct Carry {
 
 struct Item;
 
+// What a region is to whoever looks for it; its name is for people. `other`: found by nobody.
+enum class Section : uint8_t {
+  other,
+  load,
+  step,
+  micro_batch,
+  batch,
+  forward,
+  backward,
+  blocks,           // a loop over layers of the forward, by index from the first layer on …
+  blocks_backward,  // … and the one that goes back through the same layers, under the same index
+  clear,            // of gradients, before the window
+  norm,             // of gradients, and the factor that clips them
+  optimizer,
+  scale,  // of the loss
+  evaluate,
+  generation_step,  // one for each of Generation::steps
+  head,             // of generation
+  save,
+};
+const char* name_of(Section section);
+
 struct Region {
   std::string name;
+  Section section = Section::other;
+  int32_t index = 0;  // where a Program has several of the section
   Stage stage = Stage::forward;
   Axis axis = Axis::none;
   int64_t first = 0;            // first layer
@@ -96,6 +120,21 @@ struct Weight {
   }
 };
 
+// What an adapter puts beside a product; kNone: it has none.
+struct AdapterOps {
+  OpId down = kNone, up = kNone;  // low [M, r] = x A^T, and low B^T added to what the product gives
+  OpId scale = kNone;             // DoRA's, of columns
+  OpId dropout = kNone;           // of x
+};
+
+// A product with a linear module's weight. Its ops are in the forward; in generation each step has products of its own.
+struct Linear {
+  int32_t weight = kNone;                  // index into Program::weights
+  TensorId input = kNone, output = kNone;  // of the module, its bias included
+  OpId product = kNone;
+  AdapterOps adapter = {};
+};
+
 // Tensors that the host fills or reads by name.
 struct Interface {
   TensorId tokens = kNone, positions = kNone, document_start = kNone, target_rows = kNone, target_tokens = kNone;
@@ -107,15 +146,22 @@ struct Interface {
 // One forward of generation: so many new tokens, whose last one's hidden state it leaves for the head.
 struct GenerationStep {
   int64_t rows = 0;
-  std::string region;
   TensorId tokens = kNone, positions = kNone;
 };
 
 struct Generation {
   int64_t capacity = 0;               // tokens of a sequence: rows of each layer's cache
   std::vector<GenerationStep> steps;  // by rows, descending; the last has one
-  TensorId logits = kNone;            // [V] fp32, of the last token, when the region "head" has run
+  TensorId logits = kNone;            // [V] fp32, of the last token, when Section::head has run
   TensorId order = kNone;             // [V] i32: room for the sampler
+};
+
+// Layers whose blocks are treated alike: the loops region(Section::blocks, i) and region(Section::blocks_backward, i), where
+// i is the index in Program::blocks. The loop's carries are its boundary.
+struct BlockRun {
+  // What its forward keeps for its backward: storages with an instance for each layer, ascending. A pass that brings some of
+  // it back in another way takes it off this list.
+  std::vector<StorageId> saved = {};
 };
 
 struct Program {
@@ -130,6 +176,17 @@ struct Program {
   std::vector<bool> local_layers;  // [L]: attention is windowed and rotates by the local table; empty: in none
   int64_t batch = 0, seq_len = 0, micro_batches = 0;
   std::vector<std::string> notes;  // decisions a user should be told: what PEFT does with a tied head …
+
+  // Handles
+  std::vector<Linear> linears;      // of blocks, in the order of their products
+  Linear head;                      // its product is the loss; in generation that of the last row
+  OpId loss = kNone;                // in the forward, and in the evaluation's; kNone in generation
+  std::vector<OpId> token_lookups;  // embeddings of tokens: one, in generation one for each step
+  std::vector<BlockRun> blocks;     // when differentiated
+  OpId op_ids = 0;                  // given so far
+
+  // Gives the op an id of its own.
+  OpId identify(Op& op) { return op.id = op_ids++; }
 
   StorageId add_storage(Storage storage);
   TensorId add_tensor(Tensor tensor);
@@ -146,10 +203,14 @@ struct Program {
   int64_t trainable_parameters() const;
   int64_t total_parameters() const;  // of the model, without adapters
 
-  // The region of this name below the root; throws if there is none (a mistake in snug).
-  Region& region(std::string_view name);
-  const Region& region(std::string_view name) const;
+  // The one region of this section and index; throws std::logic_error if there is none, or another (mistakes in snug).
+  Region& region(Section section, int32_t index = 0);
+  const Region& region(Section section, int32_t index = 0) const;
+  int32_t count(Section section) const;  // regions of it
 };
+
+// What a pass presumes of the Program that it is given; throws std::logic_error where it is not so (a mistake in snug).
+void presume(bool condition, const std::string& what);
 
 // Calls visit(op, region) for every op below `region`, each body once.
 template <class Visit>

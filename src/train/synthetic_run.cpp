@@ -69,7 +69,7 @@ void run_random_step(Executor& executor, RandomBatches& batches, int64_t step) {
   executor.scalar(Scalar::inverse_labels) =
       1.0 / static_cast<double>(program.batch * program.seq_len * program.micro_batches);
   executor.scalar(Scalar::loss_sum) = executor.scalar(Scalar::square_sum) = 0.0;
-  executor.run(program.region("step"), batches);
+  executor.run(program.region(Section::step), batches);
 }
 
 }  // namespace snug

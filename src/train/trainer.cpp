@@ -87,7 +87,7 @@ class Run final : public Host {
                        output_ / ".pages");
     executor_ = &executors_->of_plan();
     if (trace_) executors_->each([this](Executor& e) { trace_->expect(e.program(), e.layout()); });
-    run_traced(*executor_, plan_.program.region("load"), 0);
+    run_traced(*executor_, plan_.program.region(Section::load), 0);
     if (checkpoint) {
       restore(*checkpoint);
     } else {
@@ -238,7 +238,7 @@ class Run final : public Host {
       set_scalars(rate);
       const double loss_scale = executor_->scalar(Scalar::loss_scale);
       const int64_t tokens_before = tokens_;
-      run_window("step", window_.micro_batches, true);
+      run_window(Section::step, window_.micro_batches, true);
       if (trace_ && trace_->step_done()) finish_trace();
       ++done_;
       if (executor_->scalar(Scalar::skip) == 0.0) ++updates_;
@@ -251,9 +251,9 @@ class Run final : public Host {
   }
 
   // The region in the Program of the shortest rows that hold the window's.
-  void run_window(const char* name, int64_t micro_batches, bool traced = false) {
+  void run_window(Section section, int64_t micro_batches, bool traced = false) {
     running_ = &executors_->holding(window_.longest_row);
-    const Region& region = running_->program().region(name);
+    const Region& region = running_->program().region(section);
     if (traced) return run_traced(*running_, region, micro_batches);
     running_->run(region, *this, micro_batches);
   }
@@ -329,7 +329,7 @@ class Run final : public Host {
     const int64_t tokens = tokens_;
     for (int64_t i = 0; i < windows; ++i) {
       window_ = eval_->window(i);
-      run_window("evaluate", 0);
+      run_window(Section::evaluate, 0);
       count_right(counts);
     }
     tokens_ = tokens;  // evaluation is not training speed
@@ -347,14 +347,15 @@ class Run final : public Host {
 
   void count_right(EvaluationCounts& counts) {
     const Interface& io = running_->program().evaluation;
-    const auto n = static_cast<size_t>(running_->scalar(Scalar::target_count));
+    const Extent targets = running_->program().tensor(io.target_rows).shape.front();
+    const auto n = static_cast<size_t>(running_->scalar(static_cast<Scalar>(targets.count)));
     counts.add(running_->elements<int32_t>(io.predictions).first(n), running_->elements<int32_t>(io.target_rows).first(n),
                running_->elements<int32_t>(io.target_tokens).first(n), running_->elements<int32_t>(io.document_start),
                running_->program().seq_len);
   }
 
   void save() {
-    executor_->run(plan_.program.region("save"), *this);
+    executor_->run(plan_.program.region(Section::save), *this);
     saved_step_ = done_;
     if (recipe_.save_total_limit > 0) remove_old_checkpoints(output_, recipe_.save_total_limit, done_);
     reporter_.saved(output_ / ("checkpoint-" + std::to_string(done_)));

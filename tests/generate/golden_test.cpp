@@ -189,7 +189,9 @@ TEST(Session, refuses_more_tokens_than_planned) {
 TEST(Plan, a_tokens_small_ops_are_not_shared_by_threads) {
   const Model model(golden_directory("untied"), 32);
   int64_t ops = 0;
-  for_each_op(model.plan().program.region("step.1"), [&](const Op& op, const Region&) {
+  const Program& program = model.plan().program;
+  const auto last = static_cast<int32_t>(program.generation.steps.size()) - 1;
+  for_each_op(program.region(Section::generation_step, last), [&](const Op& op, const Region&) {
     EXPECT_EQ(op.cut.threads, 1) << name_of(op.kind);
     ++ops;
   });

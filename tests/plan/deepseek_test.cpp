@@ -149,9 +149,9 @@ TEST(DeepSeek, WeightsOfUnlikeLayersLieSideBySide) {
     }
 }
 
-int64_t products_with(const Program& program, const char* region, const std::string& weight_name) {
+int64_t products_with(const Program& program, Section section, const std::string& weight_name) {
   int64_t layers = 0;
-  for_each_op(program.region(region), [&](const Op& op, const Region& loop) {
+  for_each_op(program.region(section), [&](const Op& op, const Region& loop) {
     const TensorId b = op.find(Slot::b);
     if (op.kind == OpKind::matmul && b != kNone && program.tensor(b).name == weight_name) layers += loop.count;
   });
@@ -168,7 +168,7 @@ TEST(DeepSeek, AdaptersStandInEveryLayerThatHasTheirModule) {
       {"self_attn.kv_b_proj", 61},         {"self_attn.o_proj", 61},   {"mlp.gate_proj", 3},
       {"mlp.shared_experts.down_proj", 58}};
   for (const auto& [module, layers] : cases)
-    EXPECT_EQ(products_with(program, "forward", std::string("model.layers.{}.") + module + ".lora_A.weight"), layers)
+    EXPECT_EQ(products_with(program, Section::forward, std::string("model.layers.{}.") + module + ".lora_A.weight"), layers)
         << module;
   EXPECT_NE(
       std::find(program.notes.begin(), program.notes.end(), "all-linear leaves routed experts and routers as they are"),
@@ -183,7 +183,7 @@ TEST(DeepSeek, AForwardsProductsAreTheArchitectures) {
   const ModelSpec m = *find_model("DeepSeek-V3");
   const Program program = plan_of(m, {}).program;
   double flops = 0, scores = 0;
-  for_each_op(program.region("forward"), [&](const Op& op, const Region& region) {
+  for_each_op(program.region(Section::forward), [&](const Op& op, const Region& region) {
     const double work = rule_of(op.kind).work(program, op).flops * static_cast<double>(region.count);
     if (op.kind == OpKind::matmul || op.kind == OpKind::expert_matmul) flops += work;
     if (op.kind == OpKind::attention) scores += work;

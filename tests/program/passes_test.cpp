@@ -81,8 +81,8 @@ TEST(Compile, a_frozen_weight_has_no_gradient_and_no_state) {
 TEST(Lora, two_products_stand_beside_each_target_and_the_rest_is_frozen) {
   Recipe recipe = recipe_of(Method::lora);
   recipe.lora.target_modules = {"q_proj", "down_proj"};
-  const auto with = kinds_of(compile(tiny(true), recipe).region("forward"));
-  const auto without = kinds_of(compile(tiny(true), recipe_of(Method::full)).region("forward"));
+  const auto with = kinds_of(compile(tiny(true), recipe).region(Section::forward));
+  const auto without = kinds_of(compile(tiny(true), recipe_of(Method::full)).region(Section::forward));
   EXPECT_EQ(with.at(OpKind::matmul), without.at(OpKind::matmul) + 4);
 }
 
@@ -118,7 +118,7 @@ TEST(Lora, patterns_give_modules_a_rank_and_a_scale_of_their_own) {
     if (weight.origin != Origin::lora_a) continue;
     const std::string& module = weight.parameter.module;
     EXPECT_EQ(weight.parameter.shape[0], module == "q_proj" ? 3 : module == "up_proj" ? 16 : 8) << module;
-    for_each_op(program.region("forward"), [&](const Op& op, const Region&) {
+    for_each_op(program.region(Section::forward), [&](const Op& op, const Region&) {
       if (op.find(Slot::b) != weight.tensor) return;
       EXPECT_DOUBLE_EQ(op.attributes.scale, module == "q_proj"    ? 6.0 / std::sqrt(3.0)
                                             : module == "up_proj" ? 8.0 / 4.0
@@ -162,8 +162,8 @@ TEST(Dora, trains_a_magnitude_for_each_row_and_measures_rows_in_every_forward) {
       magnitudes.push_back(weight.parameter.elements());
     }
   EXPECT_EQ(magnitudes, (std::vector<int64_t>{32, 32}));
-  EXPECT_EQ(kinds_of(program.region("forward")).at(OpKind::dora_norm), 2);
-  EXPECT_EQ(kinds_of(program.region("backward")).at(OpKind::scale_columns_backward), 2);
+  EXPECT_EQ(kinds_of(program.region(Section::forward)).at(OpKind::dora_norm), 2);
+  EXPECT_EQ(kinds_of(program.region(Section::backward)).at(OpKind::scale_columns_backward), 2);
 }
 
 TEST(Dropout, stands_before_adapters_in_training_alone_and_is_drawn_again_in_backward) {
@@ -175,11 +175,11 @@ TEST(Dropout, stands_before_adapters_in_training_alone_and_is_drawn_again_in_bac
     recipe.lora.dropout = 0.1;
     recipe.lora.use_dora = dora;
     const Program with = compile(tiny(false), recipe);
-    EXPECT_EQ(kinds_of(with.region("forward")).at(OpKind::dropout), dora ? 6 : 3);
-    EXPECT_FALSE(kinds_of(with.region("evaluate")).contains(OpKind::dropout));
+    EXPECT_EQ(kinds_of(with.region(Section::forward)).at(OpKind::dropout), dora ? 6 : 3);
+    EXPECT_FALSE(kinds_of(with.region(Section::evaluate)).contains(OpKind::dropout));
     EXPECT_FALSE(kinds_of(without.root).contains(OpKind::dropout));
     // For each module one on the gradient and one that draws what A read; DoRA has one more gradient.
-    EXPECT_EQ(kinds_of(with.region("backward")).at(OpKind::dropout), dora ? 9 : 6);
+    EXPECT_EQ(kinds_of(with.region(Section::backward)).at(OpKind::dropout), dora ? 9 : 6);
   }
 }
 
@@ -200,7 +200,7 @@ TEST(Recompute, a_recomputed_block_repeats_its_forward_but_not_what_only_hands_o
   Recipe recipe = recipe_of(Method::full);
   recipe.gradient_checkpointing = true;
   const Program program = compile(tiny(true), recipe);
-  const auto backward = kinds_of(program.region("backward"));
+  const auto backward = kinds_of(program.region(Section::backward));
   EXPECT_EQ(backward.at(OpKind::attention), 1);
   EXPECT_EQ(backward.at(OpKind::activation), 1);
   EXPECT_EQ(backward.at(OpKind::add), 1);  // not the block's last, whose result the next block has
@@ -212,7 +212,7 @@ TEST(Recompute, runs_of_equal_layers_stay_folded) {
   recipe.checkpoint_layers = {0, 1, 3};
   const Program program = compile(tiny(true), recipe);
   std::vector<std::pair<int64_t, int64_t>> runs;
-  for (const Item& item : program.region("forward").items)
+  for (const Item& item : program.region(Section::forward).items)
     if (const Region* region = item.region()) runs.emplace_back(region->first, region->count);
   EXPECT_EQ(runs, (std::vector<std::pair<int64_t, int64_t>>{{0, 2}, {2, 1}, {3, 1}}));
 }

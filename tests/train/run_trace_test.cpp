@@ -85,7 +85,7 @@ TEST_F(RunTraceFile, numbers_repetitions_that_the_plans_trace_leaves_out) {
   trace.expect(plan.program, plan.layout);
   trace.watch(plan.program);
   Walk walk{plan, trace, 4};
-  walk.run(plan.program.region("step"));
+  walk.run(plan.program.region(Section::step));
   trace.leave();
   trace.finish();
   std::vector<std::string> names = names_in(file_);
@@ -93,7 +93,7 @@ TEST_F(RunTraceFile, numbers_repetitions_that_the_plans_trace_leaves_out) {
   EXPECT_EQ(first, (std::vector<std::string>{"micro-batch 1 of 5", "micro-batch 2 of 5", "micro-batch 3 of 5",
                                              "micro-batch 4 of 5"}));
   std::vector<std::string> expected(first);  // then every chunk of every paged state, from the first
-  for (const Item& item : plan.program.region("optimizer").items)
+  for (const Item& item : plan.program.region(Section::optimizer).items)
     if (const Region* region = item.region())
       for (int64_t i = 0; i < region->count; ++i)
         expected.push_back(region->name + " " + std::to_string(i + 1) + " of " + std::to_string(region->count));
@@ -106,7 +106,7 @@ TEST_F(RunTraceFile, what_is_skipped_is_not_there) {
   RunTrace trace(file_, plan);
   trace.expect(plan.program, plan.layout);
   trace.watch(plan.program);
-  Walk{plan, trace, 1, "optimizer"}.run(plan.program.region("step"));
+  Walk{plan, trace, 1, "optimizer"}.run(plan.program.region(Section::step));
   trace.leave();
   trace.finish();
   const std::vector<std::string> names = names_in(file_, false);
@@ -121,7 +121,7 @@ TEST_F(RunTraceFile, ends_after_the_most_ops_and_says_so) {
   trace.expect(plan.program, plan.layout);
   trace.watch(plan.program);
   Walk walk{plan, trace, 5};
-  walk.run(plan.program.region("step"));
+  walk.run(plan.program.region(Section::step));
   trace.leave();
   trace.finish();
   EXPECT_GT(walk.ops, 1000);

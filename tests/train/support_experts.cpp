@@ -46,9 +46,9 @@ class ExpertBuilder {
                                          {&p_.interface.scalars, "scalars", DType::f64, kScalarCount}})
       *id = p_.make(name, dtype, {size}, Role::batch, Lifetime::run);
     p_.root.name = "root";
-    Region micro_batch{.name = "micro_batch", .axis = Axis::micro_batch};
+    Region micro_batch{.name = "micro_batch", .section = Section::micro_batch, .axis = Axis::micro_batch};
     micro_batch.add(forward());
-    Region step{.name = "step"};
+    Region step{.name = "step", .section = Section::step};
     step.add(std::move(micro_batch));
     p_.root.add(std::move(step));
     for (Weight& weight : p_.weights)
@@ -121,7 +121,7 @@ class ExpertBuilder {
   }
 
   Region forward() {
-    Region region{.name = "forward"};
+    Region region{.name = "forward", .section = Section::forward};
     const TensorId x_first = activation("x", {s_.tokens, s_.cols});
     Storage& stream = p_.storage(p_.tensor(x_first).storage);
     stream.instances = s_.layers + 1;
@@ -137,12 +137,13 @@ class ExpertBuilder {
     Op embedding{OpKind::embedding};
     embedding.reads(Slot::weight, embedding_).reads(Slot::ids, p_.interface.tokens).writes(Slot::out, x_first);
     region.add(std::move(embedding));
-    Region body{.name = "blocks", .axis = Axis::layer, .count = s_.layers};
+    Region body{.name = "blocks", .section = Section::blocks, .axis = Axis::layer, .count = s_.layers};
     const TensorId mlp = sparse_mlp(body, x_in);
     body.add(std::move(Op{OpKind::add}.reads(Slot::a, x_in).reads(Slot::b, mlp).writes(Slot::out, x_out)));
     body.carries.push_back({.before = x_first, .in = x_in, .out = x_out, .after = x_last});
     region.add(std::move(body));
     Op loss{OpKind::head_loss};
+    p_.loss = p_.identify(loss);
     loss.reads(Slot::hidden, x_last).reads(Slot::weight, head_);
     loss.reads(Slot::target_rows, p_.interface.target_rows).reads(Slot::target_tokens, p_.interface.target_tokens);
     region.add(std::move(loss.updates(Slot::scalars, p_.interface.scalars)));
@@ -187,8 +188,8 @@ double ExpertRun::forward_backward(const std::vector<int32_t>& targets) {
   executor->scalar(Scalar::inverse_labels) = 1.0 / static_cast<double>(targets.size());
   executor->scalar(Scalar::loss_scale) = 1;
   executor->scalar(Scalar::loss_sum) = 0;
-  executor->run(program.region("clear"), *this);
-  executor->run(program.region("micro_batch"), *this, 1);
+  executor->run(program.region(Section::clear), *this);
+  executor->run(program.region(Section::micro_batch), *this, 1);
   return executor->scalar(Scalar::loss_sum);
 }
 

@@ -83,7 +83,7 @@ void GoldenRun::run_in_a_bucket() {
   running_ = &executors_->holding(length);
 }
 
-void GoldenRun::load() { running_->run(program().region("load"), *this); }
+void GoldenRun::load() { running_->run(program().region(Section::load), *this); }
 
 double GoldenRun::forward_backward(const std::vector<Json>& window, double denominator) {
   window_ = &window;
@@ -92,8 +92,8 @@ double GoldenRun::forward_backward(const std::vector<Json>& window, double denom
   running_->scalar(Scalar::inverse_labels) = 1.0 / (denominator > 0 ? denominator : static_cast<double>(targets));
   running_->scalar(Scalar::loss_sum) = 0;
   running_->scalar(Scalar::square_sum) = 0;
-  running_->run(program().region("clear"), *this);
-  running_->run(program().region("micro_batch"), *this, static_cast<int64_t>(window.size()));
+  running_->run(program().region(Section::clear), *this);
+  running_->run(program().region(Section::micro_batch), *this, static_cast<int64_t>(window.size()));
   return running_->scalar(Scalar::loss_sum);
 }
 
@@ -102,7 +102,7 @@ double GoldenRun::evaluate(const Json& batch) {
   window_ = &window;
   running_->scalar(Scalar::inverse_labels) = 1.0 / static_cast<double>(count_targets(batch));
   running_->scalar(Scalar::loss_sum) = 0;
-  running_->run(program().region("evaluate"), *this);
+  running_->run(program().region(Section::evaluate), *this);
   return running_->scalar(Scalar::loss_sum);
 }
 
@@ -113,10 +113,10 @@ void GoldenRun::set_rate(double learning_rate, int64_t step) {
 
 void GoldenRun::update(double learning_rate, int64_t step) {
   set_rate(learning_rate, step);
-  running_->run(program().region("norm"), *this);
+  running_->run(program().region(Section::norm), *this);
   if (plan_.recipe.optimizer_in_bwd) return;
-  running_->run(program().region("optimizer"), *this);
-  if (plan_.recipe.fp16) running_->run(program().region("scale"), *this);
+  running_->run(program().region(Section::optimizer), *this);
+  if (plan_.recipe.fp16) running_->run(program().region(Section::scale), *this);
 }
 
 void GoldenRun::run(const Op& op, int64_t repetition) {

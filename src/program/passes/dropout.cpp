@@ -1,8 +1,8 @@
 #include "program/passes/dropout.h"
 
 #include <algorithm>
-#include <set>
 
+#include "program/find_op.h"
 #include "program/passes/clone.h"
 
 namespace snug {
@@ -11,24 +11,15 @@ namespace {
 
 class DropoutPass {
  public:
-  DropoutPass(Program& program, double p, uint64_t seed) : program_(program), p_(p), seed_(seed) {
-    for (const Weight& weight : program.weights)
-      if (weight.origin == Origin::lora_a) lora_a_.insert(weight.tensor);
-  }
+  DropoutPass(Program& program, double p, uint64_t seed)
+      : program_(program), forward_(program.region(Section::forward)), p_(p), seed_(seed) {}
 
-  void run(Region& region) {
-    for (size_t i = 0; i < region.items.size(); ++i) {
-      if (Region* child = region.items[i].region()) run(*child);
-      const Op* op = region.items[i].op();
-      if (op != nullptr && op->kind == OpKind::matmul && lora_a_.contains(op->find(Slot::b))) i = drop_before(region, i);
-    }
+  void run() {
+    for (Linear& linear : program_.linears) drop(linear);
+    drop(program_.head);
   }
 
  private:
-  static Operand& operand(Op& op, Slot slot) {
-    return *std::find_if(op.operands.begin(), op.operands.end(), [slot](const Operand& o) { return o.slot == slot; });
-  }
-
   // Tensor made from x by a dropout op, and that op.
   Op draw(TensorId x, const char* end, bool complement) {
     const Tensor source = program_.tensor(x);
@@ -39,43 +30,42 @@ class DropoutPass {
     return op;
   }
 
-  // Where DoRA scales what this adapter adds to; the region's end if it does not.
-  static size_t find_scaling(const Region& region, size_t low_product) {
-    const Op* up = low_product + 1 < region.items.size() ? region.items[low_product + 1].op() : nullptr;
-    for (size_t i = low_product + 1; up != nullptr && up->kind == OpKind::matmul && i < region.items.size(); ++i) {
-      const Op* op = region.items[i].op();
-      if (op != nullptr && op->kind == OpKind::scale_columns && op->find(Slot::x) == up->find(Slot::c)) return i;
-    }
-    return region.items.size();
+  void drop(Linear& linear) {
+    if (linear.adapter.down == kNone) return;
+    presume(linear.adapter.dropout == kNone, "an adapter without dropout");
+    Operand& input = operand(find_op(forward_, linear.adapter.down).op(), Slot::a);
+    presume(input.tensor == linear.input, "an adapter that reads what its module does");
+    Op left = draw(linear.input, ".dropped", false);
+    linear.adapter.dropout = program_.identify(left);
+    input.tensor = left.find(Slot::out);
+    const bool scaled = linear.adapter.scale != kNone;
+    if (scaled) add_rest(linear, left.find(Slot::out));
+    insert_before(find_op(forward_, scaled ? linear.product : linear.adapter.down), {std::move(left)});
+    ++stream_;
   }
 
-  // Returns the index of the last op of this adapter that was looked at.
-  size_t drop_before(Region& region, size_t low_product) {
-    const TensorId x = region.items[low_product].op()->find(Slot::a);
-    Op left = draw(x, ".dropped", false);
-    const TensorId dropped = left.find(Slot::out);
-    operand(*region.items[low_product].op(), Slot::a).tensor = dropped;
-    size_t first = low_product;
-    if (const size_t scaling = find_scaling(region, low_product); scaling < region.items.size()) {
-      first = low_product - 1;  // the product with the frozen weight
-      Op rest = draw(x, ".left_out", true);
-      Op more = *region.items[first].op();
-      more.attributes.accumulate = true;
-      operand(more, Slot::a).tensor = rest.find(Slot::out);
-      operand(more, Slot::c) = {Slot::c, Access::update, region.items[scaling].op()->find(Slot::out)};
-      operand(*region.items[first].op(), Slot::a).tensor = dropped;
-      const auto after = region.items.begin() + static_cast<int64_t>(scaling) + 1;
-      region.items.insert(after, {Item{std::move(rest)}, Item{std::move(more)}});
-    }
-    region.items.insert(region.items.begin() + static_cast<int64_t>(first), Item{std::move(left)});
-    ++stream_;
-    return low_product + 1;
+  // DoRA: the product that is scaled is of what dropout leaves; that of what it takes away is added unscaled.
+  void add_rest(const Linear& linear, TensorId left) {
+    Op& product = find_op(forward_, linear.product).op();
+    const OpPlace scale = find_op(forward_, linear.adapter.scale);
+    const Op& up = find_op(forward_, linear.adapter.up).op();
+    presume(product.find(Slot::a) == linear.input && up.find(Slot::c) == product.find(Slot::c) &&
+                scale.op().find(Slot::x) == product.find(Slot::c),
+            "a product whose columns are scaled with what the adapter adds");
+    Op rest = draw(linear.input, ".left_out", true);
+    Op more = product;
+    more.id = kNone;
+    more.attributes.accumulate = true;
+    operand(more, Slot::a).tensor = rest.find(Slot::out);
+    operand(more, Slot::c) = {Slot::c, Access::update, scale.op().find(Slot::out)};
+    operand(product, Slot::a).tensor = left;
+    insert_after(scale, {std::move(rest), std::move(more)});
   }
 
   Program& program_;
+  Region& forward_;
   double p_;
   uint64_t seed_, stream_ = 0;
-  std::set<TensorId> lora_a_;
 };
 
 bool reads_storage(const Program& program, const Op& op, StorageId storage) {
@@ -87,7 +77,8 @@ bool reads_storage(const Program& program, const Op& op, StorageId storage) {
 }  // namespace
 
 void add_dropout(Program& program, double p, uint64_t seed) {
-  if (p > 0) DropoutPass(program, p, seed).run(program.region("forward"));
+  presume(program.count(Section::backward) == 0, "a forward that is not differentiated yet");
+  if (p > 0) DropoutPass(program, p, seed).run();
 }
 
 void draw_again_in_backward(Program& program, const Region& forward, Region& backward) {

@@ -1,25 +1,29 @@
 #include "program/passes/evaluate.h"
 
+#include "program/find_op.h"
 #include "program/passes/clone.h"
 
 namespace snug {
 
 void add_evaluation(Program& program) {
+  presume(program.count(Section::backward) + program.count(Section::evaluate) == 0, "a forward that keeps nothing");
   std::set<StorageId> written;
-  const Region& micro_batch = program.region("micro_batch");
+  const Region& micro_batch = program.region(Section::micro_batch);
   for_each_op(micro_batch, [&](const Op& op, const Region&) {
+    presume(op.kind != OpKind::dropout, "a forward without dropout");
     for (const Operand& operand : op.operands)
       if (operand.access == Access::write &&
           program.storage(program.tensor(operand.tensor).storage).lifetime == Lifetime::computed)
         written.insert(program.tensor(operand.tensor).storage);
   });
 
-  Region evaluate{.name = "evaluate", .stage = Stage::evaluate};
-  const Region batch = program.region("batch");
-  const Region forward = program.region("forward");
+  Region evaluate{.name = "evaluate", .section = Section::evaluate, .stage = Stage::evaluate};
+  const Region batch = program.region(Section::batch);
+  const Region forward = program.region(Section::forward);
   for (const Region& part : {batch, forward}) {
     Region copy = part;
     copy.name = "evaluate." + part.name;
+    copy.section = Section::other;
     evaluate.add(std::move(copy));
   }
   Clones clones(program, written);
@@ -29,6 +33,7 @@ void add_evaluation(Program& program) {
     for (Item& inner : item.region()->items)
       if (Region* loop = inner.region()) {
         loop->stage = Stage::evaluate;
+        loop->section = Section::other;
         loop->name = "evaluate." + loop->name;
         loop->carries.clear();
       }
@@ -41,7 +46,7 @@ void add_evaluation(Program& program) {
     *id = clones.of(*id);
   const int64_t rows = program.batch * program.seq_len;
   io.predictions = program.make("predictions", DType::i32, {rows}, Role::batch, Lifetime::run);
-  Op& loss = *evaluate.items.back().region()->items.back().op();
+  Op& loss = find_op(evaluate, program.loss).op();
   loss.writes(Slot::predictions, io.predictions);
   loss.reads(Slot::document_start, io.document_start);  // for the host, which counts documents when the region has run
   program.root.add(std::move(evaluate));

@@ -4,9 +4,9 @@
 #include <cmath>
 #include <optional>
 #include <set>
-#include <stdexcept>
 
 #include "base/error.h"
+#include "program/find_op.h"
 
 namespace snug {
 
@@ -34,45 +34,14 @@ class LoraPass {
   }
 
  private:
-  // Training has one forward; generation has one for each number of rows, and its head apart.
-  bool generates() const { return !program_.generation.steps.empty(); }
-  std::vector<Region*> forwards() {
-    if (!generates()) return {&program_.region("forward")};
-    std::vector<Region*> regions;
-    for (const GenerationStep& step : program_.generation.steps) regions.push_back(&program_.region(step.region));
-    return regions;
-  }
+  // In training the head's product is within the loss.
+  bool generates() const { return program_.loss == kNone; }
 
-  static std::vector<Region*> blocks_of(Region& forward) {  // one loop for each kind of block
-    std::vector<Region*> loops;
-    for (Item& item : forward.items)
-      if (Region* child = item.region(); child != nullptr && child->axis == Axis::layer) loops.push_back(child);
-    return loops;
-  }
-
-  // The operand that is the head's weight, and those that are the table of tokens.
   Operand& head_operand() {
-    if (generates()) return operand(op_of(program_.region("head").items.front()), Slot::b);
-    return operand(op_of(forwards().front()->items.back()), Slot::weight);
+    return operand(find_op(program_.root, program_.head.product).op(), generates() ? Slot::b : Slot::weight);
   }
-  std::vector<Operand*> token_operands() {
-    std::vector<Operand*> found;
-    for (Region* forward : forwards())
-      for (Item& item : forward->items)
-        if (Op* op = item.op();
-            op != nullptr && op->kind == OpKind::embedding && op->find(Slot::weight) == program_.weights.front().tensor)
-          found.push_back(&operand(*op, Slot::weight));
-    return found;
-  }
-  static Op& op_of(Item& item) {
-    if (Op* op = item.op()) return *op;
-    throw std::logic_error("a region where the head should be");
-  }
-  static Operand& operand(Op& op, Slot slot) {
-    for (Operand& operand : op.operands)
-      if (operand.slot == slot) return operand;
-    throw std::logic_error("an op without its weight");
-  }
+  Parameter head_parameter() const { return program_.weights[static_cast<size_t>(program_.head.weight)].parameter; }
+  bool head_is_tied() const { return head_parameter().kind == ParameterKind::embedding; }
 
   // The module's weight becomes an fp32 copy that is trained whole.
   void save_in_full(size_t index) {
@@ -83,16 +52,9 @@ class LoraPass {
     saved_.push_back(weight.parameter.module);
   }
 
-  bool head_is_tied() {
-    for (const Weight& weight : program_.weights)
-      if (weight.parameter.kind == ParameterKind::head) return false;
-    return true;
-  }
-
   // PEFT copies the module it saves, so a tied pair comes apart: the copy is trained, the other keeps the frozen weights.
   void save_tied(const std::string& module, const std::string& path, ParameterKind kind,
                  const std::vector<Operand*>& users) {
-    if (!contains(lora_.modules_to_save, module)) return;
     Tensor copy = program_.tensor(users.front()->tensor);
     Weight weight{.parameter = {path + ".weight", module, {copy.dim(0), copy.dim(1)}, kind, false}, .source = copy.name};
     weight.trainable = weight.adapter = weight.copied = true;
@@ -106,6 +68,17 @@ class LoraPass {
                              " and leaves the other frozen, as PEFT does");
   }
 
+  void save_tied_modules(const Parameter& embedding) {
+    if (contains(lora_.modules_to_save, "lm_head")) {
+      save_tied("lm_head", "lm_head", ParameterKind::head, {&head_operand()});
+      program_.head.weight = static_cast<int32_t>(program_.weights.size()) - 1;
+    }
+    if (!contains(lora_.modules_to_save, embedding.module)) return;
+    std::vector<Operand*> tables;
+    for (const OpId id : program_.token_lookups) tables.push_back(&operand(find_op(program_.root, id).op(), Slot::weight));
+    save_tied(embedding.module, module_path(embedding), ParameterKind::embedding, tables);
+  }
+
   void save_modules(size_t model_weights) {
     const bool tied = head_is_tied();
     for (size_t i = 0; i < model_weights; ++i) {
@@ -113,11 +86,7 @@ class LoraPass {
       if (contains(lora_.modules_to_save, parameter.module) && !(tied && parameter.kind == ParameterKind::embedding))
         save_in_full(i);
     }
-    if (tied) {
-      save_tied("lm_head", "lm_head", ParameterKind::head, {&head_operand()});
-      const Parameter embedding = program_.weights.front().parameter;  // a copy: weights grow below
-      save_tied(embedding.module, module_path(embedding), ParameterKind::embedding, token_operands());
-    }
+    if (tied) save_tied_modules(head_parameter());
     for (const std::string& module : lora_.modules_to_save)
       if (!contains(saved_, module))
         throw Error("the model has no module '" + module + "'", "recipe: modules_to_save", "name modules such as lm_head");
@@ -133,7 +102,7 @@ class LoraPass {
       if (parameter.module != target || parameter.kind == ParameterKind::bias) continue;
       if (parameter.kind == ParameterKind::expert && asks_for_all_linears(lora_)) continue;
       found = true;
-      if (parameter.kind == ParameterKind::linear) adapt_linear(parameter, program_.weights[i].tensor);
+      if (parameter.kind == ParameterKind::linear) adapt_linear(parameter, static_cast<int32_t>(i));
       if (parameter.kind == ParameterKind::head) adapt_head(parameter);
       if (parameter.kind != ParameterKind::linear && parameter.kind != ParameterKind::head)
         throw Error("LoRA on '" + target + "' is not supported", "recipe", "name linear modules, or use modules_to_save");
@@ -237,31 +206,34 @@ class LoraPass {
     return op;
   }
 
-  void adapt_linear(const Parameter& base, TensorId weight) {
+  void adapt_linear(const Parameter& base, int32_t weight) {
     const Pair pair = add_pair(base);
-    for (Region* forward : forwards())
-      for (Region* blocks : blocks_of(*forward)) adapt_product(*blocks, base, weight, pair);
+    int64_t products = 0;
+    for (Linear& linear : program_.linears) {
+      if (linear.weight != weight) continue;
+      adapt_product(linear, base, pair);
+      ++products;
+    }
+    presume(products > 0, "a product with " + base.name);
   }
 
-  // Adds the pair's product after the one with `weight`.
-  void adapt_product(Region& body, const Parameter& base, TensorId weight, const Pair& pair) {
-    for (size_t i = 0; i < body.items.size(); ++i) {
-      Op* product = body.items[i].op();
-      if (product == nullptr || product->kind != OpKind::matmul || product->find(Slot::b) != weight) continue;
-      Op down = low_product(base, product->find(Slot::a), pair);
-      std::vector<Op> more;
-      if (pair.magnitude != kNone) more = scale_rows(base, *product, pair);
-      Op up{OpKind::matmul};
-      up.attributes = {.transpose_b = true, .accumulate = true};
-      up.reads(Slot::a, down.find(Slot::c)).reads(Slot::b, pair.b);
-      up.updates(Slot::c, product->find(Slot::c));
-      more.insert(more.begin(), {std::move(down), std::move(up)});
-      std::vector<Item> items;
-      for (Op& op : more) items.push_back({std::move(op)});
-      body.items.insert(body.items.begin() + static_cast<int64_t>(i) + 1, std::make_move_iterator(items.begin()),
-                        std::make_move_iterator(items.end()));
-      return;
-    }
+  // Adds the pair's product after the module's own.
+  void adapt_product(Linear& linear, const Parameter& base, const Pair& pair) {
+    const OpPlace place = find_op(program_.root, linear.product);
+    Op& product = place.op();
+    presume(product.kind == OpKind::matmul && product.find(Slot::a) == linear.input &&
+                product.find(Slot::c) == linear.output && linear.adapter.down == kNone,
+            "the product of " + base.name + ", with no adapter beside it");
+    Op down = low_product(base, linear.input, pair);
+    std::vector<Op> scaling;
+    if (pair.magnitude != kNone) scaling = scale_rows(base, product, pair);
+    Op up{OpKind::matmul};
+    up.attributes = {.transpose_b = true, .accumulate = true};
+    up.reads(Slot::a, down.find(Slot::c)).reads(Slot::b, pair.b).updates(Slot::c, product.find(Slot::c));
+    linear.adapter = {.down = program_.identify(down), .up = program_.identify(up)};
+    if (!scaling.empty()) linear.adapter.scale = program_.identify(scaling.back());
+    scaling.insert(scaling.begin(), {std::move(down), std::move(up)});
+    insert_after(place, std::move(scaling));
   }
 
   // DoRA: the product and what is added to it go into a tensor of their own, whose columns are scaled into the one that the
@@ -289,12 +261,13 @@ class LoraPass {
       throw Error("DoRA on lm_head is not supported", "recipe",
                   "leave lm_head out of lora_target_modules, or use_dora: false");
     const Pair pair = add_pair(base);
-    if (generates()) return adapt_product(program_.region("head"), base, head_operand().tensor, pair);
-    Region& region = *forwards().front();
-    Op& loss = *region.items.back().op();
-    Op down = low_product(base, loss.find(Slot::hidden), pair);
-    loss.reads(Slot::low, down.find(Slot::c)).reads(Slot::low_weight, pair.b);
-    region.items.insert(region.items.end() - 1, Item{std::move(down)});
+    if (generates()) return adapt_product(program_.head, base, pair);
+    const OpPlace loss = find_op(program_.root, program_.loss);
+    presume(loss.op().find(Slot::low) == kNone, "a loss with no adapter in it");
+    Op down = low_product(base, program_.head.input, pair);
+    program_.head.adapter.down = program_.identify(down);
+    loss.op().reads(Slot::low, down.find(Slot::c)).reads(Slot::low_weight, pair.b);
+    insert_before(loss, {std::move(down)});
   }
 
   Program& program_;
@@ -305,6 +278,9 @@ class LoraPass {
 
 }  // namespace
 
-void add_lora(Program& program, const Lora& lora) { LoraPass(program, lora).run(); }
+void add_lora(Program& program, const Lora& lora) {
+  presume(program.count(Section::evaluate) + program.count(Section::backward) == 0, "forwards, and no copies of them");
+  LoraPass(program, lora).run();
+}
 
 }  // namespace snug

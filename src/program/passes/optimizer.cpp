@@ -24,7 +24,10 @@ std::vector<Trained> trained_groups(Program& program) {
   std::vector<Trained> groups;
   std::set<StorageId> seen;
   for (const Weight& weight : program.weights) {
-    if (!weight.trainable || !seen.insert(program.tensor(weight.tensor).storage).second) continue;
+    if (!weight.trainable) continue;
+    const StorageId storage = program.tensor(weight.tensor).storage;
+    presume(storage != kNone, "a place for " + weight.parameter.name);
+    if (!seen.insert(storage).second) continue;
     Trained group{
         .parameter = whole(program, weight.tensor), .gradient = whole(program, weight.gradient), .states = weight.states};
     for (OptimizerState& state : group.states) state.tensor = whole(program, state.tensor);
@@ -54,11 +57,15 @@ void update_each_weight(const Program& program, Region& update, Updates& updates
 }  // namespace
 
 void add_optimizer(Program& program, const Recipe& recipe) {
+  presume(program.count(Section::backward) == 1 && program.count(Section::norm) == 0, "a backward, and no optimizer yet");
   const std::vector<Trained> groups = trained_groups(program);
   const TensorId scalars = program.interface.scalars;
-  Region clear{.name = "clear", .stage = Stage::optimizer};
-  Region norm{.name = "norm", .stage = Stage::optimizer};
-  Region update{.name = "optimizer", .stage = Stage::optimizer, .skip = static_cast<int32_t>(Scalar::skip)};
+  Region clear{.name = "clear", .section = Section::clear, .stage = Stage::optimizer};
+  Region norm{.name = "norm", .section = Section::norm, .stage = Stage::optimizer};
+  Region update{.name = "optimizer",
+                .section = Section::optimizer,
+                .stage = Stage::optimizer,
+                .skip = static_cast<int32_t>(Scalar::skip)};
   Updates updates(program, recipe);
   for (const Trained& group : groups) {
     clear.add(Op{OpKind::zero}).writes(Slot::gradient, group.gradient);
@@ -69,12 +76,12 @@ void add_optimizer(Program& program, const Recipe& recipe) {
   Op clip{OpKind::clip_factor};
   clip.attributes.max_norm = recipe.max_grad_norm;
   norm.add(std::move(clip)).updates(Slot::scalars, scalars);
-  Region& step = program.region("step");
+  Region& step = program.region(Section::step);
   step.items.insert(step.items.begin(), Item{std::move(clear)});
   step.add(std::move(norm));
   step.add(std::move(update));
   if (!recipe.fp16) return;
-  Region scale{.name = "scale", .stage = Stage::optimizer};
+  Region scale{.name = "scale", .section = Section::scale, .stage = Stage::optimizer};
   scale.add(Op{OpKind::update_scale}).updates(Slot::scalars, scalars).attributes.scale_window = recipe.loss_scale_window;
   step.add(std::move(scale));
 }

@@ -67,17 +67,17 @@ void update_within(Program& program, const Parts& parts, const Weight& weight, T
   insert(parts, first.value_or(last), std::move(before.items));
 }
 
-Region factor_region(const Program& program, const char* name) {
-  Region region{.name = name, .stage = Stage::optimizer};
+Region factor_region(const Program& program, Section section) {
+  Region region{.name = name_of(section), .section = section, .stage = Stage::optimizer};
   region.add(Op{OpKind::clip_factor}).updates(Slot::scalars, program.interface.scalars);
   return region;
 }
 
-// Backward's loops over layers, one for each run of layers that are treated alike.
+// Backward's loops over layers, one for each run of layers that are treated alike, as they run.
 Parts layer_loops(Program& program) {
   Parts loops;
-  for (Item& item : program.region("backward").items)
-    if (Region* loop = item.region(); loop != nullptr && loop->axis == Axis::layer) loops.push_back(loop);
+  for (auto i = static_cast<int32_t>(program.blocks.size()); i-- > 0;)
+    loops.push_back(&program.region(Section::blocks_backward, i));
   return loops;
 }
 
@@ -104,6 +104,8 @@ void separate_gradients(Program& program, const Parts& loops, std::vector<std::v
 }  // namespace
 
 void add_optimizer_in_backward(Program& program, const Recipe& recipe) {
+  presume(program.count(Section::backward) == 1 && program.count(Section::norm) == 0, "a backward, and no optimizer yet");
+  presume(program.micro_batches == 1, "one micro-batch a step");
   Updates updates(program, recipe);
   const Parts loops = layer_loops(program);
   std::vector<std::vector<TensorId>> gradients;  // by loop, by weight
@@ -114,14 +116,15 @@ void add_optimizer_in_backward(Program& program, const Recipe& recipe) {
       if (is_updated_in(program, *loops[loop], weight))
         update_within(program, {loops[loop]}, weight, gradients[loop][i], updates);
   }
-  const Parts whole = {&program.region("forward"), &program.region("backward")};  // `loops` may move from here on
+  const Parts whole = {&program.region(Section::forward),
+                       &program.region(Section::backward)};  // `loops` may move from here on
   for (size_t i = 0; i < program.weights.size(); ++i) {
     const Weight weight = program.weights[i];
     if (weight.trainable && !weight.parameter.per_layer) update_within(program, whole, weight, weight.gradient, updates);
   }
-  Region& step = program.region("step");
-  step.items.insert(step.items.begin(), Item{factor_region(program, "clear")});
-  step.add(factor_region(program, "norm"));
+  Region& step = program.region(Section::step);
+  step.items.insert(step.items.begin(), Item{factor_region(program, Section::clear)});
+  step.add(factor_region(program, Section::norm));
 }
 
 }  // namespace snug

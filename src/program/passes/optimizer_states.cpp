@@ -35,8 +35,9 @@ std::vector<StateShape> factors(const Shape& whole) {
           {Slot::column_factor, "exp_avg_sq_col", DType::f32, columns}};
 }
 
-std::vector<StateShape> states_without_master(const Weight& weight, const Shape& whole, const Recipe& recipe) {
-  const DType moment = recipe.optim == Optimizer::adamw_bf16 ? DType::bf16 : DType::f32;
+std::vector<StateShape> states_without_master(const Weight& weight, const Shape& whole, const Precision& precision,
+                                              const Recipe& recipe) {
+  const DType moment = precision.optimizer == DType::u8 ? DType::f32 : precision.optimizer;  // of what has no codes
   const StateShape first{Slot::first_moment, "exp_avg", moment, whole};
   const StateShape second{Slot::second_moment, "exp_avg_sq", moment, whole};
   const bool coded = keeps_blocks(weight, recipe);
@@ -51,7 +52,7 @@ std::vector<StateShape> states_without_master(const Weight& weight, const Shape&
       if (coded) return blocks(weight.parameter, whole, false);
       return {first};
     case Optimizer::sgd:
-      if (recipe.momentum > 0) return {{Slot::first_moment, "momentum_buffer", DType::f32, whole}};
+      if (recipe.momentum > 0) return {{Slot::first_moment, "momentum_buffer", moment, whole}};
       return {};
     case Optimizer::adafactor: return factors(whole);
   }
@@ -70,7 +71,7 @@ bool keeps_blocks(const Weight& weight, const Recipe& recipe) {
 std::vector<StateShape> optimizer_states(const Weight& weight, DType stored, const Precision& precision,
                                          const Recipe& recipe) {
   const Shape whole(weight.parameter.shape.begin(), weight.parameter.shape.end());
-  std::vector<StateShape> states = states_without_master(weight, whole, recipe);
+  std::vector<StateShape> states = states_without_master(weight, whole, precision, recipe);
   if (stored != DType::f32 && precision.master == DType::f32) states.push_back({Slot::master, "master", DType::f32, whole});
   return states;
 }

@@ -46,10 +46,14 @@ class Placement {
 
   void run() {
     std::map<Group, std::vector<Weight*>> groups;
-    for (Weight& weight : program_.weights)
+    for (Weight& weight : program_.weights) {
+      const Tensor& tensor = program_.tensor(weight.tensor);
+      presume(tensor.storage == kNone, "an unplaced weight " + tensor.name);
+      presume(weight.trainable == (weight.gradient != kNone), "a gradient of what is trained alone: " + tensor.name);
       groups[{weight.trainable, weight.decays, weight.adapter, program_.tensor(weight.tensor).dtype,
               weight.trainable && keeps_blocks(weight, recipe_)}]
           .push_back(&weight);
+    }
     // Frozen weights have one group for each dtype: whether they decay says nothing.
     std::map<Group, std::vector<Weight*>> merged;
     for (auto& [group, weights] : groups) {
@@ -64,7 +68,7 @@ class Placement {
   void place_group(const Group& group, const std::vector<Weight*>& weights) {
     const std::string name = name_of(group);
     Buffer parameters{name, group.dtype, group.adapter ? Role::adapter : Role::weight, alignment_of(group)};
-    Buffer gradients{name + ".gradient", DType::f32, Role::gradient, alignment_of(group)};
+    Buffer gradients{name + ".gradient", precision_.gradients, Role::gradient, alignment_of(group)};
     std::vector<Buffer> states, scales;
     for (Weight* weight : weights) {
       parameters.views.push_back({weight->tensor, &weight->parameter});

@@ -23,11 +23,15 @@ class QuantizePass {
     for (Weight& weight : program_.weights)
       if (!weight.trainable && !weight.adapter && is_quantized_kind(weight.parameter.kind)) quantize(weight);
     for_each_op(program_.root, [&](Op& op, const Region&) { tell(op); });
+    for (const auto& [weight, how] : quantized_) presume(told_.contains(weight), "an op that reads " + name_of(weight));
   }
 
  private:
+  const std::string& name_of(TensorId id) const { return program_.tensor(id).name; }
+
   void quantize(Weight& weight) {
     Tensor& codes = program_.tensor(weight.tensor);
+    presume(codes.storage == kNone && !weight.quantization, "an unplaced weight " + codes.name + " that is no code yet");
     if (weight.parameter.input_features_first) {
       std::swap(codes.shape[0], codes.shape[1]);
       turned_.insert(weight.tensor);
@@ -54,11 +58,12 @@ class QuantizePass {
     return program_.add_tensor(std::move(tensor));
   }
 
-  void tell(Op& op) const {
+  void tell(Op& op) {
     auto found = quantized_.find(op.find(Slot::b));
     if (found == quantized_.end()) found = quantized_.find(op.find(Slot::weight));  // measured for DoRA
     if (found == quantized_.end()) return;
     const Quantization& how = found->second;
+    told_.insert(found->first);
     if (turned_.contains(found->first)) op.attributes.transpose_b = !op.attributes.transpose_b;
     op.attributes.block_size = how.block_size;
     op.attributes.values = how.values;
@@ -71,12 +76,13 @@ class QuantizePass {
   const Quantize& quantize_;
   DType values_;
   std::map<TensorId, Quantization> quantized_;
-  std::set<TensorId> turned_;
+  std::set<TensorId> turned_, told_;
 };
 
 }  // namespace
 
 void quantize_weights(Program& program, const Quantize& quantize, DType other_weights) {
+  presume(program.count(Section::backward) == 0, "a forward that is not differentiated yet");
   QuantizePass(program, quantize, quantize.compute.value_or(other_weights)).run();
 }
 

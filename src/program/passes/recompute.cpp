@@ -1,9 +1,7 @@
 #include "program/passes/recompute.h"
 
 #include <algorithm>
-#include <map>
-#include <set>
-#include <stdexcept>
+#include <iterator>
 
 #include "program/passes/clone.h"
 
@@ -11,44 +9,59 @@ namespace snug {
 
 namespace {
 
+using Storages = std::set<StorageId>;
+
+// Layers that let go of the same.
 struct Run {
   int64_t first = 0, count = 0;
-  bool recomputed = false;
+  Storages released = {};
 };
 
-std::vector<Run> runs_of(const Region& loop, const std::vector<int64_t>& recomputed) {
+std::vector<Run> runs_of(const Region& loop, const Released& released) {
   std::vector<Run> runs;
   for (int64_t layer = loop.first; layer < loop.first + loop.count; ++layer) {
-    const bool again = std::binary_search(recomputed.begin(), recomputed.end(), layer);
-    if (runs.empty() || runs.back().recomputed != again) runs.push_back({layer, 0, again});
+    const auto found = released.find(layer);
+    const Storages of_layer = found == released.end() ? Storages() : found->second;
+    if (runs.empty() || runs.back().released != of_layer) runs.push_back({layer, 0, of_layer});
     ++runs.back().count;
   }
   return runs;
 }
 
-// Removes ops whose results `readers` do not need, from the last to the first. What a block hands on is kept anyway.
-void drop_unread(const Program& program, std::vector<Op>& ops, const Region& readers, const std::set<StorageId>& made) {
-  std::set<StorageId> needed;
+// Removes ops whose lost results `readers` do not need, from the last to the first. What a block hands on is kept anyway.
+// What is done again must find what it reads as it was: nothing that is kept may have been changed since.
+void drop_unread(const Program& program, std::vector<Op>& ops, const Region& readers, const Storages& lost) {
+  const auto storage_of = [&](const Operand& operand) { return program.tensor(operand.tensor).storage; };
+  Storages needed, changed;  // by readers, by ops further down
   for_each_op(readers, [&](const Op& op, const Region&) {
     for (const Operand& operand : op.operands)
-      if (operand.access != Access::write) needed.insert(program.tensor(operand.tensor).storage);
+      if (operand.access != Access::write) needed.insert(storage_of(operand));
   });
   for (size_t i = ops.size(); i-- > 0;) {
-    bool wanted = false;
-    for (const Operand& operand : ops[i].operands)
-      wanted = wanted || (operand.access != Access::read && made.contains(program.tensor(operand.tensor).storage) &&
-                          needed.contains(program.tensor(operand.tensor).storage));
+    const std::vector<Operand> operands = ops[i].operands;
+    const bool wanted = std::any_of(operands.begin(), operands.end(), [&](const Operand& operand) {
+      return operand.access != Access::read && lost.contains(storage_of(operand)) && needed.contains(storage_of(operand));
+    });
+    for (const Operand& operand : operands)
+      if (operand.access == Access::update && !lost.contains(storage_of(operand))) changed.insert(storage_of(operand));
     if (!wanted) {
       ops.erase(ops.begin() + static_cast<int64_t>(i));
       continue;
     }
-    for (const Operand& operand : ops[i].operands) needed.insert(program.tensor(operand.tensor).storage);
+    for (const Operand& operand : operands) {
+      presume(operand.access == Access::write || !changed.contains(storage_of(operand)),
+              program.tensor(operand.tensor).name + " as it was, for what is done again");
+      needed.insert(storage_of(operand));
+    }
   }
 }
 
 std::vector<Op> ops_of(const Region& body) {
   std::vector<Op> ops;
-  for (const Item& item : body.items) ops.push_back(*item.op());
+  for (const Item& item : body.items) {
+    presume(item.op() != nullptr, "a block of ops alone");
+    ops.push_back(*item.op());
+  }
   return ops;
 }
 
@@ -56,13 +69,13 @@ Region run_of(const Region& loop, const Run& run) {
   Region region = loop;
   region.first = run.first;
   region.count = run.count;
-  region.name += run.recomputed ? ".recomputed" : ".kept";
+  region.name += run.released.empty() ? ".kept" : ".recomputed";
   return region;
 }
 
 // Storages that a body makes for its own layer: all it writes but what it hands on.
-std::set<StorageId> made_by(const Program& program, const Region& body) {
-  std::set<StorageId> carried, made;
+Storages made_by(const Program& program, const Region& body) {
+  Storages carried, made;
   for (const Carry& carry : body.carries) carried.insert(program.tensor(carry.out).storage);
   for_each_op(body, [&](const Op& op, const Region&) {
     for (const Operand& operand : op.operands)
@@ -72,69 +85,129 @@ std::set<StorageId> made_by(const Program& program, const Region& body) {
   return made;
 }
 
-// Puts `replacements` where the child region of this name is.
-void replace(Region& parent, std::string_view name, std::vector<Region> replacements) {
+// Puts `replacements` where the child region of this section and index is.
+void replace(Region& parent, Section section, int32_t index, std::vector<Region> replacements) {
   for (size_t i = 0; i < parent.items.size(); ++i) {
     const Region* child = parent.items[i].region();
-    if (child == nullptr || child->name != name) continue;
+    if (child == nullptr || child->section != section || child->index != index) continue;
     parent.items.erase(parent.items.begin() + static_cast<int64_t>(i));
     for (size_t r = 0; r < replacements.size(); ++r)
       parent.items.insert(parent.items.begin() + static_cast<int64_t>(i + r), Item{std::move(replacements[r])});
     return;
   }
-  throw std::logic_error("no layer loop to split");
+  presume(false, "a loop to split");
 }
 
-std::vector<std::string> layer_loops(const Region& forward) {
-  std::vector<std::string> names;
-  for (const Item& item : forward.items)
-    if (const Region* loop = item.region(); loop != nullptr && loop->axis == Axis::layer) names.push_back(loop->name);
-  return names;
+// Loops of a section are counted from the first layer on, in backward too.
+void number(Region& parent, Section section) {
+  std::vector<Region*> loops;
+  for (Item& item : parent.items)
+    if (Region* child = item.region(); child != nullptr && child->section == section) loops.push_back(child);
+  std::sort(loops.begin(), loops.end(), [](const Region* a, const Region* b) { return a->first < b->first; });
+  for (size_t i = 0; i < loops.size(); ++i) loops[i]->index = static_cast<int32_t>(i);
 }
 
-void recompute_loop(Program& program, const std::string& name, const std::vector<int64_t>& layers) {
-  const Region forward = program.region(name);
-  const Region backward = program.region(name + ".backward");
-  const std::vector<Run> runs = runs_of(forward, layers);
-  const std::set<StorageId> made = made_by(program, forward);
+// What the forward of a run makes and does not keep for its backward.
+Storages lost_by(const Storages& made, const BlockRun& block, const Run& run) {
+  Storages lost = made;
+  for (StorageId saved : block.saved)
+    if (!run.released.contains(saved)) lost.erase(saved);
+  return lost;
+}
 
+// What an op that is done again writes beside what was lost goes nowhere: what is kept may have been changed since.
+void write_aside(Program& program, Op& op, const Storages& lost) {
+  for (Operand& operand : op.operands) {
+    const StorageId storage = program.tensor(operand.tensor).storage;
+    if (operand.access == Access::write && !lost.contains(storage))
+      operand.tensor = Clones(program, {storage}).of(operand.tensor);
+  }
+}
+
+// The forward's ops that make what `lost` holds, before backward's, each body with temporaries of its own.
+void do_again(Program& program, Region& ahead, Region& back, const Storages& lost) {
+  std::vector<Op> repeated = ops_of(ahead);
+  drop_unread(program, repeated, back, lost);
+  Clones first(program, lost);
+  first.rename(ahead);
+  Clones again(program, lost);
+  for (Op& op : repeated) {
+    write_aside(program, op, lost);
+    again.rename(op);
+  }
+  again.rename(back);
+  std::vector<Item> items;
+  for (Op& op : repeated) items.push_back({std::move(op)});
+  back.items.insert(back.items.begin(), std::make_move_iterator(items.begin()), std::make_move_iterator(items.end()));
+}
+
+// Returns the blocks that this one becomes.
+std::vector<BlockRun> recompute_loop(Program& program, int32_t index, const Released& released) {
+  const BlockRun block = program.blocks[static_cast<size_t>(index)];
+  const Region forward = program.region(Section::blocks, index);
+  const Region backward = program.region(Section::blocks_backward, index);
+  presume(forward.first == backward.first && forward.count == backward.count, "a backward of the same layers");
+  const std::vector<Run> runs = runs_of(forward, released);
+  const Storages made = made_by(program, forward);
+
+  std::vector<BlockRun> blocks;
   std::vector<Region> forward_runs, backward_runs;
   for (const Run& run : runs) {
     Region ahead = run_of(forward, run);
     Region back = run_of(backward, run);
-    if (run.recomputed) {
-      Clones first(program, made);
-      first.rename(ahead);
-      Clones again(program, made);
-      std::vector<Op> repeated = ops_of(forward);
-      drop_unread(program, repeated, backward, made);
-      for (Op& op : repeated) again.rename(op);
-      again.rename(back);
-      std::vector<Item> items;
-      for (Op& op : repeated) items.push_back({std::move(op)});
-      back.items.insert(back.items.begin(), std::make_move_iterator(items.begin()), std::make_move_iterator(items.end()));
-    }
+    if (!run.released.empty()) do_again(program, ahead, back, lost_by(made, block, run));
     if (runs.size() > 1) {  // each run has its own temporaries, so that they die with it
       for (Region* part : {&ahead, &back}) {
-        std::set<StorageId> temporary = made_by(program, *part);
+        Storages temporary = made_by(program, *part);
         std::erase_if(temporary, [&](StorageId id) { return program.storage(id).instances > 1; });
         Clones(program, std::move(temporary)).rename(*part);
       }
     }
     forward_runs.push_back(std::move(ahead));
     backward_runs.push_back(std::move(back));
+    BlockRun& kept = blocks.emplace_back(block);
+    std::erase_if(kept.saved, [&](StorageId id) { return run.released.contains(id); });
   }
 
   std::reverse(backward_runs.begin(), backward_runs.end());
-  replace(program.region("forward"), name, std::move(forward_runs));
-  replace(program.region("backward"), backward.name, std::move(backward_runs));
+  replace(program.region(Section::forward), Section::blocks, index, std::move(forward_runs));
+  replace(program.region(Section::backward), Section::blocks_backward, index, std::move(backward_runs));
+  return blocks;
+}
+
+void check_released(const Program& program, const Released& released) {
+  Storages saved;
+  for (const BlockRun& block : program.blocks) saved.insert(block.saved.begin(), block.saved.end());
+  for (const auto& [layer, storages] : released)
+    for (StorageId id : storages) presume(saved.contains(id), "a block that saves " + program.storage(id).name);
 }
 
 }  // namespace
 
+void recompute(Program& program, const Released& released) {
+  if (released.empty()) return;
+  presume(program.count(Section::blocks) == program.count(Section::blocks_backward) && !program.blocks.empty(),
+          "blocks with their backward");
+  check_released(program, released);
+  std::vector<BlockRun> blocks;
+  for (size_t i = 0; i < program.blocks.size(); ++i) {
+    std::vector<BlockRun> runs = recompute_loop(program, static_cast<int32_t>(i), released);
+    std::move(runs.begin(), runs.end(), std::back_inserter(blocks));
+  }
+  program.blocks = std::move(blocks);
+  number(program.region(Section::forward), Section::blocks);
+  number(program.region(Section::backward), Section::blocks_backward);
+}
+
 void recompute_blocks(Program& program, const std::vector<int64_t>& layers) {
-  if (layers.empty()) return;
-  for (const std::string& loop : layer_loops(program.region("forward"))) recompute_loop(program, loop, layers);
+  Released released;
+  for (int32_t i = 0; i < static_cast<int32_t>(program.blocks.size()); ++i) {
+    const Region& loop = program.region(Section::blocks, i);
+    const std::vector<StorageId>& saved = program.blocks[static_cast<size_t>(i)].saved;
+    for (int64_t layer : layers)
+      if (layer >= loop.first && layer < loop.first + loop.count) released[layer].insert(saved.begin(), saved.end());
+  }
+  recompute(program, released);
 }
 
 }  // namespace snug

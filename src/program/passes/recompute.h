@@ -1,14 +1,23 @@
 #pragma once
-// Gradient checkpointing (Chen et al., "Training Deep Nets with Sublinear Memory Cost", 2016) of whole blocks: chosen layers
-// keep only their input and run their forward again before their backward. The ops are the same, so the bits are the same.
+// Gradient checkpointing (Chen et al., "Training Deep Nets with Sublinear Memory Cost", 2016): chosen layers let go of what
+// their blocks would save and make it again before their backward. The ops are the same, so the bits are the same.
 
+#include <map>
+#include <set>
 #include <vector>
 
 #include "program/program.h"
 
 namespace snug {
 
-// `layers`: which blocks to recompute, ascending, without repeats. Splits the layer loops into runs of equal treatment.
+// What layers let go of, by layer: storages that BlockRun::saved lists. The rest of a block's is kept.
+using Released = std::map<int64_t, std::set<StorageId>>;
+
+// Splits the loops over layers into runs of equal treatment. Call when differentiated. Throws std::logic_error if a block
+// does not save what it is to let go of, or cannot make it again from what it keeps.
+void recompute(Program& program, const Released& released);
+
+// The same of all that the blocks of `layers` save: they keep only their input.
 void recompute_blocks(Program& program, const std::vector<int64_t>& layers);
 
 }  // namespace snug

@@ -53,7 +53,10 @@ void operands(const Program& program, Op& op, Access access) {
 }  // namespace
 
 void add_load(Program& program) {
-  Region load{.name = "load", .stage = Stage::load};
+  presume(program.count(Section::load) == 0, "no load yet");
+  for (const Weight& weight : program.weights)
+    presume(program.tensor(weight.tensor).storage != kNone, "a place for " + weight.parameter.name);
+  Region load{.name = "load", .section = Section::load, .stage = Stage::load};
   Op read{OpKind::load};
   read.writes(Slot::staging, staging(program, "load.staging"));
   if (const TensorId scales = nested_scales(program); scales != kNone) read.writes(Slot::staging, scales);
@@ -68,7 +71,7 @@ void add_load(Program& program) {
 
 void add_transfers(Program& program) {
   add_load(program);
-  Region save{.name = "save", .stage = Stage::save};
+  Region save{.name = "save", .section = Section::save, .stage = Stage::save};
   Op write{OpKind::save};
   if (has_far_states(program)) write.writes(Slot::staging, staging(program, "save.staging"));
   operands(program, write, Access::read);
