@@ -75,11 +75,12 @@ enum class OpKind : uint8_t {
 #undef SNUG_KIND
 };
 
-constexpr int kOpKindCount = 0
-#define SNUG_ONE(kind, run_by, sizing) +1
-    SNUG_OP_KINDS(SNUG_ONE)
-#undef SNUG_ONE
-    ;
+// All of them, in order.
+constexpr OpKind kOpKinds[] = {
+#define SNUG_KIND(kind, run_by, sizing) OpKind::kind,
+    SNUG_OP_KINDS(SNUG_KIND)
+#undef SNUG_KIND
+};
 
 const char* name_of(OpKind kind);
 RunBy run_by(OpKind kind);

@@ -14,8 +14,7 @@ namespace {
 
 TEST(Backend, HasAKernelForEveryKindThatABackendRuns) {
   const kernels::Backend& cpu = kernels::built_in_backend();
-  for (int index = 0; index < kOpKindCount; ++index) {
-    const auto kind = static_cast<OpKind>(index);
+  for (const OpKind kind : kOpKinds) {
     const kernels::Kernel* const kernel = cpu.kernel(kind);
     EXPECT_EQ(kernel != nullptr, run_by(kind) == RunBy::backend) << name_of(kind);
     EXPECT_TRUE(kernel == nullptr || kernel->run != nullptr) << name_of(kind);

@@ -67,8 +67,7 @@ void expect_same(const TableCase& of, const OpCut& cut, const TableMemory& actua
 TEST(OpTable, HasEveryKindThatABackendRuns) {
   std::set<OpKind> kinds;
   for (const TableCase& of : op_table()) kinds.insert(of.kind);
-  for (int index = 0; index < kOpKindCount; ++index) {
-    const auto kind = static_cast<OpKind>(index);
+  for (const OpKind kind : kOpKinds) {
     EXPECT_EQ(kinds.contains(kind), run_by(kind) == RunBy::backend) << name_of(kind);
     EXPECT_EQ(fp64().kernel(kind) != nullptr, run_by(kind) == RunBy::backend) << name_of(kind);
   }

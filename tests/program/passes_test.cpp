@@ -52,8 +52,7 @@ std::map<OpKind, int64_t> kinds_of(const Region& region) {
 }
 
 TEST(Rules, every_kind_has_its_own_rule_with_shapes_and_work) {
-  for (int index = 0; index < kOpKindCount; ++index) {
-    const auto kind = static_cast<OpKind>(index);
+  for (const OpKind kind : kOpKinds) {
     const OpRule& rule = rule_of(kind);
     EXPECT_TRUE(rule.check != nullptr && rule.work != nullptr) << name_of(kind);
     const cpu::OpSizing& sizing = cpu::sizing_of(kind);

@@ -22,7 +22,8 @@ Work work(const Program& program, const Op& op) {  // of the bound: every row pr
   const int64_t cols = weight.dim(1), rank = low_weight == kNone ? 0 : program.tensor(low_weight).dim(1);
   const auto present = [&](Slot slot) { return op.find(slot) != kNone ? 1.0 : 0.0; };
   const double products = 1.0 + present(Slot::d_hidden) + present(Slot::d_weight);
-  const auto rows = static_cast<double>(program.tensor(op.find(Slot::hidden)).elements() / cols);
+  const int64_t count = program.tensor(op.find(Slot::hidden)).elements() / cols;
+  const auto rows = static_cast<double>(count);
   const auto vocabulary = static_cast<double>(weight.dim(0));
   return {.flops = products * 2.0 * rows * vocabulary * static_cast<double>(cols + rank),
           .bytes = memory_work(program, op).bytes + products * 4.0 * rows * vocabulary};
