@@ -107,7 +107,8 @@ void Decoder::visit_parameters(const Visit& visit) {
 // On the device, or, where FSDP or DeepSpeed will share it out, on the host.
 Tensor Decoder::placed(int64_t count, DType dtype, Role role) {
   const Sharding sharding = setup_.ranks.sharding;
-  if (sharding != Sharding::none && sharding != Sharding::ddp) return {{}, count, dtype, false, nullptr, 0};
+  const bool quantized = setup_.quantization != Quantization::none;  // which is done on the device
+  if (!quantized && sharding != Sharding::none && sharding != Sharding::ddp) return {{}, count, dtype, false, nullptr, 0};
   return t_.empty(count, dtype, role);
 }
 
@@ -216,7 +217,10 @@ std::vector<UnitParameters> Decoder::units() {
   });
   std::vector<UnitParameters> units(tied ? 0 : 1);
   const Visit add = [&](Tensor& tensor, int64_t count, int64_t columns, bool) {
-    units.back().push_back({&tensor, columns > 0 ? count / columns : count});
+    const bool codes = tensor.defined() && tensor.count != count;
+    // accelerate leaves codes alone that are no floating-point numbers (fsdp2_prepare_model, incompatible_params4bit)
+    if (!codes || tensor.dtype != DType::u8)
+      units.back().push_back({&tensor, codes ? tensor.count : columns > 0 ? count / columns : count});
     const auto found = adapted.find(&tensor);
     if (found == adapted.end()) return;
     Adapter& adapter = found->second->adapter;

@@ -38,8 +38,13 @@ void check_covered(const ModelSpec& spec, const Setup& setup) {
   const bool zero = sharding == Sharding::zero1 || sharding == Sharding::zero2 || sharding == Sharding::zero3;
   if (sharding == Sharding::zero3 && spec.learned_positions) refuse("learned positions under DeepSpeed's third stage");
   if (zero && !setup.autocast) refuse("DeepSpeed in one precision");
-  if (zero && setup.quantization != Quantization::none) refuse("quantized weights under DeepSpeed");
-  if (sharding == Sharding::fsdp2 && setup.quantization != Quantization::none) refuse("quantized weights under FSDP");
+  const bool four_bit = setup.quantization == Quantization::four_bit;
+  if (sharding != Sharding::none && sharding != Sharding::ddp && setup.quantization != Quantization::none) {
+    if (!four_bit) refuse("eight-bit and GPTQ weights that are shared out");
+    if (sharding == Sharding::zero3) refuse("quantized weights under DeepSpeed's third stage");
+    if (setup.autocast && *setup.autocast != setup.weights)
+      refuse("quantized weights of another type than mixed precision's");
+  }
   if (sharding == Sharding::fsdp2 && spec.learned_positions) refuse("learned positions under FSDP");
   if (sharding == Sharding::fsdp2 && (setup.chunked_loss || setup.fused.linear_loss)) refuse("a fused head under FSDP");
   if (setup.quantization == Quantization::gptq && setup.dora) refuse("DoRA on GPTQ's linears");

@@ -63,6 +63,7 @@ struct Setup {
 
   Quantization quantization = Quantization::none;
   bool double_quant = true;
+  DType packed = DType::u8;  // bnb_4bit_quant_storage: as what four-bit codes lie in memory
   int64_t gptq_group = 128;  // weights that share a scale; 0: a whole column does
   Preparation preparation = Preparation::none;
 

@@ -41,7 +41,8 @@ void fill_setup(const std::map<std::string, std::string>& cells, Setup& setup) {
   setup.quantization = at("quant") == "none"   ? Quantization::none
                        : at("quant") == "int8" ? Quantization::eight_bit
                                                : Quantization::four_bit;
-  setup.double_quant = at("quant") == "nf4-double";
+  setup.double_quant = at("quant").starts_with("nf4-double");
+  if (at("quant").ends_with("bf16")) setup.packed = DType::bf16;
   setup.preparation = at("prep") == "none" ? Preparation::none : at("prep") == "trl" ? Preparation::trl : Preparation::peft;
   setup.weights = dtype_named(at("weights"));
   if (at("amp") != "none") setup.autocast = at("amp") == "bf16" ? DType::bf16 : DType::f16;

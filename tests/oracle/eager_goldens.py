@@ -191,7 +191,8 @@ def quantize(row, torch, model, dtype):
             new = bnb.nn.Linear8bitLt(*size, False, has_fp16_weights=False, threshold=6.0, device="meta")
             new.weight = bnb.nn.Int8Params(module.weight.data, requires_grad=False, has_fp16_weights=False).to("cuda:0")
         else:
-            form = dict(quant_type="nf4", compress_statistics=row["quant"] == "nf4-double")
+            storage = torch.bfloat16 if row["quant"].endswith("bf16") else torch.uint8
+            form = dict(quant_type="nf4", compress_statistics=row["quant"].startswith("nf4-double"), quant_storage=storage)
             new = bnb.nn.Linear4bit(*size, False, compute_dtype=dtype, device="meta", **form)
             new.weight = bnb.nn.Params4bit(module.weight.data, requires_grad=False, module=new, **form).to("cuda:0")
         new.bias = module.bias

@@ -104,6 +104,9 @@ def grid(settings, new):
         add(**full, **mixed, sharding="fsdp2", checkpointing="reentrant", ranks=4)
         add(**full, **mixed, sharding="fsdp2_grad", checkpointing="non_reentrant", ranks=4)
         add(**full, sharding="fsdp2", checkpointing="none", ranks=4)
+        four_bit = dict(at, **mixed, checkpointing="non_reentrant", targets="all-linear")
+        add(**four_bit, sharding="zero2", quant="nf4-double", prep="peft", ranks=4)
+        add(**four_bit, sharding="fsdp2", quant="nf4-double-bf16", ranks=4)
     if not new:
         return rows
     at = dict(model=small[0][0], layers=6, amp="bf16", weights="bfloat16")
@@ -114,4 +117,11 @@ def grid(settings, new):
         add(**at, method="full", sharding=kind, checkpointing="non_reentrant", accum=2, ranks=4)
         add(**at, sharding=kind, checkpointing="non_reentrant", ranks=4, targets="all-linear")
         add(**dict(at, weights="float32"), method="full", sharding=kind, checkpointing="none", ranks=4)
+    for kind, packed in (("zero2", ""), ("fsdp2", "-bf16")):
+        at = dict(model=small[1][0], layers=6, sharding=kind, **mixed)
+        add(**at, quant="nf4-double" + packed, checkpointing="none", ranks=8)
+        add(**at, quant="nf4" + packed, prep="peft", checkpointing="reentrant", targets="all-linear", dropout="0.05", accum=2)
+    for kind in ("fsdp2_grad", "fsdp2"):
+        add(**dict(at, sharding=kind), quant="nf4-double-bf16", prep="peft", checkpointing="non_reentrant", targets="all-linear", ranks=8)
+    add(**at, quant="nf4-double", prep="peft", checkpointing="non_reentrant", targets="all-linear", ranks=4)
     return rows
