@@ -209,6 +209,35 @@ std::vector<Tensor*> Decoder::parameters() {
   return found;
 }
 
+std::vector<FlatUnit> Decoder::flat_units() {
+  std::vector<FlatUnit> units;
+  for (Block& b : blocks_) {
+    for (Linear* l : {&b.query, &b.key, &b.value, &b.output, &b.query_key_value, &b.gate, &b.gate_up, &b.up, &b.down}) {
+      if (l->adapter.rank == 0) continue;
+      units.push_back({&l->adapter.a, {&l->adapter.a}, 0, {}, true});
+      units.push_back({&l->adapter.b, {&l->adapter.b}, 0, {}, true});
+    }
+    FlatUnit block;
+    block.key = &b;
+    visit_block(b, [&](Tensor& tensor, int64_t, int64_t, bool) {
+      block.parameters.push_back(&tensor);
+      if (is_norm(tensor) && &tensor != &b.query_norm.weight && &tensor != &b.key_norm.weight) ++block.moves_first;
+    });
+    units.push_back(std::move(block));
+  }
+  FlatUnit root;
+  root.key = this;
+  root.parameters = {&embedding_};
+  root.moves_first = spec_.tied_embeddings ? 0 : 1;
+  for (const Tensor* buffer : {&inverse_frequencies_, &original_frequencies_})
+    if (buffer->defined()) root.buffers.push_back(buffer);
+  const auto add = [&](Tensor& tensor, int64_t, int64_t, bool) { root.parameters.push_back(&tensor); };
+  visit_norm(final_norm_, add);
+  if (!spec_.tied_embeddings) visit_linear(head_, add);
+  units.push_back(std::move(root));
+  return units;
+}
+
 std::vector<UnitParameters> Decoder::units() {
   const bool tied = spec_.tied_embeddings;
   std::map<const Tensor*, Linear*> adapted;  // by the tensor that adapters follow

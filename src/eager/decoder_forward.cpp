@@ -9,6 +9,7 @@ namespace snug::eager {
 Tensor Decoder::forward(bool training) {
   Tensor hidden;
   Tensor logits;
+  if (flat_) flat_->begin_forward();
   {
     Tensor embedded = this->embedded();
     const Tensor places = is_gpt2() ? t_.empty(T_, DType::i64) : Tensor{};
@@ -51,7 +52,7 @@ Tensor Decoder::forward(bool training) {
     value = t_.clone(value);
     if (logits.defined()) logits = t_.clone(logits);
   }
-  return value;
+  return flat_ ? flat_->end_forward(value) : value;
 }
 
 // A module with parameters of its own, which DeepSpeed's third stage gathers for it.
@@ -129,18 +130,32 @@ Tensor Decoder::blocks(Tensor hidden, const Positions& where, bool training) {
   size_t unit = sharded_ && !sharded_->is_tied() ? 1 : 0;
   for (Block& b : blocks_) {
     const auto run = [this, &b, where](const Tensor& x) { return block(x, b, where); };
-    if (sharded_) hidden = sharded_->before_forward(unit, hidden);
-    const Checkpointing kind = training ? setup_.checkpointing : Checkpointing::none;
-    if (kind == Checkpointing::reentrant) {
-      hidden = t_.checkpoint_reentrant(hidden, run);
-    } else if (kind == Checkpointing::non_reentrant) {
-      hidden = t_.checkpoint_non_reentrant(hidden, run);
-    } else {
-      hidden = run(hidden);
+    if (flat_ && t_.stack().checkpoints_are_within_layers) {
+      hidden = in_unit(&b, hidden, [&](const Tensor& x) { return checkpointed(x, run, training); });
+      continue;
     }
+    if (flat_) {
+      hidden = checkpointed(
+          hidden, [this, &b, run](const Tensor& x) { return in_unit(&b, x, run); }, training);
+      continue;
+    }
+    if (sharded_) hidden = sharded_->before_forward(unit, hidden);
+    hidden = checkpointed(hidden, run, training);
     if (sharded_) hidden = sharded_->after_forward(unit++, hidden);
   }
   return hidden;
+}
+
+Tensor Decoder::checkpointed(const Tensor& input, const std::function<Tensor(const Tensor&)>& block, bool training) {
+  const Checkpointing kind = training ? setup_.checkpointing : Checkpointing::none;
+  if (kind == Checkpointing::reentrant) return t_.checkpoint_reentrant(input, block);
+  return kind == Checkpointing::non_reentrant ? t_.checkpoint_non_reentrant(input, block) : block(input);
+}
+
+// A module that FSDP 1 has wrapped.
+Tensor Decoder::in_unit(const void* key, const Tensor& input, const std::function<Tensor(const Tensor&)>& forward) {
+  if (flat_ == nullptr) return forward(input);
+  return flat_->after_forward(key, forward(flat_->before_forward(key, input)));
 }
 
 // Gemma2DecoderLayer.forward: a block that sees a window cuts the mask itself.
@@ -387,14 +402,17 @@ Tensor Decoder::adapted(const Tensor& input, Linear& l) {
     output = {};
     return quantized ? result : t_.to(result, dtype);
   }
+  const auto low_rank = [&](Tensor& weight, const Tensor& y, int64_t in, int64_t out) {
+    return called(&weight, {&weight}, y, [&](const Tensor& z) {
+      return in_unit(&weight, z, [&](const Tensor& u) { return t_.linear(u, weight, {}, in, out); });
+    });
+  };
   Tensor low;
   {
     const Tensor dropped = t_.dropout(x, setup_.dropout);
-    low = called(&l.adapter.a, {&l.adapter.a}, dropped,
-                 [&](const Tensor& y) { return t_.linear(y, l.adapter.a, {}, l.in, l.adapter.rank); });
+    low = low_rank(l.adapter.a, dropped, l.in, l.adapter.rank);
   }
-  Tensor high = called(&l.adapter.b, {&l.adapter.b}, low,
-                       [&](const Tensor& y) { return t_.linear(y, l.adapter.b, {}, l.adapter.rank, l.out); });
+  Tensor high = low_rank(l.adapter.b, low, l.adapter.rank, l.out);
   low = {};
   high = t_.scale(high);
   if (quantized && casts) high = t_.to(high, dtype);

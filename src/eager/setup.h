@@ -31,15 +31,19 @@ enum class Optimizer : uint8_t {
   sgd
 };
 
-// How a run is shared among ranks: torch's DistributedDataParallel and fully_shard (FSDP 2), DeepSpeed's stages.
-enum class Sharding : uint8_t { none, ddp, fsdp2, zero1, zero2, zero3 };
+// How a run is shared among ranks: torch's DistributedDataParallel, FullyShardedDataParallel (FSDP 1) and fully_shard (FSDP
+// 2), DeepSpeed's stages.
+enum class Sharding : uint8_t { none, ddp, fsdp1, fsdp2, zero1, zero2, zero3 };
 
 struct Ranks {
   Sharding sharding = Sharding::none;
   int64_t count = 1, number = 0;  // how many share the run; which of them this is
   // DDP find_unused_parameters: buckets stay as they were made, and forward's outputs are copied.
   bool finds_unused = false;
-  bool reshards_after_forward = true;  // FSDP 2
+  bool reshards_after_forward = true;  // FSDP; off: SHARD_GRAD_OP
+  // FSDP 1: use_orig_params, which the optimizer then sees pieces of in place of flat parameters; backward_prefetch:
+  // BACKWARD_PRE, or none.
+  bool keeps_parameters = true, gathers_ahead = false;
   // DeepSpeed's zero_optimization, in elements where it says sizes; its own defaults.
   int64_t bucket_elements = 500'000'000;  // reduce_bucket_size
   bool overlaps = false;                  // overlap_comm of stages 1 and 2: one bucket fills while the other is summed

@@ -46,6 +46,7 @@ StackProfile stack_profile(std::string_view torch, std::string_view transformers
   stack.sft_drops_cache = version_number(stack.trl) >= version_number("0.23");
   stack.sft_chunks_loss = version_number(stack.trl) >= version_number("1.7");
   stack.sft_always_chunks_loss = version_number(stack.trl) >= version_number("1.16");
+  stack.checkpoints_are_within_layers = transformers_number >= version_number("4.53");
   stack.reentrant_by_default = transformers_number < version_number("5.0");
   stack.masks_of_gpt2_are_kept = transformers_number < version_number("5.0");
   stack.gpt2_cache_is_tuples = transformers_number < version_number("4.53");

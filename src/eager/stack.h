@@ -64,6 +64,8 @@ struct StackProfile {
   bool trainer_keeps_cache = true;
   // cache_utils.py DynamicLayer.update: the first keys and values too are joined to what was there, nothing, in new tensors.
   bool cache_copies_first = false;
+  // modeling_layers.py GradientCheckpointingLayer: a block checkpoints itself; before, the model did around what wraps it.
+  bool checkpoints_are_within_layers = false;
   // training_args.py gradient_checkpointing_kwargs: the default of use_reentrant.
   bool reentrant_by_default = true;
 

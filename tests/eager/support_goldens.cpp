@@ -63,6 +63,10 @@ void fill_setup(const std::map<std::string, std::string>& cells, Setup& setup) {
 void fill_ranks(const std::map<std::string, std::string>& cells, int64_t hidden, Setup& setup) {
   if (cells.count("sharding") == 0) return;
   const std::map<std::string, Sharding> kinds = {{"ddp", Sharding::ddp},
+                                                 {"fsdp1", Sharding::fsdp1},
+                                                 {"fsdp1_flat", Sharding::fsdp1},
+                                                 {"fsdp1_grad", Sharding::fsdp1},
+                                                 {"fsdp1_still", Sharding::fsdp1},
                                                  {"fsdp2", Sharding::fsdp2},
                                                  {"fsdp2_grad", Sharding::fsdp2},
                                                  {"zero1", Sharding::zero1},
@@ -81,7 +85,9 @@ void fill_ranks(const std::map<std::string, std::string>& cells, int64_t hidden,
     ranks.prefetch_elements = hidden * hidden * 9 / 10;
     ranks.persistent_elements = 10 * hidden;
   }
-  ranks.reshards_after_forward = cells.at("sharding") != "fsdp2_grad";
+  ranks.reshards_after_forward = !cells.at("sharding").ends_with("grad");
+  ranks.keeps_parameters = cells.at("sharding") != "fsdp1_flat";
+  ranks.gathers_ahead = ranks.sharding == Sharding::fsdp1 && cells.at("sharding") != "fsdp1_still";
   ranks.finds_unused = ranks.sharding == Sharding::ddp && finds_unused(setup);
 }
 

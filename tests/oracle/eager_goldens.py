@@ -179,6 +179,7 @@ def build(row, torch):
 def quantize(row, torch, model, dtype):
     """What from_pretrained does with a BitsAndBytesConfig: tensors come in the order of a safetensors file."""
     import bitsandbytes as bnb
+    storage = torch.bfloat16 if row["quant"].endswith("bf16") else torch.uint8
     for name in sorted(k for k, _ in model.named_parameters()):
         path, _, leaf = name.rpartition(".")
         module = model.get_submodule(path)
@@ -191,7 +192,6 @@ def quantize(row, torch, model, dtype):
             new = bnb.nn.Linear8bitLt(*size, False, has_fp16_weights=False, threshold=6.0, device="meta")
             new.weight = bnb.nn.Int8Params(module.weight.data, requires_grad=False, has_fp16_weights=False).to("cuda:0")
         else:
-            storage = torch.bfloat16 if row["quant"].endswith("bf16") else torch.uint8
             form = dict(quant_type="nf4", compress_statistics=row["quant"].startswith("nf4-double"), quant_storage=storage)
             new = bnb.nn.Linear4bit(*size, False, compute_dtype=dtype, device="meta", **form)
             new.weight = bnb.nn.Params4bit(module.weight.data, requires_grad=False, module=new, **form).to("cuda:0")
@@ -203,7 +203,8 @@ def quantize(row, torch, model, dtype):
     else:
         model.is_loaded_in_4bit = True
     model.is_quantized = True
-    model.hf_quantizer = types.SimpleNamespace(is_trainable=True, is_qat_trainable=False)
+    model.hf_quantizer = types.SimpleNamespace(is_trainable=True, is_qat_trainable=False,
+                                               quantization_config=types.SimpleNamespace(bnb_4bit_quant_storage=storage))
     model.quantization_method = "bitsandbytes"
     model.to = lambda *x, **k: model
 
