@@ -180,7 +180,9 @@ eager::Setup pytorch_setup(const Arguments& arguments, const Recipe& recipe, con
   // then
   const bool skips_widening =
       arguments.foreign && (arguments.foreign->dialect == Dialect::axolotl || arguments.foreign->dialect == Dialect::trl);
-  if (skips_widening && setup.ranks.sharding == eager::Sharding::fsdp2) setup.preparation = eager::Preparation::none;
+  const bool fsdp = setup.ranks.sharding == eager::Sharding::fsdp1 || setup.ranks.sharding == eager::Sharding::fsdp2;
+  if (fsdp && !arguments.foreign) setup.packed = setup.weights;  // as peft's documentation has it; FSDP 1 takes no integers
+  if (skips_widening && fsdp) setup.preparation = eager::Preparation::none;
   return setup;
 }
 

@@ -197,8 +197,14 @@ TEST(PyTorchPlan, a_launcher_of_a_recipe_tells_how_many_share_it) {
   const std::string fsdp = "fsdp_version: 2\nfsdp_config:\n  fsdp_version: 2\n  reshard_after_forward: true\n";
   EXPECT_EQ(asked(fsdp, {"--gpus", "8"}).at("setup").at("sharding"), "fsdp2");
   EXPECT_NE(asked(fsdp, {}).at("not_covered").get<std::string>().find("how many GPUs"), std::string::npos);
-  EXPECT_NE(asked("fsdp_config:\n  fsdp_version: 1\n", {"--gpus", "8"}).at("not_covered").get<std::string>().find("FSDP 1"),
-            std::string::npos);
+  EXPECT_EQ(asked("fsdp_config:\n  fsdp_version: 1\n", {"--gpus", "8"}).at("setup").at("sharding"), "fsdp1");
+  const auto refused = [&](const std::string& key) {
+    const Json answer = asked("fsdp_config:\n  fsdp_version: 1\n  " + key + "\n", {"--gpus", "8"});
+    return answer.at("not_covered").get<std::string>();
+  };
+  EXPECT_NE(refused("fsdp_sharding_strategy: HYBRID_SHARD").find("hybrid_shard"), std::string::npos);
+  EXPECT_NE(refused("fsdp_backward_prefetch: BACKWARD_POST").find("backward_post"), std::string::npos);
+  EXPECT_NE(refused("auto_wrap_policy: SIZE_BASED_WRAP").find("size_based_wrap"), std::string::npos);
   EXPECT_EQ(asked("deepspeed: zero3.json\n", {"--gpus", "8"}).at("setup").at("sharding"), "zero3");
   EXPECT_NE(asked("deepspeed: zero3.json\nadapter: qlora\nload_in_4bit: true\nlora_r: 8\nlora_target_linear: true\n",
                   {"--gpus", "8"})
@@ -207,6 +213,27 @@ TEST(PyTorchPlan, a_launcher_of_a_recipe_tells_how_many_share_it) {
                 .find("under DeepSpeed"),
             std::string::npos);
   EXPECT_EQ(asked("deepspeed: deepspeed_configs/zero2.json\n", {"--gpus", "8"}).at("setup").at("sharding"), "zero2");
+}
+
+// FSDP 1 keeps what it gathered until backward if asked to, and gathers the unit before the one that backward is at.
+TEST(PyTorchPlan, fsdp_ones_keys_change_its_peak) {
+  Workspace workspace;
+  const std::string text =
+      "base_model: " + mistral_with_padding_token(workspace) +
+      "\ndatasets:\n  - path: rows\n    type: alpaca\nmicro_batch_size: 1\nsequence_len: 512\nbf16: true\n"
+      "gradient_checkpointing: true\noptimizer: adamw_torch\nfsdp_config:\n  fsdp_version: 1\n";
+  const auto planned = [&](const std::string& key) {
+    std::ofstream(workspace / "axolotl.yaml") << text << (key.empty() ? "" : "  " + key + "\n");
+    return pytorch_of({"plan", (workspace / "axolotl.yaml").string(), "--gpu", "H100", "--gpus", "8", "--json"});
+  };
+  const auto bytes = [](const Json& answer, const char* which) { return answer.at(which).get<double>(); };
+  const Json plain = planned(""), gathered = planned("fsdp_sharding_strategy: SHARD_GRAD_OP");
+  const double kParameters = 7.24e9;
+  EXPECT_GT(bytes(gathered, "allocated_bytes") - bytes(plain, "allocated_bytes"), 0.5 * kParameters);
+  EXPECT_GE(bytes(planned("fsdp_backward_prefetch: BACKWARD_PRE"), "allocated_bytes"), bytes(plain, "allocated_bytes"));
+  // gradients of flat parameters go as soon as the optimizer forgets them
+  const Json flat = planned("fsdp_use_orig_params: false");
+  EXPECT_NEAR(bytes(plain, "steady_bytes") - bytes(flat, "steady_bytes"), kParameters * 4 / 8, kParameters * 0.01);
 }
 
 // The bucket is what its configuration says, twice where sums overlap with backward.
