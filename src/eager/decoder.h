@@ -109,6 +109,7 @@ class Decoder {
   Tensor base(const Tensor& x, Linear& linear);
   Tensor matmul_four_bit(const Tensor& x, Linear& linear);
 
+  bool embedding_scales() const;
   Tensor embedded();
   Positions positions();
   Tensor blocks(Tensor hidden, const Positions& where, bool training);

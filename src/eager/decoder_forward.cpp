@@ -22,7 +22,7 @@ Tensor Decoder::forward(bool training) {
     } else if (spec_.learned_positions) {
       hidden = opt_positions(embedded);
     } else {
-      hidden = spec_.embedding_scale != 1.0 && !granite ? t_.scale(embedded) : embedded;
+      hidden = spec_.embedding_scale != 1.0 && !granite && !embedding_scales() ? t_.scale(embedded) : embedded;
     }
     hidden = blocks(std::move(hidden), where, training);
     if (sharded_) hidden = sharded_->before_forward(sharded_->head(), hidden);
@@ -64,10 +64,17 @@ Tensor Decoder::called(const void* key, const std::vector<const Tensor*>& parame
 
 Tensor Decoder::embedded() {
   if (sharded_) sharded_->before_forward(sharded_->is_tied() ? sharded_->head() : 0, {});
+// Whether its module does so itself, before a hook makes a leaf of what it gives.
+bool Decoder::embedding_scales() const {
+  return spec_.family.starts_with("gemma") && spec_.embedding_scale != 1.0 &&
+         (t_.stack().embeddings_scale_themselves || spec_.family.starts_with("gemma3"));
+}
+
   Tensor embedded = called(&embedding_, {&embedding_}, {}, [this](const Tensor&) {
     Tensor rows = t_.embedding(embedding_, B_ * T_, C_);
     if (inputs_require_grad_ && t_.grad_enabled) Autograd::require_grad(rows);
     return rows;
+    if (embedding_scales()) rows = t_.scale(rows);
   });
   if (sharded_ && !sharded_->is_tied()) embedded = sharded_->after_forward(0, embedded);
   return embedded;

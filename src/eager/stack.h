@@ -52,6 +52,9 @@ struct StackProfile {
   bool blocks_cut_masks = true;
   // models/gpt2/modeling_gpt2.py: the loss of the logits as they are; later ForCausalLMLoss, in fp32.
   bool gpt2_loss_stays_narrow = true;
+  // models/gemma/modeling_gemma.py GemmaTextScaledWordEmbedding, and Gemma 2's; before, the model scaled what it got. Gemma
+  // 3's always did.
+  bool embeddings_scale_themselves = false;
   // models/gemma2/modeling_gemma2.py _supports_sdpa: scores that are capped go through no fused kernel; who asks for none
   // gets products and a softmax.
   bool capped_scores_are_eager = false;
