@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "cli/pytorch_kernels.h"
 #include "cli/pytorch_ranks.h"
 #include "eager/from_recipe.h"
 
@@ -154,7 +155,9 @@ bool sets(const Arguments& arguments, const char* key) {
   return std::find(arguments.keys_set.begin(), arguments.keys_set.end(), key) != arguments.keys_set.end();
 }
 
-bool is_told_to_pytorch(const ForeignKey& key) { return attention_of(key).has_value() || is_about_ranks(key); }
+bool is_told_to_pytorch(const ForeignKey& key) {
+  return attention_of(key).has_value() || is_about_ranks(key) || is_about_liger(key);
+}
 
 bool is_on(const ForeignKey& key) {
   return key.value != "false" && key.value != "False" && key.value != "null" && key.value != "0";
@@ -175,6 +178,8 @@ eager::Setup pytorch_setup(const Arguments& arguments, const Recipe& recipe, con
   }
   apply_flags(arguments, setup);
   if (assumes_autocast(arguments)) setup.autocast = DType::bf16;  // every card that is modelled has it
+  setup.liger = liger_kernels(arguments, setup, stack);
+  if (setup.liger.linear_loss) setup.chunked_loss = false;
   setup.ranks = pytorch_ranks(arguments, setup, model, stack);
   // axolotl's loaders/model.py (is_qlora_and_fsdp_enabled) and trl's prepare_peft_model (is_sharded_qlora) widen nothing
   // then

@@ -155,6 +155,11 @@ class Decoder {
   Tensor fused_loss(const Tensor& shifted, const Tensor& labels);
   Tensor fused_linear_loss(const Tensor& hidden);
   void fused_linear_gradients(const Tensor& hidden, const Tensor& weight, int64_t rows);
+  Tensor liger_norm(const Tensor& x, const Norm& norm);
+  void liger_rotation(Tensor& query, Tensor& key, const Positions& where);
+  Tensor liger_gate(const Tensor& gate, const Tensor& up);
+  Tensor liger_linear_loss(const Tensor& hidden);
+  void liger_gradients(const Tensor& hidden, const Tensor& weight, DType dtype);
   bool fuses_adapters(std::initializer_list<const Linear*> linears) const;
   Tensors fused_adapters(const Tensor& x, std::vector<Linear*> linears);
   Tensor fused_product(const Tensor& x, Linear& linear, const Tensor& ready, Tensor& dropped);

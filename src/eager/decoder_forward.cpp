@@ -31,6 +31,8 @@ Tensor Decoder::forward(bool training) {
   Tensor value;
   if (setup_.chunked_loss) {
     value = chunked_loss(hidden);
+  } else if (setup_.liger.linear_loss) {
+    value = liger_linear_loss(hidden);
   } else if (setup_.fused.linear_loss) {
     value = fused_linear_loss(hidden);
   } else {
@@ -62,19 +64,19 @@ Tensor Decoder::called(const void* key, const std::vector<const Tensor*>& parame
   return partitioned_->call(key, parameters, input, forward);
 }
 
-Tensor Decoder::embedded() {
-  if (sharded_) sharded_->before_forward(sharded_->is_tied() ? sharded_->head() : 0, {});
 // Whether its module does so itself, before a hook makes a leaf of what it gives.
 bool Decoder::embedding_scales() const {
   return spec_.family.starts_with("gemma") && spec_.embedding_scale != 1.0 &&
          (t_.stack().embeddings_scale_themselves || spec_.family.starts_with("gemma3"));
 }
 
+Tensor Decoder::embedded() {
+  if (sharded_) sharded_->before_forward(sharded_->is_tied() ? sharded_->head() : 0, {});
   Tensor embedded = called(&embedding_, {&embedding_}, {}, [this](const Tensor&) {
     Tensor rows = t_.embedding(embedding_, B_ * T_, C_);
+    if (embedding_scales()) rows = t_.scale(rows);
     if (inputs_require_grad_ && t_.grad_enabled) Autograd::require_grad(rows);
     return rows;
-    if (embedding_scales()) rows = t_.scale(rows);
   });
   if (sharded_ && !sharded_->is_tied()) embedded = sharded_->after_forward(0, embedded);
   return embedded;
@@ -221,9 +223,11 @@ Tensor Decoder::attention(const Tensor& x, Block& b, const Positions& where) {
     query = viewed_by_heads(all[0]);
     key = viewed_by_heads(all[1]);
     value = value_gradient_is_copied(where) ? t_.transposed_view(all[2]) : all[2];
-  } else if (setup_.fused.rope && b.query_norm.size == 0) {
+  } else if (setup_.liger.rope || (setup_.fused.rope && b.query_norm.size == 0)) {
     query = viewed_by_heads(apply(x, b.query));
+    if (b.query_norm.size > 0) query = norm(query, b.query_norm);
     key = viewed_by_heads(apply(x, b.key));
+    if (b.key_norm.size > 0) key = norm(key, b.key_norm);
     value = apply(x, b.value);
     if (value_gradient_is_copied(where)) value = t_.transposed_view(value);
   } else {
@@ -244,7 +248,9 @@ Tensor Decoder::attention(const Tensor& x, Block& b, const Positions& where) {
 }
 
 // Queries or keys head by head: fused rotations give a gradient that lies as the projection's output does.
-Tensor Decoder::viewed_by_heads(const Tensor& x) { return setup_.fused.rope ? x : t_.transposed_view(x); }
+Tensor Decoder::viewed_by_heads(const Tensor& x) {
+  return setup_.fused.rope || setup_.liger.rope ? x : t_.transposed_view(x);
+}
 
 // Whether the values' gradient lies head by head, so that a view of it as the projection's output is a copy.
 bool Decoder::value_gradient_is_copied(const Positions& where) const {
@@ -257,7 +263,9 @@ bool Decoder::value_gradient_is_copied(const Positions& where) const {
 // From projections to the block's residual; `all` is held by the caller's frame.
 Tensor Decoder::attended(Tensor& query, Tensor& key, Tensor value, Block& b, const Positions& where, const Tensor&) {
   Tensors locals;
-  if (spec_.rotated() < D_) {
+  if (setup_.liger.rope) {
+    liger_rotation(query, key, where);
+  } else if (spec_.rotated() < D_) {
     rotate_part(query, key, where, locals);
   } else if (!spec_.learned_positions) {
     const bool fused = setup_.fused.rope;
@@ -303,6 +311,13 @@ Tensor Decoder::mlp(const Tensor& x, Block& b) {
     return apply(parts[1], b.down);
   }
   Tensor gate = apply(x, b.gate);
+  if (setup_.liger.mlp) {
+    {
+      const Tensor up = apply(x, b.up);
+      gate = liger_gate(gate, up);
+    }
+    return apply(gate, b.down);
+  }
   gate = t_.keeps_input(gate);
   {
     const Tensor up = apply(x, b.up);
@@ -353,6 +368,7 @@ Tensor Decoder::normed(const Tensor& x, const Norm& n) {
   }
   if (spec_.norm == NormKind::layer) return t_.layer_norm(x, n.weight, n.bias, rows);
   if (setup_.fused.norm) return fused_norm(x, n);
+  if (setup_.liger.norm) return liger_norm(x, n);
   if (spec_.norms_from_zero) {
     Tensor h;
     {

@@ -55,6 +55,15 @@ void check_covered(const ModelSpec& spec, const Setup& setup) {
   if (setup.quantization != Quantization::none && setup.method == Method::full) refuse("full training of quantized weights");
 }
 
+void check_liger(const ModelSpec& spec, const Setup& setup) {
+  if (!setup.liger.any()) return;
+  const auto& of = {"llama", "mistral", "qwen2", "qwen3", "gemma", "gemma2"};
+  if (std::find(of.begin(), of.end(), spec.family) == of.end()) refuse("Liger's kernels in family " + spec.family);
+  const Sharding sharding = setup.ranks.sharding;
+  if (setup.liger.linear_loss && (sharding == Sharding::fsdp2 || sharding == Sharding::zero3))
+    refuse("Liger's head under FSDP 2 and DeepSpeed's third stage");
+}
+
 // What the model sees of it: the mixed precision of FSDP 2 is the dtype of what it gathers, DeepSpeed's that of the whole
 // model; neither is autocast. FSDP 1 has both.
 Setup inside_wrapper(Setup setup) {
@@ -117,6 +126,7 @@ Plan estimate(const ModelSpec& spec, const Setup& setup, const StackProfile& sta
               const std::function<void(const Event&)>& listener) {
   check_covered(spec, setup);
   check_version(spec, stack);
+  check_liger(spec, setup);
   Plan plan = follow(spec, setup, stack, target, AllocatorSettings{}.limit_bytes, listener);
   if (target.memory_bytes == 0 || plan.device_high_bytes <= target.memory_bytes) return plan;
   plan.fits = false;

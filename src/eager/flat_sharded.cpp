@@ -10,7 +10,7 @@ namespace {
 
 // _runtime_utils.py, _init_streams: casts before gathering, gathering, and what comes after backward have memory of their
 // own.
-constexpr int64_t kCastStream = 1, kGatherStream = 2, kReduceStream = 3;
+constexpr int64_t kPreUnshardStream = 1, kUnshardStream = 2, kPostBackwardStream = 3;
 
 int64_t rounded_up(int64_t number, int64_t multiple) { return (number + multiple - 1) / multiple * multiple; }
 
@@ -154,8 +154,8 @@ std::vector<Trained> FlatSharded::shards() {
 void FlatSharded::gather(Unit& unit) {
   if (!unit.gathered) {
     const bool casts = unit.narrow != unit.shard.dtype;
-    const Tensor narrow = casts ? t_.empty(unit.share, unit.narrow, Role::temporaries, kCastStream) : Tensor{};
-    t_.device().refill(unit.flat.storage, kGatherStream);
+    const Tensor narrow = casts ? t_.empty(unit.share, unit.narrow, Role::temporaries, kPreUnshardStream) : Tensor{};
+    t_.device().refill(unit.flat.storage, kUnshardStream);
   }
   unit.gathered = true;
   if (unit.state == State::forward) return view_parameters(unit);
@@ -174,9 +174,9 @@ void FlatSharded::view_parameters(Unit& unit) {
   for (Tensor& view : unit.views) outputs.push_back(&view);
   const bool grads = std::exchange(t_.grad_enabled, true);
   t_.record({unit.flat}, outputs, {}, [this, count = unit.count](const Node&, const Tensors&, Tensors& g) -> Tensors {
-    return {t_.empty(count, g[0].dtype, Role::gradients, kGatherStream)};
+    return {t_.empty(count, g[0].dtype, Role::gradients, kUnshardStream)};
   });
-  if (unit.trained) unit.views[0].node->stream = kGatherStream;
+  if (unit.trained) unit.views[0].node->stream = kUnshardStream;
   t_.grad_enabled = grads;
   for (size_t i = 0; i < unit.views.size(); ++i) *unit.parameters[i].module = unit.views[i];
 }
@@ -271,7 +271,7 @@ void FlatSharded::after_backward(Unit& unit) {
 void FlatSharded::show_whole_gradients(Unit& unit) {
   if (!setup_.ranks.keeps_parameters || std::exchange(unit.shows_gradients, true)) return;
   for (const Parameter& p : unit.parameters)
-    if (p.own.count > 0) t_.empty(p.own.count, unit.shard.dtype, Role::temporaries, kGatherStream);
+    if (p.own.count > 0) t_.empty(p.own.count, unit.shard.dtype, Role::temporaries, kUnshardStream);
 }
 
 // _reduce_grad: this rank's part, cast to what its parameters are kept in.
@@ -279,9 +279,9 @@ void FlatSharded::reduce(Unit& unit) {
   const Tensor gradient = std::exchange(unit.flat.node->gradient, {});
   const bool pads = unit.count != unit.share * setup_.ranks.count;
   const Tensor padded =
-      pads ? t_.empty(unit.share * setup_.ranks.count, gradient.dtype, Role::gradients, kReduceStream) : Tensor{};
-  Tensor part = t_.empty(unit.share, gradient.dtype, Role::gradients, kReduceStream);
-  if (part.dtype != unit.shard.dtype) part = t_.empty(unit.share, unit.shard.dtype, Role::gradients, kReduceStream);
+      pads ? t_.empty(unit.share * setup_.ranks.count, gradient.dtype, Role::gradients, kPostBackwardStream) : Tensor{};
+  Tensor part = t_.empty(unit.share, gradient.dtype, Role::gradients, kPostBackwardStream);
+  if (part.dtype != unit.shard.dtype) part = t_.empty(unit.share, unit.shard.dtype, Role::gradients, kPostBackwardStream);
   if (!unit.gradient.defined()) unit.gradient = std::move(part);
   forgotten_ = unit.shows_gradients = false;
 }

@@ -60,6 +60,13 @@ struct FusedKernels {
   bool operator==(const FusedKernels&) const = default;
 };
 
+// Liger's kernels in the place of transformers' code (use_liger_kernel).
+struct LigerKernels {
+  bool norm = false, rope = false, mlp = false, linear_loss = false;
+  bool any() const { return norm || rope || mlp || linear_loss; }
+  bool operator==(const LigerKernels&) const = default;
+};
+
 struct Setup {
   Method method = Method::lora;
   DType weights = DType::bf16;    // torch_dtype
@@ -89,6 +96,7 @@ struct Setup {
   bool own_loop = false;
   bool own_loss = false;  // and makes the loss from the logits itself, in their dtype
   FusedKernels fused;
+  LigerKernels liger;
   double max_grad_norm = 1.0;
   double momentum = 0.0;
 
@@ -99,6 +107,11 @@ struct Setup {
 
   bool operator==(const Setup&) const = default;
 };
+
+// What Trainer makes of use_liger_kernel: before it knew models of peft, these kept transformers' code.
+inline LigerKernels of_trainer(LigerKernels asked, const Setup& setup, bool knows_adapters) {
+  return setup.method == Method::lora && !knows_adapters ? LigerKernels{} : asked;
+}
 
 // What transformers' Trainer asks of DistributedDataParallel (trainer.py, _build_accelerator_args): unused parameters are
 // looked for but where the model checkpoints; of a model of peft's it does not see that. With re-entrant checkpoints that

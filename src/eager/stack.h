@@ -69,6 +69,8 @@ struct StackProfile {
   bool cache_copies_first = false;
   // modeling_layers.py GradientCheckpointingLayer: a block checkpoints itself; before, the model did around what wraps it.
   bool checkpoints_are_within_layers = false;
+  // trainer.py: use_liger_kernel changes models within peft's too; before, it warns and leaves them.
+  bool trainer_has_liger_for_adapters = true;
   // training_args.py gradient_checkpointing_kwargs: the default of use_reentrant.
   bool reentrant_by_default = true;
 

@@ -86,7 +86,7 @@ TEST(PyTorchPlan, what_is_not_covered_is_named_and_snugs_verdict_stands) {
   const auto run = run_program({"plan", "Qwen/Qwen3-30B-A3B", "--gpu", "H200", "--bf16", "--gradient-checkpointing"});
   EXPECT_TRUE(run.output.starts_with("PyTorch: not known: ")) << run.output;
   EXPECT_NE(run.output.find("mixtures of experts"), std::string::npos);
-  const auto liger = run_program({"plan", "meta-llama/Llama-3.2-1B", "--gpu", "H100", "--use-liger-kernel"});
+  const auto liger = run_program({"plan", "microsoft/phi-4", "--gpu", "H100", "--use-liger-kernel"});
   EXPECT_NE(liger.output.find("Liger"), std::string::npos) << liger.output;
   for (const auto& [card, reason] : {std::pair("MI300X", "is no CUDA card"), {"T4", "before Ampere"}}) {
     const auto other = run_program({"plan", "meta-llama/Llama-3.2-1B", "--gpu", card});
@@ -213,6 +213,32 @@ TEST(PyTorchPlan, a_launcher_of_a_recipe_tells_how_many_share_it) {
                 .find("under DeepSpeed"),
             std::string::npos);
   EXPECT_EQ(asked("deepspeed: deepspeed_configs/zero2.json\n", {"--gpus", "8"}).at("setup").at("sharding"), "zero2");
+}
+
+// No logits are whole, and what gates and norms kept is written over.
+TEST(PyTorchPlan, ligers_kernels_are_followed_as_each_trainer_names_them) {
+  Workspace workspace;
+  const std::string text =
+      "model_name_or_path: Qwen/Qwen2.5-0.5B\nstage: sft\nfinetuning_type: full\nbf16: true\n"
+      "cutoff_len: 2048\nper_device_train_batch_size: 4\ndataset: rows\ntemplate: qwen\noutput_dir: out\n";
+  const auto factory = [&](const std::string& more) {
+    std::ofstream(workspace / "sft.yaml") << text << more;
+    return pytorch_of({"plan", (workspace / "sft.yaml").string(), "--gpu", "A100", "--json"});
+  };
+  const auto bytes = [](const Json& answer) { return answer.at("allocated_bytes").get<double>(); };
+  const double logits = 4.0 * 2048 * 151936 * 2;  // in 16 bits
+  EXPECT_GT(bytes(factory("")) - bytes(factory("enable_liger_kernel: true\n")), 3 * logits);
+  const auto axolotl = [&](const std::string& more) {
+    std::ofstream(workspace / "axolotl.yaml")
+        << "base_model: Qwen/Qwen2.5-0.5B\ndatasets:\n  - path: rows\n    type: alpaca\n"
+           "micro_batch_size: 4\nsequence_len: 2048\nbf16: true\n"
+        << more;
+    return pytorch_of({"plan", (workspace / "axolotl.yaml").string(), "--gpu", "A100", "--json"});
+  };
+  EXPECT_GT(bytes(axolotl("")) - bytes(axolotl("liger_fused_linear_cross_entropy: true\n")), 3 * logits);
+  EXPECT_LT(bytes(axolotl("liger_rms_norm: true\n")), bytes(axolotl("")));
+  EXPECT_NE(axolotl("liger_cross_entropy: true\n").at("not_covered").get<std::string>().find("liger_cross_entropy"),
+            std::string::npos);
 }
 
 // FSDP 1 keeps what it gathered until backward if asked to, and gathers the unit before the one that backward is at.

@@ -96,9 +96,9 @@ void fill_ranks(const std::map<std::string, std::string>& cells, int64_t hidden,
 std::string Golden::name() const {
   std::string text;
   for (const char* key :
-       {"transformers", "model",   "layers", "method",    "quant",         "prep",       "dora",  "targets",
-        "dropout",      "weights", "amp",    "attention", "checkpointing", "optim",      "batch", "seq",
-        "accum",        "padded",  "sm",     "sharding",  "ranks",         "rank_number"})
+       {"transformers", "model",   "layers", "method",    "quant",         "prep",  "dora",       "targets",
+        "dropout",      "weights", "amp",    "attention", "checkpointing", "optim", "batch",      "seq",
+        "accum",        "padded",  "sm",     "loss",      "sharding",      "ranks", "rank_number"})
     if (const auto cell = cells.find(key); cell != cells.end()) text += cell->second + " ";
   return text;
 }
@@ -123,6 +123,8 @@ std::vector<Golden> read_goldens(const std::string& path) {
     fill_setup(golden.cells, golden.setup);
     fill_ranks(golden.cells, golden.spec.hidden_size, golden.setup);
     golden.stack = stack_profile(at("torch"), at("transformers"), at("peft"), at("bitsandbytes"));
+    if (at("loss") == "liger")
+      golden.setup.liger = of_trainer({true, true, true, true}, golden.setup, golden.stack.trainer_has_liger_for_adapters);
     golden.target.compute_capability = std::stoi(at("sm"));
     golden.target.memory_bytes = 84'442'873'856 + golden.target.context_most_bytes;  // what the null device gives
     golden.phase = at("phase");
