@@ -95,6 +95,7 @@ void Decoder::prepare() {
   visit_parameters([&](Tensor& tensor, int64_t count, int64_t, bool) {
     if (is_half(tensor.dtype) && tensor.count == count) tensor = t_.empty(tensor.count, DType::f32, Role::weights);
   });
+  if (t_.stack().preparation_empties_cache) t_.device().release_cached();
 }
 
 // nn/modules.py, Int8Params.cuda: rows' largest numbers; before 0.45 columns' too, and a transposed copy that is dropped

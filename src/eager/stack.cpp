@@ -59,6 +59,7 @@ StackProfile stack_profile(std::string_view torch, std::string_view transformers
   stack.norms_are_told_by_class = transformers_number < version_number("4.50");
   stack.masks_are_boolean = transformers_number >= version_number("4.53");
   stack.adapters_of_codes_are_wide = version_number(stack.peft) < version_number("0.16");
+  stack.preparation_empties_cache = version_number(stack.peft) >= version_number("0.20");
   stack.dora_uses_base_output = version_number(stack.peft) >= version_number("0.14");
   const int64_t bitsandbytes_number = version_number(stack.bitsandbytes);
   stack.four_bit_state_is_copied = bitsandbytes_number >= version_number("0.46");

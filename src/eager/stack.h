@@ -84,6 +84,8 @@ struct StackProfile {
   // tuners/tuners_utils.py: adapters of quantized weights are made in fp32, codes being no type to follow; later in the
   // model's dtype and widened.
   bool adapters_of_codes_are_wide = false;
+  // utils/other.py prepare_model_for_kbit_training: cached memory is given back once all is widened (auto_clear_cache).
+  bool preparation_empties_cache = false;
   // tuners/lora/dora.py: without dropout the base layer's output is used, not computed a second time.
   bool dora_uses_base_output = false;
 
