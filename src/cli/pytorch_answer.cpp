@@ -44,11 +44,6 @@ eager::StackProfile stack_of(const std::string& text) {
                               versions["trl"]);
 }
 
-bool names_liger(const ForeignRecipe& file) {
-  return std::any_of(file.keys.begin(), file.keys.end(),
-                     [](const ForeignKey& key) { return key.name.find("liger") != std::string::npos && is_on(key); });
-}
-
 // Why the eager model has no answer for a file's trainer; "" where it has.
 std::string not_covered(const ForeignRecipe& file) {
   constexpr std::array kOwnLoops = {Dialect::torchtune, Dialect::unsloth, Dialect::megatron_swift,
@@ -56,7 +51,6 @@ std::string not_covered(const ForeignRecipe& file) {
   if (std::find(kOwnLoops.begin(), kOwnLoops.end(), file.dialect) != kOwnLoops.end())
     return fmt::format("{}'s own training loop is not modelled yet", name_of(file.dialect));
   if (file.stage != "sft" && file.stage != "pt") return fmt::format("{} is not modelled yet", file.stage);
-  if (names_liger(file)) return "Liger's kernels are not modelled yet";
   if (file.recipe.packing) return "packed rows are not modelled yet";
   for (const ForeignKey& key : file.keys)
     if (key.fate == KeyFate::touches_memory && is_on(key) && !is_told_to_pytorch(key))
@@ -75,7 +69,6 @@ eager::Target target_of(const Arguments& arguments, int64_t budget_bytes) {
 // Fills in the plan, or why there is none.
 void estimate(PyTorchAnswer& answer, const Arguments& arguments, const ModelSpec& model, int64_t budget_bytes) {
   if (arguments.foreign) answer.not_covered = not_covered(*arguments.foreign);
-  if (arguments.has("use-liger-kernel")) answer.not_covered = "Liger's kernels are not modelled yet";
   if (!answer.not_covered.empty()) return;
   try {
     const eager::Setup setup = pytorch_setup(arguments, arguments.recipe, model, answer.stack);

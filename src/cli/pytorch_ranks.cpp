@@ -69,11 +69,27 @@ eager::Ranks deepspeed_ranks(const DeepSpeedConfig& config, const ModelSpec& mod
 }
 
 // FSDP 2 where the file says so, and since transformers 5 where it does not.
-void check_version(const Arguments& arguments, const eager::StackProfile& stack) {
-  const int64_t said = arguments.foreign ? arguments.foreign->fsdp_version : 0;
+eager::Ranks fsdp_ranks(const Arguments& arguments, const eager::Setup& setup, const eager::StackProfile& stack) {
+  const FsdpWords words = arguments.foreign ? arguments.foreign->fsdp : FsdpWords{};
   const bool is_new = eager::version_number(stack.transformers) >= eager::version_number("5.0");
-  if (said == 1 || (said == 0 && !is_new)) refuse("FSDP 1 is not modelled yet");
-  if (!is_new) refuse("FSDP before transformers 5 is not modelled yet");
+  const bool first = words.version == 1 || (words.version == 0 && !is_new);
+  if (!first && !is_new) refuse("FSDP 2 before transformers 5 is not modelled yet");
+  eager::Ranks ranks;
+  ranks.sharding = first ? eager::Sharding::fsdp1 : eager::Sharding::fsdp2;
+  ranks.reshards_after_forward = !words.keeps_gathered;
+  if (!first) return ranks;
+  if (!words.other.empty()) refuse("FSDP 1 with " + words.other + " is not modelled yet");
+  // peft's fsdp_auto_wrap_policy wraps blocks all the same, as transformers 5 does
+  if (!words.wraps_blocks && !is_new && setup.method == eager::Method::full)
+    refuse("FSDP 1 without auto_wrap is not modelled yet");
+  // Trainer hands the strategy on as reshard_after_forward, which accelerate 1.15 does not ask after the default of
+  // sharding_strategy (utils/dataclasses.py)
+  const bool of_trainer = arguments.foreign && (arguments.foreign->dialect == Dialect::hugging_face ||
+                                                arguments.foreign->dialect == Dialect::trl);
+  if (is_new && of_trainer) ranks.reshards_after_forward = true;
+  ranks.keeps_parameters = !words.flattens;
+  ranks.gathers_ahead = words.gathers_ahead;
+  return ranks;
 }
 
 // trainer.py _build_accelerator_args; LLaMA-Factory switches it off for LoRA (hparams/parser.py).
@@ -117,9 +133,8 @@ eager::Ranks pytorch_ranks(const Arguments& arguments, const eager::Setup& setup
   ranks.count = count;
   if (zero) return ranks;
   if (sharding == snug::Sharding::fsdp) {
-    check_version(arguments, stack);
-    ranks.sharding = eager::Sharding::fsdp2;
-    ranks.reshards_after_forward = !arguments.foreign || !arguments.foreign->keeps_gathered;
+    ranks = fsdp_ranks(arguments, setup, stack);
+    ranks.count = count;
     return ranks;
   }
   ranks.sharding = eager::Sharding::ddp;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "cli/pytorch_kernels.h"
 #include "cli/pytorch_ranks.h"
 #include "eager/from_recipe.h"
 
@@ -136,13 +137,27 @@ void load_weights_as(const ForeignRecipe& file, eager::Setup& setup) {
   }
 }
 
+// bnb_4bit_quant_storage: axolotl (loaders/model.py) and LLaMA-Factory (model_utils/quantization.py) name one themselves.
+void pack_codes(const ForeignRecipe& file, eager::Setup& setup) {
+  if (file.dialect == Dialect::axolotl) setup.packed = DType::bf16;
+  if (file.dialect == Dialect::llama_factory) setup.packed = setup.weights;
+  for (const ForeignKey& key : file.keys) {
+    if (leaf_of(key) != "bnb_4bit_quant_storage") continue;
+    if (key.value == "bfloat16") setup.packed = DType::bf16;
+    if (key.value == "float16") setup.packed = DType::f16;
+    if (key.value == "float32") setup.packed = DType::f32;
+  }
+}
+
 }  // namespace
 
 bool sets(const Arguments& arguments, const char* key) {
   return std::find(arguments.keys_set.begin(), arguments.keys_set.end(), key) != arguments.keys_set.end();
 }
 
-bool is_told_to_pytorch(const ForeignKey& key) { return attention_of(key).has_value() || is_about_ranks(key); }
+bool is_told_to_pytorch(const ForeignKey& key) {
+  return attention_of(key).has_value() || is_about_ranks(key) || is_about_liger(key);
+}
 
 bool is_on(const ForeignKey& key) {
   return key.value != "false" && key.value != "False" && key.value != "null" && key.value != "0";
@@ -159,10 +174,20 @@ eager::Setup pytorch_setup(const Arguments& arguments, const Recipe& recipe, con
   if (arguments.foreign) {
     apply_file(*arguments.foreign, stack, setup);
     load_weights_as(*arguments.foreign, setup);
+    pack_codes(*arguments.foreign, setup);
   }
   apply_flags(arguments, setup);
   if (assumes_autocast(arguments)) setup.autocast = DType::bf16;  // every card that is modelled has it
+  setup.liger = liger_kernels(arguments, setup, stack);
+  if (setup.liger.linear_loss) setup.chunked_loss = false;
   setup.ranks = pytorch_ranks(arguments, setup, model, stack);
+  // axolotl's loaders/model.py (is_qlora_and_fsdp_enabled) and trl's prepare_peft_model (is_sharded_qlora) widen nothing
+  // then
+  const bool skips_widening =
+      arguments.foreign && (arguments.foreign->dialect == Dialect::axolotl || arguments.foreign->dialect == Dialect::trl);
+  const bool fsdp = setup.ranks.sharding == eager::Sharding::fsdp1 || setup.ranks.sharding == eager::Sharding::fsdp2;
+  if (fsdp && !arguments.foreign) setup.packed = setup.weights;  // as peft's documentation has it; FSDP 1 takes no integers
+  if (skips_widening && fsdp) setup.preparation = eager::Preparation::none;
   return setup;
 }
 

@@ -144,13 +144,13 @@ Tensor Autograd::validated(Tensor gradient, const Edge& edge) {
 }
 
 // input_buffer.cpp: in place where the sum so far belongs to the buffer alone.
-void Autograd::accumulate(Tensor& into, Tensor gradient) {
+void Autograd::accumulate(Tensor& into, Tensor gradient, int64_t stream) {
   if (!gradient.defined()) return;
   if (!into.defined()) {
     into = std::move(gradient);
     return;
   }
-  if (into.is_view || !into.storage.is_unique()) into = empty_like(into);
+  if (into.is_view || !into.storage.is_unique()) into = empty(into.count, into.dtype, Role::temporaries, stream);
 }
 
 // accumulate_grad.h: the first gradient is taken over if nobody else has it, else copied; later ones are added in place.
@@ -221,7 +221,7 @@ void Autograd::run(const NodeRef& root, int32_t input, Tensor gradient) {
       const bool complete = --dependencies[edge.node.get()] == 0;
       auto [found, fresh] = waiting.try_emplace(edge.node.get());
       if (fresh) found->second.resize(edge.node->outputs);
-      accumulate(found->second[static_cast<size_t>(edge.input)], std::move(results[i]));
+      accumulate(found->second[static_cast<size_t>(edge.input)], std::move(results[i]), edge.node->stream);
       if (!complete) continue;
       push({edge.node, std::move(found->second)});
       waiting.erase(found);
@@ -253,7 +253,7 @@ Tensor Autograd::checkpoint_reentrant(const Tensor& input, const std::function<T
     if (on_recompute) on_recompute(false);
     grad_enabled = false;
     if (again.requires_grad) run(again.node, again.output, gradients[0]);
-    return {std::move(detached.node->gradient)};
+    return {detached.node->gradient};
   });
   return output;
 }

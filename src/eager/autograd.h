@@ -79,6 +79,7 @@ struct Node {
   std::vector<Saved> saved;
   Backward backward;
   size_t outputs = 1;
+  int64_t stream = 0;  // on which it was made, and where the sums of its outputs' gradients are
   bool is_leaf = false;
   Storage variable;  // a leaf's own memory: its node holds it while the graph lives
   Tensor gradient;   // of a leaf
@@ -140,7 +141,7 @@ class Autograd {
   Tensors unpack(Node& node);
   void run_recompute(const std::shared_ptr<CheckpointFrame>& frame);
   Tensor validated(Tensor gradient, const Edge& edge);
-  void accumulate(Tensor& into, Tensor gradient);
+  void accumulate(Tensor& into, Tensor gradient, int64_t stream);
   void gather(Node& leaf, Tensor gradient);
   void run(const NodeRef& root, int32_t input, Tensor gradient);
 

@@ -45,7 +45,7 @@ constexpr int64_t kFirstBucket = int64_t{1} << 20U, kBucket = int64_t{25} << 20U
 DataParallel::DataParallel(Torch& torch, const Setup& setup, const std::vector<Tensor*>& parameters,
                            const std::vector<Trained>& trained)
     : t_(torch), setup_(setup) {
-  broadcast(parameters);
+  broadcast_coalesced(torch, {parameters.begin(), parameters.end()});
   std::vector<const Tensor*> in_order;
   for (const Trained& each : trained) in_order.push_back(each.tensor);
   arriving_.assign(in_order.rbegin(), in_order.rend());
@@ -58,13 +58,12 @@ DataParallel::DataParallel(Torch& torch, const Setup& setup, const std::vector<T
   }
 }
 
-// torch/csrc/distributed/c10d/comm.cpp, broadcast_coalesced: 250 MiB at a time, two on the way.
-void DataParallel::broadcast(const std::vector<Tensor*>& parameters) {
+void broadcast_coalesced(Torch& torch, const std::vector<const Tensor*>& tensors) {
   constexpr size_t kOnTheWay = 2;
   std::deque<Tensor> on_the_way;
-  for (const Bucket& bucket : buckets_of({parameters.begin(), parameters.end()}, {int64_t{250} << 20U})) {
+  for (const Bucket& bucket : buckets_of(tensors, {int64_t{250} << 20U})) {
     if (on_the_way.size() >= kOnTheWay) on_the_way.pop_front();
-    on_the_way.push_back(bucket.tensors > 1 ? t_.empty(bucket.count, bucket.dtype) : Tensor{});  // one lies flat already
+    on_the_way.push_back(bucket.tensors > 1 ? torch.empty(bucket.count, bucket.dtype) : Tensor{});  // one lies flat already
   }
   while (!on_the_way.empty()) on_the_way.pop_front();
 }

@@ -9,6 +9,9 @@
 
 namespace snug::eager {
 
+// torch/csrc/distributed/c10d/comm.cpp, broadcast_coalesced: 250 MiB at a time, two on the way.
+void broadcast_coalesced(Torch& torch, const std::vector<const Tensor*>& tensors);
+
 class DataParallel {
  public:
   // Wraps a model of these parameters: rank 0's are sent to all, and buckets are made.
@@ -19,7 +22,6 @@ class DataParallel {
   void before_forward();
 
  private:
-  void broadcast(const std::vector<Tensor*>& parameters);
   void make_buckets(const std::vector<const Tensor*>& parameters, int64_t first_limit, int64_t limit);
 
   Torch& t_;

@@ -107,7 +107,8 @@ void Decoder::visit_parameters(const Visit& visit) {
 // On the device, or, where FSDP or DeepSpeed will share it out, on the host.
 Tensor Decoder::placed(int64_t count, DType dtype, Role role) {
   const Sharding sharding = setup_.ranks.sharding;
-  if (sharding != Sharding::none && sharding != Sharding::ddp) return {{}, count, dtype, false, nullptr, 0};
+  const bool quantized = setup_.quantization != Quantization::none;  // which is done on the device
+  if (!quantized && sharding != Sharding::none && sharding != Sharding::ddp) return {{}, count, dtype, false, nullptr, 0};
   return t_.empty(count, dtype, role);
 }
 
@@ -208,6 +209,35 @@ std::vector<Tensor*> Decoder::parameters() {
   return found;
 }
 
+std::vector<FlatUnit> Decoder::flat_units() {
+  std::vector<FlatUnit> units;
+  for (Block& b : blocks_) {
+    for (Linear* l : {&b.query, &b.key, &b.value, &b.output, &b.query_key_value, &b.gate, &b.gate_up, &b.up, &b.down}) {
+      if (l->adapter.rank == 0) continue;
+      units.push_back({&l->adapter.a, {&l->adapter.a}, 0, {}, true});
+      units.push_back({&l->adapter.b, {&l->adapter.b}, 0, {}, true});
+    }
+    FlatUnit block;
+    block.key = &b;
+    visit_block(b, [&](Tensor& tensor, int64_t, int64_t, bool) {
+      block.parameters.push_back(&tensor);
+      if (is_norm(tensor) && &tensor != &b.query_norm.weight && &tensor != &b.key_norm.weight) ++block.moves_first;
+    });
+    units.push_back(std::move(block));
+  }
+  FlatUnit root;
+  root.key = this;
+  root.parameters = {&embedding_};
+  root.moves_first = spec_.tied_embeddings ? 0 : 1;
+  for (const Tensor* buffer : {&inverse_frequencies_, &original_frequencies_})
+    if (buffer->defined()) root.buffers.push_back(buffer);
+  const auto add = [&](Tensor& tensor, int64_t, int64_t, bool) { root.parameters.push_back(&tensor); };
+  visit_norm(final_norm_, add);
+  if (!spec_.tied_embeddings) visit_linear(head_, add);
+  units.push_back(std::move(root));
+  return units;
+}
+
 std::vector<UnitParameters> Decoder::units() {
   const bool tied = spec_.tied_embeddings;
   std::map<const Tensor*, Linear*> adapted;  // by the tensor that adapters follow
@@ -216,7 +246,10 @@ std::vector<UnitParameters> Decoder::units() {
   });
   std::vector<UnitParameters> units(tied ? 0 : 1);
   const Visit add = [&](Tensor& tensor, int64_t count, int64_t columns, bool) {
-    units.back().push_back({&tensor, columns > 0 ? count / columns : count});
+    const bool codes = tensor.defined() && tensor.count != count;
+    // accelerate leaves codes alone that are no floating-point numbers (fsdp2_prepare_model, incompatible_params4bit)
+    if (!codes || tensor.dtype != DType::u8)
+      units.back().push_back({&tensor, codes ? tensor.count : columns > 0 ? count / columns : count});
     const auto found = adapted.find(&tensor);
     if (found == adapted.end()) return;
     Adapter& adapter = found->second->adapter;

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "eager/flat_sharded.h"
 #include "eager/fully_sharded.h"
 #include "eager/optimizer.h"
 #include "eager/partitioned.h"
@@ -66,8 +67,11 @@ class Decoder {
   // They as accelerate wraps them in fully_shard: the embedding, each block, the last norm and the head; with tied
   // embeddings those are one.
   std::vector<UnitParameters> units();
+  // They as FSDP 1 wraps them: adapters, blocks, all else (accelerate; peft's fsdp_auto_wrap_policy).
+  std::vector<FlatUnit> flat_units();
   // What is around units from now on.
   void share(FullySharded* sharded) { sharded_ = sharded; }
+  void share(FlatSharded* flat) { flat_ = flat; }
   void share(PartitionedModel* partitioned) { partitioned_ = partitioned; }
   bool is_tied() const { return spec_.tied_embeddings; }
 
@@ -105,9 +109,12 @@ class Decoder {
   Tensor base(const Tensor& x, Linear& linear);
   Tensor matmul_four_bit(const Tensor& x, Linear& linear);
 
+  bool embedding_scales() const;
   Tensor embedded();
   Positions positions();
   Tensor blocks(Tensor hidden, const Positions& where, bool training);
+  Tensor checkpointed(const Tensor& input, const std::function<Tensor(const Tensor&)>& block, bool training);
+  Tensor in_unit(const void* key, const Tensor& input, const std::function<Tensor(const Tensor&)>& forward);
   Tensor block(const Tensor& input, Block& block, const Positions& where);
   Tensor stable_block(const Tensor& input, Block& block, const Positions& where);
   Tensor phi_block(const Tensor& input, Block& block, const Positions& where);
@@ -148,6 +155,11 @@ class Decoder {
   Tensor fused_loss(const Tensor& shifted, const Tensor& labels);
   Tensor fused_linear_loss(const Tensor& hidden);
   void fused_linear_gradients(const Tensor& hidden, const Tensor& weight, int64_t rows);
+  Tensor liger_norm(const Tensor& x, const Norm& norm);
+  void liger_rotation(Tensor& query, Tensor& key, const Positions& where);
+  Tensor liger_gate(const Tensor& gate, const Tensor& up);
+  Tensor liger_linear_loss(const Tensor& hidden);
+  void liger_gradients(const Tensor& hidden, const Tensor& weight, DType dtype);
   bool fuses_adapters(std::initializer_list<const Linear*> linears) const;
   Tensors fused_adapters(const Tensor& x, std::vector<Linear*> linears);
   Tensor fused_product(const Tensor& x, Linear& linear, const Tensor& ready, Tensor& dropped);
@@ -169,6 +181,7 @@ class Decoder {
   Tensor scales_code_;  // bitsandbytes' code book of scales, one for all
   bool inputs_require_grad_ = false;
   FullySharded* sharded_ = nullptr;
+  FlatSharded* flat_ = nullptr;
   PartitionedModel* partitioned_ = nullptr;
   Tensors cache_;  // of the forward pass that runs
 };

@@ -9,6 +9,7 @@ namespace snug::eager {
 Tensor Decoder::forward(bool training) {
   Tensor hidden;
   Tensor logits;
+  if (flat_) flat_->begin_forward();
   {
     Tensor embedded = this->embedded();
     const Tensor places = is_gpt2() ? t_.empty(T_, DType::i64) : Tensor{};
@@ -21,7 +22,7 @@ Tensor Decoder::forward(bool training) {
     } else if (spec_.learned_positions) {
       hidden = opt_positions(embedded);
     } else {
-      hidden = spec_.embedding_scale != 1.0 && !granite ? t_.scale(embedded) : embedded;
+      hidden = spec_.embedding_scale != 1.0 && !granite && !embedding_scales() ? t_.scale(embedded) : embedded;
     }
     hidden = blocks(std::move(hidden), where, training);
     if (sharded_) hidden = sharded_->before_forward(sharded_->head(), hidden);
@@ -30,6 +31,8 @@ Tensor Decoder::forward(bool training) {
   Tensor value;
   if (setup_.chunked_loss) {
     value = chunked_loss(hidden);
+  } else if (setup_.liger.linear_loss) {
+    value = liger_linear_loss(hidden);
   } else if (setup_.fused.linear_loss) {
     value = fused_linear_loss(hidden);
   } else {
@@ -51,7 +54,7 @@ Tensor Decoder::forward(bool training) {
     value = t_.clone(value);
     if (logits.defined()) logits = t_.clone(logits);
   }
-  return value;
+  return flat_ ? flat_->end_forward(value) : value;
 }
 
 // A module with parameters of its own, which DeepSpeed's third stage gathers for it.
@@ -61,10 +64,17 @@ Tensor Decoder::called(const void* key, const std::vector<const Tensor*>& parame
   return partitioned_->call(key, parameters, input, forward);
 }
 
+// Whether its module does so itself, before a hook makes a leaf of what it gives.
+bool Decoder::embedding_scales() const {
+  return spec_.family.starts_with("gemma") && spec_.embedding_scale != 1.0 &&
+         (t_.stack().embeddings_scale_themselves || spec_.family.starts_with("gemma3"));
+}
+
 Tensor Decoder::embedded() {
   if (sharded_) sharded_->before_forward(sharded_->is_tied() ? sharded_->head() : 0, {});
   Tensor embedded = called(&embedding_, {&embedding_}, {}, [this](const Tensor&) {
     Tensor rows = t_.embedding(embedding_, B_ * T_, C_);
+    if (embedding_scales()) rows = t_.scale(rows);
     if (inputs_require_grad_ && t_.grad_enabled) Autograd::require_grad(rows);
     return rows;
   });
@@ -129,18 +139,32 @@ Tensor Decoder::blocks(Tensor hidden, const Positions& where, bool training) {
   size_t unit = sharded_ && !sharded_->is_tied() ? 1 : 0;
   for (Block& b : blocks_) {
     const auto run = [this, &b, where](const Tensor& x) { return block(x, b, where); };
-    if (sharded_) hidden = sharded_->before_forward(unit, hidden);
-    const Checkpointing kind = training ? setup_.checkpointing : Checkpointing::none;
-    if (kind == Checkpointing::reentrant) {
-      hidden = t_.checkpoint_reentrant(hidden, run);
-    } else if (kind == Checkpointing::non_reentrant) {
-      hidden = t_.checkpoint_non_reentrant(hidden, run);
-    } else {
-      hidden = run(hidden);
+    if (flat_ && t_.stack().checkpoints_are_within_layers) {
+      hidden = in_unit(&b, hidden, [&](const Tensor& x) { return checkpointed(x, run, training); });
+      continue;
     }
+    if (flat_) {
+      hidden = checkpointed(
+          hidden, [this, &b, run](const Tensor& x) { return in_unit(&b, x, run); }, training);
+      continue;
+    }
+    if (sharded_) hidden = sharded_->before_forward(unit, hidden);
+    hidden = checkpointed(hidden, run, training);
     if (sharded_) hidden = sharded_->after_forward(unit++, hidden);
   }
   return hidden;
+}
+
+Tensor Decoder::checkpointed(const Tensor& input, const std::function<Tensor(const Tensor&)>& block, bool training) {
+  const Checkpointing kind = training ? setup_.checkpointing : Checkpointing::none;
+  if (kind == Checkpointing::reentrant) return t_.checkpoint_reentrant(input, block);
+  return kind == Checkpointing::non_reentrant ? t_.checkpoint_non_reentrant(input, block) : block(input);
+}
+
+// A module that FSDP 1 has wrapped.
+Tensor Decoder::in_unit(const void* key, const Tensor& input, const std::function<Tensor(const Tensor&)>& forward) {
+  if (flat_ == nullptr) return forward(input);
+  return flat_->after_forward(key, forward(flat_->before_forward(key, input)));
 }
 
 // Gemma2DecoderLayer.forward: a block that sees a window cuts the mask itself.
@@ -199,9 +223,11 @@ Tensor Decoder::attention(const Tensor& x, Block& b, const Positions& where) {
     query = viewed_by_heads(all[0]);
     key = viewed_by_heads(all[1]);
     value = value_gradient_is_copied(where) ? t_.transposed_view(all[2]) : all[2];
-  } else if (setup_.fused.rope && b.query_norm.size == 0) {
+  } else if (setup_.liger.rope || (setup_.fused.rope && b.query_norm.size == 0)) {
     query = viewed_by_heads(apply(x, b.query));
+    if (b.query_norm.size > 0) query = norm(query, b.query_norm);
     key = viewed_by_heads(apply(x, b.key));
+    if (b.key_norm.size > 0) key = norm(key, b.key_norm);
     value = apply(x, b.value);
     if (value_gradient_is_copied(where)) value = t_.transposed_view(value);
   } else {
@@ -222,7 +248,9 @@ Tensor Decoder::attention(const Tensor& x, Block& b, const Positions& where) {
 }
 
 // Queries or keys head by head: fused rotations give a gradient that lies as the projection's output does.
-Tensor Decoder::viewed_by_heads(const Tensor& x) { return setup_.fused.rope ? x : t_.transposed_view(x); }
+Tensor Decoder::viewed_by_heads(const Tensor& x) {
+  return setup_.fused.rope || setup_.liger.rope ? x : t_.transposed_view(x);
+}
 
 // Whether the values' gradient lies head by head, so that a view of it as the projection's output is a copy.
 bool Decoder::value_gradient_is_copied(const Positions& where) const {
@@ -235,7 +263,9 @@ bool Decoder::value_gradient_is_copied(const Positions& where) const {
 // From projections to the block's residual; `all` is held by the caller's frame.
 Tensor Decoder::attended(Tensor& query, Tensor& key, Tensor value, Block& b, const Positions& where, const Tensor&) {
   Tensors locals;
-  if (spec_.rotated() < D_) {
+  if (setup_.liger.rope) {
+    liger_rotation(query, key, where);
+  } else if (spec_.rotated() < D_) {
     rotate_part(query, key, where, locals);
   } else if (!spec_.learned_positions) {
     const bool fused = setup_.fused.rope;
@@ -281,6 +311,13 @@ Tensor Decoder::mlp(const Tensor& x, Block& b) {
     return apply(parts[1], b.down);
   }
   Tensor gate = apply(x, b.gate);
+  if (setup_.liger.mlp) {
+    {
+      const Tensor up = apply(x, b.up);
+      gate = liger_gate(gate, up);
+    }
+    return apply(gate, b.down);
+  }
   gate = t_.keeps_input(gate);
   {
     const Tensor up = apply(x, b.up);
@@ -331,6 +368,7 @@ Tensor Decoder::normed(const Tensor& x, const Norm& n) {
   }
   if (spec_.norm == NormKind::layer) return t_.layer_norm(x, n.weight, n.bias, rows);
   if (setup_.fused.norm) return fused_norm(x, n);
+  if (setup_.liger.norm) return liger_norm(x, n);
   if (spec_.norms_from_zero) {
     Tensor h;
     {
@@ -387,14 +425,17 @@ Tensor Decoder::adapted(const Tensor& input, Linear& l) {
     output = {};
     return quantized ? result : t_.to(result, dtype);
   }
+  const auto low_rank = [&](Tensor& weight, const Tensor& y, int64_t in, int64_t out) {
+    return called(&weight, {&weight}, y, [&](const Tensor& z) {
+      return in_unit(&weight, z, [&](const Tensor& u) { return t_.linear(u, weight, {}, in, out); });
+    });
+  };
   Tensor low;
   {
     const Tensor dropped = t_.dropout(x, setup_.dropout);
-    low = called(&l.adapter.a, {&l.adapter.a}, dropped,
-                 [&](const Tensor& y) { return t_.linear(y, l.adapter.a, {}, l.in, l.adapter.rank); });
+    low = low_rank(l.adapter.a, dropped, l.in, l.adapter.rank);
   }
-  Tensor high = called(&l.adapter.b, {&l.adapter.b}, low,
-                       [&](const Tensor& y) { return t_.linear(y, l.adapter.b, {}, l.adapter.rank, l.out); });
+  Tensor high = low_rank(l.adapter.b, low, l.adapter.rank, l.out);
   low = {};
   high = t_.scale(high);
   if (quantized && casts) high = t_.to(high, dtype);

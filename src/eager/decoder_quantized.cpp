@@ -75,7 +75,7 @@ void Decoder::quantize_four_bit(Linear& l) {
   l.four_bit = true;
   l.compute = setup_.weights;
   l.scales = t_.empty(scales, DType::f32, Role::weights);
-  l.weight = t_.empty((count + 1) / 2, DType::u8, Role::weights);
+  l.weight = t_.empty((count + 1) / 2 / bytes_of(setup_.packed, 1), setup_.packed, Role::weights);
   l.code = t_.empty(16, DType::f32, Role::weights);
   { const Tensor magnitudes = t_.empty(16, DType::f32), largest = t_.empty(1, DType::f32); }
   if (!setup_.double_quant) return;
@@ -92,9 +92,10 @@ void Decoder::quantize_four_bit(Linear& l) {
 // peft/utils/other.py: what is not quantized in fp32
 void Decoder::prepare() {
   if (setup_.preparation == Preparation::none) return;
-  visit_parameters([&](Tensor& tensor, int64_t, int64_t, bool) {
-    if (is_half(tensor.dtype)) tensor = t_.empty(tensor.count, DType::f32, Role::weights);
+  visit_parameters([&](Tensor& tensor, int64_t count, int64_t, bool) {
+    if (is_half(tensor.dtype) && tensor.count == count) tensor = t_.empty(tensor.count, DType::f32, Role::weights);
   });
+  if (t_.stack().preparation_empties_cache) t_.device().release_cached();
 }
 
 // nn/modules.py, Int8Params.cuda: rows' largest numbers; before 0.45 columns' too, and a transposed copy that is dropped

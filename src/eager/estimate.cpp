@@ -38,21 +38,39 @@ void check_covered(const ModelSpec& spec, const Setup& setup) {
   const bool zero = sharding == Sharding::zero1 || sharding == Sharding::zero2 || sharding == Sharding::zero3;
   if (sharding == Sharding::zero3 && spec.learned_positions) refuse("learned positions under DeepSpeed's third stage");
   if (zero && !setup.autocast) refuse("DeepSpeed in one precision");
-  if (zero && setup.quantization != Quantization::none) refuse("quantized weights under DeepSpeed");
-  if (sharding == Sharding::fsdp2 && setup.quantization != Quantization::none) refuse("quantized weights under FSDP");
-  if (sharding == Sharding::fsdp2 && spec.learned_positions) refuse("learned positions under FSDP");
-  if (sharding == Sharding::fsdp2 && (setup.chunked_loss || setup.fused.linear_loss)) refuse("a fused head under FSDP");
+  const bool four_bit = setup.quantization == Quantization::four_bit;
+  if (sharding != Sharding::none && sharding != Sharding::ddp && setup.quantization != Quantization::none) {
+    if (!four_bit) refuse("eight-bit and GPTQ weights that are shared out");
+    if (sharding == Sharding::zero3) refuse("quantized weights under DeepSpeed's third stage");
+    if (sharding == Sharding::fsdp1 && setup.packed == DType::u8) refuse("codes that lie as integers under FSDP 1");
+    if (setup.autocast && *setup.autocast != setup.weights)
+      refuse("quantized weights of another type than mixed precision's");
+  }
+  const bool fsdp = sharding == Sharding::fsdp1 || sharding == Sharding::fsdp2;
+  if (fsdp && spec.learned_positions) refuse("learned positions under FSDP");
+  if (fsdp && setup.chunked_loss) refuse("TRL's fused head under FSDP");
+  if (sharding == Sharding::fsdp2 && setup.fused.linear_loss) refuse("a fused head under FSDP 2");
+  if (sharding == Sharding::fsdp1 && setup.dora) refuse("DoRA under FSDP 1");
   if (setup.quantization == Quantization::gptq && setup.dora) refuse("DoRA on GPTQ's linears");
   if (setup.quantization != Quantization::none && setup.method == Method::full) refuse("full training of quantized weights");
 }
 
-// What the model sees of it: the mixed precision of FSDP is the dtype of what it gathers, DeepSpeed's that of the whole
-// model; neither is autocast.
+void check_liger(const ModelSpec& spec, const Setup& setup) {
+  if (!setup.liger.any()) return;
+  const auto& of = {"llama", "mistral", "qwen2", "qwen3", "gemma", "gemma2"};
+  if (std::find(of.begin(), of.end(), spec.family) == of.end()) refuse("Liger's kernels in family " + spec.family);
+  const Sharding sharding = setup.ranks.sharding;
+  if (setup.liger.linear_loss && (sharding == Sharding::fsdp2 || sharding == Sharding::zero3))
+    refuse("Liger's head under FSDP 2 and DeepSpeed's third stage");
+}
+
+// What the model sees of it: the mixed precision of FSDP 2 is the dtype of what it gathers, DeepSpeed's that of the whole
+// model; neither is autocast. FSDP 1 has both.
 Setup inside_wrapper(Setup setup) {
   const Sharding sharding = setup.ranks.sharding;
   if (sharding == Sharding::zero1 || sharding == Sharding::zero2 || sharding == Sharding::zero3)
     setup.weights = *setup.autocast;
-  if (sharding != Sharding::none && sharding != Sharding::ddp) setup.autocast.reset();
+  if (sharding != Sharding::none && sharding != Sharding::ddp && sharding != Sharding::fsdp1) setup.autocast.reset();
   return setup;
 }
 
@@ -70,6 +88,8 @@ Plan follow(const ModelSpec& spec, const Setup& setup, const StackProfile& stack
     const Setup inside = inside_wrapper(setup);
     std::optional<FullySharded> sharded;
     if (setup.ranks.sharding == Sharding::fsdp2) sharded.emplace(torch, setup);
+    std::optional<FlatSharded> flat;
+    if (setup.ranks.sharding == Sharding::fsdp1) flat.emplace(torch, setup);
     Decoder decoder(torch, spec, inside);
     decoder.load();
     decoder.prepare();
@@ -81,7 +101,7 @@ Plan follow(const ModelSpec& spec, const Setup& setup, const StackProfile& stack
     plan.static_bytes = device.totals().allocated_bytes;
     plan.loading_bytes = device.peak(Phase::load).allocated_bytes;
     device.reset_peaks();
-    Trainer trainer(torch, decoder, inside, sharded ? &*sharded : nullptr);
+    Trainer trainer(torch, decoder, inside, sharded ? &*sharded : nullptr, flat ? &*flat : nullptr);
     const auto rows = static_cast<int64_t>(setup.lengths.size());
     trainer.train(std::max(setup.steps, (rows + setup.accumulation - 1) / setup.accumulation));
     plan.steady_bytes = device.totals().allocated_bytes;
@@ -106,6 +126,7 @@ Plan estimate(const ModelSpec& spec, const Setup& setup, const StackProfile& sta
               const std::function<void(const Event&)>& listener) {
   check_covered(spec, setup);
   check_version(spec, stack);
+  check_liger(spec, setup);
   Plan plan = follow(spec, setup, stack, target, AllocatorSettings{}.limit_bytes, listener);
   if (target.memory_bytes == 0 || plan.device_high_bytes <= target.memory_bytes) return plan;
   plan.fits = false;

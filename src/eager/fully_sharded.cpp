@@ -23,6 +23,7 @@ FullySharded::Unit FullySharded::make_unit(const UnitParameters& parameters, con
   const bool mixed = setup_.autocast.has_value();
   Unit unit;
   for (const UnitParameter& each : parameters) {
+    if (each.tensor->storage) continue;  // of a quantized model, which is there
     const DType kept = mixed && find(trained, each.tensor) != nullptr ? DType::f32 : each.tensor->dtype;
     moved.push_back(t_.empty(each.tensor->count, kept));
   }
@@ -37,6 +38,9 @@ FullySharded::Unit FullySharded::make_unit(const UnitParameters& parameters, con
     const int64_t own = std::clamp<int64_t>(each.rows - setup_.ranks.number * share, 0, share);
     parameter.padded = share * columns;
     const Role role = setup_.method == Method::lora && found != nullptr ? Role::adapters : Role::weights;
+    if (each.tensor->storage) loaded_.push_back(each.tensor->detached());
+    each.tensor->storage = {};
+    each.tensor->node.reset();
     parameter.shard = t_.empty(parameter.padded, kept, role);
     parameter.shard.count = own * columns;
     if (mixed) each.tensor->dtype = *setup_.autocast;
@@ -55,6 +59,8 @@ void FullySharded::wrap(const std::vector<UnitParameters>& units, const std::vec
     const bool embeds = i + 1 == units.size() || (i == 0 && !tied);
     if (embeds) held.insert(held.end(), moved.begin(), moved.end());
   }
+  for (Tensor& tensor : loaded_) tensor = {};
+  loaded_.clear();
   units_.back().reshards = false;
   for (size_t i = 0; i + 1 < units_.size(); ++i) units_[i].reshards = setup_.ranks.reshards_after_forward;
 }

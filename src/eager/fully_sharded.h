@@ -71,6 +71,7 @@ class FullySharded {
   const Setup& setup_;
   std::vector<Unit> units_;
   std::vector<size_t> order_;  // of units in forward
+  Tensors loaded_;             // fsdp2_prepare_model, original_sd: a model that was on the device, until all is shared out
   Tensor held_, reduced_;      // kept while the next is gathered, reduced
   bool reduces_ = true, tied_ = false;
 };

@@ -31,15 +31,19 @@ enum class Optimizer : uint8_t {
   sgd
 };
 
-// How a run is shared among ranks: torch's DistributedDataParallel and fully_shard (FSDP 2), DeepSpeed's stages.
-enum class Sharding : uint8_t { none, ddp, fsdp2, zero1, zero2, zero3 };
+// How a run is shared among ranks: torch's DistributedDataParallel, FullyShardedDataParallel (FSDP 1) and fully_shard (FSDP
+// 2), DeepSpeed's stages.
+enum class Sharding : uint8_t { none, ddp, fsdp1, fsdp2, zero1, zero2, zero3 };
 
 struct Ranks {
   Sharding sharding = Sharding::none;
   int64_t count = 1, number = 0;  // how many share the run; which of them this is
   // DDP find_unused_parameters: buckets stay as they were made, and forward's outputs are copied.
   bool finds_unused = false;
-  bool reshards_after_forward = true;  // FSDP 2
+  bool reshards_after_forward = true;  // FSDP; off: SHARD_GRAD_OP
+  // FSDP 1: use_orig_params, which the optimizer then sees pieces of in place of flat parameters; backward_prefetch:
+  // BACKWARD_PRE, or none.
+  bool keeps_parameters = true, gathers_ahead = false;
   // DeepSpeed's zero_optimization, in elements where it says sizes; its own defaults.
   int64_t bucket_elements = 500'000'000;  // reduce_bucket_size
   bool overlaps = false;                  // overlap_comm of stages 1 and 2: one bucket fills while the other is summed
@@ -56,6 +60,13 @@ struct FusedKernels {
   bool operator==(const FusedKernels&) const = default;
 };
 
+// Liger's kernels in the place of transformers' code (use_liger_kernel).
+struct LigerKernels {
+  bool norm = false, rope = false, mlp = false, linear_loss = false;
+  bool any() const { return norm || rope || mlp || linear_loss; }
+  bool operator==(const LigerKernels&) const = default;
+};
+
 struct Setup {
   Method method = Method::lora;
   DType weights = DType::bf16;    // torch_dtype
@@ -63,6 +74,7 @@ struct Setup {
 
   Quantization quantization = Quantization::none;
   bool double_quant = true;
+  DType packed = DType::u8;  // bnb_4bit_quant_storage: as what four-bit codes lie in memory
   int64_t gptq_group = 128;  // weights that share a scale; 0: a whole column does
   Preparation preparation = Preparation::none;
 
@@ -84,6 +96,7 @@ struct Setup {
   bool own_loop = false;
   bool own_loss = false;  // and makes the loss from the logits itself, in their dtype
   FusedKernels fused;
+  LigerKernels liger;
   double max_grad_norm = 1.0;
   double momentum = 0.0;
 
@@ -94,6 +107,11 @@ struct Setup {
 
   bool operator==(const Setup&) const = default;
 };
+
+// What Trainer makes of use_liger_kernel: before it knew models of peft, these kept transformers' code.
+inline LigerKernels of_trainer(LigerKernels asked, const Setup& setup, bool knows_adapters) {
+  return setup.method == Method::lora && !knows_adapters ? LigerKernels{} : asked;
+}
 
 // What transformers' Trainer asks of DistributedDataParallel (trainer.py, _build_accelerator_args): unused parameters are
 // looked for but where the model checkpoints; of a model of peft's it does not see that. With re-entrant checkpoints that

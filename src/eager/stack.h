@@ -52,6 +52,9 @@ struct StackProfile {
   bool blocks_cut_masks = true;
   // models/gpt2/modeling_gpt2.py: the loss of the logits as they are; later ForCausalLMLoss, in fp32.
   bool gpt2_loss_stays_narrow = true;
+  // models/gemma/modeling_gemma.py GemmaTextScaledWordEmbedding, and Gemma 2's; before, the model scaled what it got. Gemma
+  // 3's always did.
+  bool embeddings_scale_themselves = false;
   // models/gemma2/modeling_gemma2.py _supports_sdpa: scores that are capped go through no fused kernel; who asks for none
   // gets products and a softmax.
   bool capped_scores_are_eager = false;
@@ -64,6 +67,10 @@ struct StackProfile {
   bool trainer_keeps_cache = true;
   // cache_utils.py DynamicLayer.update: the first keys and values too are joined to what was there, nothing, in new tensors.
   bool cache_copies_first = false;
+  // modeling_layers.py GradientCheckpointingLayer: a block checkpoints itself; before, the model did around what wraps it.
+  bool checkpoints_are_within_layers = false;
+  // trainer.py: use_liger_kernel changes models within peft's too; before, it warns and leaves them.
+  bool trainer_has_liger_for_adapters = true;
   // training_args.py gradient_checkpointing_kwargs: the default of use_reentrant.
   bool reentrant_by_default = true;
 
@@ -77,6 +84,8 @@ struct StackProfile {
   // tuners/tuners_utils.py: adapters of quantized weights are made in fp32, codes being no type to follow; later in the
   // model's dtype and widened.
   bool adapters_of_codes_are_wide = false;
+  // utils/other.py prepare_model_for_kbit_training: cached memory is given back once all is widened (auto_clear_cache).
+  bool preparation_empties_cache = false;
   // tuners/lora/dora.py: without dropout the base layer's output is used, not computed a second time.
   bool dora_uses_base_output = false;
 

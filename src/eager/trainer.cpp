@@ -4,8 +4,8 @@
 
 namespace snug::eager {
 
-Trainer::Trainer(Torch& torch, Decoder& decoder, const Setup& setup, FullySharded* sharded)
-    : t_(torch), decoder_(decoder), setup_(setup), sharded_(sharded) {}
+Trainer::Trainer(Torch& torch, Decoder& decoder, const Setup& setup, FullySharded* sharded, FlatSharded* flat)
+    : t_(torch), decoder_(decoder), setup_(setup), sharded_(sharded), flat_(flat) {}
 
 // accelerate, Accelerator.prepare
 void Trainer::wrap() {
@@ -16,6 +16,11 @@ void Trainer::wrap() {
     sharded_->wrap(decoder_.units(), trained_, decoder_.is_tied());
     decoder_.share(sharded_);
     trained_ = sharded_->shards();
+  }
+  if (flat_ != nullptr) {
+    flat_->wrap(decoder_.flat_units(), trained_);
+    decoder_.share(flat_);
+    trained_ = flat_->shards();
   }
   if (setup_.ranks.sharding == Sharding::zero1 || setup_.ranks.sharding == Sharding::zero2) {
     zero_ = std::make_unique<ZeroOptimizer>(t_, setup_);
@@ -73,6 +78,10 @@ void Trainer::train(int64_t steps) {
       sharded_->forget_gradients();
       continue;
     }
+    if (flat_ != nullptr) {
+      flat_->forget_gradients();
+      continue;
+    }
     for (const Trained& parameter : trained_) parameter.tensor->node->gradient = {};
   }
 }
@@ -113,8 +122,10 @@ void Trainer::micro_step(bool last) {
     const Tensor divided = t_.scale(loss);
     const Tensor one = t_.empty(1, DType::f32);
     if (sharded_ != nullptr) sharded_->begin_backward(last);
+    if (flat_ != nullptr) flat_->begin_backward(last);
     if (zero_) zero_->begin_backward(last);
     t_.backward(divided, one);
+    if (flat_ != nullptr) flat_->end_backward();
     if (sharded_ != nullptr) sharded_->end_backward();
   }
   if (partitioned_) partitioned_->end_backward();
@@ -132,6 +143,7 @@ void Trainer::micro_step(bool last) {
 // torch/nn/utils/clip_grad.py
 void Trainer::clip() {
   if (setup_.max_grad_norm <= 0) return;
+  if (flat_ != nullptr) return clip_flat();
   const auto& parameters = trained_;
   int64_t chunks = 1;
   for (const Trained& p : parameters) chunks = std::max(chunks, (p.tensor->count + 65535) / 65536);
@@ -147,6 +159,14 @@ void Trainer::clip() {
   shifted = {};
   const Tensor clamped = t_.empty_like(total);
   gradient_norm_ = total;
+}
+
+// FullyShardedDataParallel.clip_grad_norm_
+void Trainer::clip_flat() {
+  Tensors norms;
+  for (size_t i = 0; i < trained_.size(); ++i) norms.push_back(t_.empty(1, DType::f32));
+  const Tensor stacked = t_.empty(static_cast<int64_t>(trained_.size()), DType::f32);
+  gradient_norm_ = t_.empty(1, DType::f32);
 }
 
 }  // namespace snug::eager

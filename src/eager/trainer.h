@@ -11,8 +11,8 @@ namespace snug::eager {
 
 class Trainer {
  public:
-  // `sharded`: what the decoder's parameters are shared by; none where each rank has them.
-  Trainer(Torch& torch, Decoder& decoder, const Setup& setup, FullySharded* sharded);
+  // `sharded`, `flat`: what the decoder's parameters are shared by; none where each rank has them.
+  Trainer(Torch& torch, Decoder& decoder, const Setup& setup, FullySharded* sharded, FlatSharded* flat);
 
   // So many optimizer steps, from the first.
   void train(int64_t steps);
@@ -28,6 +28,7 @@ class Trainer {
   void wrap();
   void micro_step(bool last);
   void clip();
+  void clip_flat();
 
   Torch& t_;
   Decoder& decoder_;
@@ -38,6 +39,7 @@ class Trainer {
   std::unique_ptr<ZeroOptimizer> zero_;
   std::unique_ptr<PartitionedModel> partitioned_;
   FullySharded* sharded_;
+  FlatSharded* flat_;
   Batch batch_;
   size_t batches_ = 0;  // that were taken
   Tensor total_loss_, last_loss_, gradient_norm_;

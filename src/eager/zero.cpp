@@ -14,6 +14,9 @@ constexpr int64_t kReductionStream = 2;  // reduction_stream, where buckets over
 void ZeroOptimizer::wrap(const std::vector<Tensor*>& parameters, const std::vector<Trained>& trained) {
   for (Tensor* parameter : parameters) {
     const Role role = parameter->requires_grad && setup_.method == Method::lora ? Role::adapters : Role::weights;
+    const bool is_here = static_cast<bool>(parameter->storage);  // of a quantized model, whose codes stay as they are
+    if (is_here && (parameter->dtype == DType::u8 || parameter->dtype == setup_.weights)) continue;
+    if (is_here) parameter->node.reset();
     parameter->dtype = setup_.weights;
     parameter->storage = t_.empty(parameter->count, parameter->dtype, role).storage;
   }

@@ -25,7 +25,7 @@ Json breakdown_of(const eager::Plan& plan) {
   return json;
 }
 
-constexpr std::array kShardings = {"none", "ddp", "fsdp2", "zero1", "zero2", "zero3"};
+constexpr std::array kShardings = {"none", "ddp", "fsdp1", "fsdp2", "zero1", "zero2", "zero3"};
 
 // What was followed, in transformers' words where it has any.
 Json setup_json(const eager::Setup& setup) {

@@ -86,8 +86,9 @@ TEST(PyTorchFitCommand, what_is_not_covered_is_said_in_one_line_and_the_answer_i
   const Json json = json_of({"fit", "Qwen/Qwen3-30B-A3B", "--gpu", "H200", "--method", "lora", "--json"});
   EXPECT_NE(json.at("pytorch").at("not_covered").get<std::string>().find("experts"), std::string::npos);
   const Workspace work;
-  const std::string liger = write_to(work / "liger.yaml", std::string(kTrl) + "use_liger_kernel: true\n");
-  EXPECT_NE(run_program({"fit", liger, "--gpu", "RTX-3060"}).error.find("Liger"), std::string::npos);
+  const std::string liger =
+      write_to(work / "liger.yaml", std::string(kTrl) + "use_liger_kernel: true\nliger_kernel_config: {rope: false}\n");
+  EXPECT_NE(run_program({"fit", liger, "--gpu", "RTX-3060"}).error.find("liger_kernel_config"), std::string::npos);
   const std::string recipe = write_to(work / "trl.yaml", kTrl);
   EXPECT_NE(run_program({"fit", recipe}).error.find("no card is named"), std::string::npos);
 }

@@ -86,7 +86,7 @@ TEST(PyTorchPlan, what_is_not_covered_is_named_and_snugs_verdict_stands) {
   const auto run = run_program({"plan", "Qwen/Qwen3-30B-A3B", "--gpu", "H200", "--bf16", "--gradient-checkpointing"});
   EXPECT_TRUE(run.output.starts_with("PyTorch: not known: ")) << run.output;
   EXPECT_NE(run.output.find("mixtures of experts"), std::string::npos);
-  const auto liger = run_program({"plan", "meta-llama/Llama-3.2-1B", "--gpu", "H100", "--use-liger-kernel"});
+  const auto liger = run_program({"plan", "microsoft/phi-4", "--gpu", "H100", "--use-liger-kernel"});
   EXPECT_NE(liger.output.find("Liger"), std::string::npos) << liger.output;
   for (const auto& [card, reason] : {std::pair("MI300X", "is no CUDA card"), {"T4", "before Ampere"}}) {
     const auto other = run_program({"plan", "meta-llama/Llama-3.2-1B", "--gpu", card});
@@ -197,8 +197,14 @@ TEST(PyTorchPlan, a_launcher_of_a_recipe_tells_how_many_share_it) {
   const std::string fsdp = "fsdp_version: 2\nfsdp_config:\n  fsdp_version: 2\n  reshard_after_forward: true\n";
   EXPECT_EQ(asked(fsdp, {"--gpus", "8"}).at("setup").at("sharding"), "fsdp2");
   EXPECT_NE(asked(fsdp, {}).at("not_covered").get<std::string>().find("how many GPUs"), std::string::npos);
-  EXPECT_NE(asked("fsdp_config:\n  fsdp_version: 1\n", {"--gpus", "8"}).at("not_covered").get<std::string>().find("FSDP 1"),
-            std::string::npos);
+  EXPECT_EQ(asked("fsdp_config:\n  fsdp_version: 1\n", {"--gpus", "8"}).at("setup").at("sharding"), "fsdp1");
+  const auto refused = [&](const std::string& key) {
+    const Json answer = asked("fsdp_config:\n  fsdp_version: 1\n  " + key + "\n", {"--gpus", "8"});
+    return answer.at("not_covered").get<std::string>();
+  };
+  EXPECT_NE(refused("fsdp_sharding_strategy: HYBRID_SHARD").find("hybrid_shard"), std::string::npos);
+  EXPECT_NE(refused("fsdp_backward_prefetch: BACKWARD_POST").find("backward_post"), std::string::npos);
+  EXPECT_NE(refused("auto_wrap_policy: SIZE_BASED_WRAP").find("size_based_wrap"), std::string::npos);
   EXPECT_EQ(asked("deepspeed: zero3.json\n", {"--gpus", "8"}).at("setup").at("sharding"), "zero3");
   EXPECT_NE(asked("deepspeed: zero3.json\nadapter: qlora\nload_in_4bit: true\nlora_r: 8\nlora_target_linear: true\n",
                   {"--gpus", "8"})
@@ -207,6 +213,53 @@ TEST(PyTorchPlan, a_launcher_of_a_recipe_tells_how_many_share_it) {
                 .find("under DeepSpeed"),
             std::string::npos);
   EXPECT_EQ(asked("deepspeed: deepspeed_configs/zero2.json\n", {"--gpus", "8"}).at("setup").at("sharding"), "zero2");
+}
+
+// No logits are whole, and what gates and norms kept is written over.
+TEST(PyTorchPlan, ligers_kernels_are_followed_as_each_trainer_names_them) {
+  Workspace workspace;
+  const std::string text =
+      "model_name_or_path: Qwen/Qwen2.5-0.5B\nstage: sft\nfinetuning_type: full\nbf16: true\n"
+      "cutoff_len: 2048\nper_device_train_batch_size: 4\ndataset: rows\ntemplate: qwen\noutput_dir: out\n";
+  const auto factory = [&](const std::string& more) {
+    std::ofstream(workspace / "sft.yaml") << text << more;
+    return pytorch_of({"plan", (workspace / "sft.yaml").string(), "--gpu", "A100", "--json"});
+  };
+  const auto bytes = [](const Json& answer) { return answer.at("allocated_bytes").get<double>(); };
+  const double logits = 4.0 * 2048 * 151936 * 2;  // in 16 bits
+  EXPECT_GT(bytes(factory("")) - bytes(factory("enable_liger_kernel: true\n")), 3 * logits);
+  const auto axolotl = [&](const std::string& more) {
+    std::ofstream(workspace / "axolotl.yaml")
+        << "base_model: Qwen/Qwen2.5-0.5B\ndatasets:\n  - path: rows\n    type: alpaca\n"
+           "micro_batch_size: 4\nsequence_len: 2048\nbf16: true\n"
+        << more;
+    return pytorch_of({"plan", (workspace / "axolotl.yaml").string(), "--gpu", "A100", "--json"});
+  };
+  EXPECT_GT(bytes(axolotl("")) - bytes(axolotl("liger_fused_linear_cross_entropy: true\n")), 3 * logits);
+  EXPECT_LT(bytes(axolotl("liger_rms_norm: true\n")), bytes(axolotl("")));
+  EXPECT_NE(axolotl("liger_cross_entropy: true\n").at("not_covered").get<std::string>().find("liger_cross_entropy"),
+            std::string::npos);
+}
+
+// FSDP 1 keeps what it gathered until backward if asked to, and gathers the unit before the one that backward is at.
+TEST(PyTorchPlan, fsdp_ones_keys_change_its_peak) {
+  Workspace workspace;
+  const std::string text =
+      "base_model: " + mistral_with_padding_token(workspace) +
+      "\ndatasets:\n  - path: rows\n    type: alpaca\nmicro_batch_size: 1\nsequence_len: 512\nbf16: true\n"
+      "gradient_checkpointing: true\noptimizer: adamw_torch\nfsdp_config:\n  fsdp_version: 1\n";
+  const auto planned = [&](const std::string& key) {
+    std::ofstream(workspace / "axolotl.yaml") << text << (key.empty() ? "" : "  " + key + "\n");
+    return pytorch_of({"plan", (workspace / "axolotl.yaml").string(), "--gpu", "H100", "--gpus", "8", "--json"});
+  };
+  const auto bytes = [](const Json& answer, const char* which) { return answer.at(which).get<double>(); };
+  const Json plain = planned(""), gathered = planned("fsdp_sharding_strategy: SHARD_GRAD_OP");
+  const double kParameters = 7.24e9;
+  EXPECT_GT(bytes(gathered, "allocated_bytes") - bytes(plain, "allocated_bytes"), 0.5 * kParameters);
+  EXPECT_GE(bytes(planned("fsdp_backward_prefetch: BACKWARD_PRE"), "allocated_bytes"), bytes(plain, "allocated_bytes"));
+  // gradients of flat parameters go as soon as the optimizer forgets them
+  const Json flat = planned("fsdp_use_orig_params: false");
+  EXPECT_NEAR(bytes(plain, "steady_bytes") - bytes(flat, "steady_bytes"), kParameters * 4 / 8, kParameters * 0.01);
 }
 
 // The bucket is what its configuration says, twice where sums overlap with backward.

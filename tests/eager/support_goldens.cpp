@@ -41,7 +41,8 @@ void fill_setup(const std::map<std::string, std::string>& cells, Setup& setup) {
   setup.quantization = at("quant") == "none"   ? Quantization::none
                        : at("quant") == "int8" ? Quantization::eight_bit
                                                : Quantization::four_bit;
-  setup.double_quant = at("quant") == "nf4-double";
+  setup.double_quant = at("quant").starts_with("nf4-double");
+  if (at("quant").ends_with("bf16")) setup.packed = DType::bf16;
   setup.preparation = at("prep") == "none" ? Preparation::none : at("prep") == "trl" ? Preparation::trl : Preparation::peft;
   setup.weights = dtype_named(at("weights"));
   if (at("amp") != "none") setup.autocast = at("amp") == "bf16" ? DType::bf16 : DType::f16;
@@ -62,6 +63,10 @@ void fill_setup(const std::map<std::string, std::string>& cells, Setup& setup) {
 void fill_ranks(const std::map<std::string, std::string>& cells, int64_t hidden, Setup& setup) {
   if (cells.count("sharding") == 0) return;
   const std::map<std::string, Sharding> kinds = {{"ddp", Sharding::ddp},
+                                                 {"fsdp1", Sharding::fsdp1},
+                                                 {"fsdp1_flat", Sharding::fsdp1},
+                                                 {"fsdp1_grad", Sharding::fsdp1},
+                                                 {"fsdp1_still", Sharding::fsdp1},
                                                  {"fsdp2", Sharding::fsdp2},
                                                  {"fsdp2_grad", Sharding::fsdp2},
                                                  {"zero1", Sharding::zero1},
@@ -80,7 +85,9 @@ void fill_ranks(const std::map<std::string, std::string>& cells, int64_t hidden,
     ranks.prefetch_elements = hidden * hidden * 9 / 10;
     ranks.persistent_elements = 10 * hidden;
   }
-  ranks.reshards_after_forward = cells.at("sharding") != "fsdp2_grad";
+  ranks.reshards_after_forward = !cells.at("sharding").ends_with("grad");
+  ranks.keeps_parameters = cells.at("sharding") != "fsdp1_flat";
+  ranks.gathers_ahead = ranks.sharding == Sharding::fsdp1 && cells.at("sharding") != "fsdp1_still";
   ranks.finds_unused = ranks.sharding == Sharding::ddp && finds_unused(setup);
 }
 
@@ -89,9 +96,9 @@ void fill_ranks(const std::map<std::string, std::string>& cells, int64_t hidden,
 std::string Golden::name() const {
   std::string text;
   for (const char* key :
-       {"transformers", "model",   "layers", "method",    "quant",         "prep",       "dora",  "targets",
-        "dropout",      "weights", "amp",    "attention", "checkpointing", "optim",      "batch", "seq",
-        "accum",        "padded",  "sm",     "sharding",  "ranks",         "rank_number"})
+       {"transformers", "model",   "layers", "method",    "quant",         "prep",  "dora",       "targets",
+        "dropout",      "weights", "amp",    "attention", "checkpointing", "optim", "batch",      "seq",
+        "accum",        "padded",  "sm",     "loss",      "sharding",      "ranks", "rank_number"})
     if (const auto cell = cells.find(key); cell != cells.end()) text += cell->second + " ";
   return text;
 }
@@ -116,6 +123,8 @@ std::vector<Golden> read_goldens(const std::string& path) {
     fill_setup(golden.cells, golden.setup);
     fill_ranks(golden.cells, golden.spec.hidden_size, golden.setup);
     golden.stack = stack_profile(at("torch"), at("transformers"), at("peft"), at("bitsandbytes"));
+    if (at("loss") == "liger")
+      golden.setup.liger = of_trainer({true, true, true, true}, golden.setup, golden.stack.trainer_has_liger_for_adapters);
     golden.target.compute_capability = std::stoi(at("sm"));
     golden.target.memory_bytes = 84'442'873'856 + golden.target.context_most_bytes;  // what the null device gives
     golden.phase = at("phase");

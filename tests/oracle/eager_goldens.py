@@ -179,6 +179,7 @@ def build(row, torch):
 def quantize(row, torch, model, dtype):
     """What from_pretrained does with a BitsAndBytesConfig: tensors come in the order of a safetensors file."""
     import bitsandbytes as bnb
+    storage = torch.bfloat16 if row["quant"].endswith("bf16") else torch.uint8
     for name in sorted(k for k, _ in model.named_parameters()):
         path, _, leaf = name.rpartition(".")
         module = model.get_submodule(path)
@@ -191,7 +192,7 @@ def quantize(row, torch, model, dtype):
             new = bnb.nn.Linear8bitLt(*size, False, has_fp16_weights=False, threshold=6.0, device="meta")
             new.weight = bnb.nn.Int8Params(module.weight.data, requires_grad=False, has_fp16_weights=False).to("cuda:0")
         else:
-            form = dict(quant_type="nf4", compress_statistics=row["quant"] == "nf4-double")
+            form = dict(quant_type="nf4", compress_statistics=row["quant"].startswith("nf4-double"), quant_storage=storage)
             new = bnb.nn.Linear4bit(*size, False, compute_dtype=dtype, device="meta", **form)
             new.weight = bnb.nn.Params4bit(module.weight.data, requires_grad=False, module=new, **form).to("cuda:0")
         new.bias = module.bias
@@ -202,7 +203,8 @@ def quantize(row, torch, model, dtype):
     else:
         model.is_loaded_in_4bit = True
     model.is_quantized = True
-    model.hf_quantizer = types.SimpleNamespace(is_trainable=True, is_qat_trainable=False)
+    model.hf_quantizer = types.SimpleNamespace(is_trainable=True, is_qat_trainable=False,
+                                               quantization_config=types.SimpleNamespace(bnb_4bit_quant_storage=storage))
     model.quantization_method = "bitsandbytes"
     model.to = lambda *x, **k: model
 
@@ -337,6 +339,21 @@ def families(transformers_version):
     return rows
 
 
+def liger(transformers_version):
+    """Liger's kernels (use_liger_kernel), around the families that most people use them with."""
+    rows = []
+    models = [("meta-llama/Llama-3.2-1B", 4), ("Qwen/Qwen2.5-0.5B", 6), ("mistralai/Mistral-7B-v0.1", 3), ("google/gemma-2b", 4), ("google/gemma-2-2b", 4)]
+    if transformers_version >= (4, 51):
+        models += [("Qwen/Qwen3-0.6B", 6)]
+    for model, layers in models:
+        at = dict(SETTINGS, model=model, layers=layers, loss="liger")
+        for change in (dict(), dict(method="full", seq=256, checkpointing="none"), dict(method="full", seq=256, amp="bf16", checkpointing="non_reentrant"),
+                       dict(method="full", amp="bf16", weights="float32", seq=256, checkpointing="none"), dict(amp="bf16", checkpointing="none", batch=1, seq=1024, targets="all-linear"),
+                       dict(amp="bf16", quant="nf4-double", prep="peft", targets="all-linear"), dict(attention="eager", amp="bf16"), dict(attention="flash", checkpointing="none")):
+            rows.append(at | change)
+    return rows
+
+
 def sample(number, seed, transformers_version):
     """So many rows drawn at random from models and settings, most of them not in the grid: to see whether the model holds beyond it."""
     models = [("HuggingFaceTB/SmolLM2-360M", 8), ("HuggingFaceTB/SmolLM2-1.7B", 5), ("meta-llama/Llama-3.2-3B", 4), ("Qwen/Qwen2.5-3B", 5),
@@ -371,6 +388,7 @@ def main():
     p.add_argument("--trace", help="with --row: every event of the allocator, as JSON lines")
     p.add_argument("--sample", type=int, default=0, help="in place of the grid so many random rows")
     p.add_argument("--families", action="store_true", help="in place of the grid a few rows of each of the other families")
+    p.add_argument("--liger", action="store_true", help="in place of the grid rows with Liger's kernels, which must be installed")
     p.add_argument("--seed", type=int, default=1)
     p.add_argument("--only", default="", help="rows whose settings, joined by commas, match this pattern")
     a = p.parse_args()
@@ -405,7 +423,7 @@ def main():
             writer.writeheader()
         version = tuple(int(x) for x in transformers.__version__.split(".")[:2])
         rows = (eager_ranks.grid(SETTINGS, version >= (5, 0)) if a.ranks else sample(a.sample, a.seed, version) if a.sample
-                else families(version) if a.families else grid(version))
+                else families(version) if a.families else liger(version) if a.liger else grid(version))
         for row in rows:
             if key(row) in done or not re.search(a.only, ",".join(map(str, row.values()))):
                 continue

@@ -57,6 +57,14 @@ def options(row):
     kind = row["sharding"]
     if kind == "ddp" and row["checkpointing"] == "reentrant":  # which fails with True, Trainer's choice for models of peft
         return dict(ddp_find_unused_parameters=False)
+    if kind.startswith("fsdp1"):
+        config = dict(use_orig_params=not kind.endswith("flat"), backward_prefetch="no_prefetch" if kind.endswith("still") else "backward_pre")
+        strategy = "shard_grad_op" if kind.endswith("grad") else "full_shard"
+        os.environ["FSDP_SHARDING_STRATEGY"] = strategy.upper()  # as accelerate's launcher sets it; today's plugin hears nothing else
+        import transformers
+        if int(transformers.__version__.split(".")[0]) < 5:
+            return dict(fsdp=strategy + " auto_wrap", fsdp_config=config)
+        return dict(fsdp=True, fsdp_config=dict(config, version=1, reshard_after_forward=strategy.upper()))
     if kind.startswith("fsdp2"):
         return dict(fsdp=True, fsdp_config=dict(version=2, reshard_after_forward=kind == "fsdp2"))
     if kind.startswith("zero"):
@@ -90,9 +98,14 @@ def grid(settings, new):
         add(**full, sharding="ddp", checkpointing="none", accum=3)
         if "gpt2" not in model:
             add(**at, sharding="ddp", quant="nf4-double", prep="peft", amp="bf16", targets="all-linear", optim="paged_adamw_8bit", ranks=4)
+        mixed = dict(amp="bf16", weights="bfloat16")
+        add(**full, **mixed, sharding="fsdp1", checkpointing="non_reentrant")
+        add(**full, **mixed, sharding="fsdp1_flat", checkpointing="reentrant", ranks=4)
+        add(**full, **mixed, sharding="fsdp1_grad", checkpointing="none", ranks=8)
+        add(**at, **mixed, sharding="fsdp1", checkpointing="non_reentrant", ranks=4)
+        add(**at, **mixed, sharding="fsdp1_flat", checkpointing="reentrant")
         if not new:
             continue
-        mixed = dict(amp="bf16", weights="bfloat16")
         for kind in ("fsdp2", "zero1", "zero2", "zero3"):
             add(**full, **mixed, sharding=kind, checkpointing="non_reentrant")
             add(**full, **mixed, sharding=kind, checkpointing="none", ranks=8)
@@ -104,9 +117,26 @@ def grid(settings, new):
         add(**full, **mixed, sharding="fsdp2", checkpointing="reentrant", ranks=4)
         add(**full, **mixed, sharding="fsdp2_grad", checkpointing="non_reentrant", ranks=4)
         add(**full, sharding="fsdp2", checkpointing="none", ranks=4)
+        four_bit = dict(at, **mixed, checkpointing="non_reentrant", targets="all-linear")
+        add(**four_bit, sharding="zero2", quant="nf4-double", prep="peft", ranks=4)
+        add(**four_bit, sharding="fsdp2", quant="nf4-double-bf16", ranks=4)
+    at = dict(model=small[0][0], layers=6, amp="bf16", weights="bfloat16")
+    # as many blocks as it takes for what hooks of FSDP 1 hold to outgrow the logits
+    add(**dict(at, model="meta-llama/Llama-2-7b-hf", layers=0), sharding="fsdp1", checkpointing="reentrant", seq=1024)
+    for model, layers in (small[0], small[1]):
+        of = dict(at, model=model, layers=layers, checkpointing="non_reentrant")
+        add(**of, method="full", sharding="fsdp1_flat", ranks=3, rank_number=2, seq=256)
+        add(**of, method="full", sharding="fsdp1", ranks=3, seq=256, accum=3)
+        add(**dict(of, checkpointing="none"), method="full", sharding="fsdp1_still", accum=2, seq=256)
+        add(**dict(of, amp="none"), method="full", sharding="fsdp1", ranks=4, seq=256)
+        add(**dict(of, weights="float32"), method="full", sharding="fsdp1", ranks=4, seq=256)
+        add(**dict(of, checkpointing="none"), sharding="fsdp1", ranks=8, targets="all-linear", dropout="0.1")
+        add(**dict(of, checkpointing="reentrant"), sharding="fsdp1", targets="all-linear")
+        add(**dict(of, checkpointing="none"), sharding="fsdp1_still", accum=2)
+        add(**dict(of, checkpointing="reentrant"), sharding="fsdp1_flat", quant="nf4-double-bf16", ranks=2, dropout="0.1")
+        add(**dict(of, checkpointing="none"), sharding="fsdp1", quant="nf4-double-bf16", targets="all-linear", ranks=4)
     if not new:
         return rows
-    at = dict(model=small[0][0], layers=6, amp="bf16", weights="bfloat16")
     for number in (0, 2):
         add(**at, method="full", sharding="fsdp2", checkpointing="non_reentrant", ranks=3, rank_number=number)
         add(**at, method="full", sharding="zero3", checkpointing="non_reentrant", ranks=3, rank_number=number)
@@ -114,4 +144,11 @@ def grid(settings, new):
         add(**at, method="full", sharding=kind, checkpointing="non_reentrant", accum=2, ranks=4)
         add(**at, sharding=kind, checkpointing="non_reentrant", ranks=4, targets="all-linear")
         add(**dict(at, weights="float32"), method="full", sharding=kind, checkpointing="none", ranks=4)
+    for kind, packed in (("zero2", ""), ("fsdp2", "-bf16")):
+        at = dict(model=small[1][0], layers=6, sharding=kind, **mixed)
+        add(**at, quant="nf4-double" + packed, checkpointing="none", ranks=8)
+        add(**at, quant="nf4" + packed, prep="peft", checkpointing="reentrant", targets="all-linear", dropout="0.05", accum=2)
+    for kind in ("fsdp2_grad", "fsdp2"):
+        add(**dict(at, sharding=kind), quant="nf4-double-bf16", prep="peft", checkpointing="non_reentrant", targets="all-linear", ranks=8)
+    add(**at, quant="nf4-double", prep="peft", checkpointing="non_reentrant", targets="all-linear", ranks=4)
     return rows

@@ -55,6 +55,16 @@ struct RecipeChange {
 
 enum class Sharding : uint8_t { none, zero1, zero2, zero3, fsdp };
 
+// What a file says of FSDP.
+struct FsdpWords {
+  int64_t version = 0;          // 0: not said
+  bool keeps_gathered = false;  // weights are gathered once for forward and backward
+  bool flattens = false;        // use_orig_params off
+  bool gathers_ahead = false;   // backward_prefetch: BACKWARD_PRE
+  bool wraps_blocks = true;     // auto_wrap
+  std::string other;            // that no plan follows
+};
+
 struct ForeignRecipe {
   Dialect dialect = Dialect::hugging_face;
   Recipe recipe;
@@ -68,11 +78,10 @@ struct ForeignRecipe {
   std::string stage = "sft";          // "dpo", "grpo", "pt", …
   int64_t gpus = 0;                   // 0: not said
   Sharding sharding = Sharding::none;
-  bool offloads = false;        // weights or states in host memory
-  int64_t fsdp_version = 0;     // 0: not said
-  bool keeps_gathered = false;  // FSDP gathers weights once for forward and backward
-  int64_t eval_batch = 0;       // sequences a device in evaluation; 0: it does not say
-  int64_t eval_length = 0;      // tokens, where evaluation has a length of its own
+  FsdpWords fsdp;
+  bool offloads = false;    // weights or states in host memory
+  int64_t eval_batch = 0;   // sequences a device in evaluation; 0: it does not say
+  int64_t eval_length = 0;  // tokens, where evaluation has a length of its own
 
   // Names of the keys with that fate.
   std::vector<std::string> named(KeyFate fate) const;

@@ -34,6 +34,27 @@ std::string_view word_of(Sharding sharding) {
   return kWords[static_cast<size_t>(sharding)];
 }
 
+// A word of `fsdp`, of sharding_strategy or of reshard_after_forward: "full_shard", "auto_wrap", "SHARD_GRAD_OP", "1".
+void read_strategy(FsdpWords& fsdp, std::string_view word) {
+  const std::string text = lower(word);
+  if (text == "shard_grad_op" || text == "2") fsdp.keeps_gathered = true;
+  if (text == "no_shard" || text == "3" || contains(text, "hybrid")) fsdp.other = text;
+}
+
+// A key of fsdp_config, its prefix taken off.
+void read_fsdp_key(FsdpWords& fsdp, std::string_view key, const Entry& entry) {
+  const std::string text = entry.values.empty() ? "" : lower(entry.text());
+  const bool on = !entry.values.empty() && !means_off(entry.text());
+  if (key == "version") fsdp.version = count_of(entry.text());
+  if (key == "sharding_strategy" || key == "reshard_after_forward") read_strategy(fsdp, text);
+  if (key == "reshard_after_forward" && !on) fsdp.keeps_gathered = true;
+  if (key == "use_orig_params") fsdp.flattens = !on;
+  if (key == "backward_prefetch" || key == "backward_prefetch_policy") fsdp.gathers_ahead = text == "backward_pre";
+  if (key.starts_with("backward_prefetch") && text == "backward_post") fsdp.other = text;
+  if (key == "forward_prefetch" && on) fsdp.other = "forward_prefetch";
+  if (key == "auto_wrap_policy" && text != "transformer_based_wrap") fsdp.other = text;
+}
+
 }  // namespace
 
 void take_deepspeed(Reading& reading, const Entry& entry) {
@@ -57,12 +78,20 @@ void take_accelerate(Reading& reading, const Entry& entry) {
 }
 
 void take_fsdp(Reading& reading, const Entry& entry) {
-  bool shards = false;
-  for (const std::string& word : entry.values) {
-    shards = shards || !means_off(word);
-    if (contains(lower(word), "offload")) reading.result().offloads = true;
-    if (lower(word) == "shard_grad_op") reading.result().keeps_gathered = true;
-  }
+  bool shards = false, words = false;
+  FsdpWords& fsdp = reading.result().fsdp;
+  for (const std::string& value : entry.values)
+    for (size_t begin = 0; begin < value.size();) {  // one word or, in one text, several
+      const size_t end = std::min(value.find_first_of(" ,", begin), value.size());
+      const std::string word = value.substr(begin, end - begin);
+      begin = end + 1;
+      if (word.empty()) continue;
+      shards = shards || !means_off(word);
+      if (contains(lower(word), "offload")) reading.result().offloads = true;
+      read_strategy(fsdp, word);
+      if (lower(word) == "full_shard" || lower(word) == "shard_grad_op") words = true;
+    }
+  if (words) fsdp.wraps_blocks = std::ranges::any_of(entry.values, [](const auto& v) { return contains(v, "auto_wrap"); });
   if (!shards) return reading.ignore(entry);
   reading.result().sharding = Sharding::fsdp;
   reading.touches(entry, "FSDP over several devices: the plan is for one device that holds all of it");
@@ -73,12 +102,12 @@ void take_fsdp_config(Reading& reading, const Entry& entry) {
   bool any = entry.kind == EntryKind::scalar && !means_off(entry.text());
   for (const Entry& inside : reading.document().entries) {
     if (!inside.path.starts_with(entry.path + ".")) continue;
-    const std::string_view leaf = inside.leaf();
+    std::string_view leaf = inside.leaf();
+    if (leaf.starts_with("fsdp_")) leaf.remove_prefix(5);
     const bool on = !inside.values.empty() && !means_off(inside.text());
     if (contains(leaf, "activation_checkpointing") && on) reading.decide("gradient_checkpointing", "true");
     if ((contains(leaf, "offload_params") || contains(leaf, "cpu_offload")) && on) reading.result().offloads = true;
-    if (leaf == "fsdp_version" || leaf == "version") reading.result().fsdp_version = count_of(inside.text());
-    if (contains(leaf, "reshard_after_forward") && !on) reading.result().keeps_gathered = true;
+    read_fsdp_key(reading.result().fsdp, leaf, inside);
     any = true;
   }
   if (!any) return reading.ignore(entry);
