@@ -110,7 +110,13 @@ def peft_comparison(row, q):
     ask(q, row, "llama-3.2-3b", keys, ["--own-loop", "labels"])
 
 
-# --- Lightning-AI/litgpt: config_hub/finetune and tutorials/resource-tables.md ---
+# --- Lightning-AI/litgpt: config_hub/finetune and tutorials/resource-tables.md (torch.cuda.max_memory_allocated, / 1e9) ---
+
+LITGPT_TARGETS = {"query": ["q_proj"], "key": ["k_proj"], "value": ["v_proj"], "projection": ["o_proj"], "mlp": ["gate_proj", "up_proj", "down_proj"],
+                  "head": ["lm_head"]}
+SHORT = 128  # tokens of a short row of Alpaca
+LITGPT_FILES = {"14.31 GB": "gemma-2-2b"}  # gemma2-2b/lora.yaml, whose column says gemma-2b
+LITGPT_MODELS = {"1,572,864": "microsoft/phi-1_5", "4,194,304": "llama-2-7b", "6,553,600": "meta-llama/Llama-2-13b-hf"}  # by what is trained
 
 
 def litgpt(row, q):
@@ -120,8 +126,32 @@ def litgpt(row, q):
     q.least, q.most = rows.printed(row["peak_gb"])
     if "devices=1" in row["other"]:
         q.gpus = 1  # the file says devices: 1; the row of four GPUs repeats it
-    q.left_out = "LitGPT's own model and loop"
-    ask(q, row, {"Llama 2": "llama-2-7b", "StableLM Alpha": "stablelm-base-alpha-3b"}.get(row["model"], row["model"]), {}, [])
+    quantized = re.search(r"bnb\.nf4(-dq)?", row["other"])
+    keys = {"method": "full"}
+    model = LITGPT_FILES.get(row["peak_gb"], row["model"])
+    if row["method"] in ("LoRA", "QLoRA"):
+        words = found(r"targets=([\w+]+)", row["other"], "query+value").split("+")
+        keys = lora(int(found(r"lora_r=(\d+)", row["other"], 8)), [target for word in words for target in LITGPT_TARGETS[word]], 0.05)
+    elif row["method"] != "full":
+        q.left_out = "adapters that are no LoRA"
+    if quantized:
+        keys.update(load_in_4bit=True, bnb_4bit_use_double_quant=bool(quantized[1]), optim="paged_adamw_32bit")
+    if "resource-tables" in row["source"]:  # names a commit of 20 October 2023; was itself written a week later, when norms had been widened
+        model = LITGPT_MODELS.get(found(r"trainable params ([\d,]+)", row["other"], ""), model)
+        q.stack = "torch=2.1.0,bitsandbytes=0.41.1,litgpt=0.2"
+        keys["gradient_accumulation_steps"] = 128 // rows.count(row["batch"])
+    else:  # Gemma 2 came in July 2024, Llama 3.2 in September; the others' figures are of March and April
+        late = "gemma-2-" in model or "gemma2" in row["source"] or "llama-3.2" in model
+        q.stack = f"torch={'2.4.0' if late else '2.2.0'},bitsandbytes=0.42.0,litgpt={'0.4.8' if late else '0.3.0'}"
+        keys["gradient_accumulation_steps"] = int(found(r"global_batch=(\d+)", row["other"], 1)) // rows.count(row["batch"])
+    keys.update(bf16=True, gradient_checkpointing=False, packing=False, max_grad_norm=0)
+    flags = ["--trainer", "litgpt"]
+    if "resource-tables" in row["source"]:  # finetune/lora.py, get_batch: the longest sample is in the first batch, others are drawn at random
+        flags += ["--row-lengths", f"{rows.count(row['seq'].partition('sample')[2])},300,300,300"]
+        keys["gradient_accumulation_steps"] = 2
+    else:  # the batch before, whose logits are still there (a local of fit), is as long or shorter
+        ask(q, row, model, keys, [*flags, "--row-lengths", f"{rows.count(row['seq'])},{SHORT},{rows.count(row['seq'])},{SHORT}"])
+    ask(q, row, model, keys, flags)
 
 
 # --- pytorch/torchtune ---

@@ -136,6 +136,15 @@ void load_weights_as(const ForeignRecipe& file, eager::Setup& setup) {
   }
 }
 
+// "litgpt": its own model and loop run the recipe.
+eager::Program program_of(const Arguments& arguments) {
+  if (!arguments.has("trainer")) return eager::Program::transformers;
+  const std::string word = arguments.value("trainer");
+  if (word == "transformers") return eager::Program::transformers;
+  if (word == "litgpt") return eager::Program::litgpt;
+  throw UsageError("--trainer is transformers or litgpt, not '" + word + "'");
+}
+
 }  // namespace
 
 bool sets(const Arguments& arguments, const char* key) {
@@ -155,13 +164,14 @@ bool assumes_autocast(const Arguments& arguments) {
 
 eager::Setup pytorch_setup(const Arguments& arguments, const Recipe& recipe, const ModelSpec& model,
                            const eager::StackProfile& stack) {
-  eager::Setup setup = eager::setup_of(recipe, model, stack);
+  eager::Setup setup = eager::setup_of(recipe, model, stack, program_of(arguments));
   if (arguments.foreign) {
     apply_file(*arguments.foreign, stack, setup);
     load_weights_as(*arguments.foreign, setup);
   }
   apply_flags(arguments, setup);
-  if (assumes_autocast(arguments)) setup.autocast = DType::bf16;  // every card that is modelled has it
+  const bool is_trainer = setup.program == eager::Program::transformers;
+  if (is_trainer && assumes_autocast(arguments)) setup.autocast = DType::bf16;  // every card that is modelled has it
   setup.ranks = pytorch_ranks(arguments, setup, model, stack);
   return setup;
 }

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "eager/litgpt_loop.h"
 #include "eager/trainer.h"
 
 namespace snug::eager {
@@ -46,6 +47,21 @@ void check_covered(const ModelSpec& spec, const Setup& setup) {
   if (setup.quantization != Quantization::none && setup.method == Method::full) refuse("full training of quantized weights");
 }
 
+void check_litgpt_covers(const ModelSpec& spec, const Setup& setup) {
+  if (!spec.unmodelled_step.empty()) refuse(spec.unmodelled_step);
+  if (spec.experts.count > 0) refuse("mixtures of experts");
+  if (spec.has_latent_attention()) refuse("latent attention");
+  if (spec.alibi) refuse("ALiBi");
+  if (spec.learned_positions || spec.query_key_norms || !spec.pre_norms) refuse("this family in LitGPT");
+  if (spec.vision_parameters > 0) refuse("vision towers");
+  if (setup.ranks.sharding != Sharding::none) refuse("LitGPT on several GPUs");
+  if (setup.autocast) refuse("LitGPT in mixed precision");
+  if (setup.dora) refuse("DoRA in LitGPT");
+  if (setup.quantization != Quantization::none && setup.quantization != Quantization::four_bit)
+    refuse("this quantization in LitGPT");
+  if (setup.quantization != Quantization::none && setup.method == Method::full) refuse("full training of quantized weights");
+}
+
 // What the model sees of it: the mixed precision of FSDP is the dtype of what it gathers, DeepSpeed's that of the whole
 // model; neither is autocast.
 Setup inside_wrapper(Setup setup) {
@@ -54,6 +70,52 @@ Setup inside_wrapper(Setup setup) {
     setup.weights = *setup.autocast;
   if (sharding != Sharding::none && sharding != Sharding::ddp) setup.autocast.reset();
   return setup;
+}
+
+// Throws Error where nothing would be trained.
+void check_trains(const std::vector<Trained>& trained) {
+  if (trained.empty())
+    throw Error("no module of this model has the name of a LoRA target: nothing would be trained", "lora_target_modules",
+                "all-linear");
+}
+
+// What is there before training.
+void note_loading(Device& device, Plan& plan) {
+  device.release_cached();
+  plan.static_bytes = device.totals().allocated_bytes;
+  plan.loading_bytes = device.peak(Phase::load).allocated_bytes;
+  device.reset_peaks();
+}
+
+// Of so many rows of different lengths each is seen.
+int64_t steps_of(const Setup& setup) {
+  const auto rows = static_cast<int64_t>(setup.lengths.size());
+  return std::max(setup.steps, (rows + setup.accumulation - 1) / setup.accumulation);
+}
+
+void follow_trainer(Torch& torch, const ModelSpec& spec, const Setup& setup, Plan& plan) {
+  const Setup inside = inside_wrapper(setup);
+  std::optional<FullySharded> sharded;
+  if (setup.ranks.sharding == Sharding::fsdp2) sharded.emplace(torch, setup);
+  Decoder decoder(torch, spec, inside);
+  decoder.load();
+  decoder.prepare();
+  decoder.adapt();
+  check_trains(decoder.trained());
+  note_loading(torch.device(), plan);
+  Trainer trainer(torch, decoder, inside, sharded ? &*sharded : nullptr);
+  trainer.train(steps_of(setup));
+  plan.steady_bytes = torch.device().totals().allocated_bytes;
+}
+
+void follow_litgpt(Torch& torch, const ModelSpec& spec, const Setup& setup, Plan& plan) {
+  LitGpt model(torch, spec, setup);
+  model.load();
+  check_trains(model.trained());
+  note_loading(torch.device(), plan);
+  LitGptLoop loop(torch, model, setup);
+  loop.train(steps_of(setup));
+  plan.steady_bytes = torch.device().totals().allocated_bytes;
 }
 
 // One run on a device that gives at most `limit` bytes. Throws Error where that is too little.
@@ -67,24 +129,11 @@ Plan follow(const ModelSpec& spec, const Setup& setup, const StackProfile& stack
   {
     Torch torch(device, stack, target.compute_capability);
     torch.multiprocessors = target.multiprocessors;
-    const Setup inside = inside_wrapper(setup);
-    std::optional<FullySharded> sharded;
-    if (setup.ranks.sharding == Sharding::fsdp2) sharded.emplace(torch, setup);
-    Decoder decoder(torch, spec, inside);
-    decoder.load();
-    decoder.prepare();
-    decoder.adapt();
-    if (decoder.trained().empty())
-      throw Error("no module of this model has the name of a LoRA target: nothing would be trained", "lora_target_modules",
-                  "all-linear");
-    device.release_cached();
-    plan.static_bytes = device.totals().allocated_bytes;
-    plan.loading_bytes = device.peak(Phase::load).allocated_bytes;
-    device.reset_peaks();
-    Trainer trainer(torch, decoder, inside, sharded ? &*sharded : nullptr);
-    const auto rows = static_cast<int64_t>(setup.lengths.size());
-    trainer.train(std::max(setup.steps, (rows + setup.accumulation - 1) / setup.accumulation));
-    plan.steady_bytes = device.totals().allocated_bytes;
+    if (setup.program == Program::litgpt) {
+      follow_litgpt(torch, spec, setup, plan);
+    } else {
+      follow_trainer(torch, spec, setup, plan);
+    }
   }
   plan.phase = device.peak_phase();
   plan.breakdown = device.bytes_at_peak();
@@ -104,8 +153,12 @@ Plan follow(const ModelSpec& spec, const Setup& setup, const StackProfile& stack
 // bounds.
 Plan estimate(const ModelSpec& spec, const Setup& setup, const StackProfile& stack, const Target& target,
               const std::function<void(const Event&)>& listener) {
-  check_covered(spec, setup);
-  check_version(spec, stack);
+  if (setup.program == Program::litgpt) {
+    check_litgpt_covers(spec, setup);
+  } else {
+    check_covered(spec, setup);
+    check_version(spec, stack);
+  }
   Plan plan = follow(spec, setup, stack, target, AllocatorSettings{}.limit_bytes, listener);
   if (target.memory_bytes == 0 || plan.device_high_bytes <= target.memory_bytes) return plan;
   plan.fits = false;
