@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "eager/litgpt_loop.h"
+#include "eager/torchtune.h"
 #include "eager/trainer.h"
 
 namespace snug::eager {
@@ -62,6 +63,15 @@ void check_litgpt_covers(const ModelSpec& spec, const Setup& setup) {
   if (setup.quantization != Quantization::none && setup.method == Method::full) refuse("full training of quantized weights");
 }
 
+void check_torchtune_covers(const ModelSpec& spec, const Setup& setup) {
+  const bool of_llamas_shape = spec.family == "llama" || spec.family == "mistral" || spec.family == "qwen2";
+  if (!of_llamas_shape) refuse("family " + spec.family + " in torchtune");
+  if (setup.ranks.sharding != Sharding::none) refuse("torchtune on several GPUs");
+  if (setup.quantization != Quantization::none) refuse("torchtune's own four-bit weights");
+  if (setup.dora) refuse("DoRA in torchtune");
+  if (!setup.lengths.empty()) refuse("rows of several lengths in torchtune");
+}
+
 // What the model sees of it: the mixed precision of FSDP is the dtype of what it gathers, DeepSpeed's that of the whole
 // model; neither is autocast.
 Setup inside_wrapper(Setup setup) {
@@ -108,6 +118,15 @@ void follow_trainer(Torch& torch, const ModelSpec& spec, const Setup& setup, Pla
   plan.steady_bytes = torch.device().totals().allocated_bytes;
 }
 
+void follow_torchtune(Torch& torch, const ModelSpec& spec, const Setup& setup, Plan& plan) {
+  TorchTune run(torch, spec, setup);
+  run.load();
+  check_trains(run.trained());
+  note_loading(torch.device(), plan);
+  run.train(setup.steps);
+  plan.steady_bytes = torch.device().totals().allocated_bytes;
+}
+
 void follow_litgpt(Torch& torch, const ModelSpec& spec, const Setup& setup, Plan& plan) {
   LitGpt model(torch, spec, setup);
   model.load();
@@ -129,10 +148,10 @@ Plan follow(const ModelSpec& spec, const Setup& setup, const StackProfile& stack
   {
     Torch torch(device, stack, target.compute_capability);
     torch.multiprocessors = target.multiprocessors;
-    if (setup.program == Program::litgpt) {
-      follow_litgpt(torch, spec, setup, plan);
-    } else {
-      follow_trainer(torch, spec, setup, plan);
+    switch (setup.program) {
+      case Program::transformers: follow_trainer(torch, spec, setup, plan); break;
+      case Program::litgpt: follow_litgpt(torch, spec, setup, plan); break;
+      case Program::torchtune: follow_torchtune(torch, spec, setup, plan); break;
     }
   }
   plan.phase = device.peak_phase();
@@ -153,11 +172,13 @@ Plan follow(const ModelSpec& spec, const Setup& setup, const StackProfile& stack
 // bounds.
 Plan estimate(const ModelSpec& spec, const Setup& setup, const StackProfile& stack, const Target& target,
               const std::function<void(const Event&)>& listener) {
-  if (setup.program == Program::litgpt) {
-    check_litgpt_covers(spec, setup);
-  } else {
-    check_covered(spec, setup);
-    check_version(spec, stack);
+  switch (setup.program) {
+    case Program::transformers:
+      check_covered(spec, setup);
+      check_version(spec, stack);
+      break;
+    case Program::litgpt: check_litgpt_covers(spec, setup); break;
+    case Program::torchtune: check_torchtune_covers(spec, setup); break;
   }
   Plan plan = follow(spec, setup, stack, target, AllocatorSettings{}.limit_bytes, listener);
   if (target.memory_bytes == 0 || plan.device_high_bytes <= target.memory_bytes) return plan;

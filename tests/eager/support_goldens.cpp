@@ -47,7 +47,8 @@ std::vector<std::string> litgpt_targets(const std::string& text) {
 
 void fill_setup(const std::map<std::string, std::string>& cells, Setup& setup) {
   const auto& at = [&](const char* key) -> const std::string& { return cells.at(key); };
-  if (const auto trainer = cells.find("trainer"); trainer != cells.end()) setup.program = Program::litgpt;
+  if (const auto trainer = cells.find("trainer"); trainer != cells.end())
+    setup.program = trainer->second == "litgpt" ? Program::litgpt : Program::torchtune;
   setup.method = at("method") == "full" ? Method::full : Method::lora;
   setup.dora = at("dora") == "1";
   setup.targets = setup.program == Program::litgpt ? litgpt_targets(at("targets")) : split(at("targets"), ':');

@@ -1,4 +1,5 @@
-// LitGPT's own model and loop, against PyTorch's allocator: tests/golden/eager_litgpt.csv (tests/oracle/eager_loops.py).
+// Trainers with a model and a loop of their own, against PyTorch's allocator: tests/golden/eager_litgpt.csv and
+// eager_torchtune.csv (tests/oracle/eager_loops.py).
 
 #include <gtest/gtest.h>
 
@@ -31,6 +32,24 @@ TEST(LitGpt, TakesWhatPyTorchsAllocatorCounted) {
   EXPECT_GE(runs, 70);
   EXPECT_GE(tenth, runs * 9 / 10);
   EXPECT_GE(reserved_one, runs * 8 / 10);
+}
+
+TEST(TorchTune, TakesWhatPyTorchsAllocatorCounted) {
+  int runs = 0, tenth = 0;
+  for (const Golden& golden : read_goldens(SNUG_SOURCE_DIR "/tests/golden/eager_torchtune.csv")) {
+    const Plan plan = estimate(golden.spec, golden.setup, golden.stack, golden.target);
+    const double allocated = error_of(plan.allocated_bytes, golden.allocated_bytes);
+    const double reserved = error_of(plan.reserved_bytes, golden.reserved_bytes);
+    ++runs;
+    tenth += std::abs(allocated) <= 0.1 ? 1 : 0;
+    EXPECT_LE(std::abs(allocated), 0.5) << golden.name();
+    EXPECT_LE(std::abs(error_of(plan.steady_bytes, golden.steady_bytes)), 0.5) << golden.name();
+    if (std::abs(allocated) > 0.1 || std::abs(reserved) > 1.0)
+      std::printf("allocated %+.3f %%, reserved %+.3f %%: %s\n", allocated, reserved, golden.name().c_str());
+  }
+  std::printf("%d runs of torchtune: allocated within 0.1 %%: %d\n", runs, tenth);
+  EXPECT_GE(runs, 13);
+  EXPECT_GE(tenth, runs * 9 / 10);
 }
 
 TEST(LitGpt, WhatIsNotModelledIsRefusedByName) {
