@@ -48,7 +48,7 @@ NAMES = {  # as rows write them, and as the catalogue does
     "gemma-2-9b": "google/gemma-2-9b", "llama-2-7b": "meta-llama/Llama-2-7b-hf", "llama-3-8b": "meta-llama/Meta-Llama-3-8B",
     "llama-3.1-8b": "meta-llama/Llama-3.1-8B", "llama-3.2-1b": "meta-llama/Llama-3.2-1B", "llama-3.2-3b": "meta-llama/Llama-3.2-3B",
     "mistral-7b": "mistralai/Mistral-7B-v0.1", "mistral-7b-v0.2": "mistralai/Mistral-7B-Instruct-v0.2", "phi-2": "microsoft/phi-2",
-    "phi-3": "microsoft/Phi-3-mini-4k-instruct", "tiny-llama": "TinyLlama/TinyLlama-1.1B-Chat-v1.0",
+    "phi-3-mini-4k-instruct": "microsoft/Phi-3-mini-4k-instruct", "phi-3": "microsoft/Phi-3-mini-4k-instruct", "tiny-llama": "TinyLlama/TinyLlama-1.1B-Chat-v1.0",
 }
 
 

@@ -2,6 +2,7 @@
 default of its source's own script, named here; where even that is open, the row is asked several times."""
 
 import math
+import pathlib
 import random
 import re
 import statistics
@@ -10,6 +11,7 @@ import rows
 from published_models import config_of
 from rows import Ask, Question
 
+HERE = pathlib.Path(__file__).resolve().parent
 ATTENTION = ["q_proj", "k_proj", "v_proj", "o_proj"]
 QWEN_TARGETS = ["q_proj", "k_proj", "v_proj"]  # c_attn: one linear there, three here
 FLASH = ["--attn-implementation", "flash_attention_2"]
@@ -31,13 +33,14 @@ def whole(method, rank=8, targets="all-linear", dropout=0.0):
     return dict(lora(rank, targets, dropout), **({"load_in_4bit": True} if method.startswith("q") else {}))
 
 
-def lengths(mean, deviation, most, count=160):
-    """So many lengths of rows, their logarithms normal, as the published mean and deviation have them, longer ones deleted; always the same."""
+def lengths(mean, deviation, most, order, count=160):
+    """So many lengths of rows, their logarithms normal, as the published mean and deviation have them, longer ones deleted; in an order of that
+    number, always the same."""
     spread = math.log(1 + (deviation / mean) ** 2)
     curve = statistics.NormalDist(math.log(mean) - spread / 2, math.sqrt(spread))
     share = curve.cdf(math.log(most))
     drawn = [max(1, round(math.exp(curve.inv_cdf(share * (i + 0.5) / count)))) for i in range(count)]
-    random.Random(1).shuffle(drawn)
+    random.Random(order).shuffle(drawn)
     return ",".join(map(str, drawn))
 
 
@@ -110,7 +113,14 @@ def peft_comparison(row, q):
     ask(q, row, "llama-3.2-3b", keys, ["--own-loop", "labels"])
 
 
-# --- Lightning-AI/litgpt: config_hub/finetune and tutorials/resource-tables.md ---
+# --- Lightning-AI/litgpt: config_hub/finetune and tutorials/resource-tables.md (torch.cuda.max_memory_allocated, / 1e9) ---
+
+LITGPT_TARGETS = {"query": ["q_proj"], "key": ["k_proj"], "value": ["v_proj"], "projection": ["o_proj"], "mlp": ["gate_proj", "up_proj", "down_proj"],
+                  "head": ["lm_head"]}
+SHORT = 128  # tokens of a short row of Alpaca
+LITGPT_FILES = {"14.31 GB": "gemma-2-2b"}  # gemma2-2b/lora.yaml, whose column says gemma-2b
+PARAMETERS = {"llama-3.2-1b": 1.23e9, "llama-3.2-3b": 3.21e9, "Phi-3-mini-4k-instruct": 3.82e9}
+LITGPT_MODELS = {"1,572,864": "microsoft/phi-1_5", "4,194,304": "llama-2-7b", "6,553,600": "meta-llama/Llama-2-13b-hf"}  # by what is trained
 
 
 def litgpt(row, q):
@@ -120,8 +130,37 @@ def litgpt(row, q):
     q.least, q.most = rows.printed(row["peak_gb"])
     if "devices=1" in row["other"]:
         q.gpus = 1  # the file says devices: 1; the row of four GPUs repeats it
-    q.left_out = "LitGPT's own model and loop"
-    ask(q, row, {"Llama 2": "llama-2-7b", "StableLM Alpha": "stablelm-base-alpha-3b"}.get(row["model"], row["model"]), {}, [])
+    quantized = re.search(r"bnb\.nf4(-dq)?", row["other"])
+    keys = {"method": "full"}
+    model = LITGPT_FILES.get(row["peak_gb"], row["model"])
+    if row["method"] in ("LoRA", "QLoRA"):
+        words = found(r"targets=([\w+]+)", row["other"], "query+value").split("+")
+        targets = [target for word in words for target in LITGPT_TARGETS[word]]
+        if model.startswith("Phi-3"):  # all, some of which its checkpoints hold in one
+            targets = ["qkv_proj", "o_proj", "gate_up_proj", "down_proj", "lm_head"]
+        keys = lora(int(found(r"lora_r=(\d+)", row["other"], 8)), targets, 0.05)
+    elif row["method"] != "full":
+        q.left_out = "adapters that are no LoRA"
+    elif 0 < q.most < 8 * PARAMETERS.get(model, 0):  # two bytes each, by AdamW: the run was another one
+        q.left_out = "less than weights, gradients and moments take"
+    if quantized:
+        keys.update(load_in_4bit=True, bnb_4bit_use_double_quant=bool(quantized[1]), optim="paged_adamw_32bit")
+    if "resource-tables" in row["source"]:  # names a commit of 20 October 2023; was itself written a week later, when norms had been widened
+        model = LITGPT_MODELS.get(found(r"trainable params ([\d,]+)", row["other"], ""), model)
+        q.stack = "torch=2.1.0,bitsandbytes=0.41.1,litgpt=0.2"
+        keys["gradient_accumulation_steps"] = 128 // rows.count(row["batch"])
+    else:  # Gemma 2 came in July 2024, Llama 3.2 in September; the others' figures are of March and April
+        late = "gemma-2-" in model or "gemma2" in row["source"] or "llama-3.2" in model
+        q.stack = f"torch={'2.4.0' if late else '2.2.0'},bitsandbytes=0.42.0,litgpt={'0.4.8' if late else '0.3.0'}"
+        keys["gradient_accumulation_steps"] = int(found(r"global_batch=(\d+)", row["other"], 1)) // rows.count(row["batch"])
+    keys.update(bf16=True, gradient_checkpointing=False, packing=False, max_grad_norm=0)
+    flags = ["--trainer", "litgpt"]
+    if "resource-tables" in row["source"]:  # finetune/lora.py, get_batch: the longest sample is in the first batch, others are drawn at random
+        flags += ["--row-lengths", f"{rows.count(row['seq'].partition('sample')[2])},300,300,300"]
+        keys["gradient_accumulation_steps"] = 2
+    else:  # the batch before, whose logits are still there (a local of fit), is as long or shorter
+        ask(q, row, model, keys, [*flags, "--row-lengths", f"{rows.count(row['seq'])},{SHORT},{rows.count(row['seq'])},{SHORT}"])
+    ask(q, row, model, keys, flags)
 
 
 # --- pytorch/torchtune ---
@@ -138,17 +177,27 @@ def torchtune(row, q):
 
 def qwen(row, q):
     q.trainer, q.card, q.metric = "Qwen's finetune.py", "A100-SXM4-80GB", "unknown"
-    q.least, q.most = rows.printed(row["peak_gb"])
+    q.least, q.most = (bytes / q.gpus for bytes in rows.printed(row["peak_gb"]))  # of several GPUs the sum is told
     q.stack = "torch=2.0.1,transformers=4.32.0,peft=0.6.0"
-    if row["method"] != "LoRA":  # full: finetune_ds.sh; Q-LoRA: finetune_qlora_*.sh; both start DeepSpeed
-        q.left_out = "modules that are trained whole beside an adapter" if "emb" in row["method"] else "DeepSpeed"
     keys = lora(64, QWEN_TARGETS + ["o_proj", "gate_proj", "up_proj"], 0.05)
+    flags = list(FLASH)
+    if "emb" in row["method"]:
+        q.left_out = "modules that are trained whole beside an adapter"
+    if row["method"].startswith("Q-LoRA"):  # finetune_qlora_single_gpu.sh: ds_config_zero2.json, and weights that GPTQ quantized
+        q.left_out = "quantized weights under DeepSpeed"
+    if row["method"].startswith("Full"):  # finetune_ds.sh
+        keys = {"method": "full"}
+    if row["method"].startswith("Full") and q.gpus == 1:
+        q.left_out = "DeepSpeed on one GPU"
+    elif row["method"].startswith("Full") or "Zero3" in row["method"]:
+        flags += ["--gpus", str(q.gpus), "--deepspeed", str(HERE / "recipes" / "qwen_zero3.json")]
     keys.update(bf16=True, gradient_checkpointing=True, packing=False)
-    ask(q, row, row["model"], keys, FLASH)
+    ask(q, row, row["model"], keys, flags)
 
 
 # --- modelscope/ms-swift ---
 
+ORDERS = (1, 2, 3)
 SWIFT_MODELS = {"qwen-7b-chat": "Qwen-7B", "qwen-14b-chat": "Qwen-14B", "qwen-1_8b-chat": "Qwen-1.8B", "qwen-72b-chat": "Qwen-72B",
                 "chatglm3-6b": "chatglm3-6b", "openbuddy-zephyr-7b-chat": "openbuddy-zephyr-7b"}
 
@@ -168,8 +217,10 @@ def swift_benchmark(row, q):
     gptq = "gptq" in row["method"]
     if gptq:
         keys.update(bf16=False, fp16=True, load_in_4bit=False)
-    flags = [*FLASH, *(["--gptq", "128"] if gptq else []), "--row-lengths", lengths(3234.4, 2547.5, rows.count(row["seq"]))]
-    ask(q, row, SWIFT_MODELS.get(row["model"], row["model"]), keys, flags, "float16" if gptq else "bfloat16")
+    flags = [*FLASH, *(["--gptq", "128"] if gptq else [])]
+    for order in ORDERS:  # which nobody knows
+        drawn = ["--row-lengths", lengths(3234.4, 2547.5, rows.count(row["seq"]), order)]
+        ask(q, row, SWIFT_MODELS.get(row["model"], row["model"]), keys, flags + drawn, "float16" if gptq else "bfloat16")
 
 
 def swift_examples(row, q):
@@ -178,13 +229,21 @@ def swift_examples(row, q):
     figure = re.search(r"[\d.]+\s*Gi?B", row["peak_gb"])
     q.least, q.most = rows.printed(figure[0] if figure else "")
     q.gpus = int(found(r"nproc=(\d+)", row["other"], 1))
-    for word in ("muon", "liger", "hqq", "gptq", "awq", "packing", "seq_cls", "reranker", "deepspeed"):
+    for word in ("muon", "liger", "hqq", "gptq", "awq", "packing", "seq_cls", "reranker", "new_special_tokens"):
         if word in (row["other"] + row["method"] + row["source"] + row["optimizer"]).lower():
             q.left_out = f"{word}: not modelled"
     rank = int(found(r"lora_rank=(\d+)", row["other"], 8))
     keys = whole("qlora" if "4bit" in row["method"] else row["method"].split()[0], rank, "all-linear", 0.05)
     keys.update(bf16=True, gradient_checkpointing=row["checkpointing"] != "false", packing=False)
-    flags = FLASH if "flash" in row["attention"] else []
+    flags = list(FLASH) if "flash" in row["attention"] else []
+    stage = found(r"deepspeed=zero(\d)", row["other"], "")
+    if stage:  # swift/config/zero2.json, zero3.json
+        flags += ["--gpus", str(q.gpus), "--deepspeed", str(HERE / "recipes" / f"swift_zero{stage}.json")]
+    elif "multi-gpu/ddp/" in row["source"]:
+        flags += ["--gpus", str(q.gpus)]
+    elif "multi-gpu/fsdp2_lora/" in row["source"]:  # whose fsdp2.json has activation_checkpointing
+        keys["gradient_checkpointing"] = True
+        flags += ["--gpus", str(q.gpus), "--fsdp"]
     ask(q, row, row["model"], keys, flags)
 
 
@@ -262,6 +321,6 @@ def question(line, row):
         q.left_out = "several GPUs" if q.gpus > 1 else "no reading of this source"
         return q
     read(row, q)
-    if q.gpus > 1 and not q.left_out and "--fsdp" not in str(q.asks):
+    if q.gpus > 1 and not q.left_out and "--gpus" not in str(q.asks):
         q.left_out = "several GPUs"
     return q

@@ -149,6 +149,15 @@ void pack_codes(const ForeignRecipe& file, eager::Setup& setup) {
   }
 }
 
+// "litgpt": its own model and loop run the recipe.
+eager::Program program_of(const Arguments& arguments) {
+  if (!arguments.has("trainer")) return eager::Program::transformers;
+  const std::string word = arguments.value("trainer");
+  if (word == "transformers") return eager::Program::transformers;
+  if (word == "litgpt") return eager::Program::litgpt;
+  throw UsageError("--trainer is transformers or litgpt, not '" + word + "'");
+}
+
 }  // namespace
 
 bool sets(const Arguments& arguments, const char* key) {
@@ -170,15 +179,16 @@ bool assumes_autocast(const Arguments& arguments) {
 
 eager::Setup pytorch_setup(const Arguments& arguments, const Recipe& recipe, const ModelSpec& model,
                            const eager::StackProfile& stack) {
-  eager::Setup setup = eager::setup_of(recipe, model, stack);
+  eager::Setup setup = eager::setup_of(recipe, model, stack, program_of(arguments));
   if (arguments.foreign) {
     apply_file(*arguments.foreign, stack, setup);
     load_weights_as(*arguments.foreign, setup);
     pack_codes(*arguments.foreign, setup);
   }
   apply_flags(arguments, setup);
-  if (assumes_autocast(arguments)) setup.autocast = DType::bf16;  // every card that is modelled has it
-  setup.liger = liger_kernels(arguments, setup, stack);
+  const bool is_trainer = setup.program == eager::Program::transformers;
+  if (is_trainer && assumes_autocast(arguments)) setup.autocast = DType::bf16;  // every card that is modelled has it
+  if (is_trainer) setup.liger = liger_kernels(arguments, setup, stack);
   if (setup.liger.linear_loss) setup.chunked_loss = false;
   setup.ranks = pytorch_ranks(arguments, setup, model, stack);
   // axolotl's loaders/model.py (is_qlora_and_fsdp_enabled) and trl's prepare_peft_model (is_sharded_qlora) widen nothing

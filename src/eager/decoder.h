@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "eager/attention_kernels.h"
 #include "eager/flat_sharded.h"
 #include "eager/fully_sharded.h"
 #include "eager/optimizer.h"
@@ -132,6 +133,7 @@ class Decoder {
   Tensor window_mask();
   Tensor made_mask(bool always);
   Positions in_window(const Positions& where, Tensor& window);
+  AttentionShape attention_shape() const;
   Tensor flash(const Tensor& query, const Tensor& key, const Tensor& value, bool copies);
   Tensor efficient(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask);
   Tensor viewed_by_heads(const Tensor& x);

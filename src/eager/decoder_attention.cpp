@@ -121,62 +121,18 @@ Tensor Decoder::attend(Tensor query, Tensor key, Tensor value, const Tensor& mas
   return copies ? t_.clone(output) : output;
 }
 
-// ATen/native/transformers/cuda: _scaled_dot_product_flash_attention and its backward. `copies`: queries, keys and values
-// lie head by head, the output then too, unlike its gradient.
-Tensor Decoder::flash(const Tensor& q, const Tensor& k, const Tensor& v, bool copies) {
-  const Tensor value = t_.autocast_product(v), key = t_.autocast_product(k), query = t_.autocast_product(q);
-  t_.before({query, key, value}, {query, key, value});
-  Tensor output = t_.empty_like(query);
-  Tensor sums = t_.empty(B_ * spec_.heads * T_, DType::f32);
-  Tensors kept{query, key, value, output, sums};
-  if (t_.stack().flash_makes_random_state || setup_.attention == Attention::flash) {
-    kept.push_back(t_.empty(2, DType::i64));
-    if (t_.stack().flash_makes_random_state) kept.push_back(t_.empty(1, DType::i64));
-  }
-  t_.record({query, key, value}, {&output}, kept, [this, copies](const Node&, const Tensors& saved, Tensors&) -> Tensors {
-    const Tensor contiguous = copies ? t_.empty_like(saved[3]) : Tensor{};
-    Tensors results(3);
-    for (size_t i = 0; i < 3; ++i) results[i] = t_.empty_like(saved[i]);
-    const Tensor row_sums = t_.empty(saved[4].count, DType::f32);
-    const Tensor query_sums = t_.empty(saved[0].count, DType::f32);
-    const bool shares = saved[1].count < saved[0].count;  // keys and values of several heads are gathered apart
-    const Tensor keys = shares ? t_.empty_like(saved[0]) : Tensor{}, values = shares ? t_.empty_like(saved[0]) : Tensor{};
-    return results;
-  });
-  return output;
+AttentionShape Decoder::attention_shape() const { return {B_, T_, spec_.heads, D_}; }
+
+// `copies`: queries, keys and values lie head by head.
+Tensor Decoder::flash(const Tensor& query, const Tensor& key, const Tensor& value, bool copies) {
+  AttentionShape shape = attention_shape();
+  shape.head_by_head = copies;
+  shape.random_state = t_.stack().flash_makes_random_state || setup_.attention == Attention::flash;
+  return flash_attention(t_, query, key, value, shape);
 }
 
-// _scaled_dot_product_efficient_attention: log-sums of rows rounded up to 32, and only where backward will come; backward
-// gathers the queries' gradient in fp32.
-Tensor Decoder::efficient(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask) {
-  const Tensor value = t_.autocast_product(v), key = t_.autocast_product(k), query = t_.autocast_product(q);
-  const bool boolean = mask.defined() && mask.dtype == DType::u8;
-  const Tensor bias = boolean ? t_.empty(mask.count, query.dtype) : mask;
-  t_.before({query, key, value}, {query, key, value});
-  Tensor output = t_.empty_like(query);
-  const bool keeps = t_.grad_enabled && query.requires_grad;
-  const Tensor sums = keeps ? t_.empty(B_ * spec_.heads * ((T_ + 31) / 32 * 32), DType::f32) : Tensor{};
-  {  // kernel_forward.h: wide heads gather their output in fp32
-    const Tensor gathered = D_ > 128 && is_half(query.dtype) ? t_.empty(query.count, DType::f32) : Tensor{};
-  }
-  t_.record({query, key, value}, {&output}, {query, key, value, output, sums, bias},
-            [this](const Node&, const Tensors& saved, Tensors&) -> Tensors {
-              Tensors results(3);
-              for (size_t i = 0; i < 3; ++i) results[i] = t_.empty_like(saved[i]);
-              const bool shares = saved[1].count < saved[0].count;
-              const Tensor keys = shares ? t_.empty_like(saved[0]) : Tensor{},
-                           values = shares ? t_.empty_like(saved[0]) : Tensor{};
-              Tensor delta;
-              if (is_half(saved[0].dtype)) {
-                delta = t_.empty(saved[4].count, DType::f32);
-              } else {  // the sum of a product
-                const Tensor product = t_.empty_like(saved[0]), sum = t_.empty(saved[4].count, DType::f32);
-                delta = t_.empty(saved[4].count, DType::f32);
-              }
-              const Tensor query_sums = t_.empty(saved[0].count + B_ * spec_.heads * 32, DType::f32);
-              return results;
-            });
-  return output;
+Tensor Decoder::efficient(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask) {
+  return efficient_attention(t_, query, key, value, mask, attention_shape());
 }
 
 }  // namespace snug::eager

@@ -239,7 +239,8 @@ Tensor Decoder::matmul_four_bit(const Tensor& x, Linear& l) {
     output = t_.linear(x, weight, bias, l.in, l.out);
   }
   t_.grad_enabled = grads;
-  t_.record({x}, {&output}, {}, [this, &l, count = x.count](const Node&, const Tensors&, Tensors& g) -> Tensors {
+  const Tensor kept = t_.stack().four_bit_keeps_input ? x.detached() : Tensor{};
+  t_.record({x}, {&output}, {}, [this, &l, kept, count = x.count](const Node&, const Tensors&, Tensors& g) -> Tensors {
     Tensor weight = dequantized(l);
     weight = t_.to(weight, g[0].dtype);
     Tensor gradient = t_.empty(count, g[0].dtype);

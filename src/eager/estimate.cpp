@@ -4,6 +4,8 @@
 #include <optional>
 
 #include "base/error.h"
+#include "eager/litgpt_loop.h"
+#include "eager/torchtune.h"
 #include "eager/trainer.h"
 
 namespace snug::eager {
@@ -64,6 +66,30 @@ void check_liger(const ModelSpec& spec, const Setup& setup) {
     refuse("Liger's head under FSDP 2 and DeepSpeed's third stage");
 }
 
+void check_litgpt_covers(const ModelSpec& spec, const Setup& setup) {
+  if (!spec.unmodelled_step.empty()) refuse(spec.unmodelled_step);
+  if (spec.experts.count > 0) refuse("mixtures of experts");
+  if (spec.has_latent_attention()) refuse("latent attention");
+  if (spec.alibi) refuse("ALiBi");
+  if (spec.learned_positions || spec.query_key_norms || !spec.pre_norms) refuse("this family in LitGPT");
+  if (spec.vision_parameters > 0) refuse("vision towers");
+  if (setup.ranks.sharding != Sharding::none) refuse("LitGPT on several GPUs");
+  if (setup.autocast) refuse("LitGPT in mixed precision");
+  if (setup.dora) refuse("DoRA in LitGPT");
+  if (setup.quantization != Quantization::none && setup.quantization != Quantization::four_bit)
+    refuse("this quantization in LitGPT");
+  if (setup.quantization != Quantization::none && setup.method == Method::full) refuse("full training of quantized weights");
+}
+
+void check_torchtune_covers(const ModelSpec& spec, const Setup& setup) {
+  const bool of_llamas_shape = spec.family == "llama" || spec.family == "mistral" || spec.family == "qwen2";
+  if (!of_llamas_shape) refuse("family " + spec.family + " in torchtune");
+  if (setup.ranks.sharding != Sharding::none) refuse("torchtune on several GPUs");
+  if (setup.quantization != Quantization::none) refuse("torchtune's own four-bit weights");
+  if (setup.dora) refuse("DoRA in torchtune");
+  if (!setup.lengths.empty()) refuse("rows of several lengths in torchtune");
+}
+
 // What the model sees of it: the mixed precision of FSDP 2 is the dtype of what it gathers, DeepSpeed's that of the whole
 // model; neither is autocast. FSDP 1 has both.
 Setup inside_wrapper(Setup setup) {
@@ -72,6 +98,63 @@ Setup inside_wrapper(Setup setup) {
     setup.weights = *setup.autocast;
   if (sharding != Sharding::none && sharding != Sharding::ddp && sharding != Sharding::fsdp1) setup.autocast.reset();
   return setup;
+}
+
+// Throws Error where nothing would be trained.
+void check_trains(const std::vector<Trained>& trained) {
+  if (trained.empty())
+    throw Error("no module of this model has the name of a LoRA target: nothing would be trained", "lora_target_modules",
+                "all-linear");
+}
+
+// What is there before training.
+void note_loading(Device& device, Plan& plan) {
+  device.release_cached();
+  plan.static_bytes = device.totals().allocated_bytes;
+  plan.loading_bytes = device.peak(Phase::load).allocated_bytes;
+  device.reset_peaks();
+}
+
+// Of so many rows of different lengths each is seen.
+int64_t steps_of(const Setup& setup) {
+  const auto rows = static_cast<int64_t>(setup.lengths.size());
+  return std::max(setup.steps, (rows + setup.accumulation - 1) / setup.accumulation);
+}
+
+void follow_trainer(Torch& torch, const ModelSpec& spec, const Setup& setup, Plan& plan) {
+  const Setup inside = inside_wrapper(setup);
+  std::optional<FullySharded> sharded;
+  if (setup.ranks.sharding == Sharding::fsdp2) sharded.emplace(torch, setup);
+  std::optional<FlatSharded> flat;
+  if (setup.ranks.sharding == Sharding::fsdp1) flat.emplace(torch, setup);
+  Decoder decoder(torch, spec, inside);
+  decoder.load();
+  decoder.prepare();
+  decoder.adapt();
+  check_trains(decoder.trained());
+  note_loading(torch.device(), plan);
+  Trainer trainer(torch, decoder, inside, sharded ? &*sharded : nullptr, flat ? &*flat : nullptr);
+  trainer.train(steps_of(setup));
+  plan.steady_bytes = torch.device().totals().allocated_bytes;
+}
+
+void follow_torchtune(Torch& torch, const ModelSpec& spec, const Setup& setup, Plan& plan) {
+  TorchTune run(torch, spec, setup);
+  run.load();
+  check_trains(run.trained());
+  note_loading(torch.device(), plan);
+  run.train(setup.steps);
+  plan.steady_bytes = torch.device().totals().allocated_bytes;
+}
+
+void follow_litgpt(Torch& torch, const ModelSpec& spec, const Setup& setup, Plan& plan) {
+  LitGpt model(torch, spec, setup);
+  model.load();
+  check_trains(model.trained());
+  note_loading(torch.device(), plan);
+  LitGptLoop loop(torch, model, setup);
+  loop.train(steps_of(setup));
+  plan.steady_bytes = torch.device().totals().allocated_bytes;
 }
 
 // One run on a device that gives at most `limit` bytes. Throws Error where that is too little.
@@ -85,26 +168,11 @@ Plan follow(const ModelSpec& spec, const Setup& setup, const StackProfile& stack
   {
     Torch torch(device, stack, target.compute_capability);
     torch.multiprocessors = target.multiprocessors;
-    const Setup inside = inside_wrapper(setup);
-    std::optional<FullySharded> sharded;
-    if (setup.ranks.sharding == Sharding::fsdp2) sharded.emplace(torch, setup);
-    std::optional<FlatSharded> flat;
-    if (setup.ranks.sharding == Sharding::fsdp1) flat.emplace(torch, setup);
-    Decoder decoder(torch, spec, inside);
-    decoder.load();
-    decoder.prepare();
-    decoder.adapt();
-    if (decoder.trained().empty())
-      throw Error("no module of this model has the name of a LoRA target: nothing would be trained", "lora_target_modules",
-                  "all-linear");
-    device.release_cached();
-    plan.static_bytes = device.totals().allocated_bytes;
-    plan.loading_bytes = device.peak(Phase::load).allocated_bytes;
-    device.reset_peaks();
-    Trainer trainer(torch, decoder, inside, sharded ? &*sharded : nullptr, flat ? &*flat : nullptr);
-    const auto rows = static_cast<int64_t>(setup.lengths.size());
-    trainer.train(std::max(setup.steps, (rows + setup.accumulation - 1) / setup.accumulation));
-    plan.steady_bytes = device.totals().allocated_bytes;
+    switch (setup.program) {
+      case Program::transformers: follow_trainer(torch, spec, setup, plan); break;
+      case Program::litgpt: follow_litgpt(torch, spec, setup, plan); break;
+      case Program::torchtune: follow_torchtune(torch, spec, setup, plan); break;
+    }
   }
   plan.phase = device.peak_phase();
   plan.breakdown = device.bytes_at_peak();
@@ -124,9 +192,15 @@ Plan follow(const ModelSpec& spec, const Setup& setup, const StackProfile& stack
 // bounds.
 Plan estimate(const ModelSpec& spec, const Setup& setup, const StackProfile& stack, const Target& target,
               const std::function<void(const Event&)>& listener) {
-  check_covered(spec, setup);
-  check_version(spec, stack);
-  check_liger(spec, setup);
+  switch (setup.program) {
+    case Program::transformers:
+      check_covered(spec, setup);
+      check_version(spec, stack);
+      check_liger(spec, setup);
+      break;
+    case Program::litgpt: check_litgpt_covers(spec, setup); break;
+    case Program::torchtune: check_torchtune_covers(spec, setup); break;
+  }
   Plan plan = follow(spec, setup, stack, target, AllocatorSettings{}.limit_bytes, listener);
   if (target.memory_bytes == 0 || plan.device_high_bytes <= target.memory_bytes) return plan;
   plan.fits = false;

@@ -23,7 +23,7 @@ Optimizer optimizer_of(const Recipe& recipe) {
 }
 
 // What a recipe asks for that would change the answer and is not followed.
-void check_covered(const Recipe& recipe) {
+void check_covered(const Recipe& recipe, Program program) {
   const auto refuse = [](const std::string& what, const char* key) {
     throw Error("the model of PyTorch's memory does not cover " + what + " yet", key,
                 "plan with --runtime snug, or run the trainer under snug measure");
@@ -31,7 +31,7 @@ void check_covered(const Recipe& recipe) {
   if (!recipe.lora.modules_to_save.empty()) refuse("modules that are trained whole beside an adapter", "modules_to_save");
   if (!recipe.lora.rank_pattern.empty()) refuse("ranks by module", "rank_pattern");
   for (const std::string& target : recipe.lora.target_modules)
-    if (target == "lm_head" || target == "embed_tokens" || target == "wte")
+    if (program == Program::transformers && (target == "lm_head" || target == "embed_tokens" || target == "wte"))
       refuse("adapters on the head or on embeddings", "lora_target_modules");
   if (!recipe.checkpoint_layers.empty()) refuse("checkpointing of some blocks", "checkpoint_layers");
   if (recipe.optimizer_in_bwd) refuse("updates during backward", "optimizer_in_bwd");
@@ -48,13 +48,18 @@ std::vector<std::string> default_targets(const ModelSpec& spec) {
 
 }  // namespace
 
-Setup setup_of(const Recipe& recipe, const ModelSpec& spec, const StackProfile& stack) {
-  check_covered(recipe);
+Setup setup_of(const Recipe& recipe, const ModelSpec& spec, const StackProfile& stack, Program program) {
+  check_covered(recipe, program);
   Setup setup;
+  setup.program = program;
   setup.method = recipe.method == snug::Method::full ? Method::full : Method::lora;
   setup.weights = spec.dtype;
   if (recipe.bf16) setup.autocast = DType::bf16;
   if (recipe.fp16) setup.autocast = DType::f16;
+  if (setup.autocast && program != Program::transformers) {  // whose "bf16" is the dtype of the weights
+    setup.weights = *setup.autocast;
+    setup.autocast.reset();
+  }
   if (recipe.quantize.any()) {
     setup.quantization = recipe.quantize.in_4bit ? Quantization::four_bit : Quantization::eight_bit;
     setup.double_quant = recipe.quantize.double_quant;

@@ -11,6 +11,8 @@
 namespace snug::eager {
 
 // Throws Error for an optimizer that PyTorch's trainers do not have.
-Setup setup_of(const Recipe& recipe, const ModelSpec& spec, const StackProfile& stack);
+// Programs but transformers' take bf16 and fp16 as the dtype of the weights.
+Setup setup_of(const Recipe& recipe, const ModelSpec& spec, const StackProfile& stack,
+               Program program = Program::transformers);
 
 }  // namespace snug::eager

@@ -11,6 +11,8 @@
 
 namespace snug::eager {
 
+// Whose model code and loop run: transformers and its Trainer, or LitGPT's and torchtune's own.
+enum class Program : uint8_t { transformers, litgpt, torchtune };
 enum class Method : uint8_t { full, lora };
 // Four and eight bits are bitsandbytes'; gptq: a checkpoint of four bits, by kernels that train (Triton's).
 enum class Quantization : uint8_t { none, four_bit, eight_bit, gptq };
@@ -68,6 +70,7 @@ struct LigerKernels {
 };
 
 struct Setup {
+  Program program = Program::transformers;
   Method method = Method::lora;
   DType weights = DType::bf16;    // torch_dtype
   std::optional<DType> autocast;  // bf16=True, fp16=True

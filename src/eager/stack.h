@@ -12,7 +12,7 @@ namespace snug::eager {
 int64_t version_number(std::string_view version);
 
 struct StackProfile {
-  std::string torch, transformers, peft, bitsandbytes, trl;
+  std::string torch, transformers, peft, bitsandbytes, trl, litgpt;
 
   // --- torch ---
   // torch/csrc/autograd/python_variable_indexing.cpp: a full slice ("x[:, n:]") is a node of its own, whose backward fills a
@@ -89,11 +89,24 @@ struct StackProfile {
   // tuners/lora/dora.py: without dropout the base layer's output is used, not computed a second time.
   bool dora_uses_base_output = false;
 
+  // --- litgpt ---
+  // rmsnorm.py: rows are widened to fp32 (since October 2023).
+  bool litgpt_widens_norms = true;
+  // lora.py zero_pad: index_copy_; before, index_copy, of rows that were transposed first.
+  bool litgpt_pads_in_place = true;
+  // config.py: Mistral's and Phi-3's blocks see a window, by a mask; before, all tokens that came before.
+  bool litgpt_windows_mistral = true;
+  // finetune/lora.py: of quantized models the embedding is replaced by bitsandbytes' StableEmbedding, which gets gradients
+  // that nobody clears.
+  bool litgpt_stable_embedding = true;
+
   // --- bitsandbytes ---
   // functional.py quantize_4bit: scales less their mean are a new tensor, and each state has a code book of its own.
   bool four_bit_state_is_copied = false;
   // nn/modules.py Linear4bit.set_compute_type: the first input's dtype is computed in, whatever was asked for.
   bool four_bit_follows_input = true;
+  // autograd/_functions.py MatMul4Bit: the context holds the input, which no checkpoint sees.
+  bool four_bit_keeps_input = false;
   // autograd/_functions.py MatMul8bitLt: codes are reordered for cublasLt's int8 kernels.
   bool int8_is_transformed = true;
   // optim/optimizer.py: numbers of an 8-bit state that share a scale.
@@ -102,6 +115,6 @@ struct StackProfile {
 
 // The stack of the versions given; what is empty is today's. Throws Error for a version that is no version.
 StackProfile stack_profile(std::string_view torch = {}, std::string_view transformers = {}, std::string_view peft = {},
-                           std::string_view bitsandbytes = {}, std::string_view trl = {});
+                           std::string_view bitsandbytes = {}, std::string_view trl = {}, std::string_view litgpt = {});
 
 }  // namespace snug::eager

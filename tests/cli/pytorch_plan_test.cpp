@@ -97,6 +97,22 @@ TEST(PyTorchPlan, what_is_not_covered_is_named_and_snugs_verdict_stands) {
   EXPECT_TRUE(saved.output.starts_with("PyTorch: not known: ")) << saved.output << saved.error;
 }
 
+// LitGPT has a model and a loop of its own: weights in bf16, a head of its own, no autocast; adapters on the head are
+// covered.
+TEST(PyTorchPlan, another_program_is_asked_for_by_name) {
+  const std::vector<std::string> words{
+      "plan", "google/gemma-2b",       "--gpu",          "A10G",   "--bf16",   "--batch", "2", "--seq", "512", "--method",
+      "lora", "--lora-target-modules", "q_proj,lm_head", "--json", "--trainer"};
+  const auto by = [&](const std::string& trainer) {
+    std::vector<std::string> all = words;
+    all.push_back(trainer);
+    return pytorch_of(all);
+  };
+  EXPECT_GT(by("litgpt").at("allocated_bytes").get<int64_t>(), int64_t{8} << 30U);
+  EXPECT_TRUE(by("transformers").contains("not_covered"));
+  EXPECT_EQ(run_program({"plan", "google/gemma-2b", "--gpu", "A10G", "--trainer", "other"}).exit_code, 2);
+}
+
 Json setup_of_file(const Workspace& workspace, const std::string& name, const std::string& text,
                    const std::string& stack = "") {
   const auto file = workspace / name;

@@ -31,11 +31,28 @@ const std::map<std::string, Optimizer> kOptimizers = {{"adamw_torch", Optimizer:
                                                       {"adafactor", Optimizer::adafactor},
                                                       {"sgd", Optimizer::sgd}};
 
+// Cells that a table does not have say what this one has.
+const std::map<std::string, std::string> kUnsaid = {{"dora", "0"},         {"prep", "none"},          {"amp", "none"},
+                                                    {"attention", "sdpa"}, {"checkpointing", "none"}, {"transformers", ""},
+                                                    {"peft", ""},          {"bitsandbytes", ""},      {"padded", "0"},
+                                                    {"litgpt", ""},        {"loss", "stock"}};
+
+// LitGPT's words for what adapters are put on, in transformers' names.
+std::vector<std::string> litgpt_targets(const std::string& text) {
+  const std::map<std::string, std::string> names = {{"query", "q_proj"},      {"key", "k_proj"},    {"value", "v_proj"},
+                                                    {"projection", "o_proj"}, {"mlp", "gate_proj"}, {"head", "lm_head"}};
+  std::vector<std::string> targets;
+  for (const std::string& word : split(text, ':')) targets.push_back(names.at(word));
+  return targets;
+}
+
 void fill_setup(const std::map<std::string, std::string>& cells, Setup& setup) {
   const auto& at = [&](const char* key) -> const std::string& { return cells.at(key); };
+  if (const auto trainer = cells.find("trainer"); trainer != cells.end())
+    setup.program = trainer->second == "litgpt" ? Program::litgpt : Program::torchtune;
   setup.method = at("method") == "full" ? Method::full : Method::lora;
   setup.dora = at("dora") == "1";
-  setup.targets = split(at("targets"), ':');
+  setup.targets = setup.program == Program::litgpt ? litgpt_targets(at("targets")) : split(at("targets"), ':');
   setup.rank = std::stoll(at("rank"));
   setup.dropout = std::stod(at("dropout"));
   setup.quantization = at("quant") == "none"   ? Quantization::none
@@ -114,15 +131,18 @@ std::vector<Golden> read_goldens(const std::string& path) {
     const auto cells = split(line, ',');
     Golden golden;
     for (size_t i = 0; i < columns.size(); ++i) golden.cells[columns[i]] = cells.at(i);
+    golden.cells.insert(kUnsaid.begin(), kUnsaid.end());
     const auto& at = [&](const char* key) -> const std::string& { return golden.cells.at(key); };
     golden.spec = *find_model(at("model"));
     if (const int64_t layers = std::stoll(at("layers")); layers > 0) {
       golden.spec.layers = layers;
       if (!golden.spec.local_layers.empty()) golden.spec.local_layers.resize(static_cast<size_t>(layers));
     }
+    if (golden.cells.count("vocab") > 0) golden.spec.vocab_size = std::stoll(at("vocab"));
+    if (golden.cells.count("positions") > 0) golden.spec.max_position = std::stoll(at("positions"));
     fill_setup(golden.cells, golden.setup);
     fill_ranks(golden.cells, golden.spec.hidden_size, golden.setup);
-    golden.stack = stack_profile(at("torch"), at("transformers"), at("peft"), at("bitsandbytes"));
+    golden.stack = stack_profile(at("torch"), at("transformers"), at("peft"), at("bitsandbytes"), "", at("litgpt"));
     if (at("loss") == "liger")
       golden.setup.liger = of_trainer({true, true, true, true}, golden.setup, golden.stack.trainer_has_liger_for_adapters);
     golden.target.compute_capability = std::stoi(at("sm"));
