@@ -116,6 +116,9 @@ bool chunks_loss(const ForeignRecipe& file, const eager::StackProfile& stack) {
 void apply_file(const ForeignRecipe& file, const eager::StackProfile& stack, eager::Setup& setup) {
   for (const ForeignKey& key : file.keys)
     if (const auto attention = attention_of(key)) setup.attention = *attention;
+  for (const ForeignKey& key : file.keys)
+    if (key.name == "optimizer.fused" && is_on(key) && setup.optimizer == eager::Optimizer::adamw)
+      setup.optimizer = eager::Optimizer::adamw_fused;
   if (setup.autocast == DType::bf16 && has_no_autocast(file)) setup.autocast.reset();
   const bool of_trl = file.dialect == Dialect::trl;
   setup.chunked_loss = of_trl && chunks_loss(file, stack);
@@ -151,11 +154,13 @@ void pack_codes(const ForeignRecipe& file, eager::Setup& setup) {
 
 // "litgpt": its own model and loop run the recipe.
 eager::Program program_of(const Arguments& arguments) {
+  if (arguments.foreign && arguments.foreign->dialect == Dialect::torchtune) return eager::Program::torchtune;
   if (!arguments.has("trainer")) return eager::Program::transformers;
   const std::string word = arguments.value("trainer");
   if (word == "transformers") return eager::Program::transformers;
   if (word == "litgpt") return eager::Program::litgpt;
-  throw UsageError("--trainer is transformers or litgpt, not '" + word + "'");
+  if (word == "torchtune") return eager::Program::torchtune;
+  throw UsageError("--trainer is transformers, litgpt or torchtune, not '" + word + "'");
 }
 
 }  // namespace
