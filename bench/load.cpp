@@ -14,9 +14,10 @@
 #include "kernels/backend.h"
 #include "model/catalogue.h"
 #include "plan/plan.h"
-#include "train/executor.h"
+#include "run/executor.h"
+#include "run/settle_process.h"
+#include "run/weight_files.h"
 #include "train/trainer.h"
-#include "train/weight_files.h"
 
 namespace snug {
 namespace {

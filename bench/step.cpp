@@ -26,8 +26,9 @@
 #include "model/catalogue.h"
 #include "plan/plan.h"
 #include "program/rules.h"
-#include "train/executor.h"
-#include "train/synthetic_run.h"
+#include "run/executor.h"
+#include "run/settle_process.h"
+#include "run/synthetic_run.h"
 #include "train/trainer.h"
 
 namespace snug {

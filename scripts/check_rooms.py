@@ -26,9 +26,10 @@ MAY_USE = {
     "measure": {"base", "model"},
     "explain": {"base", "model", "recipe", "program", "plan", "advise", "torch"},
     "report": {"base", "model", "recipe", "program", "plan", "advise", "torch", "eager", "measure", "explain", "watch"},
-    "train": {"base", "op", "model", "recipe", "program", "plan", "formats", "quantize", "kernels", "tokenizer", "chat", "data"},
-    "generate": {"base", "model", "recipe", "program", "plan", "formats", "tokenizer", "chat", "train"},
-    "cli": {"base", "model", "recipe", "program", "plan", "advise", "formats", "tokenizer", "chat", "data", "train", "generate", "torch", "explain", "watch", "report", "eager", "measure"},
+    "run": {"base", "op", "model", "recipe", "program", "plan", "formats", "quantize", "kernels"},
+    "train": {"base", "model", "recipe", "program", "plan", "formats", "tokenizer", "chat", "data", "run"},
+    "generate": {"base", "model", "recipe", "program", "plan", "formats", "tokenizer", "chat", "run"},
+    "cli": {"base", "model", "recipe", "program", "plan", "advise", "formats", "tokenizer", "chat", "data", "run", "train", "generate", "torch", "explain", "watch", "report", "eager", "measure"},
     "library": {"base", "model", "recipe", "plan", "advise", "report"},
 }
 

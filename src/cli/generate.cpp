@@ -18,7 +18,7 @@
 #include "model/families.h"
 #include "recipe/bytes.h"
 #include "report/plan_text.h"
-#include "train/process_memory.h"
+#include "run/process_memory.h"
 
 namespace snug::cli {
 

@@ -13,7 +13,7 @@
 #include "cli/terminal.h"
 #include "recipe/keys.h"
 #include "report/units.h"
-#include "train/probe.h"
+#include "run/probe.h"
 
 namespace snug::cli {
 

@@ -4,7 +4,7 @@
 #include <set>
 
 #include "base/error.h"
-#include "train/weight_files.h"
+#include "run/weight_files.h"
 
 namespace snug {
 

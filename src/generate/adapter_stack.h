@@ -8,7 +8,7 @@
 #include "formats/adapter.h"
 #include "formats/checkpoint.h"
 #include "recipe/recipe.h"
-#include "train/executor.h"
+#include "run/executor.h"
 
 namespace snug {
 

@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "train/inverse_frequency.h"
-#include "train/trainer.h"
-#include "train/weight_files.h"
+#include "run/inverse_frequency.h"
+#include "run/settle_process.h"
+#include "run/weight_files.h"
 
 namespace snug {
 

@@ -8,7 +8,7 @@
 
 #include "generate/adapter_stack.h"
 #include "plan/plan.h"
-#include "train/executor.h"
+#include "run/executor.h"
 
 namespace snug {
 

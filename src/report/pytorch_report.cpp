@@ -72,7 +72,7 @@ std::string buckets_text(const eager::Ranks& ranks) {
 std::string ranks_text(const PyTorchAnswer& answer) {
   if (!answer.setup || answer.setup->ranks.count == 1) return "";
   const eager::Ranks& ranks = answer.setup->ranks;
-  constexpr std::array kNames = {"", "DDP", "FSDP 2", "ZeRO-1", "ZeRO-2", "ZeRO-3"};
+  constexpr std::array kNames = {"", "DDP", "FSDP 1", "FSDP 2", "ZeRO-1", "ZeRO-2", "ZeRO-3"};
   return fmt::format(", each of {} GPUs by {}", ranks.count, kNames[static_cast<size_t>(ranks.sharding)]);
 }
 

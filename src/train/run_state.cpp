@@ -9,7 +9,7 @@
 #include "formats/manifest.h"
 #include "formats/model_card.h"
 #include "recipe/keys.h"
-#include "train/weight_files.h"
+#include "run/weight_files.h"
 
 namespace snug {
 

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "plan/plan.h"
-#include "train/executor.h"
+#include "run/executor.h"
 
 namespace snug {
 

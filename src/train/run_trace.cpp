@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "plan/bucket.h"
-#include "train/process_memory.h"
+#include "run/process_memory.h"
 
 namespace snug {
 

@@ -12,7 +12,7 @@
 #include "base/file.h"
 #include "plan/timeline.h"
 #include "plan/trace.h"
-#include "train/executor.h"
+#include "run/executor.h"
 
 namespace snug {
 

@@ -1,4 +1,5 @@
 #include "train/trainer.h"
+#include "run/settle_process.h"
 
 #include <fmt/format.h>
 #include <sys/file.h>
@@ -14,16 +15,16 @@
 #include "formats/atomic_directory.h"
 #include "formats/model_card.h"
 #include "recipe/keys.h"
-#include "train/bucket_executors.h"
+#include "run/bucket_executors.h"
+#include "run/inverse_frequency.h"
+#include "run/process_memory.h"
+#include "run/weight_files.h"
 #include "train/evaluator.h"
 #include "train/event_log.h"
-#include "train/inverse_frequency.h"
 #include "train/prepare_data.h"
-#include "train/process_memory.h"
 #include "train/run_state.h"
 #include "train/run_trace.h"
 #include "train/schedule.h"
-#include "train/weight_files.h"
 
 namespace snug {
 

@@ -40,7 +40,4 @@ class Reporter {
 RunSummary train(const Plan& plan, Reporter& reporter, const std::atomic<int>& stop,
                  const std::filesystem::path& trace = {});
 
-// Settles the process before memory is counted: one malloc arena, small thread stacks, `threads` threads started.
-void settle_process(int32_t threads);
-
 }  // namespace snug

@@ -14,10 +14,10 @@
 #include "base/philox.h"
 #include "formats/checkpoint.h"
 #include "plan/workspaces.h"
+#include "run/weight_files.h"
 #include "train/support_experts.h"
 #include "train/support_golden.h"
 #include "train/support_shadow.h"
-#include "train/weight_files.h"
 
 namespace snug::testing {
 namespace {

@@ -10,7 +10,7 @@
 #include "program/passes/optimizer.h"
 #include "program/passes/transfer.h"
 #include "program/support_tiny.h"
-#include "train/synthetic_run.h"
+#include "run/synthetic_run.h"
 
 namespace snug::testing {
 

@@ -1,4 +1,5 @@
 #include "train/support_experts.h"
+#include "run/settle_process.h"
 
 #include <algorithm>
 #include <map>

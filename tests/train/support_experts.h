@@ -12,7 +12,7 @@
 #include "plan/target.h"
 #include "program/program.h"
 #include "recipe/recipe.h"
-#include "train/executor.h"
+#include "run/executor.h"
 
 namespace snug::testing {
 

@@ -1,4 +1,5 @@
 #include "train/support_golden.h"
+#include "run/settle_process.h"
 
 #include <unistd.h>
 
@@ -8,9 +9,9 @@
 
 #include "formats/checkpoint.h"
 #include "model/config.h"
-#include "train/inverse_frequency.h"
+#include "run/inverse_frequency.h"
+#include "run/weight_files.h"
 #include "train/trainer.h"
-#include "train/weight_files.h"
 
 namespace snug::testing {
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "plan/plan.h"
-#include "train/bucket_executors.h"
+#include "run/bucket_executors.h"
 
 namespace snug::testing {
 

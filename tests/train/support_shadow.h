@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "plan/support_unfold.h"
-#include "train/executor.h"
+#include "run/executor.h"
 
 namespace snug::testing {
 

@@ -5,8 +5,8 @@
 
 #include "formats/adapter.h"
 #include "formats/checkpoint.h"
+#include "run/weight_files.h"
 #include "train/support_golden.h"
-#include "train/weight_files.h"
 
 namespace snug::testing {
 

@@ -1,6 +1,6 @@
 // The far home's file: zeros at first, what was written after that, no name, and a refusal where there is no room.
 
-#include "train/page_file.h"
+#include "run/page_file.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

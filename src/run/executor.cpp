@@ -1,4 +1,4 @@
-#include "train/executor.h"
+#include "run/executor.h"
 
 #include <cstring>
 #include <stdexcept>

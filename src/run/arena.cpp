@@ -1,4 +1,4 @@
-#include "train/arena.h"
+#include "run/arena.h"
 
 #include <sys/mman.h>
 

@@ -9,9 +9,9 @@
 
 #include "base/scalars.h"
 #include "kernels/backend.h"
-#include "train/arena.h"
-#include "train/binding.h"
-#include "train/page_file.h"
+#include "run/arena.h"
+#include "run/binding.h"
+#include "run/page_file.h"
 
 namespace snug {
 

@@ -1,4 +1,4 @@
-#include "train/process_memory.h"
+#include "run/process_memory.h"
 
 #include <fcntl.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-#include "train/binding.h"
+#include "run/binding.h"
 
 #include "base/element_count.h"
 #include "program/rules.h"

@@ -4,7 +4,7 @@
 #include <span>
 
 #include "model/model_spec.h"
-#include "train/executor.h"
+#include "run/executor.h"
 
 namespace snug {
 

@@ -1,4 +1,4 @@
-#include "train/inverse_frequency.h"
+#include "run/inverse_frequency.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "train/bucket_executors.h"
+#include "run/bucket_executors.h"
 
 #include <utility>
 

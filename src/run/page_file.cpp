@@ -1,4 +1,4 @@
-#include "train/page_file.h"
+#include "run/page_file.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

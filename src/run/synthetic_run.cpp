@@ -1,10 +1,10 @@
-#include "train/synthetic_run.h"
+#include "run/synthetic_run.h"
 
 #include <algorithm>
 
 #include "base/bfloat16.h"
 #include "base/float16.h"
-#include "train/inverse_frequency.h"
+#include "run/inverse_frequency.h"
 
 namespace snug {
 

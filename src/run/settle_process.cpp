@@ -1,8 +1,9 @@
+#include "run/settle_process.h"
+
 #include <malloc.h>
 #include <pthread.h>
 
 #include "kernels/backend.h"
-#include "train/trainer.h"
 
 namespace snug {
 

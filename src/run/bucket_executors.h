@@ -5,7 +5,7 @@
 #include <span>
 
 #include "plan/bucket.h"
-#include "train/executor.h"
+#include "run/executor.h"
 
 namespace snug {
 

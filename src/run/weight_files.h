@@ -13,8 +13,8 @@
 #include "formats/checkpoint.h"
 #include "formats/checksum.h"
 #include "recipe/recipe.h"
-#include "train/executor.h"
-#include "train/quantized_weights.h"
+#include "run/executor.h"
+#include "run/quantized_weights.h"
 
 namespace snug {
 

@@ -1,4 +1,4 @@
-#include "train/probe.h"
+#include "run/probe.h"
 
 #include <fmt/format.h>
 
@@ -12,7 +12,7 @@
 #include "plan/plan.h"
 #include "program/rules.h"
 #include "recipe/keys.h"
-#include "train/synthetic_run.h"
+#include "run/synthetic_run.h"
 
 namespace snug {
 

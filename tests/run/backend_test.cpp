@@ -6,8 +6,8 @@
 #include "base/error.h"
 #include "model/config.h"
 #include "plan/plan.h"
-#include "train/executor.h"
-#include "train/synthetic_run.h"
+#include "run/executor.h"
+#include "run/synthetic_run.h"
 
 namespace snug {
 namespace {

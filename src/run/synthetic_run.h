@@ -4,7 +4,7 @@
 #include <random>
 
 #include "plan/plan.h"
-#include "train/executor.h"
+#include "run/executor.h"
 
 namespace snug {
 

@@ -1,4 +1,4 @@
-#include "train/probe.h"
+#include "run/probe.h"
 
 #include <gtest/gtest.h>
 

@@ -1,97 +1,21 @@
-#include "train/weight_files.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <cstring>
 #include <set>
 
-#include "base/bfloat16.h"
 #include "base/element_count.h"
 #include "base/error.h"
-#include "base/float16.h"
 #include "base/philox.h"
 #include "formats/adapter.h"
 #include "formats/bnb_tensors.h"
 #include "formats/model_tensors.h"
-#include "formats/safetensors_writer.h"
+#include "run/weight_files.h"
+#include "run/weight_pieces.h"
 
 namespace snug {
 
 namespace {
-
-constexpr std::string_view kLoraAEnd = ".lora_A.weight";
-constexpr int64_t kAll = -1;  // of a weight's experts, or of a weight that has none
-
-// One layer's instance of a tensor, or one expert's part of it.
-struct Part {
-  TensorId tensor;
-  int64_t layer, expert;
-};
-
-// A part, and what files call it.
-struct Piece {
-  std::string name;
-  Part part;
-  const char* former_end = nullptr;  // what its name ends with in older files
-};
-
-std::string former_name(const Piece& piece) {
-  return piece.former_end == nullptr ? "" : piece.name.substr(0, piece.name.rfind('.') + 1) + piece.former_end;
-}
-
-Tensor tensor_of(const Executor& executor, const Part& part) {
-  Tensor tensor = executor.program().tensor(part.tensor);
-  if (part.expert != kAll) tensor.shape.erase(tensor.shape.begin());
-  return tensor;
-}
-
-std::span<std::byte> bytes_of(const Executor& executor, const Part& part) {
-  const std::span<std::byte> all = executor.bytes(part.tensor, part.layer);
-  if (part.expert == kAll) return all;
-  const auto bytes = static_cast<size_t>(tensor_of(executor, part).bytes());
-  return all.subspan(static_cast<size_t>(part.expert) * bytes, bytes);
-}
-
-// Bytes of a layer's tensor before this part of it.
-int64_t begin_of(const Executor& executor, const Part& part) {
-  return part.expert == kAll ? 0 : part.expert * tensor_of(executor, part).bytes();
-}
-
-int64_t end_layer(const Executor& executor, const Weight& weight) {
-  return weight.parameter.end_layer(executor.program().layers);
-}
-
-// visit(layer, expert) for every tensor that files hold of this weight.
-template <class Visit>
-void for_each_part(const Executor& executor, const Weight& weight, const Visit& visit) {
-  for (int64_t layer = weight.parameter.first_layer; layer < end_layer(executor, weight); ++layer) {
-    if (weight.parameter.experts == 0) visit(layer, kAll);
-    for (int64_t expert = 0; expert < weight.parameter.experts; ++expert) visit(layer, expert);
-  }
-}
-
-float element_as_float(const std::byte* bytes, DType dtype, size_t index) {
-  if (dtype == DType::f32) {
-    float value;
-    std::memcpy(&value, bytes + index * 4, 4);
-    return value;
-  }
-  uint16_t value;
-  std::memcpy(&value, bytes + index * 2, 2);
-  return dtype == DType::bf16 ? bf16_to_f32(value) : f16_to_f32(value);
-}
-
-void store_float(std::byte* bytes, DType dtype, size_t index, float value) {
-  if (dtype == DType::f32) {
-    std::memcpy(bytes + index * 4, &value, 4);
-    return;
-  }
-  const uint16_t rounded = dtype == DType::f16 ? f32_to_f16(value) : f32_to_bf16(value);
-  std::memcpy(bytes + index * 2, &rounded, 2);
-}
 
 // Reads end at multiples of this in the file. What was read is dropped from the page cache before the next read, so that
 // the cache takes the same few pages again: fresh ones cost more than the disk.
@@ -152,7 +76,7 @@ void read_tensor(const Checkpoint& checkpoint, const TensorEntry& entry, const T
 
 // Reads one tensor into the far home, slice by slice: the file's bytes through the first half of staging, ours through the
 // second.
-void read_far_tensor(Executor& executor, const Checkpoint& checkpoint, const TensorEntry& entry, const Part& part,
+void read_far_tensor(Executor& executor, const Checkpoint& checkpoint, const TensorEntry& entry, const WeightPart& part,
                      std::span<std::byte> staging) {
   Tensor tensor = tensor_of(executor, part);
   std::vector<int64_t> shape;
@@ -195,36 +119,7 @@ void refuse_unused(const ModelSpec& model, const Checkpoint& base, const std::se
   }
 }
 
-std::string file_name_of(const Weight& weight, int64_t layer, int64_t expert, Naming naming) {
-  const std::string name = weight.parameter.instance(layer, expert);
-  return naming == Naming::adapter ? "base_model.model." + name : name;
-}
-
-std::vector<Piece> trained_pieces(const Executor& executor, Naming naming) {
-  std::vector<Piece> pieces;
-  for (const Weight& weight : executor.program().weights) {
-    if (!weight.trainable) continue;
-    for_each_part(executor, weight, [&](int64_t layer, int64_t expert) {
-      pieces.push_back({file_name_of(weight, layer, expert, naming), {weight.tensor, layer, expert}});
-    });
-  }
-  return pieces;
-}
-
-std::vector<Piece> state_pieces(const Executor& executor) {
-  std::vector<Piece> pieces;
-  for (const Weight& weight : executor.program().weights) {
-    if (!weight.trainable) continue;
-    for_each_part(executor, weight, [&](int64_t layer, int64_t expert) {
-      const std::string name = weight.parameter.instance(layer, expert) + ".";
-      for (const OptimizerState& state : weight.states)
-        pieces.push_back({name + state.name, {state.tensor, layer, expert}, name_of(state.slot)});
-    });
-  }
-  return pieces;
-}
-
-void read_pieces(Executor& executor, const ModelSpec& model, const std::vector<Piece>& pieces, const Checkpoint& file,
+void read_pieces(Executor& executor, const ModelSpec& model, const std::vector<WeightPiece>& pieces, const Checkpoint& file,
                  std::span<std::byte> staging) {
   const auto towers = std::count_if(file.tensors().begin(), file.tensors().end(),
                                     [&](const TensorEntry& entry) { return is_in_tower(model, entry.name); });
@@ -232,8 +127,8 @@ void read_pieces(Executor& executor, const ModelSpec& model, const std::vector<P
   if (pieces.size() != trained)
     throw Error("holds " + std::to_string(trained) + " tensors where this recipe has " + std::to_string(pieces.size()),
                 file.path().string(), "use the recipe that made it");
-  for (const Piece& piece : pieces) {
-    const Part& part = piece.part;
+  for (const WeightPiece& piece : pieces) {
+    const WeightPart& part = piece.part;
     const TensorEntry* former = file.find(piece.name) == nullptr ? file.find(former_name(piece)) : nullptr;
     const TensorEntry& entry = former != nullptr ? *former : find_tensor(model, file, piece.name);
     if (executor.is_far(part.tensor)) {
@@ -244,82 +139,22 @@ void read_pieces(Executor& executor, const ModelSpec& model, const std::vector<P
   }
 }
 
-// Tensors of the base model that are written as they are.
-struct Tower {
-  const Checkpoint* base = nullptr;
-  std::map<std::string, const TensorEntry*> tensors;
-};
-
-Tower tower_of(const ModelSpec& model, const Checkpoint& base) {
-  Tower tower{&base, {}};
-  for (const TensorEntry& entry : base.tensors())
-    if (is_in_tower(model, entry.name)) tower.tensors[entry.name] = &entry;
-  return tower;
-}
-
-void copy_tensor(const Checkpoint& base, const TensorEntry& entry, SafetensorsWriter& writer) {
-  std::array<std::byte, 32768> chunk;
-  const int64_t bytes = entry.elements() * size_of(entry.dtype());
-  for (int64_t begin = 0; begin < bytes; begin += static_cast<int64_t>(chunk.size())) {
-    const std::span<std::byte> part =
-        std::span(chunk).first(static_cast<size_t>(std::min<int64_t>(chunk.size(), bytes - begin)));
-    base.read(entry, begin, part);
-    base.drop_behind(entry, begin, static_cast<int64_t>(part.size()));
-    writer.write(part);
-  }
-}
-
-void write_part(const Executor& executor, const Part& part, SafetensorsWriter& writer, std::span<std::byte> staging) {
-  if (!executor.is_far(part.tensor)) return writer.write(bytes_of(executor, part));
-  const int64_t bytes = tensor_of(executor, part).bytes(), begin = begin_of(executor, part);
-  const auto most = static_cast<int64_t>(staging.size());
-  for (int64_t done = 0; done < bytes; done += most) {
-    const std::span<std::byte> some = staging.first(static_cast<size_t>(std::min(most, bytes - done)));
-    executor.read_far(part.tensor, part.layer, begin + done, some);
-    writer.write(some);
-  }
-}
-
-// The pieces' names go into the file's list; with thousands of tensors a second copy of them counts.
-FileSum write_pieces(const Executor& executor, std::vector<Piece> pieces, const std::filesystem::path& path,
-                     const Tower& tower = {}, std::span<std::byte> staging = {}) {
-  std::vector<TensorToWrite> list;
-  list.reserve(pieces.size());
-  for (Piece& piece : pieces) {
-    const Tensor tensor = tensor_of(executor, piece.part);
-    TensorToWrite entry{std::move(piece.name), tensor.dtype, {}};
-    entry.shape.reserve(tensor.shape.size());
-    for (const Extent& extent : tensor.shape) entry.shape.push_back(extent.bound);
-    list.push_back(std::move(entry));
-  }
-  for (const auto& [name, entry] : tower.tensors) list.push_back({name, entry->dtype(), entry->shape});
-  SafetensorsWriter writer(path, std::move(list));
-  for (size_t i = 0; i < writer.order().size(); ++i) {
-    if (const size_t given = writer.given()[i]; given < pieces.size()) {
-      write_part(executor, pieces[given].part, writer, staging);
-    } else if (tower.base != nullptr) {
-      copy_tensor(*tower.base, *tower.tensors.at(writer.order()[i].name), writer);
-    }
-  }
-  return writer.finish();
-}
-
 // What of a checkpoint goes where.
 struct Source {
   const TensorEntry* entry;
-  Part part;
+  WeightPart part;
   const Weight* weight;
 };
 
 // One layer's and expert's part of a tensor that has no such part for a model without experts.
 template <class T>
-std::span<T> scales_of(const Executor& executor, TensorId tensor, const Part& part) {
+std::span<T> scales_of(const Executor& executor, TensorId tensor, const WeightPart& part) {
   if (tensor == kNone) return {};
   const std::span<std::byte> bytes = bytes_of(executor, {tensor, part.layer, part.expert});
   return {reinterpret_cast<T*>(bytes.data()), bytes.size() / sizeof(T)};
 }
 
-QuantizedMatrix quantized_matrix(const Executor& executor, const Quantization& how, const Part& part) {
+QuantizedMatrix quantized_matrix(const Executor& executor, const Quantization& how, const WeightPart& part) {
   const Tensor codes = tensor_of(executor, part);
   const std::span<float> offset = scales_of<float>(executor, how.absmax_offset, part);
   return {.type = codes.dtype,
@@ -394,11 +229,6 @@ void fill_magnitudes(Executor& executor, std::span<std::byte> staging) {
     for (int64_t layer = weight.parameter.first_layer; layer < end_layer(executor, weight); ++layer)
       executor.run_apart(norms, layer, staging);
   }
-}
-
-bool is_adapter(const Executor& executor) {
-  return std::any_of(executor.program().weights.begin(), executor.program().weights.end(),
-                     [](const Weight& w) { return w.adapter; });
 }
 
 }  // namespace
@@ -488,14 +318,14 @@ void load_adapter(Executor& executor, const std::filesystem::path& directory, co
                 directory.string(), "give the same lora_r and lora_alpha in the recipe");
   require_same_variant(executor, config, lora, directory);
   const Checkpoint file(directory / "adapter_model.safetensors");
-  std::vector<Piece> pieces = trained_pieces(executor, Naming::adapter);
+  std::vector<WeightPiece> pieces = trained_pieces(executor, Naming::adapter);
   // PEFT may store the frozen matrix below an adapted, tied head as well; it is the base model's and not needed.
   for (const auto& [name, part, former_end] : pieces)
     read_tensor(file, file.at(name), tensor_of(executor, part), bytes_of(executor, part), staging);
   for (const TensorEntry& entry : file.tensors()) {
     const bool known =
         entry.name.ends_with(".base_layer.weight") ||
-        std::any_of(pieces.begin(), pieces.end(), [&](const Piece& piece) { return piece.name == entry.name; });
+        std::any_of(pieces.begin(), pieces.end(), [&](const WeightPiece& piece) { return piece.name == entry.name; });
     if (!known)
       throw Error("tensor '" + entry.name + "' has no place in this recipe", file.path().string(),
                   "give the adapter's target modules");
@@ -511,65 +341,6 @@ void load_state(Executor& executor, const ModelSpec& model, const std::filesyste
                 staging);
   }
   read_pieces(executor, model, state_pieces(executor), Checkpoint(directory / "optimizer.safetensors"), staging);
-}
-
-namespace {
-
-FileSum save_model(const Executor& executor, const ModelSpec& model, const std::filesystem::path& path,
-                   const std::string& base_model) {
-  std::vector<Piece> pieces = trained_pieces(executor, Naming::model);
-  if (model.vision_parameters == 0) return write_pieces(executor, std::move(pieces), path);
-  const Checkpoint base(base_model);
-  for (Piece& piece : pieces) piece.name = find_tensor(model, base, piece.name).name;
-  const Tower tower = tower_of(model, base);
-  return write_pieces(executor, std::move(pieces), path, tower);
-}
-
-// As PEFT compares them: by the end of a module's name, which a vision tower's modules would share.
-std::vector<std::string> target_modules(const Executor& executor, const ModelSpec& model) {
-  std::set<std::string> targets;
-  for (const Weight& weight : executor.program().weights) {
-    if (!weight.adapter || weight.origin != Origin::lora_a) continue;
-    if (model.vision_parameters == 0) targets.insert(weight.parameter.module);
-    for (int64_t layer = weight.parameter.first_layer; model.vision_parameters > 0 && layer < end_layer(executor, weight);
-         ++layer) {
-      const std::string name = weight.parameter.instance(layer);
-      targets.insert(name.substr(0, name.size() - kLoraAEnd.size()));
-    }
-  }
-  return {targets.begin(), targets.end()};
-}
-
-}  // namespace
-
-std::map<std::string, FileSum> save_weights(const Executor& executor, const ModelSpec& model,
-                                            const std::filesystem::path& directory, const Lora& lora,
-                                            const std::string& base_model) {
-  std::map<std::string, FileSum> sums;
-  if (!is_adapter(executor)) {
-    sums["model.safetensors"] = save_model(executor, model, directory / "model.safetensors", base_model);
-    return sums;
-  }
-  AdapterConfig config{.base_model = base_model, .r = lora.r, .lora_alpha = lora.alpha, .lora_dropout = lora.dropout};
-  config.use_rslora = lora.use_rslora;
-  config.use_dora = lora.use_dora;
-  config.rank_pattern = lora.rank_pattern;
-  config.alpha_pattern = lora.alpha_pattern;
-  config.target_modules = target_modules(executor, model);
-  config.modules_to_save = lora.modules_to_save;
-  config.fan_in_fan_out = std::any_of(executor.program().weights.begin(), executor.program().weights.end(),
-                                      [](const Weight& w) { return w.parameter.input_features_first; });
-  write_file_atomically(directory / "adapter_config.json", format_adapter_config(config));
-  sums["adapter_config.json"] = checksum_file(directory / "adapter_config.json");
-  const char* name = "adapter_model.safetensors";
-  sums[name] = write_pieces(executor, trained_pieces(executor, Naming::adapter), directory / name);
-  return sums;
-}
-
-std::map<std::string, FileSum> save_state(const Executor& executor, const std::filesystem::path& directory,
-                                          std::span<std::byte> staging) {
-  const char* name = "optimizer.safetensors";
-  return {{name, write_pieces(executor, state_pieces(executor), directory / name, {}, staging)}};
 }
 
 }  // namespace snug

@@ -1,4 +1,4 @@
-#include "train/quantized_weights.h"
+#include "run/quantized_weights.h"
 
 #include <fmt/format.h>
 

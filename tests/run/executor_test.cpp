@@ -1,7 +1,7 @@
 // The executor's order: regions, layers, micro-batches, chunks, and what is passed over, seen by an observer of a Program
 // written by hand.
 
-#include "train/executor.h"
+#include "run/executor.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

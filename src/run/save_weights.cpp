@@ -1,0 +1,132 @@
+#include <algorithm>
+#include <array>
+#include <set>
+
+#include "formats/adapter.h"
+#include "formats/model_tensors.h"
+#include "formats/safetensors_writer.h"
+#include "run/weight_files.h"
+#include "run/weight_pieces.h"
+
+namespace snug {
+
+namespace {
+
+// Tensors of the base model that are written as they are.
+struct Tower {
+  const Checkpoint* base = nullptr;
+  std::map<std::string, const TensorEntry*> tensors;
+};
+
+Tower tower_of(const ModelSpec& model, const Checkpoint& base) {
+  Tower tower{&base, {}};
+  for (const TensorEntry& entry : base.tensors())
+    if (is_in_tower(model, entry.name)) tower.tensors[entry.name] = &entry;
+  return tower;
+}
+
+void copy_tensor(const Checkpoint& base, const TensorEntry& entry, SafetensorsWriter& writer) {
+  std::array<std::byte, 32768> chunk;
+  const int64_t bytes = entry.elements() * size_of(entry.dtype());
+  for (int64_t begin = 0; begin < bytes; begin += static_cast<int64_t>(chunk.size())) {
+    const std::span<std::byte> part =
+        std::span(chunk).first(static_cast<size_t>(std::min<int64_t>(chunk.size(), bytes - begin)));
+    base.read(entry, begin, part);
+    base.drop_behind(entry, begin, static_cast<int64_t>(part.size()));
+    writer.write(part);
+  }
+}
+
+void write_part(const Executor& executor, const WeightPart& part, SafetensorsWriter& writer, std::span<std::byte> staging) {
+  if (!executor.is_far(part.tensor)) return writer.write(bytes_of(executor, part));
+  const int64_t bytes = tensor_of(executor, part).bytes(), begin = begin_of(executor, part);
+  const auto most = static_cast<int64_t>(staging.size());
+  for (int64_t done = 0; done < bytes; done += most) {
+    const std::span<std::byte> some = staging.first(static_cast<size_t>(std::min(most, bytes - done)));
+    executor.read_far(part.tensor, part.layer, begin + done, some);
+    writer.write(some);
+  }
+}
+
+// The pieces' names go into the file's list; with thousands of tensors a second copy of them counts.
+FileSum write_pieces(const Executor& executor, std::vector<WeightPiece> pieces, const std::filesystem::path& path,
+                     const Tower& tower = {}, std::span<std::byte> staging = {}) {
+  std::vector<TensorToWrite> list;
+  list.reserve(pieces.size());
+  for (WeightPiece& piece : pieces) {
+    const Tensor tensor = tensor_of(executor, piece.part);
+    TensorToWrite entry{std::move(piece.name), tensor.dtype, {}};
+    entry.shape.reserve(tensor.shape.size());
+    for (const Extent& extent : tensor.shape) entry.shape.push_back(extent.bound);
+    list.push_back(std::move(entry));
+  }
+  for (const auto& [name, entry] : tower.tensors) list.push_back({name, entry->dtype(), entry->shape});
+  SafetensorsWriter writer(path, std::move(list));
+  for (size_t i = 0; i < writer.order().size(); ++i) {
+    if (const size_t given = writer.given()[i]; given < pieces.size()) {
+      write_part(executor, pieces[given].part, writer, staging);
+    } else if (tower.base != nullptr) {
+      copy_tensor(*tower.base, *tower.tensors.at(writer.order()[i].name), writer);
+    }
+  }
+  return writer.finish();
+}
+
+FileSum save_model(const Executor& executor, const ModelSpec& model, const std::filesystem::path& path,
+                   const std::string& base_model) {
+  std::vector<WeightPiece> pieces = trained_pieces(executor, Naming::model);
+  if (model.vision_parameters == 0) return write_pieces(executor, std::move(pieces), path);
+  const Checkpoint base(base_model);
+  for (WeightPiece& piece : pieces) piece.name = find_tensor(model, base, piece.name).name;
+  const Tower tower = tower_of(model, base);
+  return write_pieces(executor, std::move(pieces), path, tower);
+}
+
+// As PEFT compares them: by the end of a module's name, which a vision tower's modules would share.
+std::vector<std::string> target_modules(const Executor& executor, const ModelSpec& model) {
+  std::set<std::string> targets;
+  for (const Weight& weight : executor.program().weights) {
+    if (!weight.adapter || weight.origin != Origin::lora_a) continue;
+    if (model.vision_parameters == 0) targets.insert(weight.parameter.module);
+    for (int64_t layer = weight.parameter.first_layer; model.vision_parameters > 0 && layer < end_layer(executor, weight);
+         ++layer) {
+      const std::string name = weight.parameter.instance(layer);
+      targets.insert(name.substr(0, name.size() - kLoraAEnd.size()));
+    }
+  }
+  return {targets.begin(), targets.end()};
+}
+
+}  // namespace
+
+std::map<std::string, FileSum> save_weights(const Executor& executor, const ModelSpec& model,
+                                            const std::filesystem::path& directory, const Lora& lora,
+                                            const std::string& base_model) {
+  std::map<std::string, FileSum> sums;
+  if (!is_adapter(executor)) {
+    sums["model.safetensors"] = save_model(executor, model, directory / "model.safetensors", base_model);
+    return sums;
+  }
+  AdapterConfig config{.base_model = base_model, .r = lora.r, .lora_alpha = lora.alpha, .lora_dropout = lora.dropout};
+  config.use_rslora = lora.use_rslora;
+  config.use_dora = lora.use_dora;
+  config.rank_pattern = lora.rank_pattern;
+  config.alpha_pattern = lora.alpha_pattern;
+  config.target_modules = target_modules(executor, model);
+  config.modules_to_save = lora.modules_to_save;
+  config.fan_in_fan_out = std::any_of(executor.program().weights.begin(), executor.program().weights.end(),
+                                      [](const Weight& w) { return w.parameter.input_features_first; });
+  write_file_atomically(directory / "adapter_config.json", format_adapter_config(config));
+  sums["adapter_config.json"] = checksum_file(directory / "adapter_config.json");
+  const char* name = "adapter_model.safetensors";
+  sums[name] = write_pieces(executor, trained_pieces(executor, Naming::adapter), directory / name);
+  return sums;
+}
+
+std::map<std::string, FileSum> save_state(const Executor& executor, const std::filesystem::path& directory,
+                                          std::span<std::byte> staging) {
+  const char* name = "optimizer.safetensors";
+  return {{name, write_pieces(executor, state_pieces(executor), directory / name, {}, staging)}};
+}
+
+}  // namespace snug

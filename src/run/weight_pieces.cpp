@@ -1,0 +1,90 @@
+#include "run/weight_pieces.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/bfloat16.h"
+#include "base/float16.h"
+
+namespace snug {
+
+std::string former_name(const WeightPiece& piece) {
+  return piece.former_end == nullptr ? "" : piece.name.substr(0, piece.name.rfind('.') + 1) + piece.former_end;
+}
+
+Tensor tensor_of(const Executor& executor, const WeightPart& part) {
+  Tensor tensor = executor.program().tensor(part.tensor);
+  if (part.expert != kAll) tensor.shape.erase(tensor.shape.begin());
+  return tensor;
+}
+
+std::span<std::byte> bytes_of(const Executor& executor, const WeightPart& part) {
+  const std::span<std::byte> all = executor.bytes(part.tensor, part.layer);
+  if (part.expert == kAll) return all;
+  const auto bytes = static_cast<size_t>(tensor_of(executor, part).bytes());
+  return all.subspan(static_cast<size_t>(part.expert) * bytes, bytes);
+}
+
+int64_t begin_of(const Executor& executor, const WeightPart& part) {
+  return part.expert == kAll ? 0 : part.expert * tensor_of(executor, part).bytes();
+}
+
+int64_t end_layer(const Executor& executor, const Weight& weight) {
+  return weight.parameter.end_layer(executor.program().layers);
+}
+
+float element_as_float(const std::byte* bytes, DType dtype, size_t index) {
+  if (dtype == DType::f32) {
+    float value;
+    std::memcpy(&value, bytes + index * 4, 4);
+    return value;
+  }
+  uint16_t value;
+  std::memcpy(&value, bytes + index * 2, 2);
+  return dtype == DType::bf16 ? bf16_to_f32(value) : f16_to_f32(value);
+}
+
+void store_float(std::byte* bytes, DType dtype, size_t index, float value) {
+  if (dtype == DType::f32) {
+    std::memcpy(bytes + index * 4, &value, 4);
+    return;
+  }
+  const uint16_t rounded = dtype == DType::f16 ? f32_to_f16(value) : f32_to_bf16(value);
+  std::memcpy(bytes + index * 2, &rounded, 2);
+}
+
+std::string file_name_of(const Weight& weight, int64_t layer, int64_t expert, Naming naming) {
+  const std::string name = weight.parameter.instance(layer, expert);
+  return naming == Naming::adapter ? "base_model.model." + name : name;
+}
+
+std::vector<WeightPiece> trained_pieces(const Executor& executor, Naming naming) {
+  std::vector<WeightPiece> pieces;
+  for (const Weight& weight : executor.program().weights) {
+    if (!weight.trainable) continue;
+    for_each_part(executor, weight, [&](int64_t layer, int64_t expert) {
+      pieces.push_back({file_name_of(weight, layer, expert, naming), {weight.tensor, layer, expert}});
+    });
+  }
+  return pieces;
+}
+
+std::vector<WeightPiece> state_pieces(const Executor& executor) {
+  std::vector<WeightPiece> pieces;
+  for (const Weight& weight : executor.program().weights) {
+    if (!weight.trainable) continue;
+    for_each_part(executor, weight, [&](int64_t layer, int64_t expert) {
+      const std::string name = weight.parameter.instance(layer, expert) + ".";
+      for (const OptimizerState& state : weight.states)
+        pieces.push_back({name + state.name, {state.tensor, layer, expert}, name_of(state.slot)});
+    });
+  }
+  return pieces;
+}
+
+bool is_adapter(const Executor& executor) {
+  return std::any_of(executor.program().weights.begin(), executor.program().weights.end(),
+                     [](const Weight& w) { return w.adapter; });
+}
+
+}  // namespace snug

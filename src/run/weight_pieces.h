@@ -1,0 +1,58 @@
+#pragma once
+// The tensors of a Program as files hold them: by layer and expert, each with its name.
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "run/executor.h"
+#include "run/weight_files.h"
+
+namespace snug {
+
+inline constexpr std::string_view kLoraAEnd = ".lora_A.weight";
+inline constexpr int64_t kAll = -1;  // of a weight's experts, or of a weight that has none
+
+// One layer's instance of a tensor, or one expert's part of it.
+struct WeightPart {
+  TensorId tensor;
+  int64_t layer, expert;
+};
+
+// A part, and what files call it.
+struct WeightPiece {
+  std::string name;
+  WeightPart part;
+  const char* former_end = nullptr;  // what its name ends with in older files
+};
+
+// Its name in older files; "": it has none.
+std::string former_name(const WeightPiece& piece);
+
+Tensor tensor_of(const Executor& executor, const WeightPart& part);
+std::span<std::byte> bytes_of(const Executor& executor, const WeightPart& part);
+// Bytes of a layer's tensor before this part of it.
+int64_t begin_of(const Executor& executor, const WeightPart& part);
+
+int64_t end_layer(const Executor& executor, const Weight& weight);
+// visit(layer, expert) for every tensor that files hold of this weight.
+template <class Visit>
+void for_each_part(const Executor& executor, const Weight& weight, const Visit& visit) {
+  for (int64_t layer = weight.parameter.first_layer; layer < end_layer(executor, weight); ++layer) {
+    if (weight.parameter.experts == 0) visit(layer, kAll);
+    for (int64_t expert = 0; expert < weight.parameter.experts; ++expert) visit(layer, expert);
+  }
+}
+
+// Elements of f32, bf16 and f16.
+float element_as_float(const std::byte* bytes, DType dtype, size_t index);
+void store_float(std::byte* bytes, DType dtype, size_t index, float value);
+
+// Of what is trained, and of its optimizer states.
+std::vector<WeightPiece> trained_pieces(const Executor& executor, Naming naming);
+std::vector<WeightPiece> state_pieces(const Executor& executor);
+
+bool is_adapter(const Executor& executor);
+
+}  // namespace snug
