@@ -22,8 +22,8 @@ tests build-planner -E NOT_BUILT
 scripts/check_planner_library.sh
 
 step "thread sanitizer: loader, files, executor"
-build thread --target data_tests formats_tests train_tests
-tests build-thread -R '^(Loader|AtomicDirectory|Checkpoint|golden/Forward)'
+build thread --target data_tests formats_tests run_tests train_tests
+tests build-thread -R '^(Loader|AtomicDirectory|Checkpoint|PageFile|Executor|golden/Forward)'
 
 step "address and undefined-behaviour sanitizers: build"
 build debug
