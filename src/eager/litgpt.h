@@ -69,9 +69,9 @@ class LitGpt {
   Tensor attend_softly(const Tensor& query, const Tensor& key, const Tensor& value, Tensor mask);
   Tensor window_mask(DType dtype);
   Tensor expanded(const Tensor& x);
-  Tensor rotated(const Tensor& x);
+  Tensor rotated(const Tensor& whole);
   Tensor with_rest(const Tensor& turned, const Tensor& x);
-  Tensor mlp(const Tensor& x, Block& block);
+  Tensor mlp(const Tensor& input, Block& block);
   Tensor dropped(const Tensor& x) { return training_ ? t_.dropout(x, setup_.dropout) : x; }
   int64_t elements(int64_t heads) const { return B_ * T_ * heads * D_; }
 

@@ -35,7 +35,7 @@ Tensors LitGpt::forward(int64_t tokens, bool training, int64_t chunk) {
 
 // nn.Embedding; bitsandbytes/nn/modules.py, StableEmbedding.forward
 Tensor LitGpt::embedded() {
-  const Tensor rows = t_.embedding(embedding_, B_ * T_, C_);
+  Tensor rows = t_.embedding(embedding_, B_ * T_, C_);
   if (!embedding_norm_.weight.defined()) return rows;
   return t_.layer_norm_as_it_is(rows, embedding_norm_.weight, embedding_norm_.bias, B_ * T_);
 }

@@ -36,7 +36,7 @@ Tensor LitGpt::base(const Tensor& x, Linear& l) {
 
 // LoRALinear.forward
 Tensor LitGpt::apply(const Tensor& x, Linear& l) {
-  const Tensor pretrained = base(x, l);
+  Tensor pretrained = base(x, l);
   if (l.rank == 0) return pretrained;
   Tensor lora;
   {
@@ -56,7 +56,7 @@ Tensor LitGpt::apply(const Tensor& x, Linear& l) {
 
 // LoRAQKVLinear.forward
 Tensor LitGpt::apply_qkv(const Tensor& x, Linear& l) {
-  const Tensor pretrained = base(x, l);
+  Tensor pretrained = base(x, l);
   if (l.rank == 0) return pretrained;
   const auto parts = static_cast<int64_t>(l.parts.size());
   Tensor low;

@@ -105,7 +105,7 @@ std::vector<Trained> TorchTune::trained() {
 // modules/peft/lora.py, LoRALinear.forward
 Tensor TorchTune::apply(const Tensor& x, Linear& l) {
   Tensor low;
-  const Tensor out = t_.linear(x, l.weight, l.bias, l.in, l.out);
+  Tensor out = t_.linear(x, l.weight, l.bias, l.in, l.out);
   if (l.rank == 0) return out;
   {
     const Tensor dropped = t_.dropout(x, setup_.dropout);
