@@ -9,7 +9,13 @@
 
 namespace snug {
 
-using namespace blocks;
+using blocks::blocks_of;
+using blocks::even_block;
+using blocks::kAlign;
+using blocks::kFloat;
+using blocks::kMiB;
+using blocks::last;
+using blocks::packed_bytes;
 
 // Panels: as wide as keeps a widened panel of weights within 2 MiB, so that it is still in the caches when it is used.
 //

@@ -10,7 +10,13 @@
 
 namespace snug {
 
-using namespace blocks;
+using blocks::even_block;
+using blocks::kAlign;
+using blocks::kFloat;
+using blocks::kMiB;
+using blocks::last;
+using blocks::packed_bytes;
+using blocks::whole;
 
 namespace {
 
