@@ -232,7 +232,7 @@ class Cut {
   std::vector<int64_t> alive_beside() const {
     std::vector<int64_t> change(moments_.size() + 1, 0);
     for (const Life& life : plan_.layout.timeline.lives)
-      if (program_.storage(life.storage).instances == 1) note(change, life, life.bytes);
+      if (life.home == Home::device && program_.storage(life.storage).instances == 1) note(change, life, life.bytes);
     return summed(std::move(change));
   }
 
@@ -240,7 +240,7 @@ class Cut {
   std::vector<int64_t> alive_of_layer(int64_t layer) const {
     std::vector<int64_t> change(moments_.size() + 1, 0);
     for (const Life& life : plan_.layout.timeline.lives) {
-      if (program_.storage(life.storage).instances == 1) continue;
+      if (life.home != Home::device || program_.storage(life.storage).instances == 1) continue;
       for (int64_t i = life.first_instance; i < life.first_instance + life.count; ++i)
         if (last_use_.at({life.storage, i}) == std::pair(Place::layer, layer)) note(change, life, life.bytes / life.count);
     }

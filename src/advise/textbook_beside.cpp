@@ -69,17 +69,16 @@ std::string why_optimizer(const Plan& plan) {
     case Optimizer::adafactor: add("a row and a column for each matrix, which the documents give no rule for"); break;
     default: break;
   }
-  if (plan.layout.disk_bytes > 0) add("paged: they lie on disk, with a window in memory");
+  if (plan.away_bytes() > 0) add("paged: they lie on disk, with a window in memory");
   return why.empty() ? "the same states" : why;
 }
 
 // How many tensors a block keeps for backward.
 size_t tensors_of_a_block(const Plan& plan) {
   std::set<StorageId> kept;
-  const Layout& layout = plan.layout;
-  for (const Life& life : layout.timeline.lives) {
+  for (const Life& life : plan.layout.timeline.lives) {
     const Storage& storage = plan.program.storage(life.storage);
-    const bool alive = life.birth <= layout.peak_time && layout.peak_time <= life.death;
+    const bool alive = life.is_alive(Home::device, plan.layout.device().peak_time);
     if (alive && storage.role == Role::activation && storage.instances > 1) kept.insert(life.storage);
   }
   return kept.size();
@@ -112,7 +111,7 @@ std::array<ExactRow, kTextbookRows> beside_the_textbook(const Plan& plan, const 
       "not a share but planned: temporaries {}, workspace {}, runtime {}; {:.2g} % of the peak",
       format_bytes(at_peak(plan, Role::temporary)), format_bytes(at_peak(plan, Role::workspace)),
       format_bytes(plan.runtime_bytes), 100.0 * static_cast<double>(rest) / static_cast<double>(plan.peak_bytes));
-  return {ExactRow{weights, why_weights(plan, q)}, ExactRow{optimizer + plan.layout.disk_bytes, why_optimizer(plan)},
+  return {ExactRow{weights, why_weights(plan, q)}, ExactRow{optimizer + plan.away_bytes(), why_optimizer(plan)},
           ExactRow{gradients, why_gradients(plan, q)}, ExactRow{activations, why_activations(plan, answer)},
           ExactRow{rest, why_rest}};
 }

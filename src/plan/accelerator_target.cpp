@@ -48,6 +48,7 @@ Target target_of(const Accelerator& accelerator) {
   Target target{.kind = TargetKind::cuda, .name = accelerator.name};
   target.memory_bytes = accelerator.usable_bytes;
   target.page_bytes = kPageBytes;
+  target.paged = Home::host;
   target.products = Arithmetic::bf16_pieces;
   target.multiplies_bf16 = accelerator.bf16_flops > 0;
   target.runtime_bytes = kContextBytes;

@@ -29,7 +29,8 @@ std::optional<BucketProgram> plan_bucket(const Plan& plan, int64_t seq_len) {
   fit_to_target(bucket.program, plan.target);
   if (!same_run_storages(bucket.program, plan)) return std::nullopt;
   bucket.layout = lay_out_within(bucket.program, plan.layout);
-  if (bucket.layout.arena_bytes > plan.layout.arena_bytes) return std::nullopt;
+  for (size_t home = 0; home < kHomeCount; ++home)
+    if (bucket.layout.homes[home].bytes > plan.layout.homes[home].bytes) return std::nullopt;
   return bucket;
 }
 

@@ -5,8 +5,9 @@
 namespace snug {
 
 std::string dump(const Layout& layout, const Program& program) {
-  std::string out = fmt::format("arena {} = run {} + dynamic {} (live {})\n", layout.arena_bytes, layout.run_bytes,
-                                layout.dynamic_bytes, layout.peak_live_bytes);
+  const HomeLayout& device = layout.device();
+  std::string out = fmt::format("arena {} = run {} + dynamic {} (live {})\n", device.bytes, device.run_bytes,
+                                device.dynamic_bytes, device.peak_live_bytes);
   for (size_t id = 0; id < program.storages.size(); ++id)
     if (program.storages[id].lifetime == Lifetime::run)
       out += fmt::format("{:>14} {:>14} {:<10} {}\n", layout.storages[id].offset, program.storages[id].bytes,

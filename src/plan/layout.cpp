@@ -148,6 +148,8 @@ class Packing {
   uint64_t random_ = 1;
 };
 
+int64_t red_zone_in(Home home, int64_t red_zone) { return home == Home::device ? red_zone : 0; }
+
 // Storages that live throughout the run: one after the other from the start of their home.
 Layout place_run_storages(const Program& program, int64_t red_zone) {
   Layout layout;
@@ -156,49 +158,50 @@ Layout place_run_storages(const Program& program, int64_t red_zone) {
   layout.stride.resize(count);
   for (size_t i = 0; i < count; ++i) {
     const Storage& storage = program.storages[i];
-    const bool far = storage.home != Home::device;
-    layout.stride[i] = far ? align_up(storage.bytes, kFarAlignment) : align_up(storage.bytes, kAlignment) + red_zone;
+    layout.stride[i] = align_up(storage.bytes, alignment_of(storage.home)) + red_zone_in(storage.home, red_zone);
     if (storage.lifetime != Lifetime::run) continue;
-    int64_t& end = far ? layout.disk_bytes : layout.run_bytes;
+    int64_t& end = layout.of(storage.home).run_bytes;
     layout.storages[i].offset = end;
     end = checked_add(end, layout.stride[i]);
   }
   return layout;
 }
 
-// Computed storages, above those of the run.
-void place_computed(const Program& program, int64_t red_zone, Layout& layout) {
-  layout.timeline = live_ranges(program);
-  const std::vector<Life>& lives = layout.timeline.lives;
-  std::vector<Block> blocks;
-  blocks.reserve(lives.size());
-  std::vector<int64_t> change(layout.timeline.stages.size() + 1);
-  for (const Life& life : lives) {
-    const int64_t bytes = checked_add(life.bytes, checked_mul(life.count, red_zone));
-    const std::vector<Stage>& stages = layout.timeline.stages;
-    const bool crosses = stages[static_cast<size_t>(life.birth)] != stages[static_cast<size_t>(life.death)];
-    blocks.push_back({bytes, life.birth, life.death, crosses});
-    change[static_cast<size_t>(life.birth)] += bytes;
-    change[static_cast<size_t>(life.death) + 1] -= bytes;
-  }
-  layout.live_bytes.resize(layout.timeline.stages.size());
-  int64_t live = 0;
-  for (size_t time = 0; time < layout.live_bytes.size(); ++time) {
-    live += change[time];
-    layout.live_bytes[time] = live;
-    if (live > layout.peak_live_bytes) {
-      layout.peak_live_bytes = live;
-      layout.peak_time = static_cast<int32_t>(time);
-    }
+// The computed storages of one home, above those of the run.
+void place_computed_in(Home home, int64_t red_zone, Layout& layout) {
+  const Timeline& timeline = layout.timeline;
+  HomeLayout& in_home = layout.of(home);
+  in_home.live_bytes = live_bytes(timeline, home, red_zone);
+  const auto peak = std::max_element(in_home.live_bytes.begin(), in_home.live_bytes.end());
+  if (peak != in_home.live_bytes.end()) {
+    in_home.peak_live_bytes = *peak;
+    in_home.peak_time = static_cast<int32_t>(peak - in_home.live_bytes.begin());
   }
 
-  Packing packing(blocks, layout.peak_live_bytes, layout.run_bytes);
-  layout.dynamic_bytes = blocks.empty() ? 0 : packing.run();
+  std::vector<const Life*> lives;
+  std::vector<Block> blocks;
+  for (const Life& life : timeline.lives) {
+    if (life.home != home) continue;
+    const bool crosses =
+        timeline.stages[static_cast<size_t>(life.birth)] != timeline.stages[static_cast<size_t>(life.death)];
+    blocks.push_back({checked_add(life.bytes, checked_mul(life.count, red_zone)), life.birth, life.death, crosses});
+    lives.push_back(&life);
+  }
+  Packing packing(blocks, in_home.peak_live_bytes, in_home.run_bytes);
+  in_home.dynamic_bytes = blocks.empty() ? 0 : packing.run();
   for (size_t i = 0; i < lives.size(); ++i)
-    layout.storages[static_cast<size_t>(lives[i].storage)].runs.emplace_back(lives[i].first_instance,
-                                                                             layout.run_bytes + packing.offsets()[i]);
+    layout.storages[static_cast<size_t>(lives[i]->storage)].runs.emplace_back(lives[i]->first_instance,
+                                                                              in_home.run_bytes + packing.offsets()[i]);
+  in_home.bytes = checked_add(in_home.run_bytes, in_home.dynamic_bytes);
+}
+
+void place_computed(const Program& program, int64_t red_zone, Layout& layout) {
+  layout.timeline = live_ranges(program);
+  for (int i = 0; i < kHomeCount; ++i) {
+    const auto home = static_cast<Home>(i);
+    place_computed_in(home, red_zone_in(home, red_zone), layout);
+  }
   for (Placed& placed : layout.storages) std::sort(placed.runs.begin(), placed.runs.end());
-  layout.arena_bytes = checked_add(layout.run_bytes, layout.dynamic_bytes);
 }
 
 }  // namespace
@@ -226,8 +229,7 @@ Layout lay_out_within(const Program& program, const Layout& shared) {
     layout.storages[i] = shared.storages[i];
     layout.stride[i] = shared.stride[i];
   }
-  layout.run_bytes = shared.run_bytes;
-  layout.disk_bytes = shared.disk_bytes;
+  for (size_t home = 0; home < kHomeCount; ++home) layout.homes[home].run_bytes = shared.homes[home].run_bytes;
   place_computed(program, 0, layout);
   return layout;
 }

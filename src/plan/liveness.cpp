@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 #include <stdexcept>
 
 namespace snug {
@@ -133,7 +134,10 @@ class Walk {
   Life life(StorageId id, int64_t instance) const {
     const Storage& storage = program_.storage(id);
     const Use& use = uses_[static_cast<size_t>(id)][static_cast<size_t>(instance)];
-    Life life{.storage = id, .first_instance = instance, .count = 1, .bytes = align_up(storage.bytes, kAlignment)};
+    Life life{.storage = id,
+              .first_instance = instance,
+              .bytes = align_up(storage.bytes, alignment_of(storage.home)),
+              .home = storage.home};
     if (use.first.loop == use.last.loop && use.first.iteration == use.last.iteration &&
         (storage.instances > 1 || use.one_body)) {
       life.birth = use.first.time;  // within one iteration (of every iteration, if it has one instance)
@@ -155,8 +159,8 @@ class Walk {
       const auto id = static_cast<StorageId>(i);
       const Storage& storage = program_.storages[i];
       if (storage.lifetime == Lifetime::run) {
-        if (storage.home != Home::device) continue;
-        timeline_.run_bytes = checked_add(timeline_.run_bytes, align_up(storage.bytes, kAlignment));
+        int64_t& sum = timeline_.run_bytes[static_cast<size_t>(storage.home)];
+        sum = checked_add(sum, align_up(storage.bytes, alignment_of(storage.home)));
         continue;
       }
       for (int64_t instance = 0; instance < storage.instances; ++instance) {
@@ -188,15 +192,22 @@ class Walk {
 
 Timeline live_ranges(const Program& program) { return Walk(program).run(); }
 
-int64_t peak_live_bytes(const Timeline& timeline) {
-  std::vector<int64_t> change(timeline.stages.size() + 1);
+std::vector<int64_t> live_bytes(const Timeline& timeline, Home home, int64_t between) {
+  std::vector<int64_t> live(timeline.stages.size() + 1);
   for (const Life& life : timeline.lives) {
-    change[static_cast<size_t>(life.birth)] += life.bytes;
-    change[static_cast<size_t>(life.death) + 1] -= life.bytes;
+    if (life.home != home) continue;
+    const int64_t bytes = checked_add(life.bytes, checked_mul(life.count, between));
+    live[static_cast<size_t>(life.birth)] += bytes;
+    live[static_cast<size_t>(life.death) + 1] -= bytes;
   }
-  int64_t live = 0, most = 0;
-  for (const int64_t bytes : change) most = std::max(most, live += bytes);
-  return most;
+  std::partial_sum(live.begin(), live.end(), live.begin());
+  live.pop_back();
+  return live;
+}
+
+int64_t peak_live_bytes(const Timeline& timeline, Home home) {
+  const std::vector<int64_t> live = live_bytes(timeline, home);
+  return live.empty() ? 0 : *std::max_element(live.begin(), live.end());
 }
 
 }  // namespace snug

@@ -4,6 +4,7 @@
 // timeline equals the peak of the unfolded run: in forward the last iteration, in backward the first, has everything the
 // others have.
 
+#include <array>
 #include <vector>
 
 #include "program/program.h"
@@ -16,20 +17,26 @@ struct Life {
   int64_t first_instance = 0;
   int64_t count = 1;
   int64_t bytes = 0;  // of all of them, each aligned
+  Home home = Home::device;
   int32_t birth = 0;  // first point of time in use
   int32_t death = 0;  // last point of time in use
+
+  bool is_alive(Home where, int32_t time) const { return home == where && birth <= time && time <= death; }
 };
 
 struct Timeline {
-  std::vector<Life> lives;    // computed storages only
-  std::vector<Stage> stages;  // of each point of time
-  int64_t run_bytes = 0;      // storages that live from load to save
+  std::vector<Life> lives;                      // computed storages only
+  std::vector<Stage> stages;                    // of each point of time
+  std::array<int64_t, kHomeCount> run_bytes{};  // by home: storages that live from load to save
 };
 
 // Throws std::logic_error if something is read before it is written.
 Timeline live_ranges(const Program& program);
 
-// The most bytes of computed storages that are live at one point of time.
-int64_t peak_live_bytes(const Timeline& timeline);
+// Bytes of computed storages that are live at each point of time, in one home. `between`: beside each instance.
+std::vector<int64_t> live_bytes(const Timeline& timeline, Home home, int64_t between = 0);
+
+// The most of them.
+int64_t peak_live_bytes(const Timeline& timeline, Home home = Home::device);
 
 }  // namespace snug

@@ -22,27 +22,27 @@ double flops_of(const Program& program, const Region& region) {
 }
 
 void add_up_peak(Plan& plan) {
-  const Layout& layout = plan.layout;
+  const HomeLayout& device = plan.layout.device();
   for (const Storage& storage : plan.program.storages)
     if (storage.lifetime == Lifetime::run && storage.home == Home::device)
       plan.breakdown[static_cast<size_t>(storage.role)] += align_up(storage.bytes, kAlignment);
-  for (const Life& life : layout.timeline.lives)
-    if (life.birth <= layout.peak_time && layout.peak_time <= life.death)
+  for (const Life& life : plan.layout.timeline.lives)
+    if (life.is_alive(Home::device, device.peak_time))
       plan.breakdown[static_cast<size_t>(plan.program.storage(life.storage).role)] += life.bytes;
   // Holes between storages, and the arena's last page, are nobody's: temporaries could use them.
-  const int64_t holes = align_up(layout.arena_bytes, plan.target.page_bytes) - layout.run_bytes - layout.peak_live_bytes;
+  const int64_t holes = align_up(device.bytes, plan.target.page_bytes) - device.run_bytes - device.peak_live_bytes;
   plan.breakdown[static_cast<size_t>(Role::temporary)] += holes;
 }
 
 void find_stage_peaks(Plan& plan) {
-  const Layout& layout = plan.layout;
-  const std::vector<Stage>& stages = layout.timeline.stages;
+  const HomeLayout& device = plan.layout.device();
+  const std::vector<Stage>& stages = plan.layout.timeline.stages;
   for (size_t time = 0; time < stages.size(); ++time) {
     std::optional<int64_t>& peak = plan.stage_peaks[static_cast<size_t>(stages[time])];
-    const int64_t bytes = plan.runtime_bytes + layout.run_bytes + layout.live_bytes[time];
+    const int64_t bytes = plan.runtime_bytes + device.run_bytes + device.live_bytes[time];
     peak = std::max(peak.value_or(0), bytes);
   }
-  plan.peak_stage = stages[static_cast<size_t>(layout.peak_time)];
+  plan.peak_stage = stages[static_cast<size_t>(device.peak_time)];
   plan.stage_peaks[static_cast<size_t>(plan.peak_stage)] = plan.peak_bytes;
 }
 
@@ -62,12 +62,24 @@ void complete(Plan& plan, int64_t red_zone, int64_t more) {
   plan.layout = lay_out(plan.program, red_zone);
   plan.runtime_bytes = runtime_bytes(plan.model, plan.program, plan.recipe, target) + more;
   plan.budget_bytes = plan.recipe.memory_bytes > 0 ? plan.recipe.memory_bytes : target.memory_bytes;
-  plan.peak_bytes = checked_add(plan.runtime_bytes, align_up(plan.layout.arena_bytes, target.page_bytes));
+  plan.peak_bytes = checked_add(plan.runtime_bytes, align_up(plan.layout.device().bytes, target.page_bytes));
   add_up_peak(plan);
   find_stage_peaks(plan);
 }
 
+bool has_room(const std::optional<int64_t>& room, int64_t bytes) { return !room || bytes <= *room; }
+
 }  // namespace
+
+int64_t Plan::away_bytes() const {
+  return checked_add(checked_add(layout.of(Home::pinned).bytes, layout.of(Home::host).bytes), layout.of(Home::disk).bytes);
+}
+
+bool Plan::fits() const {
+  return peak_bytes <= budget_bytes &&
+         has_room(target.host_bytes, checked_add(layout.of(Home::pinned).bytes, layout.of(Home::host).bytes)) &&
+         has_room(target.disk_bytes, layout.of(Home::disk).bytes);
+}
 
 Plan make_plan(const ModelSpec& model, const Recipe& recipe, const Target& target, int64_t red_zone) {
   Plan plan{.model = model, .recipe = recipe, .precision = {}, .target = target};
@@ -85,7 +97,7 @@ Estimate estimate(const ModelSpec& model, const Recipe& recipe, const Target& ta
   Program program = compile(model, recipe);
   fit_to_target(program, target);
   const Timeline timeline = live_ranges(program);
-  const int64_t arena = checked_add(timeline.run_bytes, peak_live_bytes(timeline));
+  const int64_t arena = checked_add(timeline.run_bytes[static_cast<size_t>(Home::device)], peak_live_bytes(timeline));
   return {.peak_bytes = runtime_bytes(model, program, recipe, target) + align_up(arena, target.page_bytes),
           .step_time = step_time(target.cost, program)};
 }
@@ -136,7 +148,7 @@ std::vector<LargeStorage> largest_at_peak(const Plan& plan, size_t count) {
     if (storage.lifetime == Lifetime::run && storage.home == Home::device)
       by_name[{storage.name, storage.role}] += storage.bytes;
   for (const Life& life : plan.layout.timeline.lives) {
-    if (life.birth > plan.layout.peak_time || plan.layout.peak_time > life.death) continue;
+    if (!life.is_alive(Home::device, plan.layout.device().peak_time)) continue;
     const Storage& storage = plan.program.storage(life.storage);
     by_name[{storage.name, storage.role}] += life.bytes;
   }

@@ -25,14 +25,17 @@ struct Plan {
 
   int64_t budget_bytes = 0;
   int64_t runtime_bytes = 0;  // program, libraries, heap, stacks, prepared products
-  int64_t peak_bytes = 0;     // runtime + arena
+  int64_t peak_bytes = 0;     // runtime + the device's arena
   Stage peak_stage = Stage::backward;
   std::array<int64_t, kRoleCount> breakdown{};                    // at the peak, by role; with runtime it sums to peak_bytes
   std::array<std::optional<int64_t>, kStageCount> stage_peaks{};  // none: the recipe has no such stage
   double step_flops = 0;                                          // needed work of one optimizer step
   StepTime step_time;                                             // by the target's cost model, if it is known
 
-  bool fits() const { return peak_bytes <= budget_bytes; }
+  // On the device within the budget, and in every other home within what it is known to have.
+  bool fits() const;
+  // What lies in other homes than the device.
+  int64_t away_bytes() const;
 };
 
 // Compiles and lays out. Throws Error for a recipe that makes no sense for the model. `red_zone`: see lay_out.

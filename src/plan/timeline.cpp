@@ -254,7 +254,7 @@ std::string label_of(const Storage& storage, int64_t instance) {
 int64_t sum_of(const BytesByRole& bytes) { return std::accumulate(bytes.begin(), bytes.end(), int64_t{0}); }
 
 int64_t holes_of(const Plan& plan) {
-  return plan.peak_bytes - plan.runtime_bytes - plan.layout.run_bytes - plan.layout.peak_live_bytes;
+  return plan.peak_bytes - plan.runtime_bytes - plan.layout.device().run_bytes - plan.layout.device().peak_live_bytes;
 }
 
 }  // namespace snug

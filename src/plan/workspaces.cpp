@@ -31,6 +31,8 @@ cpu::Machine machine_of(const Program& program, const Op& op, const Target& targ
 }  // namespace
 
 void fit_to_target(Program& program, const Target& target) {
+  for (Storage& storage : program.storages)
+    if (storage.home == Home::disk) storage.home = target.paged;
   for_each_op(program.root, [&](Op& op, const Region&) {
     if (run_by(op.kind) == RunBy::host) return;
     const cpu::Machine machine = machine_of(program, op, target);

@@ -1,5 +1,6 @@
 #pragma once
-// Cuts every op for a Target and gives it the workspace that the target dictates.
+// Cuts every op for a Target and gives it the workspace that the target dictates; what is paged goes where the target has
+// room.
 
 #include "plan/target.h"
 #include "program/program.h"

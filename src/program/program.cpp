@@ -95,7 +95,7 @@ const char* name_of(Role role) {
 }
 
 const char* name_of(Home home) {
-  constexpr const char* kNames[] = {"device", "host", "disk"};
+  constexpr const char* kNames[kHomeCount] = {"device", "pinned", "host", "disk"};
   return kNames[static_cast<int>(home)];
 }
 

@@ -15,9 +15,12 @@ using StorageId = int32_t;
 using TensorId = int32_t;
 constexpr int32_t kNone = -1;
 constexpr int64_t kAlignment = 64;       // bytes; every storage starts on a cache line
-constexpr int64_t kFarAlignment = 4096;  // … and in the far home on a page of the file
+constexpr int64_t kFarAlignment = 4096;  // … and away from the device on a page
 
-enum class Home : uint8_t { device, host, disk };
+// Where a storage lies. `pinned`: memory of the host that the device copies from and to by itself.
+enum class Home : uint8_t { device, pinned, host, disk };
+constexpr int kHomeCount = 4;
+constexpr int64_t alignment_of(Home home) { return home == Home::device ? kAlignment : kFarAlignment; }
 enum class Role : uint8_t { weight, adapter, gradient, optimizer, activation, temporary, workspace, batch, comm };
 constexpr int kRoleCount = 9;
 const char* name_of(Role role);

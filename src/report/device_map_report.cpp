@@ -98,9 +98,8 @@ std::string map_text(const Plan& plan, const ModelParts& model, const DeviceMap&
                         parts_text(model, share.first, share.count));
   text += "\nstates: gradients and the optimizer's. Temporaries: the largest, with a window for what is copied in.\n";
   text += "A driver's context is not in these figures: leave room for it in --max-memory.\n";
-  if (plan.layout.disk_bytes > 0 && !weights_only)
-    text +=
-        fmt::format("The optimizer's states are paged: {} on disk beside the map.\n", format_bytes(plan.layout.disk_bytes));
+  if (plan.away_bytes() > 0 && !weights_only)
+    text += fmt::format("The optimizer's states are paged: {} on disk beside the map.\n", format_bytes(plan.away_bytes()));
   if (plan.model.vision_parameters > 0) text += "The vision tower is not in the figures.\n";
   text += slow_note(model, map, plan.program.micro_batches, weights_only);
   return text + "\n" + python_map(model, map);

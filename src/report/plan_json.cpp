@@ -52,11 +52,9 @@ Json breakdown_json(const Plan& plan) {
   return json;
 }
 
-// What is far from a CPU's memory is on disk; from a GPU's, in the host's.
 Json homes_json(const Plan& plan) {
-  const bool host = plan.target.kind == TargetKind::cuda;
-  const int64_t far = plan.layout.disk_bytes;
-  return {{"device", plan.peak_bytes}, {"host", host ? far : 0}, {"disk", host ? 0 : far}};
+  const int64_t disk = plan.layout.of(Home::disk).bytes;
+  return {{"device", plan.peak_bytes}, {"host", plan.away_bytes() - disk}, {"disk", disk}};
 }
 
 Json stages_json(const Plan& plan) {

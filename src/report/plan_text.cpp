@@ -198,10 +198,9 @@ std::string plan_text(const Plan& plan, const std::vector<std::string>& keys_set
   for (const LargeStorage& large : largest_at_peak(plan, 10))
     text += fmt::format("  {:<42} {:>10}  {}\n", large.name, format_bytes(large.bytes), name_of(large.role));
   if (pytorch) text += pytorch_text(*pytorch, style);
-  if (plan.layout.disk_bytes > 0)
+  if (const int64_t away = plan.away_bytes(); away > 0)
     text += fmt::format("\n{} ({} = {} bytes): the optimizer's states, paged\n",
-                        plan.target.kind == TargetKind::cuda ? "in host memory" : "on disk",
-                        format_bytes(plan.layout.disk_bytes), plan.layout.disk_bytes);
+                        plan.layout.of(Home::disk).bytes > 0 ? "on disk" : "in host memory", format_bytes(away), away);
   return text + "\n" + assumptions(plan, keys_set, style);
 }
 

@@ -77,7 +77,7 @@ std::string textbook_text(const std::string& name, const TextbookQuestion& q, co
     text += row_text(name_of(row), answer.rows[at], answer.rules[at], plan != nullptr ? &exact[at] : nullptr,
                      row == TextbookRow::overhead ? "+" : "");
   }
-  const ExactRow whole{plan != nullptr ? plan->peak_bytes + plan->layout.disk_bytes : 0, ""};
+  const ExactRow whole{plan != nullptr ? plan->peak_bytes + plan->away_bytes() : 0, ""};
   text += row_text("total", answer.total, "without the overhead", plan != nullptr ? &whole : nullptr);
   text += activations_text(answer);
   text += "\nwhere the documents disagree\n";

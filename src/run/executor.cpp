@@ -27,10 +27,10 @@ Executor::Executor(const Program& program, const Layout& layout, const std::file
       backend_(backend),
       own_session_(backend.open()),
       session_(own_session_.get()),
-      own_arena_(std::in_place, layout.arena_bytes),
+      own_arena_(std::in_place, layout.device().bytes),
       arena_(own_arena_->data()),
       arena_bytes_(own_arena_->bytes()) {
-  if (layout.disk_bytes > 0) pages_ = &own_pages_.emplace(pages, layout.disk_bytes);
+  if (layout.of(Home::disk).bytes > 0) pages_ = &own_pages_.emplace(pages, layout.of(Home::disk).bytes);
   prepare_ops();
 }
 
@@ -42,7 +42,7 @@ Executor::Executor(const Program& program, const Layout& layout, const Executor&
       arena_(owner.arena_),
       arena_bytes_(owner.arena_bytes_),
       pages_(owner.pages_) {
-  if (layout.arena_bytes > arena_bytes_) throw std::logic_error("the layout does not fit in the arena");
+  if (layout.device().bytes > arena_bytes_) throw std::logic_error("the layout does not fit in the arena");
   prepare_ops();
 }
 

@@ -273,7 +273,7 @@ TEST(DeviceParts, one_device_for_all_needs_what_the_plan_needs) {
     const Plan plan = plan_of(c.model, c.change);
     const auto map = map_devices(parts_of(plan), rooms({int64_t{1} << 45}));
     ASSERT_TRUE(map.has_value());
-    const int64_t exact = plan.layout.run_bytes + plan.layout.peak_live_bytes;
+    const int64_t exact = plan.layout.device().run_bytes + plan.layout.device().peak_live_bytes;
     EXPECT_GE(map->shares[0].used() + 64 * 64, exact) << c.model;  // a buffer starts on a cache line
     EXPECT_LE(static_cast<double>(map->shares[0].used()), 1.02 * static_cast<double>(exact)) << c.model;
   }

@@ -66,7 +66,7 @@ bool anything_overlaps(const Layout& layout, std::vector<UnfoldedLife> lives) {
     const auto next = live.lower_bound(begin);
     if (next != live.end() && next->first < end) return true;
     if (next != live.begin() && std::prev(next)->second > begin) return true;
-    if (begin < layout.run_bytes || end > layout.arena_bytes) return true;
+    if (begin < layout.device().run_bytes || end > layout.device().bytes) return true;
     live[begin] = end;
     deaths.emplace(life.death, std::pair(begin, end));
   }
@@ -89,8 +89,8 @@ TEST(Layout, the_folded_peak_is_the_unfolded_peak) {
     const Program program = compiled(model, random_recipe(random, model.layers));
     const Layout layout = lay_out(program, 0);
     const auto truth = static_cast<double>(peak_of(unfold(program)));
-    EXPECT_GE(static_cast<double>(layout.peak_live_bytes), truth);
-    EXPECT_LE(static_cast<double>(layout.peak_live_bytes), truth * 1.0005 + 4096) << i;  // alignment to cache lines
+    EXPECT_GE(static_cast<double>(layout.device().peak_live_bytes), truth);
+    EXPECT_LE(static_cast<double>(layout.device().peak_live_bytes), truth * 1.0005 + 4096) << i;  // alignment to cache lines
   }
 }
 
@@ -101,7 +101,7 @@ TEST(Layout, dynamic_memory_is_within_2_percent_of_what_is_alive_over_300_random
     const ModelSpec model = *find_model(random_model(random));
     const Program program = compiled(model, random_recipe(random, model.layers));
     const auto live = static_cast<double>(peak_of(unfold(program)));
-    excess.push_back(static_cast<double>(lay_out(program).dynamic_bytes) / live - 1.0);
+    excess.push_back(static_cast<double>(lay_out(program).device().dynamic_bytes) / live - 1.0);
   }
   std::sort(excess.begin(), excess.end());
   RecordProperty("median_percent", std::to_string(100 * excess[150]));
@@ -119,9 +119,9 @@ TEST(Layout, a_storage_on_another_lane_lives_to_the_end_of_its_region) {
   region.add(Op{OpKind::zero, Lane::copy_in}).writes(Slot::gradient, early);
   region.add(Op{OpKind::zero}).writes(Slot::gradient, late);
   program.root.add(region);
-  EXPECT_EQ(lay_out(program).dynamic_bytes, 2 * align_up(4000, kAlignment));
+  EXPECT_EQ(lay_out(program).device().dynamic_bytes, 2 * align_up(4000, kAlignment));
   program.root.items.front().region()->items.front().op()->lane = Lane::compute;
-  EXPECT_EQ(lay_out(program).dynamic_bytes, align_up(4000, kAlignment));
+  EXPECT_EQ(lay_out(program).device().dynamic_bytes, align_up(4000, kAlignment));
 }
 
 TEST(Layout, reading_what_was_never_written_is_a_mistake) {

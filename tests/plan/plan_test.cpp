@@ -61,10 +61,10 @@ TEST(Plan, paged_states_are_counted_on_disk_and_leave_a_window_in_the_arena) {
   recipe.pages_states = true;
   const Plan paged = make_plan(model, recipe, target_of(int64_t{1} << 36));
   const int64_t n = 134'515'008;
-  EXPECT_EQ(near.layout.disk_bytes, 0);
-  EXPECT_GE(paged.layout.disk_bytes, 8 * n);
-  EXPECT_LE(paged.layout.disk_bytes, 8 * n + 4 * kFarAlignment);
-  EXPECT_EQ(near.layout.run_bytes - paged.layout.run_bytes, 8 * n);
+  EXPECT_EQ(near.layout.of(Home::disk).bytes, 0);
+  EXPECT_GE(paged.layout.of(Home::disk).bytes, 8 * n);
+  EXPECT_LE(paged.layout.of(Home::disk).bytes, 8 * n + 4 * kFarAlignment);
+  EXPECT_EQ(near.layout.device().run_bytes - paged.layout.device().run_bytes, 8 * n);
   EXPECT_LE(paged.peak_bytes, near.peak_bytes - 8 * n + (4 << 20));  // two states' windows of half a million elements
   EXPECT_EQ(std::accumulate(paged.breakdown.begin(), paged.breakdown.end(), paged.runtime_bytes), paged.peak_bytes);
   for (const LargeStorage& large : largest_at_peak(paged, 1000)) EXPECT_NE(large.role, Role::optimizer) << large.name;
@@ -81,7 +81,7 @@ TEST(Plan, the_optimizer_in_backward_needs_the_gradient_of_one_weight_at_a_time)
   recipe.optimizer_in_bwd = true;
   const Plan plan = make_plan(model, recipe, target_of(int64_t{1} << 36));
   const int64_t n = plan.program.trainable_parameters(), head = model.vocab_size * model.hidden_size;
-  EXPECT_EQ(plain.layout.run_bytes - plan.layout.run_bytes, 4 * n);
+  EXPECT_EQ(plain.layout.device().run_bytes - plan.layout.device().run_bytes, 4 * n);
   EXPECT_EQ(plan.breakdown[static_cast<size_t>(Role::gradient)], 4 * head);
   EXPECT_EQ(std::accumulate(plan.breakdown.begin(), plan.breakdown.end(), plan.runtime_bytes), plan.peak_bytes);
 }
@@ -110,7 +110,7 @@ TEST(Plan, bytes_grow_linearly_with_layers_and_tokens) {
   ModelSpec model = *find_model("HuggingFaceTB/SmolLM2-135M");
   const auto live = [&](int64_t layers) {
     model.layers = layers;
-    return make_plan(model, recipe, target_of(int64_t{1} << 40)).layout.peak_live_bytes;
+    return make_plan(model, recipe, target_of(int64_t{1} << 40)).layout.device().peak_live_bytes;
   };
   EXPECT_EQ(live(24) - live(16), live(16) - live(8));
 }

@@ -112,19 +112,20 @@ TEST(Timeline, the_most_of_each_points_repetitions_is_what_the_layout_counts_the
   for (const Case& which : kCases) {
     const Plan plan = plan_of(which);
     const MemoryTimeline timeline = unfold(plan.program, plan.layout);
-    std::vector<int64_t> most(plan.layout.live_bytes.size(), -1);
+    std::vector<int64_t> most(plan.layout.device().live_bytes.size(), -1);
     for (size_t i = 0; i < timeline.steps.size(); ++i) {
       int64_t& reached = most[static_cast<size_t>(timeline.steps[i].point)];
-      reached = std::max(reached, sum_of(timeline.live[i]) - plan.layout.run_bytes);
+      reached = std::max(reached, sum_of(timeline.live[i]) - plan.layout.device().run_bytes);
     }
-    EXPECT_EQ(most, plan.layout.live_bytes) << which.name;
+    EXPECT_EQ(most, plan.layout.device().live_bytes) << which.name;
   }
 }
 
 TEST(Timeline, every_life_is_the_independent_unfoldings) {
   for (const Case& which : kCases) {
     const Plan plan = plan_of(which);
-    if (plan.program.micro_batches > 1 || plan.layout.disk_bytes > 0) continue;  // folded there; lanes are not looked at
+    if (plan.program.micro_batches > 1 || plan.layout.of(Home::disk).bytes > 0)
+      continue;  // folded there; lanes are not looked at
     const MemoryTimeline timeline = unfold(plan.program, plan.layout);
     std::multiset<std::vector<int64_t>> ours, theirs;
     for (const TimelineLife& life : timeline.lives) ours.insert({life.storage, life.instance, life.birth, life.death});
@@ -140,8 +141,8 @@ TEST(Timeline, no_two_lives_share_a_byte_at_one_time) {
     const MemoryTimeline timeline = unfold(plan.program, plan.layout);
     for (size_t i = 0; i < timeline.lives.size(); ++i) {
       const TimelineLife& a = timeline.lives[i];
-      ASSERT_GE(a.offset, plan.layout.run_bytes);
-      ASSERT_LE(a.offset + a.bytes, plan.layout.arena_bytes);
+      ASSERT_GE(a.offset, plan.layout.device().run_bytes);
+      ASSERT_LE(a.offset + a.bytes, plan.layout.device().bytes);
       for (size_t j = i + 1; j < timeline.lives.size() && timeline.lives[j].birth <= a.death; ++j) {
         const TimelineLife& b = timeline.lives[j];
         ASSERT_TRUE(a.offset + a.bytes <= b.offset || b.offset + b.bytes <= a.offset)

@@ -154,7 +154,7 @@ TEST(Executor, hands_chunks_through_their_window_one_after_the_other) {
   program.root.add(std::move(chunks));
 
   const Layout layout = lay_out(program);
-  EXPECT_GT(layout.disk_bytes, 0);
+  EXPECT_GT(layout.of(Home::disk).bytes, 0);
   Executor executor(program, layout, std::filesystem::temp_directory_path() / ("snug-executor-" + std::to_string(getpid())));
   std::vector<float> numbers(12), back(12);
   std::iota(numbers.begin(), numbers.end(), 1.0F);
@@ -200,7 +200,7 @@ TEST(Executor, may_work_in_anothers_arena_if_the_layout_fits_there) {
   owner.scalar(Scalar::step) = 7.0;
   EXPECT_EQ(guest.scalar(Scalar::step), 7.0);
   EXPECT_EQ(guest.arena(), owner.arena());
-  layout.arena_bytes = owner.arena_bytes() + 1;
+  layout.of(Home::device).bytes = owner.arena_bytes() + 1;
   EXPECT_THROW(Executor(program, layout, owner), std::logic_error);
 }
 

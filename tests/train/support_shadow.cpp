@@ -16,7 +16,7 @@ Shadow::Shadow(Executor& executor, int64_t red_zone) : executor_(executor), red_
     births_.emplace(life.birth, life);
     deaths_.emplace(life.death, life);
   }
-  written_.resize(static_cast<size_t>(executor.layout().arena_bytes));
+  written_.resize(static_cast<size_t>(executor.layout().device().bytes));
   std::memset(executor.arena(), kPoison, static_cast<size_t>(executor.arena_bytes()));
   for (size_t id = 0; id < executor.program().storages.size(); ++id)
     if (lives_throughout(id)) birth(static_cast<StorageId>(id), 0);
