@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Arrows between rooms run one way: checks which folder of src/ includes which."""
+"""Arrows between rooms run one way: checks which folder of src/ includes which, and who may know addresses."""
 
 import pathlib
 import re
@@ -33,6 +33,10 @@ MAY_USE = {
     "library": {"base", "model", "recipe", "plan", "advise", "report"},
 }
 
+# What knows where tensors lie. Only src/run may: all others read and write them through run/transfer.h.
+ADDRESSES = {"run/arena.h", "run/binding.h", "run/in_place.h", "run/page_file.h"}
+ADDRESS_WORDS = re.compile(r"\b(InPlace|bound_view|PageFile)\b|\bbinding\.(base|address)\b")
+
 source = pathlib.Path(__file__).resolve().parent.parent / "src"
 wrong = []
 for path in sorted(source.rglob("*")):
@@ -46,5 +50,8 @@ for path in sorted(source.rglob("*")):
         found = re.match(r'\s*#\s*include\s+"([a-z_]+)/', line)
         if found and (source / found[1]).is_dir() and found[1] != room and found[1] not in MAY_USE[room]:
             wrong.append(f"src/{path.relative_to(source)}:{number}: '{room}' may not include '{found[1]}'")
+        included = re.match(r'\s*#\s*include\s+"([^"]+)"', line)
+        if room != "run" and ((included and included[1] in ADDRESSES) or ADDRESS_WORDS.search(line)):
+            wrong.append(f"src/{path.relative_to(source)}:{number}: only 'run' knows where tensors lie; use Transfer")
 print("\n".join(wrong) if wrong else "every include goes the right way")
 sys.exit(1 if wrong else 0)

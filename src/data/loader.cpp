@@ -1,6 +1,8 @@
 #include "data/loader.h"
 
 #include <algorithm>
+#include <array>
+#include <utility>
 
 #include "base/checked.h"
 #include "base/error.h"
@@ -30,10 +32,55 @@ bool buckets_agree(const DatasetSummary& summary) {
 
 }  // namespace
 
-// Where a row goes in the buffers.
+// Where a row goes in the batch.
 struct Loader::Line {
   int64_t first;    // flattened index of its first token
   int64_t seq_len;  // tokens
+};
+
+// The parts, each from its first number to its last: some hundreds of them are held.
+struct Loader::Parts {
+  class Part {
+   public:
+    Part(BatchSink& sink, BatchPart part) : sink_(sink), part_(part) {}
+    void put(int32_t value) {
+      if (held_ == values_.size()) flush();
+      values_[held_++] = value;
+    }
+    void flush() {
+      sink_.write(part_, written_, std::span<const int32_t>(values_).first(held_));
+      written_ += static_cast<int64_t>(std::exchange(held_, 0));
+    }
+
+   private:
+    BatchSink& sink_;
+    BatchPart part_;
+    int64_t written_ = 0;
+    size_t held_ = 0;
+    std::array<int32_t, 512> values_;
+  };
+
+  explicit Parts(BatchSink& sink)
+      : tokens(sink, BatchPart::tokens),
+        positions(sink, BatchPart::positions),
+        document_start(sink, BatchPart::document_start),
+        target_rows(sink, BatchPart::target_rows),
+        target_tokens(sink, BatchPart::target_tokens) {}
+
+  void put_token(int32_t token, int64_t position, int64_t start) {
+    tokens.put(token);
+    positions.put(static_cast<int32_t>(position));
+    document_start.put(static_cast<int32_t>(start));
+  }
+  void put_target(int64_t row, int32_t token) {
+    target_rows.put(static_cast<int32_t>(row));
+    target_tokens.put(token);
+  }
+  void finish() {
+    for (Part* part : {&tokens, &positions, &document_start, &target_rows, &target_tokens}) part->flush();
+  }
+
+  Part tokens, positions, document_start, target_rows, target_tokens;
 };
 
 Loader::Loader(const std::filesystem::path& directory, const LoaderOptions& options)
@@ -149,20 +196,21 @@ Window Loader::window(int64_t step) {
   return window;
 }
 
-void Loader::check(const BatchBuffers& buffers, int64_t seq_len) const {
-  const auto size = static_cast<size_t>(checked_mul(options_.batch, seq_len));
-  for (const auto& buffer :
-       {buffers.tokens, buffers.positions, buffers.document_start, buffers.target_rows, buffers.target_tokens}) {
-    if (buffer.size() != size) throw Error("a batch buffer has " + std::to_string(buffer.size()) + " elements, not B·T");
+void Loader::check(const BatchSink& sink, int64_t seq_len) const {
+  for (size_t part = 0; part < kBatchParts; ++part) {
+    const int64_t room = sink.room(static_cast<BatchPart>(part));
+    if (room != checked_mul(options_.batch, seq_len))
+      throw Error("a batch buffer has " + std::to_string(room) + " elements, not B·T");
   }
 }
 
-MicroBatchCounts Loader::fill(const Window& window, int64_t micro_batch, const BatchBuffers& buffers) {
-  const int64_t length = buffers.seq_len == 0 ? window.seq_len : buffers.seq_len;
+MicroBatchCounts Loader::fill(const Window& window, int64_t micro_batch, BatchSink& sink) {
+  const int64_t length = sink.seq_len == 0 ? window.seq_len : sink.seq_len;
   if (micro_batch < 0 || micro_batch >= window.micro_batches)
     throw Error("the window has no micro-batch " + std::to_string(micro_batch));
-  check(buffers, length);
+  check(sink, length);
   MicroBatchCounts counts;
+  Parts parts(sink);
   for (int64_t b = 0; b < options_.batch; ++b) {
     const Line line{b * length, length};
     const int64_t place = micro_batch * options_.batch + b;
@@ -170,24 +218,19 @@ MicroBatchCounts Loader::fill(const Window& window, int64_t micro_batch, const B
     if (place < window.rows) {
       const RowRecord row = row_at(window, window.first_row + place);
       if (row.tokens > length) throw Error("a row of " + std::to_string(row.tokens) + " tokens is longer than the batch");
-      used = fill_row(row, line, counts, buffers);
+      used = fill_row(row, line, counts, parts);
       ++counts.rows;
     }
-    for (int64_t t = used; t < length; ++t) {
-      const auto m = static_cast<size_t>(line.first + t);
-      buffers.tokens[m] = options_.pad_token;
-      buffers.positions[m] = static_cast<int32_t>(t - used);
-      buffers.document_start[m] = static_cast<int32_t>(used);
-    }
+    for (int64_t t = used; t < length; ++t) parts.put_token(options_.pad_token, t - used, used);
     counts.tokens += used;
   }
-  std::ranges::fill(buffers.target_rows.subspan(static_cast<size_t>(counts.targets)), 0);
-  std::ranges::fill(buffers.target_tokens.subspan(static_cast<size_t>(counts.targets)), 0);
+  for (int64_t i = counts.targets; i < options_.batch * length; ++i) parts.put_target(0, 0);
+  parts.finish();
   return counts;
 }
 
 // Writes the documents of `row`, one behind the other; returns their tokens.
-int64_t Loader::fill_row(const RowRecord& row, const Line& line, MicroBatchCounts& counts, const BatchBuffers& buffers) {
+int64_t Loader::fill_row(const RowRecord& row, const Line& line, MicroBatchCounts& counts, Parts& parts) {
   const std::span<DocumentRecord> documents(documents_.data(), static_cast<size_t>(row.documents));
   const int64_t targets_before = counts.targets;
   const auto offset = static_cast<int64_t>(sizeof(RowHeader)) + rows() * static_cast<int64_t>(sizeof(RowRecord)) +
@@ -206,13 +249,9 @@ int64_t Loader::fill_row(const RowRecord& row, const Line& line, MicroBatchCount
       const uint32_t word = encoded[static_cast<size_t>(i)];
       const auto token = static_cast<int32_t>(word & ~kLabelBit);
       if (token > highest_token_) token_file_.refuse("is damaged at token " + std::to_string(document.first_token + i));
-      const int64_t m = line.first + start + i;
-      buffers.tokens[static_cast<size_t>(m)] = token;
-      buffers.positions[static_cast<size_t>(m)] = static_cast<int32_t>(i);
-      buffers.document_start[static_cast<size_t>(m)] = static_cast<int32_t>(start);
+      parts.put_token(token, i, start);
       if (i > 0 && (word & kLabelBit) != 0) {
-        buffers.target_rows[static_cast<size_t>(counts.targets)] = static_cast<int32_t>(m - 1);
-        buffers.target_tokens[static_cast<size_t>(counts.targets)] = token;
+        parts.put_target(line.first + start + i - 1, token);
         ++counts.targets;
       }
     }

@@ -43,15 +43,27 @@ struct Window {
   int64_t longest_row = 0;    // tokens: a batch may be cut to this length
 };
 
-// Spans of the caller, row-major, all written by Loader::fill. T here is `seq_len`, or the window's if 0; at least the
-// longest row's tokens.
-struct BatchBuffers {
-  int64_t seq_len = 0;
-  std::span<int32_t> tokens;          // [B, T]; padding is pad_token
-  std::span<int32_t> positions;       // [B, T]; 0 at the start of each document
-  std::span<int32_t> document_start;  // [B, T]; t of the first token of this token's document; padding is a document
-  std::span<int32_t> target_rows;     // [B·T]; ascending m = b·T + t whose next token is predicted; 0 beyond the targets
-  std::span<int32_t> target_tokens;   // [B·T]; the token to predict at each of them; 0 beyond
+// The parts of a micro-batch, row-major, each of B·T numbers.
+enum class BatchPart : uint8_t {
+  tokens,          // [B, T]; padding is pad_token
+  positions,       // [B, T]; 0 at the start of each document
+  document_start,  // [B, T]; t of the first token of this token's document; padding is a document
+  target_rows,     // [B·T]; ascending m = b·T + t whose next token is predicted; 0 beyond the targets
+  target_tokens,   // [B·T]; the token to predict at each of them; 0 beyond
+};
+constexpr size_t kBatchParts = 5;
+
+// Where a micro-batch goes, all of it. T here is `seq_len`, or the window's if 0; at least the longest row's tokens.
+class BatchSink {
+ public:
+  explicit BatchSink(int64_t row_tokens = 0) : seq_len(row_tokens) {}
+  virtual ~BatchSink() = default;
+  // The numbers that a part has.
+  virtual int64_t room(BatchPart part) const = 0;
+  // Its next numbers, of which it has had `begin`.
+  virtual void write(BatchPart part, int64_t begin, std::span<const int32_t> values) = 0;
+
+  const int64_t seq_len;
 };
 
 struct MicroBatchCounts {
@@ -81,18 +93,19 @@ class Loader {
   // What step `step` (from 0, through all epochs) reads. Reads the sizes of its rows, no token.
   Window window(int64_t step);
 
-  // Fills the buffers for micro-batch `micro_batch` (0 … micro_batches - 1) of `window`; missing rows are padding. Throws
-  // Error if a buffer has the wrong size, a row is longer than T or the files turn out damaged.
-  MicroBatchCounts fill(const Window& window, int64_t micro_batch, const BatchBuffers& buffers);
+  // Writes micro-batch `micro_batch` (0 … micro_batches - 1) of `window`; missing rows are padding. Throws Error if the sink
+  // has another size, a row is longer than T or the files turn out damaged.
+  MicroBatchCounts fill(const Window& window, int64_t micro_batch, BatchSink& sink);
 
  private:
   struct Line;
+  struct Parts;
 
   int64_t steps_of(int64_t bucket) const;
   void place_window(Window& window) const;
   RowRecord row_at(const Window& window, int64_t place) const;
-  int64_t fill_row(const RowRecord& row, const Line& line, MicroBatchCounts& counts, const BatchBuffers& buffers);
-  void check(const BatchBuffers& buffers, int64_t seq_len) const;
+  int64_t fill_row(const RowRecord& row, const Line& line, MicroBatchCounts& counts, Parts& parts);
+  void check(const BatchSink& sink, int64_t seq_len) const;
 
   LoaderOptions options_;
   InputFile token_file_, row_file_;

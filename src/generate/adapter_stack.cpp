@@ -62,21 +62,21 @@ bool AdapterStack::load_tensor(Executor& executor, const Adapter& adapter, const
                                const std::string& name, std::span<std::byte> staging) const {
   const TensorEntry* entry = adapter.file.find(name);
   if (entry == nullptr || entry->shape.empty()) return false;
-  const auto out = executor.elements<float>(weight.tensor, layer);
+  ElementWriter<float> out(executor.transfer(), weight.tensor, layer);
   const std::vector<int64_t>& shape = weight.parameter.shape;
   if (name.ends_with(kA)) {
     const int64_t cols = shape[1], r = std::min(entry->shape.front(), adapter.ranks);
     read_numbers(adapter.file, *entry, {r, cols}, staging,
-                 [&](int64_t i, float value) { out[static_cast<size_t>(adapter.first * cols + i)] = value; });
+                 [&](int64_t i, float value) { out.put(adapter.first * cols + i, value); });
   } else if (name.ends_with(kB)) {
     const int64_t cols = shape[1], r = std::min(entry->shape.back(), adapter.ranks);
     const auto scale = static_cast<float>(adapter.config.scale_of(parse_adapter_tensor_name(name)->module_path, r));
-    read_numbers(adapter.file, *entry, {shape[0], r}, staging, [&](int64_t i, float value) {
-      out[static_cast<size_t>(i / r * cols + adapter.first + i % r)] = scale * value;
-    });
+    read_numbers(adapter.file, *entry, {shape[0], r}, staging,
+                 [&](int64_t i, float value) { out.put(i / r * cols + adapter.first + i % r, scale * value); });
   } else {
-    read_numbers(adapter.file, *entry, shape, staging, [&](int64_t i, float value) { out[static_cast<size_t>(i)] = value; });
+    read_numbers(adapter.file, *entry, shape, staging, [&](int64_t i, float value) { out.put(i, value); });
   }
+  out.flush();
   return true;
 }
 

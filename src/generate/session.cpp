@@ -16,13 +16,15 @@ Session::Session(const Plan& plan, const std::filesystem::path& model, const Ada
   for (size_t step = 0; step < plan.program.generation.steps.size(); ++step)
     steps_.push_back(&plan.program.region(Section::generation_step, static_cast<int32_t>(step)));
   executor_.emplace(plan.program, plan.layout);
+  logits_room_ = executor_->transfer().host_room<float>(plan.program.generation.fetched);
+  sampler_room_ = executor_->transfer().host_room<int32_t>(plan.program.generation.order);
   executor_->run(plan.program.region(Section::load), *this);
 }
 
 void Session::load(const Op& op) {
-  const auto staging = executor_->bytes(op.find(Slot::staging));
-  const auto scalars = executor_->elements<double>(plan_.program.interface.scalars);
-  std::fill(scalars.begin(), scalars.end(), 0.0);
+  Transfer& transfer = executor_->transfer();
+  const auto staging = transfer.host_room<std::byte>(op.find(Slot::staging));
+  transfer.clear(plan_.program.tensor(plan_.program.interface.scalars).storage);
   fill_inverse_frequencies(plan_.model, *executor_);
   load_model(*executor_, plan_.model, Checkpoint(model_), 0, {.staging = staging, .absmax = {}});
   if (adapters_ != nullptr) adapters_->load(*executor_, staging);
@@ -71,16 +73,17 @@ size_t Session::next_step(int64_t left) const {
 
 std::span<float> Session::logits() {
   executor_->run(plan_.program.region(Section::head), *this);
-  return executor_->elements<float>(plan_.program.generation.logits);
+  return logits_room_;
 }
 
 void Session::run(const Op& op, int64_t) {
   if (op.kind == OpKind::load) load(op);
+  if (op.kind == OpKind::fetch) executor_->transfer().read(op.find(Slot::x), 0, logits_room_);
   if (op.kind != OpKind::batch) return;
-  const auto ids = executor_->elements<int32_t>(op.find(Slot::ids));
-  const auto positions = executor_->elements<int32_t>(op.find(Slot::positions));
-  std::copy(incoming_.begin(), incoming_.end(), ids.begin());
-  for (size_t i = 0; i < positions.size(); ++i) positions[i] = static_cast<int32_t>(first_) + static_cast<int32_t>(i);
+  executor_->transfer().write(op.find(Slot::ids), 0, incoming_);
+  ElementWriter<int32_t> positions(executor_->transfer(), op.find(Slot::positions));
+  for (int64_t i = 0; i < static_cast<int64_t>(incoming_.size()); ++i) positions.put(i, static_cast<int32_t>(first_ + i));
+  positions.flush();
 }
 
 }  // namespace snug

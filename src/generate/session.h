@@ -24,12 +24,12 @@ class Session final : public Host {
   int64_t rewind_to_common(std::span<const int32_t> tokens);
   // Appends tokens. Throws Error if they do not fit the capacity.
   void feed(std::span<const int32_t> tokens);
-  // Of the last token fed; [V], free to be overwritten until the next call.
+  // Of the last token fed; [V], in the host's own room and free to be overwritten, until the next token is fed.
   std::span<float> logits();
 
   int64_t length() const { return static_cast<int64_t>(tokens_.size()); }
   int64_t capacity() const { return plan_.program.generation.capacity; }
-  std::span<int32_t> sampler_room() const { return executor_->elements<int32_t>(plan_.program.generation.order); }
+  std::span<int32_t> sampler_room() const { return sampler_room_; }
   Executor& executor() { return *executor_; }
 
   void run(const Op& op, int64_t repetition) override;  // called by the executor
@@ -42,6 +42,8 @@ class Session final : public Host {
   std::filesystem::path model_;
   const AdapterStack* adapters_;
   std::optional<Executor> executor_;
+  std::span<float> logits_room_;
+  std::span<int32_t> sampler_room_;
   std::vector<const Region*> steps_;   // as the Program's
   std::vector<int32_t> tokens_;        // what the caches hold, or will after feed
   int64_t first_ = 0;                  // of the step's tokens, its place in the sequence

@@ -21,6 +21,7 @@ enum class Sizing : uint8_t { even, own };
   OP(load, host, even)    /* checkpoint -> weights through the staging buffer */ \
   OP(save, host, even)    /* weights and state -> files */                    \
   OP(batch, host, even)   /* the next micro-batch -> batch tensors */         \
+  OP(fetch, host, even)   /* logits -> the host's own room */                 \
   OP(embedding, backend, even)                                                \
   OP(embedding_backward, backend, even)                                       \
   OP(rms_norm, backend, even)                                                 \

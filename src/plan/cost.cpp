@@ -95,7 +95,8 @@ CostClass cost_class_of(const Program& program, const Op& op) {
     case OpKind::page_out: return CostClass::page_out;
     case OpKind::load:
     case OpKind::save:
-    case OpKind::batch: return CostClass::host;
+    case OpKind::batch:
+    case OpKind::fetch: return CostClass::host;
     default: return CostClass::rows;
   }
 }

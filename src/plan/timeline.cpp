@@ -227,7 +227,7 @@ std::string in_layer(std::string name, int64_t layer) {
 MemoryTimeline unfold(const Program& program, const Layout& layout) { return Unfolding(program, layout).run(); }
 
 std::string label_of(const Program& program, const Op& op) {
-  if (op.kind == OpKind::load || op.kind == OpKind::save || op.kind == OpKind::batch) return name_of(op.kind);
+  if (run_by(op.kind) == RunBy::host) return name_of(op.kind);
   for (const Operand& operand : op.operands)
     if (operand.access != Access::read && operand.slot != Slot::workspace)
       return std::string(name_of(op.kind)) + " " + program.tensor(operand.tensor).name;

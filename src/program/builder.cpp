@@ -246,8 +246,9 @@ class Builder : private BlockBuilder {
   Region generation_head() {
     Generation& generation = program_.generation;
     const Extent vocabulary = spec_.vocab_size;
-    generation.logits = program_.make("logits", DType::f32, {1, vocabulary}, Role::batch, Lifetime::run);
-    generation.order = program_.make("order", DType::i32, {vocabulary}, Role::workspace, Lifetime::run);
+    generation.logits = program_.make("logits", DType::f32, {1, vocabulary}, Role::batch);
+    generation.fetched = program_.make("logits.fetched", DType::f32, {1, vocabulary}, Role::batch);
+    generation.order = program_.make("order", DType::i32, {vocabulary}, Role::workspace);
     Region region{.name = "head", .section = Section::head, .stage = Stage::generate};
     Op product{OpKind::matmul};
     product.attributes.transpose_b = true;
@@ -255,6 +256,9 @@ class Builder : private BlockBuilder {
     program_.head = {
         .weight = weights_.at(head_), .input = hidden_, .output = generation.logits, .product = program_.identify(product)};
     region.add(std::move(product));
+    Op fetch{OpKind::fetch};
+    fetch.reads(Slot::x, generation.logits).writes(Slot::out, generation.fetched).writes(Slot::workspace, generation.order);
+    region.add(std::move(fetch));
     return region;
   }
 

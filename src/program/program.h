@@ -152,8 +152,9 @@ struct GenerationStep {
 struct Generation {
   int64_t capacity = 0;               // tokens of a sequence: rows of each layer's cache
   std::vector<GenerationStep> steps;  // by rows, descending; the last has one
-  TensorId logits = kNone;            // [V] fp32, of the last token, when Section::head has run
-  TensorId order = kNone;             // [V] i32: room for the sampler
+  TensorId logits = kNone;            // [V] fp32, of the last token
+  TensorId fetched = kNone;           // … for the host, from when Section::head has run until the next region runs
+  TensorId order = kNone;             // [V] i32: room for the sampler, as long
 };
 
 // Layers whose blocks are treated alike: the loops region(Section::blocks, i) and region(Section::blocks_backward, i), where

@@ -1,6 +1,5 @@
 #include "run/executor.h"
 
-#include <cstring>
 #include <stdexcept>
 
 #include "program/rules.h"
@@ -29,8 +28,9 @@ Executor::Executor(const Program& program, const Layout& layout, const std::file
       session_(own_session_.get()),
       own_arena_(std::in_place, layout.device().bytes),
       arena_(own_arena_->data()),
-      arena_bytes_(own_arena_->bytes()) {
-  if (layout.of(Home::disk).bytes > 0) pages_ = &own_pages_.emplace(pages, layout.of(Home::disk).bytes);
+      arena_bytes_(own_arena_->bytes()),
+      pages_(layout.of(Home::disk).bytes > 0 ? &own_pages_.emplace(pages, layout.of(Home::disk).bytes) : nullptr),
+      transfer_(program, layout, arena_, pages_) {
   prepare_ops();
 }
 
@@ -41,7 +41,8 @@ Executor::Executor(const Program& program, const Layout& layout, const Executor&
       session_(owner.session_),
       arena_(owner.arena_),
       arena_bytes_(owner.arena_bytes_),
-      pages_(owner.pages_) {
+      pages_(owner.pages_),
+      transfer_(program, layout, arena_, pages_) {
   if (layout.device().bytes > arena_bytes_) throw std::logic_error("the layout does not fit in the arena");
   prepare_ops();
 }
@@ -55,24 +56,14 @@ void Executor::prepare_ops() {
   });
 }
 
-double& Executor::scalar(Scalar scalar) { return elements<double>(program_.interface.scalars)[static_cast<size_t>(scalar)]; }
-
-void Executor::clear(StorageId storage) {
-  const Storage& cleared = program_.storage(storage);
-  if (cleared.home != Home::device) return pages_->clear(layout_.offset_of(storage, 0), cleared.bytes);
-  std::memset(arena_ + layout_.offset_of(storage, 0), 0, static_cast<size_t>(cleared.bytes));
+double Executor::scalar(Scalar scalar) const {
+  double value = 0;
+  transfer_.read(program_.interface.scalars, static_cast<int64_t>(scalar), std::span(&value, 1));
+  return value;
 }
 
-bool Executor::is_far(TensorId tensor) const {
-  return program_.storage(program_.tensor(tensor).storage).home != Home::device;
-}
-
-void Executor::read_far(TensorId tensor, int64_t layer, int64_t begin, std::span<std::byte> out) const {
-  pages_->read(Binding{program_, layout_, arena_, layer}.offset(tensor) + begin, out);
-}
-
-void Executor::write_far(TensorId tensor, int64_t layer, int64_t begin, std::span<const std::byte> bytes) {
-  pages_->write(Binding{program_, layout_, arena_, layer}.offset(tensor) + begin, bytes);
+void Executor::set_scalar(Scalar scalar, double value) {
+  transfer_.write(program_.interface.scalars, static_cast<int64_t>(scalar), std::span<const double>(&value, 1));
 }
 
 bool Executor::skipped(const Region& region) { return region.skip && scalar(static_cast<Scalar>(*region.skip)) != 0.0; }

@@ -12,6 +12,7 @@
 #include "run/arena.h"
 #include "run/binding.h"
 #include "run/page_file.h"
+#include "run/transfer.h"
 
 namespace snug {
 
@@ -46,29 +47,13 @@ class Executor {
 
   void observe(Observer* observer) { observer_ = observer; }
 
-  std::byte* arena() const { return arena_; }
   int64_t arena_bytes() const { return arena_bytes_; }
 
-  double& scalar(Scalar scalar);
-  // The elements of a tensor, in one layer's view.
-  template <class T>
-  std::span<T> elements(TensorId tensor, int64_t layer = 0) const {
-    const Binding binding{program_, layout_, arena_, layer};
-    return {static_cast<T*>(binding.address(tensor)), static_cast<size_t>(program_.tensor(tensor).elements())};
-  }
-  // The bytes of a tensor, in one layer's view.
-  std::span<std::byte> bytes(TensorId tensor, int64_t layer = 0) const {
-    const Binding binding{program_, layout_, arena_, layer};
-    return {static_cast<std::byte*>(binding.address(tensor)), static_cast<size_t>(program_.tensor(tensor).bytes())};
-  }
-
-  // Tensors in the far home have no address: their bytes, from byte `begin` of one layer's view on, come and go by copies.
-  bool is_far(TensorId tensor) const;
-  void read_far(TensorId tensor, int64_t layer, int64_t begin, std::span<std::byte> out) const;
-  void write_far(TensorId tensor, int64_t layer, int64_t begin, std::span<const std::byte> bytes);
-
-  // Zeroes a storage that lives throughout the run.
-  void clear(StorageId storage);
+  // How whoever drives it reads and writes its tensors.
+  Transfer& transfer() { return transfer_; }
+  const Transfer& transfer() const { return transfer_; }
+  double scalar(Scalar scalar) const;
+  void set_scalar(Scalar scalar, double value);
 
   // Runs an op that no region has, on a layer's views and with bytes to scribble on.
   void run_apart(const Op& op, int64_t layer, std::span<std::byte> workspace);
@@ -79,6 +64,8 @@ class Executor {
   const Layout& layout() const { return layout_; }
 
  private:
+  friend struct InPlace;
+
   void prepare_ops();
   void run_body(const Region& region, Host& host, int64_t repetitions);
   void run_op(const Op& op, Host& host);
@@ -95,6 +82,7 @@ class Executor {
   int64_t arena_bytes_ = 0;
   std::optional<PageFile> own_pages_;
   PageFile* pages_ = nullptr;  // of the far home; null without one
+  Transfer transfer_;
   Observer* observer_ = nullptr;
   int64_t layer_ = 0, repetition_ = 0, chunk_ = 0, chunks_ = 1;
 };

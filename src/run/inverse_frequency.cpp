@@ -66,11 +66,14 @@ void inverse_frequencies(const Rope& rope, int64_t seq_len, std::span<float> out
 void fill_inverse_frequencies(const ModelSpec& model, Executor& executor, int64_t seq_len) {
   const Program& program = executor.program();
   if (seq_len == 0) seq_len = program.seq_len;
-  const Interface& io = program.interface;
-  if (io.inverse_frequency != kNone)
-    inverse_frequencies(model.rope, seq_len, executor.elements<float>(io.inverse_frequency));
-  if (io.local_inverse_frequency != kNone)
-    inverse_frequencies({.theta = model.local_rope_theta}, seq_len, executor.elements<float>(io.local_inverse_frequency));
+  const auto fill = [&](TensorId table, const Rope& rope) {
+    if (table == kNone) return;
+    std::vector<float> made(static_cast<size_t>(program.tensor(table).elements()));
+    inverse_frequencies(rope, seq_len, made);
+    executor.transfer().write(table, 0, std::span<const float>(made));
+  };
+  fill(program.interface.inverse_frequency, model.rope);
+  fill(program.interface.local_inverse_frequency, {.theta = model.local_rope_theta});
 }
 
 }  // namespace snug

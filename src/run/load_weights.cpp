@@ -10,6 +10,7 @@
 #include "formats/adapter.h"
 #include "formats/bnb_tensors.h"
 #include "formats/model_tensors.h"
+#include "run/in_place.h"
 #include "run/weight_files.h"
 #include "run/weight_pieces.h"
 
@@ -93,7 +94,7 @@ void read_far_tensor(Executor& executor, const Checkpoint& checkpoint, const Ten
     tensor.shape = {count};
     const std::span<std::byte> ours = staging.subspan(half, static_cast<size_t>(count * size));
     read_tensor(checkpoint, slice, tensor, ours, staging.first(half));
-    executor.write_far(part.tensor, part.layer, begin_of(executor, part) + begin * size, ours);
+    executor.transfer().write_bytes(part.tensor, part.layer, begin_of(executor, part) + begin * size, ours);
   }
 }
 
@@ -131,10 +132,10 @@ void read_pieces(Executor& executor, const ModelSpec& model, const std::vector<W
     const WeightPart& part = piece.part;
     const TensorEntry* former = file.find(piece.name) == nullptr ? file.find(former_name(piece)) : nullptr;
     const TensorEntry& entry = former != nullptr ? *former : find_tensor(model, file, piece.name);
-    if (executor.is_far(part.tensor)) {
+    if (const std::span<std::byte> in_place = bytes_of(executor, part); in_place.empty()) {
       read_far_tensor(executor, file, entry, part, staging);
     } else {
-      read_tensor(file, entry, tensor_of(executor, part), bytes_of(executor, part), staging);
+      read_tensor(file, entry, tensor_of(executor, part), in_place, staging);
     }
   }
 }
@@ -189,16 +190,17 @@ void fill_masters(Executor& executor, std::span<std::byte> staging) {
     if (copy == kNone) continue;
     const DType dtype = executor.program().tensor(weight.tensor).dtype;
     for (int64_t layer = weight.parameter.first_layer; layer < end_layer(executor, weight); ++layer) {
-      const std::span<std::byte> from = executor.bytes(weight.tensor, layer);
+      const std::span<std::byte> from = InPlace::elements(executor, weight.tensor, layer);
+      const std::span<std::byte> in_place = InPlace::elements(executor, copy, layer);
       const auto elements = static_cast<size_t>(executor.program().tensor(copy).elements());
-      const bool far = executor.is_far(copy);
+      const bool far = in_place.empty();
       const size_t most = far ? staging.size() / sizeof(float) : elements;
       for (size_t begin = 0; begin < elements; begin += most) {
         const size_t count = std::min(most, elements - begin);
-        const std::span<std::byte> out = (far ? staging : executor.bytes(copy, layer)).first(count * sizeof(float));
+        const std::span<std::byte> out = (far ? staging : in_place).first(count * sizeof(float));
         for (size_t i = 0; i < count; ++i)
           store_float(out.data(), DType::f32, i, element_as_float(from.data(), dtype, begin + i));
-        if (far) executor.write_far(copy, layer, static_cast<int64_t>(begin * sizeof(float)), out);
+        if (far) executor.transfer().write_bytes(copy, layer, static_cast<int64_t>(begin * sizeof(float)), out);
       }
     }
   }
@@ -259,10 +261,10 @@ void load_model(Executor& executor, const ModelSpec& model, const Checkpoint& ba
         used.insert(entry.name);
         sources.push_back({&entry, {weight.tensor, layer, expert}, &weight});
       } else if (weight.origin == Origin::lora_a) {
-        draw_lora_a(executor.elements<float>(weight.tensor, layer), weight.parameter.shape[1], seed,
+        draw_lora_a(InPlace::elements<float>(executor, weight.tensor, layer), weight.parameter.shape[1], seed,
                     weight.parameter.instance(layer));
       } else if (weight.origin == Origin::zeros) {
-        const std::span<std::byte> out = executor.bytes(weight.tensor, layer);
+        const std::span<std::byte> out = InPlace::elements(executor, weight.tensor, layer);
         std::fill(out.begin(), out.end(), std::byte{0});
       }
     });
@@ -278,9 +280,9 @@ LoadRoom load_room(const Executor& executor, const Op& load) {
   for (const Operand& operand : load.operands) {
     if (operand.slot != Slot::staging) continue;
     if (room.staging.empty()) {
-      room.staging = executor.bytes(operand.tensor);
+      room.staging = executor.transfer().host_room<std::byte>(operand.tensor);
     } else {
-      room.absmax = executor.elements<float>(operand.tensor);
+      room.absmax = executor.transfer().host_room<float>(operand.tensor);
     }
   }
   return room;

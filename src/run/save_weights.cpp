@@ -38,12 +38,12 @@ void copy_tensor(const Checkpoint& base, const TensorEntry& entry, SafetensorsWr
 }
 
 void write_part(const Executor& executor, const WeightPart& part, SafetensorsWriter& writer, std::span<std::byte> staging) {
-  if (!executor.is_far(part.tensor)) return writer.write(bytes_of(executor, part));
+  if (const auto in_place = bytes_of(executor, part); !in_place.empty()) return writer.write(in_place);
   const int64_t bytes = tensor_of(executor, part).bytes(), begin = begin_of(executor, part);
   const auto most = static_cast<int64_t>(staging.size());
   for (int64_t done = 0; done < bytes; done += most) {
     const std::span<std::byte> some = staging.first(static_cast<size_t>(std::min(most, bytes - done)));
-    executor.read_far(part.tensor, part.layer, begin + done, some);
+    executor.transfer().read_bytes(part.tensor, part.layer, begin + done, some);
     writer.write(some);
   }
 }

@@ -4,6 +4,7 @@
 
 #include "base/bfloat16.h"
 #include "base/float16.h"
+#include "run/in_place.h"
 #include "run/inverse_frequency.h"
 
 namespace snug {
@@ -19,14 +20,14 @@ void fill_weight(Executor& executor, const Weight& weight, int64_t layer, std::m
     return norm ? 1.0F : weight.origin == Origin::zeros ? 0.0F : static_cast<float>(random()) * kScale - kHalf;
   };
   if (dtype == DType::f32) {
-    for (float& x : executor.elements<float>(weight.tensor, layer)) x = value();
+    for (float& x : InPlace::elements<float>(executor, weight.tensor, layer)) x = value();
   } else if (is_half(dtype)) {
-    for (uint16_t& x : executor.elements<uint16_t>(weight.tensor, layer))
+    for (uint16_t& x : InPlace::elements<uint16_t>(executor, weight.tensor, layer))
       x = dtype == DType::f16 ? f32_to_f16(value()) : f32_to_bf16(value());
   }
   const TensorId master = weight.state(Slot::master);
-  if (master == kNone || executor.is_far(master)) return;
-  for (float& x : executor.elements<float>(master, layer)) x = value();
+  if (master == kNone) return;
+  for (float& x : InPlace::elements<float>(executor, master, layer)) x = value();
 }
 
 }  // namespace
@@ -34,7 +35,7 @@ void fill_weight(Executor& executor, const Weight& weight, int64_t layer, std::m
 void fill_at_random(Executor& executor, const ModelSpec& model) {
   const Program& program = executor.program();
   for (size_t id = 0; id < program.storages.size(); ++id)
-    if (program.storages[id].lifetime == Lifetime::run) executor.clear(static_cast<StorageId>(id));
+    if (program.storages[id].lifetime == Lifetime::run) executor.transfer().clear(static_cast<StorageId>(id));
   std::minstd_rand random(2);
   for (const Weight& weight : program.weights)
     for (int64_t layer = weight.parameter.first_layer; layer < weight.parameter.end_layer(program.layers); ++layer)
@@ -44,31 +45,33 @@ void fill_at_random(Executor& executor, const ModelSpec& model) {
 
 void RandomBatches::run(const Op& op, int64_t repetition) {
   if (op.kind != OpKind::batch) return;
-  const auto ids = executor_.elements<int32_t>(op.find(Slot::ids));
-  const auto starts = executor_.elements<int32_t>(op.find(Slot::document_start));
   const int64_t length = executor_.program().seq_len;
-  std::fill(starts.begin(), starts.end(), 0);
+  const int64_t tokens = executor_.program().tensor(op.find(Slot::ids)).elements();
   const auto fill = [&](Slot slot, auto value) {
-    const auto values = executor_.elements<int32_t>(op.find(slot));
-    for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<int32_t>(value(static_cast<int64_t>(i)));
+    const int64_t count = executor_.program().tensor(op.find(slot)).elements();
+    ElementWriter<int32_t> values(executor_.transfer(), op.find(slot));
+    for (int64_t i = 0; i < count; ++i) values.put(i, static_cast<int32_t>(value(i)));
+    values.flush();
   };
+  fill(Slot::document_start, [](int64_t) { return int64_t{0}; });
   fill(Slot::ids, [&](int64_t) { return static_cast<int64_t>(random_()) % vocabulary_; });
   fill(Slot::target_tokens, [&](int64_t) { return static_cast<int64_t>(random_()) % vocabulary_; });
   fill(Slot::positions, [&](int64_t i) { return i % length; });
   fill(Slot::target_rows, [&](int64_t i) { return i / (length - 1) * length + i % (length - 1); });
-  const int64_t rows = static_cast<int64_t>(ids.size()) / length;
-  executor_.scalar(Scalar::target_count) = static_cast<double>(static_cast<int64_t>(ids.size()) - rows);
-  executor_.scalar(Scalar::first_micro_batch) = repetition == 0 ? 1.0 : 0.0;
+  const int64_t rows = tokens / length;
+  executor_.set_scalar(Scalar::target_count, static_cast<double>(tokens - rows));
+  executor_.set_scalar(Scalar::first_micro_batch, repetition == 0 ? 1.0 : 0.0);
 }
 
 void run_random_step(Executor& executor, RandomBatches& batches, int64_t step) {
   const Program& program = executor.program();
-  executor.scalar(Scalar::learning_rate) = 1e-4;
-  executor.scalar(Scalar::step) = static_cast<double>(step);
-  executor.scalar(Scalar::loss_scale) = 1.0;
-  executor.scalar(Scalar::inverse_labels) =
-      1.0 / static_cast<double>(program.batch * program.seq_len * program.micro_batches);
-  executor.scalar(Scalar::loss_sum) = executor.scalar(Scalar::square_sum) = 0.0;
+  executor.set_scalar(Scalar::learning_rate, 1e-4);
+  executor.set_scalar(Scalar::step, static_cast<double>(step));
+  executor.set_scalar(Scalar::loss_scale, 1.0);
+  executor.set_scalar(Scalar::inverse_labels,
+                      1.0 / static_cast<double>(program.batch * program.seq_len * program.micro_batches));
+  executor.set_scalar(Scalar::loss_sum, 0.0);
+  executor.set_scalar(Scalar::square_sum, 0.0);
   executor.run(program.region(Section::step), batches);
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/bfloat16.h"
 #include "base/float16.h"
+#include "run/in_place.h"
 
 namespace snug {
 
@@ -19,8 +20,8 @@ Tensor tensor_of(const Executor& executor, const WeightPart& part) {
 }
 
 std::span<std::byte> bytes_of(const Executor& executor, const WeightPart& part) {
-  const std::span<std::byte> all = executor.bytes(part.tensor, part.layer);
-  if (part.expert == kAll) return all;
+  const std::span<std::byte> all = InPlace::elements(executor, part.tensor, part.layer);
+  if (part.expert == kAll || all.empty()) return all;
   const auto bytes = static_cast<size_t>(tensor_of(executor, part).bytes());
   return all.subspan(static_cast<size_t>(part.expert) * bytes, bytes);
 }

@@ -31,6 +31,7 @@ struct WeightPiece {
 std::string former_name(const WeightPiece& piece);
 
 Tensor tensor_of(const Executor& executor, const WeightPart& part);
+// Where it lies; empty in the far home, which goes through Transfer.
 std::span<std::byte> bytes_of(const Executor& executor, const WeightPart& part);
 // Bytes of a layer's tensor before this part of it.
 int64_t begin_of(const Executor& executor, const WeightPart& part);

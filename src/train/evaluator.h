@@ -2,15 +2,14 @@
 // Counts what an evaluation got right: tokens, and documents whose every predicted token is right.
 
 #include <cstdint>
-#include <span>
 
 namespace snug {
 
 class EvaluationCounts {
  public:
-  // One batch: targets ascending by row; `document_start` [B, T] tells documents apart.
-  void add(std::span<const int32_t> predictions, std::span<const int32_t> target_rows,
-           std::span<const int32_t> target_tokens, std::span<const int32_t> document_start, int64_t seq_len);
+  // The next target of a batch, in the order of rows; `document`: the row of its document's first token.
+  void add(int64_t document, bool right);
+  void end_batch();
 
   double token_accuracy() const {
     return tokens_ == 0 ? 0.0 : static_cast<double>(right_tokens_) / static_cast<double>(tokens_);
@@ -20,6 +19,8 @@ class EvaluationCounts {
 
  private:
   int64_t tokens_ = 0, right_tokens_ = 0, documents_ = 0, exact_ = 0;
+  int64_t document_ = -1;  // that is being counted
+  bool all_right_ = false;
 };
 
 }  // namespace snug

@@ -164,7 +164,7 @@ Progress resume(Executor& executor, const Plan& plan, const DataIdentity& data, 
   Progress progress{manifest.step, manifest.step};
   if (!plan.recipe.fp16 || !manifest.state.contains("updates")) return progress;  // of a run in another precision
   progress.updates = manifest.integer("updates");
-  for (const auto& [key, scalar] : kScalerState) executor.scalar(scalar) = manifest.number(key);
+  for (const auto& [key, scalar] : kScalerState) executor.set_scalar(scalar, manifest.number(key));
   if (progress.updates < 0 || progress.updates > progress.step || !(executor.scalar(Scalar::loss_scale) > 0.0))
     throw Error("updates or loss_scale make no sense", (checkpoint / kManifestName).string(),
                 "resume from another checkpoint");

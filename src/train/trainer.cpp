@@ -72,6 +72,26 @@ UniqueFd lock_directory(const fs::path& directory) {
   throw Error("another snug is training here", directory.string(), "wait for it, or give another --output-dir");
 }
 
+// A micro-batch goes to the tensors that its op names.
+class BatchOfOp final : public BatchSink {
+ public:
+  BatchOfOp(Executor& executor, const Op& op) : BatchSink(executor.program().seq_len), executor_(executor), op_(op) {}
+  int64_t room(BatchPart part) const override { return executor_.program().tensor(tensor_of(part)).elements(); }
+  void write(BatchPart part, int64_t begin, std::span<const int32_t> values) override {
+    executor_.transfer().write(tensor_of(part), begin, values);
+  }
+
+ private:
+  TensorId tensor_of(BatchPart part) const {
+    constexpr Slot kSlots[kBatchParts] = {Slot::ids, Slot::positions, Slot::document_start, Slot::target_rows,
+                                          Slot::target_tokens};
+    return op_.find(kSlots[static_cast<size_t>(part)]);
+  }
+
+  Executor& executor_;
+  const Op& op_;
+};
+
 class Run final : public Host {
  public:
   Run(const Plan& plan, Reporter& reporter, const std::atomic<int>& stop, const fs::path& trace)
@@ -179,18 +199,18 @@ class Run final : public Host {
   // What a host op passes bytes through; empty where it needs none.
   std::span<std::byte> staging_of(const Op& op) const {
     const TensorId staging = op.find(Slot::staging);
-    return staging == kNone ? std::span<std::byte>() : executor_->bytes(staging);
+    return executor_->transfer().host_room<std::byte>(staging);
   }
 
   void load(const Op& op) {
     const LoadRoom room = load_room(*executor_, op);
     const std::span<std::byte> staging = room.staging;
-    const auto scalars = executor_->elements<double>(plan_.program.interface.scalars);
-    std::fill(scalars.begin(), scalars.end(), 0.0);
-    executor_->scalar(Scalar::loss_scale) =
-        recipe_.fp16 ? std::ldexp(1.0, static_cast<int>(recipe_.initial_scale_power)) : 1.0;
+    Transfer& transfer = executor_->transfer();
+    transfer.clear(plan_.program.tensor(plan_.program.interface.scalars).storage);
+    executor_->set_scalar(Scalar::loss_scale,
+                          recipe_.fp16 ? std::ldexp(1.0, static_cast<int>(recipe_.initial_scale_power)) : 1.0);
     for (size_t id = 0; id < plan_.program.storages.size(); ++id)
-      if (plan_.program.storages[id].role == Role::optimizer) executor_->clear(static_cast<StorageId>(id));
+      if (plan_.program.storages[id].role == Role::optimizer) transfer.clear(static_cast<StorageId>(id));
     fill_inverse_frequencies(plan_.model, *executor_);
     load_model(*executor_, plan_.model, Checkpoint(recipe_.model), recipe_.seed, room);
     if (!recipe_.adapter.empty()) load_adapter(*executor_, recipe_.adapter, recipe_.lora, staging);
@@ -207,26 +227,21 @@ class Run final : public Host {
   // ---- Steps
 
   void fill_batch(const Op& op, int64_t micro_batch) {
-    const BatchBuffers buffers{.seq_len = running_->program().seq_len,
-                               .tokens = running_->elements<int32_t>(op.find(Slot::ids)),
-                               .positions = running_->elements<int32_t>(op.find(Slot::positions)),
-                               .document_start = running_->elements<int32_t>(op.find(Slot::document_start)),
-                               .target_rows = running_->elements<int32_t>(op.find(Slot::target_rows)),
-                               .target_tokens = running_->elements<int32_t>(op.find(Slot::target_tokens))};
-    const MicroBatchCounts counts = loader_->fill(window_, micro_batch, buffers);
-    executor_->scalar(Scalar::target_count) = static_cast<double>(counts.targets);
-    executor_->scalar(Scalar::first_micro_batch) = micro_batch == 0 ? 1.0 : 0.0;
-    executor_->scalar(Scalar::micro_batch) = static_cast<double>(micro_batch);
+    BatchOfOp batch(*running_, op);
+    const MicroBatchCounts counts = loader_->fill(window_, micro_batch, batch);
+    executor_->set_scalar(Scalar::target_count, static_cast<double>(counts.targets));
+    executor_->set_scalar(Scalar::first_micro_batch, micro_batch == 0 ? 1.0 : 0.0);
+    executor_->set_scalar(Scalar::micro_batch, static_cast<double>(micro_batch));
     tokens_ += counts.tokens;
   }
 
   void set_scalars(double rate) {
-    executor_->scalar(Scalar::learning_rate) = rate;
-    executor_->scalar(Scalar::step) = static_cast<double>(updates_ + 1);
-    executor_->scalar(Scalar::inverse_labels) =
-        window_.label_count > 0 ? 1.0 / static_cast<double>(window_.label_count) : 0.0;
-    executor_->scalar(Scalar::loss_sum) = 0.0;
-    executor_->scalar(Scalar::square_sum) = 0.0;
+    executor_->set_scalar(Scalar::learning_rate, rate);
+    executor_->set_scalar(Scalar::step, static_cast<double>(updates_ + 1));
+    executor_->set_scalar(Scalar::inverse_labels,
+                          window_.label_count > 0 ? 1.0 / static_cast<double>(window_.label_count) : 0.0);
+    executor_->set_scalar(Scalar::loss_sum, 0.0);
+    executor_->set_scalar(Scalar::square_sum, 0.0);
   }
 
   void train_steps() {
@@ -324,8 +339,8 @@ class Run final : public Host {
     int64_t targets = 0;
     const int64_t windows = eval_->steps_per_epoch();
     for (int64_t i = 0; i < windows; ++i) targets += eval_->window(i).target_count;
-    executor_->scalar(Scalar::loss_sum) = 0.0;
-    executor_->scalar(Scalar::inverse_labels) = targets > 0 ? 1.0 / static_cast<double>(targets) : 0.0;
+    executor_->set_scalar(Scalar::loss_sum, 0.0);
+    executor_->set_scalar(Scalar::inverse_labels, targets > 0 ? 1.0 / static_cast<double>(targets) : 0.0);
     EvaluationCounts counts;
     const int64_t tokens = tokens_;
     for (int64_t i = 0; i < windows; ++i) {
@@ -349,10 +364,16 @@ class Run final : public Host {
   void count_right(EvaluationCounts& counts) {
     const Interface& io = running_->program().evaluation;
     const Extent targets = running_->program().tensor(io.target_rows).shape.front();
-    const auto n = static_cast<size_t>(running_->scalar(static_cast<Scalar>(targets.count)));
-    counts.add(running_->elements<int32_t>(io.predictions).first(n), running_->elements<int32_t>(io.target_rows).first(n),
-               running_->elements<int32_t>(io.target_tokens).first(n), running_->elements<int32_t>(io.document_start),
-               running_->program().seq_len);
+    const auto n = static_cast<int64_t>(running_->scalar(static_cast<Scalar>(targets.count)));
+    const int64_t length = running_->program().seq_len;
+    const auto numbers = [&](TensorId tensor) { return ElementReader<int32_t>(running_->transfer(), tensor); };
+    auto predictions = numbers(io.predictions), rows = numbers(io.target_rows), tokens = numbers(io.target_tokens),
+         starts = numbers(io.document_start);
+    for (int64_t i = 0; i < n; ++i) {
+      const int64_t row = rows.at(i);
+      counts.add(row / length * length + starts.at(row), predictions.at(i) == tokens.at(i));
+    }
+    counts.end_batch();
   }
 
   void save() {

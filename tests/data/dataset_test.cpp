@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "data/dataset_files.h"
 #include "data/loader.h"
+#include "data/support_batch.h"
 #include "tokenizer/support.h"
 
 namespace snug {
@@ -230,11 +231,11 @@ TEST(Dataset, HoldsOutExactlySoManyRowsBySeed) {
     LoaderOptions options;
     options.shuffle = false;
     Loader loader(directory.file("eval"), options);
-    std::array<std::vector<int32_t>, 5> b;
-    for (auto& buffer : b) buffer.resize(8);
+    test::HeldBatch batch(8, 8);
+    const std::vector<int32_t>& tokens = batch.of(BatchPart::tokens);
     for (int64_t step = 0; step < loader.steps_per_epoch(); ++step) {
-      if (loader.fill(loader.window(step), 0, {8, b[0], b[1], b[2], b[3], b[4]}).tokens != 8) continue;
-      rows_seen.insert((b[0][1] - 50) * 100 + (b[0][2] - 50) * 10 + b[0][3] - 50);
+      if (loader.fill(loader.window(step), 0, batch).tokens != 8) continue;
+      rows_seen.insert((tokens[1] - 50) * 100 + (tokens[2] - 50) * 10 + tokens[3] - 50);
     }
     EXPECT_EQ(static_cast<int64_t>(rows_seen.size()), train.held_out);
     return rows_seen;

@@ -6,6 +6,7 @@
 #include <new>
 
 #include "data/loader.h"
+#include "data/support_batch.h"
 #include "tokenizer/support.h"
 
 namespace {
@@ -40,13 +41,11 @@ TEST(Loader, AllocatesNothingWhileStepping) {
   options.batch = 3;
   options.accumulation = 2;
   Loader loader(request.directory, options);
-  std::vector<int32_t> memory(5 * 3 * 128);
-  const auto part = [&](size_t i) { return std::span(memory).subspan(i * 3 * 128, 3 * 128); };
-  const BatchBuffers buffers{128, part(0), part(1), part(2), part(3), part(4)};
+  test::HeldBatch batch(128, 3 * 128);
   const int64_t before = allocations;
   for (int64_t step = 0; step < 3 * loader.steps_per_epoch(); ++step) {
     const Window window = loader.window(step);
-    for (int64_t i = 0; i < window.micro_batches; ++i) loader.fill(window, i, buffers);
+    for (int64_t i = 0; i < window.micro_batches; ++i) loader.fill(window, i, batch);
   }
   EXPECT_EQ(allocations, before);
 }

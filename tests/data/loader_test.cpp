@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 
+#include "data/support_batch.h"
 #include "tokenizer/support.h"
 
 namespace snug {
@@ -50,17 +51,14 @@ LoaderOptions options(int64_t batch, int64_t accumulation, bool shuffle = true) 
   return result;
 }
 
-// Buffers of one micro-batch, filled with what must not survive.
 struct Batch {
-  Batch(int64_t rows, int64_t seq_len) : rows_(rows), seq_len_(seq_len) {
-    for (auto& buffer : data_) buffer.assign(static_cast<size_t>(rows * seq_len), -77);
-  }
-  BatchBuffers buffers() { return {seq_len_, data_[0], data_[1], data_[2], data_[3], data_[4]}; }
-  int32_t token(int64_t m) const { return data_[0][static_cast<size_t>(m)]; }
-  int32_t position(int64_t m) const { return data_[1][static_cast<size_t>(m)]; }
-  int32_t start(int64_t m) const { return data_[2][static_cast<size_t>(m)]; }
-  int32_t target_row(int64_t i) const { return data_[3][static_cast<size_t>(i)]; }
-  int32_t target(int64_t i) const { return data_[4][static_cast<size_t>(i)]; }
+  Batch(int64_t rows, int64_t seq_len) : rows_(rows), seq_len_(seq_len), held_(seq_len, rows * seq_len) {}
+  BatchSink& sink() { return held_; }
+  int32_t token(int64_t m) const { return held_.of(BatchPart::tokens)[static_cast<size_t>(m)]; }
+  int32_t position(int64_t m) const { return held_.of(BatchPart::positions)[static_cast<size_t>(m)]; }
+  int32_t start(int64_t m) const { return held_.of(BatchPart::document_start)[static_cast<size_t>(m)]; }
+  int32_t target_row(int64_t i) const { return held_.of(BatchPart::target_rows)[static_cast<size_t>(i)]; }
+  int32_t target(int64_t i) const { return held_.of(BatchPart::target_tokens)[static_cast<size_t>(i)]; }
 
   // The documents of row b as strings; padding is left out.
   std::vector<std::string> documents(int64_t b, int64_t tokens) const {
@@ -76,7 +74,7 @@ struct Batch {
   }
 
   int64_t rows_, seq_len_;
-  std::array<std::vector<int32_t>, 5> data_;
+  test::HeldBatch held_;
 };
 
 int64_t real_tokens(const Batch& batch, int64_t b) {
@@ -96,7 +94,7 @@ TEST(Loader, ShowsEveryDocumentExactlyOnceAnEpoch) {
         EXPECT_EQ(window.epoch, epoch);
         for (int64_t i = 0; i < window.micro_batches; ++i) {
           Batch batch(3, 24);
-          loader.fill(window, i, batch.buffers());
+          loader.fill(window, i, batch.sink());
           for (int64_t b = 0; b < 3; ++b) {
             for (const std::string& document : batch.documents(b, real_tokens(batch, b))) ++seen[document];
           }
@@ -125,7 +123,7 @@ TEST(Loader, CountsLabelsBeforehandAsABruteForceCountDoes) {
         int64_t longest = 0;
         for (int64_t i = 0; i < window.micro_batches; ++i) {
           Batch batch(4, 24);
-          const MicroBatchCounts counts = targets.fill(window, i, batch.buffers());
+          const MicroBatchCounts counts = targets.fill(window, i, batch.sink());
           predicted += counts.targets;
           int64_t tokens = 0;
           for (int64_t b = 0; b < 4; ++b) {
@@ -153,7 +151,7 @@ TEST(Loader, NamesForEveryTargetThePlaceBeforeItInTheSameDocument) {
   Loader loader(fixture.path(), options(4, 1));
   for (int64_t s = 0; s < loader.steps_per_epoch(); ++s) {
     Batch batch(4, 24);
-    const MicroBatchCounts counts = loader.fill(loader.window(s), 0, batch.buffers());
+    const MicroBatchCounts counts = loader.fill(loader.window(s), 0, batch.sink());
     std::vector<int32_t> expected;
     for (int32_t m = 0; m + 1 < 4 * 24; ++m) {
       const bool same_document = batch.position(m + 1) > 0 && m / 24 == (m + 1) / 24;
@@ -177,7 +175,7 @@ TEST(Loader, PadsWithADocumentOfItsOwnAndMissingRowsWholly) {
   EXPECT_EQ(window.rows, 5);
   EXPECT_EQ(window.micro_batches, 2);
   Batch batch(4, 24);
-  const MicroBatchCounts counts = loader.fill(window, 1, batch.buffers());
+  const MicroBatchCounts counts = loader.fill(window, 1, batch.sink());
   EXPECT_EQ(counts.rows, 1);
   const int64_t used = real_tokens(batch, 0);
   EXPECT_EQ(counts.tokens, used);
@@ -205,7 +203,7 @@ TEST(Loader, KeepsFileOrderWithoutShuffleAndAnotherOrderEachEpochWithIt) {
   const auto order = [&](bool shuffle, int64_t epoch) {
     Loader loader(fixture.path(), options(40, 1, shuffle));
     Batch batch(40, 24);
-    loader.fill(loader.window(epoch), 0, batch.buffers());
+    loader.fill(loader.window(epoch), 0, batch.sink());
     std::vector<std::string> rows;
     for (int64_t b = 0; b < 40; ++b) rows.push_back(batch.documents(b, real_tokens(batch, b)).front());
     return rows;
@@ -223,12 +221,12 @@ TEST(Loader, FillsShorterBatchesWhenNoRowIsLonger) {
   Loader loader(fixture.path(), options(9, 1));
   const Window window = loader.window(0);
   Batch batch(9, window.longest_row);
-  EXPECT_EQ(loader.fill(window, 0, batch.buffers()).rows, 9);
+  EXPECT_EQ(loader.fill(window, 0, batch.sink()).rows, 9);
   Batch shorter(9, window.longest_row - 1);
-  expect_mentions(refusal([&] { loader.fill(window, 0, shorter.buffers()); }), {"longer than the batch"});
+  expect_mentions(refusal([&] { loader.fill(window, 0, shorter.sink()); }), {"longer than the batch"});
   Batch fewer(8, window.longest_row);
-  expect_mentions(refusal([&] { loader.fill(window, 0, fewer.buffers()); }), {"elements"});
-  expect_mentions(refusal([&] { loader.fill(window, 1, batch.buffers()); }), {"no micro-batch 1"});
+  expect_mentions(refusal([&] { loader.fill(window, 0, fewer.sink()); }), {"elements"});
+  expect_mentions(refusal([&] { loader.fill(window, 1, batch.sink()); }), {"no micro-batch 1"});
 }
 
 TEST(Loader, RefusesFilesThatAreMissingTruncatedOrOfAnotherRun) {
@@ -271,7 +269,7 @@ TEST(Loader, NeverReadsOutOfBoundsWhateverTheFilesHold) {
         for (int64_t s = 0; s < std::min<int64_t>(loader.steps_per_epoch(), 9); ++s) {
           const Window window = loader.window(s);
           Batch batch(4, seq_len);
-          for (int64_t k = 0; k < window.micro_batches; ++k) loader.fill(window, k, batch.buffers());
+          for (int64_t k = 0; k < window.micro_batches; ++k) loader.fill(window, k, batch.sink());
         }
       });
     }
@@ -321,7 +319,7 @@ TEST(Loader, GivesEachStepOneBucketAndTheLongestFirst) {
           buckets_met.push_back(window.bucket);
           for (int64_t i = 0; i < window.micro_batches; ++i) {
             Batch batch(3, window.seq_len);
-            const MicroBatchCounts counts = loader.fill(window, i, batch.buffers());
+            const MicroBatchCounts counts = loader.fill(window, i, batch.sink());
             for (int64_t b = 0; b < counts.rows; ++b) ++seen[batch.documents(b, real_tokens(batch, b)).front()];
           }
         }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "plan/layout.h"
+#include "run/in_place.h"
 
 namespace snug::testing {
 
@@ -126,7 +127,7 @@ TEST(Executor, asks_whether_to_pass_over_a_region_whenever_it_comes_to_it) {
   const Layout layout = lay_out(script.program);
   Executor executor(script.program, layout);
   Listener listener;
-  listener.scalars = executor.elements<double>(script.program.interface.scalars);
+  listener.scalars = InPlace::elements<double>(executor, script.program.interface.scalars);
   executor.observe(&listener);
   executor.run(script.program.region(Section::step), listener);
   std::vector<OpId> ids;
@@ -158,13 +159,13 @@ TEST(Executor, hands_chunks_through_their_window_one_after_the_other) {
   Executor executor(program, layout, std::filesystem::temp_directory_path() / ("snug-executor-" + std::to_string(getpid())));
   std::vector<float> numbers(12), back(12);
   std::iota(numbers.begin(), numbers.end(), 1.0F);
-  EXPECT_TRUE(executor.is_far(from) && !executor.is_far(window));
-  executor.write_far(from, 0, 0, std::as_bytes(std::span(numbers)));
+  EXPECT_TRUE(InPlace::elements(executor, from).empty() && !InPlace::elements(executor, window).empty());
+  executor.transfer().write_bytes(from, 0, 0, std::as_bytes(std::span(numbers)));
   Listener listener;
   executor.observe(&listener);
   executor.run(program.region(Section::step), listener);
   EXPECT_EQ(listener.heard, (std::vector<Heard>{{0, 0, 0}, {1, 0, 0}, {0, 0, 1}, {1, 0, 1}, {0, 0, 2}, {1, 0, 2}}));
-  executor.read_far(to, 0, 0, std::as_writable_bytes(std::span(back)));
+  executor.transfer().read_bytes(to, 0, 0, std::as_writable_bytes(std::span(back)));
   EXPECT_EQ(back, numbers);
 }
 
@@ -181,25 +182,25 @@ TEST(Executor, gives_each_layer_its_own_view_and_each_op_what_the_layout_says) {
   const Layout layout = lay_out(program);
   Executor executor(program, layout);
   for (int64_t layer = 1; layer <= 3; ++layer)
-    for (float& x : executor.elements<float>(rows, layer)) x = static_cast<float>(layer);
-  EXPECT_EQ(executor.bytes(rows, 2).data() - executor.bytes(rows, 1).data(), 64);
+    for (float& x : InPlace::elements<float>(executor, rows, layer)) x = static_cast<float>(layer);
+  EXPECT_EQ(InPlace::elements(executor, rows, 2).data() - InPlace::elements(executor, rows, 1).data(), 64);
   Listener listener;
   executor.run(program.region(Section::step), listener);
-  EXPECT_EQ(executor.elements<float>(rows, 1)[3], 0.0F);
-  EXPECT_EQ(executor.elements<float>(rows, 2)[3], 0.0F);
-  EXPECT_EQ(executor.elements<float>(rows, 3)[3], 3.0F);
+  EXPECT_EQ(InPlace::elements<float>(executor, rows, 1)[3], 0.0F);
+  EXPECT_EQ(InPlace::elements<float>(executor, rows, 2)[3], 0.0F);
+  EXPECT_EQ(InPlace::elements<float>(executor, rows, 3)[3], 3.0F);
   EXPECT_TRUE(listener.heard.empty());  // nobody was told to observe
-  executor.clear(program.tensor(rows).storage);
-  EXPECT_EQ(executor.elements<float>(rows, 3)[3], 0.0F);
+  executor.transfer().clear(program.tensor(rows).storage);
+  EXPECT_EQ(InPlace::elements<float>(executor, rows, 3)[3], 0.0F);
 }
 
 TEST(Executor, may_work_in_anothers_arena_if_the_layout_fits_there) {
   const Program program = script_of_layers();
   Layout layout = lay_out(program);
   Executor owner(program, layout), guest(program, layout, owner);
-  owner.scalar(Scalar::step) = 7.0;
+  owner.set_scalar(Scalar::step, 7.0);
   EXPECT_EQ(guest.scalar(Scalar::step), 7.0);
-  EXPECT_EQ(guest.arena(), owner.arena());
+  EXPECT_EQ(InPlace::arena(guest), InPlace::arena(owner));
   layout.of(Home::device).bytes = owner.arena_bytes() + 1;
   EXPECT_THROW(Executor(program, layout, owner), std::logic_error);
 }

@@ -9,6 +9,7 @@
 
 #include "formats/adapter.h"
 #include "formats/checkpoint.h"
+#include "run/in_place.h"
 #include "train/support_golden.h"
 
 namespace snug::testing {
@@ -45,7 +46,7 @@ struct Golden {
     recipe.gradient_checkpointing = recomputed;
     auto run = std::make_unique<GoldenRun>(base, recipe, window, 0, target);
     run->load();
-    run->executor().scalar(Scalar::step) = expected["step"].get<double>();
+    run->executor().set_scalar(Scalar::step, expected["step"].get<double>());
     return run;
   }
 
@@ -63,8 +64,9 @@ void for_each_trained(GoldenRun& run, const Visit& visit) {
   const Program& program = run.program();
   for (const Weight& weight : program.weights)
     for (int64_t layer = 0; weight.trainable && layer < (weight.parameter.per_layer ? program.layers : 1); ++layer)
-      visit("base_model.model." + weight.parameter.instance(layer), run.executor().elements<float>(weight.tensor, layer),
-            run.executor().elements<float>(weight.gradient, layer));
+      visit("base_model.model." + weight.parameter.instance(layer),
+            InPlace::elements<float>(run.executor(), weight.tensor, layer),
+            InPlace::elements<float>(run.executor(), weight.gradient, layer));
 }
 
 std::map<std::string, std::vector<float>> gradients(GoldenRun& run) {
@@ -181,7 +183,7 @@ TEST(Dropout, draws_one_mask_for_each_module_layer_step_and_micro_batch) {
   for (const int step : {3, 4}) {
     Masks masks;
     run->executor().observe(&masks);
-    run->executor().scalar(Scalar::step) = step;
+    run->executor().set_scalar(Scalar::step, step);
     run->forward_backward(golden.window);
     EXPECT_EQ(masks.masks.size(), 7U * 2U);
     for (const auto& [key, list] : masks.masks) {

@@ -14,6 +14,7 @@
 #include "base/philox.h"
 #include "formats/checkpoint.h"
 #include "plan/workspaces.h"
+#include "run/in_place.h"
 #include "run/weight_files.h"
 #include "train/support_experts.h"
 #include "train/support_golden.h"
@@ -56,7 +57,7 @@ std::map<std::string, std::vector<float>> gradients_of(const ExpertRun& run) {
     if (!weight.trainable) continue;
     const Parameter& parameter = weight.parameter;
     for (int64_t layer = 0; layer < (parameter.per_layer ? run.program.layers : 1); ++layer) {
-      const auto all = run.executor->elements<float>(weight.gradient, layer);
+      const auto all = InPlace::elements<float>(*run.executor, weight.gradient, layer);
       const int64_t parts = std::max<int64_t>(1, parameter.experts);
       const auto size = static_cast<int64_t>(all.size()) / parts;
       for (int64_t expert = 0; expert < parts; ++expert) {
@@ -146,9 +147,9 @@ void fill_weights(ExpertRun& run) {
       for (int64_t i = 0; i < size; ++i) {
         const uint16_t bits = f32_to_bf16(0.15F * random.normal(static_cast<uint64_t>(i)));
         if (run.program.tensor(weight.tensor).dtype == DType::bf16) {
-          run.executor->elements<uint16_t>(weight.tensor, layer)[static_cast<size_t>(i)] = bits;
+          InPlace::elements<uint16_t>(*run.executor, weight.tensor, layer)[static_cast<size_t>(i)] = bits;
         } else {
-          run.executor->elements<float>(weight.tensor, layer)[static_cast<size_t>(i)] = bf16_to_f32(bits);
+          InPlace::elements<float>(*run.executor, weight.tensor, layer)[static_cast<size_t>(i)] = bf16_to_f32(bits);
         }
       }
     }
@@ -242,7 +243,7 @@ TEST_F(ExpertFiles, weights_are_written_as_transformers_wrote_them_and_states_co
       for (int64_t layer = 0; layer < (weight.parameter.per_layer ? sizes.layers : 1); ++layer) {
         float next = static_cast<float>(weight.state(Slot::first_moment));
         for (TensorId moment : {weight.state(Slot::first_moment), weight.state(Slot::second_moment)})
-          for (float& value : run.executor->elements<float>(moment, layer)) value = next += 1.0F;
+          for (float& value : InPlace::elements<float>(*run.executor, moment, layer)) value = next += 1.0F;
       }
     save_state(*run.executor, directory_);
     EXPECT_EQ(Checkpoint(directory_ / "optimizer.safetensors").tensors().size(), 2 * truth.tensors().size());
@@ -251,8 +252,8 @@ TEST_F(ExpertFiles, weights_are_written_as_transformers_wrote_them_and_states_co
     load_state(*again.executor, {}, directory_, {}, staging);
     for (const Weight& weight : run.program.weights)
       for (TensorId tensor : {weight.tensor, weight.state(Slot::first_moment), weight.state(Slot::second_moment)}) {
-        const auto one = run.executor->bytes(tensor, sizes.layers - 1),
-                   other = again.executor->bytes(tensor, sizes.layers - 1);
+        const auto one = InPlace::elements(*run.executor, tensor, sizes.layers - 1),
+                   other = InPlace::elements(*again.executor, tensor, sizes.layers - 1);
         EXPECT_EQ(std::memcmp(one.data(), other.data(), one.size()), 0) << weight.parameter.name;
       }
   }

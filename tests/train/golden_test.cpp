@@ -7,6 +7,7 @@
 #include "formats/adapter.h"
 #include "formats/checkpoint.h"
 #include "recipe/keys.h"
+#include "run/in_place.h"
 #include "train/schedule.h"
 #include "train/support_golden.h"
 
@@ -61,7 +62,7 @@ int64_t compare_gradients(GoldenRun& run, const std::filesystem::path& expected,
   for (const Weight& weight : program.weights) {
     if (!weight.trainable) continue;
     for (int64_t layer = 0; layer < (weight.parameter.per_layer ? program.layers : 1); ++layer) {
-      const auto all = run.executor().elements<float>(weight.gradient, layer);
+      const auto all = InPlace::elements<float>(run.executor(), weight.gradient, layer);
       const int64_t parts = std::max<int64_t>(1, weight.parameter.experts);
       for (int64_t expert = 0; expert < parts; ++expert) {
         const std::string name = prefix + weight.parameter.instance(layer, expert);
@@ -161,8 +162,8 @@ TEST(Bf16, products_in_bf16_move_gradients_less_than_activations_in_bf16_do) {
   for (const Weight& weight : bf16.program().weights) {
     for (int64_t layer = 0; layer < (weight.parameter.per_layer ? bf16.program().layers : 1); ++layer) {
       const std::string name = weight.parameter.instance(layer);
-      const std::span<const float> rounded = bf16.executor().elements<float>(weight.gradient, layer);
-      const std::span<const float> products_in_fp32 = fp32.executor().elements<float>(weight.gradient, layer);
+      const std::span<const float> rounded = InPlace::elements<float>(bf16.executor(), weight.gradient, layer);
+      const std::span<const float> products_in_fp32 = InPlace::elements<float>(fp32.executor(), weight.gradient, layer);
       const double of_activations =
           relative_error(products_in_fp32, read_floats(directory / "expected.safetensors", "grad." + name));
       const double of_products = relative_error(rounded, products_in_fp32);
@@ -234,7 +235,8 @@ TEST_P(Training, twenty_steps_equal_pytorch) {
     if (!weight.trainable) continue;
     for (int64_t layer = 0; layer < (weight.parameter.per_layer ? program.layers : 1); ++layer) {
       const std::string name = (lora ? "base_model.model." : "final.") + weight.parameter.instance(layer);
-      EXPECT_LE(relative_error(run.executor().elements<float>(weight.tensor, layer), read_floats(finals, name)), 1e-4)
+      EXPECT_LE(relative_error(InPlace::elements<float>(run.executor(), weight.tensor, layer), read_floats(finals, name)),
+                1e-4)
           << name;
     }
   }

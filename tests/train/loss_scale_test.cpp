@@ -7,6 +7,7 @@
 
 #include "base/scalars.h"
 #include "kernels/cpu/kernels.h"
+#include "run/in_place.h"
 #include "train/support_golden.h"
 
 namespace snug::testing {
@@ -50,7 +51,7 @@ TEST(LossScale, does_not_change_what_is_learned) {
     recipe.fp16 = true;
     GoldenRun run(directory, recipe, window);
     run.load();
-    run.executor().scalar(Scalar::loss_scale) = scale;
+    run.executor().set_scalar(Scalar::loss_scale, scale);
     for (int step = 1; step <= 3; ++step) {
       run.forward_backward(window);
       run.update(1e-3, step);
@@ -59,7 +60,7 @@ TEST(LossScale, does_not_change_what_is_learned) {
     norms.push_back(run.executor().scalar(Scalar::gradient_norm));
     learned.emplace_back();
     for (const Weight& weight : run.program().weights) {
-      const auto master = run.executor().elements<float>(weight.state(Slot::master));
+      const auto master = InPlace::elements<float>(run.executor(), weight.state(Slot::master));
       learned.back().insert(learned.back().end(), master.begin(), master.end());
     }
   }

@@ -10,6 +10,7 @@
 #include "program/passes/optimizer.h"
 #include "program/passes/transfer.h"
 #include "program/support_tiny.h"
+#include "run/in_place.h"
 #include "run/synthetic_run.h"
 
 namespace snug::testing {
@@ -45,7 +46,7 @@ std::vector<std::byte> trained(const ModelSpec& spec, Program program, const Rel
   std::vector<std::byte> all;
   for (const Weight& weight : program.weights)
     for (int64_t layer = weight.parameter.first_layer; layer < weight.parameter.end_layer(program.layers); ++layer) {
-      const auto bytes = executor.bytes(weight.tensor, layer);
+      const auto bytes = InPlace::elements(executor, weight.tensor, layer);
       all.insert(all.end(), bytes.begin(), bytes.end());
     }
   return all;

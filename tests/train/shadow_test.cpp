@@ -8,6 +8,7 @@
 
 #include "families.h"
 #include "model/config.h"
+#include "run/in_place.h"
 #include "train/initialize.h"
 #include "train/support_golden.h"
 #include "train/support_shadow.h"
@@ -164,7 +165,7 @@ std::vector<std::byte> trained_bytes(GoldenRun& run) {
   const Program& program = run.plan().program;
   for (const Weight& weight : program.weights)
     for (int64_t layer = 0; weight.trainable && layer < (weight.parameter.per_layer ? program.layers : 1); ++layer) {
-      const auto part = run.executor().bytes(weight.tensor, layer);
+      const auto part = InPlace::elements(run.executor(), weight.tensor, layer);
       bytes.insert(bytes.end(), part.begin(), part.end());
     }
   return bytes;
@@ -244,8 +245,8 @@ TEST(ShadowRun, a_write_behind_a_storage_is_seen) {
   run.load();
   const Weight& weight = run.plan().program.weights.front();
   const auto bytes = run.plan().program.storage(run.plan().program.tensor(weight.tensor).storage).bytes;
-  run.executor().arena()[run.plan().layout.offset_of(run.plan().program.tensor(weight.tensor).storage, 0) +
-                         align_up(bytes, kAlignment)] = std::byte{1};
+  InPlace::arena(run.executor())[run.plan().layout.offset_of(run.plan().program.tensor(weight.tensor).storage, 0) +
+                                 align_up(bytes, kAlignment)] = std::byte{1};
   guard.written_share();
   EXPECT_EQ(guard.zones_touched(), 1);
 }

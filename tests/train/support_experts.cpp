@@ -10,6 +10,7 @@
 #include "program/passes/optimizer.h"
 #include "program/passes/recompute.h"
 #include "program/rules.h"
+#include "run/in_place.h"
 #include "train/trainer.h"
 
 namespace snug::testing {
@@ -174,21 +175,21 @@ ExpertRun::ExpertRun(Program differentiated, const Target& target, int64_t red_z
     : program(fitted(std::move(differentiated), target)), layout(lay_out(program, red_zone)) {
   settle_process(target.threads);
   executor = std::make_unique<Executor>(program, layout);
-  const auto scalars = executor->elements<double>(program.interface.scalars);
+  const auto scalars = InPlace::elements<double>(*executor, program.interface.scalars);
   std::fill(scalars.begin(), scalars.end(), 0.0);
 }
 
 double ExpertRun::forward_backward(const std::vector<int32_t>& targets) {
   const Interface& io = program.interface;
   for (size_t i = 0; i < targets.size(); ++i) {
-    executor->elements<int32_t>(io.tokens)[i] = static_cast<int32_t>(i);
-    executor->elements<int32_t>(io.target_rows)[i] = static_cast<int32_t>(i);
-    executor->elements<int32_t>(io.target_tokens)[i] = targets[i];
+    InPlace::elements<int32_t>(*executor, io.tokens)[i] = static_cast<int32_t>(i);
+    InPlace::elements<int32_t>(*executor, io.target_rows)[i] = static_cast<int32_t>(i);
+    InPlace::elements<int32_t>(*executor, io.target_tokens)[i] = targets[i];
   }
-  executor->scalar(Scalar::target_count) = static_cast<double>(targets.size());
-  executor->scalar(Scalar::inverse_labels) = 1.0 / static_cast<double>(targets.size());
-  executor->scalar(Scalar::loss_scale) = 1;
-  executor->scalar(Scalar::loss_sum) = 0;
+  executor->set_scalar(Scalar::target_count, static_cast<double>(targets.size()));
+  executor->set_scalar(Scalar::inverse_labels, 1.0 / static_cast<double>(targets.size()));
+  executor->set_scalar(Scalar::loss_scale, 1);
+  executor->set_scalar(Scalar::loss_sum, 0);
   executor->run(program.region(Section::clear), *this);
   executor->run(program.region(Section::micro_batch), *this, 1);
   return executor->scalar(Scalar::loss_sum);

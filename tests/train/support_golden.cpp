@@ -9,6 +9,7 @@
 
 #include "formats/checkpoint.h"
 #include "model/config.h"
+#include "run/in_place.h"
 #include "run/inverse_frequency.h"
 #include "run/weight_files.h"
 #include "train/trainer.h"
@@ -90,9 +91,9 @@ double GoldenRun::forward_backward(const std::vector<Json>& window, double denom
   window_ = &window;
   int64_t targets = 0;
   for (const Json& batch : window) targets += count_targets(batch);
-  running_->scalar(Scalar::inverse_labels) = 1.0 / (denominator > 0 ? denominator : static_cast<double>(targets));
-  running_->scalar(Scalar::loss_sum) = 0;
-  running_->scalar(Scalar::square_sum) = 0;
+  running_->set_scalar(Scalar::inverse_labels, 1.0 / (denominator > 0 ? denominator : static_cast<double>(targets)));
+  running_->set_scalar(Scalar::loss_sum, 0);
+  running_->set_scalar(Scalar::square_sum, 0);
   running_->run(program().region(Section::clear), *this);
   running_->run(program().region(Section::micro_batch), *this, static_cast<int64_t>(window.size()));
   return running_->scalar(Scalar::loss_sum);
@@ -101,15 +102,15 @@ double GoldenRun::forward_backward(const std::vector<Json>& window, double denom
 double GoldenRun::evaluate(const Json& batch) {
   const std::vector<Json> window{batch};
   window_ = &window;
-  running_->scalar(Scalar::inverse_labels) = 1.0 / static_cast<double>(count_targets(batch));
-  running_->scalar(Scalar::loss_sum) = 0;
+  running_->set_scalar(Scalar::inverse_labels, 1.0 / static_cast<double>(count_targets(batch)));
+  running_->set_scalar(Scalar::loss_sum, 0);
   running_->run(program().region(Section::evaluate), *this);
   return running_->scalar(Scalar::loss_sum);
 }
 
 void GoldenRun::set_rate(double learning_rate, int64_t step) {
-  running_->scalar(Scalar::learning_rate) = learning_rate;
-  running_->scalar(Scalar::step) = static_cast<double>(step);
+  running_->set_scalar(Scalar::learning_rate, learning_rate);
+  running_->set_scalar(Scalar::step, static_cast<double>(step));
 }
 
 void GoldenRun::update(double learning_rate, int64_t step) {
@@ -122,27 +123,27 @@ void GoldenRun::update(double learning_rate, int64_t step) {
 
 void GoldenRun::run(const Op& op, int64_t repetition) {
   if (op.kind == OpKind::batch) {
-    running_->scalar(Scalar::micro_batch) = static_cast<double>(repetition);
+    running_->set_scalar(Scalar::micro_batch, static_cast<double>(repetition));
     fill(op, window_->at(static_cast<size_t>(repetition)));
   }
   if (op.kind != OpKind::load) return;
-  const auto scalars = running_->elements<double>(program().interface.scalars);
+  const auto scalars = InPlace::elements<double>(*running_, program().interface.scalars);
   std::fill(scalars.begin(), scalars.end(), 0.0);
-  running_->scalar(Scalar::loss_scale) = plan_.recipe.fp16 ? 65536.0 : 1.0;
+  running_->set_scalar(Scalar::loss_scale, plan_.recipe.fp16 ? 65536.0 : 1.0);
   for (size_t id = 0; id < program().storages.size(); ++id)
-    if (program().storages[id].role == Role::optimizer) running_->clear(static_cast<StorageId>(id));
+    if (program().storages[id].role == Role::optimizer) running_->transfer().clear(static_cast<StorageId>(id));
   fill_inverse_frequencies(plan_.model, *running_);
-  const auto staging = running_->bytes(op.find(Slot::staging));
+  const auto staging = InPlace::elements(*running_, op.find(Slot::staging));
   load_model(*running_, plan_.model, Checkpoint(plan_.recipe.model), plan_.recipe.seed, load_room(*running_, op));
   if (!plan_.recipe.adapter.empty()) load_adapter(*running_, plan_.recipe.adapter, plan_.recipe.lora, staging);
 }
 
 void GoldenRun::fill(const Op& op, const Json& batch) {
-  const auto tokens = running_->elements<int32_t>(op.find(Slot::ids));
-  const auto positions = running_->elements<int32_t>(op.find(Slot::positions));
-  const auto starts = running_->elements<int32_t>(op.find(Slot::document_start));
-  const auto rows = running_->elements<int32_t>(op.find(Slot::target_rows));
-  const auto targets = running_->elements<int32_t>(op.find(Slot::target_tokens));
+  const auto tokens = InPlace::elements<int32_t>(*running_, op.find(Slot::ids));
+  const auto positions = InPlace::elements<int32_t>(*running_, op.find(Slot::positions));
+  const auto starts = InPlace::elements<int32_t>(*running_, op.find(Slot::document_start));
+  const auto rows = InPlace::elements<int32_t>(*running_, op.find(Slot::target_rows));
+  const auto targets = InPlace::elements<int32_t>(*running_, op.find(Slot::target_tokens));
   const size_t T = batch["tokens"][0].size();
   size_t count = 0;
   for (size_t b = 0; b < batch["tokens"].size(); ++b) {
@@ -161,7 +162,7 @@ void GoldenRun::fill(const Op& op, const Json& batch) {
     }
   }
   for (size_t i = count; i < rows.size(); ++i) rows[i] = targets[i] = 0;
-  running_->scalar(Scalar::target_count) = static_cast<double>(count);
+  running_->set_scalar(Scalar::target_count, static_cast<double>(count));
 }
 
 }  // namespace snug::testing

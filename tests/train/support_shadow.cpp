@@ -1,4 +1,5 @@
 #include "train/support_shadow.h"
+#include "run/in_place.h"
 
 #include <algorithm>
 #include <cstring>
@@ -17,7 +18,7 @@ Shadow::Shadow(Executor& executor, int64_t red_zone) : executor_(executor), red_
     deaths_.emplace(life.death, life);
   }
   written_.resize(static_cast<size_t>(executor.layout().device().bytes));
-  std::memset(executor.arena(), kPoison, static_cast<size_t>(executor.arena_bytes()));
+  std::memset(InPlace::arena(executor), kPoison, static_cast<size_t>(executor.arena_bytes()));
   for (size_t id = 0; id < executor.program().storages.size(); ++id)
     if (lives_throughout(id)) birth(static_cast<StorageId>(id), 0);
 }
@@ -42,7 +43,7 @@ bool Shadow::lives_throughout(size_t id) const {
 int64_t Shadow::time_of(const Op& op, const Binding& binding) const { return times_.at({&op, binding.layer}); }
 
 std::byte* Shadow::begin_of(StorageId storage, int64_t instance) const {
-  return executor_.arena() + executor_.layout().offset_of(storage, instance);
+  return InPlace::arena(executor_) + executor_.layout().offset_of(storage, instance);
 }
 
 void Shadow::birth(StorageId storage, int64_t instance) {
@@ -55,7 +56,7 @@ void Shadow::birth(StorageId storage, int64_t instance) {
 void Shadow::note_written(StorageId storage, int64_t instance) {
   constexpr uint64_t kLow = 0x7F7F'7F7F'7F7F'7F7F;
   const std::byte* begin = begin_of(storage, instance);
-  std::byte* noted = written_.data() + (begin - executor_.arena());
+  std::byte* noted = written_.data() + (begin - InPlace::arena(executor_));
   const auto bytes = static_cast<size_t>(executor_.program().storage(storage).bytes);
   for (size_t i = 0; i < bytes; i += sizeof(uint64_t)) {
     const size_t count = std::min(bytes - i, sizeof(uint64_t));

@@ -1,4 +1,4 @@
-// load, save, batch: the host's ops. They move bytes between files and the arena; nothing flows back through them.
+// load, save, batch, fetch: the host's ops. They move bytes between the host and the arena; nothing flows back through them.
 
 #include "program/rules.h"
 
@@ -16,5 +16,6 @@ void check_staging(const Program& program, const Op& op) {
 const OpRule rules::load = {.check = check_staging, .work = memory_work};
 const OpRule rules::save = {.check = check_staging, .work = memory_work};
 const OpRule rules::batch = {.check = check_staging, .work = memory_work};
+const OpRule rules::fetch = {.check = check_staging, .work = memory_work};
 
 }  // namespace snug
