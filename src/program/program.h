@@ -201,6 +201,8 @@ struct Program {
   const Storage& storage(StorageId id) const { return storages[static_cast<size_t>(id)]; }
   Storage& storage(StorageId id) { return storages[static_cast<size_t>(id)]; }
 
+  Home home_of(TensorId id) const { return storage(tensor(id).storage).home; }
+
   int64_t trainable_parameters() const;
   int64_t total_parameters() const;  // of the model, without adapters
 

@@ -6,9 +6,9 @@
 namespace snug {
 
 void* Binding::address(TensorId id) const {
-  if (id == kNone || base == nullptr) return nullptr;
-  if (program.storage(program.tensor(id).storage).home != Home::device) return nullptr;
-  return base + offset(id);
+  if (id == kNone) return nullptr;
+  std::byte* const base = bases[static_cast<size_t>(program.home_of(id))];
+  return base == nullptr ? nullptr : base + offset(id);
 }
 
 int64_t Binding::offset(TensorId id) const {

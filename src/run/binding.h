@@ -2,23 +2,22 @@
 // Where the tensors of a Program lie while it runs, and an op with the addresses of its operands. The only place that knows
 // both sides.
 
-#include <cstddef>
-
 #include "op/view.h"
 #include "plan/layout.h"
 #include "program/program.h"
+#include "run/homes.h"
 
 namespace snug {
 
-// A Program, its Layout, the arena, and the layer and chunk whose turn it is.
+// A Program, its Layout, where its homes begin, and the layer and chunk whose turn it is.
 struct Binding {
   const Program& program;
   const Layout& layout;
-  std::byte* base = nullptr;  // null: addresses are null (before anything runs)
+  Bases bases{};  // null: addresses are null (before anything runs)
   int64_t layer = 0;
   int64_t chunk = 0;
 
-  // The address of a tensor's view, null for kNone and in the far home.
+  // The address of a tensor's view, null for kNone and on disk.
   void* address(TensorId id) const;
   // Bytes from the start of its home.
   int64_t offset(TensorId id) const;

@@ -26,11 +26,9 @@ Executor::Executor(const Program& program, const Layout& layout, const std::file
       backend_(backend),
       own_session_(backend.open()),
       session_(own_session_.get()),
-      own_arena_(std::in_place, layout.device().bytes),
-      arena_(own_arena_->data()),
-      arena_bytes_(own_arena_->bytes()),
-      pages_(layout.of(Home::disk).bytes > 0 ? &own_pages_.emplace(pages, layout.of(Home::disk).bytes) : nullptr),
-      transfer_(program, layout, arena_, pages_) {
+      own_homes_(std::in_place, layout, pages),
+      homes_(*own_homes_),
+      transfer_(program, layout, homes_) {
   prepare_ops();
 }
 
@@ -39,11 +37,9 @@ Executor::Executor(const Program& program, const Layout& layout, const Executor&
       layout_(layout),
       backend_(owner.backend_),
       session_(owner.session_),
-      arena_(owner.arena_),
-      arena_bytes_(owner.arena_bytes_),
-      pages_(owner.pages_),
-      transfer_(program, layout, arena_, pages_) {
-  if (layout.device().bytes > arena_bytes_) throw std::logic_error("the layout does not fit in the arena");
+      homes_(owner.homes_),
+      transfer_(program, layout, homes_) {
+  if (!homes_.hold(layout)) throw std::logic_error("the layout does not fit in the homes of another run");
   prepare_ops();
 }
 
@@ -52,7 +48,8 @@ void Executor::prepare_ops() {
     if (run_by(op.kind) != RunBy::backend) return;
     const kernels::Kernel& kernel = *backend_.kernel(op.kind);
     if (kernel.prepare == nullptr) return;
-    kernel.prepare(*session_, bound_view(op, {program_, layout_, arena_, region.axis == Axis::layer ? region.first : 0}));
+    kernel.prepare(*session_,
+                   bound_view(op, {program_, layout_, homes_.bases(), region.axis == Axis::layer ? region.first : 0}));
   });
 }
 
@@ -93,7 +90,7 @@ void Executor::run_body(const Region& region, Host& host, int64_t repetitions) {
 }
 
 void Executor::run_op(const Op& op, Host& host) {
-  const Binding binding{program_, layout_, arena_, layer_, chunk_};
+  const Binding binding{program_, layout_, homes_.bases(), layer_, chunk_};
   if (observer_ != nullptr) observer_->before(op, binding);
   switch (run_by(op.kind)) {
     case RunBy::host: host.run(op, repetition_); break;
@@ -105,7 +102,7 @@ void Executor::run_op(const Op& op, Host& host) {
 }
 
 void Executor::run_apart(const Op& op, int64_t layer, std::span<std::byte> workspace) {
-  OpView view = bound_view(op, {program_, layout_, arena_, layer});
+  OpView view = bound_view(op, {program_, layout_, homes_.bases(), layer});
   const auto bytes = static_cast<int64_t>(workspace.size());
   view.add({.slot = Slot::workspace,
             .dtype = DType::u8,
@@ -118,11 +115,12 @@ void Executor::run_apart(const Op& op, int64_t layer, std::span<std::byte> works
 
 void Executor::run_page(const Op& op, const Binding& binding) {
   const TensorId far = op.find(Slot::far), window = op.find(Slot::window);
+  const Home home = program_.home_of(far);
   const int64_t at = binding.offset(far), bytes = program_.tensor(window).bytes();
   const std::span<std::byte> memory(static_cast<std::byte*>(binding.address(window)), static_cast<size_t>(bytes));
-  if (op.kind == OpKind::page_out) return pages_->write(at, memory);
-  pages_->read(at, memory);
-  if (chunk_ + 1 < chunks_) pages_->expect(at + program_.tensor(far).chunk_stride, bytes);
+  if (op.kind == OpKind::page_out) return homes_.write(home, at, memory);
+  homes_.read(home, at, memory);
+  if (chunk_ + 1 < chunks_) homes_.expect(home, at + program_.tensor(far).chunk_stride, bytes);
 }
 
 }  // namespace snug

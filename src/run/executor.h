@@ -9,9 +9,8 @@
 
 #include "base/scalars.h"
 #include "kernels/backend.h"
-#include "run/arena.h"
 #include "run/binding.h"
-#include "run/page_file.h"
+#include "run/homes.h"
 #include "run/transfer.h"
 
 namespace snug {
@@ -34,8 +33,8 @@ class Observer {
 
 class Executor {
  public:
-  // Asks the backend whether it can run every op (throws Error naming what it cannot), commits the arena, and the far home
-  // in a file `pages` where the Layout has one, then prepares every op's kernel.
+  // Asks the backend whether it can run every op (throws Error naming what it cannot), commits its homes, the disk's
+  // in a file `pages`, then prepares every op's kernel.
   Executor(const Program& program, const Layout& layout, const std::filesystem::path& pages = {},
            const kernels::Backend& backend = kernels::built_in_backend());
 
@@ -47,7 +46,8 @@ class Executor {
 
   void observe(Observer* observer) { observer_ = observer; }
 
-  int64_t arena_bytes() const { return arena_bytes_; }
+  // Of the device's arena.
+  int64_t arena_bytes() const { return homes_.bytes(Home::device); }
 
   // How whoever drives it reads and writes its tensors.
   Transfer& transfer() { return transfer_; }
@@ -77,11 +77,8 @@ class Executor {
   const kernels::Backend& backend_;
   std::unique_ptr<kernels::Session> own_session_;
   kernels::Session* session_ = nullptr;
-  std::optional<Arena> own_arena_;
-  std::byte* arena_ = nullptr;
-  int64_t arena_bytes_ = 0;
-  std::optional<PageFile> own_pages_;
-  PageFile* pages_ = nullptr;  // of the far home; null without one
+  std::optional<Homes> own_homes_;
+  Homes& homes_;
   Transfer transfer_;
   Observer* observer_ = nullptr;
   int64_t layer_ = 0, repetition_ = 0, chunk_ = 0, chunks_ = 1;

@@ -10,12 +10,12 @@
 namespace snug {
 
 struct InPlace {
-  static std::byte* arena(const Executor& executor) { return executor.arena_; }
+  static std::byte* arena(const Executor& executor) { return executor.homes_.bases()[static_cast<size_t>(Home::device)]; }
 
-  // One layer's view of a tensor; empty in the far home.
+  // One layer's view of a tensor; empty on disk.
   template <class T = std::byte>
   static std::span<T> elements(const Executor& executor, TensorId tensor, int64_t layer = 0) {
-    const Binding binding{executor.program_, executor.layout_, executor.arena_, layer};
+    const Binding binding{executor.program_, executor.layout_, executor.homes_.bases(), layer};
     void* const address = binding.address(tensor);
     if (address == nullptr) return {};
     return {static_cast<T*>(address), static_cast<size_t>(executor.program_.tensor(tensor).bytes()) / sizeof(T)};

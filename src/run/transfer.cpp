@@ -1,40 +1,32 @@
 #include "run/transfer.h"
 
-#include <cstring>
 #include <stdexcept>
 
 #include "run/binding.h"
 
 namespace snug {
 
-bool Transfer::is_far(TensorId tensor) const {
-  return program_.storage(program_.tensor(tensor).storage).home != Home::device;
-}
-
 // Bytes from the start of the tensor's home.
 int64_t Transfer::place_of(TensorId tensor, int64_t layer, int64_t begin, size_t bytes) const {
   const Tensor& moved = program_.tensor(tensor);
   if (begin < 0 || begin + static_cast<int64_t>(bytes) > moved.bytes())
     throw std::logic_error("a transfer beyond the tensor " + moved.name);
-  return Binding{program_, layout_, near_, layer}.offset(tensor) + begin;
+  return Binding{program_, layout_, homes_.bases(), layer}.offset(tensor) + begin;
 }
 
 void Transfer::read_bytes(TensorId tensor, int64_t layer, int64_t begin, std::span<std::byte> out) const {
   const int64_t place = place_of(tensor, layer, begin, out.size());
-  if (is_far(tensor)) return far_->read(place, out);
-  if (!out.empty()) std::memcpy(out.data(), near_ + place, out.size());
+  homes_.read(program_.home_of(tensor), place, out);
 }
 
 void Transfer::write_bytes(TensorId tensor, int64_t layer, int64_t begin, std::span<const std::byte> bytes) {
   const int64_t place = place_of(tensor, layer, begin, bytes.size());
-  if (is_far(tensor)) return far_->write(place, bytes);
-  if (!bytes.empty()) std::memcpy(near_ + place, bytes.data(), bytes.size());
+  homes_.write(program_.home_of(tensor), place, bytes);
 }
 
 void Transfer::clear(StorageId storage) {
   const Storage& cleared = program_.storage(storage);
-  if (cleared.home != Home::device) return far_->clear(layout_.offset_of(storage, 0), cleared.bytes);
-  std::memset(near_ + layout_.offset_of(storage, 0), 0, static_cast<size_t>(cleared.bytes));
+  homes_.clear(cleared.home, layout_.offset_of(storage, 0), cleared.bytes);
 }
 
 std::span<std::byte> Transfer::host_bytes(TensorId tensor) const {
@@ -46,7 +38,7 @@ std::span<std::byte> Transfer::host_bytes(TensorId tensor) const {
         throw std::logic_error(std::string(name_of(op.kind)) + " works in " + program_.storage(room).name);
   });
   const auto bytes = static_cast<size_t>(program_.tensor(tensor).bytes());
-  return {near_ + place_of(tensor, 0, 0, bytes), bytes};
+  return {homes_.bases()[static_cast<size_t>(program_.home_of(tensor))] + place_of(tensor, 0, 0, bytes), bytes};
 }
 
 void Transfer::require_size(TensorId tensor, size_t bytes) const {

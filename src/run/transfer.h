@@ -9,15 +9,13 @@
 
 #include "plan/layout.h"
 #include "program/program.h"
-#include "run/page_file.h"
+#include "run/homes.h"
 
 namespace snug {
 
 class Transfer {
  public:
-  // `far`: null where the Layout has no far home.
-  Transfer(const Program& program, const Layout& layout, std::byte* near, PageFile* far)
-      : program_(program), layout_(layout), near_(near), far_(far) {}
+  Transfer(const Program& program, const Layout& layout, Homes& homes) : program_(program), layout_(layout), homes_(homes) {}
 
   // Bytes of one layer's view of a tensor, from byte `begin` on.
   void read_bytes(TensorId tensor, int64_t layer, int64_t begin, std::span<std::byte> out) const;
@@ -51,14 +49,12 @@ class Transfer {
 
  private:
   int64_t place_of(TensorId tensor, int64_t layer, int64_t begin, size_t bytes) const;
-  bool is_far(TensorId tensor) const;
   std::span<std::byte> host_bytes(TensorId tensor) const;
   void require_size(TensorId tensor, size_t bytes) const;
 
   const Program& program_;
   const Layout& layout_;
-  std::byte* near_;
-  PageFile* far_;
+  Homes& homes_;
 };
 
 // Elements of one tensor, one after the other: gathered here and written some hundreds at a time.

@@ -124,6 +124,36 @@ TEST(Layout, a_storage_on_another_lane_lives_to_the_end_of_its_region) {
   EXPECT_EQ(lay_out(program).device().dynamic_bytes, align_up(4000, kAlignment));
 }
 
+// Two saved tensors that are never alive together share their place on the host; a third lies on the disk.
+TEST(Layout, every_home_has_a_place_for_what_lives_there) {
+  Program program;
+  const auto in = [&](const char* name, Home home, Lifetime lifetime) {
+    const TensorId id = program.make(name, DType::f32, {1500}, Role::activation, lifetime);
+    program.storage(program.tensor(id).storage).home = home;
+    return id;
+  };
+  const TensorId first = in("first", Home::host, Lifetime::computed), second = in("second", Home::host, Lifetime::computed);
+  const TensorId kept = in("kept", Home::host, Lifetime::run), third = in("third", Home::disk, Lifetime::computed);
+  const TensorId near = in("near", Home::device, Lifetime::computed);
+  Region region{.name = "region"};
+  for (const TensorId far : {first, second, kept, third}) {
+    region.add(Op{OpKind::page_out}.reads(Slot::window, near).writes(Slot::far, far)).writes(Slot::window, near);
+    region.add(Op{OpKind::page_in}.reads(Slot::far, far).writes(Slot::window, near));
+  }
+  region.items.front().op()->operands.front().access = Access::write;
+  program.root.add(region);
+  const Layout layout = lay_out(program);
+  constexpr int64_t kPages = 2 * 4096;  // of 6000 bytes
+  EXPECT_EQ(layout.of(Home::host).run_bytes, kPages);
+  EXPECT_EQ(layout.of(Home::host).bytes, 2 * kPages);
+  EXPECT_EQ(layout.offset_of(program.tensor(first).storage, 0), kPages);
+  EXPECT_EQ(layout.offset_of(program.tensor(second).storage, 0), kPages);
+  EXPECT_EQ(layout.of(Home::disk).bytes, kPages);
+  EXPECT_EQ(layout.offset_of(program.tensor(third).storage, 0), 0);
+  EXPECT_EQ(layout.device().bytes, align_up(6000, kAlignment));
+  EXPECT_EQ(layout.of(Home::pinned).bytes, 0);
+}
+
 TEST(Layout, reading_what_was_never_written_is_a_mistake) {
   Program program;
   const TensorId tensor = program.make("ghost", DType::f32, {10}, Role::temporary);

@@ -14,9 +14,11 @@ namespace snug {
 namespace {
 
 // One tensor of three layers in each home, what the host alone uses, and what an op works in.
-struct Homes {
-  Homes() {
+struct EveryHome {
+  EveryHome() {
     near = made("near", Home::device);
+    pinned = made("pinned", Home::pinned);
+    host = made("host", Home::host);
     far = made("far", Home::disk);
     room = program.make("room", DType::f32, {4}, Role::temporary);
     scratch = program.make("scratch", DType::f32, {4}, Role::temporary);
@@ -34,21 +36,21 @@ struct Homes {
   }
 
   Program program;
-  TensorId near = kNone, far = kNone, room = kNone, scratch = kNone;
+  TensorId near = kNone, pinned = kNone, host = kNone, far = kNone, room = kNone, scratch = kNone;
 };
 
 std::filesystem::path pages() {
   return std::filesystem::temp_directory_path() / ("snug-transfer-" + std::to_string(getpid()));
 }
 
-TEST(Transfer, reads_what_was_written_to_a_layer_of_either_home) {
-  Homes homes;
+TEST(Transfer, reads_what_was_written_to_a_layer_of_any_home) {
+  EveryHome homes;
   const Layout layout = lay_out(homes.program);
   Executor executor(homes.program, layout, pages());
   Transfer& transfer = executor.transfer();
   std::vector<float> numbers(1000), back(1000);
   std::iota(numbers.begin(), numbers.end(), 1.0F);
-  for (const TensorId tensor : {homes.near, homes.far}) {
+  for (const TensorId tensor : {homes.near, homes.pinned, homes.host, homes.far}) {
     transfer.clear(homes.program.tensor(tensor).storage);
     transfer.write(tensor, 0, std::span<const float>(numbers), 1);
     transfer.write(tensor, 7, std::span<const float>(numbers).first(2), 2);
@@ -63,10 +65,10 @@ TEST(Transfer, reads_what_was_written_to_a_layer_of_either_home) {
 }
 
 TEST(Transfer, passes_elements_through_little_room_in_any_order) {
-  Homes homes;
+  EveryHome homes;
   const Layout layout = lay_out(homes.program);
   Executor executor(homes.program, layout, pages());
-  for (const TensorId tensor : {homes.near, homes.far}) {
+  for (const TensorId tensor : {homes.near, homes.pinned, homes.host, homes.far}) {
     executor.transfer().clear(homes.program.tensor(tensor).storage);
     ElementWriter<float> writer(executor.transfer(), tensor, 2);
     for (int64_t i = 0; i < 1000; ++i)
@@ -83,7 +85,7 @@ TEST(Transfer, passes_elements_through_little_room_in_any_order) {
 }
 
 TEST(Transfer, refuses_what_lies_beyond_a_tensor_or_is_of_another_size) {
-  Homes homes;
+  EveryHome homes;
   const Layout layout = lay_out(homes.program);
   Executor executor(homes.program, layout, pages());
   Transfer& transfer = executor.transfer();
@@ -96,7 +98,7 @@ TEST(Transfer, refuses_what_lies_beyond_a_tensor_or_is_of_another_size) {
 }
 
 TEST(Transfer, gives_the_host_no_room_that_an_op_works_in) {
-  Homes homes;
+  EveryHome homes;
   const Layout layout = lay_out(homes.program);
   Executor executor(homes.program, layout, pages());
   EXPECT_EQ(executor.transfer().host_room<float>(homes.room).size(), 4U);

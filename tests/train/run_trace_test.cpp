@@ -40,7 +40,7 @@ struct Walk {
   }
 
   void tell(const Op& op) {
-    const Binding binding{plan.program, plan.layout, nullptr, layer, chunk};
+    const Binding binding{plan.program, plan.layout, {}, layer, chunk};
     observer.before(op, binding);
     observer.after(op, binding);
     ++ops;
