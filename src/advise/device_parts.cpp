@@ -5,6 +5,8 @@
 #include <numeric>
 #include <set>
 
+#include "plan/events.h"
+
 namespace snug {
 
 namespace {
@@ -41,7 +43,7 @@ class Cut {
     find_weights();
     add_resident();
     if (!weights_only_) {
-      walk(program_.root, Place::everywhere);
+      walk();
       add_activations();
       add_temporaries();
     }
@@ -152,26 +154,26 @@ class Cut {
     if (role == Role::optimizer) part.optimizer += bytes;
   }
 
-  // Goes through the ops in the order of the timeline: which part runs at each point of it, and which part uses each
-  // instance of a layered storage last.
-  void walk(const Region& region, Place place) {
-    if (region.axis == Axis::layer) return walk_layers(region);
-    for (const Item& item : region.items) {
-      if (const Region* child = item.region()) walk(*child, place);
-      if (const Op* op = item.op()) {
-        const Place at = place_of_op(*op);
-        moments_.push_back({at, 0, 0});
-        use(*op, at, 0);
+  // Which part runs at each point of the timeline, and which part uses each instance of a layered storage last.
+  void walk() {
+    const Events events = events_of(program_);
+    for (const Point& point : events.points) {
+      const int32_t loop = events.node(point.node).layer_loop;
+      if (loop == kNone) {
+        moments_.push_back({place_of_op(*point.op), 0, 0});
+      } else {
+        const Region& layers = *events.node(loop).region;
+        moments_.push_back({Place::layer, layers.first, layers.count});
       }
     }
-  }
-
-  void walk_layers(const Region& loop) {
-    std::vector<const Op*> ops;
-    for_each_op(loop, [&](const Op& op, const Region&) { ops.push_back(&op); });
-    for (size_t i = 0; i < ops.size(); ++i) moments_.push_back({Place::layer, loop.first, loop.count});
-    for (int64_t iteration = 0; iteration < loop.count; ++iteration)
-      for (const Op* op : ops) use(*op, Place::layer, loop.layer_of(iteration));
+    for (size_t i = 0; i < events.spans.size(); ++i)
+      for (size_t instance = 0; events.spans[i].size() > 1 && instance < events.spans[i].size(); ++instance) {
+        const Span& span = events.spans[i][instance];
+        if (!span.used()) continue;
+        const OpEvent& last = events.event(span.last);
+        last_use_[{static_cast<StorageId>(i), static_cast<int64_t>(instance)}] = {
+            moments_[static_cast<size_t>(last.point)].place, last.layer};
+      }
   }
 
   // Outside the layers an op belongs where its weights are; one without weights, or with those of many parts, may run
@@ -181,16 +183,6 @@ class Cut {
     for (const Operand& operand : op.operands)
       if (const auto found = places_.find(operand.tensor); found != places_.end()) touched.insert(found->second);
     return touched.size() == 1 ? *touched.begin() : Place::everywhere;
-  }
-
-  void use(const Op& op, Place place, int64_t layer) {
-    for (const Operand& operand : op.operands) {
-      const Tensor& tensor = program_.tensor(operand.tensor);
-      const Storage& storage = program_.storage(tensor.storage);
-      if (storage.lifetime == Lifetime::run || storage.instances == 1) continue;
-      const int64_t instance = tensor.instance + (tensor.instance_by_layer ? layer : 0);
-      last_use_[{tensor.storage, instance}] = {place, layer};
-    }
   }
 
   // What there is once for each layer is kept for its backward.

@@ -1,9 +1,10 @@
 #include "plan/timeline.h"
 
 #include <algorithm>
-#include <map>
 #include <numeric>
 #include <tuple>
+
+#include "plan/events.h"
 
 namespace snug {
 
@@ -11,37 +12,25 @@ namespace {
 
 constexpr int64_t kMostLayersShown = 512;  // of one loop; the outermost are kept
 
-// A region of the tree, once, whatever it repeats.
-struct Node {
-  const Region* region = nullptr;
-  int32_t parent = kNone;
-  int32_t depth = 0;
-  int32_t layer_loop = kNone;  // the loop over layers that it lies in, or is
-  int64_t entered = 0;         // how often its body has begun
-};
-
-// What an instance of a storage has lived through so far.
-struct Open {
-  int32_t first = -1, last = -1;
-  int64_t entered = -1;  // the body of its home that this belongs to
+// When an event is to be seen: the step it is, or for one that is not shown the next step that is, and the one before.
+struct Seen {
+  int32_t birth = 0, death = 0;
 };
 
 class Unfolding {
  public:
-  Unfolding(const Program& program, const Layout& layout) : program_(program), layout_(layout) {
+  Unfolding(const Program& program, const Layout& layout)
+      : program_(program), layout_(layout), events_(events_of(program)), seen_(events_.events.size()) {
     timeline_.program = &program;
-    open_.resize(program.storages.size());
-    home_.assign(program.storages.size(), kNone);
-    number(program.root, kNone);
-    lift_instances();
+    find_loops();
+    at_home_.resize(events_.nodes.size());
+    for (size_t i = 0; i < program.storages.size(); ++i)
+      if (program.storages[i].lifetime == Lifetime::computed && events_.homes[i] != kNone)
+        at_home_[static_cast<size_t>(events_.homes[i])].push_back(static_cast<StorageId>(i));
   }
 
   MemoryTimeline run() {
-    for (size_t i = 0; i < open_.size(); ++i) open_[i].resize(static_cast<size_t>(program_.storages[i].instances));
-    visit(program_.root, kNone, true);
-    for (size_t i = 0; i < open_.size(); ++i)
-      for (size_t instance = 0; instance < open_[i].size(); ++instance)
-        close(static_cast<StorageId>(i), static_cast<int64_t>(instance));
+    visit(0, kNone, true);
     std::sort(timeline_.lives.begin(), timeline_.lives.end(), [](const TimelineLife& a, const TimelineLife& b) {
       return std::tie(a.birth, a.storage, a.instance) < std::tie(b.birth, b.storage, b.instance);
     });
@@ -50,47 +39,19 @@ class Unfolding {
   }
 
  private:
-  // ---- Once over the folded tree: points of time, and each storage's home: the smallest region whose body has all its
-  // uses. A storage lives from its first to its last use in one run of that body.
-
-  void number(const Region& region, int32_t parent) {
-    const auto id = static_cast<int32_t>(nodes_.size());
-    Node node{.region = &region, .parent = parent};
-    if (parent != kNone) {
-      node.depth = at(parent).depth + 1;
-      node.layer_loop = at(parent).layer_loop;
-    }
-    if (region.axis == Axis::layer) node.layer_loop = id;
-    nodes_.push_back(node);
-    node_of_[&region] = id;
-    for (const Item& item : region.items) {
-      if (const Region* child = item.region()) number(*child, id);
-      if (const Op* op = item.op()) {
-        point_of_[op] = static_cast<int32_t>(point_of_.size());
-        for (const Operand& operand : op->operands) {
-          const StorageId storage = program_.tensor(operand.tensor).storage;
-          int32_t& home = home_[static_cast<size_t>(storage)];
-          home = home == kNone ? id : common(home, id);
-        }
-      }
-    }
+  // The first event of each point: those of a loop over layers follow each other by iterations.
+  void find_loops() {
+    first_event_.assign(events_.points.size(), -1);
+    for (size_t i = 0; i < events_.events.size(); ++i)
+      if (int32_t& first = first_event_[static_cast<size_t>(events_.events[i].point)]; first < 0)
+        first = static_cast<int32_t>(i);
   }
 
-  int32_t common(int32_t a, int32_t b) const {
-    while (a != b) (at(a).depth >= at(b).depth ? a : b) = at(a).depth >= at(b).depth ? at(a).parent : at(b).parent;
-    return a;
+  int32_t event_of(int32_t point, int64_t iteration) const {
+    const int32_t loop = events_.node(events_.point(point).node).layer_loop;
+    const int32_t length = loop == kNone ? 0 : events_.node(loop).end - events_.node(loop).begin;
+    return first_event_[static_cast<size_t>(point)] + static_cast<int32_t>(iteration) * length;
   }
-
-  // What layers keep one each of may be handed from layer to layer.
-  void lift_instances() {
-    for (size_t i = 0; i < home_.size(); ++i)
-      if (home_[i] != kNone && program_.storages[i].instances > 1 && at(home_[i]).layer_loop != kNone)
-        home_[i] = at(at(home_[i]).layer_loop).parent;
-  }
-
-  // ---- Once through the run.
-
-  using Touched = std::vector<std::pair<StorageId, int64_t>>;
 
   static bool is_shown(const Region& region, int64_t iteration) {
     if (region.axis == Axis::layer)
@@ -101,9 +62,10 @@ class Unfolding {
 
   int32_t now() const { return static_cast<int32_t>(timeline_.steps.size()); }
 
-  void visit(const Region& region, int32_t parent, bool shown) {
-    const int32_t node = node_of_.at(&region);
-    Touched beside;
+  // The node after the region's.
+  int32_t visit(int32_t node, int32_t parent, bool shown) {
+    const Region& region = *events_.node(node).region;
+    int32_t next = node + 1;
     for (int64_t iteration = 0; iteration < region.count; ++iteration) {
       const bool seen = shown && is_shown(region, iteration);
       if (region.axis != Axis::layer && !is_shown(region, iteration)) {  // the same storages once more
@@ -111,20 +73,31 @@ class Unfolding {
         timeline_.hidden_steps += (region.count - 2) * ops_below(region);
         continue;
       }
-      if (region.axis == Axis::layer) layer_ = region.layer_of(iteration);
-      ++nodes_[static_cast<size_t>(node)].entered;
-      const auto group = static_cast<int32_t>(timeline_.groups.size());
-      if (seen)
-        timeline_.groups.push_back({&region, iteration, region.axis == Axis::layer ? layer_ : -1, parent, now(), now() - 1});
-      for (const Item& item : region.items) {
-        if (const Region* child = item.region()) visit(*child, seen ? group : parent, seen);
-        if (const Op* op = item.op()) run(*op, group, seen, beside);
+      if (region.axis == Axis::layer) {
+        iteration_ = iteration;
+        layer_ = region.layer_of(iteration);
       }
+      const auto group = static_cast<int32_t>(timeline_.groups.size());
+      const int32_t begin = now();
+      if (seen)
+        timeline_.groups.push_back({&region, iteration, region.axis == Axis::layer ? layer_ : -1, parent, begin, begin - 1});
+      next = visit_body(node, seen ? group : parent, seen);
       if (seen) timeline_.groups[static_cast<size_t>(group)].last_step = now() - 1;
-      join(beside, node);
+      for (const StorageId storage : at_home_[static_cast<size_t>(node)]) close(storage, node, begin);
     }
-    join(beside, kNone);
-    if (region.axis == Axis::layer) layer_ = 0;
+    if (region.axis == Axis::layer) iteration_ = layer_ = 0;
+    return next;
+  }
+
+  int32_t visit_body(int32_t node, int32_t group, bool seen) {
+    int32_t next = node + 1, point = events_.node(node).begin;
+    for (const Item& item : events_.node(node).region->items) {
+      if (item.op() != nullptr) run(point++, group, seen);
+      if (item.region() == nullptr) continue;
+      point = events_.node(next).end;
+      next = visit(next, group, seen);
+    }
+    return next;
   }
 
   static int64_t ops_below(const Region& region) {
@@ -133,52 +106,60 @@ class Unfolding {
     return sum;
   }
 
-  void run(const Op& op, int32_t group, bool seen, Touched& beside) {
-    for (const Operand& operand : op.operands) {
-      const Tensor& tensor = program_.tensor(operand.tensor);
-      if (program_.storage(tensor.storage).lifetime == Lifetime::run) continue;
-      const int64_t instance = tensor.instance + (tensor.instance_by_layer ? layer_ : 0);
-      use(tensor.storage, instance, seen);
-      if (op.lane != Lane::compute) beside.emplace_back(tensor.storage, instance);
-    }
+  void run(int32_t point, int32_t group, bool seen) {
+    seen_[static_cast<size_t>(event_of(point, iteration_))].push_back({now(), seen ? now() : now() - 1});
     if (seen) {
-      timeline_.steps.push_back({&op, point_of_.at(&op), group, layer_});
+      timeline_.steps.push_back({events_.point(point).op, point, group, layer_});
     } else {
       ++timeline_.hidden_steps;
     }
   }
 
-  // In a layer that is not shown a birth is seen at the next step that is, and a death at the one before.
-  void use(StorageId storage, int64_t instance, bool seen) {
-    Open& open = open_[static_cast<size_t>(storage)].at(static_cast<size_t>(instance));
-    const int64_t entered = at(home_[static_cast<size_t>(storage)]).entered;
-    if (open.entered != entered) {
-      close(storage, instance);
-      open = {.first = now(), .last = -1, .entered = entered};
+  // ---- A storage lives from its first to its last use in one run of its home's body, which began at step `begin`.
+
+  void close(StorageId storage, int32_t home, int32_t begin) {
+    const std::vector<Span>& spans = events_.spans[static_cast<size_t>(storage)];
+    for (size_t instance = 0; instance < spans.size(); ++instance) {
+      if (!spans[instance].used()) continue;
+      const auto [first, last] = events_in(spans[instance], spans.size() > 1, home);
+      const int32_t birth = birth_of(first, begin), death = seen_[static_cast<size_t>(last)].back().death;
+      if (death < birth) continue;
+      timeline_.lives.push_back({.storage = storage,
+                                 .instance = static_cast<int64_t>(instance),
+                                 .bytes = align_up(program_.storage(storage).bytes, kAlignment),
+                                 .offset = layout_.offset_of(storage, static_cast<int64_t>(instance)),
+                                 .birth = birth,
+                                 .death = death});
     }
-    open.last = std::max(open.last, seen ? now() : now() - 1);
   }
 
-  void close(StorageId storage, int64_t instance) {
-    const Open& open = open_[static_cast<size_t>(storage)][static_cast<size_t>(instance)];
-    if (open.entered < 0 || open.last < open.first) return;
-    timeline_.lives.push_back({.storage = storage,
-                               .instance = instance,
-                               .bytes = align_up(program_.storage(storage).bytes, kAlignment),
-                               .offset = layout_.offset_of(storage, instance),
-                               .birth = open.first,
-                               .death = open.last});
+  // The events between which it lives. What there is one of is used alike in every iteration of a loop: of one that its home
+  // stands in the present, of one that stands in its home the first and the last.
+  std::pair<int32_t, int32_t> events_in(const Span& span, bool of_layers, int32_t home) const {
+    std::pair found{span.first, span.last};
+    if (!of_layers) {
+      found.first = event_of(events_.event(span.first).point, iteration_in(span.first, home, false));
+      found.second = event_of(events_.event(span.last).point, iteration_in(span.last, home, true));
+    }
+    if (span.held_from < 0) return found;
+    const auto held = [&](int32_t point, bool last) {
+      const int32_t first = event_of(point, 0);
+      return event_of(point, iteration_in(first, home, last));
+    };
+    return {std::min(found.first, held(span.held_from, false)), std::max(found.second, held(span.held_until, true))};
   }
 
-  // The end of a body (or, with kNone, of the last) is where lanes meet: what ran beside compute keeps its storages until
-  // then; what the body itself is home to until its end, the rest until the loop's.
-  void join(const Touched& beside, int32_t body) {
-    for (const auto& [storage, instance] : beside) {
-      Open& open = open_[static_cast<size_t>(storage)][static_cast<size_t>(instance)];
-      const int32_t home = home_[static_cast<size_t>(storage)];
-      if (body != kNone && common(home, body) != body) continue;
-      if (body == kNone || at(home).entered == open.entered) open.last = std::max(open.last, now() - 1);
-    }
+  int64_t iteration_in(int32_t event, int32_t home, bool last) const {
+    const int32_t loop = events_.layer_loop_of(events_.event(event));
+    if (loop == kNone) return 0;
+    if (events_.node(home).layer_loop == loop) return iteration_;
+    return last ? events_.node(loop).region->count - 1 : 0;
+  }
+
+  // Its first time since step `begin`.
+  int32_t birth_of(int32_t event, int32_t begin) const {
+    const std::vector<Seen>& times = seen_[static_cast<size_t>(event)];
+    return std::find_if(times.begin(), times.end(), [&](const Seen& seen) { return seen.birth >= begin; })->birth;
   }
 
   void add_up() {
@@ -188,6 +169,7 @@ class Unfolding {
     const size_t count = timeline_.steps.size();
     timeline_.live.assign(count + 1, {});
     for (const TimelineLife& life : timeline_.lives) {
+      if (program_.storage(life.storage).home != Home::device) continue;
       const auto role = static_cast<size_t>(program_.storage(life.storage).role);
       timeline_.live[static_cast<size_t>(life.birth)][role] += life.bytes;
       timeline_.live[static_cast<size_t>(life.death) + 1][role] -= life.bytes;
@@ -204,17 +186,14 @@ class Unfolding {
     timeline_.live.resize(count);
   }
 
-  const Node& at(int32_t node) const { return nodes_[static_cast<size_t>(node)]; }
-
   const Program& program_;
   const Layout& layout_;
+  const Events events_;
   MemoryTimeline timeline_;
-  std::vector<Node> nodes_;
-  std::map<const Region*, int32_t> node_of_;
-  std::map<const Op*, int32_t> point_of_;
-  std::vector<int32_t> home_;            // by storage: index of a node
-  std::vector<std::vector<Open>> open_;  // by storage, by instance
-  int64_t layer_ = 0;
+  std::vector<std::vector<Seen>> seen_;          // by event
+  std::vector<int32_t> first_event_;             // by point
+  std::vector<std::vector<StorageId>> at_home_;  // by node
+  int64_t iteration_ = 0, layer_ = 0;            // of the loop over layers
 };
 
 std::string in_layer(std::string name, int64_t layer) {

@@ -11,6 +11,7 @@
 #include "model/catalogue.h"
 #include "plan/plan.h"
 #include "plan/support_unfold.h"
+#include "plan/timeline.h"
 #include "plan/workspaces.h"
 #include "program/compile.h"
 
@@ -121,6 +122,44 @@ TEST(Layout, a_storage_on_another_lane_lives_to_the_end_of_its_region) {
   program.root.add(region);
   EXPECT_EQ(lay_out(program).device().dynamic_bytes, 2 * align_up(4000, kAlignment));
   program.root.items.front().region()->items.front().op()->lane = Lane::compute;
+  EXPECT_EQ(lay_out(program).device().dynamic_bytes, align_up(4000, kAlignment));
+}
+
+// Copies into a window beside compute, which waits for them where it reads the window: from then on its bytes are free.
+TEST(Layout, what_compute_waited_for_is_done) {
+  Program program;
+  const auto make = [&](const char* name) { return program.make(name, DType::f32, {1000}, Role::temporary); };
+  const TensorId window = make("window"), sum = make("sum"), late = make("late");
+  Region region{.name = "region"};
+  region.add(Op{OpKind::page_in, Lane::copy_in}).writes(Slot::window, window);
+  region.add(Op{OpKind::square_sum}).reads(Slot::gradient, window).writes(Slot::workspace, sum);
+  region.add(Op{OpKind::zero}).writes(Slot::gradient, late);
+  program.root.add(region);
+  EXPECT_EQ(lay_out(program).device().dynamic_bytes, 2 * align_up(4000, kAlignment));
+}
+
+// In a loop nobody waits for the copy out of a layer's window before the next layer begins: until the loop's end its bytes
+// are nobody else's, in the folded timeline as in the unfolded one.
+TEST(Layout, what_nobody_waits_for_in_its_body_is_held_throughout_the_loop) {
+  Program program;
+  program.layers = 3;
+  const auto make = [&](const char* name) { return program.make(name, DType::f32, {1000}, Role::temporary); };
+  const TensorId early = make("early"), window = make("window"), after = make("after");
+  Region loop{.name = "layers", .axis = Axis::layer, .count = 3};
+  loop.add(Op{OpKind::zero}).writes(Slot::gradient, early);
+  loop.add(Op{OpKind::zero}).writes(Slot::gradient, window);
+  loop.add(Op{OpKind::page_out, Lane::copy_out}).reads(Slot::window, window);
+  program.root.add(loop);
+  program.root.add(Op{OpKind::zero}).writes(Slot::gradient, after);
+  const Layout held = lay_out(program);
+  EXPECT_EQ(held.device().dynamic_bytes, 2 * align_up(4000, kAlignment));
+  const MemoryTimeline timeline = unfold(program, held);
+  const auto life = std::find_if(timeline.lives.begin(), timeline.lives.end(),
+                                 [&](const TimelineLife& l) { return l.storage == program.tensor(window).storage; });
+  ASSERT_NE(life, timeline.lives.end());
+  EXPECT_EQ(life->birth, 0);
+  EXPECT_EQ(life->death, 8);  // three ops a layer
+  program.root.items.front().region()->items.back().op()->lane = Lane::compute;
   EXPECT_EQ(lay_out(program).device().dynamic_bytes, align_up(4000, kAlignment));
 }
 
