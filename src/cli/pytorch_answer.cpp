@@ -46,15 +46,11 @@ eager::StackProfile stack_of(const std::string& text) {
 
 // Why the eager model has no answer for a file's trainer; "" where it has.
 std::string not_covered(const ForeignRecipe& file) {
-  constexpr std::array kOwnLoops = {Dialect::unsloth, Dialect::megatron_swift, Dialect::llama_factory_v1};
-  if (std::find(kOwnLoops.begin(), kOwnLoops.end(), file.dialect) != kOwnLoops.end())
+  if (pytorch_trainer(file.dialect).empty())
     return fmt::format("{}'s own training loop is not modelled yet", name_of(file.dialect));
   if (file.stage != "sft" && file.stage != "pt") return fmt::format("{} is not modelled yet", file.stage);
   if (file.recipe.packing) return "packed rows are not modelled yet";
-  for (const ForeignKey& key : file.keys)
-    if (file.dialect == Dialect::torchtune && key.name == "loss._component_" &&
-        !key.value.ends_with("CEWithChunkedOutputLoss"))
-      return key.value + " is not modelled yet";
+  if (!file.unmodelled.empty()) return file.unmodelled + " is not modelled yet";
   for (const ForeignKey& key : file.keys)
     if (key.fate == KeyFate::touches_memory && is_on(key) && !is_told_to_pytorch(key))
       return key.name + " is not modelled yet";

@@ -152,11 +152,10 @@ void pack_codes(const ForeignRecipe& file, eager::Setup& setup) {
   }
 }
 
-// "litgpt": its own model and loop run the recipe.
+// "litgpt": its own model and loop run the recipe. A file that is written for another program than transformers says so.
 eager::Program program_of(const Arguments& arguments) {
-  if (arguments.foreign && arguments.foreign->dialect == Dialect::torchtune) return eager::Program::torchtune;
-  if (!arguments.has("trainer")) return eager::Program::transformers;
-  const std::string word = arguments.value("trainer");
+  std::string word(arguments.foreign ? pytorch_trainer(arguments.foreign->dialect) : "transformers");
+  if (word.empty() || word == "transformers") word = arguments.has("trainer") ? arguments.value("trainer") : "transformers";
   if (word == "transformers") return eager::Program::transformers;
   if (word == "litgpt") return eager::Program::litgpt;
   if (word == "torchtune") return eager::Program::torchtune;

@@ -11,11 +11,6 @@ namespace snug {
 
 namespace {
 
-std::string_view evaluation_batch_key(Dialect dialect) {
-  if (dialect == Dialect::axolotl) return "eval_batch_size";
-  return dialect == Dialect::torchtune ? "batch_size_val" : "per_device_eval_batch_size";
-}
-
 // What the recipe says of a pass over the evaluation rows, where it says it.
 std::string logits_text(const ForeignRecipe& foreign, const ModelSpec& model) {
   const int64_t length = foreign.eval_length > 0 ? foreign.eval_length : foreign.recipe.seq_len;

@@ -4,6 +4,7 @@
 #include <array>
 #include <string_view>
 
+#include "recipe/dialects/dialect.h"
 #include "torch/words.h"
 
 namespace snug {
@@ -58,8 +59,9 @@ bool any_file_has(const Traceback& traceback, std::initializer_list<std::string_
 
 Trainer trainer_of(const Traceback* traceback) {
   if (traceback == nullptr) return Trainer::transformers;
-  if (any_file_has(*traceback, {"transformers", "trl", "axolotl", "llamafactory", "LLaMA-Factory", "llmtuner", "swift",
-                                "unsloth", "peft", "autotrain", "vllm", "sglang", "Cell In", "ipython", "ipykernel"}))
+  const auto of_trainer = [](const Frame& frame) { return is_trainers_file(frame.file); };
+  if (std::ranges::any_of(traceback->frames, of_trainer) ||
+      any_file_has(*traceback, {"peft", "vllm", "sglang", "Cell In", "ipython", "ipykernel"}))
     return Trainer::transformers;
   if (any_file_has(*traceback, {"lightning/", "lightning\\", "pytorch_lightning"})) return Trainer::lightning;
   return traceback->own() != nullptr ? Trainer::own_loop : Trainer::transformers;

@@ -117,10 +117,24 @@ bool write(const Document& document, const Wanted& wanted, const RecipeChange& c
          (change.key == "optim" && change.value == "adamw_bf16_states");
 }
 
+// ---- Whose file it is
+
+bool is_autotrain(const Document& document) {
+  return document.has("task") && document.has("base_model") && has_any(document, {"params", "project_name"});
+}
+
+Claim claims_autotrain(const Document& document) {
+  return document.syntax != Syntax::shell && is_autotrain(document) ? Claim::certain : Claim::none;
+}
+
 }  // namespace
 
 Rules autotrain_rules() {
   Rules rules;
+  rules.name = "AutoTrain";
+  rules.claims = claims_autotrain;
+  rules.tools = {{.program = "autotrain", .verbs = {"llm"}}};
+  rules.frames = {"autotrain"};
   rules.by_leaf = true;
   rules.rows = {
       {"task", "", take_task},

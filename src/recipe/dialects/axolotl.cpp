@@ -153,10 +153,36 @@ bool write_axolotl(const Document& document, const Wanted& wanted, const RecipeC
   return false;
 }
 
+// ---- Whose file it is
+
+bool is_axolotl(const Document& document) {
+  if (!document.has("base_model")) return false;
+  return count_of_keys(document, {"datasets", "pretraining_dataset", "sequence_len", "micro_batch_size", "sample_packing",
+                                  "val_set_size", "num_epochs", "rl", "flash_attention", "adapter", "dataset_prepared_path",
+                                  "chat_template", "reward_model", "process_reward_model", "special_tokens",
+                                  "processor_type", "tokenizer_type"}) >= 2;
+}
+
+// Beyond doubt, whatever a launcher's own keys beside them are called.
+bool is_surely_axolotl(const Document& document) {
+  return document.has("base_model") &&
+         count_of_keys(document, {"datasets", "sequence_len", "micro_batch_size", "num_epochs", "sample_packing"}) >= 3;
+}
+
+Claim claims_axolotl(const Document& document) {
+  if (document.syntax == Syntax::shell) return script_says(document, "axolotl") ? Claim::likely : Claim::none;
+  return is_surely_axolotl(document) ? Claim::certain : is_axolotl(document) ? Claim::sure : Claim::none;
+}
+
 }  // namespace
 
 Rules axolotl_rules() {  // NOLINT(readability-function-size): a table
   Rules rules;
+  rules.name = "axolotl";
+  rules.claims = claims_axolotl;
+  rules.tools = {{.program = "axolotl", .verbs = {"train"}, .module = "axolotl.cli.train"}};
+  rules.evaluation_batch = "eval_batch_size";
+  rules.frames = {"axolotl"};
   rules.rows = {
       {"base_model", "model", take_model},
       {"adapter", "method", take_adapter},

@@ -3,16 +3,24 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "recipe/dialects/reading.h"
 
 namespace snug {
 
-std::string_view name_of(Dialect dialect) {
-  constexpr std::string_view kNames[] = {"axolotl",        "LLaMA-Factory", "TRL",      "Hugging Face Trainer",
-                                         "torchtune",      "Unsloth",       "ms-swift", "LLaMA-Factory v1",
-                                         "Megatron-SWIFT", "AutoTrain"};
-  return kNames[static_cast<size_t>(dialect)];
+std::string_view name_of(Dialect dialect) { return dialects::rules_of(dialect).name; }
+
+std::string_view evaluation_batch_key(Dialect dialect) { return dialects::rules_of(dialect).evaluation_batch; }
+
+std::string_view pytorch_trainer(Dialect dialect) { return dialects::rules_of(dialect).pytorch_trainer; }
+
+bool is_trainers_file(std::string_view file) {
+  return std::ranges::any_of(dialects::kDialects, [&](Dialect dialect) {
+    return std::ranges::any_of(dialects::rules_of(dialect).frames,
+                               [&](std::string_view part) { return file.find(part) != std::string_view::npos; });
+  });
 }
 
 std::vector<std::string> ForeignRecipe::named(KeyFate fate) const {

@@ -11,26 +11,25 @@
 #include <vector>
 
 #include "recipe/dialects/document.h"
+#include "recipe/dialects/list.h"
 #include "recipe/recipe.h"
 
 namespace snug {
 
 enum class Dialect : uint8_t {
-  axolotl,
-  llama_factory,
-  trl,
-  hugging_face,
-  torchtune,
-  unsloth,
-  swift,
-  llama_factory_v1,
-  megatron_swift,
-  autotrain
+#define SNUG_DIALECT(dialect) dialect,
+  SNUG_DIALECTS(SNUG_DIALECT)
+#undef SNUG_DIALECT
 };
 
-// "axolotl", "LLaMA-Factory", "TRL", "Hugging Face Trainer", "torchtune", "Unsloth", "ms-swift", "LLaMA-Factory v1",
-// "Megatron-SWIFT", "AutoTrain".
+// As people call it: "LLaMA-Factory".
 std::string_view name_of(Dialect dialect);
+// What it calls the sequences a device in evaluation.
+std::string_view evaluation_batch_key(Dialect dialect);
+// Whose model and loop run it on PyTorch, as --trainer has it; "" for a loop of its own that is not modelled.
+std::string_view pytorch_trainer(Dialect dialect);
+// Whether a frame's file is one of a trainer's whose users know the words of transformers' settings.
+bool is_trainers_file(std::string_view file);
 
 enum class KeyFate : uint8_t {
   understood,      // sets `ours`, or says what snug does anyway
@@ -76,6 +75,7 @@ struct ForeignRecipe {
   std::vector<std::string> data;      // data sets that the file names
   std::string keys_in;                // a script that names no model: the file of keys that it hands on
   std::string stage = "sft";          // "dpo", "grpo", "pt", …
+  std::string unmodelled;             // what in it no model of PyTorch follows: "LitGPT in mixed precision"
   int64_t gpus = 0;                   // 0: not said
   Sharding sharding = Sharding::none;
   FsdpWords fsdp;

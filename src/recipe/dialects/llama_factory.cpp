@@ -114,10 +114,38 @@ bool write_llama_factory(const Document& document, const Wanted& wanted, const R
   return false;
 }
 
+// ---- Whose file it is
+
+// What LLaMA-Factory's file says with do_predict and without do_train.
+bool only_predicts(const Document& document) {
+  const auto on = [&](std::string_view name) {
+    const Entry* entry = document.find(name);
+    return entry && entry->kind == EntryKind::scalar && !means_off(entry->text());
+  };
+  return on("do_predict") && !on("do_train");
+}
+
+bool is_llama_factory(const Document& document) {
+  if (only_predicts(document)) return false;
+  if (!has_any(document, {"model_name_or_path", "adapter_name_or_path"})) return false;
+  return has_any(document,
+                 {"finetuning_type", "cutoff_len", "stage", "lora_target", "dataset_dir", "pure_bf16", "neat_packing"}) &&
+         count_of_keys(document,
+                       {"stage", "finetuning_type", "template", "dataset", "cutoff_len", "lora_target", "dataset_dir",
+                        "do_train", "quantization_bit", "overwrite_cache", "plot_loss", "pure_bf16"}) >= 3;
+}
+
+Claim claims_llama_factory(const Document& document) { return is_llama_factory(document) ? Claim::sure : Claim::none; }
+
 }  // namespace
 
 Rules llama_factory_rules() {  // NOLINT(readability-function-size): a table
   Rules rules;
+  rules.name = "LLaMA-Factory";
+  rules.claims = claims_llama_factory;
+  rules.tools = {{.program = "llamafactory-cli", .verbs = {"train"}, .pairs = true},
+                 {.program = "lmf", .verbs = {"train"}, .pairs = true}};
+  rules.frames = {"llamafactory", "LLaMA-Factory", "llmtuner"};
   rules.rows = {
       {"finetuning_type", "method", take_finetuning_type},
       {"stage", "", take_stage},

@@ -95,10 +95,25 @@ bool write_llama_factory_v1(const Document& document, const Wanted& wanted, cons
   return change.key == "optim" || change.key == "packing" || change.key == "master_weights" || change.key == "method";
 }
 
+// ---- Whose file it is
+
+// LLaMA-Factory's second generation: plugins in blocks.
+bool is_llama_factory_v1(const Document& document) {
+  return document.has("train_dataset") && has_any(document, {"model", "model_class"}) &&
+         has_any(document, {"micro_batch_size", "cutoff_len", "peft_config", "kernel_config", "batching_strategy"});
+}
+
+Claim claims_llama_factory_v1(const Document& document) {
+  return document.syntax != Syntax::shell && is_llama_factory_v1(document) ? Claim::sure : Claim::none;
+}
+
 }  // namespace
 
 Rules llama_factory_v1_rules() {
   Rules rules;
+  rules.name = "LLaMA-Factory v1";
+  rules.claims = claims_llama_factory_v1;
+  rules.pytorch_trainer = "";
   rules.rows = {
       {"model", "model", take_model},
       {"peft_config.name", "method", take_peft_name},

@@ -162,10 +162,24 @@ bool write_megatron_swift(const Document& document, const Wanted& wanted, const 
   return false;
 }
 
+// ---- Whose file it is
+
+bool is_megatron_swift(const Document& document) {
+  return has_any(document, {"micro_batch_size", "global_batch_size"}) &&
+         has_any(document, {"model", "load", "mcore_model"}) &&
+         has_any(document, {"recompute_granularity", "tensor_model_parallel_size", "expert_model_parallel_size"});
+}
+
+Claim claims_megatron_swift(const Document& document) { return is_megatron_swift(document) ? Claim::sure : Claim::none; }
+
 }  // namespace
 
 Rules megatron_swift_rules() {  // NOLINT(readability-function-size): a table
   Rules rules = swift_rules();
+  rules.name = "Megatron-SWIFT";
+  rules.claims = claims_megatron_swift;
+  rules.tools = {{.program = "megatron", .verbs = {"sft", "pt", "rlhf"}}};
+  rules.pytorch_trainer = "";
   const std::vector<Row> rows = {
       {"load", "", take_mcore},
       {"mcore_model", "", take_mcore},

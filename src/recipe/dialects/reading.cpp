@@ -60,9 +60,11 @@ bool is_off_value(const Entry& entry) {
 }  // namespace
 
 const Rules& rules_of(Dialect dialect) {
-  static const Rules kRules[] = {axolotl_rules(),        llama_factory_rules(), trl_rules(),   hugging_face_rules(),
-                                 torchtune_rules(),      unsloth_rules(),       swift_rules(), llama_factory_v1_rules(),
-                                 megatron_swift_rules(), autotrain_rules()};
+  static const Rules kRules[] = {
+#define SNUG_DIALECT(dialect) dialect##_rules(),
+      SNUG_DIALECTS(SNUG_DIALECT)
+#undef SNUG_DIALECT
+  };
   return kRules[static_cast<size_t>(dialect)];
 }
 

@@ -2,6 +2,7 @@
 // What all dialects share in being read: tables of rows, and the state of one reading. A dialect is a set of Rules.
 
 #include <functional>
+#include <initializer_list>
 #include <set>
 #include <span>
 #include <string>
@@ -41,7 +42,28 @@ struct Wanted {
   Recipe recipe;
 };
 
+// A program of the command line that trains, and flags as it takes them.
+struct Tool {
+  std::string_view program;
+  std::vector<std::string_view> verbs;
+  std::string_view module = {};  // what python's -m calls it
+  bool pairs = false;            // words "key=value" are keys
+  bool launches = false;         // flags before --config are the launcher's
+};
+
+// How surely a file is of a dialect: beyond doubt, whatever a launcher's own keys beside them are called; by keys that
+// others lack; by what its script is called; by no more than keys that several have.
+enum class Claim : uint8_t { none, possible, likely, sure, certain };
+
 struct Rules {
+  std::string_view name;                       // as people call it
+  Claim (*claims)(const Document&) = nullptr;  // of a file without a tool of ours: keys, or a script of Python's
+  // What a file of this dialect is that trains nothing; "" for others.
+  std::string_view (*otherwise)(const Document&) = nullptr;
+  std::vector<Tool> tools;
+  std::string_view evaluation_batch = "per_device_eval_batch_size";
+  std::string_view pytorch_trainer = "transformers";  // as dialect.h has it
+  std::vector<std::string_view> frames;               // parts of its files' paths, as dialect.h has them
   std::vector<Row> rows;
   std::vector<Touch> touches;
   std::vector<std::string_view> ignored;  // texts of keys, space between; "*" as above
@@ -54,16 +76,21 @@ struct Rules {
 };
 
 const Rules& rules_of(Dialect dialect);
-Rules axolotl_rules();
-Rules llama_factory_rules();
-Rules trl_rules();
-Rules hugging_face_rules();
-Rules torchtune_rules();
-Rules unsloth_rules();
-Rules swift_rules();
-Rules llama_factory_v1_rules();
-Rules megatron_swift_rules();
-Rules autotrain_rules();
+#define SNUG_DIALECT(dialect) Rules dialect##_rules();
+SNUG_DIALECTS(SNUG_DIALECT)
+#undef SNUG_DIALECT
+
+constexpr Dialect kDialects[] = {
+#define SNUG_DIALECT(dialect) Dialect::dialect,
+    SNUG_DIALECTS(SNUG_DIALECT)
+#undef SNUG_DIALECT
+};
+
+// For claims: which of these keys a file has, and whether its script's name has that part.
+bool has_any(const Document& document, std::initializer_list<std::string_view> paths);
+size_t count_of_keys(const Document& document, std::initializer_list<std::string_view> paths);
+bool script_says(const Document& document, std::string_view part);
+bool trains_images(const Document& document);  // diffusers' scripts
 
 // Rows of Hugging Face's TrainingArguments, which TRL, LLaMA-Factory and ms-swift inherit.
 void add_trainer(Rules& rules);

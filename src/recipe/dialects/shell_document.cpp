@@ -7,7 +7,7 @@
 #include <array>
 
 #include "base/error.h"
-#include "recipe/dialects/document.h"
+#include "recipe/dialects/reading.h"
 #include "recipe/dialects/shell_words.h"
 
 namespace snug::dialects {
@@ -21,24 +21,10 @@ bool is_python(std::string_view word) {
          word.ends_with("/python3");
 }
 
-struct Tool {
-  std::string_view program;
-  std::vector<std::string_view> verbs;
-};
-
-const std::vector<Tool>& tools() {
-  static const std::vector<Tool> list = {
-      {"swift", {"sft", "pt", "rlhf", "dpo", "orpo", "simpo", "kto", "cpo"}},
-      {"megatron", {"sft", "pt", "rlhf"}},
-      {"autotrain", {"llm"}},
-      {"llamafactory-cli", {"train"}},
-      {"lmf", {"train"}},
-      {"axolotl", {"train"}},
-      {"tune", {"run"}},
-      {"unsloth", {"train"}},
-      {"trl", {"sft", "dpo", "kto", "grpo", "reward", "rloo", "orpo", "cpo", "ppo", "gkd", "online_dpo", "prm"}},
-  };
-  return list;
+template <class Visit>
+bool any_tool(const Visit& visit) {
+  return std::ranges::any_of(kDialects,
+                             [&](Dialect dialect) { return std::ranges::any_of(rules_of(dialect).tools, visit); });
 }
 
 // Where the flags of the command's own begin, and what it is called; nothing if it does not train.
@@ -46,21 +32,20 @@ struct Found {
   size_t launcher = 0;  // first word of what launches it
   size_t flags = 0;     // first word after the command
   std::vector<std::string> command;
+  const Tool* tool = nullptr;  // none for Python's scripts
 };
 
 bool find_tool(const Command& words, Found& found) {
   for (size_t i = 0; i + 1 < words.size(); ++i) {
-    for (const Tool& tool : tools()) {
-      if (base_name(words[i].text) != tool.program) continue;
-      const std::string& verb = words[i + 1].text;
-      if (std::find(tool.verbs.begin(), tool.verbs.end(), verb) == tool.verbs.end()) continue;
-      found = {i, i + 2, {std::string(tool.program), verb}};
+    const std::string& verb = words[i + 1].text;
+    const bool theirs = any_tool([&](const Tool& tool) {
+      const bool module = words[i].text == "-m" && !tool.module.empty() && verb == tool.module;
+      if (!module && (base_name(words[i].text) != tool.program || std::ranges::find(tool.verbs, verb) == tool.verbs.end()))
+        return false;
+      found = {i, i + 2, {std::string(tool.program), module ? std::string(tool.verbs[0]) : verb}, &tool};
       return true;
-    }
-    if (words[i].text == "-m" && words[i + 1].text == "axolotl.cli.train") {
-      found = {i, i + 2, {"axolotl", "train"}};
-      return true;
-    }
+    });
+    if (theirs) return true;
   }
   return false;
 }
@@ -76,7 +61,7 @@ bool find_script(const Command& words, Found& found) {
     if (launches) launcher = std::min(launcher, i);
     const bool module = i > 0 && words[i - 1].text == "-m" && !word.starts_with("torch.distributed");
     if (launcher < i && (word.ends_with(".py") || module)) {
-      found = {launcher, i + 1, {"python", std::string(name)}};
+      found = {launcher, i + 1, {"python", std::string(name)}, nullptr};
       return i + 1 < words.size();
     }
   }
@@ -98,7 +83,7 @@ bool ends_as(std::string_view script, std::string_view word) {
 std::string other_work(const Command& words) {
   for (size_t i = 0; i + 1 < words.size(); ++i) {
     const std::string_view name = base_name(words[i].text);
-    const bool tool = std::any_of(tools().begin(), tools().end(), [&](const Tool& t) { return t.program == name; });
+    const bool tool = any_tool([&](const Tool& t) { return t.program == name; });
     for (const std::string_view other : kOthers)
       if (tool && words[i + 1].text == other) return fmt::format("{} {}", name, other);
   }
@@ -265,14 +250,14 @@ Document read_shell(std::string_view text, const std::string& where) {
     if (&command == chosen) break;
   }
   Flags flags(document, *chosen);
-  if (document.command[0] == "tune") {  // launcher's flags, the recipe's name, then --config and pairs
+  if (best.tool && best.tool->launches) {  // launcher's flags, the recipe's name, then --config and pairs
     size_t config = best.flags;
     while (config < chosen->size() && !(*chosen)[config].text.starts_with("--config")) ++config;
     flags.read(best.flags, config, "launch.", false);
-    flags.read(config, chosen->size(), "", true);
+    flags.read(config, chosen->size(), "", best.tool->pairs);
   } else {
     flags.read(best.launcher, std::max(best.launcher, best.flags - 1), "launch.", false);
-    flags.read(best.flags, chosen->size(), "", document.command[0] == "llamafactory-cli" || document.command[0] == "lmf");
+    flags.read(best.flags, chosen->size(), "", best.tool && best.tool->pairs);
   }
   return document;
 }

@@ -137,10 +137,33 @@ bool write_swift(const Document& document, const Wanted& wanted, const RecipeCha
   return change.key == "optim" && change.value == "adamw_bf16_states";
 }
 
+// ---- Whose file it is
+
+bool is_swift(const Document& document) {
+  if (!has_any(document, {"model", "model_id_or_path", "model_dir", "ckpt_dir"})) return false;
+  if (document.has("swift_version")) return true;
+  return has_any(document, {"dataset", "train_type", "tuner_type", "sft_type", "rlhf_type"}) &&
+         count_of_keys(document,
+                       {"train_type", "tuner_type", "sft_type", "rlhf_type", "lora_rank", "target_modules", "max_length",
+                        "val_dataset", "quant_bits", "loss_scale", "split_dataset_ratio", "per_device_train_batch_size",
+                        "freeze_vit", "dataset_num_proc", "attn_impl", "dataset", "torch_dtype"}) >= 3;
+}
+
+Claim claims_swift(const Document& document) {
+  if (document.syntax != Syntax::shell) return is_swift(document) ? Claim::sure : Claim::none;
+  const bool theirs = has_any(document, {"model_id_or_path", "sft_type", "tuner_type", "train_type"}) ||
+                      script_says(document, "llm_sft") || script_says(document, "swift");
+  return theirs ? Claim::sure : Claim::none;
+}
+
 }  // namespace
 
 Rules swift_rules() {  // NOLINT(readability-function-size): a table
   Rules rules;
+  rules.name = "ms-swift";
+  rules.claims = claims_swift;
+  rules.tools = {{.program = "swift", .verbs = {"sft", "pt", "rlhf", "dpo", "orpo", "simpo", "kto", "cpo"}}};
+  rules.frames = {"swift"};
   rules.rows = {
       {"model", "model", take_model},
       {"model_id_or_path", "model", take_model},

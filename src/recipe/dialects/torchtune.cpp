@@ -193,6 +193,9 @@ void finish_torchtune(Reading& reading) {
     recipe.quantize = {};
     if (recipe.bf16) recipe.master_weights = false;  // dtype is the dtype of everything
   }
+  for (const ForeignKey& key : reading.result().keys)
+    if (key.name == "loss._component_" && !key.value.ends_with("CEWithChunkedOutputLoss"))
+      reading.result().unmodelled = key.value;
   if (!reading.has("max_length"))
     reading.note("tokenizer.max_seq_len is not given: the longest row decides there; planned shorter");
 }
@@ -236,10 +239,41 @@ bool write_torchtune(const Document& document, const Wanted& wanted, const Recip
   return false;
 }
 
+// ---- Whose file it is
+
+// A configuration of torchtune's; of its recipes only those train that have an optimizer or epochs.
+bool is_torchtune(const Document& document) {
+  return std::any_of(document.entries.begin(), document.entries.end(), [](const Entry& entry) {
+    return entry.leaf() == "_component_" || entry.text().starts_with("torchtune.");
+  });
+}
+
+bool trains_torchtune(const Document& document) {
+  return std::any_of(document.entries.begin(), document.entries.end(), [](const Entry& entry) {
+    const std::string_view leaf = entry.leaf();
+    return leaf == "epochs" || leaf == "optimizer" || leaf == "num_steps" || entry.path.ends_with("optimizer._component_");
+  });
+}
+
+Claim claims_torchtune(const Document& document) {
+  return document.syntax != Syntax::shell && is_torchtune(document) ? Claim::certain : Claim::none;
+}
+
+std::string_view torchtune_otherwise(const Document& document) {
+  const bool other = is_torchtune(document) && !trains_torchtune(document);
+  return other ? "torchtune's, but for generating, evaluating or quantizing" : "";
+}
+
 }  // namespace
 
 Rules torchtune_rules() {  // NOLINT(readability-function-size): a table
   Rules rules;
+  rules.name = "torchtune";
+  rules.claims = claims_torchtune;
+  rules.otherwise = torchtune_otherwise;
+  rules.tools = {{.program = "tune", .verbs = {"run"}, .pairs = true, .launches = true}};
+  rules.evaluation_batch = "batch_size_val";
+  rules.pytorch_trainer = "torchtune";
   rules.rows = {
       {"model._component_", "method", take_component},
       {"policy_model._component_", "method", take_policy},

@@ -123,6 +123,46 @@ bool write_trl(const Document& document, const Wanted& wanted, const RecipeChang
   return false;
 }
 
+// ---- Whose file it is
+
+bool is_trl(const Document& document) {
+  if (!has_any(document, {"model_name_or_path", "model_name", "model"})) return false;
+  return has_any(document, {"dataset_name", "dataset_mixture", "dataset_mixer", "dataset_train_split", "dataset_test_split",
+                            "use_bnb_nested_quant", "reward_funcs", "max_prompt_length", "num_generations",
+                            "chat_template_path", "dataset_num_proc", "dataset_kwargs"});
+}
+
+Claim claims_trl(const Document& document) {
+  if (document.syntax != Syntax::shell) return is_trl(document) ? Claim::sure : Claim::none;
+  const bool theirs =
+      is_trl(document) || script_says(document, "sft") || script_says(document, "dpo") || script_says(document, "grpo");
+  return theirs ? Claim::likely : Claim::none;
+}
+
+// TrainingArguments by names that few other programs have.
+bool is_trainer(const Document& document) {
+  return has_any(document, {"per_device_train_batch_size", "per_gpu_train_batch_size"}) ||
+         count_of_keys(document,
+                       {"gradient_accumulation_steps", "num_train_epochs", "lr_scheduler_type", "warmup_ratio",
+                        "logging_steps", "save_strategy", "eval_strategy", "save_total_limit", "bf16", "fp16", "optim",
+                        "deepspeed", "learning_rate", "output_dir", "max_steps", "gradient_checkpointing"}) >= 3;
+}
+
+// "train.py keys.yaml"
+bool names_a_file_of_keys(const Document& document) {
+  const Entry* words = document.find("words");
+  return words && std::any_of(words->values.begin(), words->values.end(),
+                              [](const std::string& word) { return word.ends_with(".yaml") || word.ends_with(".yml"); });
+}
+
+// TrainingArguments of a script, or as JSON; as YAML our own reader takes them.
+Claim claims_hugging_face(const Document& document) {
+  if (document.syntax == Syntax::yaml) return Claim::none;
+  if (document.syntax == Syntax::shell && (document.has("config") || names_a_file_of_keys(document))) return Claim::possible;
+  const bool other = document.syntax == Syntax::shell ? trains_images(document) : !what_else(document).empty();
+  return is_trainer(document) && !other ? Claim::possible : Claim::none;
+}
+
 Rules rules(bool plain) {  // NOLINT(readability-function-size): a table
   Rules rules;
   rules.rows = {
@@ -242,7 +282,23 @@ Rules rules(bool plain) {  // NOLINT(readability-function-size): a table
 
 }  // namespace
 
-Rules trl_rules() { return rules(false); }
-Rules hugging_face_rules() { return rules(true); }
+Rules trl_rules() {
+  Rules made = rules(false);
+  made.name = "TRL";
+  made.claims = claims_trl;
+  made.tools = {
+      {.program = "trl",
+       .verbs = {"sft", "dpo", "kto", "grpo", "reward", "rloo", "orpo", "cpo", "ppo", "gkd", "online_dpo", "prm"}}};
+  made.frames = {"trl"};
+  return made;
+}
+
+Rules hugging_face_rules() {
+  Rules made = rules(true);
+  made.name = "Hugging Face Trainer";
+  made.claims = claims_hugging_face;
+  made.frames = {"transformers"};
+  return made;
+}
 
 }  // namespace snug::dialects

@@ -114,10 +114,41 @@ bool write_unsloth(const Document& document, const Wanted& wanted, const RecipeC
   return change.key == "master_weights" || (change.key == "optim" && change.value == "adamw_bf16_states");
 }
 
+// ---- Whose file it is
+
+// Of Unsloth's own names, or a model of Unsloth's own copies.
+bool is_unsloth(const Document& document) {
+  size_t own = 0;
+  bool copies = false;
+  for (const Entry& entry : document.entries) {
+    const std::string_view leaf = entry.leaf();
+    own += leaf == "use_gradient_checkpointing" || leaf == "max_seq_length" || leaf == "load_in_4bit" ||
+                   leaf == "model_name" || leaf == "train_on_completions" || leaf == "random_state" ||
+                   leaf == "training_type" || leaf == "lora_r" || leaf == "lora_rank"
+               ? 1
+               : 0;
+    copies = copies || entry.text().starts_with("unsloth/") || entry.text() == "unsloth";
+  }
+  const bool flat = document.has("model_name") && document.has("max_seq_length") && own >= 3;
+  const bool blocks = document.has("training.max_seq_length") && (document.has("lora") || document.has("training.lora"));
+  return flat || blocks || (copies && (own >= 1 || has_any(document, {"model.base_model", "model.name"})));
+}
+
+Claim claims_unsloth(const Document& document) {
+  if (script_says(document, "unsloth")) return Claim::certain;
+  if (!is_unsloth(document)) return Claim::none;
+  return document.syntax == Syntax::shell ? Claim::possible : Claim::sure;
+}
+
 }  // namespace
 
 Rules unsloth_rules() {  // NOLINT(readability-function-size): a table
   Rules rules;
+  rules.name = "Unsloth";
+  rules.claims = claims_unsloth;
+  rules.tools = {{.program = "unsloth", .verbs = {"train"}}};
+  rules.pytorch_trainer = "";
+  rules.frames = {"unsloth"};
   rules.by_leaf = true;
   rules.rows = {
       {"model_name", "model", trained<take_name>},
