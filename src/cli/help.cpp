@@ -17,7 +17,7 @@ constexpr std::string_view kOverview = R"(snug fine-tunes language models in the
 
   snug plan MODEL [keys]            will it fit? the exact peak, before anything is loaded
   snug plan FILE                    the same of a recipe that you have: axolotl, LLaMA-Factory, TRL, torchtune, Unsloth,
-                                    ms-swift, AutoTrain, as YAML, JSON or shell script
+                                    ms-swift, AutoTrain, LitGPT, as YAML, JSON or shell script
   snug fit MODEL --gpu NAME         what should I change? the best recipe for that memory, and the file to run it
   snug train RECIPE.yaml | MODEL    do it, in exactly that memory
   snug explain FILE                 why did it run out? from the log or the memory snapshot of a run on PyTorch
@@ -45,8 +45,8 @@ Exit codes: 0 done, 1 bad input or failure, 2 usage, 3 does not fit, 130/143 sto
 
 constexpr std::string_view kPlan = R"(snug plan MODEL [keys] [--gpu NAME] [--json | --dump | --solve WHAT]
 snug plan FILE [MODEL] [keys] …
-  FILE: a recipe of ours, or of axolotl, LLaMA-Factory, TRL, torchtune, Unsloth, ms-swift or AutoTrain, as YAML, as JSON or
-  as the shell script that starts it (docs/recipes.md)
+  FILE: a recipe of ours, or of axolotl, LLaMA-Factory, TRL, torchtune, Unsloth, ms-swift, AutoTrain or LitGPT, as YAML, as
+  JSON or as the shell script that starts it (docs/recipes.md)
 
 Compiles the fine-tuning step that the keys describe and prints its exact memory: the peak, where its bytes are, the peak
 of each stage, what was assumed. Exit code 3 if it does not fit --memory (default: what this machine can give).

@@ -12,6 +12,7 @@
   DIALECT(unsloth)             \
   DIALECT(megatron_swift)      \
   DIALECT(swift)               \
+  DIALECT(litgpt)              \
   DIALECT(trl)                 \
   DIALECT(hugging_face)
 // clang-format on
