@@ -1,5 +1,5 @@
 """Models that published rows name and the catalogue does not know: their configurations, as plain dictionaries. Vocabularies are those of
-the rows, padded by the tokens that a benchmark added. What a family of ours stands in for is said in STANDS_IN."""
+the rows, padded by the tokens that a benchmark added."""
 
 import json
 import pathlib
@@ -10,10 +10,10 @@ CATALOGUE = pathlib.Path(__file__).resolve().parent.parent.parent / "src" / "mod
 
 
 def qwen(width, mlp, layers, heads, vocabulary=151936):
-    """Qwen 1: attention with biases on queries, keys and values, no grouping, SwiGLU: Qwen2's blocks."""
-    return dict(model_type="qwen2", architectures=["Qwen2ForCausalLM"], hidden_size=width, intermediate_size=mlp, num_hidden_layers=layers,
-                num_attention_heads=heads, num_key_value_heads=heads, vocab_size=vocabulary, max_position_embeddings=8192,
-                rms_norm_eps=1e-6, rope_theta=10000.0, tie_word_embeddings=False, use_sliding_window=False, torch_dtype="bfloat16")
+    """Qwen 1, whose intermediate_size counts gate and up together."""
+    return dict(model_type="qwen", architectures=["QWenLMHeadModel"], hidden_size=width, intermediate_size=2 * mlp, num_hidden_layers=layers,
+                num_attention_heads=heads, kv_channels=128, vocab_size=vocabulary, seq_length=8192, layer_norm_epsilon=1e-6,
+                rotary_emb_base=10000, no_bias=True, tie_word_embeddings=False, torch_dtype="bfloat16")
 
 
 def llama(width, mlp, layers, heads, kv_heads, vocabulary, positions=4096, **more):
@@ -26,7 +26,7 @@ MODELS = {
     "Qwen-1.8B": qwen(2048, 5504, 24, 16),
     "Qwen-7B": qwen(4096, 11008, 32, 32),
     "Qwen-14B": qwen(5120, 13696, 40, 40, 152064),
-    "Qwen-72B": dict(qwen(8192, 24576, 80, 64, 152064), max_position_embeddings=32768),
+    "Qwen-72B": dict(qwen(8192, 24576, 80, 64, 152064), seq_length=32768),
     "openbuddy-zephyr-7b": dict(fms_rows.MODELS["mistralai/Mistral-7B-v0.1"], vocab_size=36608, torch_dtype="bfloat16"),
     "chatglm3-6b": dict(model_type="chatglm", architectures=["ChatGLMModel"], hidden_size=4096, num_hidden_layers=28),
     "Llama-2-70B": llama(8192, 28672, 80, 64, 8, 32000),
@@ -41,8 +41,6 @@ MODELS = {
     "stablelm-base-alpha-3b": dict(model_type="gpt_neox", architectures=["GPTNeoXForCausalLM"], hidden_size=4096, num_hidden_layers=16),
     "phi-1.5": dict(model_type="phi", architectures=["PhiForCausalLM"], hidden_size=2048, num_hidden_layers=24),
 }
-STANDS_IN = {"Qwen-": "Qwen2's blocks, which hold the same tensors"}
-
 NAMES = {  # as rows write them, and as the catalogue does
     "falcon-7b": "tiiuae/falcon-7b", "gemma-2b": "google/gemma-2b", "gemma-7b": "google/gemma-7b", "gemma-2-2b": "google/gemma-2-2b",
     "gemma-2-9b": "google/gemma-2-9b", "llama-2-7b": "meta-llama/Llama-2-7b-hf", "llama-3-8b": "meta-llama/Meta-Llama-3-8B",

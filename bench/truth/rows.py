@@ -30,6 +30,7 @@ class Question:
     metric: str = "unknown"  # allocated, reserved, device or unknown: what was measured
     least: float = 0.0  # bytes that the printed figure can stand for
     most: float = 0.0
+    gb_may_be_gib: bool = False  # the figure was written by hand as "G" or "GB": nvidia-smi counts MiB
     out_of_memory: bool = False
     asks: list = dataclasses.field(default_factory=list)  # more than one where the row leaves a setting open
     card: str = ""

@@ -13,7 +13,7 @@ from rows import Ask, Question
 
 HERE = pathlib.Path(__file__).resolve().parent
 ATTENTION = ["q_proj", "k_proj", "v_proj", "o_proj"]
-QWEN_TARGETS = ["q_proj", "k_proj", "v_proj"]  # c_attn: one linear there, three here
+QWEN_TARGETS = ["c_attn", "c_proj", "w1", "w2"]  # finetune.py, LoraArguments: all linears, for attention's and the MLP's end alike
 FLASH = ["--attn-implementation", "flash_attention_2"]
 
 
@@ -178,8 +178,9 @@ def torchtune(row, q):
 def qwen(row, q):
     q.trainer, q.card, q.metric = "Qwen's finetune.py", "A100-SXM4-80GB", "unknown"
     q.least, q.most = (bytes / q.gpus for bytes in rows.printed(row["peak_gb"]))  # of several GPUs the sum is told
-    q.stack = "torch=2.0.1,transformers=4.32.0,peft=0.6.0"
-    keys = lora(64, QWEN_TARGETS + ["o_proj", "gate_proj", "up_proj"], 0.05)
+    q.gb_may_be_gib = True
+    stacks = [f"torch=2.0.1,transformers=4.32.0,peft={peft}" for peft in ("0.5.0", "0.7.1")]  # docker/Dockerfile; README.md: "peft<0.8.0"
+    keys = lora(64, QWEN_TARGETS, 0.05)
     flags = list(FLASH)
     if "emb" in row["method"]:
         q.left_out = "modules that are trained whole beside an adapter"
@@ -192,12 +193,13 @@ def qwen(row, q):
     elif row["method"].startswith("Full") or "Zero3" in row["method"]:
         flags += ["--gpus", str(q.gpus), "--deepspeed", str(HERE / "recipes" / "qwen_zero3.json")]
     keys.update(bf16=True, gradient_checkpointing=True, packing=False)
-    ask(q, row, row["model"], keys, flags)
+    for stack in stacks:
+        ask(q, row, row["model"], keys, [*flags, "--stack", stack])
 
 
 # --- modelscope/ms-swift ---
 
-ORDERS = (1, 2, 3)
+ORDERS = range(1, 9)
 SWIFT_MODELS = {"qwen-7b-chat": "Qwen-7B", "qwen-14b-chat": "Qwen-14B", "qwen-1_8b-chat": "Qwen-1.8B", "qwen-72b-chat": "Qwen-72B",
                 "chatglm3-6b": "chatglm3-6b", "openbuddy-zephyr-7b-chat": "openbuddy-zephyr-7b"}
 
@@ -211,7 +213,7 @@ def swift_benchmark(row, q):
     if "int8" in row["method"]:
         q.left_out = "GPTQ of eight bits"
     method = "full" if row["method"] == "full" else "qlora" if "bnb" in row["method"] else "lora"
-    targets = ["q_proj", "k_proj", "v_proj"]  # DEFAULT: c_attn, and of Llama's shape the same three
+    targets = ["c_attn"] if row["model"].startswith("qwen") else ["q_proj", "k_proj", "v_proj"]  # DEFAULT
     keys = whole(method, 8, targets, 0.05)
     keys.update(bf16=True, gradient_checkpointing=True, packing=False)
     gptq = "gptq" in row["method"]
@@ -223,10 +225,17 @@ def swift_benchmark(row, q):
         ask(q, row, SWIFT_MODELS.get(row["model"], row["model"]), keys, flags + drawn, "float16" if gptq else "bfloat16")
 
 
+# What requirements/framework.txt allowed when version 3 brought these files with their figures (December 2024), and today's: no figure was
+# changed since, files were, and which of both was measured is not said.
+SWIFT_STACKS = ("torch=2.5.1,transformers=4.47.1,peft=0.13.2,bitsandbytes=0.44.1", "")
+
+
 def swift_examples(row, q):
-    """Comments at the head of examples/train/**/*.sh: by hand, and of no named card or measure."""
+    """Comments at the head of examples/train/**/*.sh: by hand, and of no named card or measure. Their rows (Alpaca's, and a model's words about
+    itself) are shorter than max_length, how long the longest is not said: all short, or one as long as that."""
     q.trainer, q.card, q.metric = "ms-swift", "A100-SXM4-80GB", "unknown"
     figure = re.search(r"[\d.]+\s*Gi?B", row["peak_gb"])
+    q.gb_may_be_gib = bool(figure) and "GiB" not in figure[0]
     q.least, q.most = rows.printed(figure[0] if figure else "")
     q.gpus = int(found(r"nproc=(\d+)", row["other"], 1))
     for word in ("muon", "liger", "hqq", "gptq", "awq", "packing", "seq_cls", "reranker", "new_special_tokens"):
@@ -244,7 +253,11 @@ def swift_examples(row, q):
     elif "multi-gpu/fsdp2_lora/" in row["source"]:  # whose fsdp2.json has activation_checkpointing
         keys["gradient_checkpointing"] = True
         flags += ["--gpus", str(q.gpus), "--fsdp"]
-    ask(q, row, row["model"], keys, flags)
+    for stack in SWIFT_STACKS:
+        if stack and "--fsdp" in flags:
+            continue  # which came with transformers 5
+        for lengths_of_rows in ([], ["--row-lengths", f"{SHORT},{SHORT}"]):
+            ask(q, row, row["model"], keys, flags + (["--stack", stack] if stack else []) + lengths_of_rows)
 
 
 # --- ljm565/universal-llm-trainer: docs/gpu_test.md (a loop of its own; rows filled to 8,192 tokens; reserved) ---
@@ -271,7 +284,7 @@ def universal(row, q):
 
 
 def llama_factory_wiki(row, q):
-    q.trainer, q.card, q.metric = "LLaMA-Factory", "A100-SXM4-80GB", "unknown"
+    q.trainer, q.card, q.metric, q.gb_may_be_gib = "LLaMA-Factory", "A100-SXM4-80GB", "unknown", True
     q.least, q.most = rows.printed(row["peak_gb"])
     q.stack = "torch=2.1.0,transformers=4.36.0,peft=0.7.0,bitsandbytes=0.41.3"
     if "Unsloth" in row["framework"]:

@@ -87,6 +87,8 @@ def judge(snug, question):
     row["fits"] = any(a["fits"] for a in answers)
     row["planned_bytes"] = round(sum(figure(a, question.metric) for a in answers) / len(answers))
     row["low_bytes"], row["high_bytes"] = interval(answers, question.metric)
+    if question.gb_may_be_gib:  # which prints a smaller number
+        row["low_bytes"] = round(row["low_bytes"] * 10**9 / 2**30)
     if not question.out_of_memory and question.most > 0:
         nearest = min(max(row["planned_bytes"], question.least), question.most)  # what the printed figure can stand for
         row["error"] = 100 * (row["planned_bytes"] - nearest) / nearest

@@ -53,7 +53,7 @@ void Decoder::make_blocks() {
 // --- parameters ---
 
 void Decoder::each_linear(const std::function<void(Linear&)>& visit) {
-  const bool fused_first = is_gpt2();
+  const bool fused_first = is_in_order_of_gpt2();
   for (Block& b : blocks_) {
     if (fused_first) visit(b.query_key_value);
     for (Linear* l : {&b.query, &b.key, &b.value, &b.output, &b.query_key_value, &b.gate, &b.gate_up, &b.up, &b.down})
@@ -76,19 +76,22 @@ void Decoder::visit_norm(Norm& n, const Visit& visit) {
 }
 
 void Decoder::visit_block(Block& b, const Visit& visit) {
-  if (is_gpt2()) visit_norm(b.attention_norm, visit);
-  if (is_gpt2()) visit_linear(b.query_key_value, visit);
+  const bool as_gpt2 = is_in_order_of_gpt2();
+  if (as_gpt2) visit_norm(b.attention_norm, visit);
+  if (as_gpt2) visit_linear(b.query_key_value, visit);
   for (Linear* l : {&b.query, &b.key, &b.value, &b.output}) visit_linear(*l, visit);
   if (is_gpt2() && t_.stack().masks_of_gpt2_are_kept && !b.causal.defined()) {
     b.causal = t_.empty(spec_.max_position * spec_.max_position, DType::u8, Role::weights);
     b.masked = t_.empty(1, DType::f32, Role::weights);
   }
-  if (!is_gpt2()) visit_linear(b.query_key_value, visit);
+  if (!as_gpt2) visit_linear(b.query_key_value, visit);
   visit_norm(b.query_norm, visit);
   visit_norm(b.key_norm, visit);
-  if (is_gpt2()) visit_norm(b.mlp_norm, visit);
-  for (Linear* l : {&b.gate, &b.up, &b.gate_up, &b.down}) visit_linear(*l, visit);
-  if (is_gpt2()) return;
+  if (as_gpt2) visit_norm(b.mlp_norm, visit);
+  if (is_qwen1()) visit_linear(b.up, visit);
+  for (Linear* l : {&b.gate, &b.up, &b.gate_up, &b.down})
+    if (!(is_qwen1() && l == &b.up)) visit_linear(*l, visit);
+  if (as_gpt2) return;
   visit_norm(b.attention_norm, visit);
   visit_norm(b.mlp_norm, visit);
   visit_norm(b.attention_post_norm, visit);
@@ -145,7 +148,8 @@ void Decoder::adapt() {
     if (setup_.dora) start_magnitude(l);
   });
   const auto widen = [&](Tensor& tensor) {  // peft/tuners: autocast_adapter_dtype
-    if (tensor.dtype != DType::f32) tensor = placed(tensor.count, DType::f32, Role::adapters);
+    if (tensor.dtype != DType::f32 && !t_.stack().adapters_follow_weights)
+      tensor = placed(tensor.count, DType::f32, Role::adapters);
     Autograd::require_grad(tensor);
   };
   each_linear([&](Linear& l) {

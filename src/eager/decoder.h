@@ -119,6 +119,11 @@ class Decoder {
   Tensor block(const Tensor& input, Block& block, const Positions& where);
   Tensor stable_block(const Tensor& input, Block& block, const Positions& where);
   Tensor phi_block(const Tensor& input, Block& block, const Positions& where);
+  Tensor qwen_block(const Tensor& input, Block& block, const Positions& where);
+  Tensor qwen_attention(const Tensor& x, Block& block, const Positions& where);
+  void qwen_angles(Positions& positions);
+  Tensor qwen_rotation(const Tensor& x, const Positions& where);
+  Tensor qwen_mlp(const Tensor& x, Block& block);
   Tensor with_positions(const Tensor& embedded);
   Tensor opt_positions(const Tensor& embedded);
   void angles(Positions& positions);
@@ -170,6 +175,9 @@ class Decoder {
   void chunk_products(int64_t rows, const Tensor& weight, DType dtype, DType compute);
   bool always_has_mask() const;
   bool is_gpt2() const { return spec_.naming == TensorNaming::gpt2; }
+  bool is_qwen1() const { return spec_.naming == TensorNaming::qwen; }
+  // Whether a block's modules are registered as GPT-2's are: norms before what they feed, queries, keys and values in one.
+  bool is_in_order_of_gpt2() const { return is_gpt2() || is_qwen1(); }
   bool drops_outputs() const;
 
   Torch& t_;
@@ -185,7 +193,8 @@ class Decoder {
   FullySharded* sharded_ = nullptr;
   FlatSharded* flat_ = nullptr;
   PartitionedModel* partitioned_ = nullptr;
-  Tensors cache_;  // of the forward pass that runs
+  Tensors cache_;               // of the forward pass that runs
+  Tensor kept_cos_, kept_sin_;  // Qwen 1's angles, made for rows twice as long as the longest so far
 };
 
 }  // namespace snug::eager

@@ -104,6 +104,7 @@ Decoder::Positions Decoder::positions() {
 
 // LlamaRotaryEmbedding.forward
 void Decoder::angles(Positions& p) {
+  if (is_qwen1()) return qwen_angles(p);
   Tensor indices = t_.empty(T_, DType::f32);
   const Tensor angles = t_.empty(spec_.rotated() / 2 * T_, DType::f32);
   if (t_.stack().rotary_by_product) {
@@ -187,6 +188,7 @@ Tensor Decoder::block(const Tensor& input, Block& b, const Positions& where) {
   here.shares = &shares;
   if (spec_.naming == TensorNaming::stablelm) return stable_block(input, b, here);
   if (spec_.naming == TensorNaming::phi) return phi_block(input, b, here);
+  if (is_qwen1()) return qwen_block(input, b, here);
   Tensor residual = input;
   Tensor x = spec_.pre_norms ? norm(input, b.attention_norm) : input;
   x = attention(x, b, here);

@@ -35,11 +35,11 @@ Tensor Decoder::head(const Tensor& hidden) {
 // loss/loss_utils.py, ForCausalLMLoss
 Tensor Decoder::loss(Tensor& logits) {
   const int64_t V = spec_.vocab_size, rows = B_ * (T_ - 1);
-  const bool narrow = setup_.own_loss || (is_gpt2() && t_.stack().gpt2_loss_stays_narrow);
+  const bool narrow = setup_.own_loss || is_qwen1() || (is_gpt2() && t_.stack().gpt2_loss_stays_narrow);
   const Tensor wide = narrow ? logits : t_.to(logits, DType::f32);
-  if (t_.stack().forward_widens_logits) logits = wide;
+  if (t_.stack().forward_widens_logits && !is_qwen1()) logits = wide;
   Tensor shifted = wide, labels, padded;
-  if (t_.stack().loss_copies_logits || setup_.own_loss) {
+  if (t_.stack().loss_copies_logits || setup_.own_loss || is_qwen1()) {
     shifted = t_.full_slices(t_.slice(wide, rows * V), 1);
     if (B_ > 1) shifted = t_.clone(shifted);
     if (B_ > 1) labels = t_.empty(rows, DType::i64);

@@ -34,6 +34,7 @@ StackProfile stack_profile(std::string_view torch, std::string_view transformers
   const int64_t torch_number = version_number(stack.torch), transformers_number = version_number(stack.transformers);
   stack.full_slices_are_nodes = torch_number < version_number("2.6");
   stack.workspace_per_product = torch_number >= version_number("2.10");
+  stack.kernels_may_load_at_once = torch_number < version_number("2.1");
   stack.flash_makes_random_state = torch_number >= version_number("2.7");
   stack.efficient_shares_heads = torch_number >= version_number("2.15");
   stack.loss_copies_logits = transformers_number < version_number("4.50");
@@ -59,7 +60,9 @@ StackProfile stack_profile(std::string_view torch, std::string_view transformers
   stack.embeddings_keep_wide_states = transformers_number >= version_number("5.0");
   stack.norms_are_told_by_class = transformers_number < version_number("4.50");
   stack.masks_are_boolean = transformers_number >= version_number("4.53");
-  stack.adapters_of_codes_are_wide = version_number(stack.peft) < version_number("0.16");
+  const int64_t peft_number = version_number(stack.peft);
+  stack.adapters_of_codes_are_wide = peft_number < version_number("0.16");
+  stack.adapters_follow_weights = peft_number >= version_number("0.6") && peft_number < version_number("0.12");
   stack.preparation_empties_cache = version_number(stack.peft) >= version_number("0.20");
   stack.dora_uses_base_output = version_number(stack.peft) >= version_number("0.14");
   const int64_t bitsandbytes_number = version_number(stack.bitsandbytes);

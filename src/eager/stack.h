@@ -23,6 +23,9 @@ struct StackProfile {
   // ATen/native/transformers/cuda/attention.cu: the memory-efficient kernel takes fewer heads of keys and values than of
   // queries. Seen in 2.15; not in 2.4, which has no enable_gqa.
   bool efficient_shares_heads = false;
+  // torch/cuda/__init__.py asks for kernels to be loaded one by one, when they are first used, which drivers of CUDA 11 may
+  // not do; releases before 2.1 are built for that CUDA.
+  bool kernels_may_load_at_once = false;
   // ATen/native/transformers/cuda/flash_attn: the state of random numbers is made on the device, used or not.
   bool flash_makes_random_state = false;
 
@@ -84,6 +87,9 @@ struct StackProfile {
   // tuners/tuners_utils.py: adapters of quantized weights are made in fp32, codes being no type to follow; later in the
   // model's dtype and widened.
   bool adapters_of_codes_are_wide = false;
+  // tuners/lora/layer.py update_layer: adapters take the dtype of the weight that they follow; earlier they were fp32, as
+  // they are since autocast_adapter_dtype.
+  bool adapters_follow_weights = false;
   // utils/other.py prepare_model_for_kbit_training: cached memory is given back once all is widened (auto_clear_cache).
   bool preparation_empties_cache = false;
   // tuners/lora/dora.py: without dropout the base layer's output is used, not computed a second time.
