@@ -117,6 +117,37 @@ TEST(Estimate, AModelThatIsNotCoveredIsRefusedByName) {
   EXPECT_THROW(estimate(golden.spec, golden.setup, golden.stack, golden.target), std::exception);
 }
 
+// What the device may show beside PyTorch's allocator: all kernels at once before torch 2.1, NCCL's buffers of several
+// ranks.
+TEST(Estimate, TheDeviceMayShowMoreOfOldReleasesAndOfSeveralRanks) {
+  Golden golden = any_golden();
+  const auto beside = [&] {
+    const Plan plan = estimate(golden.spec, golden.setup, golden.stack, {});
+    return plan.device_high_bytes - plan.reserved_bytes;
+  };
+  EXPECT_EQ(beside(), Target{}.context_most_bytes);
+  golden.stack.kernels_may_load_at_once = true;
+  EXPECT_EQ(beside(), int64_t{1343} << 20U);
+  golden.setup.ranks.count = 2;
+  golden.setup.ranks.sharding = Sharding::ddp;
+  EXPECT_EQ(beside(), int64_t{1464} << 20U);
+}
+
+TEST(Estimate, Qwen1WithoutFlashAttentionIsRefused) {
+  Golden golden = any_golden();
+  golden.spec.family = "qwen";
+  EXPECT_THROW(estimate(golden.spec, golden.setup, golden.stack, golden.target), std::exception);
+}
+
+// tuners/lora/layer.py: fp32, then the dtype of the weight, then fp32 again.
+TEST(StackProfile, AdaptersFollowWeightsInBetween) {
+  EXPECT_FALSE(stack_profile("2.0.1", "4.32.0", "0.5.0").adapters_follow_weights);
+  EXPECT_TRUE(stack_profile("2.1.1", "4.36.0", "0.7.1").adapters_follow_weights);
+  EXPECT_FALSE(stack_profile("2.4.1", "4.48.1", "0.13.2").adapters_follow_weights);
+  EXPECT_TRUE(stack_profile("2.0.1").kernels_may_load_at_once);
+  EXPECT_FALSE(stack_profile("2.1.1").kernels_may_load_at_once);
+}
+
 TEST(StackProfile, OrdersVersions) {
   EXPECT_LT(version_number("2.4.1"), version_number("2.15.0"));
   EXPECT_LT(version_number("4.48"), version_number("4.48.1"));
