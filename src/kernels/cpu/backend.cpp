@@ -55,28 +55,13 @@ std::string name() {
          std::to_string(version.patch);
 }
 
-const Kernel* kernel(OpKind kind) {
-#define SNUG_ENTRY_host(kind) nullptr,
-#define SNUG_ENTRY_executor(kind) nullptr,
-#define SNUG_ENTRY_nobody(kind) nullptr,
-#define SNUG_ENTRY_backend(kind) &cpu::kind,
-#define SNUG_ENTRY(kind, run_by, sizing) SNUG_ENTRY_##run_by(kind)
-  static const Kernel* const kTable[] = {SNUG_OP_KINDS(SNUG_ENTRY)};
-#undef SNUG_ENTRY
-#undef SNUG_ENTRY_backend
-#undef SNUG_ENTRY_nobody
-#undef SNUG_ENTRY_executor
-#undef SNUG_ENTRY_host
-  return kTable[static_cast<int>(kind)];
-}
-
 }  // namespace
 
 const Backend& built_in_backend() {
   static const Backend backend = {.name = name,
                                   .start_threads = start_threads,
                                   .open = []() -> std::unique_ptr<Session> { return std::make_unique<cpu::CpuSession>(); },
-                                  .kernel = kernel};
+                                  .kernel = cpu::entry};
   return backend;
 }
 

@@ -1,9 +1,9 @@
 #pragma once
 // The CPU's entries in the table of kernels: each is defined beside its kernel.
 
-#include "kernels/backend.h"
 #include "kernels/cpu/kernels.h"
 #include "kernels/cpu/product.h"
+#include "kernels/entries.h"
 
 namespace snug::kernels::cpu {
 
@@ -29,16 +29,6 @@ constexpr Kernel with_products() {
           .run = [](Session& session, const OpView& op) { kRun(bind<Args>(op), made(session)); }};
 }
 
-#define SNUG_ENTRY_host(kind)
-#define SNUG_ENTRY_executor(kind)
-#define SNUG_ENTRY_nobody(kind)
-#define SNUG_ENTRY_backend(kind) extern const Kernel kind;
-#define SNUG_ENTRY(kind, run_by, sizing) SNUG_ENTRY_##run_by(kind)
-SNUG_OP_KINDS(SNUG_ENTRY)
-#undef SNUG_ENTRY
-#undef SNUG_ENTRY_backend
-#undef SNUG_ENTRY_nobody
-#undef SNUG_ENTRY_executor
-#undef SNUG_ENTRY_host
+SNUG_ENTRIES
 
 }  // namespace snug::kernels::cpu

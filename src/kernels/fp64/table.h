@@ -1,8 +1,8 @@
 #pragma once
 // The entries of this backend: each is defined in the file of its kernel.
 
-#include "kernels/backend.h"
 #include "kernels/binding.h"
+#include "kernels/entries.h"
 
 namespace snug::kernels::fp64 {
 
@@ -12,17 +12,7 @@ constexpr Kernel plain() {
 }
 
 namespace entries {
-#define SNUG_ENTRY_host(kind)
-#define SNUG_ENTRY_executor(kind)
-#define SNUG_ENTRY_nobody(kind)
-#define SNUG_ENTRY_backend(kind) extern const Kernel kind;
-#define SNUG_ENTRY(kind, run_by, sizing) SNUG_ENTRY_##run_by(kind)
-SNUG_OP_KINDS(SNUG_ENTRY)
-#undef SNUG_ENTRY
-#undef SNUG_ENTRY_backend
-#undef SNUG_ENTRY_nobody
-#undef SNUG_ENTRY_executor
-#undef SNUG_ENTRY_host
+SNUG_ENTRIES
 }  // namespace entries
 
 }  // namespace snug::kernels::fp64
