@@ -6,7 +6,7 @@
 
 namespace snug {
 
-namespace {
+namespace activation_rule {
 
 void check(const Program& program, const Op& op) {
   const int64_t elements = program.tensor(op.find(Slot::gate)).elements();
@@ -35,9 +35,9 @@ void adjoint(Adjoint& adjoint, const Op& op) {
   adjoint.emit(std::move(back));
 }
 
-}  // namespace
+}  // namespace activation_rule
 
-const OpRule rules::activation = {.check = check, .work = memory_work, .adjoint = adjoint};
-const OpRule rules::activation_backward = {.check = check, .work = memory_work};
+const OpRule rules::activation = {.check = activation_rule::check, .work = memory_work, .adjoint = activation_rule::adjoint};
+const OpRule rules::activation_backward = {.check = activation_rule::check, .work = memory_work};
 
 }  // namespace snug

@@ -5,7 +5,7 @@
 
 namespace snug {
 
-namespace {
+namespace adafactor_rule {
 
 void check(const Program& program, const Op& op) {
   const Tensor& parameter = program.tensor(op.find(Slot::parameter));
@@ -18,8 +18,8 @@ void check(const Program& program, const Op& op) {
   expect(program.tensor(op.find(Slot::column_factor)).elements() == rows / in_matrix * cols, op, "a factor for each column");
 }
 
-}  // namespace
+}  // namespace adafactor_rule
 
-const OpRule rules::adafactor = {.check = check, .work = memory_work};
+const OpRule rules::adafactor = {.check = adafactor_rule::check, .work = memory_work};
 
 }  // namespace snug

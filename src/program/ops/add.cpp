@@ -5,7 +5,7 @@
 
 namespace snug {
 
-namespace {
+namespace add_rule {
 
 void check(const Program& program, const Op& op) {
   const int64_t elements = program.tensor(op.find(Slot::a)).elements();
@@ -20,8 +20,8 @@ void adjoint(Adjoint& adjoint, const Op& op) {
     if (adjoint.wanted(op.find(slot))) adjoint.share(op.find(slot), d_out);
 }
 
-}  // namespace
+}  // namespace add_rule
 
-const OpRule rules::add = {.check = check, .work = memory_work, .adjoint = adjoint};
+const OpRule rules::add = {.check = add_rule::check, .work = memory_work, .adjoint = add_rule::adjoint};
 
 }  // namespace snug

@@ -10,7 +10,7 @@
 
 namespace snug {
 
-namespace {
+namespace attention_rule {
 
 void check(const Program& program, const Op& op) {
   const Tensor& q = program.tensor(op.find(Slot::q));
@@ -68,9 +68,10 @@ void adjoint(Adjoint& adjoint, const Op& op) {
   adjoint.emit(std::move(back));
 }
 
-}  // namespace
+}  // namespace attention_rule
 
-const OpRule rules::attention = {.check = check, .work = work, .adjoint = adjoint};
-const OpRule rules::attention_backward = {.check = check, .work = work_backward};
+const OpRule rules::attention = {
+    .check = attention_rule::check, .work = attention_rule::work, .adjoint = attention_rule::adjoint};
+const OpRule rules::attention_backward = {.check = attention_rule::check, .work = attention_rule::work_backward};
 
 }  // namespace snug

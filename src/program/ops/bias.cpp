@@ -6,7 +6,7 @@
 
 namespace snug {
 
-namespace {
+namespace bias_rule {
 
 void check(const Program& program, const Op& op) {
   if (op.find(Slot::tile_experts) != kNone)
@@ -29,9 +29,9 @@ void check_backward(const Program& program, const Op& op) {
   expect(program.tensor(op.find(Slot::d_bias)).dtype == DType::f32, op, "gradients are fp32");
 }
 
-}  // namespace
+}  // namespace bias_rule
 
-const OpRule rules::add_bias = {.check = check, .work = memory_work, .adjoint = adjoint};
-const OpRule rules::bias_backward = {.check = check_backward, .work = memory_work};
+const OpRule rules::add_bias = {.check = bias_rule::check, .work = memory_work, .adjoint = bias_rule::adjoint};
+const OpRule rules::bias_backward = {.check = bias_rule::check_backward, .work = memory_work};
 
 }  // namespace snug

@@ -6,7 +6,7 @@
 
 namespace snug {
 
-namespace {
+namespace cached_attention_rule {
 
 void check(const Program& program, const Op& op) {
   const Tensor& q = program.tensor(op.find(Slot::q));
@@ -35,8 +35,8 @@ Work work(const Program& program, const Op& op) {
           .bytes = static_cast<double>(cache.bytes() + values.bytes() + q.bytes() + out.bytes())};
 }
 
-}  // namespace
+}  // namespace cached_attention_rule
 
-const OpRule rules::cached_attention = {.check = check, .work = work};
+const OpRule rules::cached_attention = {.check = cached_attention_rule::check, .work = cached_attention_rule::work};
 
 }  // namespace snug

@@ -6,7 +6,7 @@
 
 namespace snug {
 
-namespace {
+namespace combine_rule {
 
 void check(const Program& program, const Op& op) {
   const Tensor& routed = program.tensor(op.find(Slot::expert_rows));
@@ -58,9 +58,9 @@ void check_backward(const Program& program, const Op& op) {
          "d_rows has rows' shape");
 }
 
-}  // namespace
+}  // namespace combine_rule
 
-const OpRule rules::combine = {.check = check, .work = work, .adjoint = adjoint};
-const OpRule rules::combine_backward = {.check = check_backward, .work = work_backward};
+const OpRule rules::combine = {.check = combine_rule::check, .work = combine_rule::work, .adjoint = combine_rule::adjoint};
+const OpRule rules::combine_backward = {.check = combine_rule::check_backward, .work = combine_rule::work_backward};
 
 }  // namespace snug

@@ -9,7 +9,7 @@
 
 namespace snug {
 
-namespace {
+namespace dora_rule {
 
 void check_norm(const Program& program, const Op& op) {
   const Tensor& weight = program.tensor(op.find(Slot::weight));
@@ -53,10 +53,11 @@ void adjoint_scale(Adjoint& adjoint, const Op& op) {
   adjoint.emit(std::move(back));
 }
 
-}  // namespace
+}  // namespace dora_rule
 
-const OpRule rules::dora_norm = {.check = check_norm, .work = work_norm};
-const OpRule rules::scale_columns = {.check = check_scale, .work = memory_work, .adjoint = adjoint_scale};
-const OpRule rules::scale_columns_backward = {.check = check_scale, .work = memory_work};
+const OpRule rules::dora_norm = {.check = dora_rule::check_norm, .work = dora_rule::work_norm};
+const OpRule rules::scale_columns = {
+    .check = dora_rule::check_scale, .work = memory_work, .adjoint = dora_rule::adjoint_scale};
+const OpRule rules::scale_columns_backward = {.check = dora_rule::check_scale, .work = memory_work};
 
 }  // namespace snug

@@ -7,7 +7,7 @@
 
 namespace snug {
 
-namespace {
+namespace dropout_rule {
 
 void check(const Program& program, const Op& op) {
   const Tensor& x = program.tensor(op.find(Slot::x));
@@ -36,8 +36,8 @@ void adjoint(Adjoint& adjoint, const Op& op) {
   adjoint.emit(std::move(back));
 }
 
-}  // namespace
+}  // namespace dropout_rule
 
-const OpRule rules::dropout = {.check = check, .work = memory_work, .adjoint = adjoint};
+const OpRule rules::dropout = {.check = dropout_rule::check, .work = memory_work, .adjoint = dropout_rule::adjoint};
 
 }  // namespace snug

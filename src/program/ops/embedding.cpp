@@ -6,7 +6,7 @@
 
 namespace snug {
 
-namespace {
+namespace embedding_rule {
 
 void check(const Program& program, const Op& op) {
   const Tensor& table = program.tensor(op.find(Slot::weight));
@@ -38,9 +38,10 @@ Work work_backward(const Program& program, const Op& op) {
   return {.flops = d_out / 4, .bytes = 3 * d_out};
 }
 
-}  // namespace
+}  // namespace embedding_rule
 
-const OpRule rules::embedding = {.check = check, .work = work, .adjoint = adjoint};
-const OpRule rules::embedding_backward = {.check = check_backward, .work = work_backward};
+const OpRule rules::embedding = {
+    .check = embedding_rule::check, .work = embedding_rule::work, .adjoint = embedding_rule::adjoint};
+const OpRule rules::embedding_backward = {.check = embedding_rule::check_backward, .work = embedding_rule::work_backward};
 
 }  // namespace snug

@@ -7,7 +7,7 @@
 
 namespace snug {
 
-namespace {
+namespace expert_matmul_rule {
 
 void check(const Program& program, const Op& op) {
   const Tensor& a = program.tensor(op.find(Slot::a));
@@ -68,8 +68,9 @@ void adjoint(Adjoint& adjoint, const Op& op) {
   }
 }
 
-}  // namespace
+}  // namespace expert_matmul_rule
 
-const OpRule rules::expert_matmul = {.check = check, .work = work, .adjoint = adjoint};
+const OpRule rules::expert_matmul = {
+    .check = expert_matmul_rule::check, .work = expert_matmul_rule::work, .adjoint = expert_matmul_rule::adjoint};
 
 }  // namespace snug

@@ -6,7 +6,7 @@
 
 namespace snug {
 
-namespace {
+namespace gather_rows_rule {
 
 void check(const Program& program, const Op& op) {
   const Tensor& routed = program.tensor(op.find(Slot::expert_rows));
@@ -53,9 +53,11 @@ Work work_backward(const Program& program, const Op& op) {
   return {.flops = rows / 4, .bytes = rows + d_x};
 }
 
-}  // namespace
+}  // namespace gather_rows_rule
 
-const OpRule rules::gather_rows = {.check = check, .work = work, .adjoint = adjoint};
-const OpRule rules::gather_rows_backward = {.check = check_backward, .work = work_backward};
+const OpRule rules::gather_rows = {
+    .check = gather_rows_rule::check, .work = gather_rows_rule::work, .adjoint = gather_rows_rule::adjoint};
+const OpRule rules::gather_rows_backward = {.check = gather_rows_rule::check_backward,
+                                            .work = gather_rows_rule::work_backward};
 
 }  // namespace snug

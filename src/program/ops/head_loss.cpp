@@ -8,7 +8,7 @@
 
 namespace snug {
 
-namespace {
+namespace head_loss_rule {
 
 void check(const Program& program, const Op& op) {
   const Tensor& hidden = program.tensor(op.find(Slot::hidden));
@@ -47,8 +47,9 @@ void adjoint(Adjoint& adjoint, const Op& op) {
   adjoint.emit(std::move(training));
 }
 
-}  // namespace
+}  // namespace head_loss_rule
 
-const OpRule rules::head_loss = {.check = check, .work = work, .adjoint = adjoint};
+const OpRule rules::head_loss = {
+    .check = head_loss_rule::check, .work = head_loss_rule::work, .adjoint = head_loss_rule::adjoint};
 
 }  // namespace snug

@@ -4,18 +4,18 @@
 
 namespace snug {
 
-namespace {
+namespace host_rule {
 
 void check_staging(const Program& program, const Op& op) {
   const TensorId staging = op.find(Slot::staging);
   expect(staging == kNone || program.tensor(staging).dtype == DType::u8, op, "staging is bytes");
 }
 
-}  // namespace
+}  // namespace host_rule
 
-const OpRule rules::load = {.check = check_staging, .work = memory_work};
-const OpRule rules::save = {.check = check_staging, .work = memory_work};
-const OpRule rules::batch = {.check = check_staging, .work = memory_work};
-const OpRule rules::fetch = {.check = check_staging, .work = memory_work};
+const OpRule rules::load = {.check = host_rule::check_staging, .work = memory_work};
+const OpRule rules::save = {.check = host_rule::check_staging, .work = memory_work};
+const OpRule rules::batch = {.check = host_rule::check_staging, .work = memory_work};
+const OpRule rules::fetch = {.check = host_rule::check_staging, .work = memory_work};
 
 }  // namespace snug

@@ -10,7 +10,7 @@
 
 namespace snug {
 
-namespace {
+namespace latent_heads_rule {
 
 void check_shapes(const Program& program, const Op& op, const std::array<Slot, 4>& slots) {
   const Tensor& x = program.tensor(op.find(slots[0]));
@@ -58,9 +58,11 @@ void adjoint(Adjoint& adjoint, const Op& op) {
   adjoint.emit(std::move(back));
 }
 
-}  // namespace
+}  // namespace latent_heads_rule
 
-const OpRule rules::latent_heads = {.check = check, .work = work, .adjoint = adjoint};
-const OpRule rules::latent_heads_backward = {.check = check_backward, .work = work_backward};
+const OpRule rules::latent_heads = {
+    .check = latent_heads_rule::check, .work = latent_heads_rule::work, .adjoint = latent_heads_rule::adjoint};
+const OpRule rules::latent_heads_backward = {.check = latent_heads_rule::check_backward,
+                                             .work = latent_heads_rule::work_backward};
 
 }  // namespace snug

@@ -6,7 +6,7 @@
 
 namespace snug {
 
-namespace {
+namespace layer_norm_rule {
 
 void check(const Program& program, const Op& op) {
   const Tensor& x = program.tensor(op.find(Slot::x));
@@ -42,9 +42,9 @@ void check_backward(const Program& program, const Op& op) {
          "d_x has x's shape in fp32");
 }
 
-}  // namespace
+}  // namespace layer_norm_rule
 
-const OpRule rules::layer_norm = {.check = check, .work = memory_work, .adjoint = adjoint};
-const OpRule rules::layer_norm_backward = {.check = check_backward, .work = memory_work};
+const OpRule rules::layer_norm = {.check = layer_norm_rule::check, .work = memory_work, .adjoint = layer_norm_rule::adjoint};
+const OpRule rules::layer_norm_backward = {.check = layer_norm_rule::check_backward, .work = memory_work};
 
 }  // namespace snug

@@ -9,7 +9,7 @@
 
 namespace snug {
 
-namespace {
+namespace matmul_rule {
 
 void check(const Program& program, const Op& op) {
   const ProductShape shape = product_shape(view_of(program, op));
@@ -50,8 +50,8 @@ void adjoint(Adjoint& adjoint, const Op& op) {
   }
 }
 
-}  // namespace
+}  // namespace matmul_rule
 
-const OpRule rules::matmul = {.check = check, .work = work, .adjoint = adjoint};
+const OpRule rules::matmul = {.check = matmul_rule::check, .work = matmul_rule::work, .adjoint = matmul_rule::adjoint};
 
 }  // namespace snug

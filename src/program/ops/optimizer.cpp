@@ -6,7 +6,7 @@
 
 namespace snug {
 
-namespace {
+namespace optimizer_rule {
 
 void check_nothing(const Program&, const Op&) {}
 
@@ -21,14 +21,14 @@ void check_update(const Program& program, const Op& op) {
            op, "a scale for each block");
 }
 
-}  // namespace
+}  // namespace optimizer_rule
 
-const OpRule rules::zero = {.check = check_nothing, .work = memory_work};
-const OpRule rules::square_sum = {.check = check_nothing, .work = memory_work};
-const OpRule rules::clip_factor = {.check = check_nothing, .work = memory_work};
-const OpRule rules::update_scale = {.check = check_nothing, .work = memory_work};
-const OpRule rules::adamw = {.check = check_update, .work = memory_work};
-const OpRule rules::sgd = {.check = check_update, .work = memory_work};
-const OpRule rules::lion = {.check = check_update, .work = memory_work};
+const OpRule rules::zero = {.check = optimizer_rule::check_nothing, .work = memory_work};
+const OpRule rules::square_sum = {.check = optimizer_rule::check_nothing, .work = memory_work};
+const OpRule rules::clip_factor = {.check = optimizer_rule::check_nothing, .work = memory_work};
+const OpRule rules::update_scale = {.check = optimizer_rule::check_nothing, .work = memory_work};
+const OpRule rules::adamw = {.check = optimizer_rule::check_update, .work = memory_work};
+const OpRule rules::sgd = {.check = optimizer_rule::check_update, .work = memory_work};
+const OpRule rules::lion = {.check = optimizer_rule::check_update, .work = memory_work};
 
 }  // namespace snug

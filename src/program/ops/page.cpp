@@ -5,7 +5,7 @@
 
 namespace snug {
 
-namespace {
+namespace page_rule {
 
 void check_page(const Program& program, const Op& op) {
   const Tensor& far = program.tensor(op.find(Slot::far));
@@ -15,9 +15,9 @@ void check_page(const Program& program, const Op& op) {
   expect(far.bytes() == window.bytes() && far.dtype == window.dtype, op, "a window holds one chunk");
 }
 
-}  // namespace
+}  // namespace page_rule
 
-const OpRule rules::page_in = {.check = check_page, .work = memory_work};
-const OpRule rules::page_out = {.check = check_page, .work = memory_work};
+const OpRule rules::page_in = {.check = page_rule::check_page, .work = memory_work};
+const OpRule rules::page_out = {.check = page_rule::check_page, .work = memory_work};
 
 }  // namespace snug

@@ -5,7 +5,7 @@
 
 namespace snug {
 
-namespace {
+namespace rms_norm_rule {
 
 void check(const Program& program, const Op& op) {
   const Tensor& x = program.tensor(op.find(Slot::x));
@@ -36,9 +36,9 @@ void check_backward(const Program& program, const Op& op) {
          "d_x has x's shape in fp32");
 }
 
-}  // namespace
+}  // namespace rms_norm_rule
 
-const OpRule rules::rms_norm = {.check = check, .work = memory_work, .adjoint = adjoint};
-const OpRule rules::rms_norm_backward = {.check = check_backward, .work = memory_work};
+const OpRule rules::rms_norm = {.check = rms_norm_rule::check, .work = memory_work, .adjoint = rms_norm_rule::adjoint};
+const OpRule rules::rms_norm_backward = {.check = rms_norm_rule::check_backward, .work = memory_work};
 
 }  // namespace snug

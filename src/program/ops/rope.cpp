@@ -8,7 +8,7 @@
 
 namespace snug {
 
-namespace {
+namespace rope_rule {
 
 void check_table(const Program& program, const Op& op) {
   const int64_t rows = program.tensor(op.find(Slot::positions)).elements();
@@ -37,9 +37,9 @@ void adjoint(Adjoint& adjoint, const Op& op) {
   adjoint.emit(std::move(back));
 }
 
-}  // namespace
+}  // namespace rope_rule
 
-const OpRule rules::rope_table = {.check = check_table, .work = memory_work};
-const OpRule rules::rope = {.check = check, .work = memory_work, .adjoint = adjoint};
+const OpRule rules::rope_table = {.check = rope_rule::check_table, .work = memory_work};
+const OpRule rules::rope = {.check = rope_rule::check, .work = memory_work, .adjoint = rope_rule::adjoint};
 
 }  // namespace snug

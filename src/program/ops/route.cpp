@@ -11,7 +11,7 @@
 
 namespace snug {
 
-namespace {
+namespace route_rule {
 
 // The weights alone do not say what made them: a softmax over all experts, or sigmoids before their sum was divided out.
 bool reads_logits_back(const Op& op) { return !op.attributes.normalize_weights || op.attributes.sigmoid_scores; }
@@ -63,10 +63,10 @@ void check_backward(const Program& program, const Op& op) {
          "logits are read where all of them make the weights");
 }
 
-}  // namespace
+}  // namespace route_rule
 
 // Made again, routing is the same to the bit.
-const OpRule rules::route = {.check = check, .work = memory_work, .adjoint = adjoint};
-const OpRule rules::route_backward = {.check = check_backward, .work = memory_work};
+const OpRule rules::route = {.check = route_rule::check, .work = memory_work, .adjoint = route_rule::adjoint};
+const OpRule rules::route_backward = {.check = route_rule::check_backward, .work = memory_work};
 
 }  // namespace snug

@@ -6,7 +6,7 @@
 
 namespace snug {
 
-namespace {
+namespace split_rule {
 
 constexpr Slot kParts[] = {Slot::a, Slot::b, Slot::c};
 
@@ -37,9 +37,9 @@ void adjoint(Adjoint& adjoint, const Op& op) {
   adjoint.emit(std::move(back));
 }
 
-}  // namespace
+}  // namespace split_rule
 
-const OpRule rules::split = {.check = check, .work = memory_work, .adjoint = adjoint};
-const OpRule rules::join = {.check = check, .work = memory_work};
+const OpRule rules::split = {.check = split_rule::check, .work = memory_work, .adjoint = split_rule::adjoint};
+const OpRule rules::join = {.check = split_rule::check, .work = memory_work};
 
 }  // namespace snug
