@@ -6,7 +6,7 @@ add_library(snug_null_device SHARED ${null_device_sources})
 target_compile_options(snug_null_device PRIVATE -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wno-sign-conversion -Werror)
 target_include_directories(snug_null_device PRIVATE ${PROJECT_SOURCE_DIR}/src)
 set_target_properties(snug_null_device PROPERTIES NO_SONAME ON CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON
-  LIBRARY_OUTPUT_DIRECTORY ${SNUG_NULL_DEVICE_DIR})
+  UNITY_BUILD ${SNUG_UNITY} UNITY_BUILD_BATCH_SIZE 8 LIBRARY_OUTPUT_DIRECTORY ${SNUG_NULL_DEVICE_DIR})
 target_link_options(snug_null_device PRIVATE -Wl,-soname,libcuda.so.1 -static-libstdc++ -static-libgcc -Wl,--exclude-libs,ALL -Wl,-s)
 foreach(name libcuda.so.1 libcuda.so libnvidia-ml.so.1)
   add_custom_command(TARGET snug_null_device POST_BUILD

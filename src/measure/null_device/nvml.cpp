@@ -34,7 +34,7 @@ struct ProcessInfo {
   unsigned int gpu_instance, compute_instance;
 };
 
-int device_of(Handle device) { return static_cast<int>(as_number(device)) - 1; }
+int index_of(Handle device) { return static_cast<int>(as_number(device)) - 1; }
 
 int write(char* text, unsigned int bytes, const char* words) {
   if (text == nullptr) return kInvalidArgument;
@@ -53,7 +53,7 @@ int list_processes(Handle device, unsigned int* count, Info* list) {
     if (*count == 0) return kSuccess;
     if (room < *count || list == nullptr) return kInsufficientSize;
     const auto own = static_cast<unsigned int>(::getpid());
-    const int64_t at_first = settings().free_at_first(), now = Memory::get().free_bytes(device_of(device));
+    const int64_t at_first = settings().free_at_first(), now = Memory::get().free_bytes(index_of(device));
     list[0] = Info{};
     list[0].process = own;
     list[0].bytes = static_cast<unsigned long long>(settings().context_bytes + at_first - now);
@@ -86,14 +86,14 @@ SNUG_ENTRY int nvmlDeviceGetHandleByPciBusId_v2(const char* text, Handle* device
   return bus.value_or(0) > 0 ? nvmlDeviceGetHandleByIndex_v2(*bus - 1, device) : kInvalidArgument;
 }
 SNUG_ENTRY int nvmlDeviceGetHandleByUUID(const char*, Handle* device) { return nvmlDeviceGetHandleByIndex_v2(0, device); }
-SNUG_ENTRY int nvmlDeviceGetIndex(Handle device, unsigned int* index) { return give(index, device_of(device)); }
+SNUG_ENTRY int nvmlDeviceGetIndex(Handle device, unsigned int* index) { return give(index, index_of(device)); }
 SNUG_ENTRY int nvmlDeviceGetName(Handle, char* text, unsigned int bytes) {
   return write(text, bytes, settings().name.c_str());
 }
 SNUG_ENTRY int nvmlDeviceGetMemoryInfo(Handle device, MemoryInfo* info) {
   return guarded([&] {
     const auto total = static_cast<unsigned long long>(settings().memory_bytes);
-    const auto free = static_cast<unsigned long long>(Memory::get().free_bytes(device_of(device)));
+    const auto free = static_cast<unsigned long long>(Memory::get().free_bytes(index_of(device)));
     return give(info, MemoryInfo{total, free, total - free});
   });
 }

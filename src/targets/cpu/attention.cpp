@@ -117,7 +117,7 @@ AttentionShape shape_of(const OpView& op, const Machine& machine) {
           .arithmetic = arithmetic_of(op, machine)};
 }
 
-OpCut cut(const OpView& op, const Machine& machine) {
+OpCut attention_cut(const OpView& op, const Machine& machine) {
   const AttentionShape shape = shape_of(op, machine);
   const Blocks blocks = attention_blocks(shape.seq_len, shape.head_size);
   return {.threads = machine.threads, .rows = blocks.rows, .cols = blocks.cols, .arithmetic = shape.arithmetic};
@@ -138,8 +138,8 @@ int64_t cached(const OpView& op, const Machine& machine) {
 
 }  // namespace
 
-const OpSizing sizing::attention = {cut, forward};
-const OpSizing sizing::attention_backward = {cut, backward};
+const OpSizing sizing::attention = {attention_cut, forward};
+const OpSizing sizing::attention_backward = {attention_cut, backward};
 const OpSizing sizing::cached_attention = {even_cut, cached};
 
 }  // namespace cpu

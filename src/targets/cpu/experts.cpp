@@ -68,7 +68,7 @@ int64_t apart_bytes(const std::vector<ProductShape>& shapes, int32_t threads) { 
 }
 
 // Blocks of the largest product serve the smaller ones.
-OpCut cut(const OpView& op, const Machine& machine) {
+OpCut experts_cut(const OpView& op, const Machine& machine) {
   const std::vector<ProductShape> shapes = expert_products(op, machine);
   const Blocks blocks = matmul_blocks(shapes.front(), machine.threads);
   const int64_t rows = op[Slot::a].dim(0), tile = rows / op[Slot::tile_experts].elements;
@@ -81,14 +81,14 @@ OpCut cut(const OpView& op, const Machine& machine) {
           .span = expert_span(tile, rows, shapes.front().arithmetic)};
 }
 
-int64_t workspace(const OpView& op, const Machine& machine) {
+int64_t experts_workspace(const OpView& op, const Machine& machine) {
   const std::vector<ProductShape> shapes = expert_products(op, machine);
   return std::max(product_bytes(shapes, machine.threads, machine.threads), apart_bytes(shapes, machine.threads));
 }
 
 }  // namespace
 
-const OpSizing sizing::expert_matmul = {cut, workspace};
+const OpSizing sizing::expert_matmul = {experts_cut, experts_workspace};
 
 }  // namespace cpu
 }  // namespace snug

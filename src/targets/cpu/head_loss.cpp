@@ -127,19 +127,19 @@ HeadShape head_shape(const OpView& op, const Machine& machine) {
   return shape;
 }
 
-OpCut cut(const OpView& op, const Machine& machine) {
+OpCut head_cut(const OpView& op, const Machine& machine) {
   const HeadShape shape = head_shape(op, machine);
   const Blocks blocks = head_loss_blocks(shape, machine.threads);
   return {.threads = machine.threads, .rows = blocks.rows, .cols = blocks.cols, .arithmetic = shape.arithmetic};
 }
 
-int64_t workspace(const OpView& op, const Machine& machine) {
+int64_t head_workspace(const OpView& op, const Machine& machine) {
   return head_loss_workspace_bytes(head_shape(op, machine), machine.threads);
 }
 
 }  // namespace
 
-const OpSizing sizing::head_loss = {cut, workspace};
+const OpSizing sizing::head_loss = {head_cut, head_workspace};
 
 }  // namespace cpu
 }  // namespace snug

@@ -7,17 +7,19 @@
 #include "targets/cpu/products.h"
 
 namespace snug {
+
+using blocks::blocks_of;
+using blocks::kMiB;
+using blocks::whole;
+
 namespace {
 
 constexpr int64_t kTile = 32;
-constexpr int64_t kMiB = int64_t{1} << 20;
 
 // Of a matrix in a product with another.
 int64_t pieces_of(DType dtype, DType other) {
   return dtype == DType::bf16 || (dtype == DType::f32 && other == DType::bf16) ? 1 : 2;
 }
-int64_t blocks_of(int64_t all, int64_t block) { return (all + block - 1) / block; }
-int64_t whole(int64_t block, int64_t all) { return block <= 0 ? all : std::min(block, all); }
 
 // Parts of at most `most`, all alike, in multiples of a tile; 0 if one takes all.
 int64_t even_tiles(int64_t all, int64_t most) {
@@ -26,7 +28,9 @@ int64_t even_tiles(int64_t all, int64_t most) {
   return align_up(blocks_of(all, blocks_of(all, most)), kTile);
 }
 
-bool copies_a(const ProductShape& shape) { return shape.a != DType::bf16 || shape.transpose_a || shape.k % kTile != 0; }
+bool copies_mixed_a(const ProductShape& shape) {
+  return shape.a != DType::bf16 || shape.transpose_a || shape.k % kTile != 0;
+}
 
 }  // namespace
 
@@ -35,7 +39,7 @@ Blocks mixed_blocks(const ProductShape& shape, int32_t threads) {
   Blocks blocks;
   blocks.depth = even_tiles(shape.k, 2048);
   const int64_t depth = align_up(whole(blocks.depth, shape.k), kTile);
-  const int64_t panel = copies_a(shape) ? 8 * kMiB : 4 * kMiB;
+  const int64_t panel = copies_mixed_a(shape) ? 8 * kMiB : 4 * kMiB;
   blocks.cols = even_tiles(shape.n, std::max<int64_t>(panel / (pieces_of(shape.b, shape.a) * depth * 2), 256));
   const int64_t cached = std::clamp<int64_t>(kMiB / (pieces_of(shape.a, shape.b) * depth * 2) / kTile * kTile, kTile, 256);
   // As many blocks as threads, or a multiple.
@@ -48,7 +52,7 @@ int64_t mixed_workspace_bytes(const ProductShape& shape, const Blocks& blocks, i
   const int64_t depth = align_up(whole(blocks.depth, shape.k), kTile);
   const int64_t cols = align_up(whole(blocks.cols, shape.n), kTile);
   const bool whole_rows = shape.m % kTile == 0;
-  const int64_t rows = copies_a(shape) ? align_up(whole(blocks.rows, shape.m), kTile) : whole_rows ? 0 : kTile;
+  const int64_t rows = copies_mixed_a(shape) ? align_up(whole(blocks.rows, shape.m), kTile) : whole_rows ? 0 : kTile;
   const bool rounds_c = shape.c != DType::f32 || shape.scaled;
   const bool gathers_c = depth < shape.k && rounds_c;
   const int64_t tile_bytes = rounds_c || !whole_rows || shape.n % kTile != 0 ? kTile * kTile * 4 : 0;

@@ -10,13 +10,14 @@
 #include "targets/cpu/products.h"
 
 namespace snug {
+
+using blocks::blocks_of;
+using blocks::kFloat;
+
 namespace {
 
-constexpr int64_t kFloat = 4;
 constexpr int64_t kPanelCols = 64;
 constexpr int64_t kBooking = 128;  // what each booked part may lose to alignment
-
-int64_t blocks_of(int64_t all, int64_t block) { return (all + block - 1) / block; }
 
 // How far `work` is from a multiple of `parts`, as a share of `parts`.
 float unevenness(int64_t work, int64_t parts) {

@@ -116,7 +116,7 @@ ProductShape product_shape(const OpView& op, const cpu::Machine& machine) {
 namespace cpu {
 namespace {
 
-OpCut cut(const OpView& op, const Machine& machine) {
+OpCut product_cut(const OpView& op, const Machine& machine) {
   const ProductShape shape = product_shape(op, machine);
   const Blocks blocks = matmul_blocks(shape, machine.threads);
   return {.threads = machine.threads,
@@ -126,13 +126,13 @@ OpCut cut(const OpView& op, const Machine& machine) {
           .arithmetic = shape.arithmetic};
 }
 
-int64_t workspace(const OpView& op, const Machine& machine) {
+int64_t product_workspace(const OpView& op, const Machine& machine) {
   return matmul_workspace_bytes(product_shape(op, machine), machine.threads);
 }
 
 }  // namespace
 
-const OpSizing sizing::matmul = {cut, workspace};
+const OpSizing sizing::matmul = {product_cut, product_workspace};
 
 }  // namespace cpu
 }  // namespace snug
