@@ -16,6 +16,7 @@
 #include "base/philox.h"
 #include "kernels/cpu/kernels.h"
 #include "kernels/cpu/product.h"
+#include "kernels/support_normals.h"
 
 namespace snug::tests {
 
@@ -33,8 +34,12 @@ class Values {
   // Normal numbers times `scale`, the same for the same stream.
   Values(int64_t elements, DType dtype, uint64_t stream, float scale = 1.0F)
       : dtype_(dtype), elements_(elements), bytes_(static_cast<size_t>(elements * size_of(dtype)) + kGuard, kMark) {
-    const Philox random{.seed = 7, .stream = stream};
-    for (int64_t i = 0; i < elements; ++i) set(i, scale == 0.0F ? 0.0F : scale * random.normal(static_cast<uint64_t>(i)));
+    if (scale == 0.0F) {
+      for (int64_t i = 0; i < elements; ++i) set(i, 0.0F);
+      return;
+    }
+    int64_t i = 0;
+    for (const float number : normals(7, stream, elements)) set(i++, scale * number);
   }
   void set(int64_t i, float value) {
     if (dtype_ == DType::f32) {
@@ -116,13 +121,13 @@ struct ProductReference {
 
   Doubles operator()(const Doubles& a, const Doubles& b, const Doubles& c0) const {
     Doubles c(static_cast<size_t>(m * n));
+    const int64_t a_step = transpose_a ? m : 1, b_step = transpose_b ? 1 : n;
     for (int64_t i = 0; i < m; ++i) {
       for (int64_t j = 0; j < n; ++j) {
+        const double* const row = a.data() + (transpose_a ? i : i * k);
+        const double* const column = b.data() + (transpose_b ? j * k : j);
         double sum = 0;
-        for (int64_t l = 0; l < k; ++l) {
-          sum += a[static_cast<size_t>(transpose_a ? l * m + i : i * k + l)] *
-                 b[static_cast<size_t>(transpose_b ? j * k + l : l * n + j)];
-        }
+        for (int64_t l = 0; l < k; ++l) sum += row[l * a_step] * column[l * b_step];
         const auto at = static_cast<size_t>(i * n + j);
         c[at] = (c0.empty() ? 0.0 : c0[at]) + scale * sum;
       }

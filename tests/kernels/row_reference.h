@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <cstring>
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,7 @@
 #include "base/philox.h"
 #include "kernels/cpu/highway_targets.h"
 #include "kernels/cpu/kernels.h"
+#include "kernels/support_normals.h"
 
 #include "hwy/highway.h"
 
@@ -98,10 +100,10 @@ inline Workspace as_workspace(Operand& operand, int64_t bytes) { return {operand
 
 // Normal numbers, each exact in bf16 and in f16.
 inline Values random_values(int64_t elements, uint64_t stream, double scale = 1.0) {
-  const Philox philox{.seed = 17, .stream = stream};
+  const std::span<const float> normals = tests::normals(17, stream, elements);
   Values values(static_cast<size_t>(elements));
   for (size_t i = 0; i < values.size(); ++i)
-    values[i] = f16_to_f32(f32_to_f16(bf16_to_f32(f32_to_bf16(static_cast<float>(scale) * philox.normal(i)))));
+    values[i] = f16_to_f32(f32_to_f16(bf16_to_f32(f32_to_bf16(static_cast<float>(scale) * normals[i]))));
   return values;
 }
 
@@ -249,19 +251,24 @@ struct AttentionReference {
         for (int64_t t = 0; t < seq_len; ++t) {
           const double* query = &q[((b * seq_len + t) * heads + h) * head_size];
           const auto key_at = [&](int64_t s) { return ((b * seq_len + s) * kv_heads + h / (heads / kv_heads)) * head_size; };
+          const int64_t first = first_key(b, t);
           double highest = -INFINITY, total = 0;
-          for (int64_t s = first_key(b, t); s <= t; ++s) {
+          for (int64_t s = first; s <= t; ++s) {
+            const double* const key = &k[key_at(s)];
             double score = 0;
-            for (int64_t d = 0; d < head_size; ++d) score += query[d] * k[key_at(s) + d];
+            for (int64_t d = 0; d < head_size; ++d) score += query[d] * key[d];
             share[s] = score * scale;
             if (softcap > 0) share[s] = softcap * std::tanh(share[s] / softcap);
             highest = std::max(highest, share[s]);
           }
-          for (int64_t s = first_key(b, t); s <= t; ++s) total += share[s] = std::exp(share[s] - highest);
+          for (int64_t s = first; s <= t; ++s) total += share[s] = std::exp(share[s] - highest);
           if (lse != nullptr) (*lse)[(b * heads + h) * seq_len + t] = highest + std::log(total);
-          for (int64_t s = first_key(b, t); s <= t; ++s)
-            for (int64_t d = 0; d < head_size; ++d)
-              out[((b * seq_len + t) * heads + h) * head_size + d] += share[s] / total * v[key_at(s) + d];
+          double* const to = &out[((b * seq_len + t) * heads + h) * head_size];
+          for (int64_t s = first; s <= t; ++s) {
+            const double* const value = &v[key_at(s)];
+            const double part = share[s] / total;
+            for (int64_t d = 0; d < head_size; ++d) to[d] += part * value[d];
+          }
         }
       }
     }
