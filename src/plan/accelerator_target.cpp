@@ -38,6 +38,7 @@ CostModel rates_of(const Accelerator& card) {
     model.rate(page) = {.bytes = card.host_link * kLink, .seconds = kLaunch};
   model.rate(CostClass::host) = {};
   model.overlaps = true;
+  model.copies_beside = true;
   model.source = "the catalogue's rates of " + card.name;
   return model;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "op/product.h"
+#include "plan/lane_clock.h"
 #include "program/rules.h"
 
 namespace snug {
@@ -28,17 +29,68 @@ CostClass class_of_product(const Program& program, const Op& op) {
   return half ? CostClass::product_half : CostClass::product_fp32;
 }
 
-void add_region(const CostModel& model, const Program& program, const Region& region, double runs, StepTime& time) {
-  runs *= static_cast<double>(region.count);
-  for (const Item& item : region.items) {
-    if (const Region* child = item.region()) add_region(model, program, *child, runs, time);
-    if (const Op* op = item.op()) {
-      const double seconds = runs * seconds_of(model, program, *op);
-      time.seconds += seconds;
-      time.stages[static_cast<size_t>(region.stage)] += seconds;
+// Adds up a step, region by region.
+class StepClock {
+ public:
+  StepClock(const CostModel& model, const Program& program) : model_(model), program_(program) {}
+
+  // Seconds of one run of the region, which the step has `runs` of.
+  double add(const Region& region, double runs) {
+    const double iterations = runs * static_cast<double>(region.count);
+    std::vector<double> children;
+    double seconds = 0;
+    for (const Item& item : region.items)
+      if (const Region* child = item.region()) seconds += children.emplace_back(add(*child, iterations));
+    if (model_.copies_beside && uses_lanes(region)) {
+      const double all = beside(region, children);
+      note(region, runs * (all - seconds * static_cast<double>(region.count)));
+      return all;
     }
+    for (const Item& item : region.items) {
+      const Op* op = item.op();
+      if (op == nullptr) continue;
+      const double taken = seconds_of(model_, program_, *op);
+      note(region, iterations * taken);
+      seconds += taken;
+    }
+    return seconds * static_cast<double>(region.count);
   }
-}
+
+  const StepTime& time() const { return time_; }
+
+ private:
+  static bool uses_lanes(const Region& region) {
+    return std::any_of(region.items.begin(), region.items.end(),
+                       [](const Item& item) { return item.op() != nullptr && item.op()->lane != Lane::compute; });
+  }
+
+  void note(const Region& region, double seconds) {
+    time_.seconds += seconds;
+    time_.stages[static_cast<size_t>(region.stage)] += seconds;
+  }
+
+  // All iterations of a region whose lanes meet at its end: from some on, each takes as long as the one before.
+  double beside(const Region& region, const std::vector<double>& children) const {
+    constexpr int64_t kUntilSteady = 8;
+    LaneClock clock(program_);
+    double before = 0, end = 0;
+    const int64_t walked = std::min(region.count, kUntilSteady);
+    for (int64_t iteration = 0; iteration < walked; ++iteration) {
+      before = end;
+      size_t child = 0;
+      for (const Item& item : region.items) {
+        if (const Op* op = item.op()) clock.run(*op, region.layer_of(iteration), seconds_of(model_, program_, *op));
+        if (item.region() != nullptr) clock.run(children[child++]);
+      }
+      end = clock.end();
+    }
+    return end + static_cast<double>(region.count - walked) * (end - before);
+  }
+
+  const CostModel& model_;
+  const Program& program_;
+  StepTime time_;
+};
 
 }  // namespace
 
@@ -125,9 +177,9 @@ double seconds_of(const CostModel& model, const Program& program, const Op& op) 
 }
 
 StepTime step_time(const CostModel& model, const Program& program) {
-  StepTime time;
-  add_region(model, program, program.region(Section::step), 1, time);
-  return time;
+  StepClock clock(model, program);
+  clock.add(program.region(Section::step), 1);
+  return clock.time();
 }
 
 }  // namespace snug

@@ -2,7 +2,7 @@
 // Cost model: how long a Program takes on a Target. On an accelerator an op needs the longer of its arithmetic and its
 // traffic (the roofline of Williams et al., 2009), each at the rate of its class; on a CPU, where the same threads copy and
 // multiply, their sum; and a little to start. The rates come from a probe of this machine or from the catalogue of
-// accelerators; it knows no clock.
+// accelerators; it knows no clock. Where copies run beside compute, a region takes as long as the last of its lanes.
 
 #include <array>
 #include <cstdint>
@@ -48,9 +48,10 @@ struct CostRate {
 
 struct CostModel {
   std::array<CostRate, kCostClassCount> rates{};
-  bool overlaps = false;  // arithmetic hides traffic, or the other way round
-  double correction = 1;  // what slow_down has done so far
-  std::string source;     // "probed on 2 threads", "catalogue rates of A100-SXM4-80GB"; empty: nothing is known
+  bool overlaps = false;       // arithmetic hides traffic, or the other way round
+  bool copies_beside = false;  // copies between homes run beside compute, on lanes of their own
+  double correction = 1;       // what slow_down has done so far
+  std::string source;          // "probed on 2 threads", "catalogue rates of A100-SXM4-80GB"; empty: nothing is known
 
   bool known() const { return !source.empty(); }
   CostRate& rate(CostClass cost_class) { return rates[static_cast<size_t>(cost_class)]; }

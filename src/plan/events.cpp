@@ -8,8 +8,6 @@ namespace snug {
 
 namespace {
 
-constexpr int kLaneCount = 5;
-
 // An op on another lane that no op of the compute lane has waited for yet.
 struct Pending {
   int32_t event = 0;

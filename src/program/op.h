@@ -21,8 +21,9 @@ struct Operand {
   TensorId tensor;
 };
 
-// The lane an op runs on. Lanes other than compute run beside it; what they touch stays alive to the end of the region.
+// The lane an op runs on. Lanes other than compute run beside it: `plan/events.h` says how long what they touch is alive.
 enum class Lane : uint8_t { compute, copy_in, copy_out, comm, host };
+constexpr int kLaneCount = 5;
 
 using OpId = int32_t;
 

@@ -86,8 +86,8 @@ void Updates::add_paged(Region& sink, const Op& update, int64_t begin, int64_t l
       continue;
     }
     operand.tensor = program_.make(chunk.name + ".window", chunk.dtype, {held}, Role::temporary);
-    loop.add(Op{OpKind::page_in}).reads(Slot::far, part).writes(Slot::window, operand.tensor);
-    after.push_back(Op{OpKind::page_out}.writes(Slot::far, part).reads(Slot::window, operand.tensor));
+    loop.add(Op{OpKind::page_in, Lane::copy_in}).reads(Slot::far, part).writes(Slot::window, operand.tensor);
+    after.push_back(Op{OpKind::page_out, Lane::copy_out}.writes(Slot::far, part).reads(Slot::window, operand.tensor));
   }
   loop.add(std::move(of_chunk));
   for (Op& page : after) loop.add(std::move(page));

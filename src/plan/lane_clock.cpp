@@ -1,0 +1,29 @@
+#include "plan/lane_clock.h"
+
+#include <algorithm>
+
+namespace snug {
+
+void LaneClock::run(const Op& op, int64_t layer, double seconds) {
+  const auto key = [&](const Operand& operand) {
+    const Tensor& tensor = program_.tensor(operand.tensor);
+    return std::pair(tensor.storage, tensor.instance + (tensor.instance_by_layer ? layer : 0));
+  };
+  double& lane = free_[static_cast<size_t>(op.lane)];
+  for (const Operand& operand : op.operands) {
+    const Done& done = done_[key(operand)];
+    lane = std::max(lane, operand.access == Access::read ? done.written : std::max(done.written, done.used));
+  }
+  lane += seconds;
+  for (const Operand& operand : op.operands) {
+    Done& done = done_[key(operand)];
+    double& last = operand.access == Access::read ? done.used : done.written;
+    last = std::max(last, lane);
+  }
+}
+
+void LaneClock::run(double seconds) { free_[static_cast<size_t>(Lane::compute)] += seconds; }
+
+double LaneClock::end() const { return *std::max_element(free_.begin(), free_.end()); }
+
+}  // namespace snug

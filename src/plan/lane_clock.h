@@ -1,0 +1,34 @@
+#pragma once
+// When ops of several lanes are done: each begins when its lane is free and what it meets in a storage is: what wrote what
+// it reads, what uses what it writes.
+
+#include <array>
+#include <map>
+#include <utility>
+
+#include "program/program.h"
+
+namespace snug {
+
+class LaneClock {
+ public:
+  explicit LaneClock(const Program& program) : program_(program) {}
+
+  // An op of so many seconds, with the views of `layer`.
+  void run(const Op& op, int64_t layer, double seconds);
+  // Something of the compute lane whose lanes have met at its end.
+  void run(double seconds);
+  // When all lanes are done, in seconds from the start.
+  double end() const;
+
+ private:
+  struct Done {
+    double written = 0, used = 0;
+  };
+
+  const Program& program_;
+  std::array<double, kLaneCount> free_{};
+  std::map<std::pair<StorageId, int64_t>, Done> done_;  // by storage and instance
+};
+
+}  // namespace snug
