@@ -107,6 +107,22 @@ Claim claims_llama_factory_v1(const Document& document) {
   return document.syntax != Syntax::shell && is_llama_factory_v1(document) ? Claim::sure : Claim::none;
 }
 
+decltype(Rules::touches) touches() {
+  return {
+      {"optim_config", "an optimizer of its own"},
+      {"optim_config.*", "an optimizer of its own"},
+      {"cp_size", "sequences are cut over devices", "1"},
+      {"mp_shard_size", "weights are cut over devices", "1"},
+      {"mp_replicate_size", "weights stand on several devices", "1"},
+      {"peft_config.freeze_*", "part of the weights are trained", "null"},
+      {"peft_config.cast_trainable_params_to_fp32", "trained weights in fp32"},
+      {"peft_config.adapter_name_or_path", "an adapter is loaded first"},
+      {"dist_config.offload_params", "weights go to host memory"},
+      {"model_class", "another head or images beside text", "llm"},
+      {"pref_*", "preference training: two rows for each example"},
+  };
+}
+
 }  // namespace
 
 Rules llama_factory_v1_rules() {
@@ -148,19 +164,7 @@ Rules llama_factory_v1_rules() {
       {"output_dir", "output_dir"},
       {"resume_from_checkpoint", "resume_from_checkpoint"},
   };
-  rules.touches = {
-      {"optim_config", "an optimizer of its own"},
-      {"optim_config.*", "an optimizer of its own"},
-      {"cp_size", "sequences are cut over devices", "1"},
-      {"mp_shard_size", "weights are cut over devices", "1"},
-      {"mp_replicate_size", "weights stand on several devices", "1"},
-      {"peft_config.freeze_*", "part of the weights are trained", "null"},
-      {"peft_config.cast_trainable_params_to_fp32", "trained weights in fp32"},
-      {"peft_config.adapter_name_or_path", "an adapter is loaded first"},
-      {"dist_config.offload_params", "weights go to host memory"},
-      {"model_class", "another head or images beside text", "llm"},
-      {"pref_*", "preference training: two rows for each example"},
-  };
+  rules.touches = touches();
   rules.ignored = {
       "custom_chat_template trust_remote_code init_config.* kernel_config.* quant_config.* dist_config.* peft_config.* "
       "init_config kernel_config quant_config dist_config peft_config eval_dataset sample_backend max_new_tokens "
