@@ -112,6 +112,7 @@ class Walk {
     for (const Operand& operand : op.operands)
       if (Span* span = span_of(program_.tensor(operand.tensor), layer_, out_.point(point).node))
         note(op, operand, *span, event);
+    if (op.lane != Lane::compute) hold_written({event, out_.point(point).node});
   }
 
   // The instance that an op sees, if its uses are counted.
@@ -172,36 +173,48 @@ class Walk {
   void release(const Pending& pending, int32_t event) {
     const bool other_iteration =
         iteration_ > 0 && out_.layer_loop_of(out_.event(pending.event)) == out_.layer_loop_of(out_.event(event));
-    for_each_span(pending, [&](StorageId storage, Span& span) {
-      if (!other_iteration || program_.storage(storage).instances > 1) extend(span, event);
+    for_each_span(pending, [&](const Operand& operand, Span& span) {
+      const Storage& storage = program_.storage(program_.tensor(operand.tensor).storage);
+      if (!other_iteration || storage.instances > 1) extend(span, event);
     });
   }
 
   // The end of a body: what was begun there and not waited for is at work as long as the loop goes on.
   void join(int32_t id) {
     const RegionNode& region = out_.node(id);
-    const bool loop = region.region->axis != Axis::none;
-    const int32_t from = loop ? region.begin : region.end - 1;
-    const int32_t where = loop && region.parent != kNone ? region.parent : id;
+    const int32_t from = is_loop(region) ? region.begin : region.end - 1;
     for (std::vector<Pending>& lane : pending_) {
       const auto here = std::stable_partition(lane.begin(), lane.end(), [&](const Pending& p) { return p.node != id; });
       for (auto pending = here; pending != lane.end(); ++pending)
-        for_each_span(*pending, [&](StorageId storage, Span& span) {
-          span.held_from = span.held_from < 0 ? from : std::min(span.held_from, from);
-          span.held_until = std::max(span.held_until, region.end - 1);
-          int32_t& home = out_.homes[static_cast<size_t>(storage)];
-          home = out_.common(home, where);
-        });
+        for_each_span(*pending, [&](const Operand& operand, Span& span) { hold(operand, span, id, from, region.end - 1); });
       lane.erase(here, lane.end());
     }
+  }
+
+  // What another lane writes it may begin to write as early as lanes met; in a loop, while the body before is still at work.
+  void hold_written(const Pending& pending) {
+    const RegionNode& region = out_.node(pending.node);
+    for_each_span(pending, [&](const Operand& operand, Span& span) {
+      if (operand.access != Access::read)
+        hold(operand, span, pending.node, region.begin, is_loop(region) ? region.end - 1 : region.begin);
+    });
+  }
+
+  static bool is_loop(const RegionNode& node) { return node.region->axis != Axis::none; }
+
+  void hold(const Operand& operand, Span& span, int32_t id, int32_t from, int32_t until) {
+    const RegionNode& region = out_.node(id);
+    span.held_from = span.held_from < 0 ? from : std::min(span.held_from, from);
+    span.held_until = std::max(span.held_until, until);
+    int32_t& home = out_.homes[static_cast<size_t>(program_.tensor(operand.tensor).storage)];
+    home = out_.common(home, is_loop(region) && region.parent != kNone ? region.parent : id);
   }
 
   template <class Visit>
   void for_each_span(const Pending& pending, Visit&& visit) {
     const OpEvent& event = out_.event(pending.event);
     for (const Operand& operand : out_.point(event.point).op->operands)
-      if (Span* span = span_of(program_.tensor(operand.tensor), event.layer, pending.node))
-        visit(program_.tensor(operand.tensor).storage, *span);
+      if (Span* span = span_of(program_.tensor(operand.tensor), event.layer, pending.node)) visit(operand, *span);
   }
 
   const Program& program_;

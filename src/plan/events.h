@@ -5,7 +5,9 @@
 //
 // Lanes: an op that runs beside compute is done, for whoever wants its operands' bytes, once an op of the compute lane has
 // waited for it; that waits for what last wrote what it reads, and for what still uses what it writes, and a lane runs in
-// order. What nobody waited for in the body it stands in is held through all of that loop; at its end lanes meet.
+// order. What nobody waited for in the body it stands in is held through all of that loop; at its end lanes meet. What
+// another lane writes is held from where lanes met before it, in a loop throughout: a copy may begin before compute comes to
+// it.
 
 #include <vector>
 

@@ -67,18 +67,10 @@ void complete(Plan& plan, int64_t red_zone, int64_t more) {
   find_stage_peaks(plan);
 }
 
-bool has_room(const std::optional<int64_t>& room, int64_t bytes) { return !room || bytes <= *room; }
-
 }  // namespace
 
 int64_t Plan::away_bytes() const {
   return checked_add(checked_add(layout.of(Home::pinned).bytes, layout.of(Home::host).bytes), layout.of(Home::disk).bytes);
-}
-
-bool Plan::fits() const {
-  return peak_bytes <= budget_bytes &&
-         has_room(target.host_bytes, checked_add(layout.of(Home::pinned).bytes, layout.of(Home::host).bytes)) &&
-         has_room(target.disk_bytes, layout.of(Home::disk).bytes);
 }
 
 Plan make_plan(const ModelSpec& model, const Recipe& recipe, const Target& target, int64_t red_zone) {

@@ -32,8 +32,7 @@ struct Plan {
   double step_flops = 0;                                          // needed work of one optimizer step
   StepTime step_time;                                             // by the target's cost model, if it is known
 
-  // On the device within the budget, and in every other home within what it is known to have.
-  bool fits() const;
+  bool fits() const { return peak_bytes <= budget_bytes; }  // of the device
   // What lies in other homes than the device.
   int64_t away_bytes() const;
 };

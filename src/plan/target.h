@@ -16,10 +16,8 @@ struct Target {
   TargetKind kind = TargetKind::cpu;
   std::string name = "cpu";
   int32_t threads = 1;
-  int64_t memory_bytes = 0;           // what the device has
-  std::optional<int64_t> host_bytes;  // what its host has beside it, pinned or not; none: not known, or the device's own
-  std::optional<int64_t> disk_bytes;  // room for files; none: not known
-  Home paged = Home::disk;            // where what is paged lies
+  int64_t memory_bytes = 0;  // what the device has
+  Home paged = Home::disk;   // where what is paged lies
   int64_t page_bytes = 4096;
   Arithmetic products = Arithmetic::fp32;  // the most it has: bf16 for bf16 operands, bf16_pieces for f16 too
   bool multiplies_bf16 = true;             // false: f16 is the half precision to choose

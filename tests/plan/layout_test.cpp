@@ -138,6 +138,21 @@ TEST(Layout, what_compute_waited_for_is_done) {
   EXPECT_EQ(lay_out(program).device().dynamic_bytes, 2 * align_up(4000, kAlignment));
 }
 
+// A copy in may begin while compute is still at what stands before it.
+TEST(Layout, what_is_copied_in_has_its_bytes_from_where_lanes_met) {
+  Program program;
+  const auto make = [&](const char* name) { return program.make(name, DType::f32, {1000}, Role::temporary); };
+  const TensorId early = make("early"), window = make("window"), sum = make("sum");
+  Region region{.name = "region"};
+  region.add(Op{OpKind::zero}).writes(Slot::gradient, early);
+  region.add(Op{OpKind::page_in, Lane::copy_in}).writes(Slot::window, window);
+  region.add(Op{OpKind::square_sum}).reads(Slot::gradient, window).writes(Slot::workspace, sum);
+  program.root.add(region);
+  const Layout layout = lay_out(program);
+  EXPECT_NE(layout.offset_of(program.tensor(early).storage, 0), layout.offset_of(program.tensor(window).storage, 0));
+  EXPECT_EQ(layout.device().live_bytes.front(), 2 * align_up(4000, kAlignment));
+}
+
 // In a loop nobody waits for the copy out of a layer's window before the next layer begins: until the loop's end its bytes
 // are nobody else's, in the folded timeline as in the unfolded one.
 TEST(Layout, what_nobody_waits_for_in_its_body_is_held_throughout_the_loop) {
