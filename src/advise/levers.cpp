@@ -66,6 +66,12 @@ std::vector<AlternativeGroup> groups_of(const Plan& plan, const std::vector<std:
   for (AlternativeGroup& group : groups)
     if (group.name == "optimizer" && now.optim != Optimizer::sgd)
       group.choices.push_back({{{"optim", "sgd"}}, Effect::real, "another rule: no states"});
+  if (plan.overfull_home() && now.pages_states) {
+    Recipe near = now;
+    near.pages_states = false;
+    groups.push_back(
+        {"home of states", {{{{"optim", find_key("optim")->get(near)}}, Effect::none, "states stay in memory"}}});
+  }
   add_real_changes(plan, groups);
   for (AlternativeGroup& group : groups)
     std::erase_if(group.choices, [&](const Alternative& choice) {

@@ -23,8 +23,8 @@ void print_rates(const CostModel& model) {
   fmt::print("{:<24} {:>12} {:>12}\n", "", "GFLOP/s", "GB/s");
   for (int i = 0; i < kCostClassCount; ++i) {
     const auto cost_class = static_cast<CostClass>(i);
-    if (cost_class == CostClass::host) continue;
     const CostRate& rate = model.rate(cost_class);
+    if (rate.flops == 0 && rate.bytes == 0) continue;  // nothing that this machine does
     fmt::print("{:<24} {:>12.1f} {:>12.2f}\n", name_of(cost_class), rate.flops / 1e9, rate.bytes / 1e9);
   }
 }

@@ -3,6 +3,10 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <limits>
+#include <optional>
+#include <system_error>
+#include <utility>
 
 #include "base/error.h"
 #include "cli/receipts.h"
@@ -13,8 +17,20 @@ namespace snug::cli {
 
 namespace {
 
+// What a run that writes there may fill; none if the file system does not say.
+std::optional<int64_t> free_bytes(std::filesystem::path directory) {
+  std::error_code problem;
+  directory = std::filesystem::absolute(directory, problem);
+  while (directory.has_relative_path() && !std::filesystem::exists(directory, problem)) directory = directory.parent_path();
+  const std::filesystem::space_info space = std::filesystem::space(directory, problem);
+  if (problem || space.available > static_cast<uintmax_t>(std::numeric_limits<int64_t>::max())) return std::nullopt;
+  return static_cast<int64_t>(space.available);
+}
+
 Target this_machine(const Recipe& recipe) {
   Target target = this_cpu(recipe.threads);
+  if (recipe.memory_bytes == 0)
+    target = with_disk(std::move(target), recipe);  // else of another machine, as far as is known
   const auto kept = kept_probe(target.threads);
   if (!kept) return target;
   target.cost = *kept;
@@ -29,6 +45,11 @@ Target this_machine(const Recipe& recipe) {
 }
 
 }  // namespace
+
+Target with_disk(Target target, const Recipe& recipe) {
+  target.room[static_cast<size_t>(Home::disk)] = free_bytes(recipe.output_dir);
+  return target;
+}
 
 std::string method_word(const Recipe& recipe) {
   return recipe.method == Method::full ? "full" : recipe.quantize.any() ? "qlora" : "lora";

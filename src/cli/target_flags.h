@@ -12,6 +12,9 @@ namespace snug::cli {
 // nearest accelerator.
 Target target_for(const Arguments& arguments);
 
+// The same with the room that output_dir's disk has.
+Target with_disk(Target target, const Recipe& recipe);
+
 // The receipts' word for the recipe's method: "full", "lora" or "qlora".
 std::string method_word(const Recipe& recipe);
 

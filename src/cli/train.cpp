@@ -119,7 +119,7 @@ int train_command(std::span<char* const> words) {
   for (const std::string& key : arguments.passed_over) fmt::print(stderr, "snug: {} has no effect here\n", key);
   const ModelSpec model = resolve_model(recipe.model);
   refuse_plan_only(model, "trained");
-  Plan plan = make_plan(model, recipe, target_for(arguments));
+  Plan plan = make_plan(model, recipe, with_disk(target_for(arguments), recipe));
   if (arguments.has("trace")) plan_tracing(plan);
   if (!plan.fits()) return refuse(plan);
   fmt::print(stderr, "{}\n", plan_verdict(plan));

@@ -34,8 +34,8 @@ CostModel rates_of(const Accelerator& card) {
     set(attention, half * kAttentionBackward);
   set(CostClass::loss_fp32, single * kProduct);
   set(CostClass::loss_half, half * kProduct);
-  for (const CostClass page : {CostClass::page_in, CostClass::page_out})
-    model.rate(page) = {.bytes = card.host_link * kLink, .seconds = kLaunch};
+  for (const CostClass link : kLinks) model.rate(link) = {.bytes = card.host_link * kLink, .seconds = kLaunch};
+  for (const CostClass link : {CostClass::from_disk, CostClass::to_disk}) model.rate(link).bytes = kNominalDisk;
   model.rate(CostClass::host) = {};
   model.overlaps = true;
   model.copies_beside = true;

@@ -112,10 +112,30 @@ const char* name_of(CostClass cost_class) {
                                                    "update",
                                                    "update_8bit",
                                                    "update_adafactor",
-                                                   "page_in",
-                                                   "page_out",
+                                                   "from_pinned",
+                                                   "from_host",
+                                                   "from_disk",
+                                                   "to_pinned",
+                                                   "to_host",
+                                                   "to_disk",
                                                    "host"};
   return kNames[static_cast<int>(cost_class)];
+}
+
+CostClass link_from(Home home) {
+  switch (home) {
+    case Home::pinned: return CostClass::from_pinned;
+    case Home::disk: return CostClass::from_disk;
+    default: return CostClass::from_host;
+  }
+}
+
+CostClass link_to(Home home) {
+  switch (home) {
+    case Home::pinned: return CostClass::to_pinned;
+    case Home::disk: return CostClass::to_disk;
+    default: return CostClass::to_host;
+  }
 }
 
 void CostModel::slow_down(double factor) {
@@ -143,8 +163,8 @@ CostClass cost_class_of(const Program& program, const Op& op) {
     case OpKind::sgd:
     case OpKind::lion: return op.find(Slot::first_absmax) != kNone ? CostClass::update_8bit : CostClass::update;
     case OpKind::adafactor: return CostClass::update_adafactor;
-    case OpKind::page_in: return CostClass::page_in;
-    case OpKind::page_out: return CostClass::page_out;
+    case OpKind::page_in: return link_from(program.home_of(op.find(Slot::far)));
+    case OpKind::page_out: return link_to(program.home_of(op.find(Slot::far)));
     case OpKind::load:
     case OpKind::save:
     case OpKind::batch:
@@ -154,7 +174,7 @@ CostClass cost_class_of(const Program& program, const Op& op) {
 }
 
 CostModel nominal_cpu_rates(int32_t threads) {
-  constexpr double kFlops = 50e9, kHalfFlops = 150e9, kBytes = 5e9, kDisk = 1e9;  // of a core; of the machine's disk
+  constexpr double kFlops = 50e9, kHalfFlops = 150e9, kBytes = 5e9;  // of a core
   const double cores = threads;
   CostModel model;
   for (int i = 0; i < kCostClassCount; ++i)
@@ -162,7 +182,8 @@ CostModel nominal_cpu_rates(int32_t threads) {
   for (const CostClass half : {CostClass::product_half, CostClass::product_half_quantized, CostClass::attention_half,
                                CostClass::attention_backward_half, CostClass::loss_half})
     model.rate(half).flops = kHalfFlops * cores;
-  for (const CostClass page : {CostClass::page_in, CostClass::page_out}) model.rate(page) = {.bytes = kDisk};
+  for (const CostClass link : kLinks) model.rate(link) = {};  // the host is the device
+  for (const CostClass link : {CostClass::from_disk, CostClass::to_disk}) model.rate(link) = {.bytes = kNominalDisk};
   model.rate(CostClass::host) = {};
   return model;
 }

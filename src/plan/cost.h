@@ -31,11 +31,20 @@ enum class CostClass : uint8_t {
   update,  // an optimizer's step over 16- and 32-bit states
   update_8bit,
   update_adafactor,
-  page_in,  // between a window and the far home
-  page_out,
+  from_pinned,  // copies over the links between the device and its other homes
+  from_host,
+  from_disk,
+  to_pinned,
+  to_host,
+  to_disk,
   host,  // batches; loading and saving lie outside steps
 };
-constexpr int kCostClassCount = 20;
+constexpr int kCostClassCount = 24;
+inline constexpr std::array kLinks = {CostClass::from_pinned, CostClass::from_host, CostClass::from_disk,
+                                      CostClass::to_pinned,   CostClass::to_host,   CostClass::to_disk};
+// The link by which the device copies from a home that is not its own, and to it.
+CostClass link_from(Home home);
+CostClass link_to(Home home);
 const char* name_of(CostClass cost_class);
 
 CostClass cost_class_of(const Program& program, const Op& op);
@@ -59,6 +68,8 @@ struct CostModel {
   // Every op takes so many times as long.
   void slow_down(double factor);
 };
+
+inline constexpr double kNominalDisk = 1e9;  // bytes per second of a disk of which nothing is known
 
 // Rates of no machine in particular, for ranking alone: a core with wide vectors, memory that several share.
 CostModel nominal_cpu_rates(int32_t threads);

@@ -67,7 +67,25 @@ void complete(Plan& plan, int64_t red_zone, int64_t more) {
   find_stage_peaks(plan);
 }
 
+// `bytes_in`: what is needed in a home.
+template <typename BytesIn>
+std::optional<Home> overfull(const Target& target, const BytesIn& bytes_in) {
+  for (const Home home : {Home::pinned, Home::host, Home::disk})
+    if (const auto& room = target.room[static_cast<size_t>(home)]; room && bytes_in(home) > *room) return home;
+  return std::nullopt;
+}
+
 }  // namespace
+
+DType Plan::compute() const {
+  bool rounds = false;
+  for_each_op(program.root, [&](const Op& op, const Region&) { rounds = rounds || op.cut.arithmetic == Arithmetic::bf16; });
+  return rounds ? DType::bf16 : DType::f32;
+}
+
+std::optional<Home> Plan::overfull_home() const {
+  return overfull(target, [&](Home home) { return layout.of(home).bytes; });
+}
 
 int64_t Plan::away_bytes() const {
   return checked_add(checked_add(layout.of(Home::pinned).bytes, layout.of(Home::host).bytes), layout.of(Home::disk).bytes);
@@ -77,7 +95,6 @@ Plan make_plan(const ModelSpec& model, const Recipe& recipe, const Target& targe
   Plan plan{.model = model, .recipe = recipe, .precision = {}, .target = target};
   plan.recipe.quantize = quantization_of(model, recipe);
   plan.precision = precision_of(plan.recipe);
-  if (in_bf16(target.products) && plan.precision.activations == DType::bf16) plan.precision.compute = DType::bf16;
   plan.program = compile(model, plan.recipe);
   complete(plan, red_zone, 0);
   plan.step_flops = flops_of(plan.program, plan.program.region(Section::step));
@@ -89,8 +106,12 @@ Estimate estimate(const ModelSpec& model, const Recipe& recipe, const Target& ta
   Program program = compile(model, recipe);
   fit_to_target(program, target);
   const Timeline timeline = live_ranges(program);
-  const int64_t arena = checked_add(timeline.run_bytes[static_cast<size_t>(Home::device)], peak_live_bytes(timeline));
+  const auto most_in = [&](Home home) {
+    return checked_add(timeline.run_bytes[static_cast<size_t>(home)], peak_live_bytes(timeline, home));
+  };
+  const int64_t arena = most_in(Home::device);
   return {.peak_bytes = runtime_bytes(model, program, recipe, target) + align_up(arena, target.page_bytes),
+          .overfull_home = overfull(target, most_in),
           .step_time = step_time(target.cost, program)};
 }
 

@@ -32,7 +32,12 @@ struct Plan {
   double step_flops = 0;                                          // needed work of one optimizer step
   StepTime step_time;                                             // by the target's cost model, if it is known
 
-  bool fits() const { return peak_bytes <= budget_bytes; }  // of the device
+  // What it takes in bytes that each home has.
+  bool fits() const { return peak_bytes <= budget_bytes && !overfull_home(); }
+  // A home away from the device that has less room than the Layout needs there.
+  std::optional<Home> overfull_home() const;
+  // What products round their operands to; they sum in fp32, and ops on rows compute in it.
+  DType compute() const;
   // What lies in other homes than the device.
   int64_t away_bytes() const;
 };
@@ -44,6 +49,7 @@ Plan make_plan(const ModelSpec& model, const Recipe& recipe, const Target& targe
 // layout's holes, mostly none, come on top.
 struct Estimate {
   int64_t peak_bytes = 0;
+  std::optional<Home> overfull_home;
   StepTime step_time;
 };
 Estimate estimate(const ModelSpec& model, const Recipe& recipe, const Target& target);

@@ -1,6 +1,7 @@
 #pragma once
 // Target: what a Program runs on, as plain data. Any machine can plan for any target.
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -18,6 +19,8 @@ struct Target {
   int32_t threads = 1;
   int64_t memory_bytes = 0;  // what the device has
   Home paged = Home::disk;   // where what is paged lies
+  // Bytes that each home away from the device has; none: not known. The links to them are the cost model's.
+  std::array<std::optional<int64_t>, kHomeCount> room{};
   int64_t page_bytes = 4096;
   Arithmetic products = Arithmetic::fp32;  // the most it has: bf16 for bf16 operands, bf16_pieces for f16 too
   bool multiplies_bf16 = true;             // false: f16 is the half precision to choose

@@ -37,14 +37,11 @@ struct Quantize {
 
 // Every dtype that a step uses.
 struct Precision {
-  DType weights = DType::f32;       // frozen and trained weights, those that are quantized left out
-  DType master = DType::f32;        // copy that the optimizer updates; equal to `weights` means none is kept
-  DType compute = DType::f32;       // what products round their operands to, the target's to say; rows are fp32
-  DType activations = DType::f32;   // what forward saves for backward
-  DType gradients = DType::f32;     // flat gradient buffers
-  DType accumulation = DType::f32;  // sums inside products
-  DType optimizer = DType::f32;     // moments
-  DType reduction = DType::f32;     // sums over ranks
+  DType weights = DType::f32;      // frozen and trained weights, those that are quantized left out
+  DType master = DType::f32;       // copy that the optimizer updates; equal to `weights` means none is kept
+  DType activations = DType::f32;  // what forward saves for backward
+  DType gradients = DType::f32;    // flat gradient buffers
+  DType optimizer = DType::f32;    // moments
 };
 
 struct Lora {

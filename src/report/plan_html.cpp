@@ -50,17 +50,9 @@ Json largest_json(const Plan& plan) {
   return list;
 }
 
-Json precision_json(const Precision& p) {
+Json precision_json(const Plan& plan) {
   Json list = Json::array();
-  for (const auto& [name, dtype] : {std::pair{"weights", p.weights},
-                                    {"master", p.master},
-                                    {"compute", p.compute},
-                                    {"activations", p.activations},
-                                    {"gradients", p.gradients},
-                                    {"accumulation", p.accumulation},
-                                    {"optimizer", p.optimizer},
-                                    {"reduction", p.reduction}})
-    list.push_back({name, name_of(dtype)});
+  for (const auto& [name, dtype] : precisions(plan)) list.push_back({name, name_of(dtype)});
   return list;
 }
 
@@ -169,7 +161,7 @@ Json page_json(const Plan& plan, const std::vector<std::string>& keys_set) {
             {"largest", largest_json(plan)},
             {"given", keys_json(plan, keys_set, true)},
             {"assumed", keys_json(plan, keys_set, false)},
-            {"precision", precision_json(plan.precision)},
+            {"precision", precision_json(plan)},
             {"notes", p.notes},
             {"hidden", hidden_text(plan, timeline)},
             {"roles", roles},

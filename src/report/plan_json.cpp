@@ -29,17 +29,8 @@ Json recipe_json(const Plan& plan) {
   Json json;
   for (const Key& key : recipe_keys())
     if (key.get) json[std::string(key.name)] = key.get(plan.recipe);
-  const Precision& p = plan.precision;
   Json precision;
-  for (const auto& [name, dtype] : {std::pair{"weights", p.weights},
-                                    {"master", p.master},
-                                    {"compute", p.compute},
-                                    {"activations", p.activations},
-                                    {"gradients", p.gradients},
-                                    {"accumulation", p.accumulation},
-                                    {"optimizer", p.optimizer},
-                                    {"reduction", p.reduction}})
-    precision[name] = name_of(dtype);
+  for (const auto& [name, dtype] : precisions(plan)) precision[name] = name_of(dtype);
   json["precision"] = precision;
   return json;
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "advise/engine.h"
 #include "advise/levers.h"
 #include "program/passes/lora.h"
 #include "recipe/bytes.h"
@@ -52,11 +53,11 @@ std::string stages(const Plan& plan, const TextStyle& style) {
   return table(lines, plan.peak_bytes, style.width);
 }
 
-std::string precision_line(const Precision& p) {
-  return fmt::format(
-      "weights {}, master {}, compute {}, activations {}, gradients {}, accumulation {}, optimizer {}, reduction {}",
-      name_of(p.weights), name_of(p.master), name_of(p.compute), name_of(p.activations), name_of(p.gradients),
-      name_of(p.accumulation), name_of(p.optimizer), name_of(p.reduction));
+std::string precision_line(const Plan& plan) {
+  std::string text;
+  for (const auto& [what, dtype] : precisions(plan))
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", what, name_of(dtype));
+  return text;
 }
 
 std::string device_words(const Target& target) {
@@ -106,12 +107,18 @@ std::string assumptions(const Plan& plan, const std::vector<std::string>& keys_s
   }
   std::string text;
   if (!list.empty()) text += "assumed    " + wrapped(list, style.width, 11) + "\n";
-  text += "precision  " + wrapped(precision_line(plan.precision), style.width, 11) + "\n";
+  text += "precision  " + wrapped(precision_line(plan), style.width, 11) + "\n";
   for (const std::string& note : plan.program.notes) text += "note       " + wrapped(note, style.width, 11) + "\n";
   return text;
 }
 
 }  // namespace
+
+std::vector<std::pair<const char*, DType>> precisions(const Plan& plan) {
+  const Precision& p = plan.precision;
+  return {{"weights", p.weights},         {"master", p.master},       {"compute", plan.compute()},
+          {"activations", p.activations}, {"gradients", p.gradients}, {"optimizer", p.optimizer}};
+}
 
 std::string flag_of(const Setting& setting) {
   std::string name = setting.key;
@@ -127,6 +134,9 @@ std::string short_flag_of(const Setting& setting) {
 }
 
 std::string plan_verdict(const Plan& plan) {
+  if (const auto home = plan.overfull_home(); home && plan.peak_bytes <= plan.budget_bytes)
+    return fmt::format("does not fit: {} are needed on {}, where {} are free", format_bytes(plan.layout.of(*home).bytes),
+                       name_of(*home), format_bytes(plan.target.room[static_cast<size_t>(*home)].value_or(0)));
   return fmt::format("{}: {} of {}, peak in {}", plan.fits() ? "fits" : "does not fit", format_bytes(plan.peak_bytes),
                      format_bytes(plan.budget_bytes), name_of(plan.peak_stage));
 }
@@ -146,7 +156,7 @@ std::string change_text(const Plan& plan) {
     const auto [text, notes] = flags(*found);
     return fmt::format("smallest change that fits: {} needs {} ({})", text, format_bytes(found->peak_bytes), notes);
   }
-  if (!closest || closest->changes.empty()) return "no change makes it smaller";
+  if (!closest || closest->changes.empty() || closest->peak_bytes == kNever) return "no change makes it smaller";
   return fmt::format("nothing fits; the least is {} with {}", format_bytes(closest->peak_bytes), flags(*closest).first);
 }
 

@@ -4,6 +4,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "advise/alternatives.h"
@@ -27,6 +28,8 @@ std::string levers_text(std::span<const Lever> levers, const TextStyle& style, s
 std::string flag_of(const Setting& setting);
 // The same with long lists cut in the middle, for tables.
 std::string short_flag_of(const Setting& setting);
+// What each kind of value is kept or computed in, by name.
+std::vector<std::pair<const char*, DType>> precisions(const Plan& plan);
 // What to change when it does not fit, one line.
 std::string change_text(const Plan& plan);
 

@@ -387,6 +387,22 @@ TEST(Output, a_disk_too_small_for_pages_is_found_before_the_first_step) {
   EXPECT_FALSE(fs::exists(work / "out" / ".pages"));
 }
 
+// /sys holds no bytes of anybody's.
+TEST(Output, pages_where_there_is_no_room_do_not_fit) {
+  const std::pair<const char*, const char*> kNear[] = {
+      {"paged_adamw_32bit", "adamw_torch"}, {"paged_adamw_8bit", "adamw_8bit"}, {"paged_lion_32bit", "lion_32bit"}};
+  for (const auto& [optim, near] : kNear) {
+    const Workspace work({{"vocab_size", 2000}, {"hidden_size", 64}});
+    const std::vector<std::string> keys = joined(kShort, {"--method", "full", "--optim", optim});
+    const ProcessResult result = run_program(work.train("/sys/snug", keys));
+    EXPECT_EQ(result.exit_code, 3);
+    const std::vector<std::string> lines = complaints(result);
+    ASSERT_EQ(lines.size(), 2U) << result.error;
+    EXPECT_NE(lines[0].find("are needed on disk, where 0 B are free"), std::string::npos) << lines[0];
+    EXPECT_NE(lines[1].find(fmt::format("--optim {} needs", near)), std::string::npos) << lines[1];
+  }
+}
+
 // ---- What snug writes, snug reads
 
 TEST(RoundTrip, a_trained_checkpoint_is_a_model_to_plan_and_train) {

@@ -55,9 +55,9 @@ struct PagedStep {
     for (const TensorId w : held)
       loop.add(Op{OpKind::page_out, Lane::copy_out}).reads(Slot::far, far).reads(Slot::window, w);
     program.root.add(std::move(loop));
-    model.rate(CostClass::page_in) = {.seconds = 2};
+    model.rate(CostClass::from_host) = {.seconds = 2};
     model.rate(CostClass::rows) = {.seconds = 3};
-    model.rate(CostClass::page_out) = {.seconds = 1};
+    model.rate(CostClass::to_host) = {.seconds = 1};
   }
 
   Program program;

@@ -70,6 +70,27 @@ TEST(Plan, paged_states_are_counted_on_disk_and_leave_a_window_in_the_arena) {
   for (const LargeStorage& large : largest_at_peak(paged, 1000)) EXPECT_NE(large.role, Role::optimizer) << large.name;
 }
 
+TEST(Plan, pages_fit_where_their_home_has_room_to_the_byte) {
+  Recipe recipe;
+  recipe.method = Method::full;
+  recipe.seq_len = 512;
+  recipe.pages_states = true;
+  const ModelSpec model = *find_model("HuggingFaceTB/SmolLM2-135M");
+  Target target = target_of(int64_t{1} << 36);
+  const Plan unknown = make_plan(model, recipe, target);
+  EXPECT_TRUE(unknown.fits());
+  std::optional<int64_t>& room = target.room[static_cast<size_t>(Home::disk)];
+  room = unknown.layout.of(Home::disk).bytes;
+  EXPECT_TRUE(make_plan(model, recipe, target).fits());
+  room = *room - 1;
+  const Plan short_of = make_plan(model, recipe, target);
+  EXPECT_FALSE(short_of.fits());
+  EXPECT_EQ(short_of.overfull_home(), Home::disk);
+  EXPECT_EQ(estimate(model, recipe, target).overfull_home, Home::disk);
+  recipe.pages_states = false;
+  EXPECT_TRUE(make_plan(model, recipe, target).fits());
+}
+
 TEST(Plan, the_optimizer_in_backward_needs_the_gradient_of_one_weight_at_a_time) {
   Recipe recipe;
   recipe.method = Method::full;
