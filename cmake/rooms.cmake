@@ -1,7 +1,7 @@
 # snug_room(NAME [SOURCES SUBFOLDER] [APART folders…] [USES rooms…] [LIBRARIES targets…]): the library snug_NAME of every source below
 # src/NAME (or of src/NAME/*.cpp and src/NAME/SUBFOLDER alone, for a room with alternatives).
 #
-# Sources of a room are compiled a dozen at a time (SNUG_UNITY): most of a source's time goes into headers that all share, so that the
+# Sources of a room are compiled many at a time (SNUG_UNITY): most of a source's time goes into headers that all share, so that the
 # program takes two fifths of the time. What a room names in APART is compiled file by file: sources that are compiled once for each
 # instruction set (kernels).
 function(snug_room name)
@@ -17,7 +17,7 @@ function(snug_room name)
     target_link_libraries(snug_${name} PRIVATE snug_settings)
     list(LENGTH sources count)
     if(count GREATER 3)
-      set_target_properties(snug_${name} PROPERTIES UNITY_BUILD ${SNUG_UNITY} UNITY_BUILD_BATCH_SIZE 12)
+      set_target_properties(snug_${name} PROPERTIES UNITY_BUILD ${SNUG_UNITY} UNITY_BUILD_BATCH_SIZE 25)
     endif()
     foreach(folder IN LISTS ROOM_APART)
       file(GLOB apart CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${name}/${folder}/*.cpp)

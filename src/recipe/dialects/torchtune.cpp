@@ -154,7 +154,7 @@ void read_config_name(Reading& reading) {
 
 // Which modules, in Hugging Face's names: attention's as listed, the MLP's three, the head. Phi's checkpoints hold q, k and
 // v in one, gate and up in another.
-std::string targets_of(Reading& reading) {
+std::string adapted_modules(Reading& reading) {
   std::vector<std::string> names;
   const Entry* attention = reading.document().find("model.lora_attn_modules");
   for (const std::string& module : attention ? attention->values : std::vector<std::string>{"q_proj", "v_proj"})
@@ -187,7 +187,7 @@ void finish_torchtune(Reading& reading) {
   reading.model(directory);
   if (directory.rfind('/') != std::string::npos) reading.model(directory.substr(directory.rfind('/') + 1));
   if (recipe.method == Method::lora) {
-    const std::string targets = targets_of(reading);
+    const std::string targets = adapted_modules(reading);
     if (!targets.empty() && targets.find(",,") == std::string::npos) reading.decide("lora_target_modules", targets);
   } else {
     recipe.quantize = {};
