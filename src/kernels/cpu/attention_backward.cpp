@@ -30,89 +30,117 @@
 HWY_BEFORE_NAMESPACE();
 namespace snug::kernels::HWY_NAMESPACE {
 
+// A block of queries of one head, and where in the workspace its parts stand.
+struct QueryBlock {
+  QueryBlock(const AttentionBackward& op, int64_t round, float* workspace, int64_t of_sequence, int64_t of_head,
+             int64_t from)
+      : parts(op.cut.rows, op.cut.cols, op.head_size, round),
+        b(of_sequence),
+        h(of_head),
+        kv(of_head / (op.heads / op.kv_heads)),
+        first_query(from),
+        rows(std::min(op.cut.rows, op.seq_len - from)),
+        padded_rows(padded_to(rows, kTileCols)),
+        queries(workspace + parts.queries),
+        d_out(workspace + parts.d_out),
+        query_rows(workspace + parts.query_rows),
+        d_out_rows(workspace + parts.d_out_rows),
+        keys(workspace + parts.keys),
+        values(workspace + parts.values),
+        scores(workspace + parts.scores),
+        d_scores(workspace + parts.d_scores),
+        lse(workspace + parts.lse),
+        delta(workspace + parts.delta),
+        start(reinterpret_cast<int32_t*>(workspace + parts.start)) {}
+
+  BackwardParts parts;
+  int64_t b, h, kv, first_query, rows, padded_rows;
+  float *queries, *d_out, *query_rows, *d_out_rows, *keys, *values, *scores, *d_scores, *lse, *delta;
+  int32_t* start;
+};
+
+// Fills in what does not depend on the keys; the first key that a query sees.
+int32_t load_queries(const AttentionBackward& op, const QueryBlock& block) {
+  const int64_t head_size = op.head_size, head = block.parts.head;
+  const int64_t rows = block.rows, padding = block.padded_rows - rows;
+  const int64_t step = op.heads * head_size;
+  const int64_t at = ((block.b * op.seq_len + block.first_query) * op.heads + block.h) * head_size;
+  widen(op.q, at, step, rows, head_size, op.scale, block.query_rows, head);
+  widen(In{op.d_out, DType::f32}, at, step, rows, head_size, 1.0F, block.d_out_rows, head);
+  std::fill_n(block.query_rows + rows * head, padding * head, 0.0F);
+  std::fill_n(block.d_out_rows + rows * head, padding * head, 0.0F);
+  for (int64_t p = 0; p < block.padded_rows; p += kTileCols) {
+    transpose(block.query_rows + p * head, head, kTileCols, head_size, block.queries + p * head_size, kTileCols);
+    transpose(block.d_out_rows + p * head, head, kTileCols, head_size, block.d_out + p * head_size, kTileCols);
+  }
+  with_type(op.out,
+            [&](auto* out) HWY_ATTR { row_products(block.d_out_rows, head, out + at, step, rows, head_size, block.delta); });
+  std::fill_n(block.delta + rows, padding, 0.0F);
+  std::copy_n(op.lse + (block.b * op.heads + block.h) * op.seq_len + block.first_query, rows, block.lse);
+  std::fill_n(block.lse + rows, padding, 0.0F);
+  return read_starts(op.document_start + block.b * op.seq_len + block.first_query, block.first_query, op.window, rows,
+                     block.padded_rows, block.start);
+}
+
+// Scores and their gradients of the panel of queries at `p` against the block's `cols` keys, of which it sees `seen`; its
+// share of d_q is added to.
+HWY_INLINE void score_gradients(const AttentionBackward& op, const QueryBlock& block, int64_t p, int64_t cols,
+                                const Visible<kTileCols>& visible, int64_t seen, float* d_queries) {
+  const int64_t head_size = op.head_size, step = block.parts.rows;
+  const TileC to_scores = {block.scores + p, step}, to_d_scores = {block.d_scores + p, step};
+  const TileB from_queries = {block.queries + p * head_size, kTileCols},
+              from_d_out = {block.d_out + p * head_size, kTileCols};
+  product({block.keys, head_size, 1}, from_queries, to_scores, seen, kTileCols, head_size, false);
+  product({block.values, head_size, 1}, from_d_out, to_d_scores, seen, kTileCols, head_size, false);
+  if (op.softcap > 0) cap_scores<kTileCols>(to_scores.data, step, seen, 1.0F, op.softcap);
+  const float inverse_cap = op.softcap > 0 ? 1.0F / op.softcap : 0.0F;
+  if (visible.all(seen)) {
+    softmax_gradient<false>(visible, seen, 1.0F, 1.0F, to_scores.data, to_d_scores.data, step, block.lse + p,
+                            block.delta + p, inverse_cap);
+  } else {
+    softmax_gradient<true>(visible, seen, 1.0F, 1.0F, to_scores.data, to_d_scores.data, step, block.lse + p, block.delta + p,
+                           inverse_cap);
+  }
+  for (int64_t hidden = seen; hidden < cols; ++hidden) {
+    std::fill_n(to_scores.data + hidden * step, kTileCols, 0.0F);
+    std::fill_n(to_d_scores.data + hidden * step, kTileCols, 0.0F);
+  }
+  product({block.keys, 1, head_size}, {to_d_scores.data, step}, {d_queries + p * head_size, kTileCols}, head_size, kTileCols,
+          seen, true);
+}
+
 // One block of queries of one head against the key blocks of one member of the team. Adds to d_k and d_v; leaves the
 // member's share of d_q, transposed, in d_queries.
 void attention_backward_block(const AttentionBackward& op, int64_t round, float* workspace, float* d_queries, int64_t b,
                               int64_t h, int64_t first_query, int64_t member, int64_t team) {
-  const BackwardParts parts(op.cut.rows, op.cut.cols, op.head_size, round);
-  const int64_t head_size = op.head_size;
-  const int64_t kv = h / (op.heads / op.kv_heads);
-  float* const queries = workspace + parts.queries;
-  float* const d_out = workspace + parts.d_out;
-  float* const query_rows = workspace + parts.query_rows;
-  float* const d_out_rows = workspace + parts.d_out_rows;
-  float* const keys = workspace + parts.keys;
-  float* const values = workspace + parts.values;
-  float* const scores = workspace + parts.scores;
-  float* const d_scores = workspace + parts.d_scores;
-  float* const lse = workspace + parts.lse;
-  float* const delta = workspace + parts.delta;
-  auto* const start = reinterpret_cast<int32_t*>(workspace + parts.start);
-
-  const int64_t rows = std::min(op.cut.rows, op.seq_len - first_query);
-  const int64_t padded_rows = padded_to(rows, kTileCols);
-  const int64_t step = parts.rows;  // of scores and d_scores
-  const int64_t q_step = op.heads * head_size;
-  const int64_t q_at = ((b * op.seq_len + first_query) * op.heads + h) * head_size;
-  widen(op.q, q_at, q_step, rows, head_size, op.scale, query_rows, parts.head);
-  widen(In{op.d_out, DType::f32}, q_at, q_step, rows, head_size, 1.0F, d_out_rows, parts.head);
-  std::fill_n(query_rows + rows * parts.head, (padded_rows - rows) * parts.head, 0.0F);
-  std::fill_n(d_out_rows + rows * parts.head, (padded_rows - rows) * parts.head, 0.0F);
-  for (int64_t p = 0; p < padded_rows; p += kTileCols) {
-    transpose(query_rows + p * parts.head, parts.head, kTileCols, head_size, queries + p * head_size, kTileCols);
-    transpose(d_out_rows + p * parts.head, parts.head, kTileCols, head_size, d_out + p * head_size, kTileCols);
-  }
-  with_type(op.out,
-            [&](auto* out) HWY_ATTR { row_products(d_out_rows, parts.head, out + q_at, q_step, rows, head_size, delta); });
-  std::fill_n(delta + rows, padded_rows - rows, 0.0F);
-  std::copy_n(op.lse + (b * op.heads + h) * op.seq_len + first_query, rows, lse);
-  std::fill_n(lse + rows, padded_rows - rows, 0.0F);
-  std::fill_n(d_queries, padded_rows * head_size, 0.0F);
-  const int32_t first_key =
-      read_starts(op.document_start + b * op.seq_len + first_query, first_query, op.window, rows, padded_rows, start);
+  const QueryBlock block(op, round, workspace, b, h, first_query);
+  const int64_t head_size = op.head_size, head = block.parts.head, step = block.parts.rows;
+  const int32_t first_key = load_queries(op, block);
+  std::fill_n(d_queries, block.padded_rows * head_size, 0.0F);
 
   const int64_t kv_step = op.kv_heads * head_size;
-  const int64_t last_block = (first_query + rows - 1) / op.cut.cols;
-  for (int64_t block = first_key / op.cut.cols; block <= last_block; ++block) {
-    if (block % team != member) continue;
-    const int64_t key = block * op.cut.cols;
-    const int64_t cols = std::min(op.cut.cols, first_query + rows - key);
-    const int64_t kv_at = ((b * op.seq_len + key) * op.kv_heads + kv) * head_size;
-    widen(op.k, kv_at, kv_step, cols, head_size, 1.0F, keys, head_size);
-    widen(op.v, kv_at, kv_step, cols, head_size, 1.0F, values, head_size);
-    int64_t first = padded_rows, last = 0;  // panels that see any of these keys
-    for (int64_t p = 0; p < padded_rows; p += kTileCols) {
-      const Visible<kTileCols> visible(start + p, first_query + p, key);
+  const int64_t last_block = (first_query + block.rows - 1) / op.cut.cols;
+  for (int64_t at = first_key / op.cut.cols; at <= last_block; ++at) {
+    if (at % team != member) continue;
+    const int64_t key = at * op.cut.cols;
+    const int64_t cols = std::min(op.cut.cols, first_query + block.rows - key);
+    const int64_t kv_at = ((b * op.seq_len + key) * op.kv_heads + block.kv) * head_size;
+    widen(op.k, kv_at, kv_step, cols, head_size, 1.0F, block.keys, head_size);
+    widen(op.v, kv_at, kv_step, cols, head_size, 1.0F, block.values, head_size);
+    int64_t first = block.padded_rows, last = 0;  // panels that see any of these keys
+    for (int64_t p = 0; p < block.padded_rows; p += kTileCols) {
+      const Visible<kTileCols> visible(block.start + p, first_query + p, key);
       const int64_t seen = visible.keys(cols);
-      if (seen == 0 && first == padded_rows) continue;
+      if (seen == 0 && first == block.padded_rows) continue;
       first = std::min(first, p);
       if (seen > 0) last = p + kTileCols;
-      const TileC to_scores = {scores + p, step}, to_d_scores = {d_scores + p, step};
-      const TileB from_queries = {queries + p * head_size, kTileCols}, from_d_out = {d_out + p * head_size, kTileCols};
-      product({keys, head_size, 1}, from_queries, to_scores, seen, kTileCols, head_size, false);
-      product({values, head_size, 1}, from_d_out, to_d_scores, seen, kTileCols, head_size, false);
-      if (op.softcap > 0) cap_scores<kTileCols>(to_scores.data, step, seen, 1.0F, op.softcap);
-      const float inverse_cap = op.softcap > 0 ? 1.0F / op.softcap : 0.0F;
-      if (visible.all(seen)) {
-        softmax_gradient<false>(visible, seen, 1.0F, 1.0F, to_scores.data, to_d_scores.data, step, lse + p, delta + p,
-                                inverse_cap);
-      } else {
-        softmax_gradient<true>(visible, seen, 1.0F, 1.0F, to_scores.data, to_d_scores.data, step, lse + p, delta + p,
-                               inverse_cap);
-      }
-      for (int64_t hidden = seen; hidden < cols; ++hidden) {
-        std::fill_n(to_scores.data + hidden * step, kTileCols, 0.0F);
-        std::fill_n(to_d_scores.data + hidden * step, kTileCols, 0.0F);
-      }
-      product({keys, 1, head_size}, {to_d_scores.data, step}, {d_queries + p * head_size, kTileCols}, head_size, kTileCols,
-              seen, true);
+      score_gradients(op, block, p, cols, visible, seen, d_queries);
     }
     if (first >= last) continue;
     const int64_t depth = last - first;
-    const TileB from_d_out = {d_out_rows + first * parts.head, parts.head},
-                from_queries = {query_rows + first * parts.head, parts.head};
-    product({scores + first, step, 1}, from_d_out, {op.d_v + kv_at, kv_step}, cols, head_size, depth, true);
-    product({d_scores + first, step, 1}, from_queries, {op.d_k + kv_at, kv_step}, cols, head_size, depth, true);
+    const TileB from_d_out = {block.d_out_rows + first * head, head}, from_queries = {block.query_rows + first * head, head};
+    product({block.scores + first, step, 1}, from_d_out, {op.d_v + kv_at, kv_step}, cols, head_size, depth, true);
+    product({block.d_scores + first, step, 1}, from_queries, {op.d_k + kv_at, kv_step}, cols, head_size, depth, true);
   }
 }
 
