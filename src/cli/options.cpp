@@ -15,7 +15,7 @@ bool is_flag(std::string_view word) { return word.starts_with("--"); }
 
 // What a flag that may stand alone takes as its value; "trl" is the one that is more than yes (see quantize_keys.cpp).
 bool is_truth(std::string_view word) {
-  constexpr std::string_view kWords[] = {"true", "false", "yes", "no", "1", "0", "True", "False", "trl"};
+  constexpr std::string_view kWords[] = {"true", "false", "yes", "no", "1", "0", "True", "False", "auto", "trl"};
   return std::find(std::begin(kWords), std::end(kWords), word) != std::end(kWords);
 }
 

@@ -6,6 +6,7 @@
 #include "plan/file_tensors.h"
 #include "plan/workspaces.h"
 #include "program/compile.h"
+#include "program/passes/quantize.h"
 #include "program/rules.h"
 
 namespace snug {

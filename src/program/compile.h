@@ -3,6 +3,7 @@
 
 #include "model/model_spec.h"
 #include "program/builder.h"
+#include "program/passes/recompute.h"
 #include "program/program.h"
 #include "recipe/recipe.h"
 
@@ -11,12 +12,9 @@ namespace snug {
 // The length that the recipe means for this model, tokens.
 int64_t sequence_length(const ModelSpec& spec, const Recipe& recipe);
 
-// How the base is kept: as the recipe asks, or as a quantized checkpoint is. Throws Error if they contradict one another, or
-// quantized weights are to be trained.
-Quantize quantization_of(const ModelSpec& spec, const Recipe& recipe);
-
 // Throws Error where recipe and model do not go together (a target that the model lacks, a layer it does not have).
-Program compile(const ModelSpec& spec, const Recipe& recipe);
+// `released`: what layers let go of and make again, in place of what the recipe says.
+Program compile(const ModelSpec& spec, const Recipe& recipe, const Released* released = nullptr);
 
 // The Program that generates with the model. `lora`: a stack of adapters as one, r their ranks' sum and alpha = r; modules
 // as in training. Every weight is frozen; A and B of the stack start at zero.

@@ -7,6 +7,7 @@
 #include "program/adjoint.h"
 #include "program/find_op.h"
 #include "program/passes/dropout.h"
+#include "program/passes/list.h"
 #include "program/rules.h"
 
 namespace snug {
@@ -182,5 +183,7 @@ void differentiate(Program& program) {
     keep_for_each_layer(program, program.region(Section::blocks, i), program.region(Section::blocks_backward, i),
                         program.blocks[static_cast<size_t>(i)]);
 }
+
+void passes::differentiate(Program& program, const StepRequest& /*request*/) { snug::differentiate(program); }
 
 }  // namespace snug

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "recipe/bytes.h"
+#include "recipe/checkpoint_keys.h"
 #include "recipe/foreign_keys.h"
 #include "recipe/key_makers.h"
 #include "recipe/quantize_keys.h"
@@ -62,27 +63,6 @@ Key master_weights() {
           [](const Recipe& recipe) {
             return std::string(!recipe.master_weights ? kAuto : *recipe.master_weights ? "true" : "false");
           }};
-}
-
-Key checkpoint_layers() {
-  return {"checkpoint_layers",
-          {},
-          KeyType::list,
-          "With gradient_checkpointing: recompute these blocks only; empty means all.",
-          "all|0,2,4,…",
-          [](Recipe& recipe, KeyValues values) {
-            std::vector<int64_t> layers;
-            std::vector<std::string> items = parse_list("checkpoint_layers", values);
-            if (items == std::vector<std::string>{"all"}) items.clear();
-            for (const std::string& item : items) {
-              layers.push_back(parse_integer("checkpoint_layers", item, 0, kMostTokens));
-              if (layers.size() > 1 && layers.back() <= layers[layers.size() - 2]) {
-                throw Error("checkpoint_layers must be in rising order, each once");
-              }
-            }
-            recipe.checkpoint_layers = std::move(layers);
-          },
-          [](const Recipe& recipe) { return fmt::format("{}", fmt::join(recipe.checkpoint_layers, ",")); }};
 }
 
 // A fraction below 1 is a ratio of all steps, as in transformers 5.
@@ -370,9 +350,6 @@ std::vector<Key> main_keys() {  // NOLINT(readability-function-size): a table
       boolean("completion_only_loss", {"mask_prompt", "train_on_completions"},
               "For prompt and completion rows: loss on the completion alone.", &Recipe::completion_only_loss),
       train_on_inputs(),
-      boolean("gradient_checkpointing", {"grad_checkpoint", "enable_activation_checkpointing", "use_gradient_checkpointing"},
-              "Keep only block inputs and recompute the rest in backward.", &Recipe::gradient_checkpointing),
-      checkpoint_layers(),
 
       or_paged(choice<Optimizer>(
           "optim", {"optimizer"},
@@ -458,9 +435,11 @@ std::vector<Key> main_keys() {  // NOLINT(readability-function-size): a table
 
 std::vector<Key> make_key_table() {
   std::vector<Key> table = main_keys();
-  const auto after = std::ranges::find(table, "lora_modules_to_save", &Key::name) + 1;
-  const std::vector<Key> quantize = quantize_keys();
-  table.insert(after, quantize.begin(), quantize.end());
+  const auto insert_after = [&](std::string_view name, const std::vector<Key>& keys) {
+    table.insert(std::ranges::find(table, name, &Key::name) + 1, keys.begin(), keys.end());
+  };
+  insert_after("lora_modules_to_save", quantize_keys());
+  insert_after("train_on_inputs", checkpoint_keys());
   return table;
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/edit_distance.h"
 #include "base/error.h"
+#include "recipe/checkpoint_keys.h"
 #include "recipe/foreign_keys.h"
 #include "recipe/key_table.h"
 #include "recipe/quantize_keys.h"
@@ -144,9 +145,7 @@ void validate(const Recipe& recipe) {
   if (recipe.lr_scheduler_type == Schedule::constant && (recipe.warmup_steps > 0 || recipe.warmup_ratio > 0.0)) {
     refuse("lr_scheduler_type: constant has no warm-up", "remove the warm-up, or choose linear or cosine");
   }
-  if (!recipe.checkpoint_layers.empty() && !recipe.gradient_checkpointing) {
-    refuse("checkpoint_layers has no effect without gradient_checkpointing: true", "add it, or remove checkpoint_layers");
-  }
+  validate_checkpointing(recipe);
   if (recipe.master_weights.has_value() && *recipe.master_weights &&
       !(recipe.method == Method::full && (recipe.bf16 || recipe.fp16))) {
     refuse("master_weights: true has a meaning only for full fine-tuning with bf16: true or fp16: true", "remove it");

@@ -35,6 +35,16 @@ struct Quantize {
   bool any() const { return in_4bit || in_8bit; }
 };
 
+// What of a block is made again in backward.
+enum class BlockPart : uint8_t {
+  norms,
+  activations,  // the MLP's products of gate and up, or what its activation gives; dropout
+  attention,    // what attention gives, and its sums
+  projections   // all else: what linear modules give, and residual sums of it
+};
+constexpr int kBlockPartCount = 4;
+const char* name_of(BlockPart part);
+
 // Every dtype that a step uses.
 struct Precision {
   DType weights = DType::f32;      // frozen and trained weights, those that are quantized left out
@@ -95,7 +105,9 @@ struct Recipe {
   bool shuffle = true;
   bool completion_only_loss = true;  // prompt/completion rows: loss on the completion alone
   bool gradient_checkpointing = false;
-  std::vector<int64_t> checkpoint_layers;  // with gradient_checkpointing: these blocks only; empty means all
+  bool checkpoint_to_budget = false;        // with gradient_checkpointing: of each block what costs least, until it fits
+  std::vector<int64_t> checkpoint_layers;   // with gradient_checkpointing: these blocks only; empty means all
+  std::vector<BlockPart> checkpoint_parts;  // … and of them these parts only; empty means all
 
   Optimizer optim = Optimizer::adamw;
   bool pages_states = false;      // optim: paged_…: the optimizer's states lie on disk

@@ -169,6 +169,24 @@ TEST(RecomputePass, splits_layers_into_runs_with_lists_of_their_own) {
   EXPECT_EQ(order, (std::vector<int32_t>{2, 1, 0}));
 }
 
+TEST(RecomputePass, lets_go_of_the_parts_that_are_named) {
+  const struct {
+    BlockPart part;
+    std::set<std::string> tensors;
+  } parts[] = {{BlockPart::norms, {"attention_norm", "attention_norm.rstd", "mlp_norm", "mlp_norm.rstd"}},
+               {BlockPart::activations, {"gated"}},
+               {BlockPart::attention, {"attended", "lse"}},
+               {BlockPart::projections, {"query", "key", "value", "x_mid", "gate", "up"}}};
+  for (const auto& [part, tensors] : parts) {
+    Program program = differentiated();
+    std::set<std::string> let_go;
+    for (StorageId id : program.blocks.front().saved) let_go.insert(program.storage(id).name);
+    recompute_blocks(program, {0, 1, 2, 3}, {part});
+    for (StorageId id : program.blocks.front().saved) let_go.erase(program.storage(id).name);
+    EXPECT_EQ(let_go, tensors) << name_of(part);
+  }
+}
+
 // Three layers' gates [M, F] fp32 are gone; the fourth's is there when its backward makes it again.
 TEST(RecomputePass, saves_the_bytes_of_all_layers_but_the_one_at_work) {
   Program kept = differentiated(), program = differentiated();

@@ -7,8 +7,8 @@
 #include "plan/layout.h"
 #include "plan/workspaces.h"
 #include "program/adjoint.h"
+#include "program/passes/list.h"
 #include "program/passes/optimizer.h"
-#include "program/passes/transfer.h"
 #include "program/support_tiny.h"
 #include "run/in_place.h"
 #include "run/synthetic_run.h"
@@ -36,7 +36,9 @@ std::vector<std::byte> trained(const ModelSpec& spec, Program program, const Rel
   recompute(program, released);
   place_weights(program, {});
   add_optimizer(program, {});
-  add_transfers(program);
+  const Recipe recipe;
+  const Precision precision;
+  for (const auto pass : {passes::load, passes::save}) pass(program, {spec, recipe, precision});
   fit_to_target(program, {.threads = 2});
   const Layout layout = lay_out(program);
   Executor executor(program, layout);
@@ -50,6 +52,17 @@ std::vector<std::byte> trained(const ModelSpec& spec, Program program, const Rel
       all.insert(all.end(), bytes.begin(), bytes.end());
     }
   return all;
+}
+
+TEST(Recomputed, named_parts_give_the_bits_of_what_was_kept) {
+  for (const ModelSpec& spec : {tiny_decoder(), decoder_with_more_norms()}) {
+    const std::vector<std::byte> kept = trained(spec, differentiated_decoder(spec), {});
+    for (int part = 0; part < kBlockPartCount; ++part) {
+      Program program = differentiated_decoder(spec);
+      recompute_blocks(program, {0, 1, 2, 3}, {static_cast<BlockPart>(part)});
+      EXPECT_EQ(trained(spec, std::move(program), {}), kept) << name_of(static_cast<BlockPart>(part));
+    }
+  }
 }
 
 TEST(Recomputed, parts_of_blocks_give_the_bits_of_those_that_were_kept) {

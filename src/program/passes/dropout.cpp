@@ -4,6 +4,7 @@
 
 #include "program/find_op.h"
 #include "program/passes/clone.h"
+#include "program/passes/list.h"
 
 namespace snug {
 
@@ -97,6 +98,10 @@ void draw_again_in_backward(Program& program, const Region& forward, Region& bac
     clones.rename(again);
     backward.items.insert(backward.items.begin() + at, Item{std::move(again)});
   }
+}
+
+void passes::dropout(Program& program, const StepRequest& request) {
+  if (request.recipe.method == Method::lora) add_dropout(program, request.recipe.lora.dropout, request.recipe.seed);
 }
 
 }  // namespace snug

@@ -2,6 +2,7 @@
 
 #include "program/find_op.h"
 #include "program/passes/clone.h"
+#include "program/passes/list.h"
 
 namespace snug {
 
@@ -50,6 +51,10 @@ void add_evaluation(Program& program) {
   loss.writes(Slot::predictions, io.predictions);
   loss.reads(Slot::document_start, io.document_start);  // for the host, which counts documents when the region has run
   program.root.add(std::move(evaluate));
+}
+
+void passes::evaluate(Program& program, const StepRequest& request) {
+  if (evaluates(request.recipe)) add_evaluation(program);
 }
 
 }  // namespace snug

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "program/find_op.h"
+#include "program/passes/list.h"
 
 namespace snug {
 
@@ -281,6 +282,10 @@ class LoraPass {
 void add_lora(Program& program, const Lora& lora) {
   presume(program.count(Section::evaluate) + program.count(Section::backward) == 0, "forwards, and no copies of them");
   LoraPass(program, lora).run();
+}
+
+void passes::lora(Program& program, const StepRequest& request) {
+  if (request.recipe.method == Method::lora) add_lora(program, request.recipe.lora);
 }
 
 }  // namespace snug

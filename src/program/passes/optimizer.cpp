@@ -5,6 +5,7 @@
 
 #include "base/element_count.h"
 #include "base/scalars.h"
+#include "program/passes/list.h"
 #include "program/passes/updates.h"
 
 namespace snug {
@@ -84,6 +85,10 @@ void add_optimizer(Program& program, const Recipe& recipe) {
   Region scale{.name = "scale", .section = Section::scale, .stage = Stage::optimizer};
   scale.add(Op{OpKind::update_scale}).updates(Slot::scalars, scalars).attributes.scale_window = recipe.loss_scale_window;
   step.add(std::move(scale));
+}
+
+void passes::optimizer(Program& program, const StepRequest& request) {
+  if (!request.recipe.optimizer_in_bwd) add_optimizer(program, request.recipe);
 }
 
 }  // namespace snug

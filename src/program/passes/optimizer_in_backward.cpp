@@ -1,10 +1,12 @@
-#include "program/passes/optimizer_in_backward.h"
+// The optimizer in backward ("LOMO", Lv et al., 2023; torchtune's optimizer_in_bwd): each weight is updated as soon as its
+// gradient is complete and nothing reads it again in this step, so the gradients of all weights never exist together.
 
 #include <algorithm>
 #include <optional>
 
 #include "base/scalars.h"
 #include "program/passes/clone.h"
+#include "program/passes/list.h"
 #include "program/passes/updates.h"
 
 namespace snug {
@@ -103,10 +105,14 @@ void separate_gradients(Program& program, const Parts& loops, std::vector<std::v
 
 }  // namespace
 
-void add_optimizer_in_backward(Program& program, const Recipe& recipe) {
+// Instead of the optimizer, with gradients that place_weights() placed apart. One micro-batch a step, no clipping: both
+// would need all gradients at once. Adds the regions "clear", which sets the factor of gradients to 1, and "norm", which
+// reports their norm.
+void passes::optimizer_in_backward(Program& program, const StepRequest& request) {
+  if (!request.recipe.optimizer_in_bwd) return;
   presume(program.count(Section::backward) == 1 && program.count(Section::norm) == 0, "a backward, and no optimizer yet");
   presume(program.micro_batches == 1, "one micro-batch a step");
-  Updates updates(program, recipe);
+  Updates updates(program, request.recipe);
   const Parts loops = layer_loops(program);
   std::vector<std::vector<TensorId>> gradients;  // by loop, by weight
   separate_gradients(program, loops, gradients);

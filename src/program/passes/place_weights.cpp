@@ -3,6 +3,7 @@
 
 #include "base/element_count.h"
 #include "base/scalars.h"
+#include "program/passes/list.h"
 #include "program/passes/optimizer.h"
 #include "program/passes/optimizer_states.h"
 
@@ -204,6 +205,10 @@ class Placement {
 
 void place_weights(Program& program, const Precision& precision, const Recipe& recipe) {
   Placement(program, precision, recipe).run();
+}
+
+void passes::place_weights(Program& program, const StepRequest& request) {
+  snug::place_weights(program, request.precision, request.recipe);
 }
 
 }  // namespace snug

@@ -4,7 +4,9 @@
 #include <set>
 #include <utility>
 
+#include "base/error.h"
 #include "base/scalars.h"
+#include "program/passes/list.h"
 
 namespace snug {
 
@@ -84,6 +86,30 @@ class QuantizePass {
 void quantize_weights(Program& program, const Quantize& quantize, DType other_weights) {
   presume(program.count(Section::backward) == 0, "a forward that is not differentiated yet");
   QuantizePass(program, quantize, quantize.compute.value_or(other_weights)).run();
+}
+
+Quantize quantization_of(const ModelSpec& spec, const Recipe& recipe) {
+  Quantize quantize = recipe.quantize;
+  if (!spec.quantization) return quantize;
+  const StoredQuantization& stored = *spec.quantization;
+  const bool in_4bit = is_4bit(stored.type);
+  if (recipe.method == Method::full)
+    throw Error("its weights are quantized, and cannot be trained in full", spec.name,
+                "set method: lora, or give the model that it was made from");
+  if (in_4bit ? quantize.in_8bit : quantize.in_4bit)
+    throw Error(
+        "its weights are " + std::string(name_of(stored.type)) + " already", spec.name,
+        std::string("remove ") + (in_4bit ? "load_in_8bit" : "load_in_4bit") + ", or give the model that it was made from");
+  quantize.in_4bit = in_4bit;
+  quantize.in_8bit = !in_4bit;
+  quantize.double_quant = stored.double_quant;
+  if (in_4bit) quantize.type_4bit = stored.type;
+  return quantize;
+}
+
+void passes::quantize(Program& program, const StepRequest& request) {
+  if (const Quantize quantize = quantization_of(request.model, request.recipe); quantize.any())
+    quantize_weights(program, quantize, request.precision.weights);
 }
 
 }  // namespace snug

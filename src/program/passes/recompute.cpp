@@ -2,8 +2,12 @@
 
 #include <algorithm>
 #include <iterator>
+#include <numeric>
 
+#include "base/error.h"
 #include "program/passes/clone.h"
+#include "program/passes/list.h"
+#include "program/passes/made_again.h"
 
 namespace snug {
 
@@ -28,61 +32,12 @@ std::vector<Run> runs_of(const Region& loop, const Released& released) {
   return runs;
 }
 
-// Removes ops whose lost results `readers` do not need, from the last to the first. What a block hands on is kept anyway.
-// What is done again must find what it reads as it was: nothing that is kept may have been changed since.
-void drop_unread(const Program& program, std::vector<Op>& ops, const Region& readers, const Storages& lost) {
-  const auto storage_of = [&](const Operand& operand) { return program.tensor(operand.tensor).storage; };
-  Storages needed, changed;  // by readers, by ops further down
-  for_each_op(readers, [&](const Op& op, const Region&) {
-    for (const Operand& operand : op.operands)
-      if (operand.access != Access::write) needed.insert(storage_of(operand));
-  });
-  for (size_t i = ops.size(); i-- > 0;) {
-    const std::vector<Operand> operands = ops[i].operands;
-    const bool wanted = std::any_of(operands.begin(), operands.end(), [&](const Operand& operand) {
-      return operand.access != Access::read && lost.contains(storage_of(operand)) && needed.contains(storage_of(operand));
-    });
-    for (const Operand& operand : operands)
-      if (operand.access == Access::update && !lost.contains(storage_of(operand))) changed.insert(storage_of(operand));
-    if (!wanted) {
-      ops.erase(ops.begin() + static_cast<int64_t>(i));
-      continue;
-    }
-    for (const Operand& operand : operands) {
-      presume(operand.access == Access::write || !changed.contains(storage_of(operand)),
-              program.tensor(operand.tensor).name + " as it was, for what is done again");
-      needed.insert(storage_of(operand));
-    }
-  }
-}
-
-std::vector<Op> ops_of(const Region& body) {
-  std::vector<Op> ops;
-  for (const Item& item : body.items) {
-    presume(item.op() != nullptr, "a block of ops alone");
-    ops.push_back(*item.op());
-  }
-  return ops;
-}
-
 Region run_of(const Region& loop, const Run& run) {
   Region region = loop;
   region.first = run.first;
   region.count = run.count;
   region.name += run.released.empty() ? ".kept" : ".recomputed";
   return region;
-}
-
-// Storages that a body makes for its own layer: all it writes but what it hands on.
-Storages made_by(const Program& program, const Region& body) {
-  Storages carried, made;
-  for (const Carry& carry : body.carries) carried.insert(program.tensor(carry.out).storage);
-  for_each_op(body, [&](const Op& op, const Region&) {
-    for (const Operand& operand : op.operands)
-      if (operand.access == Access::write && !carried.contains(program.tensor(operand.tensor).storage))
-        made.insert(program.tensor(operand.tensor).storage);
-  });
-  return made;
 }
 
 // Puts `replacements` where the child region of this section and index is.
@@ -126,8 +81,9 @@ void write_aside(Program& program, Op& op, const Storages& lost) {
 
 // The forward's ops that make what `lost` holds, before backward's, each body with temporaries of its own.
 void do_again(Program& program, Region& ahead, Region& back, const Storages& lost) {
-  std::vector<Op> repeated = ops_of(ahead);
-  drop_unread(program, repeated, back, lost);
+  const MadeAgain again_of(program, ahead, back);
+  std::vector<Op> repeated;
+  for (size_t op : again_of.ops(again_of.set_of(lost))) repeated.push_back(*ahead.items[op].op());
   Clones first(program, lost);
   first.rename(ahead);
   Clones again(program, lost);
@@ -175,11 +131,51 @@ std::vector<BlockRun> recompute_loop(Program& program, int32_t index, const Rele
   return blocks;
 }
 
+BlockPart part_of(OpKind kind) {
+  switch (kind) {
+    case OpKind::rms_norm:
+    case OpKind::layer_norm: return BlockPart::norms;
+    case OpKind::activation:
+    case OpKind::dropout: return BlockPart::activations;
+    case OpKind::attention: return BlockPart::attention;
+    default: return BlockPart::projections;
+  }
+}
+
+// What the block saves of these parts, each tensor by the op that makes it; of no parts: all.
+Storages saved_of(const Program& program, const Region& loop, const BlockRun& block, const std::vector<BlockPart>& parts) {
+  const Storages saved(block.saved.begin(), block.saved.end());
+  if (parts.empty()) return saved;
+  Storages of_parts;
+  for_each_op(loop, [&](const Op& op, const Region&) {
+    if (std::find(parts.begin(), parts.end(), part_of(op.kind)) == parts.end()) return;
+    for (const Operand& operand : op.operands)
+      if (operand.access == Access::write && saved.contains(program.tensor(operand.tensor).storage))
+        of_parts.insert(program.tensor(operand.tensor).storage);
+  });
+  return of_parts;
+}
+
 void check_released(const Program& program, const Released& released) {
   Storages saved;
   for (const BlockRun& block : program.blocks) saved.insert(block.saved.begin(), block.saved.end());
   for (const auto& [layer, storages] : released)
     for (StorageId id : storages) presume(saved.contains(id), "a block that saves " + program.storage(id).name);
+}
+
+std::vector<int64_t> recomputed_layers(const ModelSpec& spec, const Recipe& recipe) {
+  if (!recipe.gradient_checkpointing) return {};
+  std::vector<int64_t> layers = recipe.checkpoint_layers;
+  if (layers.empty()) {
+    layers.resize(static_cast<size_t>(spec.layers));
+    std::iota(layers.begin(), layers.end(), 0);
+  }
+  std::sort(layers.begin(), layers.end());
+  layers.erase(std::unique(layers.begin(), layers.end()), layers.end());
+  if (layers.front() < 0 || layers.back() >= spec.layers)
+    throw Error("layer " + std::to_string(layers.front() < 0 ? layers.front() : layers.back()) + " does not exist",
+                "recipe: checkpoint_layers", "the model has layers 0 to " + std::to_string(spec.layers - 1));
+  return layers;
 }
 
 }  // namespace
@@ -199,15 +195,20 @@ void recompute(Program& program, const Released& released) {
   number(program.region(Section::backward), Section::blocks_backward);
 }
 
-void recompute_blocks(Program& program, const std::vector<int64_t>& layers) {
+void recompute_blocks(Program& program, const std::vector<int64_t>& layers, const std::vector<BlockPart>& parts) {
   Released released;
   for (int32_t i = 0; i < static_cast<int32_t>(program.blocks.size()); ++i) {
     const Region& loop = program.region(Section::blocks, i);
-    const std::vector<StorageId>& saved = program.blocks[static_cast<size_t>(i)].saved;
+    const Storages of_layer = saved_of(program, loop, program.blocks[static_cast<size_t>(i)], parts);
     for (int64_t layer : layers)
-      if (layer >= loop.first && layer < loop.first + loop.count) released[layer].insert(saved.begin(), saved.end());
+      if (layer >= loop.first && layer < loop.first + loop.count && !of_layer.empty()) released[layer] = of_layer;
   }
   recompute(program, released);
+}
+
+void passes::recompute(Program& program, const StepRequest& request) {
+  if (request.released != nullptr) return snug::recompute(program, *request.released);
+  recompute_blocks(program, recomputed_layers(request.model, request.recipe), request.recipe.checkpoint_parts);
 }
 
 }  // namespace snug

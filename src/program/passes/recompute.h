@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "program/program.h"
+#include "recipe/recipe.h"
 
 namespace snug {
 
@@ -17,7 +18,7 @@ using Released = std::map<int64_t, std::set<StorageId>>;
 // does not save what it is to let go of, or cannot make it again from what it keeps.
 void recompute(Program& program, const Released& released);
 
-// The same of all that the blocks of `layers` save: they keep only their input.
-void recompute_blocks(Program& program, const std::vector<int64_t>& layers);
+// The same of what the blocks of `layers` save of these parts; with none named of all, so that they keep only their input.
+void recompute_blocks(Program& program, const std::vector<int64_t>& layers, const std::vector<BlockPart>& parts = {});
 
 }  // namespace snug

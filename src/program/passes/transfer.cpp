@@ -1,12 +1,16 @@
-#include "program/passes/transfer.h"
+// Loading and saving as parts of the Program. Loading streams through a planned staging buffer, saving writes straight from
+// the arena, or through such a buffer from the far home, so neither raises the peak.
 
 #include <algorithm>
 
 #include "base/scalars.h"
+#include "program/passes/list.h"
 
 namespace snug {
 
 namespace {
+
+constexpr int64_t kStagingBytes = int64_t{4} << 20;
 
 // A staging buffer no larger than the largest tensor that passes through it, is turned in it, or what rows are
 // measured in.
@@ -52,7 +56,8 @@ void operands(const Program& program, Op& op, Access access) {
 
 }  // namespace
 
-void add_load(Program& program) {
+// The first region.
+void passes::load(Program& program, const StepRequest& /*request*/) {
   presume(program.count(Section::load) == 0, "no load yet");
   for (const Weight& weight : program.weights)
     presume(program.tensor(weight.tensor).storage != kNone, "a place for " + weight.parameter.name);
@@ -69,8 +74,8 @@ void add_load(Program& program) {
   program.root.items.insert(program.root.items.begin(), Item{std::move(load)});
 }
 
-void add_transfers(Program& program) {
-  add_load(program);
+// The last region.
+void passes::save(Program& program, const StepRequest& /*request*/) {
   Region save{.name = "save", .section = Section::save, .stage = Stage::save};
   Op write{OpKind::save};
   if (has_far_states(program)) write.writes(Slot::staging, staging(program, "save.staging"));

@@ -1,0 +1,43 @@
+#pragma once
+// The one list of what is made of a forward to train it, in the order that composes. A pass is its own file and a line here;
+// it asks the recipe whether there is anything for it to do.
+
+#include "model/model_spec.h"
+#include "program/passes/recompute.h"
+#include "program/program.h"
+#include "recipe/recipe.h"
+
+// clang-format off
+#define SNUG_PASSES(PASS)                                                        \
+  PASS(lora)                                                                     \
+  PASS(quantize)                                                                 \
+  PASS(evaluate)       /* with adapters; before a backward, which it must not copy */ \
+  PASS(dropout)        /* not in evaluation */                                   \
+  PASS(differentiate)                                                            \
+  PASS(recompute)      /* of what backward reads */                              \
+  PASS(place_weights)  /* with their gradients and moments */                    \
+  PASS(optimizer)                                                                \
+  PASS(optimizer_in_backward)                                                    \
+  PASS(load)                                                                     \
+  PASS(save)
+// clang-format on
+
+namespace snug {
+
+// What a pass may ask.
+struct StepRequest {
+  const ModelSpec& model;
+  const Recipe& recipe;
+  const Precision& precision;
+  const Released* released = nullptr;  // what layers let go of, where a plan has chosen it; none: as the recipe says
+};
+
+namespace passes {
+
+#define SNUG_PASS(name) void name(Program& program, const StepRequest& request);
+SNUG_PASSES(SNUG_PASS)
+#undef SNUG_PASS
+
+}  // namespace passes
+
+}  // namespace snug

@@ -1,0 +1,103 @@
+#include "recipe/checkpoint_keys.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "recipe/key_makers.h"
+
+namespace snug {
+
+namespace {
+
+using namespace keys;  // NOLINT(google-build-using-namespace): the table speaks the makers' language
+
+Key gradient_checkpointing() {
+  return {
+      "gradient_checkpointing",
+      {"grad_checkpoint", "enable_activation_checkpointing", "use_gradient_checkpointing"},
+      KeyType::boolean,
+      "Keep only block inputs and recompute the rest in backward; auto: of each block keep what fits and saves most time.",
+      "true|false|auto",
+      [](Recipe& recipe, KeyValues values) {
+        const std::string& word = single_value("gradient_checkpointing", values);
+        recipe.checkpoint_to_budget = word == kAuto;
+        recipe.gradient_checkpointing = word == kAuto || parse_boolean("gradient_checkpointing", word);
+      },
+      [](const Recipe& recipe) {
+        return std::string(recipe.checkpoint_to_budget ? kAuto : recipe.gradient_checkpointing ? "true" : "false");
+      }};
+}
+
+Key checkpoint_layers() {
+  return {"checkpoint_layers",
+          {},
+          KeyType::list,
+          "With gradient_checkpointing: recompute these blocks only; empty means all.",
+          "all|0,2,4,…",
+          [](Recipe& recipe, KeyValues values) {
+            constexpr int64_t kMostLayers = std::numeric_limits<int32_t>::max();
+            std::vector<int64_t> layers;
+            std::vector<std::string> items = parse_list("checkpoint_layers", values);
+            if (items == std::vector<std::string>{"all"}) items.clear();
+            for (const std::string& item : items) {
+              layers.push_back(parse_integer("checkpoint_layers", item, 0, kMostLayers));
+              if (layers.size() > 1 && layers.back() <= layers[layers.size() - 2]) {
+                throw Error("checkpoint_layers must be in rising order, each once");
+              }
+            }
+            recipe.checkpoint_layers = std::move(layers);
+          },
+          [](const Recipe& recipe) { return fmt::format("{}", fmt::join(recipe.checkpoint_layers, ",")); }};
+}
+
+BlockPart part_of(const std::string& word) {
+  for (int i = 0; i < kBlockPartCount; ++i)
+    if (word == name_of(static_cast<BlockPart>(i))) return static_cast<BlockPart>(i);
+  throw Error(fmt::format("checkpoint_parts knows no '{}'", word.substr(0, 40)), "",
+              "choose among norms, activations, attention, projections");
+}
+
+Key checkpoint_parts() {
+  return {"checkpoint_parts",
+          {},
+          KeyType::list,
+          "With gradient_checkpointing: recompute these parts of the blocks only; empty means all.",
+          "all|norms,activations,attention,projections",
+          [](Recipe& recipe, KeyValues values) {
+            std::vector<BlockPart> parts;
+            std::vector<std::string> items = parse_list("checkpoint_parts", values);
+            if (items == std::vector<std::string>{"all"}) items.clear();
+            for (const std::string& item : items) {
+              parts.push_back(part_of(item));
+              if (std::count(parts.begin(), parts.end(), parts.back()) > 1)
+                throw Error(fmt::format("checkpoint_parts names '{}' twice", item));
+            }
+            recipe.checkpoint_parts = std::move(parts);
+          },
+          [](const Recipe& recipe) {
+            std::vector<std::string_view> names;
+            for (BlockPart part : recipe.checkpoint_parts) names.emplace_back(name_of(part));
+            return fmt::format("{}", fmt::join(names, ","));
+          }};
+}
+
+}  // namespace
+
+const char* name_of(BlockPart part) {
+  constexpr const char* kNames[kBlockPartCount] = {"norms", "activations", "attention", "projections"};
+  return kNames[static_cast<int>(part)];
+}
+
+std::vector<Key> checkpoint_keys() { return {gradient_checkpointing(), checkpoint_layers(), checkpoint_parts()}; }
+
+void validate_checkpointing(const Recipe& recipe) {
+  const auto refuse = [](const char* key) {
+    throw Error(fmt::format("{} has no effect without gradient_checkpointing: true", key), "",
+                fmt::format("add it, or remove {}", key));
+  };
+  const bool chosen_by_hand = recipe.gradient_checkpointing && !recipe.checkpoint_to_budget;
+  if (!recipe.checkpoint_layers.empty() && !chosen_by_hand) refuse("checkpoint_layers");
+  if (!recipe.checkpoint_parts.empty() && !chosen_by_hand) refuse("checkpoint_parts");
+}
+
+}  // namespace snug
