@@ -137,7 +137,9 @@ std::vector<AlternativeGroup> alternatives(const Recipe& recipe, const std::vect
 
 Alternative recomputing(int64_t count, int64_t layers) {
   if (count == 0)
-    return {{{"gradient_checkpointing", "false"}, {"checkpoint_layers", "all"}}, Effect::none, "nothing is recomputed"};
+    return {{{"gradient_checkpointing", "false"}, {"checkpoint_layers", "all"}, {"checkpoint_parts", "all"}},
+            Effect::none,
+            "nothing is recomputed"};
   if (count == layers)
     return {{{"gradient_checkpointing", "true"}, {"checkpoint_layers", "all"}}, Effect::none, "every block is recomputed"};
   std::string list;
@@ -145,6 +147,12 @@ Alternative recomputing(int64_t count, int64_t layers) {
   return {{{"gradient_checkpointing", "true"}, {"checkpoint_layers", std::move(list)}},
           Effect::none,
           fmt::format("the first {} blocks are recomputed", count)};
+}
+
+Alternative recomputing_to_fit() {
+  return {{{"gradient_checkpointing", "auto"}, {"checkpoint_layers", "all"}, {"checkpoint_parts", "all"}},
+          Effect::none,
+          "of each block what costs least time is recomputed, until it fits"};
 }
 
 Alternative micro_batches_of(int64_t batch, const Recipe& recipe) {

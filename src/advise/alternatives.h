@@ -49,6 +49,9 @@ std::vector<AlternativeGroup> alternatives(const Recipe& recipe, const std::vect
 // How blocks are recomputed: the first `count` of them; none: not at all.
 Alternative recomputing(int64_t count, int64_t layers);
 
+// Of each block what costs least time, until the step fits.
+Alternative recomputing_to_fit();
+
 // Micro-batches of so many sequences with the recipe's effective batch; it must divide that.
 Alternative micro_batches_of(int64_t batch, const Recipe& recipe);
 

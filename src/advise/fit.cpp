@@ -14,34 +14,30 @@ namespace {
 // What the space is made of.
 struct Space {
   std::vector<Structure> structures;
-  std::vector<int64_t> batches;  // ascending
-  std::vector<int64_t> counts;   // of recomputed blocks, ascending; empty: as asked
-  int64_t layers = 0;
+  std::vector<int64_t> batches;            // ascending
+  std::vector<Alternative> checkpointing;  // from nothing made again to as much as it takes; empty: as asked
   Recipe asked;
 
-  Recipe recipe(size_t structure, size_t batch, size_t count) const {
+  Recipe recipe(size_t structure, size_t batch, size_t checkpoints) const {
     Recipe recipe = micro_batches_of(batches[batch], asked).applied_to(structures[structure].recipe);
-    return counts.empty() ? recipe : recomputing(counts[count], layers).applied_to(std::move(recipe));
+    return checkpointing.empty() ? recipe : checkpointing[checkpoints].applied_to(std::move(recipe));
   }
-  size_t count_choices() const { return std::max<size_t>(1, counts.size()); }
+  size_t checkpoint_choices() const { return std::max<size_t>(1, checkpointing.size()); }
 };
 
 Space space_of(const ModelSpec& model, const Recipe& asked, const std::vector<std::string>& fixed) {
-  Space space{.structures = structures(asked, fixed),
-              .batches = micro_batches(asked),
-              .counts = {},
-              .layers = model.layers,
-              .asked = asked};
-  if (!is_fixed(fixed, "gradient_checkpointing") && !is_fixed(fixed, "checkpoint_layers"))
-    for (int64_t count = 0; count <= model.layers; ++count) space.counts.push_back(count);
-  // Which blocks is settled, but not whether: all or none.
-  if (!is_fixed(fixed, "gradient_checkpointing") && is_fixed(fixed, "checkpoint_layers") && asked.checkpoint_layers.empty())
-    space.counts = {0, model.layers};
+  Space space{.structures = structures(asked, fixed), .batches = micro_batches(asked), .checkpointing = {}, .asked = asked};
+  if (is_fixed(fixed, "gradient_checkpointing")) return space;
+  const bool whole_blocks = is_fixed(fixed, "checkpoint_layers") || is_fixed(fixed, "checkpoint_parts");
+  if (!whole_blocks) space.checkpointing = {recomputing(0, model.layers), recomputing_to_fit()};
+  // What is made again is settled, but not whether: all of it or none.
+  if (whole_blocks && asked.checkpoint_layers.empty() && asked.checkpoint_parts.empty())
+    space.checkpointing = {recomputing(0, model.layers), recomputing(model.layers, model.layers)};
   return space;
 }
 
 struct Point {
-  size_t structure = 0, batch = 0, count = 0;  // indices into the space
+  size_t structure = 0, batch = 0, checkpoints = 0;  // indices into the space
   int64_t peak_bytes = 0;
   double seconds = 0, score = 0;
 };
@@ -62,9 +58,9 @@ class Search {
   }
 
  private:
-  // The fastest that fits of each micro-batch: the fewest recomputed blocks.
+  // The fastest that fits of each micro-batch: nothing is made again where that fits.
   void visit(size_t structure) {
-    const size_t most = space_.count_choices() - 1;
+    const size_t most = space_.checkpoint_choices() - 1;
     bool full = false;
     for (size_t batch = 0; batch < space_.batches.size(); ++batch) {
       if (!is_sound(space_.recipe(structure, batch, most))) continue;
@@ -74,35 +70,37 @@ class Search {
       if (!least_ || safest.peak_bytes < least_->peak_bytes) least_ = safest;
       full = !fits(safest);  // and so are larger ones
       if (full) continue;
-      size_t low = 0, high = most;  // `high` fits
-      while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        if (fits(point(structure, batch, middle))) {
-          high = middle;
-        } else {
-          low = middle + 1;
-        }
+      for (size_t checkpoints = 0; checkpoints < most && !fits(point(structure, batch, checkpoints)); ++checkpoints) {
       }
     }
   }
 
   bool fits(const Point& point) const { return point.peak_bytes <= budget_; }
 
-  const Point& point(size_t structure, size_t batch, size_t count) {
-    const size_t key = (structure * space_.batches.size() + batch) * space_.count_choices() + count;
+  // What is made again to fit depends on the holes of layouts.
+  Estimate placed(const Recipe& recipe) const {
+    const Plan plan = make_plan(model_, recipe, target_);
+    return {.peak_bytes = plan.peak_bytes,
+            .overfull_home = plan.overfull_home(),
+            .step_time = step_time(target_.cost, plan.program)};
+  }
+
+  const Point& point(size_t structure, size_t batch, size_t checkpoints) {
+    const size_t key = (structure * space_.batches.size() + batch) * space_.checkpoint_choices() + checkpoints;
     const auto found = points_.find(key);
     if (found != points_.end()) return found->second;
-    const Estimate estimated = estimate(model_, space_.recipe(structure, batch, count), target_);
+    const Recipe recipe = space_.recipe(structure, batch, checkpoints);
+    const Estimate estimated = recipe.checkpoint_to_budget ? placed(recipe) : estimate(model_, recipe, target_);
     ++compiled_;
     const double seconds = estimated.step_time.seconds;
-    return points_[key] = {structure, batch,
-                           count,     estimated.peak_bytes,
-                           seconds,   seconds * (1.0 + space_.structures[structure].penalty)};
+    return points_[key] = {structure,   batch,
+                           checkpoints, estimated.peak_bytes,
+                           seconds,     seconds * (1.0 + space_.structures[structure].penalty)};
   }
 
   FitChoice laid_out(const Point& p, FitReport& report) const {
     const Structure& structure = space_.structures[p.structure];
-    FitChoice choice{.recipe = space_.recipe(p.structure, p.batch, p.count),
+    FitChoice choice{.recipe = space_.recipe(p.structure, p.batch, p.checkpoints),
                      .settings = {},
                      .effect = structure.effect,
                      .given_up = structure.given_up};
@@ -114,10 +112,11 @@ class Search {
     return choice;
   }
 
-  // Best first. What fits by what is live but not when laid out gives way to the next with one more recomputed block.
+  // Best first. What fits by what is live but not when laid out gives way to the same with more made again.
   void choose_front(FitReport& report) {
     const auto worse = [](const Point& a, const Point& b) {
-      return a.score != b.score ? a.score > b.score : a.peak_bytes > b.peak_bytes;
+      if (a.score != b.score) return a.score > b.score;
+      return a.peak_bytes != b.peak_bytes ? a.peak_bytes > b.peak_bytes : a.checkpoints > b.checkpoints;
     };
     std::priority_queue<Point, std::vector<Point>, decltype(worse)> queue(worse);
     for (const auto& [key, p] : points_)
@@ -129,8 +128,8 @@ class Search {
       FitChoice choice = laid_out(p, report);
       if (choice.peak_bytes <= budget_) {
         report.front.push_back(std::move(choice));
-      } else if (p.count + 1 < space_.count_choices()) {
-        queue.push(point(p.structure, p.batch, p.count + 1));
+      } else if (p.checkpoints + 1 < space_.checkpoint_choices()) {
+        queue.push(point(p.structure, p.batch, p.checkpoints + 1));
       }
     }
   }
@@ -156,10 +155,12 @@ std::vector<FitChoice> fit_space(const ModelSpec& model, const Recipe& asked, co
   std::vector<FitChoice> choices;
   for (size_t structure = 0; structure < space.structures.size(); ++structure)
     for (size_t batch = 0; batch < space.batches.size(); ++batch)
-      for (size_t count = 0; count < space.count_choices(); ++count) {
+      for (size_t checkpoints = 0; checkpoints < space.checkpoint_choices(); ++checkpoints) {
         const Structure& s = space.structures[structure];
-        FitChoice choice{
-            .recipe = space.recipe(structure, batch, count), .settings = {}, .effect = s.effect, .given_up = s.given_up};
+        FitChoice choice{.recipe = space.recipe(structure, batch, checkpoints),
+                         .settings = {},
+                         .effect = s.effect,
+                         .given_up = s.given_up};
         choice.score = 1.0 + s.penalty;  // times its seconds
         if (is_sound(choice.recipe)) choices.push_back(std::move(choice));
       }

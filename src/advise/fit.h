@@ -1,8 +1,8 @@
 #pragma once
 // fit: the recipe that is best for the memory at hand. It searches how the base is kept, the optimizer and the home of its
-// states, micro-batches at a fixed effective batch and how many blocks are recomputed. Candidates are judged by compiling
+// states, micro-batches at a fixed effective batch and what of each block is recomputed. Candidates are judged by compiling
 // them: their time by the cost model, their memory by the most that is live at once; what is shown is laid out in full. What
-// is never compiled is passed over because more recomputed blocks or smaller micro-batches never need more memory.
+// is never compiled is passed over because smaller micro-batches, or more that is recomputed, never need more memory.
 
 #include <cstdint>
 #include <optional>

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "plan/checkpoint_search.h"
 #include "plan/file_tensors.h"
 #include "plan/workspaces.h"
 #include "program/compile.h"
@@ -62,7 +63,7 @@ void complete(Plan& plan, int64_t red_zone, int64_t more) {
   fit_to_target(plan.program, target);
   plan.layout = lay_out(plan.program, red_zone);
   plan.runtime_bytes = runtime_bytes(plan.model, plan.program, plan.recipe, target) + more;
-  plan.budget_bytes = plan.recipe.memory_bytes > 0 ? plan.recipe.memory_bytes : target.memory_bytes;
+  plan.budget_bytes = budget_of(plan.recipe, target);
   plan.peak_bytes = checked_add(plan.runtime_bytes, align_up(plan.layout.device().bytes, target.page_bytes));
   add_up_peak(plan);
   find_stage_peaks(plan);
@@ -74,6 +75,32 @@ std::optional<Home> overfull(const Target& target, const BytesIn& bytes_in) {
   for (const Home home : {Home::pinned, Home::host, Home::disk})
     if (const auto& room = target.room[static_cast<size_t>(home)]; room && bytes_in(home) > *room) return home;
   return std::nullopt;
+}
+
+Plan planned(const ModelSpec& model, const Recipe& recipe, const Target& target, const Released* released,
+             int64_t red_zone) {
+  Plan plan{.model = model, .recipe = recipe, .precision = {}, .target = target};
+  plan.recipe.quantize = quantization_of(model, recipe);
+  plan.precision = precision_of(plan.recipe);
+  if (released != nullptr) plan.released = *released;
+  plan.program = compile(model, plan.recipe, released);
+  complete(plan, red_zone, 0);
+  plan.step_flops = flops_of(plan.program, plan.program.region(Section::step));
+  if (target.cost.known()) plan.step_time = step_time(target.cost, plan.program);
+  return plan;
+}
+
+Estimate estimated(const ModelSpec& model, const Recipe& recipe, const Target& target, const Released* released) {
+  Program program = compile(model, recipe, released);
+  fit_to_target(program, target);
+  const Timeline timeline = live_ranges(program);
+  const auto most_in = [&](Home home) {
+    return checked_add(timeline.run_bytes[static_cast<size_t>(home)], peak_live_bytes(timeline, home));
+  };
+  const int64_t arena = most_in(Home::device);
+  return {.peak_bytes = runtime_bytes(model, program, recipe, target) + align_up(arena, target.page_bytes),
+          .overfull_home = overfull(target, most_in),
+          .step_time = step_time(target.cost, program)};
 }
 
 }  // namespace
@@ -93,27 +120,29 @@ int64_t Plan::away_bytes() const {
 }
 
 Plan make_plan(const ModelSpec& model, const Recipe& recipe, const Target& target, int64_t red_zone) {
-  Plan plan{.model = model, .recipe = recipe, .precision = {}, .target = target};
-  plan.recipe.quantize = quantization_of(model, recipe);
-  plan.precision = precision_of(plan.recipe);
-  plan.program = compile(model, plan.recipe);
-  complete(plan, red_zone, 0);
-  plan.step_flops = flops_of(plan.program, plan.program.region(Section::step));
-  if (target.cost.known()) plan.step_time = step_time(target.cost, plan.program);
-  return plan;
+  if (!recipe.checkpoint_to_budget) return planned(model, recipe, target, nullptr, red_zone);
+  CheckpointSearch search(model, recipe, target);
+  std::optional<Plan> plan;
+  while (const std::optional<Released> released = search.next()) {
+    plan = planned(model, recipe, target, &*released, red_zone);
+    if (plan->fits()) break;
+  }
+  if (target.cost.known() && !plan->released.empty())
+    plan->released_seconds = plan->step_time.seconds - estimate(model, recipe, target, Released()).step_time.seconds;
+  return *plan;
 }
 
 Estimate estimate(const ModelSpec& model, const Recipe& recipe, const Target& target) {
-  Program program = compile(model, recipe);
-  fit_to_target(program, target);
-  const Timeline timeline = live_ranges(program);
-  const auto most_in = [&](Home home) {
-    return checked_add(timeline.run_bytes[static_cast<size_t>(home)], peak_live_bytes(timeline, home));
-  };
-  const int64_t arena = most_in(Home::device);
-  return {.peak_bytes = runtime_bytes(model, program, recipe, target) + align_up(arena, target.page_bytes),
-          .overfull_home = overfull(target, most_in),
-          .step_time = step_time(target.cost, program)};
+  if (recipe.checkpoint_to_budget) return estimate(model, recipe, target, *CheckpointSearch(model, recipe, target).next());
+  return estimated(model, recipe, target, nullptr);
+}
+
+Estimate estimate(const ModelSpec& model, const Recipe& recipe, const Target& target, const Released& released) {
+  return estimated(model, recipe, target, &released);
+}
+
+int64_t budget_of(const Recipe& recipe, const Target& target) {
+  return recipe.memory_bytes > 0 ? recipe.memory_bytes : target.memory_bytes;
 }
 
 Plan make_plan(const ModelSpec& model, const GenerationRequest& request, const Target& target, int64_t red_zone) {

@@ -10,6 +10,7 @@
 #include "model/model_spec.h"
 #include "plan/layout.h"
 #include "plan/target.h"
+#include "program/passes/recompute.h"
 #include "program/program.h"
 #include "recipe/recipe.h"
 
@@ -20,6 +21,7 @@ struct Plan {
   Recipe recipe;
   Precision precision;
   Target target;
+  Released released;  // what layers let go of, where the plan chose it (gradient_checkpointing: auto)
   Program program;
   Layout layout;
 
@@ -31,6 +33,7 @@ struct Plan {
   std::array<std::optional<int64_t>, kStageCount> stage_peaks{};  // none: the recipe has no such stage
   double step_flops = 0;                                          // needed work of one optimizer step
   StepTime step_time;                                             // by the target's cost model, if it is known
+  double released_seconds = 0;                                    // … of it, to make again what `released` says
 
   // What it takes in bytes that each home has.
   bool fits() const { return peak_bytes <= budget_bytes && !overfull_home(); }
@@ -53,6 +56,11 @@ struct Estimate {
   StepTime step_time;
 };
 Estimate estimate(const ModelSpec& model, const Recipe& recipe, const Target& target);
+// The same where layers let go of what is given, whatever the recipe says.
+Estimate estimate(const ModelSpec& model, const Recipe& recipe, const Target& target, const Released& released);
+
+// The recipe's own, or what the target has.
+int64_t budget_of(const Recipe& recipe, const Target& target);
 
 // What a generating run is asked for.
 struct GenerationRequest {

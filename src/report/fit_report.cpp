@@ -23,8 +23,11 @@ int64_t recomputed_blocks(const Recipe& recipe, int64_t layers) {
 // "2 x 8, recompute 20/32, NF4, paged_adamw_8bit".
 std::string describe(const Recipe& recipe, int64_t layers) {
   std::string text = fmt::format("{} x {}", recipe.batch, recipe.accumulation);
-  if (const int64_t blocks = recomputed_blocks(recipe, layers); blocks > 0)
+  if (recipe.checkpoint_to_budget) {
+    text += ", recompute to fit";
+  } else if (const int64_t blocks = recomputed_blocks(recipe, layers); blocks > 0) {
     text += fmt::format(", recompute {}/{}", blocks, layers);
+  }
   if (recipe.quantize.any()) text += recipe.quantize.in_8bit ? ", int8" : ", 4-bit";
   text += ", " + find_key("optim")->get(recipe);
   if (recipe.master_weights && !*recipe.master_weights) text += ", no master weights";

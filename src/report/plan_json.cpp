@@ -5,6 +5,7 @@
 #include "advise/levers.h"
 #include "recipe/keys.h"
 #include "report/json_value.h"
+#include "report/released_report.h"
 
 namespace snug {
 
@@ -131,6 +132,7 @@ std::string plan_json(const Plan& plan, const PlanDetails& details) {
       {"homes", homes_json(plan)},
       {"ranks", Json::array({{{"count", 1}, {"peak_bytes", plan.peak_bytes}, {"arena_bytes", arena}}})},
       {"cost", cost_json(plan, details.data)},
+      {"made_again", released_json(plan)},
       {"notes", plan.program.notes}};
   if (details.pytorch) json["pytorch"] = pytorch_json(*details.pytorch);
   if (details.pytorch_levers) json["pytorch"]["levers"] = levers_json(*details.pytorch_levers, "device_bytes");

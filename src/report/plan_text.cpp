@@ -10,6 +10,7 @@
 #include "program/passes/lora.h"
 #include "recipe/bytes.h"
 #include "recipe/keys.h"
+#include "report/released_report.h"
 #include "report/units.h"
 
 namespace snug {
@@ -107,6 +108,8 @@ std::string assumptions(const Plan& plan, const std::vector<std::string>& keys_s
   }
   std::string text;
   if (!list.empty()) text += "assumed    " + wrapped(list, style.width, 11) + "\n";
+  if (const std::string released = released_text(plan); !released.empty())
+    text += "made again " + wrapped(released, style.width, 11) + "\n";
   text += "precision  " + wrapped(precision_line(plan), style.width, 11) + "\n";
   for (const std::string& note : plan.program.notes) text += "note       " + wrapped(note, style.width, 11) + "\n";
   return text;

@@ -72,6 +72,9 @@ INSTANTIATE_TEST_SUITE_P(
                       AllocationCase{"lora_reported", {"--method", "lora", "--report-to", "tensorboard"}},
                       AllocationCase{"full_bf16", {"--method", "full", "--bf16"}},
                       AllocationCase{"lora_bf16", {"--method", "lora", "--bf16"}},
+                      AllocationCase{
+                          "full_parts_recomputed",
+                          {"--method", "full", "--gradient-checkpointing", "--checkpoint-parts", "norms,activations"}},
                       AllocationCase{"full_recomputed", {"--method", "full", "--gradient-checkpointing"}},
                       AllocationCase{"lora_bf16_some_recomputed",
                                      {"--method", "lora", "--bf16", "--gradient-checkpointing", "--checkpoint-layers", "1"}},

@@ -83,6 +83,34 @@ INSTANTIATE_TEST_SUITE_P(
                    {"--method", "lora", "--bf16", "--seq", "256", "--batch", "6", "--gradient-checkpointing"}}),
     [](const auto& test) { return test.param.name; });
 
+// Bytes half-way between every block and none recomputed.
+TEST(CheckpointsToBudget, train_within_what_is_given_to_the_same_weights) {
+  const Workspace work;
+  const std::vector<std::string> keys = {"--method", "full",        "--seq", "64",        "--batch",
+                                         "8",        "--max-steps", "3",     "--threads", "2"};
+  const auto planned = [&](const std::vector<std::string>& more) {
+    const ProcessResult plan = run_program(joined(joined({"plan", work.model().string(), "--json"}, keys), more));
+    return Json::parse(plan.output);
+  };
+  const auto most = planned({})["peak_bytes"].get<int64_t>();
+  const auto least = planned({"--gradient-checkpointing"})["peak_bytes"].get<int64_t>();
+  ASSERT_LT(least, most);
+  const std::vector<std::string> budget = {"--gradient-checkpointing", "auto", "--memory",
+                                           fmt::format("{}B", (least + most) / 2)};
+  const Json plan = planned(budget);
+  EXPECT_TRUE(plan["fits"].get<bool>());
+  EXPECT_FALSE(plan["made_again"].empty());
+  EXPECT_TRUE(planned({"--gradient-checkpointing", "auto"})["made_again"].empty());
+
+  ASSERT_EQ(run_program(work.train(work / "kept", keys)).exit_code, 0);
+  const ProcessResult fitted = run_program(work.train(work / "fitted", joined(keys, budget)));
+  ASSERT_EQ(fitted.exit_code, 0) << fitted.error;
+  EXPECT_EQ(contents(work / "kept" / "model.safetensors"), contents(work / "fitted" / "model.safetensors"));
+  const Json summary = read_metrics(work / "fitted").back()["summary"];
+  EXPECT_EQ(summary["planned_peak_bytes"].get<int64_t>(), plan["peak_bytes"].get<int64_t>());
+  EXPECT_LE(summary["measured_peak_bytes"].get<int64_t>(), (least + most) / 2);
+}
+
 TEST(BudgetOfNothing, names_the_nearest_change_where_none_fits) {
   const Workspace work;
   const ProcessResult refused = run_program(work.train(work / "out", {"--memory", "1MiB", "--seq", "128", "--batch", "2"}));

@@ -88,6 +88,10 @@ std::vector<Case> cases() {
   add("in_backward_lora_bf16_checkpointed", 10, false, true);
   add("in_backward_paged", 0, true, true, "wide");
   add("in_backward_paged_bf16_mixed", 5, true, true);
+  for (const auto& [name, like] : {std::pair("full_f32_parts", 1), std::pair("lora_bf16_parts", 10)}) {
+    list.push_back({name, list[static_cast<size_t>(like)].recipe});
+    list.back().recipe.checkpoint_parts = {BlockPart::norms, BlockPart::activations, BlockPart::attention};
+  }
   return list;
 }
 
