@@ -22,6 +22,7 @@
 
 #include "base/error.h"
 #include "cli/arguments.h"
+#include "cli/target_flags.h"
 #include "kernels/backend.h"
 #include "model/catalogue.h"
 #include "plan/plan.h"
@@ -283,7 +284,7 @@ int run(std::span<char* const> words) {
   const cli::Arguments arguments = cli::parse_arguments(words, {"steps=", "fp32-products"});
   const int64_t steps = std::stoll(arguments.value("steps", "20"));
   Recipe recipe = arguments.recipe;
-  Target target = this_cpu(recipe.threads);
+  Target target = cli::target_for(arguments);
   if (arguments.has("fp32-products")) target.products = Arithmetic::fp32;
   const Plan plan = make_plan(resolve_model(recipe.model), recipe, target);
   settle_process(plan.target.threads);

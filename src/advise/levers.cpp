@@ -46,6 +46,15 @@ void add_real_changes(const Plan& plan, std::vector<AlternativeGroup>& groups) {
   if (now.lora.use_dora) group("DoRA", {{{{"use_dora", "false"}}, Effect::real, "LoRA without magnitudes"}});
 }
 
+// Settings that the recipe has already.
+void leave_out_what_is_so(Alternative& choice, const Recipe& now) {
+  const Recipe changed = choice.applied_to(now);
+  std::erase_if(choice.settings, [&](const Setting& setting) {
+    const Key* key = find_key(setting.key);
+    return key != nullptr && key->get && key->get(changed) == key->get(now);
+  });
+}
+
 std::vector<AlternativeGroup> groups_of(const Plan& plan, const std::vector<std::string>& fixed) {
   const Recipe& now = plan.recipe;
   std::vector<AlternativeGroup> groups;
@@ -54,7 +63,8 @@ std::vector<AlternativeGroup> groups_of(const Plan& plan, const std::vector<std:
                              : now.checkpoint_layers.empty() ? layers
                                                              : static_cast<int64_t>(now.checkpoint_layers.size());
   std::vector<Alternative> recompute;
-  if (recomputed < layers / 2) recompute.push_back(recomputing(layers / 2, layers));
+  if (!now.gradient_checkpointing && !plan.fits()) recompute.push_back(recomputing_to_fit());
+  if (recomputed < layers / 2 && plan.fits()) recompute.push_back(recomputing(layers / 2, layers));
   if (recomputed < layers) recompute.push_back(recomputing(layers, layers));
   groups.push_back({"recomputation", std::move(recompute)});
   std::vector<Alternative> smaller;
@@ -73,6 +83,8 @@ std::vector<AlternativeGroup> groups_of(const Plan& plan, const std::vector<std:
         {"home of states", {{{{"optim", find_key("optim")->get(near)}}, Effect::none, "states stay in memory"}}});
   }
   add_real_changes(plan, groups);
+  for (AlternativeGroup& group : groups)
+    for (Alternative& choice : group.choices) leave_out_what_is_so(choice, now);
   for (AlternativeGroup& group : groups)
     std::erase_if(group.choices, [&](const Alternative& choice) {
       return !is_sound(choice.applied_to(now)) ||
