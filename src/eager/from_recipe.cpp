@@ -62,9 +62,14 @@ Setup setup_of(const Recipe& recipe, const ModelSpec& spec, const StackProfile& 
     setup.weights = *setup.autocast;
     setup.autocast.reset();
   }
-  if (recipe.quantize.any()) {
+  if (spec.quantization) {  // as the checkpoint holds them
+    setup.quantization = is_4bit(spec.quantization->type) ? Quantization::four_bit : Quantization::eight_bit;
+    setup.double_quant = spec.quantization->double_quant;
+  } else if (recipe.quantize.any()) {
     setup.quantization = recipe.quantize.in_4bit ? Quantization::four_bit : Quantization::eight_bit;
     setup.double_quant = recipe.quantize.double_quant;
+  }
+  if (setup.quantization != Quantization::none) {
     setup.preparation = recipe.quantize.casts_back ? Preparation::trl : Preparation::peft;
   }
   setup.rank = recipe.lora.r;

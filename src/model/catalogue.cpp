@@ -58,10 +58,7 @@ bool answers_to(const Entry& entry, std::string_view asked) {
   return false;
 }
 
-}  // namespace
-
-std::optional<ModelSpec> find_model(std::string_view name) {
-  const std::string asked = lower(name);
+std::optional<ModelSpec> entry_named(std::string_view asked) {
   std::optional<ModelSpec> spec;
   visit_entries([&](const Entry& entry) {
     if (!answers_to(entry, asked)) return false;
@@ -69,6 +66,65 @@ std::optional<ModelSpec> find_model(std::string_view name) {
     return true;
   });
   return spec;
+}
+
+// Takes off the name what others put at its end when they publish the same weights again: their form, a date, or what they
+// were trained for.
+bool take_end_off(std::string& name, std::optional<StoredQuantization>& quantization) {
+  constexpr size_t kDate = 5;  // "-2507"
+  for (const std::string_view end : {"-unsloth-bnb-4bit", "-bnb-4bit", "-bnb-8bit", "-hf", "-bf16", "-fp16", "-base",
+                                     "-instruct", "-chat", "-it", "-pt"}) {
+    if (!name.ends_with(end) || name.size() == end.size()) continue;
+    name.resize(name.size() - end.size());
+    if (end.ends_with("-4bit")) quantization = StoredQuantization{.type = DType::nf4, .double_quant = true};
+    if (end.ends_with("-8bit")) quantization = StoredQuantization{.type = DType::i8};
+    return true;
+  }
+  if (name.size() <= kDate || name[name.size() - kDate] != '-' ||
+      !std::all_of(name.end() - (kDate - 1), name.end(), [](char c) { return c >= '0' && c <= '9'; }))
+    return false;
+  name.resize(name.size() - kDate);
+  return true;
+}
+
+// The first of the catalogue whose name goes on with a version: "mistral-7b" is Mistral-7B-v0.1.
+std::optional<ModelSpec> first_version(const std::string& name) {
+  std::optional<ModelSpec> spec;
+  visit_entries([&](const Entry& entry) {
+    const std::string full = lower(without_owner(entry.name()));
+    if (!full.starts_with(name + "-v") && full != name + "-hf") return false;
+    spec = parse_config(entry.config, std::string(entry.name()));
+    return true;
+  });
+  return spec;
+}
+
+std::optional<ModelSpec> find_copy(std::string name) {
+  std::optional<StoredQuantization> quantization;
+  std::optional<ModelSpec> spec = first_version(name);
+  while (!spec && take_end_off(name, quantization)) {
+    spec = entry_named(name);
+    if (!spec) spec = first_version(name);
+  }
+  if (spec && quantization) spec->quantization = quantization;
+  return spec;
+}
+
+// How a name says that its weights are quantized in a way that is not planned: "GPTQ"; empty: it does not.
+std::string_view unplanned_form(std::string_view lower_name) {
+  for (const std::string_view form : {"GPTQ", "AWQ", "GGUF", "EXL2", "MLX", "FP8"})
+    if (lower_name.find("-" + lower(form)) != std::string_view::npos) return form;
+  return {};
+}
+
+}  // namespace
+
+std::optional<ModelSpec> find_model(std::string_view name) {
+  const std::string asked = lower(name);
+  if (auto spec = entry_named(asked)) return spec;
+  const std::string alone(without_owner(asked));
+  if (auto spec = entry_named(alone)) return spec;
+  return unplanned_form(asked).empty() ? find_copy(alone) : std::nullopt;
 }
 
 std::vector<std::string> model_names() {
@@ -102,6 +158,10 @@ ModelSpec resolve_model(const std::string& argument) {
   std::error_code error;
   if (std::filesystem::exists(argument, error)) return read_config(argument);
   if (auto spec = find_model(argument)) return *spec;
+  if (const std::string_view form = unplanned_form(lower(argument)); !form.empty())
+    throw Error(fmt::format("'{}' is no path, and by its name {} weights, which are not planned", argument, form), "",
+                fmt::format("give the model that they were made from, such as {}, and --method qlora",
+                            nearest_model_name(argument)));
   throw Error(fmt::format("'{}' is neither a path nor a model of the catalogue", argument), "",
               fmt::format("nearest: {}; `snug models` lists them", nearest_model_name(argument)));
 }

@@ -11,7 +11,9 @@
 
 namespace snug {
 
-// The published model called `name`: "meta-llama/Llama-3.1-8B", with or without the owner, upper or lower case.
+// The published model called `name`: "meta-llama/Llama-3.1-8B", with or without the owner, upper or lower case. Else the one
+// that the name is a copy of, by its end: under another owner, of another date, a chat model of the same shape, or quantized
+// by bitsandbytes ("unsloth/llama-3-8b-bnb-4bit", whose spec then says so).
 std::optional<ModelSpec> find_model(std::string_view name);
 
 // The catalogue's full names, in its order.

@@ -27,6 +27,13 @@ TEST(FromRecipe, MeansWhatTheTrainerMeans) {
   EXPECT_EQ(setup_of(recipe, spec, stack_profile()).checkpointing, Checkpointing::non_reentrant);
 }
 
+TEST(FromRecipe, WeightsThatAreStoredInFourBitsAreLoadedSo) {
+  const auto stored = setup_of(Recipe{}, *find_model("unsloth/llama-3-8b-bnb-4bit"), stack_profile());
+  EXPECT_EQ(stored.quantization, Quantization::four_bit);
+  EXPECT_TRUE(stored.double_quant);
+  EXPECT_EQ(setup_of(Recipe{}, *find_model("unsloth/llama-3-8b"), stack_profile()).quantization, Quantization::none);
+}
+
 TEST(FromRecipe, CappedScoresHaveNoFusedKernelToday) {
   const ModelSpec gemma = *find_model("google/gemma-2-2b");
   EXPECT_EQ(setup_of(Recipe{}, gemma, stack_profile()).attention, Attention::eager);

@@ -20,8 +20,41 @@ TEST(Catalogue, NamesWorkWithoutOwnerAndInAnyCase) {
   EXPECT_EQ(find_model("llama-3.1-8b-instruct")->name, "meta-llama/Llama-3.1-8B-Instruct");
   EXPECT_EQ(find_model("meta-llama/Meta-Llama-3.1-8B")->name, "meta-llama/Llama-3.1-8B");
   EXPECT_EQ(find_model("Meta-Llama-3.1-405B")->layers, 126);
-  EXPECT_FALSE(find_model("nobody/Llama-3.1-8B"));
   for (const std::string& name : model_names()) EXPECT_EQ(find_model(name)->name, name);
+}
+
+TEST(Catalogue, CopiesAreKnownByTheNameOfWhatTheyCopy) {
+  const struct {
+    const char *copy, *name;
+  } copies[] = {{"unsloth/llama-3-8b-bnb-4bit", "meta-llama/Meta-Llama-3-8B"},
+                {"unsloth/Qwen2.5-7B-Instruct-unsloth-bnb-4bit", "Qwen/Qwen2.5-7B-Instruct"},
+                {"NousResearch/Meta-Llama-3-8B-Instruct", "meta-llama/Meta-Llama-3-8B-Instruct"},
+                {"nobody/Qwen3-8B-2508", "Qwen/Qwen3-8B"},
+                {"mistral-7b", "mistralai/Mistral-7B-v0.1"},
+                {"llama-2-7b-chat", "meta-llama/Llama-2-7b-chat-hf"},
+                {"Qwen/Qwen3-32B-Base", "Qwen/Qwen3-32B"}};
+  for (const auto& [copy, name] : copies) {
+    const auto spec = find_model(copy);
+    ASSERT_TRUE(spec) << copy;
+    EXPECT_EQ(spec->name, name) << copy;
+    EXPECT_EQ(spec->quantization.has_value(), std::string_view(copy).ends_with("4bit")) << copy;
+  }
+  EXPECT_EQ(find_model("unsloth/llama-3-8b-bnb-4bit")->quantization, (StoredQuantization{DType::nf4, true}));
+  for (const char* name : {"nobody/nothing-8b", "-hf", "-2507", "", "/", "x/-bnb-4bit", "-v"})
+    EXPECT_FALSE(find_model(name)) << name;
+}
+
+TEST(Catalogue, WeightsThatCannotBePlannedAreNamedByTheirForm) {
+  for (const auto& [name, form] :
+       {std::pair("TheBloke/Mistral-7B-v0.1-GPTQ", "GPTQ"), {"Qwen/Qwen2.5-7B-Instruct-AWQ", "AWQ"}}) {
+    try {
+      resolve_model(name);
+      FAIL() << name;
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find(form), std::string::npos) << error.what();
+      EXPECT_NE(std::string(error.what()).find("qlora"), std::string::npos) << error.what();
+    }
+  }
 }
 
 TEST(Catalogue, ThereAreSixtyModelsAtLeast) { EXPECT_GE(model_names().size(), 60U); }

@@ -41,13 +41,6 @@ void take_model(Reading& reading, const Entry& entry) {
   reading.model(name);
   const size_t slash = name.rfind('/');
   if (slash != std::string::npos) reading.model(name.substr(slash + 1));
-  // Unsloth's copies of others' models, quantized beforehand.
-  for (const char* end : {"-unsloth-bnb-4bit", "-bnb-4bit"}) {
-    if (!name.ends_with(end)) continue;
-    const std::string plain = name.substr(0, name.size() - std::string_view(end).size());
-    reading.model(plain.substr(plain.rfind('/') + 1));
-    break;
-  }
 }
 
 void take_data(Reading& reading, const Entry& entry) {
