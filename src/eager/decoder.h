@@ -76,8 +76,13 @@ class Decoder {
   void share(PartitionedModel* partitioned) { partitioned_ = partitioned; }
   bool is_tied() const { return spec_.tied_embeddings; }
 
-  // One forward pass; the loss. `labels`: as the batch has them.
-  Tensor forward(bool training);
+  struct Outputs {
+    Tensor loss, logits;  // no logits where the head makes the loss itself
+  };
+  // One forward pass of a training step.
+  Outputs forward();
+  // One of an evaluation, of so many rows and tokens; the caller has gradients off.
+  Outputs evaluate(int64_t rows, int64_t tokens);
 
  private:
   struct Positions {
@@ -113,8 +118,10 @@ class Decoder {
   bool embedding_scales() const;
   Tensor embedded();
   Positions positions();
-  Tensor blocks(Tensor hidden, const Positions& where, bool training);
-  Tensor checkpointed(const Tensor& input, const std::function<Tensor(const Tensor&)>& block, bool training);
+  Tensor blocks(Tensor hidden, const Positions& where);
+  Tensor checkpointed(const Tensor& input, const std::function<Tensor(const Tensor&)>& block);
+  bool keeps_cache() const { return t_.training ? setup_.cache : setup_.evaluation.cache; }
+  bool fuses_liger_head() const;
   Tensor in_unit(const void* key, const Tensor& input, const std::function<Tensor(const Tensor&)>& forward);
   Tensor block(const Tensor& input, Block& block, const Positions& where);
   Tensor stable_block(const Tensor& input, Block& block, const Positions& where);

@@ -34,6 +34,7 @@ void check_covered(const ModelSpec& spec, const Setup& setup) {
   if (spec.vision_parameters > 0) refuse("vision towers");
   if (setup.padded && setup.attention == Attention::flash) refuse("padded batches with flash attention");
   if (setup.quantization != Quantization::none && spec.naming == TensorNaming::gpt2) refuse("quantized GPT-2");
+  if (setup.evaluation.keeps_outputs && setup.chunked_loss) refuse("compute_metrics under TRL's fused head");
   const Sharding sharding = setup.ranks.sharding;
   const bool of_torch =
       setup.optimizer == Optimizer::adamw || setup.optimizer == Optimizer::adamw_fused || setup.optimizer == Optimizer::sgd;

@@ -56,6 +56,8 @@ StackProfile stack_profile(std::string_view torch, std::string_view transformers
   stack.gpt2_loss_stays_narrow = transformers_number < version_number("4.50");
   stack.capped_scores_are_eager = transformers_number >= version_number("5.0");
   stack.trainer_has_liger_for_adapters = transformers_number >= version_number("4.50");
+  stack.evaluation_skips_logits = transformers_number >= version_number("5.0");
+  stack.evaluation_counts_items = transformers_number >= version_number("5.0");
   stack.embeddings_scale_themselves = transformers_number >= version_number("5.0");
   stack.embeddings_keep_wide_states = transformers_number >= version_number("5.0");
   stack.norms_are_told_by_class = transformers_number < version_number("4.50");

@@ -74,6 +74,10 @@ struct StackProfile {
   bool checkpoints_are_within_layers = false;
   // trainer.py: use_liger_kernel changes models within peft's too; before, it warns and leaves them.
   bool trainer_has_liger_for_adapters = true;
+  // trainer.py prediction_step: Liger's head makes the loss without logits where only the loss is asked for.
+  bool evaluation_skips_logits = false;
+  // likewise: the tokens whose loss counts are counted, and the loss is divided by them.
+  bool evaluation_counts_items = false;
   // training_args.py gradient_checkpointing_kwargs: the default of use_reentrant.
   bool reentrant_by_default = true;
 
