@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "cli/pytorch_evaluation.h"
 #include "cli/pytorch_kernels.h"
 #include "cli/pytorch_ranks.h"
 #include "eager/from_recipe.h"
@@ -169,7 +170,7 @@ bool sets(const Arguments& arguments, const char* key) {
 }
 
 bool is_told_to_pytorch(const ForeignKey& key) {
-  return attention_of(key).has_value() || is_about_ranks(key) || is_about_liger(key);
+  return attention_of(key).has_value() || is_about_ranks(key) || is_about_liger(key) || is_about_evaluation(key);
 }
 
 bool is_on(const ForeignKey& key) {
@@ -194,6 +195,7 @@ eager::Setup pytorch_setup(const Arguments& arguments, const Recipe& recipe, con
   if (is_trainer && assumes_autocast(arguments)) setup.autocast = DType::bf16;  // every card that is modelled has it
   if (is_trainer) setup.liger = liger_kernels(arguments, setup, stack);
   if (setup.liger.linear_loss) setup.chunked_loss = false;
+  setup.evaluation = pytorch_evaluation(arguments, recipe, setup, stack);
   setup.ranks = pytorch_ranks(arguments, setup, model, stack);
   // axolotl's loaders/model.py (is_qlora_and_fsdp_enabled) and trl's prepare_peft_model (is_sharded_qlora) widen nothing
   // then
