@@ -141,6 +141,15 @@ void load_weights_as(const ForeignRecipe& file, eager::Setup& setup) {
   }
 }
 
+// "All linears" of trainers that look for nn.Linear themselves, which experts since transformers 5 are not; peft's own
+// "all-linear" takes them too (transformers_weight_conversion.py).
+void find_linears(const ForeignRecipe& file, const ModelSpec& model, eager::Setup& setup) {
+  const bool by_itself =
+      file.dialect == Dialect::axolotl || file.dialect == Dialect::llama_factory || file.dialect == Dialect::swift;
+  if (by_itself && model.experts.count > 0 && setup.targets == std::vector<std::string>{"all-linear"})
+    setup.targets = {"q_proj", "k_proj", "v_proj", "o_proj"};
+}
+
 // bnb_4bit_quant_storage: axolotl (loaders/model.py) and LLaMA-Factory (model_utils/quantization.py) name one themselves.
 void pack_codes(const ForeignRecipe& file, eager::Setup& setup) {
   if (file.dialect == Dialect::axolotl) setup.packed = DType::bf16;
@@ -189,6 +198,7 @@ eager::Setup pytorch_setup(const Arguments& arguments, const Recipe& recipe, con
     apply_file(*arguments.foreign, stack, setup);
     load_weights_as(*arguments.foreign, setup);
     pack_codes(*arguments.foreign, setup);
+    find_linears(*arguments.foreign, model, setup);
   }
   apply_flags(arguments, setup);
   const bool is_trainer = setup.program == eager::Program::transformers;

@@ -24,7 +24,7 @@ Decoder::Outputs Decoder::forward() {
     Tensor embedded = this->embedded();
     const Tensor places = is_gpt2() ? t_.empty(T_, DType::i64) : Tensor{};
     if (is_gpt2()) hidden = with_positions(embedded);
-    const bool granite = spec_.family == "granite";
+    const bool granite = spec_.family.starts_with("granite");
     if (granite) embedded = t_.scale(embedded);
     const Positions where = positions();
     if (is_gpt2()) {
@@ -202,12 +202,12 @@ Tensor Decoder::block(const Tensor& input, Block& b, const Positions& where) {
   Tensor x = spec_.pre_norms ? norm(input, b.attention_norm) : input;
   x = attention(x, b, here);
   if (spec_.post_norms) x = norm(x, b.attention_post_norm);
-  const bool granite = spec_.family == "granite", opt = spec_.naming == TensorNaming::opt;
+  const bool granite = spec_.family.starts_with("granite"), opt = spec_.naming == TensorNaming::opt;
   if (opt) x = t_.dropout(x, spec_.dropout);
   x = t_.add(residual, granite ? t_.scale(x) : x);
   residual = x;
   if (spec_.pre_norms) x = norm(x, b.mlp_norm);
-  x = mlp(x, b);
+  x = spec_.experts.count > 0 ? experts(x, b) : mlp(x, b);
   if (spec_.post_norms) x = norm(x, b.mlp_post_norm);
   if (opt) x = t_.dropout(x, spec_.dropout);
   x = t_.add(residual, granite ? t_.scale(x) : x);

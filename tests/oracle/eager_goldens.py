@@ -14,6 +14,7 @@ card is needed: run it as `snug measure -- python3 tests/oracle/eager_goldens.py
 import argparse, collections, csv, gc, json, os, pathlib, random, re, sys, tempfile, traceback, types
 
 import eager_evaluation
+import eager_experts
 import eager_ranks
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
@@ -406,6 +407,7 @@ def main():
     p.add_argument("--trace", help="with --row: every event of the allocator, as JSON lines")
     p.add_argument("--sample", type=int, default=0, help="in place of the grid so many random rows")
     p.add_argument("--families", action="store_true", help="in place of the grid a few rows of each of the other families")
+    p.add_argument("--experts", action="store_true", help="in place of the grid rows of mixtures of experts; with --ranks of one rank among others")
     p.add_argument("--liger", action="store_true", help="in place of the grid rows with Liger's kernels, which must be installed")
     p.add_argument("--seed", type=int, default=1)
     p.add_argument("--only", default="", help="rows whose settings, joined by commas, match this pattern")
@@ -441,9 +443,9 @@ def main():
         if fresh:
             writer.writeheader()
         version = tuple(int(x) for x in transformers.__version__.split(".")[:2])
-        rows = (eager_evaluation.ranks_grid(SETTINGS | eager_ranks.SETTINGS) if a.ranks and a.evaluation else eager_ranks.grid(SETTINGS, version >= (5, 0)) if a.ranks
-                else eager_evaluation.grid(SETTINGS) if a.evaluation else sample(a.sample, a.seed, version) if a.sample
-                else families(version) if a.families else liger(version) if a.liger else grid(version))
+        rows = (eager_evaluation.ranks_grid(SETTINGS | eager_ranks.SETTINGS) if a.ranks and a.evaluation else eager_experts.ranks_grid(SETTINGS | eager_ranks.SETTINGS) if a.ranks and a.experts
+                else eager_ranks.grid(SETTINGS, version >= (5, 0)) if a.ranks else eager_evaluation.grid(SETTINGS) if a.evaluation else sample(a.sample, a.seed, version) if a.sample
+                else eager_experts.grid(SETTINGS) if a.experts else families(version) if a.families else liger(version) if a.liger else grid(version))
         for row in rows:
             if key(row) in done or not re.search(a.only, ",".join(map(str, row.values()))):
                 continue
