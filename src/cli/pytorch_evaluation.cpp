@@ -36,6 +36,13 @@ bool evaluates(const ForeignRecipe& file, const Recipe& recipe) {
   return by_itself && snug::evaluates(recipe);
 }
 
+// Where a file says nothing of it, axolotl and AutoTrain take training's, which advice may change.
+int64_t batch_of(const ForeignRecipe& file, const Recipe& recipe) {
+  const bool follows = file.dialect == Dialect::axolotl || file.dialect == Dialect::autotrain;
+  if (follows && key_named(file, evaluation_batch_key(file.dialect)) == nullptr) return recipe.batch;
+  return file.eval_batch > 0 ? file.eval_batch : kDefaultBatch;
+}
+
 // Whether the model's own use_cache is on while it is evaluated: axolotl and LLaMA-Factory switch it off.
 bool keeps_cache(const Arguments& arguments, const eager::StackProfile& stack) {
   if (!stack.trainer_keeps_cache) return false;
@@ -56,7 +63,7 @@ eager::Evaluation pytorch_evaluation(const Arguments& arguments, const Recipe& r
     throw UsageError("--compute-metrics needs --eval-rows N: what is kept grows with the rows");
   const bool asked = arguments.has("eval-rows") || (file ? evaluates(*file, recipe) : snug::evaluates(recipe));
   if (!asked || setup.program != eager::Program::transformers || setup.own_loop) return {};
-  if (file && file->eval_batch > 0) evaluation.batch = file->eval_batch;
+  if (file) evaluation.batch = batch_of(*file, recipe);
   if (file) evaluation.length = file->eval_length;
   if (arguments.has("eval-batch")) evaluation.batch = number_of(arguments, "eval-batch");
   // whose number is not known; without outputs that are kept two batches are as good as many

@@ -101,6 +101,11 @@ TEST(PyTorchPlan, evaluates_as_another_trainers_file_says) {
   EXPECT_TRUE(evaluation("eval_strategy: 'no'\n").is_null());
   EXPECT_EQ(evaluation("eval_strategy: steps\n").at("batch"), 8);
   EXPECT_EQ(evaluation("eval_strategy: epoch\nper_device_eval_batch_size: 2\n").at("batch"), 2);
+  std::ofstream(workspace / "axolotl.yaml") << "base_model: Qwen/Qwen2.5-0.5B\nadapter: lora\nlora_r: 8\nlora_alpha: 16\n"
+                                               "lora_target_linear: true\nmicro_batch_size: 3\nsequence_len: 512\n"
+                                               "val_set_size: 0.05\nbf16: true\ndatasets:\n  - path: some/rows\n";
+  const Json of_axolotl = pytorch_of({"plan", (workspace / "axolotl.yaml").string(), "--gpu", "A100", "--json"});
+  EXPECT_EQ(of_axolotl.at("setup").at("evaluation").at("batch"), 3);
 }
 
 TEST(PyTorchPlan, decides_for_a_card_and_not_for_this_machine) {
