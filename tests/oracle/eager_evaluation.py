@@ -1,5 +1,4 @@
 """Evaluation between the steps of a run, for eager_goldens.py: Trainer's own evaluation loop, after each optimizer step."""
-import sys
 
 # eval_rows: of the evaluation data; eval_seq: 0: as in training; metrics: compute_metrics is given, so logits and labels are kept;
 # moved: eval_accumulation_steps, 0: none; cache: the model's own use_cache is left on
@@ -18,18 +17,6 @@ def options(row):
     if row["moved"]:
         told["eval_accumulation_steps"] = row["moved"]
     return told
-
-
-def patch(torch):
-    """Sizes that accelerate compares over ranks come back from the device as they went there; on a null device they would be zeros."""
-    real = torch.Tensor.cpu
-
-    def cpu(tensor, *x, **k):
-        frame = sys._getframe(1)
-        if frame.f_code.co_name != "_pad_across_processes":
-            return real(tensor, *x, **k)
-        return torch.tensor(frame.f_locals["tensor"].shape)[None]
-    torch.Tensor.cpu = cpu
 
 
 def ranks_grid(settings):

@@ -34,8 +34,6 @@ def run(row, trace=None):
         eager_ranks.join(row)
     patch(torch, row)
     evaluates = row.get("eval_rows", 0) > 0
-    if evaluates:
-        eager_evaluation.patch(torch)
     if trace:
         cuda.memory._record_memory_history(context=None, max_entries=10**9)
     peaks, marks = collections.defaultdict(lambda: [0, 0]), []
