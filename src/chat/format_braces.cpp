@@ -5,6 +5,7 @@
 #include "base/quote.h"
 #include "base/utf8.h"
 #include "chat/attributes.h"
+#include "chat/characters.h"
 #include "chat/format.h"
 #include "chat/python_text.h"
 

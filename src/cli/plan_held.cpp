@@ -12,6 +12,7 @@
 #include "eager/held.h"
 #include "model/families.h"
 #include "recipe/bytes.h"
+#include "recipe/keys.h"
 
 namespace snug::cli {
 

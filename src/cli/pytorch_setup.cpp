@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "cli/pytorch_evaluation.h"
 #include "cli/pytorch_kernels.h"
 #include "cli/pytorch_ranks.h"
 #include "eager/from_recipe.h"
@@ -140,6 +141,15 @@ void load_weights_as(const ForeignRecipe& file, eager::Setup& setup) {
   }
 }
 
+// "All linears" of trainers that look for nn.Linear themselves, which experts since transformers 5 are not; peft's own
+// "all-linear" takes them too (transformers_weight_conversion.py).
+void find_linears(const ForeignRecipe& file, const ModelSpec& model, eager::Setup& setup) {
+  const bool by_itself =
+      file.dialect == Dialect::axolotl || file.dialect == Dialect::llama_factory || file.dialect == Dialect::swift;
+  if (by_itself && model.experts.count > 0 && setup.targets == std::vector<std::string>{"all-linear"})
+    setup.targets = {"q_proj", "k_proj", "v_proj", "o_proj"};
+}
+
 // bnb_4bit_quant_storage: axolotl (loaders/model.py) and LLaMA-Factory (model_utils/quantization.py) name one themselves.
 void pack_codes(const ForeignRecipe& file, eager::Setup& setup) {
   if (file.dialect == Dialect::axolotl) setup.packed = DType::bf16;
@@ -169,7 +179,7 @@ bool sets(const Arguments& arguments, const char* key) {
 }
 
 bool is_told_to_pytorch(const ForeignKey& key) {
-  return attention_of(key).has_value() || is_about_ranks(key) || is_about_liger(key);
+  return attention_of(key).has_value() || is_about_ranks(key) || is_about_liger(key) || is_about_evaluation(key);
 }
 
 bool is_on(const ForeignKey& key) {
@@ -188,12 +198,14 @@ eager::Setup pytorch_setup(const Arguments& arguments, const Recipe& recipe, con
     apply_file(*arguments.foreign, stack, setup);
     load_weights_as(*arguments.foreign, setup);
     pack_codes(*arguments.foreign, setup);
+    find_linears(*arguments.foreign, model, setup);
   }
   apply_flags(arguments, setup);
   const bool is_trainer = setup.program == eager::Program::transformers;
   if (is_trainer && assumes_autocast(arguments)) setup.autocast = DType::bf16;  // every card that is modelled has it
   if (is_trainer) setup.liger = liger_kernels(arguments, setup, stack);
   if (setup.liger.linear_loss) setup.chunked_loss = false;
+  setup.evaluation = pytorch_evaluation(arguments, recipe, setup, stack);
   setup.ranks = pytorch_ranks(arguments, setup, model, stack);
   // axolotl's loaders/model.py (is_qlora_and_fsdp_enabled) and trl's prepare_peft_model (is_sharded_qlora) widen nothing
   // then

@@ -34,11 +34,12 @@ void Decoder::make_blocks() {
       b.key = linear(names.key, C_, keys, qkv);
       b.value = linear(names.value, C_, keys, qkv);
     }
-    if (spec_.fused_gate_up) b.gate_up = linear(names.gate_up, C_, 2 * F, spec_.mlp_bias);
-    if (spec_.gated_mlp && !spec_.fused_gate_up) b.gate = linear(names.gate, C_, F, spec_.mlp_bias);
-    if (!spec_.fused_gate_up) b.up = linear(names.up, C_, F, spec_.mlp_bias);
+    const bool plain = spec_.experts.count == 0;
+    if (plain && spec_.fused_gate_up) b.gate_up = linear(names.gate_up, C_, 2 * F, spec_.mlp_bias);
+    if (plain && spec_.gated_mlp && !spec_.fused_gate_up) b.gate = linear(names.gate, C_, F, spec_.mlp_bias);
+    if (plain && !spec_.fused_gate_up) b.up = linear(names.up, C_, F, spec_.mlp_bias);
     b.output = linear(names.output, queries, C_, spec_.output_bias);
-    b.down = linear(names.down, F, C_, spec_.mlp_bias);
+    if (plain) b.down = linear(names.down, F, C_, spec_.mlp_bias);
     if (spec_.query_key_norms) norm(b.query_norm, names.query_norm, spec_.wide_query_key_norms ? queries : D_);
     if (spec_.query_key_norms) norm(b.key_norm, names.key_norm, spec_.wide_query_key_norms ? keys : D_);
     if (spec_.pre_norms) norm(b.attention_norm, names.attention_norm, C_);
@@ -91,11 +92,23 @@ void Decoder::visit_block(Block& b, const Visit& visit) {
   if (is_qwen1()) visit_linear(b.up, visit);
   for (Linear* l : {&b.gate, &b.up, &b.gate_up, &b.down})
     if (!(is_qwen1() && l == &b.up)) visit_linear(*l, visit);
+  visit_experts(b, visit);
   if (as_gpt2) return;
   visit_norm(b.attention_norm, visit);
   visit_norm(b.mlp_norm, visit);
   visit_norm(b.attention_post_norm, visit);
   visit_norm(b.mlp_post_norm, visit);
+}
+
+// Qwen's block registers its router after the experts. Shares are cut between experts: what FSDP 2 takes for a row is one.
+void Decoder::visit_experts(Block& b, const Visit& visit) {
+  const int64_t E = spec_.experts.count, F = spec_.experts.intermediate_size;
+  if (E == 0) return;
+  const bool router_last = spec_.family == "qwen3_moe";
+  if (!router_last) visit(b.router, E * C_, C_, true);
+  visit(b.gate_up_experts, E * 2 * F * C_, 2 * F * C_, true);
+  visit(b.down_experts, E * C_ * F, C_ * F, true);
+  if (router_last) visit(b.router, E * C_, C_, true);
 }
 
 void Decoder::visit_parameters(const Visit& visit) {
@@ -147,6 +160,7 @@ void Decoder::adapt() {
     l.adapter.b = placed(l.out * setup_.rank, dtype, Role::adapters);
     if (setup_.dora) start_magnitude(l);
   });
+  adapt_experts();
   const auto widen = [&](Tensor& tensor) {  // peft/tuners: autocast_adapter_dtype
     if (tensor.dtype != DType::f32 && !t_.stack().adapters_follow_weights)
       tensor = placed(tensor.count, DType::f32, Role::adapters);
@@ -158,6 +172,11 @@ void Decoder::adapt() {
     widen(l.adapter.b);
     if (setup_.dora) widen(l.adapter.magnitude);
   });
+  for (Block& b : blocks_)
+    each_expert_adapter(b, [&](Adapter& adapter, int64_t, int64_t) {
+      widen(adapter.a);
+      widen(adapter.b);
+    });
   if (setup_.preparation != Preparation::trl) return;
   for (Tensor* tensor : {&embedding_, &head_.weight})  // trl: peft_module_casting_to_bf16
     if (tensor->defined() && tensor->dtype != DType::bf16) *tensor = t_.empty(tensor->count, DType::bf16, Role::weights);
@@ -196,6 +215,11 @@ std::vector<Trained> Decoder::trained() {
     found.push_back({&l.adapter.b, l.adapter.rank, true});
     if (l.adapter.magnitude.defined()) found.push_back({&l.adapter.magnitude, 0, true});
   });
+  for (Block& b : blocks_)
+    each_expert_adapter(b, [&](Adapter& adapter, int64_t in, int64_t) {
+      found.push_back({&adapter.a, in, true});
+      found.push_back({&adapter.b, adapter.rank, true});
+    });
   return found;
 }
 

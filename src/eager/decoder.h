@@ -45,6 +45,8 @@ struct Norm {
 struct Block {
   Linear query, key, value, query_key_value, output, gate, up, gate_up, down;
   Norm attention_norm, mlp_norm, attention_post_norm, mlp_post_norm, query_norm, key_norm;
+  Tensor router, gate_up_experts, down_experts;
+  Adapter router_adapter, gate_up_adapter, down_adapter;
   Tensor causal, masked;  // GPT-2's buffers
   bool local = false;
 };
@@ -76,8 +78,13 @@ class Decoder {
   void share(PartitionedModel* partitioned) { partitioned_ = partitioned; }
   bool is_tied() const { return spec_.tied_embeddings; }
 
-  // One forward pass; the loss. `labels`: as the batch has them.
-  Tensor forward(bool training);
+  struct Outputs {
+    Tensor loss, logits;  // no logits where the head makes the loss itself
+  };
+  // One forward pass of a training step.
+  Outputs forward();
+  // One of an evaluation, of so many rows and tokens; the caller has gradients off.
+  Outputs evaluate(int64_t rows, int64_t tokens);
 
  private:
   struct Positions {
@@ -113,8 +120,10 @@ class Decoder {
   bool embedding_scales() const;
   Tensor embedded();
   Positions positions();
-  Tensor blocks(Tensor hidden, const Positions& where, bool training);
-  Tensor checkpointed(const Tensor& input, const std::function<Tensor(const Tensor&)>& block, bool training);
+  Tensor blocks(Tensor hidden, const Positions& where);
+  Tensor checkpointed(const Tensor& input, const std::function<Tensor(const Tensor&)>& block);
+  bool keeps_cache() const { return t_.training ? setup_.cache : setup_.evaluation.cache; }
+  bool fuses_liger_head() const;
   Tensor in_unit(const void* key, const Tensor& input, const std::function<Tensor(const Tensor&)>& forward);
   Tensor block(const Tensor& input, Block& block, const Positions& where);
   Tensor stable_block(const Tensor& input, Block& block, const Positions& where);
@@ -144,6 +153,25 @@ class Decoder {
   Tensor viewed_by_heads(const Tensor& x);
   bool value_gradient_is_copied(const Positions& where) const;
   Tensor mlp(const Tensor& x, Block& block);
+  // What a router says: its scores, the shares of the experts that each token goes to, and which these are.
+  struct Routing {
+    Tensor logits, weights, chosen;
+  };
+  Routing routed(const Tensor& x, Block& b);
+  Tensor experts(const Tensor& x, Block& b);
+  Tensor grouped(const Tensor& input, const Tensor& weight, const Tensor& offsets, int64_t count);
+  Tensor summed(const Tensor& weighed);
+  // What peft adds to experts: two factors for each.
+  struct Factors {
+    Tensor left, right;
+  };
+  Factors factors(const Adapter& adapter, DType dtype);
+  Tensor folded(const Tensor& weight, const Factors& factors);
+  void try_fold(const Tensor& weight, const Factors& factors);
+  Tensor router_delta(Block& b);
+  void adapt_experts();
+  void each_expert_adapter(Block& b, const std::function<void(Adapter&, int64_t in, int64_t out)>& visit);
+  void visit_experts(Block& b, const Visit& visit);
   Tensor norm(const Tensor& x, const Norm& norm);
   Tensor normed(const Tensor& x, const Norm& norm);
   Tensor called(const void* key, const std::vector<const Tensor*>& parameters, const Tensor& input,

@@ -6,7 +6,17 @@
 
 namespace snug::eager {
 
-Tensor Decoder::forward(bool training) {
+Decoder::Outputs Decoder::evaluate(int64_t rows, int64_t tokens) {
+  const int64_t trained_rows = std::exchange(B_, rows), trained_tokens = std::exchange(T_, tokens);
+  t_.training = false;
+  Outputs outputs = forward();
+  t_.training = true;
+  B_ = trained_rows;
+  T_ = trained_tokens;
+  return outputs;
+}
+
+Decoder::Outputs Decoder::forward() {
   Tensor hidden;
   Tensor logits;
   if (flat_) flat_->begin_forward();
@@ -14,7 +24,7 @@ Tensor Decoder::forward(bool training) {
     Tensor embedded = this->embedded();
     const Tensor places = is_gpt2() ? t_.empty(T_, DType::i64) : Tensor{};
     if (is_gpt2()) hidden = with_positions(embedded);
-    const bool granite = spec_.family == "granite";
+    const bool granite = spec_.family.starts_with("granite");
     if (granite) embedded = t_.scale(embedded);
     const Positions where = positions();
     if (is_gpt2()) {
@@ -24,14 +34,14 @@ Tensor Decoder::forward(bool training) {
     } else {
       hidden = spec_.embedding_scale != 1.0 && !granite && !embedding_scales() ? t_.scale(embedded) : embedded;
     }
-    hidden = blocks(std::move(hidden), where, training);
+    hidden = blocks(std::move(hidden), where);
     if (sharded_) hidden = sharded_->before_forward(sharded_->head(), hidden);
     hidden = norm(hidden, final_norm_);
   }
   Tensor value;
   if (setup_.chunked_loss) {
     value = chunked_loss(hidden);
-  } else if (setup_.liger.linear_loss) {
+  } else if (fuses_liger_head()) {
     value = liger_linear_loss(hidden);
   } else if (setup_.fused.linear_loss) {
     value = fused_linear_loss(hidden);
@@ -50,11 +60,11 @@ Tensor Decoder::forward(bool training) {
       for (const Tensor& part : cache_) wide.push_back(t_.to(part, DType::f32));
   }
   cache_.clear();
-  if (setup_.ranks.finds_unused) {  // torch/nn/parallel/distributed.py, _DDPSink
+  if (setup_.ranks.finds_unused && t_.training) {  // torch/nn/parallel/distributed.py, _DDPSink
     value = t_.clone(value);
     if (logits.defined()) logits = t_.clone(logits);
   }
-  return flat_ ? flat_->end_forward(value) : value;
+  return {flat_ ? flat_->end_forward(value) : value, logits};
 }
 
 // A module with parameters of its own, which DeepSpeed's third stage gathers for it.
@@ -136,28 +146,27 @@ Tensor Decoder::with_positions(const Tensor& embedded) {
   return t_.add(embedded, places);
 }
 
-Tensor Decoder::blocks(Tensor hidden, const Positions& where, bool training) {
+Tensor Decoder::blocks(Tensor hidden, const Positions& where) {
   size_t unit = sharded_ && !sharded_->is_tied() ? 1 : 0;
   for (Block& b : blocks_) {
     const auto run = [this, &b, where](const Tensor& x) { return block(x, b, where); };
     if (flat_ && t_.stack().checkpoints_are_within_layers) {
-      hidden = in_unit(&b, hidden, [&](const Tensor& x) { return checkpointed(x, run, training); });
+      hidden = in_unit(&b, hidden, [&](const Tensor& x) { return checkpointed(x, run); });
       continue;
     }
     if (flat_) {
-      hidden = checkpointed(
-          hidden, [this, &b, run](const Tensor& x) { return in_unit(&b, x, run); }, training);
+      hidden = checkpointed(hidden, [this, &b, run](const Tensor& x) { return in_unit(&b, x, run); });
       continue;
     }
     if (sharded_) hidden = sharded_->before_forward(unit, hidden);
-    hidden = checkpointed(hidden, run, training);
+    hidden = checkpointed(hidden, run);
     if (sharded_) hidden = sharded_->after_forward(unit++, hidden);
   }
   return hidden;
 }
 
-Tensor Decoder::checkpointed(const Tensor& input, const std::function<Tensor(const Tensor&)>& block, bool training) {
-  const Checkpointing kind = training ? setup_.checkpointing : Checkpointing::none;
+Tensor Decoder::checkpointed(const Tensor& input, const std::function<Tensor(const Tensor&)>& block) {
+  const Checkpointing kind = t_.training ? setup_.checkpointing : Checkpointing::none;
   if (kind == Checkpointing::reentrant) return t_.checkpoint_reentrant(input, block);
   return kind == Checkpointing::non_reentrant ? t_.checkpoint_non_reentrant(input, block) : block(input);
 }
@@ -193,12 +202,12 @@ Tensor Decoder::block(const Tensor& input, Block& b, const Positions& where) {
   Tensor x = spec_.pre_norms ? norm(input, b.attention_norm) : input;
   x = attention(x, b, here);
   if (spec_.post_norms) x = norm(x, b.attention_post_norm);
-  const bool granite = spec_.family == "granite", opt = spec_.naming == TensorNaming::opt;
+  const bool granite = spec_.family.starts_with("granite"), opt = spec_.naming == TensorNaming::opt;
   if (opt) x = t_.dropout(x, spec_.dropout);
   x = t_.add(residual, granite ? t_.scale(x) : x);
   residual = x;
   if (spec_.pre_norms) x = norm(x, b.mlp_norm);
-  x = mlp(x, b);
+  x = spec_.experts.count > 0 ? experts(x, b) : mlp(x, b);
   if (spec_.post_norms) x = norm(x, b.mlp_post_norm);
   if (opt) x = t_.dropout(x, spec_.dropout);
   x = t_.add(residual, granite ? t_.scale(x) : x);
@@ -276,7 +285,7 @@ Tensor Decoder::attended(Tensor& query, Tensor& key, Tensor value, Block& b, con
     query = std::move(turned);
     key = std::move(turned_key);
   }
-  if (setup_.cache) {
+  if (keeps_cache()) {
     if (t_.stack().cache_copies_first) key = t_.cat({key});
     if (t_.stack().cache_copies_first) value = value.dtype == key.dtype ? t_.cat({value}) : t_.to(value, key.dtype);
     cache_.push_back(key);
@@ -452,7 +461,7 @@ Tensor Decoder::decomposed(const Tensor& x, const Tensor& base_output, Linear& l
     const Tensor low = t_.linear(of, l.adapter.a, {}, l.in, l.adapter.rank);
     return t_.linear(low, l.adapter.b, {}, l.adapter.rank, l.out);
   };
-  const bool late = t_.stack().dora_uses_base_output, reuses = late && setup_.dropout == 0;
+  const bool late = t_.stack().dora_uses_base_output, reuses = late && (setup_.dropout == 0 || !t_.training);
   Tensor added;
   if (!late) added = low_rank(x);
   Tensor eye = t_.empty(l.in * l.in, late ? l.adapter.a.dtype : x.dtype);

@@ -23,7 +23,7 @@ Tensor Decoder::head(const Tensor& hidden) {
     logits = called(&head, {&weight, &head.bias}, last,
                     [&](const Tensor& x) { return t_.linear(x, weight, head.bias, head.in, head.out); });
   }
-  if (spec_.family == "granite") logits = t_.scale(logits);
+  if (spec_.family.starts_with("granite")) logits = t_.scale(logits);
   if (spec_.logit_softcap > 0) {
     logits = t_.scale(logits);
     logits = t_.keeps_output(logits);

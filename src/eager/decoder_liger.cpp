@@ -51,6 +51,12 @@ Tensor Decoder::liger_gate(const Tensor& gate, const Tensor& up) {
   return y;
 }
 
+// trainer.py prediction_step: logits are left out where nobody asks for them; before, an evaluation made them all.
+bool Decoder::fuses_liger_head() const {
+  if (t_.training) return setup_.liger.linear_loss;
+  return setup_.liger.linear_loss && t_.stack().evaluation_skips_logits && !setup_.evaluation.keeps_outputs;
+}
+
 // transformers/model/loss_utils.py LigerForCausalLMLoss and ops/fused_linear_cross_entropy.py: gradients are made in
 // forward, a chunk of rows at a time, and only scaled in backward.
 Tensor Decoder::liger_linear_loss(const Tensor& hidden) {

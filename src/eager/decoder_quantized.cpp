@@ -47,6 +47,8 @@ void Decoder::load_quantized() {
     const std::string path = root + std::string(names.layers) + "." + std::to_string(i) + ".";
     for (Linear* l : {&b.query, &b.key, &b.value, &b.output, &b.query_key_value}) linear(path, *l);
     for (Linear* l : {&b.gate, &b.up, &b.gate_up, &b.down}) linear(path, *l);
+    if (spec_.experts.count > 0)
+      visit_experts(b, [&](Tensor& tensor, int64_t count, int64_t, bool) { plain(path + "mlp", tensor, count); });
     for (Norm* n : {&b.query_norm, &b.key_norm, &b.attention_norm, &b.mlp_norm, &b.attention_post_norm, &b.mlp_post_norm})
       norm(path, *n);
   }

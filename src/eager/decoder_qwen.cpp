@@ -26,7 +26,7 @@ Tensor Decoder::qwen_attention(const Tensor& x, Block& b, const Positions& where
   const Tensor key = qwen_rotation(parts[1], where);
   const Tensor value = std::move(parts[2]);
   parts.clear();
-  if (setup_.cache) cache_.insert(cache_.end(), {key, value});
+  if (keeps_cache()) cache_.insert(cache_.end(), {key, value});
   const Tensor attended = flash(query, key, value, false);
   return apply(attended, b.output);
 }

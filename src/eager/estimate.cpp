@@ -23,9 +23,42 @@ void check_version(const ModelSpec& spec, const StackProfile& stack) {
     if (spec.family == family) refuse("family " + spec.family + " before transformers 5");
 }
 
+bool is_target(const Setup& setup, const char* name) {
+  return std::find(setup.targets.begin(), setup.targets.end(), name) != setup.targets.end();
+}
+
+// Whether an adapter's targets are, by what transformers 4 called them, experts or their router (peft's
+// utils/transformers_weight_conversion.py; Granite's have no names there).
+bool adapts_experts(const ModelSpec& spec, const Setup& setup) {
+  if (setup.method != Method::lora || spec.naming == TensorNaming::granite_moe) return false;
+  if (setup.targets == std::vector<std::string>{"all-linear"}) return true;
+  for (const char* name : {"gate", "gate_proj", "up_proj", "down_proj", "w1", "w2", "w3"})
+    if (is_target(setup, name)) return true;
+  return false;
+}
+
+void check_expert_adapters(const Setup& setup, const StackProfile& stack) {
+  const char* instead = "adapters of attention alone: q_proj,k_proj,v_proj,o_proj";
+  if (setup.dropout > 0) throw Error("peft has no dropout in adapters of experts", "lora_dropout", instead);
+  if (is_target(setup, "gate_proj") != is_target(setup, "up_proj") || is_target(setup, "w1") != is_target(setup, "w3"))
+    throw Error("peft adapts gate and up of experts together", "lora_target_modules", instead);
+  if (setup.dora) throw Error("peft has no DoRA of experts", "use_dora", instead);
+  if (!stack.expert_adapters_are_folded) refuse("adapters of experts before peft 0.21");
+  if (setup.ranks.sharding != Sharding::none) refuse("adapters of experts on several GPUs");
+}
+
+void check_experts(const ModelSpec& spec, const Setup& setup, const StackProfile& stack) {
+  const auto& of = {"mixtral", "qwen3_moe", "olmoe", "granitemoe"};
+  if (std::find(of.begin(), of.end(), spec.family) == of.end()) refuse("mixtures of experts of family " + spec.family);
+  if (setup.ranks.sharding == Sharding::zero3) refuse("mixtures of experts under DeepSpeed's third stage");
+  // else experts are a loop whose sizes are what the router sends to each
+  if (!stack.experts_are_grouped) refuse("mixtures of experts before transformers 5 and torch 2.9");
+  if (setup.method == Method::full && setup.optimizer == Optimizer::adafactor) refuse("Adafactor of experts");
+  if (adapts_experts(spec, setup)) check_expert_adapters(setup, stack);
+}
+
 void check_covered(const ModelSpec& spec, const Setup& setup) {
   if (!spec.unmodelled_step.empty()) refuse(spec.unmodelled_step);
-  if (spec.experts.count > 0) refuse("mixtures of experts");
   if (spec.has_latent_attention()) refuse("latent attention");
   if (spec.alibi) refuse("ALiBi");
   for (const char* family : {"falcon", "baichuan", "chatglm"})
@@ -34,6 +67,7 @@ void check_covered(const ModelSpec& spec, const Setup& setup) {
   if (spec.vision_parameters > 0) refuse("vision towers");
   if (setup.padded && setup.attention == Attention::flash) refuse("padded batches with flash attention");
   if (setup.quantization != Quantization::none && spec.naming == TensorNaming::gpt2) refuse("quantized GPT-2");
+  if (setup.evaluation.keeps_outputs && setup.chunked_loss) refuse("compute_metrics under TRL's fused head");
   const Sharding sharding = setup.ranks.sharding;
   const bool of_torch =
       setup.optimizer == Optimizer::adamw || setup.optimizer == Optimizer::adamw_fused || setup.optimizer == Optimizer::sgd;
@@ -206,6 +240,7 @@ Plan estimate(const ModelSpec& spec, const Setup& setup, const StackProfile& sta
   switch (setup.program) {
     case Program::transformers:
       check_covered(spec, setup);
+      if (spec.experts.count > 0) check_experts(spec, setup, stack);
       check_version(spec, stack);
       check_liger(spec, setup);
       break;

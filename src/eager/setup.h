@@ -55,6 +55,18 @@ struct Ranks {
   bool operator==(const Ranks&) const = default;
 };
 
+// Trainer's evaluation between steps (trainer.py, evaluation_loop).
+struct Evaluation {
+  int64_t rows = 0;            // of the evaluation data, as one rank has them; 0: nothing is evaluated
+  int64_t batch = 8;           // per_device_eval_batch_size
+  int64_t length = 0;          // tokens of a row; 0: as in training
+  bool keeps_outputs = false;  // compute_metrics is given: logits and labels of all batches are joined on the device
+  int64_t moved_after = 0;     // eval_accumulation_steps: batches after which what is kept goes to the host; 0: never
+  bool cache = false;          // use_cache of the model, which checkpoints switch off in training only
+
+  bool operator==(const Evaluation&) const = default;
+};
+
 // fms-acceleration's kernels, most of them Unsloth's, in the place of transformers' code (plugins/fused-ops-and-kernels):
 // norms, rotations, adapters of four-bit linears of attention, the loss, and the head with its loss (Liger's).
 struct FusedKernels {
@@ -102,6 +114,8 @@ struct Setup {
   LigerKernels liger;
   double max_grad_norm = 1.0;
   double momentum = 0.0;
+
+  Evaluation evaluation;
 
   Ranks ranks;
   std::vector<int64_t> lengths;  // of successive micro-batches' rows; empty: all are seq_len long

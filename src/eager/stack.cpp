@@ -27,7 +27,7 @@ StackProfile stack_profile(std::string_view torch, std::string_view transformers
   StackProfile stack;
   stack.torch = given(torch, "2.15.0");
   stack.transformers = given(transformers, "5.23.0");
-  stack.peft = given(peft, "0.20.0");
+  stack.peft = given(peft, "0.21.2");
   stack.bitsandbytes = given(bitsandbytes, "0.50.0");
   stack.trl = given(trl, "1.16.0");
   stack.litgpt = given(litgpt, "0.5.0");
@@ -56,6 +56,9 @@ StackProfile stack_profile(std::string_view torch, std::string_view transformers
   stack.gpt2_loss_stays_narrow = transformers_number < version_number("4.50");
   stack.capped_scores_are_eager = transformers_number >= version_number("5.0");
   stack.trainer_has_liger_for_adapters = transformers_number >= version_number("4.50");
+  stack.evaluation_skips_logits = transformers_number >= version_number("5.0");
+  stack.experts_are_grouped = transformers_number >= version_number("5.0") && torch_number >= version_number("2.9");
+  stack.evaluation_counts_items = transformers_number >= version_number("5.0");
   stack.embeddings_scale_themselves = transformers_number >= version_number("5.0");
   stack.embeddings_keep_wide_states = transformers_number >= version_number("5.0");
   stack.norms_are_told_by_class = transformers_number < version_number("4.50");
@@ -64,6 +67,7 @@ StackProfile stack_profile(std::string_view torch, std::string_view transformers
   stack.adapters_of_codes_are_wide = peft_number < version_number("0.16");
   stack.adapters_follow_weights = peft_number >= version_number("0.6") && peft_number < version_number("0.12");
   stack.preparation_empties_cache = version_number(stack.peft) >= version_number("0.20");
+  stack.expert_adapters_are_folded = peft_number >= version_number("0.21");
   stack.dora_uses_base_output = version_number(stack.peft) >= version_number("0.14");
   const int64_t bitsandbytes_number = version_number(stack.bitsandbytes);
   stack.four_bit_state_is_copied = bitsandbytes_number >= version_number("0.46");

@@ -74,6 +74,13 @@ struct StackProfile {
   bool checkpoints_are_within_layers = false;
   // trainer.py: use_liger_kernel changes models within peft's too; before, it warns and leaves them.
   bool trainer_has_liger_for_adapters = true;
+  // trainer.py prediction_step: Liger's head makes the loss without logits where only the loss is asked for.
+  bool evaluation_skips_logits = false;
+  // integrations/moe.py: experts lie in one tensor, and where torch has the kernel all tokens go through one grouped
+  // product.
+  bool experts_are_grouped = false;
+  // trainer.py prediction_step: the tokens whose loss counts are counted, and the loss is divided by them.
+  bool evaluation_counts_items = false;
   // training_args.py gradient_checkpointing_kwargs: the default of use_reentrant.
   bool reentrant_by_default = true;
 
@@ -90,6 +97,9 @@ struct StackProfile {
   // tuners/lora/layer.py update_layer: adapters take the dtype of the weight that they follow; earlier they were fp32, as
   // they are since autocast_adapter_dtype.
   bool adapters_follow_weights = false;
+  // tuners/lora/layer.py ParamWrapper: an adapter of experts is added to their weights in one product; before, it was made
+  // whole first.
+  bool expert_adapters_are_folded = false;
   // utils/other.py prepare_model_for_kbit_training: cached memory is given back once all is widened (auto_clear_cache).
   bool preparation_empties_cache = false;
   // tuners/lora/dora.py: without dropout the base layer's output is used, not computed a second time.

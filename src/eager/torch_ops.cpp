@@ -188,7 +188,7 @@ Tensor Torch::keeps_output(const Tensor& x) {
 }
 
 Tensor Torch::dropout(const Tensor& x, double probability) {
-  if (probability <= 0) return x;
+  if (probability <= 0 || !training) return x;
   const Tensor mask = empty(x.count, DType::u8);
   Tensor y = empty_like(x);
   record({x}, {&y}, {mask}, [this](const Node&, const Tensors&, Tensors& g) -> Tensors { return {empty_like(g[0])}; });

@@ -24,6 +24,10 @@ class Torch : public Autograd {
   void leave_autocast();
   bool autocasts() const { return autocast_.has_value(); }
   DType autocast_dtype() const { return *autocast_; }
+
+  // model.train(): whether dropout drops; off under model.eval().
+  bool training = true;
+
   // --- casts and copies ---
   Tensor to(const Tensor& x, DType dtype);
   Tensor clone(const Tensor& x);                  // contiguous(), where it copies

@@ -39,7 +39,11 @@ void Trainer::wrap() {
 Trainer::Batch Trainer::next_batch() {
   const auto& lengths = setup_.lengths;
   const int64_t length = lengths.empty() ? setup_.seq_len : lengths[batches_++ % lengths.size()];
-  const int64_t tokens = setup_.batch * length;
+  return make_batch(setup_.batch, length);
+}
+
+Trainer::Batch Trainer::make_batch(int64_t rows, int64_t length) {
+  const int64_t tokens = rows * length;
   const auto make = [&] { return t_.empty(tokens, DType::i64, Role::batch); };
   Batch batch;
   batch.length = length;
@@ -69,21 +73,20 @@ void Trainer::train(int64_t steps) {
     count_items(batches[0]);
     accumulate(batches, step == 0);
     batches.clear();
-    if (zero_ || partitioned_) continue;  // whose engine clips and updates at the end of backward
-    clip();
-    device.enter(Phase::optimizer);
-    optimizer_->step();
-    device.enter(Phase::between);
-    if (sharded_ != nullptr) {
-      sharded_->forget_gradients();
-      continue;
-    }
-    if (flat_ != nullptr) {
-      flat_->forget_gradients();
-      continue;
-    }
-    for (const Trained& parameter : trained_) parameter.tensor->node->gradient = {};
+    if (!zero_ && !partitioned_) update();  // whose engine clips and updates at the end of backward
+    evaluate();
   }
+}
+
+void Trainer::update() {
+  Device& device = t_.device();
+  clip();
+  device.enter(Phase::optimizer);
+  optimizer_->step();
+  device.enter(Phase::between);
+  if (sharded_ != nullptr) return sharded_->forget_gradients();
+  if (flat_ != nullptr) return flat_->forget_gradients();
+  for (const Trained& parameter : trained_) parameter.tensor->node->gradient = {};
 }
 
 // Of many micro-steps only the first few are followed. One that allocates and frees the same large blocks in the same order
@@ -116,7 +119,7 @@ void Trainer::micro_step(bool last) {
   Device& device = t_.device();
   device.enter(Phase::forward);
   if (setup_.autocast) t_.enter_autocast(*setup_.autocast);
-  Tensor loss = decoder_.forward(true);
+  Tensor loss = decoder_.forward().loss;
   device.enter(Phase::backward);
   {
     const Tensor divided = t_.scale(loss);

@@ -14,7 +14,7 @@ class Trainer {
   // `sharded`, `flat`: what the decoder's parameters are shared by; none where each rank has them.
   Trainer(Torch& torch, Decoder& decoder, const Setup& setup, FullySharded* sharded, FlatSharded* flat);
 
-  // So many optimizer steps, from the first.
+  // So many optimizer steps, from the first, each with the evaluation that may come between two.
   void train(int64_t steps);
 
  private:
@@ -23,9 +23,19 @@ class Trainer {
     int64_t length = 0;  // of its rows
   };
   Batch next_batch();
+  Batch make_batch(int64_t rows, int64_t length);
   void count_items(const Batch& batch);
   void accumulate(const std::vector<Batch>& batches, bool first_step);
+  void evaluate();
+  // What an evaluation holds between batches.
+  struct Kept {
+    Batch batch;
+    Tensor losses, logits, all_losses, all_logits, all_labels;
+  };
+  void keep(Kept& kept, Decoder::Outputs& outputs, int64_t rows);
+  Decoder::Outputs predict(const Batch& batch, int64_t rows);
   void wrap();
+  void update();
   void micro_step(bool last);
   void clip();
   void clip_flat();

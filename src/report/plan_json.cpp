@@ -5,6 +5,7 @@
 #include "advise/levers.h"
 #include "recipe/keys.h"
 #include "report/json_value.h"
+#include "report/plan_text.h"
 #include "report/released_report.h"
 
 namespace snug {

@@ -79,11 +79,11 @@ TEST(PyTorchFitCommand, where_nothing_fits_the_least_and_the_smallest_card_are_t
 }
 
 TEST(PyTorchFitCommand, what_is_not_covered_is_said_in_one_line_and_the_answer_is_snugs) {
-  const ProcessResult run = run_program({"fit", "Qwen/Qwen3-30B-A3B", "--gpu", "H200", "--method", "lora"});
+  const ProcessResult run = run_program({"fit", "openai/gpt-oss-20b", "--gpu", "H200", "--method", "lora"});
   EXPECT_NE(run.error.find("PyTorch: not known: "), std::string::npos) << run.error;
   EXPECT_NE(run.error.find("what follows is of snug's own engine"), std::string::npos) << run.error;
   EXPECT_NE(run.output.find(" in snug's engine"), std::string::npos) << run.output;
-  const Json json = json_of({"fit", "Qwen/Qwen3-30B-A3B", "--gpu", "H200", "--method", "lora", "--json"});
+  const Json json = json_of({"fit", "openai/gpt-oss-20b", "--gpu", "H200", "--method", "lora", "--json"});
   EXPECT_NE(json.at("pytorch").at("not_covered").get<std::string>().find("experts"), std::string::npos);
   const Workspace work;
   const std::string liger =

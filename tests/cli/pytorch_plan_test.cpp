@@ -61,6 +61,53 @@ TEST(PyTorchPlan, is_the_published_peak_to_the_byte) {
   }
 }
 
+// Trainer's own loop: 8 rows at a time unless told, of which it keeps the loss; with compute_metrics the logits too.
+TEST(PyTorchPlan, evaluates_where_the_recipe_does) {
+  const auto plan = [](std::vector<std::string> more) {
+    std::vector<std::string> words = {"plan", "Qwen/Qwen2.5-0.5B",        "--gpu", "A100", "--bf16", "--seq",
+                                      "512",  "--gradient-checkpointing", "--json"};
+    words.insert(words.end(), more.begin(), more.end());
+    return pytorch_of(words);
+  };
+  const auto evaluated = [](const Json& answer) {
+    return answer.at("phases").at("evaluate").at("allocated_bytes").get<int64_t>();
+  };
+  EXPECT_FALSE(plan({}).at("phases").contains("evaluate"));
+  EXPECT_TRUE(plan({}).at("setup").at("evaluation").is_null());
+  const Json by_size = plan({"--val-size", "100"});
+  EXPECT_EQ(by_size.at("setup").at("evaluation").at("batch"), 8);
+  EXPECT_EQ(by_size.at("setup").at("evaluation").at("rows"), 100);
+  EXPECT_EQ(by_size.at("phase"), "evaluate");
+  EXPECT_EQ(evaluated(by_size), by_size.at("allocated_bytes").get<int64_t>());
+  EXPECT_LT(evaluated(plan({"--eval-rows", "100", "--eval-batch", "1"})), evaluated(by_size));
+  const Json kept = plan({"--eval-rows", "100", "--compute-metrics"});
+  EXPECT_GT(evaluated(kept), evaluated(by_size) + int64_t{100} * 512 * 151936 * 4);
+  EXPECT_LT(evaluated(plan({"--eval-rows", "100", "--compute-metrics", "--eval-accumulation-steps", "1"})), evaluated(kept));
+  EXPECT_EQ(run_program({"plan", "Qwen/Qwen2.5-0.5B", "--gpu", "A100", "--compute-metrics"}).exit_code, 2);
+}
+
+TEST(PyTorchPlan, evaluates_as_another_trainers_file_says) {
+  Workspace workspace;
+  const auto evaluation = [&](const std::string& more) {
+    std::ofstream(workspace / "trainer.yaml") << "model_name_or_path: Qwen/Qwen2.5-0.5B\nper_device_train_batch_size: 1\n"
+                                                 "bf16: true\ngradient_checkpointing: true\nmax_length: 512\n"
+                                                 "dataset_name: some/rows\nlearning_rate: 1e-4\n"
+                                              << more;
+    return pytorch_of({"plan", (workspace / "trainer.yaml").string(), "--gpu", "A100", "--json"})
+        .at("setup")
+        .at("evaluation");
+  };
+  EXPECT_TRUE(evaluation("").is_null());
+  EXPECT_TRUE(evaluation("eval_strategy: 'no'\n").is_null());
+  EXPECT_EQ(evaluation("eval_strategy: steps\n").at("batch"), 8);
+  EXPECT_EQ(evaluation("eval_strategy: epoch\nper_device_eval_batch_size: 2\n").at("batch"), 2);
+  std::ofstream(workspace / "axolotl.yaml") << "base_model: Qwen/Qwen2.5-0.5B\nadapter: lora\nlora_r: 8\nlora_alpha: 16\n"
+                                               "lora_target_linear: true\nmicro_batch_size: 3\nsequence_len: 512\n"
+                                               "val_set_size: 0.05\nbf16: true\ndatasets:\n  - path: some/rows\n";
+  const Json of_axolotl = pytorch_of({"plan", (workspace / "axolotl.yaml").string(), "--gpu", "A100", "--json"});
+  EXPECT_EQ(of_axolotl.at("setup").at("evaluation").at("batch"), 3);
+}
+
 TEST(PyTorchPlan, decides_for_a_card_and_not_for_this_machine) {
   const std::vector<std::string> tight = {
       "plan", "meta-llama/Llama-3.1-8B", "--gpu", "RTX-4090", "--bf16", "--batch", "2", "--seq", "1024"};
@@ -83,7 +130,7 @@ TEST(PyTorchPlan, decides_for_a_card_and_not_for_this_machine) {
 }
 
 TEST(PyTorchPlan, what_is_not_covered_is_named_and_snugs_verdict_stands) {
-  const auto run = run_program({"plan", "Qwen/Qwen3-30B-A3B", "--gpu", "H200", "--bf16", "--gradient-checkpointing"});
+  const auto run = run_program({"plan", "openai/gpt-oss-20b", "--gpu", "H200", "--bf16", "--gradient-checkpointing"});
   EXPECT_TRUE(run.output.starts_with("PyTorch: not known: ")) << run.output;
   EXPECT_NE(run.output.find("mixtures of experts"), std::string::npos);
   const auto liger = run_program({"plan", "microsoft/phi-4", "--gpu", "H100", "--use-liger-kernel"});

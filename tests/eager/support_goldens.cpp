@@ -35,7 +35,7 @@ const std::map<std::string, Optimizer> kOptimizers = {{"adamw_torch", Optimizer:
 const std::map<std::string, std::string> kUnsaid = {{"dora", "0"},         {"prep", "none"},          {"amp", "none"},
                                                     {"attention", "sdpa"}, {"checkpointing", "none"}, {"transformers", ""},
                                                     {"peft", ""},          {"bitsandbytes", ""},      {"padded", "0"},
-                                                    {"litgpt", ""},        {"loss", "stock"}};
+                                                    {"litgpt", ""},        {"loss", "stock"},         {"cache", "0"}};
 
 // LitGPT's words for what adapters are put on, in transformers' names.
 std::vector<std::string> litgpt_targets(const std::string& text) {
@@ -76,6 +76,20 @@ void fill_setup(const std::map<std::string, std::string>& cells, Setup& setup) {
   setup.padded = at("padded") == "1";
 }
 
+// Columns of eager_evaluation.csv.
+void fill_evaluation(const std::map<std::string, std::string>& cells, const StackProfile& stack, Setup& setup) {
+  const bool cache = cells.at("cache") == "1" && stack.trainer_keeps_cache;
+  setup.cache = cache && setup.checkpointing == Checkpointing::none;
+  if (cells.count("eval_rows") == 0) return;
+  Evaluation& evaluation = setup.evaluation;
+  evaluation.rows = std::stoll(cells.at("eval_rows"));
+  evaluation.batch = std::stoll(cells.at("eval_batch"));
+  evaluation.length = std::stoll(cells.at("eval_seq"));
+  evaluation.keeps_outputs = cells.at("metrics") == "1";
+  evaluation.moved_after = std::stoll(cells.at("moved"));
+  evaluation.cache = cache;
+}
+
 // Columns of eager_ranks.csv.
 void fill_ranks(const std::map<std::string, std::string>& cells, int64_t hidden, Setup& setup) {
   if (cells.count("sharding") == 0) return;
@@ -113,9 +127,10 @@ void fill_ranks(const std::map<std::string, std::string>& cells, int64_t hidden,
 std::string Golden::name() const {
   std::string text;
   for (const char* key :
-       {"transformers", "model",   "layers", "method",    "quant",         "prep",  "dora",       "targets",
-        "dropout",      "weights", "amp",    "attention", "checkpointing", "optim", "batch",      "seq",
-        "accum",        "padded",  "sm",     "loss",      "sharding",      "ranks", "rank_number"})
+       {"transformers", "model",    "layers",  "method",    "quant",         "prep",  "dora",        "targets",
+        "dropout",      "weights",  "amp",     "attention", "checkpointing", "optim", "batch",       "seq",
+        "accum",        "padded",   "sm",      "loss",      "sharding",      "ranks", "rank_number", "eval_rows",
+        "eval_batch",   "eval_seq", "metrics", "moved",     "cache"})
     if (const auto cell = cells.find(key); cell != cells.end()) text += cell->second + " ";
   return text;
 }
@@ -143,6 +158,7 @@ std::vector<Golden> read_goldens(const std::string& path) {
     fill_setup(golden.cells, golden.setup);
     fill_ranks(golden.cells, golden.spec.hidden_size, golden.setup);
     golden.stack = stack_profile(at("torch"), at("transformers"), at("peft"), at("bitsandbytes"), "", at("litgpt"));
+    fill_evaluation(golden.cells, golden.stack, golden.setup);
     if (at("loss") == "liger")
       golden.setup.liger = of_trainer({true, true, true, true}, golden.setup, golden.stack.trainer_has_liger_for_adapters);
     golden.target.compute_capability = std::stoi(at("sm"));

@@ -8,10 +8,13 @@ card is needed: run it as `snug measure -- python3 tests/oracle/eager_goldens.py
 
   eager_goldens.py --null-device DIR --out tests/golden/eager.csv        the grid for the installed versions; other versions' lines stay
   eager_goldens.py --null-device DIR --families --out tests/golden/eager_families.csv                        other families
+  eager_goldens.py --null-device DIR --evaluation --out tests/golden/eager_evaluation.csv                     with evaluations between steps
   eager_goldens.py --null-device DIR --row model=gpt2,batch=4 --trace t.jsonl       one run, with every event of the allocator
 """
 import argparse, collections, csv, gc, json, os, pathlib, random, re, sys, tempfile, traceback, types
 
+import eager_evaluation
+import eager_experts
 import eager_ranks
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
@@ -30,6 +33,7 @@ def run(row, trace=None):
     if row.get("ranks", 1) > 1:
         eager_ranks.join(row)
     patch(torch, row)
+    evaluates = row.get("eval_rows", 0) > 0
     if trace:
         cuda.memory._record_memory_history(context=None, max_entries=10**9)
     peaks, marks = collections.defaultdict(lambda: [0, 0]), []
@@ -50,6 +54,12 @@ def run(row, trace=None):
         def training_step(self, *x, **k):
             mark("forward")
             out = super().training_step(*x, **k)
+            mark("between steps")
+            return out
+
+        def evaluation_loop(self, *x, **k):
+            mark("evaluate")
+            out = super().evaluation_loop(*x, **k)
             mark("between steps")
             return out
 
@@ -91,7 +101,11 @@ def run(row, trace=None):
         options["use_liger_kernel"] = True
     if row.get("ranks", 1) > 1:
         options.update(eager_ranks.options(row))
-    trainer = Trainer(callbacks=[End()], model=model, args=transformers.TrainingArguments(**options), train_dataset=data)
+    more = {}
+    if evaluates:
+        options.update(eager_evaluation.options(row))
+        more = dict(eval_dataset=eager_evaluation.data(row, torch), compute_metrics=(lambda _: {}) if row["metrics"] else None)
+    trainer = Trainer(callbacks=[End()], model=model, args=transformers.TrainingArguments(**options), train_dataset=data, **more)
     gc.collect()
     cuda.empty_cache()
     mark("train begin")
@@ -104,6 +118,8 @@ def run(row, trace=None):
     row.update({m: sys.modules[m].__version__.split("+")[0] if m in sys.modules else "" for m in RESULTS[:4]})
     row.update(allocated=peak[0], phase=name, reserved=max(v[1] for v in peaks.values()), steady=steady[0])
     row.update({p: peaks[p][0] for p in ("forward", "backward", "optimizer")})
+    if evaluates:
+        row["evaluate"] = peaks["evaluate"][0]
     if trace:
         write_trace(trace, cuda.memory._snapshot()["device_traces"][0], marks)
     return row
@@ -146,7 +162,7 @@ def build(row, torch):
     from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
     raw = configuration(row)
     config = AutoConfig.for_model(raw.pop("model_type"), **raw)
-    config.use_cache = False
+    config.use_cache = bool(row.get("cache", 0))
     dtype = getattr(torch, row["weights"])
     for name in ("init_weights", "initialize_weights", "_initialize_weights"):
         if hasattr(PreTrainedModel, name):
@@ -384,10 +400,12 @@ def main():
     p.add_argument("--null-device", help="folder of the library to preload")
     p.add_argument("--out", help="eager.csv of tests/golden, or eager_ranks.csv")
     p.add_argument("--ranks", action="store_true", help="the grid of one rank among others")
+    p.add_argument("--evaluation", action="store_true", help="the grid of runs that evaluate; with --ranks of one rank among others")
     p.add_argument("--row", help="one run: setting=value,…")
     p.add_argument("--trace", help="with --row: every event of the allocator, as JSON lines")
     p.add_argument("--sample", type=int, default=0, help="in place of the grid so many random rows")
     p.add_argument("--families", action="store_true", help="in place of the grid a few rows of each of the other families")
+    p.add_argument("--experts", action="store_true", help="in place of the grid rows of mixtures of experts; with --ranks of one rank among others")
     p.add_argument("--liger", action="store_true", help="in place of the grid rows with Liger's kernels, which must be installed")
     p.add_argument("--seed", type=int, default=1)
     p.add_argument("--only", default="", help="rows whose settings, joined by commas, match this pattern")
@@ -406,24 +424,26 @@ def main():
         setattr(torch.cuda, name, function)
     assert not torch.cuda.is_initialized()
     if a.row:
-        known = SETTINGS | (eager_ranks.SETTINGS if "ranks=" in a.row else {})
+        known = SETTINGS | (eager_ranks.SETTINGS if "ranks=" in a.row else {}) | (eager_evaluation.SETTINGS if "eval_" in a.row else {})
         row = dict(known, **{k: type(known[k])(v) for k, v in (x.split("=", 1) for x in a.row.split(","))})
         print(json.dumps(forked(row, a.trace)))
         return
     stack = (torch.__version__.split("+")[0], transformers.__version__)
-    known = SETTINGS | (eager_ranks.SETTINGS if a.ranks else {})
+    known = SETTINGS | (eager_ranks.SETTINGS if a.ranks else {}) | (eager_evaluation.SETTINGS if a.evaluation else {})
+    results = RESULTS + (["evaluate"] if a.evaluation else [])
     path = pathlib.Path(a.out or ROOT / "tests/golden" / ("eager_ranks.csv" if a.ranks else "eager.csv"))
     old = list(csv.DictReader(path.open())) if path.exists() else []
     key = lambda r: tuple(str(r[k]) for k in known)  # noqa: E731
     done = {key(r) for r in old if (r["torch"], r["transformers"]) == stack}
     fresh = not old
     with path.open("a", newline="") as out:
-        writer = csv.DictWriter(out, [*known, *RESULTS], lineterminator="\n")
+        writer = csv.DictWriter(out, [*known, *results], lineterminator="\n")
         if fresh:
             writer.writeheader()
         version = tuple(int(x) for x in transformers.__version__.split(".")[:2])
-        rows = (eager_ranks.grid(SETTINGS, version >= (5, 0)) if a.ranks else sample(a.sample, a.seed, version) if a.sample
-                else families(version) if a.families else liger(version) if a.liger else grid(version))
+        rows = (eager_evaluation.ranks_grid(SETTINGS | eager_ranks.SETTINGS) if a.ranks and a.evaluation else eager_experts.ranks_grid(SETTINGS | eager_ranks.SETTINGS) if a.ranks and a.experts
+                else eager_ranks.grid(SETTINGS, version >= (5, 0)) if a.ranks else eager_evaluation.grid(SETTINGS) if a.evaluation else sample(a.sample, a.seed, version) if a.sample
+                else eager_experts.grid(SETTINGS) if a.experts else families(version) if a.families else liger(version) if a.liger else grid(version))
         for row in rows:
             if key(row) in done or not re.search(a.only, ",".join(map(str, row.values()))):
                 continue
