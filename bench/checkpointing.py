@@ -11,9 +11,9 @@ import re
 import subprocess
 import tempfile
 
-SHAPES = ["HuggingFaceTB/SmolLM2-135M --method lora --lora-target-modules all-linear --bf16 --batch 4 --seq 512",
-          "HuggingFaceTB/SmolLM2-135M --method full --bf16 --batch 2 --seq 512 --optim adafactor",
-          "openai-community/gpt2 --method lora --lora-target-modules all-linear --batch 2 --seq 512"]
+SHAPES = ["HuggingFaceTB/SmolLM2-135M --method lora --lora-target-modules all-linear --bf16 --batch 2 --seq 256",
+          "HuggingFaceTB/SmolLM2-135M --method full --bf16 --batch 2 --seq 256 --optim adafactor",
+          "openai-community/gpt2 --method lora --lora-target-modules all-linear --batch 2 --seq 256"]
 BUDGETS = 12
 
 
