@@ -65,6 +65,7 @@ eager::Ranks deepspeed_ranks(const DeepSpeedConfig& config, const ModelSpec& mod
   fill(ranks.reuse_distance, config.reuse, ranks.reuse_distance);
   fill(ranks.sub_group, config.sub_group, ranks.sub_group);
   ranks.overlaps = config.overlaps && config.stage < 3;
+  ranks.loads_in_parts = config.stage == 3;
   return ranks;
 }
 

@@ -110,8 +110,9 @@ void Decoder::visit_parameters(const Visit& visit) {
 // On the device, or, where FSDP or DeepSpeed will share it out, on the host.
 Tensor Decoder::placed(int64_t count, DType dtype, Role role) {
   const Sharding sharding = setup_.ranks.sharding;
-  const bool quantized = setup_.quantization != Quantization::none;  // which is done on the device
-  if (!quantized && sharding != Sharding::none && sharding != Sharding::ddp) return {{}, count, dtype, false, nullptr, 0};
+  // which is done on the device; peft puts adapters where the weights say that they are
+  const bool stays = setup_.quantization != Quantization::none || (role == Role::adapters && setup_.ranks.loads_in_parts);
+  if (!stays && sharding != Sharding::none && sharding != Sharding::ddp) return {{}, count, dtype, false, nullptr, 0};
   return t_.empty(count, dtype, role);
 }
 

@@ -75,6 +75,8 @@ class Decoder {
   void share(FlatSharded* flat) { flat_ = flat; }
   void share(PartitionedModel* partitioned) { partitioned_ = partitioned; }
   bool is_tied() const { return spec_.tied_embeddings; }
+  // The dtype that modules' constructors make weights in: from_pretrained's, but Qwen 1's own files cast after that.
+  DType made_as() const { return is_qwen1() ? DType::f32 : setup_.weights; }
 
   // One forward pass; the loss. `labels`: as the batch has them.
   Tensor forward(bool training);

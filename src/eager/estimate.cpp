@@ -128,13 +128,17 @@ void follow_trainer(Torch& torch, const ModelSpec& spec, const Setup& setup, Pla
   if (setup.ranks.sharding == Sharding::fsdp2) sharded.emplace(torch, setup);
   std::optional<FlatSharded> flat;
   if (setup.ranks.sharding == Sharding::fsdp1) flat.emplace(torch, setup);
+  std::optional<PartitionedModel> partitioned;
+  if (setup.ranks.sharding == Sharding::zero3) partitioned.emplace(torch, inside);
   Decoder decoder(torch, spec, inside);
   decoder.load();
+  if (partitioned && setup.ranks.loads_in_parts) partitioned->load(decoder.parameters(), decoder.made_as());
   decoder.prepare();
   decoder.adapt();
   check_trains(decoder.trained());
   note_loading(torch.device(), plan);
-  Trainer trainer(torch, decoder, inside, sharded ? &*sharded : nullptr, flat ? &*flat : nullptr);
+  Trainer trainer(torch, decoder, inside,
+                  {sharded ? &*sharded : nullptr, flat ? &*flat : nullptr, partitioned ? &*partitioned : nullptr});
   trainer.train(steps_of(setup));
   plan.steady_bytes = torch.device().totals().allocated_bytes;
 }

@@ -50,6 +50,8 @@ struct Ranks {
   int64_t bucket_elements = 500'000'000;  // reduce_bucket_size
   bool overlaps = false;                  // overlap_comm of stages 1 and 2: one bucket fills while the other is summed
   int64_t prefetch_elements = 50'000'000, persistent_elements = 100'000;  // stage 3: gathered ahead; never given back
+  // The trainer's arguments are there before the model, as transformers' documentation asks for, so that it is built in parts.
+  bool loads_in_parts = false;
   int64_t most_live = 1'000'000'000, reuse_distance = 1'000'000'000, sub_group = 1'000'000'000;
 
   bool operator==(const Ranks&) const = default;

@@ -12,7 +12,7 @@ namespace snug::eager {
 int64_t version_number(std::string_view version);
 
 struct StackProfile {
-  std::string torch, transformers, peft, bitsandbytes, trl, litgpt;
+  std::string torch, transformers, peft, bitsandbytes, trl, litgpt, deepspeed;
 
   // --- torch ---
   // torch/csrc/autograd/python_variable_indexing.cpp: a full slice ("x[:, n:]") is a node of its own, whose backward fills a
@@ -95,6 +95,11 @@ struct StackProfile {
   // tuners/lora/dora.py: without dropout the base layer's output is used, not computed a second time.
   bool dora_uses_base_output = false;
 
+  // --- deepspeed ---
+  // runtime/engine.py _configure_distributed_model: adapters of a model that was built in parts keep their dtype
+  // (_cast_module_mixed_precision). Seen in 0.19; until 0.16 all was cast (module.bfloat16()).
+  bool zero_leaves_adapters_wide = false;
+
   // --- litgpt ---
   // rmsnorm.py: rows are widened to fp32 (since October 2023).
   bool litgpt_widens_norms = true;
@@ -121,6 +126,7 @@ struct StackProfile {
 
 // The stack of the versions given; what is empty is today's. Throws Error for a version that is no version.
 StackProfile stack_profile(std::string_view torch = {}, std::string_view transformers = {}, std::string_view peft = {},
-                           std::string_view bitsandbytes = {}, std::string_view trl = {}, std::string_view litgpt = {});
+                           std::string_view bitsandbytes = {}, std::string_view trl = {}, std::string_view litgpt = {},
+                           std::string_view deepspeed = {});
 
 }  // namespace snug::eager

@@ -90,7 +90,8 @@ void fill_ranks(const std::map<std::string, std::string>& cells, int64_t hidden,
                                                  {"zero2", Sharding::zero2},
                                                  {"zero1_overlap", Sharding::zero1},
                                                  {"zero2_overlap", Sharding::zero2},
-                                                 {"zero3", Sharding::zero3}};
+                                                 {"zero3", Sharding::zero3},
+                                                 {"zero3_init", Sharding::zero3}};
   Ranks& ranks = setup.ranks;
   ranks.sharding = kinds.at(cells.at("sharding"));
   ranks.count = std::stoll(cells.at("ranks"));
@@ -102,6 +103,7 @@ void fill_ranks(const std::map<std::string, std::string>& cells, int64_t hidden,
     ranks.prefetch_elements = hidden * hidden * 9 / 10;
     ranks.persistent_elements = 10 * hidden;
   }
+  ranks.loads_in_parts = cells.at("sharding") == "zero3_init";
   ranks.reshards_after_forward = !cells.at("sharding").ends_with("grad");
   ranks.keeps_parameters = cells.at("sharding") != "fsdp1_flat";
   ranks.gathers_ahead = ranks.sharding == Sharding::fsdp1 && cells.at("sharding") != "fsdp1_still";

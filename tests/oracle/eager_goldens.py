@@ -43,6 +43,9 @@ def run(row, trace=None):
         marks.append((s.get("allocation.all.allocated", 0), name))
 
     mark("load")
+    options = arguments(row)
+    first = row.get("sharding") == "zero3_init"  # then from_pretrained knows of DeepSpeed (deepspeed.zero.Init)
+    training = transformers.TrainingArguments(**options) if first else None
     model = build(row, torch)
 
     class Trainer(transformers.Trainer):
@@ -82,16 +85,7 @@ def run(row, trace=None):
         if row["padded"] and i % B == B - 1:
             mask[T // 2:] = 0
         data.append(dict(input_ids=ids, attention_mask=mask, labels=ids))
-    check = row["checkpointing"]
-    options = dict(output_dir=os.path.join(tempfile.gettempdir(), "eager-goldens"), per_device_train_batch_size=B, gradient_accumulation_steps=row["accum"], max_steps=steps,
-                   report_to=[], optim=row["optim"], save_strategy="no", logging_steps=10, warmup_steps=10, disable_tqdm=True,
-                   bf16=row["amp"] == "bf16", fp16=row["amp"] == "fp16", gradient_checkpointing=check != "none",
-                   gradient_checkpointing_kwargs=None if check == "none" else {"use_reentrant": check == "reentrant"})
-    if row["loss"] == "liger":
-        options["use_liger_kernel"] = True
-    if row.get("ranks", 1) > 1:
-        options.update(eager_ranks.options(row))
-    trainer = Trainer(callbacks=[End()], model=model, args=transformers.TrainingArguments(**options), train_dataset=data)
+    trainer = Trainer(callbacks=[End()], model=model, args=training or transformers.TrainingArguments(**options), train_dataset=data)
     gc.collect()
     cuda.empty_cache()
     mark("train begin")
@@ -107,6 +101,20 @@ def run(row, trace=None):
     if trace:
         write_trace(trace, cuda.memory._snapshot()["device_traces"][0], marks)
     return row
+
+
+def arguments(row):
+    """What TrainingArguments are told."""
+    check = row["checkpointing"]
+    options = dict(output_dir=os.path.join(tempfile.gettempdir(), "eager-goldens"), per_device_train_batch_size=row["batch"],
+                   gradient_accumulation_steps=row["accum"], max_steps=2, report_to=[], optim=row["optim"], save_strategy="no", logging_steps=10,
+                   warmup_steps=10, disable_tqdm=True, bf16=row["amp"] == "bf16", fp16=row["amp"] == "fp16", gradient_checkpointing=check != "none",
+                   gradient_checkpointing_kwargs=None if check == "none" else {"use_reentrant": check == "reentrant"})
+    if row["loss"] == "liger":
+        options["use_liger_kernel"] = True
+    if row.get("ranks", 1) > 1:
+        options.update(eager_ranks.options(row))
+    return options
 
 
 def patch(torch, row):
