@@ -33,12 +33,13 @@ def whole(method, rank=8, targets="all-linear", dropout=0.0):
     return dict(lora(rank, targets, dropout), **({"load_in_4bit": True} if method.startswith("q") else {}))
 
 
-def lengths(mean, deviation, most, order, count=160):
-    """So many lengths of rows, their logarithms normal, as the published mean and deviation have them, longer ones deleted; in an order of that
-    number, always the same."""
+def lengths(mean, deviation, most, order, rows_of_all):
+    """Lengths of so many rows, their logarithms normal, as the published mean and deviation have them; longer ones than `most` are deleted; in an
+    order of that number, always the same."""
     spread = math.log(1 + (deviation / mean) ** 2)
     curve = statistics.NormalDist(math.log(mean) - spread / 2, math.sqrt(spread))
     share = curve.cdf(math.log(most))
+    count = round(share * rows_of_all)
     drawn = [max(1, round(math.exp(curve.inv_cdf(share * (i + 0.5) / count)))) for i in range(count)]
     random.Random(order).shuffle(drawn)
     return ",".join(map(str, drawn))
@@ -206,7 +207,8 @@ SWIFT_MODELS = {"qwen-7b-chat": "Qwen-7B", "qwen-14b-chat": "Qwen-14B", "qwen-1_
 
 def swift_benchmark(row, q):
     """docs/source_en/LLM/Benchmark.md: reserved, in GiB; of rows of 3,234 ± 2,547 tokens those above max_length are deleted, as
-    truncation_strategy has it (swift/llm/utils/argument.py), and the others' lengths vary: what is reserved grows with them."""
+    truncation_strategy has it (swift/llm/utils/argument.py), and the others' lengths vary: what is reserved grows with them. One epoch of all
+    4,959 rows (Supported-models-datasets.md), of 1,000 where max_length is above 2,048 (scripts/benchmark/test_memory_time/run_single.py)."""
     q.trainer, q.card, q.metric = "ms-swift", "A100-SXM4-80GB", "reserved"
     q.least, q.most = rows.printed(row["peak_gb"])
     q.stack = "torch=2.1.1,transformers=4.36.0,peft=0.7.0,bitsandbytes=0.41.3"
@@ -220,8 +222,9 @@ def swift_benchmark(row, q):
     if gptq:
         keys.update(bf16=False, fp16=True, load_in_4bit=False)
     flags = [*FLASH, *(["--gptq", "128"] if gptq else [])]
+    most = rows.count(row["seq"])
     for order in ORDERS:  # which nobody knows
-        drawn = ["--row-lengths", lengths(3234.4, 2547.5, rows.count(row["seq"]), order)]
+        drawn = ["--row-lengths", lengths(3234.4, 2547.5, most, order, 4959 if most <= 2048 else 1000)]
         ask(q, row, SWIFT_MODELS.get(row["model"], row["model"]), keys, flags + drawn, "float16" if gptq else "bfloat16")
 
 
