@@ -159,9 +159,18 @@ void Decoder::adapt() {
     widen(l.adapter.b);
     if (setup_.dora) widen(l.adapter.magnitude);
   });
+  if (setup_.saves_embedding) save_module(embedding_);
+  if (setup_.saves_head) save_module(head_.weight);
   if (setup_.preparation != Preparation::trl) return;
   for (Tensor* tensor : {&embedding_, &head_.weight})  // trl: peft_module_casting_to_bf16
     if (tensor->defined() && tensor->dtype != DType::bf16) *tensor = t_.empty(tensor->count, DType::bf16, Role::weights);
+}
+
+// peft/utils/other.py, ModulesToSaveWrapper
+void Decoder::save_module(Tensor& weight) {
+  originals_.push_back(weight);
+  weight = t_.empty(weight.count, weight.dtype, Role::adapters);
+  Autograd::require_grad(weight);
 }
 
 // peft/tuners/lora/dora.py, update_layer: the lengths of the weight's rows
@@ -191,12 +200,14 @@ std::vector<Trained> Decoder::trained() {
     });
     return found;
   }
+  if (setup_.saves_embedding) found.push_back({&embedding_, C_, true, true});
   each_linear([&](Linear& l) {
     if (l.adapter.rank == 0) return;
     found.push_back({&l.adapter.a, l.in, true});
     found.push_back({&l.adapter.b, l.adapter.rank, true});
     if (l.adapter.magnitude.defined()) found.push_back({&l.adapter.magnitude, 0, true});
   });
+  if (setup_.saves_head) found.push_back({&head_.weight, C_, true});
   return found;
 }
 

@@ -100,6 +100,7 @@ class Decoder {
   bool is_norm(const Tensor& tensor) const;  // whether it is the weight of one
   void make_blocks();
   void start_magnitude(Linear& linear);
+  void save_module(Tensor& weight);
   void make_frequencies();
   void load_quantized();
   void quantize_four_bit(Linear& linear);
@@ -190,6 +191,7 @@ class Decoder {
   std::vector<Block> blocks_;
   Norm final_norm_;
   Linear head_;
+  Tensors originals_;   // what peft's ModulesToSaveWrapper keeps beside the copies that are trained
   Tensor scales_code_;  // bitsandbytes' code book of scales, one for all
   bool inputs_require_grad_ = false;
   FullySharded* sharded_ = nullptr;

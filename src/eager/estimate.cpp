@@ -56,6 +56,9 @@ void check_covered(const ModelSpec& spec, const Setup& setup) {
   if (sharding == Sharding::fsdp1 && setup.dora) refuse("DoRA under FSDP 1");
   if (setup.quantization == Quantization::gptq && setup.dora) refuse("DoRA on GPTQ's linears");
   if (setup.quantization != Quantization::none && setup.method == Method::full) refuse("full training of quantized weights");
+  if (!setup.saves_embedding && !setup.saves_head) return;
+  if (sharding != Sharding::none) refuse("modules that are trained whole beside an adapter, shared out");
+  if (setup.quantization != Quantization::none) refuse("modules that are trained whole beside quantized weights");
 }
 
 void check_liger(const ModelSpec& spec, const Setup& setup) {

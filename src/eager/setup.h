@@ -50,7 +50,8 @@ struct Ranks {
   int64_t bucket_elements = 500'000'000;  // reduce_bucket_size
   bool overlaps = false;                  // overlap_comm of stages 1 and 2: one bucket fills while the other is summed
   int64_t prefetch_elements = 50'000'000, persistent_elements = 100'000;  // stage 3: gathered ahead; never given back
-  // The trainer's arguments are there before the model, as transformers' documentation asks for, so that it is built in parts.
+  // The trainer's arguments are there before the model, as transformers' documentation asks for, so that it is built in
+  // parts.
   bool loads_in_parts = false;
   int64_t most_live = 1'000'000'000, reuse_distance = 1'000'000'000, sub_group = 1'000'000'000;
 
@@ -86,7 +87,8 @@ struct Setup {
   int64_t rank = 16;
   double dropout = 0.0;
   bool dora = false;
-  std::vector<std::string> targets;  // module names; {"all-linear"}
+  std::vector<std::string> targets;                  // module names; {"all-linear"}
+  bool saves_embedding = false, saves_head = false;  // modules_to_save: copies of them are trained whole beside the adapters
 
   Attention attention = Attention::sdpa;
   Checkpointing checkpointing = Checkpointing::reentrant;

@@ -76,6 +76,19 @@ TEST(Estimate, IsWhatPyTorchsAllocatorCountedForQwen1) {
   EXPECT_EQ(rates.phases, rates.rows);
 }
 
+// Embeddings and heads that are trained whole beside an adapter (eager_goldens.py --saved).
+TEST(Estimate, IsWhatPyTorchsAllocatorCountedOfSavedModules) {
+  const Rates rates = measure_rates("eager_saved.csv");
+  std::printf("%d runs: allocated within 0.1 %%: %d, 0.5 %%: %d; reserved within 1 %%: %d, 3 %%: %d; phase: %d\n",
+              rates.rows, rates.allocated_tenth, rates.allocated_half, rates.reserved_one, rates.reserved_three,
+              rates.phases);
+  EXPECT_GE(rates.rows, 24);
+  EXPECT_EQ(rates.allocated_half, rates.rows);
+  EXPECT_GE(rates.share(rates.allocated_tenth), 0.95);
+  EXPECT_GE(rates.share(rates.reserved_three), 0.97);
+  EXPECT_EQ(rates.phases, rates.rows);
+}
+
 // Liger's kernels, on both stacks (eager_goldens.py --liger).
 TEST(Estimate, IsWhatPyTorchsAllocatorCountedOfLigersKernels) {
   const Rates rates = measure_rates("eager_liger.csv");

@@ -35,7 +35,7 @@ const std::map<std::string, Optimizer> kOptimizers = {{"adamw_torch", Optimizer:
 const std::map<std::string, std::string> kUnsaid = {{"dora", "0"},         {"prep", "none"},          {"amp", "none"},
                                                     {"attention", "sdpa"}, {"checkpointing", "none"}, {"transformers", ""},
                                                     {"peft", ""},          {"bitsandbytes", ""},      {"padded", "0"},
-                                                    {"litgpt", ""},        {"loss", "stock"}};
+                                                    {"litgpt", ""},        {"loss", "stock"},         {"saved", ""}};
 
 // LitGPT's words for what adapters are put on, in transformers' names.
 std::vector<std::string> litgpt_targets(const std::string& text) {
@@ -74,6 +74,8 @@ void fill_setup(const std::map<std::string, std::string>& cells, Setup& setup) {
   setup.seq_len = std::stoll(at("seq"));
   setup.accumulation = std::stoll(at("accum"));
   setup.padded = at("padded") == "1";
+  setup.saves_embedding = at("saved").find("embed_tokens") != std::string::npos;
+  setup.saves_head = at("saved").find("lm_head") != std::string::npos;
 }
 
 // Columns of eager_ranks.csv.
@@ -115,9 +117,9 @@ void fill_ranks(const std::map<std::string, std::string>& cells, int64_t hidden,
 std::string Golden::name() const {
   std::string text;
   for (const char* key :
-       {"transformers", "model",   "layers", "method",    "quant",         "prep",  "dora",       "targets",
-        "dropout",      "weights", "amp",    "attention", "checkpointing", "optim", "batch",      "seq",
-        "accum",        "padded",  "sm",     "loss",      "sharding",      "ranks", "rank_number"})
+       {"transformers", "model",   "layers", "method",    "quant",         "prep",     "dora",  "targets",
+        "dropout",      "weights", "amp",    "attention", "checkpointing", "optim",    "batch", "seq",
+        "accum",        "padded",  "sm",     "loss",      "saved",         "sharding", "ranks", "rank_number"})
     if (const auto cell = cells.find(key); cell != cells.end()) text += cell->second + " ";
   return text;
 }
