@@ -66,6 +66,7 @@ eager::Ranks deepspeed_ranks(const DeepSpeedConfig& config, const ModelSpec& mod
   fill(ranks.sub_group, config.sub_group, ranks.sub_group);
   ranks.overlaps = config.overlaps && config.stage < 3;
   ranks.loads_in_parts = config.stage == 3;
+  ranks.own_adam = config.own_adam;
   return ranks;
 }
 

@@ -195,6 +195,7 @@ eager::Setup pytorch_setup(const Arguments& arguments, const Recipe& recipe, con
   if (is_trainer) setup.liger = liger_kernels(arguments, setup, stack);
   if (setup.liger.linear_loss) setup.chunked_loss = false;
   setup.ranks = pytorch_ranks(arguments, setup, model, stack);
+  if (setup.ranks.own_adam && setup.optimizer == eager::Optimizer::adamw) setup.optimizer = eager::Optimizer::adamw_fused;
   // axolotl's loaders/model.py (is_qlora_and_fsdp_enabled) and trl's prepare_peft_model (is_sharded_qlora) widen nothing
   // then
   const bool skips_widening =

@@ -1,6 +1,7 @@
 #include "eager/partitioned.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 namespace snug::eager {
@@ -202,6 +203,7 @@ void PartitionedModel::gather(std::vector<Parameter*> parameters) {
 
 void PartitionedModel::wait(Parameter& parameter) {
   if (!parameter.gather) return;
+  pass(++waited_ - setup_.ranks.gathers_behind);
   Gather& gather = *parameter.gather;
   if (!gather.complete)
     for (Parameter* each : gather.parameters) {
@@ -242,10 +244,21 @@ void PartitionedModel::release(Module& module, bool forward) {
   }
   for (Parameter* parameter : found) {
     if (!parameter->available || !parameter->users.empty()) continue;
-    t_.device().drop(parameter->tensor->storage);
-    parameter->available = false;
+    give_back(*parameter);
     live_ -= parameter->tensor->count;
   }
+}
+
+// free_param
+void PartitionedModel::give_back(Parameter& parameter) {
+  parameter.available = false;
+  if (setup_.ranks.gathers_behind == 0) return t_.device().drop(parameter.tensor->storage);
+  used_.emplace_back(waited_, t_.device().drop_later(parameter.tensor->storage));
+}
+
+// What was given back before so many gathers is not in use any more.
+void PartitionedModel::pass(int64_t gathers) {
+  for (; !used_.empty() && used_.front().first < gathers; used_.pop_front()) t_.device().complete(used_.front().second);
 }
 
 // --- gradients ---
@@ -274,6 +287,7 @@ void PartitionedModel::reduce() {
 
 void PartitionedModel::end_backward() {
   if (!in_bucket_.empty()) reduce();
+  pass(std::numeric_limits<int64_t>::max());
   for (auto& [tensor, parameter] : parameters_) {
     parameter.gather.reset();
     parameter.users.clear();

@@ -3,10 +3,12 @@
 // rank keeps its part of every parameter; a module's are gathered before it runs, those of the next modules ahead, and given
 // back once it will be long until they are used again. The first step records the order of modules, later ones go by it.
 
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "eager/optimizer.h"
@@ -73,6 +75,8 @@ class PartitionedModel {
   std::vector<Parameter*> releasable(const Module& module);
   void gather(std::vector<Parameter*> parameters);
   void wait(Parameter& parameter);
+  void give_back(Parameter& parameter);
+  void pass(int64_t gathers);
   void arrive(Parameter& parameter);
   void reduce();
 
@@ -88,7 +92,9 @@ class PartitionedModel {
   std::vector<const Module*> order_;  // as the first step ran them
   std::vector<Use> uses_;             // of parameters in that order
   size_t next_use_ = 0;
-  int64_t now_ = 0;  // modules fetched in this step
+  int64_t now_ = 0;                               // modules fetched in this step
+  std::deque<std::pair<int64_t, int64_t>> used_;  // given back, maybe still in use: after how many gathers, where
+  int64_t waited_ = 0;                            // gathers that were waited for
   bool recorded_ = false;
 };
 

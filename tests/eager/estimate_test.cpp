@@ -143,6 +143,8 @@ TEST(Estimate, TheDeviceMayShowMoreOfOldReleasesAndOfSeveralRanks) {
   EXPECT_EQ(beside(), int64_t{1343} << 20U);
   golden.setup.ranks.count = 2;
   golden.setup.ranks.sharding = Sharding::ddp;
+  EXPECT_EQ(beside(), (int64_t{1343 + 1464} << 20U) - Target{}.context_least_bytes);
+  golden.stack.kernels_may_load_at_once = false;
   EXPECT_EQ(beside(), int64_t{1464} << 20U);
 }
 
