@@ -209,7 +209,7 @@ Plan follow(const ModelSpec& spec, const Setup& setup, const StackProfile& stack
 // What the device may show at most where it lags behind the host: partitioned_param_coordinator.py lets two gathers be under
 // way (__max_ongoing_fetch_events) and then waits for the one before.
 void follow_behind(const ModelSpec& spec, Setup setup, const StackProfile& stack, const Target& target, Plan& plan) {
-  if (setup.ranks.sharding != Sharding::zero3 || !plan.fits) return;
+  if (setup.ranks.sharding != Sharding::zero3 || setup.ranks.count == 1 || !plan.fits) return;
   setup.ranks.gathers_behind = 3;
   const Plan behind = follow(spec, setup, stack, target, AllocatorSettings{}.limit_bytes, {});
   plan.device_high_bytes = std::max(plan.device_high_bytes, behind.device_high_bytes);
@@ -241,7 +241,8 @@ Plan estimate(const ModelSpec& spec, const Setup& setup, const StackProfile& sta
   if (plan.allocated_bytes + beside > target.memory_bytes) return plan;
   try {
     plan = follow(spec, setup, stack, target, target.memory_bytes - beside, {});
-  } catch (const Error&) {  // too scattered
+    plan.device_high_bytes = target.memory_bytes;  // where less is beside it, the cache grows until the card is full
+  } catch (const Error&) {                         // too scattered
   }
   return plan;
 }

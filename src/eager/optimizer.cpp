@@ -69,12 +69,16 @@ void Optimizers::step_adamw(const std::vector<size_t>& group) {
   for (const size_t i : group)
     if (const DType dtype = parameters_[i].tensor->dtype; std::find(dtypes.begin(), dtypes.end(), dtype) == dtypes.end())
       dtypes.push_back(dtype);
-  Tensors roots;
-  for (const DType dtype : dtypes) {
-    Tensors next;
+  Tensors roots, sums;
+  const auto like_all_of = [&](DType dtype) {
+    Tensors made;
     for (const size_t i : group)
-      if (parameters_[i].tensor->dtype == dtype) next.push_back(t_.empty_like(*parameters_[i].tensor));
-    roots = std::move(next);
+      if (parameters_[i].tensor->dtype == dtype) made.push_back(t_.empty_like(*parameters_[i].tensor));
+    return made;
+  };
+  for (const DType dtype : dtypes) {
+    roots = like_all_of(dtype);
+    if (t_.stack().adamw_copies_roots) sums = like_all_of(dtype);
   }
 }
 

@@ -192,7 +192,10 @@ void PartitionedModel::gather(std::vector<Parameter*> parameters) {
     found->second += parameter->share;
     live_ += parameter->tensor->count;
   }
-  if (parameters.size() == 1) {
+  if (setup_.ranks.count == 1) {  // _no_gather_coalesced: its part is all of it
+    gather->complete = true;
+    for (Parameter* parameter : parameters) parameter->available = true;
+  } else if (parameters.size() == 1) {
     t_.device().refill(parameters[0]->tensor->storage, kAllGatherStream);
   } else {
     for (const auto& [dtype, count] : elements)
@@ -312,7 +315,7 @@ void PartitionedModel::step(Optimizers& optimizer, const std::function<void()>& 
     for (const Parameter* parameter : group.parameters) t_.empty(parameter->share, DType::f64);
   for (size_t i = 0; i < groups_.size(); ++i) optimizer.step_partition(i, setup_.weights, begin);
   for (Parameter* parameter : persistent_) {  // _post_step
-    t_.device().refill(parameter->tensor->storage);
+    if (setup_.ranks.count > 1) t_.device().refill(parameter->tensor->storage);
     parameter->available = true;
   }
 }

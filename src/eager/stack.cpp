@@ -37,6 +37,7 @@ StackProfile stack_profile(std::string_view torch, std::string_view transformers
   stack.full_slices_are_nodes = torch_number < version_number("2.6");
   stack.workspace_per_product = torch_number >= version_number("2.10");
   stack.kernels_may_load_at_once = torch_number < version_number("2.1");
+  stack.adamw_copies_roots = torch_number < version_number("2.1");
   stack.flash_makes_random_state = torch_number >= version_number("2.7");
   stack.efficient_shares_heads = torch_number >= version_number("2.15");
   stack.loss_copies_logits = transformers_number < version_number("4.50");

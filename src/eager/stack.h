@@ -26,6 +26,8 @@ struct StackProfile {
   // torch/cuda/__init__.py asks for kernels to be loaded one by one, when they are first used, which drivers of CUDA 11 may
   // not do; releases before 2.1 are built for that CUDA.
   bool kernels_may_load_at_once = false;
+  // torch/optim/adamw.py _multi_tensor_adamw: the roots and epsilon make new tensors; later they are added in place.
+  bool adamw_copies_roots = false;
   // ATen/native/transformers/cuda/flash_attn: the state of random numbers is made on the device, used or not.
   bool flash_makes_random_state = false;
 

@@ -110,7 +110,7 @@ void Trainer::accumulate(const std::vector<Batch>& batches, bool first_step) {
     micro_step(last);
     followed.emplace_back(device.digest(), device.totals().reserved_bytes);
     if (batches.size() <= kFew || last || !setup_.lengths.empty() || device.listener || !repeats()) continue;
-    if (setup_.ranks.count == 1) break;
+    if (setup_.ranks.sharding == Sharding::none) break;
     i = batches.size() - 2;  // whose gradients are summed over ranks
   }
   batch_ = batches.back();

@@ -163,6 +163,11 @@ TEST(StackProfile, AdaptersFollowWeightsInBetween) {
   EXPECT_FALSE(stack_profile("2.1.1").kernels_may_load_at_once);
 }
 
+TEST(StackProfile, AdamWCopiesItsRootsBeforeTorch21) {
+  EXPECT_TRUE(stack_profile("2.0.1").adamw_copies_roots);
+  EXPECT_FALSE(stack_profile("2.1.0").adamw_copies_roots);
+}
+
 TEST(StackProfile, OrdersVersions) {
   EXPECT_LT(version_number("2.4.1"), version_number("2.15.0"));
   EXPECT_LT(version_number("4.48"), version_number("4.48.1"));

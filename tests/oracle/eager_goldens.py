@@ -28,7 +28,7 @@ def run(row, trace=None):
     import torch
     import transformers
     cuda = torch.cuda
-    if row.get("ranks", 1) > 1:
+    if "ranks" in row:
         eager_ranks.join(row)
     patch(torch, row)
     if trace:
@@ -113,7 +113,7 @@ def arguments(row):
                    gradient_checkpointing_kwargs=None if check == "none" else {"use_reentrant": check == "reentrant"})
     if row["loss"] == "liger":
         options["use_liger_kernel"] = True
-    if row.get("ranks", 1) > 1:
+    if "ranks" in row:
         options.update(eager_ranks.options(row))
     return options
 

@@ -161,4 +161,13 @@ def grid(settings, new):
     add(**at, method="full", seq=512, checkpointing="non_reentrant")
     add(**dict(at, model="meta-llama/Llama-3.2-1B", ranks=2), seq=512, checkpointing="none")
     add(**dict(at, model="meta-llama/Llama-3.2-1B", ranks=8), method="full", seq=512, accum=2, checkpointing="reentrant")
+    # DeepSpeed on one device
+    for model, layers in (small[0], small[1]):
+        at = dict(model=model, layers=layers, ranks=1, seq=256, **mixed)
+        add(**at, method="full", sharding="zero3_init", checkpointing="reentrant", accum=4)
+        add(**at, method="full", sharding="zero3_init", checkpointing="none")
+        add(**at, sharding="zero3_init", checkpointing="reentrant", targets="all-linear", rank=64)
+        add(**at, method="full", sharding="zero2", checkpointing="non_reentrant")
+        add(**at, sharding="zero2", checkpointing="none")
+        add(**at, sharding="zero2_overlap", checkpointing="reentrant", targets="all-linear", accum=8)
     return rows
