@@ -33,16 +33,18 @@ def whole(method, rank=8, targets="all-linear", dropout=0.0):
     return dict(lora(rank, targets, dropout), **({"load_in_4bit": True} if method.startswith("q") else {}))
 
 
-def lengths(mean, deviation, most, order, rows_of_all):
-    """Lengths of so many rows, their logarithms normal, as the published mean and deviation have them; longer ones than `most` are deleted; in an
-    order of that number, always the same."""
+def lengths(mean, deviation, most, rows_of_all):
+    """Lengths of so many rows, their logarithms normal, as the published mean and deviation have them; longer ones than `most` are deleted."""
     spread = math.log(1 + (deviation / mean) ** 2)
     curve = statistics.NormalDist(math.log(mean) - spread / 2, math.sqrt(spread))
     share = curve.cdf(math.log(most))
     count = round(share * rows_of_all)
-    drawn = [max(1, round(math.exp(curve.inv_cdf(share * (i + 0.5) / count)))) for i in range(count)]
-    random.Random(order).shuffle(drawn)
-    return ",".join(map(str, drawn))
+    return [max(1, round(math.exp(curve.inv_cdf(share * (i + 0.5) / count)))) for i in range(count)]
+
+
+def shuffled(drawn, order):
+    """The first of them in an order of that number, always the same, as --row-lengths takes them."""
+    return ",".join(map(str, random.Random(order).sample(drawn, len(drawn))[:FOLLOWED]))
 
 
 # --- foundation-model-stack/fms-acceleration: scripts/benchmarks ---
@@ -180,27 +182,30 @@ def qwen(row, q):
     q.trainer, q.card, q.metric = "Qwen's finetune.py", "A100-SXM4-80GB", "unknown"
     q.least, q.most = (bytes / q.gpus for bytes in rows.printed(row["peak_gb"]))  # of several GPUs the sum is told
     q.gb_may_be_gib = True
-    stacks = [f"torch=2.0.1,transformers=4.32.0,peft={peft}" for peft in ("0.5.0", "0.7.1")]  # docker/Dockerfile; README.md: "peft<0.8.0"
+    # docker/Dockerfile; README.md: "peft<0.8.0"; DeepSpeed as of then
+    stacks = [f"torch=2.0.1,transformers=4.32.0,peft={peft},deepspeed=0.12.6" for peft in ("0.5.0", "0.7.1")]
     keys = lora(64, QWEN_TARGETS, 0.05)
     flags = list(FLASH)
-    if "emb" in row["method"]:
-        q.left_out = "modules that are trained whole beside an adapter"
+    if "emb" in row["method"]:  # of a base model, whose name says no "chat": modules_to_save = ["wte", "lm_head"]
+        keys["lora_modules_to_save"] = ["wte", "lm_head"]
     if row["method"].startswith("Q-LoRA"):  # finetune_qlora_single_gpu.sh: ds_config_zero2.json, and weights that GPTQ quantized
         q.left_out = "quantized weights under DeepSpeed"
-    if row["method"].startswith("Full"):  # finetune_ds.sh
+    if row["method"].startswith("Full"):
         keys = {"method": "full"}
-    if row["method"].startswith("Full") and q.gpus == 1:
-        q.left_out = "DeepSpeed on one GPU"
-    elif row["method"].startswith("Full") or "Zero3" in row["method"]:
-        flags += ["--gpus", str(q.gpus), "--deepspeed", str(HERE / "recipes" / "qwen_zero3.json")]
+    stages = []  # finetune_ds.sh has the third; which of both configurations one GPU had is not said
+    if row["method"].startswith("Full") or "Zero3" in row["method"]:
+        stages = ["zero3"] if q.gpus > 1 else ["zero2", "zero3"]
     keys.update(bf16=True, gradient_checkpointing=True, packing=False)
     for stack in stacks:
-        ask(q, row, row["model"], keys, [*flags, "--stack", stack])
+        for stage in stages or [""]:
+            shared = ["--gpus", str(q.gpus), "--deepspeed", str(HERE / "recipes" / f"qwen_{stage}.json")] if stage else []
+            ask(q, row, row["model"], keys, [*flags, *shared, "--stack", stack])
 
 
 # --- modelscope/ms-swift ---
 
 ORDERS = range(1, 9)
+FOLLOWED = 160  # rows of an epoch, from its start: all of them take eight minutes a row of the table
 SWIFT_MODELS = {"qwen-7b-chat": "Qwen-7B", "qwen-14b-chat": "Qwen-14B", "qwen-1_8b-chat": "Qwen-1.8B", "qwen-72b-chat": "Qwen-72B",
                 "chatglm3-6b": "chatglm3-6b", "openbuddy-zephyr-7b-chat": "openbuddy-zephyr-7b"}
 
@@ -223,9 +228,10 @@ def swift_benchmark(row, q):
         keys.update(bf16=False, fp16=True, load_in_4bit=False)
     flags = [*FLASH, *(["--gptq", "128"] if gptq else [])]
     most = rows.count(row["seq"])
+    drawn = lengths(3234.4, 2547.5, most, 4959 if most <= 2048 else 1000)
     for order in ORDERS:  # which nobody knows
-        drawn = ["--row-lengths", lengths(3234.4, 2547.5, most, order, 4959 if most <= 2048 else 1000)]
-        ask(q, row, SWIFT_MODELS.get(row["model"], row["model"]), keys, flags + drawn, "float16" if gptq else "bfloat16")
+        ask(q, row, SWIFT_MODELS.get(row["model"], row["model"]), keys, flags + ["--row-lengths", shuffled(drawn, order)],
+            "float16" if gptq else "bfloat16")
 
 
 # What requirements/framework.txt allowed when version 3 brought these files with their figures (December 2024), and today's: no figure was
