@@ -181,7 +181,7 @@ def torchtune(row, q):
 def qwen(row, q):
     q.trainer, q.card, q.metric = "Qwen's finetune.py", "A100-SXM4-80GB", "unknown"
     q.least, q.most = (bytes / q.gpus for bytes in rows.printed(row["peak_gb"]))  # of several GPUs the sum is told
-    q.gb_may_be_gib = True
+    # "G" is 10^9: Qwen-7B's 162.0G on two cards of 80 GiB could not be GiB, nor is another unit named in the table
     # docker/Dockerfile; README.md: "peft<0.8.0"; DeepSpeed as of then
     stacks = [f"torch=2.0.1,transformers=4.32.0,peft={peft},deepspeed=0.12.6" for peft in ("0.5.0", "0.7.1")]
     keys = lora(64, QWEN_TARGETS, 0.05)
