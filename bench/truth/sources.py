@@ -33,18 +33,24 @@ def whole(method, rank=8, targets="all-linear", dropout=0.0):
     return dict(lora(rank, targets, dropout), **({"load_in_4bit": True} if method.startswith("q") else {}))
 
 
+FOLLOWED = 160  # of an epoch's rows: to follow all of them takes minutes for one row of a table
+
+
 def lengths(mean, deviation, most, rows_of_all):
-    """Lengths of so many rows, their logarithms normal, as the published mean and deviation have them; longer ones than `most` are deleted."""
+    """Lengths of so many rows, their logarithms normal, as the published mean and deviation have them; longer ones than `most` are deleted. Of many
+    FOLLOWED stand for all, spread over them evenly."""
     spread = math.log(1 + (deviation / mean) ** 2)
     curve = statistics.NormalDist(math.log(mean) - spread / 2, math.sqrt(spread))
     share = curve.cdf(math.log(most))
-    count = round(share * rows_of_all)
+    count = min(round(share * rows_of_all), FOLLOWED)
     return [max(1, round(math.exp(curve.inv_cdf(share * (i + 0.5) / count)))) for i in range(count)]
 
 
 def shuffled(drawn, order):
-    """The first of them in an order of that number, always the same, as --row-lengths takes them."""
-    return ",".join(map(str, random.Random(order).sample(drawn, len(drawn))[:FOLLOWED]))
+    """The same in an order of that number, always the same, as --row-lengths takes them."""
+    mixed = list(drawn)
+    random.Random(order).shuffle(mixed)
+    return ",".join(map(str, mixed))
 
 
 # --- foundation-model-stack/fms-acceleration: scripts/benchmarks ---
@@ -205,7 +211,6 @@ def qwen(row, q):
 # --- modelscope/ms-swift ---
 
 ORDERS = range(1, 9)
-FOLLOWED = 160  # rows of an epoch, from its start: all of them take eight minutes a row of the table
 SWIFT_MODELS = {"qwen-7b-chat": "Qwen-7B", "qwen-14b-chat": "Qwen-14B", "qwen-1_8b-chat": "Qwen-1.8B", "qwen-72b-chat": "Qwen-72B",
                 "chatglm3-6b": "chatglm3-6b", "openbuddy-zephyr-7b-chat": "openbuddy-zephyr-7b"}
 
