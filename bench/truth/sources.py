@@ -33,15 +33,24 @@ def whole(method, rank=8, targets="all-linear", dropout=0.0):
     return dict(lora(rank, targets, dropout), **({"load_in_4bit": True} if method.startswith("q") else {}))
 
 
-def lengths(mean, deviation, most, order, count=160):
-    """So many lengths of rows, their logarithms normal, as the published mean and deviation have them, longer ones deleted; in an order of that
-    number, always the same."""
+FOLLOWED = 160  # of an epoch's rows: to follow all of them takes minutes for one row of a table
+
+
+def lengths(mean, deviation, most, rows_of_all):
+    """Lengths of so many rows, their logarithms normal, as the published mean and deviation have them; longer ones than `most` are deleted. Of many
+    FOLLOWED stand for all, spread over them evenly."""
     spread = math.log(1 + (deviation / mean) ** 2)
     curve = statistics.NormalDist(math.log(mean) - spread / 2, math.sqrt(spread))
     share = curve.cdf(math.log(most))
-    drawn = [max(1, round(math.exp(curve.inv_cdf(share * (i + 0.5) / count)))) for i in range(count)]
-    random.Random(order).shuffle(drawn)
-    return ",".join(map(str, drawn))
+    count = min(round(share * rows_of_all), FOLLOWED)
+    return [max(1, round(math.exp(curve.inv_cdf(share * (i + 0.5) / count)))) for i in range(count)]
+
+
+def shuffled(drawn, order):
+    """The same in an order of that number, always the same, as --row-lengths takes them."""
+    mixed = list(drawn)
+    random.Random(order).shuffle(mixed)
+    return ",".join(map(str, mixed))
 
 
 # --- foundation-model-stack/fms-acceleration: scripts/benchmarks ---
@@ -178,23 +187,25 @@ def torchtune(row, q):
 def qwen(row, q):
     q.trainer, q.card, q.metric = "Qwen's finetune.py", "A100-SXM4-80GB", "unknown"
     q.least, q.most = (bytes / q.gpus for bytes in rows.printed(row["peak_gb"]))  # of several GPUs the sum is told
-    q.gb_may_be_gib = True
-    stacks = [f"torch=2.0.1,transformers=4.32.0,peft={peft}" for peft in ("0.5.0", "0.7.1")]  # docker/Dockerfile; README.md: "peft<0.8.0"
+    # "G" is 10^9: Qwen-7B's 162.0G on two cards of 80 GiB could not be GiB, nor is another unit named in the table
+    # docker/Dockerfile; README.md: "peft<0.8.0"; DeepSpeed as of then
+    stacks = [f"torch=2.0.1,transformers=4.32.0,peft={peft},deepspeed=0.12.6" for peft in ("0.5.0", "0.7.1")]
     keys = lora(64, QWEN_TARGETS, 0.05)
     flags = list(FLASH)
-    if "emb" in row["method"]:
-        q.left_out = "modules that are trained whole beside an adapter"
+    if "emb" in row["method"]:  # of a base model, whose name says no "chat": modules_to_save = ["wte", "lm_head"]
+        keys["lora_modules_to_save"] = ["wte", "lm_head"]
     if row["method"].startswith("Q-LoRA"):  # finetune_qlora_single_gpu.sh: ds_config_zero2.json, and weights that GPTQ quantized
         q.left_out = "quantized weights under DeepSpeed"
-    if row["method"].startswith("Full"):  # finetune_ds.sh
+    if row["method"].startswith("Full"):
         keys = {"method": "full"}
-    if row["method"].startswith("Full") and q.gpus == 1:
-        q.left_out = "DeepSpeed on one GPU"
-    elif row["method"].startswith("Full") or "Zero3" in row["method"]:
-        flags += ["--gpus", str(q.gpus), "--deepspeed", str(HERE / "recipes" / "qwen_zero3.json")]
+    stages = []  # finetune_ds.sh has the third; which of both configurations one GPU had is not said
+    if row["method"].startswith("Full") or "Zero3" in row["method"]:
+        stages = ["zero3"] if q.gpus > 1 else ["zero2", "zero3"]
     keys.update(bf16=True, gradient_checkpointing=True, packing=False)
     for stack in stacks:
-        ask(q, row, row["model"], keys, [*flags, "--stack", stack])
+        for stage in stages or [""]:
+            shared = ["--gpus", str(q.gpus), "--deepspeed", str(HERE / "recipes" / f"qwen_{stage}.json")] if stage else []
+            ask(q, row, row["model"], keys, [*flags, *shared, "--stack", stack])
 
 
 # --- modelscope/ms-swift ---
@@ -206,7 +217,8 @@ SWIFT_MODELS = {"qwen-7b-chat": "Qwen-7B", "qwen-14b-chat": "Qwen-14B", "qwen-1_
 
 def swift_benchmark(row, q):
     """docs/source_en/LLM/Benchmark.md: reserved, in GiB; of rows of 3,234 ± 2,547 tokens those above max_length are deleted, as
-    truncation_strategy has it (swift/llm/utils/argument.py), and the others' lengths vary: what is reserved grows with them."""
+    truncation_strategy has it (swift/llm/utils/argument.py), and the others' lengths vary: what is reserved grows with them. One epoch of all
+    4,959 rows (Supported-models-datasets.md), of 1,000 where max_length is above 2,048 (scripts/benchmark/test_memory_time/run_single.py)."""
     q.trainer, q.card, q.metric = "ms-swift", "A100-SXM4-80GB", "reserved"
     q.least, q.most = rows.printed(row["peak_gb"])
     q.stack = "torch=2.1.1,transformers=4.36.0,peft=0.7.0,bitsandbytes=0.41.3"
@@ -220,9 +232,11 @@ def swift_benchmark(row, q):
     if gptq:
         keys.update(bf16=False, fp16=True, load_in_4bit=False)
     flags = [*FLASH, *(["--gptq", "128"] if gptq else [])]
+    most = rows.count(row["seq"])
+    drawn = lengths(3234.4, 2547.5, most, 4959 if most <= 2048 else 1000)
     for order in ORDERS:  # which nobody knows
-        drawn = ["--row-lengths", lengths(3234.4, 2547.5, rows.count(row["seq"]), order)]
-        ask(q, row, SWIFT_MODELS.get(row["model"], row["model"]), keys, flags + drawn, "float16" if gptq else "bfloat16")
+        ask(q, row, SWIFT_MODELS.get(row["model"], row["model"]), keys, flags + ["--row-lengths", shuffled(drawn, order)],
+            "float16" if gptq else "bfloat16")
 
 
 # What requirements/framework.txt allowed when version 3 brought these files with their figures (December 2024), and today's: no figure was

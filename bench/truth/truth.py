@@ -7,7 +7,9 @@ method, with each source left out in turn; how many rows of tier C lie in the in
 was left out, by reason.."""
 
 import argparse
+import concurrent.futures
 import json
+import os
 import pathlib
 import re
 import subprocess
@@ -97,15 +99,17 @@ def judge(snug, question):
 
 def main():
     a = arguments()
-    judged, silent = [], 0
+    judged, silent, asked = [], 0, []
     for line, row in rows.read(a.rows):
         question = sources.question(line, row)
         if question is None:
             silent += 1
         elif a.only in f"{question.source} {question.trainer} {question.model} {question.method} {question.tier} {row['other']}":
-            judged.append(judge(a.snug, question))
+            asked.append((line, row, question))
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        for (line, row, question), got in zip(asked, pool.map(lambda each: judge(a.snug, each[2]), asked)):
+            judged.append(got)
             if a.verbose:
-                got = judged[-1]
                 told = got["left_out"] or ("ran out, " + ("fits" if got["fits"] else "does not fit") if got["out_of_memory"] else
                                            f"{got['error']:+9.3f} %  {got['low_bytes'] / 2**30:6.2f} .. {got['high_bytes'] / 2**30:6.2f} of "
                                            f"{question.bytes / 2**30:6.2f} GiB {got['metric']}")

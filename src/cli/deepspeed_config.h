@@ -19,6 +19,7 @@ struct DeepSpeedConfig {
   bool overlaps = false;                                                    // overlap_comm
   bool offloads = false;   // optimizer states or weights lie on the host or on disk
   bool contiguous = true;  // contiguous_gradients
+  bool own_adam = false;   // an optimizer of type Adam or AdamW, by DeepSpeed's kernels
 };
 
 // Throws Error for a file that cannot be read or is no such configuration.

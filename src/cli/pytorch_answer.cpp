@@ -27,21 +27,22 @@ std::optional<Runtime> runtime_asked(const Arguments& arguments) {
 
 // "torch=2.4.1,transformers=4.48.1": what is left out is today's.
 eager::StackProfile stack_of(const std::string& text) {
-  std::map<std::string, std::string> versions{{"torch", ""},        {"transformers", ""}, {"peft", ""},
-                                              {"bitsandbytes", ""}, {"trl", ""},          {"litgpt", ""}};
+  std::map<std::string, std::string> versions{{"torch", ""}, {"transformers", ""}, {"peft", ""},     {"bitsandbytes", ""},
+                                              {"trl", ""},   {"litgpt", ""},       {"deepspeed", ""}};
   for (size_t begin = 0; begin < text.size();) {
     const size_t end = std::min(text.find(',', begin), text.size());
     const std::string part = text.substr(begin, end - begin);
     const size_t equals = part.find('=');
     const auto library = versions.find(part.substr(0, equals));
     if (equals == std::string::npos || library == versions.end())
-      throw UsageError("--stack takes torch=, transformers=, peft=, bitsandbytes=, trl= and litgpt= with versions, not '" +
-                       part + "'");
+      throw UsageError(
+          "--stack takes torch=, transformers=, peft=, bitsandbytes=, trl=, litgpt= and deepspeed= with versions, not '" +
+          part + "'");
     library->second = part.substr(equals + 1);
     begin = end + 1;
   }
   return eager::stack_profile(versions["torch"], versions["transformers"], versions["peft"], versions["bitsandbytes"],
-                              versions["trl"], versions["litgpt"]);
+                              versions["trl"], versions["litgpt"], versions["deepspeed"]);
 }
 
 // Why the eager model has no answer for a file's trainer; "" where it has.

@@ -65,6 +65,8 @@ eager::Ranks deepspeed_ranks(const DeepSpeedConfig& config, const ModelSpec& mod
   fill(ranks.reuse_distance, config.reuse, ranks.reuse_distance);
   fill(ranks.sub_group, config.sub_group, ranks.sub_group);
   ranks.overlaps = config.overlaps && config.stage < 3;
+  ranks.loads_in_parts = config.stage == 3;
+  ranks.own_adam = config.own_adam;
   return ranks;
 }
 
@@ -129,8 +131,7 @@ eager::Ranks pytorch_ranks(const Arguments& arguments, const eager::Setup& setup
   eager::Ranks ranks = zero ? deepspeed_ranks(config ? *config : usual_config(sharding), model) : eager::Ranks{};
   if (sharding == snug::Sharding::fsdp && count == 0)
     throw Error("how many GPUs share the run by FSDP is not said", "fsdp", "--gpus 4");
-  if (zero && count == 1) refuse("DeepSpeed on one GPU is not modelled yet");
-  if (count <= 1) return {};
+  if (count <= 1 && !zero) return {};
   ranks.count = count;
   if (zero) return ranks;
   if (sharding == snug::Sharding::fsdp) {

@@ -207,6 +207,7 @@ eager::Setup pytorch_setup(const Arguments& arguments, const Recipe& recipe, con
   if (setup.liger.linear_loss) setup.chunked_loss = false;
   setup.evaluation = pytorch_evaluation(arguments, recipe, setup, stack);
   setup.ranks = pytorch_ranks(arguments, setup, model, stack);
+  if (setup.ranks.own_adam && setup.optimizer == eager::Optimizer::adamw) setup.optimizer = eager::Optimizer::adamw_fused;
   // axolotl's loaders/model.py (is_qlora_and_fsdp_enabled) and trl's prepare_peft_model (is_sharded_qlora) widen nothing
   // then
   const bool skips_widening =

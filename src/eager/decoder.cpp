@@ -123,8 +123,9 @@ void Decoder::visit_parameters(const Visit& visit) {
 // On the device, or, where FSDP or DeepSpeed will share it out, on the host.
 Tensor Decoder::placed(int64_t count, DType dtype, Role role) {
   const Sharding sharding = setup_.ranks.sharding;
-  const bool quantized = setup_.quantization != Quantization::none;  // which is done on the device
-  if (!quantized && sharding != Sharding::none && sharding != Sharding::ddp) return {{}, count, dtype, false, nullptr, 0};
+  // which is done on the device; peft puts adapters where the weights say that they are
+  const bool stays = setup_.quantization != Quantization::none || (role == Role::adapters && setup_.ranks.loads_in_parts);
+  if (!stays && sharding != Sharding::none && sharding != Sharding::ddp) return {{}, count, dtype, false, nullptr, 0};
   return t_.empty(count, dtype, role);
 }
 
@@ -177,9 +178,18 @@ void Decoder::adapt() {
       widen(adapter.a);
       widen(adapter.b);
     });
+  if (setup_.saves_embedding) save_module(embedding_);
+  if (setup_.saves_head) save_module(head_.weight);
   if (setup_.preparation != Preparation::trl) return;
   for (Tensor* tensor : {&embedding_, &head_.weight})  // trl: peft_module_casting_to_bf16
     if (tensor->defined() && tensor->dtype != DType::bf16) *tensor = t_.empty(tensor->count, DType::bf16, Role::weights);
+}
+
+// peft/utils/other.py, ModulesToSaveWrapper
+void Decoder::save_module(Tensor& weight) {
+  originals_.push_back(weight);
+  weight = t_.empty(weight.count, weight.dtype, Role::adapters);
+  Autograd::require_grad(weight);
 }
 
 // peft/tuners/lora/dora.py, update_layer: the lengths of the weight's rows
@@ -209,6 +219,7 @@ std::vector<Trained> Decoder::trained() {
     });
     return found;
   }
+  if (setup_.saves_embedding) found.push_back({&embedding_, C_, true, true});
   each_linear([&](Linear& l) {
     if (l.adapter.rank == 0) return;
     found.push_back({&l.adapter.a, l.in, true});
@@ -220,6 +231,7 @@ std::vector<Trained> Decoder::trained() {
       found.push_back({&adapter.a, in, true});
       found.push_back({&adapter.b, adapter.rank, true});
     });
+  if (setup_.saves_head) found.push_back({&head_.weight, C_, true});
   return found;
 }
 

@@ -77,6 +77,8 @@ class Decoder {
   void share(FlatSharded* flat) { flat_ = flat; }
   void share(PartitionedModel* partitioned) { partitioned_ = partitioned; }
   bool is_tied() const { return spec_.tied_embeddings; }
+  // The dtype that modules' constructors make weights in: from_pretrained's, but Qwen 1's own files cast after that.
+  DType made_as() const { return is_qwen1() ? DType::f32 : setup_.weights; }
 
   struct Outputs {
     Tensor loss, logits;  // no logits where the head makes the loss itself
@@ -105,6 +107,7 @@ class Decoder {
   bool is_norm(const Tensor& tensor) const;  // whether it is the weight of one
   void make_blocks();
   void start_magnitude(Linear& linear);
+  void save_module(Tensor& weight);
   void make_frequencies();
   void load_quantized();
   void quantize_four_bit(Linear& linear);
@@ -216,6 +219,7 @@ class Decoder {
   std::vector<Block> blocks_;
   Norm final_norm_;
   Linear head_;
+  Tensors originals_;   // what peft's ModulesToSaveWrapper keeps beside the copies that are trained
   Tensor scales_code_;  // bitsandbytes' code book of scales, one for all
   bool inputs_require_grad_ = false;
   FullySharded* sharded_ = nullptr;

@@ -85,7 +85,7 @@ Tensor Decoder::embedded() {
   Tensor embedded = called(&embedding_, {&embedding_}, {}, [this](const Tensor&) {
     Tensor rows = t_.embedding(embedding_, B_ * T_, C_);
     if (embedding_scales()) rows = t_.scale(rows);
-    if (inputs_require_grad_ && t_.grad_enabled) Autograd::require_grad(rows);
+    if (inputs_require_grad_ && t_.grad_enabled && !rows.requires_grad) Autograd::require_grad(rows);
     return rows;
   });
   if (sharded_ && !sharded_->is_tied()) embedded = sharded_->after_forward(0, embedded);

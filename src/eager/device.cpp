@@ -45,11 +45,11 @@ void Device::take_memory(detail::Cell* cell, int64_t stream) {
   if (listener) listener({true, cell->id, bytes, phase_});
 }
 
-void Device::give_memory_back(detail::Cell* cell) {
+void Device::give_memory_back(detail::Cell* cell, bool later) {
   if (!cell->has_memory) return;
   cell->has_memory = false;
   bytes_[static_cast<size_t>(cell->role)] -= cell->bytes;
-  allocator_.free(cell->address);
+  later ? allocator_.request_free(cell->address) : allocator_.free(cell->address);
   if (is_large(cell->requested_bytes)) add_to_digest(cell->address, -1);
   if (listener) listener({false, cell->id, cell->requested_bytes, phase_});
 }
@@ -58,6 +58,12 @@ void Device::drop(const Storage& storage) {
   if (!storage.cell_) return;
   give_memory_back(storage.cell_);
   storage.cell_->bytes = 0;
+}
+
+int64_t Device::drop_later(const Storage& storage) {
+  give_memory_back(storage.cell_, true);
+  storage.cell_->bytes = 0;
+  return storage.cell_->address;
 }
 
 void Device::refill(const Storage& storage, int64_t stream) {

@@ -94,6 +94,10 @@ class Device {
   // untyped_storage().resize_(0) and back: all who refer to the storage see it without memory, and with new memory.
   void drop(const Storage& storage);
   void refill(const Storage& storage, int64_t stream = 0);
+  // As drop, of memory that another stream may still use (record_stream): nobody has it, nor gets it, until what is returned
+  // is given to `complete`.
+  int64_t drop_later(const Storage& storage);
+  void complete(int64_t address) { allocator_.complete_free(address); }
 
   void enter(Phase phase) {
     phase_ = phase;
@@ -124,7 +128,7 @@ class Device {
   void raise_peaks();
   detail::Cell* take_cell();
   void take_memory(detail::Cell* cell, int64_t stream);
-  void give_memory_back(detail::Cell* cell);
+  void give_memory_back(detail::Cell* cell, bool later = false);
   void give_back(detail::Cell* cell);
   void change_role(detail::Cell* cell, Role role);
   void add_to_digest(int64_t address, int64_t bytes);

@@ -90,6 +90,9 @@ void check_covered(const ModelSpec& spec, const Setup& setup) {
   if (sharding == Sharding::fsdp1 && setup.dora) refuse("DoRA under FSDP 1");
   if (setup.quantization == Quantization::gptq && setup.dora) refuse("DoRA on GPTQ's linears");
   if (setup.quantization != Quantization::none && setup.method == Method::full) refuse("full training of quantized weights");
+  if (!setup.saves_embedding && !setup.saves_head) return;
+  if (sharding != Sharding::none) refuse("modules that are trained whole beside an adapter, shared out");
+  if (setup.quantization != Quantization::none) refuse("modules that are trained whole beside quantized weights");
 }
 
 void check_liger(const ModelSpec& spec, const Setup& setup) {
@@ -162,13 +165,17 @@ void follow_trainer(Torch& torch, const ModelSpec& spec, const Setup& setup, Pla
   if (setup.ranks.sharding == Sharding::fsdp2) sharded.emplace(torch, setup);
   std::optional<FlatSharded> flat;
   if (setup.ranks.sharding == Sharding::fsdp1) flat.emplace(torch, setup);
+  std::optional<PartitionedModel> partitioned;
+  if (setup.ranks.sharding == Sharding::zero3) partitioned.emplace(torch, inside);
   Decoder decoder(torch, spec, inside);
   decoder.load();
+  if (partitioned && setup.ranks.loads_in_parts) partitioned->load(decoder.parameters(), decoder.made_as());
   decoder.prepare();
   decoder.adapt();
   check_trains(decoder.trained());
   note_loading(torch.device(), plan);
-  Trainer trainer(torch, decoder, inside, sharded ? &*sharded : nullptr, flat ? &*flat : nullptr);
+  Trainer trainer(torch, decoder, inside,
+                  {sharded ? &*sharded : nullptr, flat ? &*flat : nullptr, partitioned ? &*partitioned : nullptr});
   trainer.train(steps_of(setup));
   plan.steady_bytes = torch.device().totals().allocated_bytes;
 }
@@ -194,12 +201,14 @@ void follow_litgpt(Torch& torch, const ModelSpec& spec, const Setup& setup, Plan
 
 // What the device may show beside PyTorch's allocator, at most. All kernels at once: transformers' guide to training on one
 // GPU (model_memory_anatomy.md) reads 1,343 MiB after the first tensor. Several ranks: NCCL's buffers are not PyTorch's; an
-// out-of-memory message of a rank of four (wbfwonderful/Vad-R1#11) tells 1.43 GiB beside what was reserved.
+// out-of-memory message of a rank of four (wbfwonderful/Vad-R1#11) tells 1.43 GiB beside what was reserved; it is worded as
+// torch 2.5 and later word it, where kernels are loaded when they are first used.
 int64_t context_most(const Setup& setup, const StackProfile& stack, const Target& target) {
   constexpr int64_t kAllKernels = int64_t{1343} << 20U, kWithNccl = int64_t{1464} << 20U;
   int64_t most = target.context_most_bytes;
   if (stack.kernels_may_load_at_once) most = std::max(most, kAllKernels);
-  return setup.ranks.count > 1 ? std::max(most, kWithNccl) : most;
+  if (setup.ranks.count == 1) return most;
+  return std::max(most + (stack.kernels_may_load_at_once ? kWithNccl - target.context_least_bytes : 0), kWithNccl);
 }
 
 // One run on a device that gives at most `limit` bytes. Throws Error where that is too little.
@@ -231,6 +240,16 @@ Plan follow(const ModelSpec& spec, const Setup& setup, const StackProfile& stack
   return plan;
 }
 
+// What the device may show at most where it lags behind the host: partitioned_param_coordinator.py lets two gathers be under
+// way (__max_ongoing_fetch_events) and then waits for the one before.
+void follow_behind(const ModelSpec& spec, Setup setup, const StackProfile& stack, const Target& target, Plan& plan) {
+  if (setup.ranks.sharding != Sharding::zero3 || setup.ranks.count == 1 || !plan.fits) return;
+  setup.ranks.gathers_behind = 3;
+  const Plan behind = follow(spec, setup, stack, target, AllocatorSettings{}.limit_bytes, {});
+  plan.device_high_bytes = std::max(plan.device_high_bytes, behind.device_high_bytes);
+  if (target.memory_bytes > 0) plan.device_high_bytes = std::min(plan.device_high_bytes, target.memory_bytes);
+}
+
 }  // namespace
 
 // Where the cache would grow beyond the card, PyTorch gives cached memory back: the run is followed once more within its
@@ -248,13 +267,17 @@ Plan estimate(const ModelSpec& spec, const Setup& setup, const StackProfile& sta
     case Program::torchtune: check_torchtune_covers(spec, setup); break;
   }
   Plan plan = follow(spec, setup, stack, target, AllocatorSettings{}.limit_bytes, listener);
-  if (target.memory_bytes == 0 || plan.device_high_bytes <= target.memory_bytes) return plan;
+  if (target.memory_bytes == 0 || plan.device_high_bytes <= target.memory_bytes) {
+    follow_behind(spec, setup, stack, target, plan);
+    return plan;
+  }
   plan.fits = false;
   const int64_t beside = context_most(setup, stack, target);
   if (plan.allocated_bytes + beside > target.memory_bytes) return plan;
   try {
     plan = follow(spec, setup, stack, target, target.memory_bytes - beside, {});
-  } catch (const Error&) {  // too scattered
+    plan.device_high_bytes = target.memory_bytes;  // where less is beside it, the cache grows until the card is full
+  } catch (const Error&) {                         // too scattered
   }
   return plan;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "model/module_names.h"
 
 namespace snug::eager {
 namespace {
@@ -28,7 +29,6 @@ void check_covered(const Recipe& recipe, Program program) {
     throw Error("the model of PyTorch's memory does not cover " + what + " yet", key,
                 "plan with --runtime snug, or run the trainer under snug measure");
   };
-  if (!recipe.lora.modules_to_save.empty()) refuse("modules that are trained whole beside an adapter", "modules_to_save");
   if (!recipe.lora.rank_pattern.empty()) refuse("ranks by module", "rank_pattern");
   for (const std::string& target : recipe.lora.target_modules)
     if (program == Program::transformers && (target == "lm_head" || target == "embed_tokens" || target == "wte"))
@@ -38,6 +38,18 @@ void check_covered(const Recipe& recipe, Program program) {
   if (recipe.checkpoint_to_budget) refuse("checkpointing to a budget", "gradient_checkpointing");
   if (recipe.optimizer_in_bwd) refuse("updates during backward", "optimizer_in_bwd");
   if (recipe.optim == snug::Optimizer::sgd && recipe.momentum > 0) refuse("SGD with momentum", "momentum");
+}
+
+// Of what is trained whole beside an adapter: the embedding and the head, where they are two.
+void save_modules(const Recipe& recipe, const ModelSpec& spec, Setup& setup) {
+  const ModuleNames names = module_names(spec);
+  for (const std::string& name : recipe.lora.modules_to_save) {
+    const bool head = names.head.ends_with(name), embedding = names.embedding.ends_with(name);
+    if ((!head && !embedding) || spec.tied_embeddings || setup.program != Program::transformers)
+      throw Error("the model of PyTorch's memory does not cover '" + name + "' trained whole beside an adapter yet",
+                  "modules_to_save", "plan with --runtime snug, or run the trainer under snug measure");
+    (head ? setup.saves_head : setup.saves_embedding) = true;
+  }
 }
 
 // peft/utils/constants.py, TRANSFORMERS_MODELS_TO_LORA_TARGET_MODULES_MAPPING
@@ -76,6 +88,7 @@ Setup setup_of(const Recipe& recipe, const ModelSpec& spec, const StackProfile& 
   setup.dropout = recipe.lora.dropout;
   setup.dora = recipe.lora.use_dora;
   setup.targets = recipe.lora.target_modules;
+  save_modules(recipe, spec, setup);
   if (setup.targets.empty()) setup.targets = default_targets(spec);
   setup.checkpointing = !recipe.gradient_checkpointing ? Checkpointing::none
                         : stack.reentrant_by_default   ? Checkpointing::reentrant

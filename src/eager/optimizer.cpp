@@ -1,5 +1,6 @@
 #include "eager/optimizer.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace snug::eager {
@@ -56,15 +57,29 @@ void Optimizers::step_partition(size_t number, DType narrow, const std::function
   step(number);
 }
 
-// torch/optim/adamw.py: _multi_tensor_adamw; the roots of all second moments at once
+// torch/optim/adamw.py: _multi_tensor_adamw; the roots of all second moments of a dtype at once, a local that the next
+// dtype's take the place of
 void Optimizers::step_adamw(const std::vector<size_t>& group) {
   for (const size_t i : group) {
     const Tensor& p = *parameters_[i].tensor;
     if (!states_[i].empty()) continue;
     for (int k = 0; k < 2; ++k) states_[i].push_back(t_.empty(p.count, p.dtype, Role::optimizer));
   }
-  Tensors roots;
-  for (const size_t i : group) roots.push_back(t_.empty_like(*parameters_[i].tensor));
+  std::vector<DType> dtypes;  // in the order of their first tensors
+  for (const size_t i : group)
+    if (const DType dtype = parameters_[i].tensor->dtype; std::find(dtypes.begin(), dtypes.end(), dtype) == dtypes.end())
+      dtypes.push_back(dtype);
+  Tensors roots, sums;
+  const auto like_all_of = [&](DType dtype) {
+    Tensors made;
+    for (const size_t i : group)
+      if (parameters_[i].tensor->dtype == dtype) made.push_back(t_.empty_like(*parameters_[i].tensor));
+    return made;
+  };
+  for (const DType dtype : dtypes) {
+    roots = like_all_of(dtype);
+    if (t_.stack().adamw_copies_roots) sums = like_all_of(dtype);
+  }
 }
 
 // torch/optim/adamw.py, fused=True: counts of steps are on the device

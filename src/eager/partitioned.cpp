@@ -1,6 +1,7 @@
 #include "eager/partitioned.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 namespace snug::eager {
@@ -11,18 +12,49 @@ constexpr int64_t kAllGatherStream = 1, kPartitionStream = 2;
 
 }  // namespace
 
-// Parameters are moved to the device whole, then cut; what is trained is laid flat, with a copy in 32 bits.
-void PartitionedModel::wrap(const std::vector<Tensor*>& parameters, const std::vector<Trained>& trained) {
+PartitionedModel::Parameter& PartitionedModel::enlist(Tensor* tensor) {
   const int64_t ranks = setup_.ranks.count;
-  t_.weight_gradients_are_views = false;
+  Parameter& parameter = parameters_[tensor];
+  if (parameter.tensor != nullptr) return parameter;
+  parameter.tensor = tensor;
+  parameter.number = static_cast<int64_t>(parameters_.size());
+  parameter.share = (tensor->count + ranks - 1) / ranks;
+  parameter.persists = tensor->count <= setup_.ranks.persistent_elements;
+  const bool adapts_parts = setup_.ranks.loads_in_parts && tensor->storage;
+  if (!adapts_parts || !t_.stack().zero_leaves_adapters_wide) tensor->dtype = setup_.weights;
+  return parameter;
+}
+
+// partition_parameters.py: zero_wrapper_for_fp_tensor_constructor makes each parameter whole and narrows it,
+// _post_init_method cuts it; GatheredParameters, around what the checkpoint's file gives, has it whole once more.
+void PartitionedModel::load(const std::vector<Tensor*>& parameters, DType dtype) {
   for (Tensor* tensor : parameters) {
-    Parameter& parameter = parameters_[tensor];
-    parameter.tensor = tensor;
-    parameter.number = static_cast<int64_t>(parameters_.size());
-    parameter.share = (tensor->count + ranks - 1) / ranks;
-    parameter.persists = tensor->count <= setup_.ranks.persistent_elements;
-    tensor->dtype = setup_.weights;
+    Parameter& parameter = enlist(tensor);
+    Tensor made = t_.empty(tensor->count, dtype, Role::weights);
+    if (dtype != setup_.weights) made = t_.empty(tensor->count, setup_.weights, Role::weights);
+    tensor->storage = std::exchange(made, {}).storage;
+    cut(parameter);
   }
+  for (const Tensor* tensor : parameters) t_.empty(tensor->count, setup_.weights);
+}
+
+// _partition_param
+void PartitionedModel::cut(Parameter& parameter) {
+  parameter.part = t_.empty(parameter.share, parameter.tensor->dtype, Role::weights);
+  t_.device().drop(parameter.tensor->storage);
+}
+
+// engine.py _configure_distributed_model: what is not in parts yet, adapters or the whole model, is on the device in 16
+// bits, then cut; what is trained is laid flat (stage3.py defragment), with a copy in 32 bits.
+void PartitionedModel::wrap(const std::vector<Tensor*>& parameters, const std::vector<Trained>& trained) {
+  t_.linear_is_deepspeeds = true;
+  for (Tensor* tensor : parameters) {
+    const DType before = tensor->dtype;
+    const bool is_cut = enlist(tensor).part.defined(), stays = tensor->storage && tensor->dtype == before;
+    if (!is_cut && !stays) tensor->storage = t_.empty(tensor->count, tensor->dtype, Role::weights).storage;
+  }
+  for (Tensor* tensor : parameters)
+    if (Parameter& parameter = parameters_.at(tensor); !parameter.part.defined()) cut(parameter);
   int64_t kept = 0;
   for (const bool decays : {true, false}) {
     Group group;
@@ -43,24 +75,30 @@ void PartitionedModel::wrap(const std::vector<Tensor*>& parameters, const std::v
     close();
   }
   const Role role = setup_.method == Method::lora ? Role::adapters : Role::weights;
-  for (auto& [tensor, parameter] : parameters_)
-    if (!parameter.trained) parameter.part = t_.empty(parameter.share, setup_.weights, Role::weights);
-  flat_ = t_.empty(kept, setup_.weights, role);
+  for (Tensor* tensor : parameters)
+    if (parameters_.at(tensor).trained) parameters_.at(tensor).part = {};
+  t_.device().release_cached();
+  const DType dtype = trained.front().tensor->dtype;
+  flat_ = t_.empty(kept, dtype, role);
+  int64_t largest = 0;
   for (Group& group : groups_) {
     int64_t count = 0;
     for (const Parameter* parameter : group.parameters) count += parameter->share;
-    const Tensor copy = t_.empty(count, DType::f32);
+    const Tensor copy = dtype == DType::f32 ? Tensor{} : t_.empty(count, DType::f32);
     group.master = t_.empty(count, DType::f32, role);
+    largest = std::max(largest, count);
   }
+  t_.empty(largest, DType::f32);  // initialize_optimizer_states: gradients of nothing
   bucket_ = t_.empty(setup_.ranks.bucket_elements, setup_.weights, Role::gradients);
   gradients_ = t_.empty(kept, setup_.weights, Role::gradients);
-  for (auto& [tensor, parameter] : parameters_) {
-    parameter.tensor->storage = t_.empty(parameter.tensor->count, setup_.weights, Role::weights).storage;
-    parameter.available = parameter.persists;
-    if (!parameter.persists) t_.device().drop(parameter.tensor->storage);
+  for (const Group& group : groups_)  // create_reduce_and_remove_grad_hooks: each is gathered for its hook
+    for (const Parameter* parameter : group.parameters) t_.empty(parameter->tensor->count, dtype);
+  for (Tensor* tensor : parameters) {
+    Parameter& parameter = parameters_.at(tensor);
+    if (parameter.persists) persistent_.push_back(&parameter);
     if (!parameter.trained) continue;
-    Autograd::require_grad(*parameter.tensor);
-    parameter.tensor->node->after_accumulate = [this, at = &parameter](Node&) { arrive(*at); };
+    Autograd::require_grad(*tensor);
+    tensor->node->after_accumulate = [this, at = &parameter](Node&) { arrive(*at); };
   }
 }
 
@@ -138,28 +176,37 @@ void PartitionedModel::fetch_ahead(const Module& module) {
   gather(std::move(ahead));
 }
 
-// One parameter is gathered in its place; several into one tensor, and from there to their places when one is asked for.
+// One parameter is gathered in its place; several into one tensor for each dtype, and from there to their places when one is
+// asked for.
 void PartitionedModel::gather(std::vector<Parameter*> parameters) {
   if (parameters.empty()) return;
   std::sort(parameters.begin(), parameters.end(),
             [](const Parameter* a, const Parameter* b) { return a->number < b->number; });
   auto gather = std::make_shared<Gather>();
-  int64_t elements = 0;
+  std::vector<std::pair<DType, int64_t>> elements;
   for (Parameter* parameter : parameters) {
     parameter->gather = gather;
-    elements += parameter->share;
+    const DType dtype = parameter->tensor->dtype;
+    auto found = std::find_if(elements.begin(), elements.end(), [&](const auto& each) { return each.first == dtype; });
+    if (found == elements.end()) found = elements.insert(found, {dtype, 0});
+    found->second += parameter->share;
     live_ += parameter->tensor->count;
   }
-  if (parameters.size() == 1) {
+  if (setup_.ranks.count == 1) {  // _no_gather_coalesced: its part is all of it
+    gather->complete = true;
+    for (Parameter* parameter : parameters) parameter->available = true;
+  } else if (parameters.size() == 1) {
     t_.device().refill(parameters[0]->tensor->storage, kAllGatherStream);
   } else {
-    gather->flat = t_.empty(elements * setup_.ranks.count, setup_.weights, Role::temporaries, kAllGatherStream);
+    for (const auto& [dtype, count] : elements)
+      gather->flat.push_back(t_.empty(count * setup_.ranks.count, dtype, Role::temporaries, kAllGatherStream));
   }
   gather->parameters = std::move(parameters);
 }
 
 void PartitionedModel::wait(Parameter& parameter) {
   if (!parameter.gather) return;
+  pass(++waited_ - setup_.ranks.gathers_behind);
   Gather& gather = *parameter.gather;
   if (!gather.complete)
     for (Parameter* each : gather.parameters) {
@@ -170,11 +217,12 @@ void PartitionedModel::wait(Parameter& parameter) {
   parameter.gather.reset();
 }
 
-// __params_to_release: not what persists, was fetched for a later use already, or is used again soon.
+// __params_to_release: once the order is known, not what persists, was fetched for a later use already, or is used again
+// soon.
 std::vector<PartitionedModel::Parameter*> PartitionedModel::releasable(const Module& module) {
   std::vector<Parameter*> found;
   for (Parameter* parameter : module.parameters)
-    if (!parameter->persists && !(recorded_ && parameter->fetched_until > now_)) found.push_back(parameter);
+    if (!recorded_ || (!parameter->persists && parameter->fetched_until <= now_)) found.push_back(parameter);
   if (!recorded_) return found;
   int64_t passed = 0;
   for (auto i = static_cast<size_t>(now_); i < order_.size() && passed < setup_.ranks.reuse_distance && !found.empty(); ++i)
@@ -199,10 +247,21 @@ void PartitionedModel::release(Module& module, bool forward) {
   }
   for (Parameter* parameter : found) {
     if (!parameter->available || !parameter->users.empty()) continue;
-    t_.device().drop(parameter->tensor->storage);
-    parameter->available = false;
+    give_back(*parameter);
     live_ -= parameter->tensor->count;
   }
+}
+
+// free_param
+void PartitionedModel::give_back(Parameter& parameter) {
+  parameter.available = false;
+  if (setup_.ranks.gathers_behind == 0) return t_.device().drop(parameter.tensor->storage);
+  used_.emplace_back(waited_, t_.device().drop_later(parameter.tensor->storage));
+}
+
+// What was given back before so many gathers is not in use any more.
+void PartitionedModel::pass(int64_t gathers) {
+  for (; !used_.empty() && used_.front().first < gathers; used_.pop_front()) t_.device().complete(used_.front().second);
 }
 
 // --- gradients ---
@@ -231,6 +290,7 @@ void PartitionedModel::reduce() {
 
 void PartitionedModel::end_backward() {
   if (!in_bucket_.empty()) reduce();
+  pass(std::numeric_limits<int64_t>::max());
   for (auto& [tensor, parameter] : parameters_) {
     parameter.gather.reset();
     parameter.users.clear();
@@ -247,9 +307,17 @@ void PartitionedModel::end_backward() {
 }
 
 void PartitionedModel::step(Optimizers& optimizer, const std::function<void()>& begin) {
+  for (auto& [tensor, parameter] : parameters_) {  // _partition_all_parameters
+    t_.device().drop(parameter.tensor->storage);
+    parameter.available = false;
+  }
   for (const Group& group : groups_)
     for (const Parameter* parameter : group.parameters) t_.empty(parameter->share, DType::f64);
   for (size_t i = 0; i < groups_.size(); ++i) optimizer.step_partition(i, setup_.weights, begin);
+  for (Parameter* parameter : persistent_) {  // _post_step
+    if (setup_.ranks.count > 1) t_.device().refill(parameter->tensor->storage);
+    parameter->available = true;
+  }
 }
 
 }  // namespace snug::eager

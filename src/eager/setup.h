@@ -46,10 +46,17 @@ struct Ranks {
   // FSDP 1: use_orig_params, which the optimizer then sees pieces of in place of flat parameters; backward_prefetch:
   // BACKWARD_PRE, or none.
   bool keeps_parameters = true, gathers_ahead = false;
+  bool own_adam = false;  // a DeepSpeed configuration that has an AdamW of its own: FusedAdam (ops/adam/fused_adam.py)
   // DeepSpeed's zero_optimization, in elements where it says sizes; its own defaults.
   int64_t bucket_elements = 500'000'000;  // reduce_bucket_size
   bool overlaps = false;                  // overlap_comm of stages 1 and 2: one bucket fills while the other is summed
   int64_t prefetch_elements = 50'000'000, persistent_elements = 100'000;  // stage 3: gathered ahead; never given back
+  // Stage 3: so many gathers may have been asked for since a module's parameters were given back, before their memory is
+  // free (record_stream); 0: the device has always done what it was asked.
+  int64_t gathers_behind = 0;
+  // The trainer's arguments are there before the model, as transformers' documentation asks for, so that it is built in
+  // parts.
+  bool loads_in_parts = false;
   int64_t most_live = 1'000'000'000, reuse_distance = 1'000'000'000, sub_group = 1'000'000'000;
 
   bool operator==(const Ranks&) const = default;
@@ -96,7 +103,8 @@ struct Setup {
   int64_t rank = 16;
   double dropout = 0.0;
   bool dora = false;
-  std::vector<std::string> targets;  // module names; {"all-linear"}
+  std::vector<std::string> targets;                  // module names; {"all-linear"}
+  bool saves_embedding = false, saves_head = false;  // modules_to_save: copies of them are trained whole beside the adapters
 
   Attention attention = Attention::sdpa;
   Checkpointing checkpointing = Checkpointing::reentrant;

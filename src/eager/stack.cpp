@@ -20,7 +20,8 @@ int64_t version_number(std::string_view version) {
 }
 
 StackProfile stack_profile(std::string_view torch, std::string_view transformers, std::string_view peft,
-                           std::string_view bitsandbytes, std::string_view trl, std::string_view litgpt) {
+                           std::string_view bitsandbytes, std::string_view trl, std::string_view litgpt,
+                           std::string_view deepspeed) {
   const auto given = [](std::string_view version, const char* today) {
     return std::string(version.empty() ? today : version);
   };
@@ -31,10 +32,12 @@ StackProfile stack_profile(std::string_view torch, std::string_view transformers
   stack.bitsandbytes = given(bitsandbytes, "0.50.0");
   stack.trl = given(trl, "1.16.0");
   stack.litgpt = given(litgpt, "0.5.0");
+  stack.deepspeed = given(deepspeed, "0.19.8");
   const int64_t torch_number = version_number(stack.torch), transformers_number = version_number(stack.transformers);
   stack.full_slices_are_nodes = torch_number < version_number("2.6");
   stack.workspace_per_product = torch_number >= version_number("2.10");
   stack.kernels_may_load_at_once = torch_number < version_number("2.1");
+  stack.adamw_copies_roots = torch_number < version_number("2.1");
   stack.flash_makes_random_state = torch_number >= version_number("2.7");
   stack.efficient_shares_heads = torch_number >= version_number("2.15");
   stack.loss_copies_logits = transformers_number < version_number("4.50");
@@ -75,6 +78,7 @@ StackProfile stack_profile(std::string_view torch, std::string_view transformers
   stack.four_bit_keeps_input = bitsandbytes_number < version_number("0.43.2");
   stack.optimizer_block = bitsandbytes_number < version_number("0.44") ? 2048 : 256;
   stack.int8_is_transformed = bitsandbytes_number < version_number("0.45");
+  stack.zero_leaves_adapters_wide = version_number(stack.deepspeed) >= version_number("0.19");
   stack.litgpt_widens_norms = version_number(stack.litgpt) >= version_number("0.2");
   stack.litgpt_windows_mistral = version_number(stack.litgpt) >= version_number("0.4.13");
   stack.litgpt_pads_in_place = version_number(stack.litgpt) >= version_number("0.4.0");

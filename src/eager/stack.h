@@ -12,7 +12,7 @@ namespace snug::eager {
 int64_t version_number(std::string_view version);
 
 struct StackProfile {
-  std::string torch, transformers, peft, bitsandbytes, trl, litgpt;
+  std::string torch, transformers, peft, bitsandbytes, trl, litgpt, deepspeed;
 
   // --- torch ---
   // torch/csrc/autograd/python_variable_indexing.cpp: a full slice ("x[:, n:]") is a node of its own, whose backward fills a
@@ -26,6 +26,8 @@ struct StackProfile {
   // torch/cuda/__init__.py asks for kernels to be loaded one by one, when they are first used, which drivers of CUDA 11 may
   // not do; releases before 2.1 are built for that CUDA.
   bool kernels_may_load_at_once = false;
+  // torch/optim/adamw.py _multi_tensor_adamw: the roots and epsilon make new tensors; later they are added in place.
+  bool adamw_copies_roots = false;
   // ATen/native/transformers/cuda/flash_attn: the state of random numbers is made on the device, used or not.
   bool flash_makes_random_state = false;
 
@@ -105,6 +107,11 @@ struct StackProfile {
   // tuners/lora/dora.py: without dropout the base layer's output is used, not computed a second time.
   bool dora_uses_base_output = false;
 
+  // --- deepspeed ---
+  // runtime/engine.py _configure_distributed_model: adapters of a model that was built in parts keep their dtype
+  // (_cast_module_mixed_precision). Seen in 0.19; until 0.16 all was cast (module.bfloat16()).
+  bool zero_leaves_adapters_wide = false;
+
   // --- litgpt ---
   // rmsnorm.py: rows are widened to fp32 (since October 2023).
   bool litgpt_widens_norms = true;
@@ -131,6 +138,7 @@ struct StackProfile {
 
 // The stack of the versions given; what is empty is today's. Throws Error for a version that is no version.
 StackProfile stack_profile(std::string_view torch = {}, std::string_view transformers = {}, std::string_view peft = {},
-                           std::string_view bitsandbytes = {}, std::string_view trl = {}, std::string_view litgpt = {});
+                           std::string_view bitsandbytes = {}, std::string_view trl = {}, std::string_view litgpt = {},
+                           std::string_view deepspeed = {});
 
 }  // namespace snug::eager

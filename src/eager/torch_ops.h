@@ -55,9 +55,9 @@ class Torch : public Autograd {
   Tensor cat(const Tensors& parts);
 
   // --- products ---
-  // Whether the weight's gradient is a view, through weight.t(); DeepSpeed's third stage has a linear of its own
-  // (zero/linear.py).
-  bool weight_gradients_are_views = true;
+  // DeepSpeed's third stage has a linear of its own (zero/linear.py): it keeps the input of frozen weights too, and the
+  // weight's gradient is no view through weight.t().
+  bool linear_is_deepspeeds = false;
   // torch.nn.functional.linear: weight [out, in]; an undefined bias is none.
   Tensor linear(const Tensor& input, const Tensor& weight, const Tensor& bias, int64_t in, int64_t out);
   // torch.matmul of batches; `count` elements result.

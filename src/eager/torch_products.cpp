@@ -22,7 +22,7 @@ Tensor Torch::linear(const Tensor& input, const Tensor& weight, const Tensor& bi
   const int64_t rows = x.count / in;
   const Tensor none;
   const bool biased = bias.defined();
-  const Tensors kept{w.requires_grad ? x : none, x.requires_grad ? w : none};
+  const Tensors kept{w.requires_grad || linear_is_deepspeeds ? x : none, x.requires_grad ? w : none};
   before({x, w, b}, kept);
   Tensor y = empty(rows * out, x.dtype);
   {  // ATen/cuda/CUDABlas.cpp gemm_and_bias: cuBLASLt has a workspace of its own, 1 MiB
@@ -40,7 +40,7 @@ Tensor Torch::linear(const Tensor& input, const Tensor& weight, const Tensor& bi
            }
            if (node.needs(1)) {
              results[1] = empty(w_count, g[0].dtype);
-             results[1].is_view = weight_gradients_are_views;
+             results[1].is_view = !linear_is_deepspeeds;
              need_cublas();
            }
            if (!biased && node.needs(0)) {

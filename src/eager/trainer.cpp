@@ -4,8 +4,13 @@
 
 namespace snug::eager {
 
-Trainer::Trainer(Torch& torch, Decoder& decoder, const Setup& setup, FullySharded* sharded, FlatSharded* flat)
-    : t_(torch), decoder_(decoder), setup_(setup), sharded_(sharded), flat_(flat) {}
+Trainer::Trainer(Torch& torch, Decoder& decoder, const Setup& setup, const Sharing& sharing)
+    : t_(torch),
+      decoder_(decoder),
+      setup_(setup),
+      partitioned_(sharing.partitioned),
+      sharded_(sharing.sharded),
+      flat_(sharing.flat) {}
 
 // accelerate, Accelerator.prepare
 void Trainer::wrap() {
@@ -27,13 +32,12 @@ void Trainer::wrap() {
     zero_->wrap(decoder_.parameters(), trained_);
     trained_ = zero_->partitions();
   }
-  if (setup_.ranks.sharding == Sharding::zero3) {
-    partitioned_ = std::make_unique<PartitionedModel>(t_, setup_);
+  if (partitioned_ != nullptr) {
     partitioned_->wrap(decoder_.parameters(), trained_);
-    decoder_.share(partitioned_.get());
+    decoder_.share(partitioned_);
     trained_ = partitioned_->partitions();
   }
-  optimizer_ = std::make_unique<Optimizers>(t_, setup_, trained_, zero_ || partitioned_);
+  optimizer_ = std::make_unique<Optimizers>(t_, setup_, trained_, zero_ || partitioned_ != nullptr);
 }
 
 Trainer::Batch Trainer::next_batch() {
@@ -73,7 +77,7 @@ void Trainer::train(int64_t steps) {
     count_items(batches[0]);
     accumulate(batches, step == 0);
     batches.clear();
-    if (!zero_ && !partitioned_) update();  // whose engine clips and updates at the end of backward
+    if (!zero_ && partitioned_ == nullptr) update();  // whose engine clips and updates at the end of backward
     evaluate();
   }
 }
@@ -109,7 +113,7 @@ void Trainer::accumulate(const std::vector<Batch>& batches, bool first_step) {
     micro_step(last);
     followed.emplace_back(device.digest(), device.totals().reserved_bytes);
     if (batches.size() <= kFew || last || !setup_.lengths.empty() || device.listener || !repeats()) continue;
-    if (setup_.ranks.count == 1) break;
+    if (setup_.ranks.sharding == Sharding::none) break;
     i = batches.size() - 2;  // whose gradients are summed over ranks
   }
   batch_ = batches.back();
@@ -131,8 +135,8 @@ void Trainer::micro_step(bool last) {
     if (flat_ != nullptr) flat_->end_backward();
     if (sharded_ != nullptr) sharded_->end_backward();
   }
-  if (partitioned_) partitioned_->end_backward();
-  if (partitioned_ && last) partitioned_->step(*optimizer_, [&] { device.enter(Phase::optimizer); });
+  if (partitioned_ != nullptr) partitioned_->end_backward();
+  if (partitioned_ != nullptr && last) partitioned_->step(*optimizer_, [&] { device.enter(Phase::optimizer); });
   if (zero_) zero_->end_backward();
   if (zero_ && last) zero_->step(*optimizer_, [&] { device.enter(Phase::optimizer); });
   last_loss_ = loss.detached();

@@ -11,8 +11,13 @@ namespace snug::eager {
 
 class Trainer {
  public:
-  // `sharded`, `flat`: what the decoder's parameters are shared by; none where each rank has them.
-  Trainer(Torch& torch, Decoder& decoder, const Setup& setup, FullySharded* sharded, FlatSharded* flat);
+  // What the decoder's parameters are shared by; none where each rank has them.
+  struct Sharing {
+    FullySharded* sharded = nullptr;
+    FlatSharded* flat = nullptr;
+    PartitionedModel* partitioned = nullptr;
+  };
+  Trainer(Torch& torch, Decoder& decoder, const Setup& setup, const Sharing& sharing);
 
   // So many optimizer steps, from the first, each with the evaluation that may come between two.
   void train(int64_t steps);
@@ -47,7 +52,7 @@ class Trainer {
   std::unique_ptr<Optimizers> optimizer_;
   std::unique_ptr<DataParallel> data_parallel_;
   std::unique_ptr<ZeroOptimizer> zero_;
-  std::unique_ptr<PartitionedModel> partitioned_;
+  PartitionedModel* partitioned_;
   FullySharded* sharded_;
   FlatSharded* flat_;
   Batch batch_;

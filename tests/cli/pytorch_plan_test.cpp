@@ -347,6 +347,20 @@ TEST(PyTorchPlan, deepspeeds_configuration_sets_its_buckets) {
     EXPECT_TRUE(planned(broken).contains("not_covered")) << broken;
 }
 
+// Whose kernels take the place of PyTorch's, on one device too.
+TEST(PyTorchPlan, deepspeeds_configuration_names_its_optimizer) {
+  Workspace workspace;
+  const auto planned = [&](const std::string& optimizer) {
+    std::ofstream(workspace / "zero.json") << R"({"zero_optimization": {"stage": 2}, "optimizer": )" << optimizer << "}";
+    return pytorch_of({"plan", "Qwen/Qwen2.5-1.5B", "--method", "full", "--gpu", "H100", "--bf16", "--gpus", "1",
+                       "--deepspeed", (workspace / "zero.json").string(), "--json"})
+        .at("setup");
+  };
+  EXPECT_EQ(planned(R"({"type": "AdamW"})").at("optimizer"), "adamw_torch_fused");
+  EXPECT_EQ(planned(R"({"type": "AdamW", "params": {"torch_adam": true}})").at("optimizer"), "adamw_torch");
+  EXPECT_EQ(planned("{}").at("sharding"), "zero2");
+}
+
 TEST(PyTorchPlan, words_without_meaning_are_usage_errors) {
   for (const std::vector<std::string>& words : {std::vector<std::string>{"--runtime", "jax"},
                                                 {"--stack", "numpy=1.0"},

@@ -50,6 +50,16 @@ TEST(FromRecipe, AdaptersThatFindNoModuleAreRefused) {
   EXPECT_THROW(estimate(spec, setup_of(recipe, spec, stack), stack, {}), Error);
 }
 
+TEST(FromRecipe, EmbeddingAndHeadMayBeTrainedWholeWhereTheyAreTwo) {
+  Recipe recipe;
+  recipe.lora.modules_to_save = {"embed_tokens", "lm_head"};
+  const auto setup = setup_of(recipe, *find_model("meta-llama/Llama-2-7b-hf"), stack_profile());
+  EXPECT_TRUE(setup.saves_embedding && setup.saves_head);
+  EXPECT_THROW(setup_of(recipe, *find_model("meta-llama/Llama-3.2-1B"), stack_profile()), Error);
+  recipe.lora.modules_to_save = {"input_layernorm"};
+  EXPECT_THROW(setup_of(recipe, *find_model("meta-llama/Llama-2-7b-hf"), stack_profile()), Error);
+}
+
 TEST(FromRecipe, QuantizedWeightsNeedLessThanWhole) {
   const ModelSpec spec = *find_model("TinyLlama/TinyLlama-1.1B-Chat-v1.0");
   const StackProfile stack = stack_profile();

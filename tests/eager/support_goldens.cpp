@@ -32,10 +32,10 @@ const std::map<std::string, Optimizer> kOptimizers = {{"adamw_torch", Optimizer:
                                                       {"sgd", Optimizer::sgd}};
 
 // Cells that a table does not have say what this one has.
-const std::map<std::string, std::string> kUnsaid = {{"dora", "0"},         {"prep", "none"},          {"amp", "none"},
-                                                    {"attention", "sdpa"}, {"checkpointing", "none"}, {"transformers", ""},
-                                                    {"peft", ""},          {"bitsandbytes", ""},      {"padded", "0"},
-                                                    {"litgpt", ""},        {"loss", "stock"},         {"cache", "0"}};
+const std::map<std::string, std::string> kUnsaid = {
+    {"dora", "0"},        {"prep", "none"}, {"amp", "none"},      {"attention", "sdpa"}, {"checkpointing", "none"},
+    {"transformers", ""}, {"peft", ""},     {"bitsandbytes", ""}, {"padded", "0"},       {"litgpt", ""},
+    {"loss", "stock"},    {"cache", "0"},   {"saved", ""}};
 
 // LitGPT's words for what adapters are put on, in transformers' names.
 std::vector<std::string> litgpt_targets(const std::string& text) {
@@ -74,6 +74,8 @@ void fill_setup(const std::map<std::string, std::string>& cells, Setup& setup) {
   setup.seq_len = std::stoll(at("seq"));
   setup.accumulation = std::stoll(at("accum"));
   setup.padded = at("padded") == "1";
+  setup.saves_embedding = at("saved").find("embed_tokens") != std::string::npos;
+  setup.saves_head = at("saved").find("lm_head") != std::string::npos;
 }
 
 // Columns of eager_evaluation.csv.
@@ -104,7 +106,8 @@ void fill_ranks(const std::map<std::string, std::string>& cells, int64_t hidden,
                                                  {"zero2", Sharding::zero2},
                                                  {"zero1_overlap", Sharding::zero1},
                                                  {"zero2_overlap", Sharding::zero2},
-                                                 {"zero3", Sharding::zero3}};
+                                                 {"zero3", Sharding::zero3},
+                                                 {"zero3_init", Sharding::zero3}};
   Ranks& ranks = setup.ranks;
   ranks.sharding = kinds.at(cells.at("sharding"));
   ranks.count = std::stoll(cells.at("ranks"));
@@ -116,6 +119,7 @@ void fill_ranks(const std::map<std::string, std::string>& cells, int64_t hidden,
     ranks.prefetch_elements = hidden * hidden * 9 / 10;
     ranks.persistent_elements = 10 * hidden;
   }
+  ranks.loads_in_parts = cells.at("sharding") == "zero3_init";
   ranks.reshards_after_forward = !cells.at("sharding").ends_with("grad");
   ranks.keeps_parameters = cells.at("sharding") != "fsdp1_flat";
   ranks.gathers_ahead = ranks.sharding == Sharding::fsdp1 && cells.at("sharding") != "fsdp1_still";
@@ -127,10 +131,10 @@ void fill_ranks(const std::map<std::string, std::string>& cells, int64_t hidden,
 std::string Golden::name() const {
   std::string text;
   for (const char* key :
-       {"transformers", "model",    "layers",  "method",    "quant",         "prep",  "dora",        "targets",
-        "dropout",      "weights",  "amp",     "attention", "checkpointing", "optim", "batch",       "seq",
-        "accum",        "padded",   "sm",      "loss",      "sharding",      "ranks", "rank_number", "eval_rows",
-        "eval_batch",   "eval_seq", "metrics", "moved",     "cache"})
+       {"transformers", "model",      "layers",   "method",    "quant",         "prep",     "dora",  "targets",
+        "dropout",      "weights",    "amp",      "attention", "checkpointing", "optim",    "batch", "seq",
+        "accum",        "padded",     "sm",       "loss",      "saved",         "sharding", "ranks", "rank_number",
+        "eval_rows",    "eval_batch", "eval_seq", "metrics",   "moved",         "cache"})
     if (const auto cell = cells.find(key); cell != cells.end()) text += cell->second + " ";
   return text;
 }

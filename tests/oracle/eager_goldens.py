@@ -21,6 +21,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 SETTINGS = dict(model="meta-llama/Llama-3.2-1B", layers=0, method="lora", dora=0, targets="q_proj:k_proj:v_proj:o_proj", rank=16, dropout="0",
                 quant="none", prep="none", weights="bfloat16", amp="none", attention="sdpa", checkpointing="reentrant",
                 optim="adamw_torch", batch=2, seq=512, accum=1, padded=0, loss="stock", sm=80)
+SAVED = dict(saved="")  # modules_to_save
 RESULTS = ["torch", "transformers", "peft", "bitsandbytes", "static", "allocated", "phase", "reserved", "steady", "forward", "backward", "optimizer"]
 
 
@@ -30,7 +31,7 @@ def run(row, trace=None):
     import torch
     import transformers
     cuda = torch.cuda
-    if row.get("ranks", 1) > 1:
+    if "ranks" in row:
         eager_ranks.join(row)
     patch(torch, row)
     evaluates = row.get("eval_rows", 0) > 0
@@ -47,6 +48,9 @@ def run(row, trace=None):
         marks.append((s.get("allocation.all.allocated", 0), name))
 
     mark("load")
+    options = arguments(row)
+    first = row.get("sharding") == "zero3_init"  # then from_pretrained knows of DeepSpeed (deepspeed.zero.Init)
+    training = transformers.TrainingArguments(**options) if first else None
     model = build(row, torch)
 
     class Trainer(transformers.Trainer):
@@ -92,20 +96,10 @@ def run(row, trace=None):
         if row["padded"] and i % B == B - 1:
             mask[T // 2:] = 0
         data.append(dict(input_ids=ids, attention_mask=mask, labels=ids))
-    check = row["checkpointing"]
-    options = dict(output_dir=os.path.join(tempfile.gettempdir(), "eager-goldens"), per_device_train_batch_size=B, gradient_accumulation_steps=row["accum"], max_steps=steps,
-                   report_to=[], optim=row["optim"], save_strategy="no", logging_steps=10, warmup_steps=10, disable_tqdm=True,
-                   bf16=row["amp"] == "bf16", fp16=row["amp"] == "fp16", gradient_checkpointing=check != "none",
-                   gradient_checkpointing_kwargs=None if check == "none" else {"use_reentrant": check == "reentrant"})
-    if row["loss"] == "liger":
-        options["use_liger_kernel"] = True
-    if row.get("ranks", 1) > 1:
-        options.update(eager_ranks.options(row))
     more = {}
     if evaluates:
-        options.update(eager_evaluation.options(row))
         more = dict(eval_dataset=eager_evaluation.data(row, torch), compute_metrics=(lambda _: {}) if row["metrics"] else None)
-    trainer = Trainer(callbacks=[End()], model=model, args=transformers.TrainingArguments(**options), train_dataset=data, **more)
+    trainer = Trainer(callbacks=[End()], model=model, args=training or transformers.TrainingArguments(**options), train_dataset=data, **more)
     gc.collect()
     cuda.empty_cache()
     mark("train begin")
@@ -123,6 +117,22 @@ def run(row, trace=None):
     if trace:
         write_trace(trace, cuda.memory._snapshot()["device_traces"][0], marks)
     return row
+
+
+def arguments(row):
+    """What TrainingArguments are told."""
+    check = row["checkpointing"]
+    options = dict(output_dir=os.path.join(tempfile.gettempdir(), "eager-goldens"), per_device_train_batch_size=row["batch"],
+                   gradient_accumulation_steps=row["accum"], max_steps=2, report_to=[], optim=row["optim"], save_strategy="no", logging_steps=10,
+                   warmup_steps=10, disable_tqdm=True, bf16=row["amp"] == "bf16", fp16=row["amp"] == "fp16", gradient_checkpointing=check != "none",
+                   gradient_checkpointing_kwargs=None if check == "none" else {"use_reentrant": check == "reentrant"})
+    if row["loss"] == "liger":
+        options["use_liger_kernel"] = True
+    if "ranks" in row:
+        options.update(eager_ranks.options(row))
+    if row.get("eval_rows", 0) > 0:
+        options.update(eager_evaluation.options(row))
+    return options
 
 
 def patch(torch, row):
@@ -184,7 +194,8 @@ def build(row, torch):
         model.enable_input_require_grads()
     targets = "all-linear" if row["targets"] == "all-linear" else row["targets"].split(":")
     model = peft.get_peft_model(model, peft.LoraConfig(r=row["rank"], lora_alpha=row["rank"], lora_dropout=float(row["dropout"]),
-                                                       target_modules=targets, use_dora=bool(row["dora"]), task_type="CAUSAL_LM"))
+                                                       target_modules=targets, use_dora=bool(row["dora"]), task_type="CAUSAL_LM",
+                                                       modules_to_save=row["saved"].split(":") if row.get("saved") else None))
     if row["prep"] == "trl":  # trl's peft_module_casting_to_bf16
         for name, module in model.named_modules():
             if "norm" not in name and re.search("lm_head|embed_tokens|wte|wpe", name) and hasattr(module, "weight"):
@@ -370,6 +381,18 @@ def liger(transformers_version):
     return rows
 
 
+def saved():
+    """The embedding and the head trained whole beside an adapter."""
+    rows = []
+    for model, layers, names in (("TinyLlama/TinyLlama-1.1B-Chat-v1.0", 4, "embed_tokens:lm_head"), ("Qwen/Qwen2.5-7B", 2, "embed_tokens:lm_head"),
+                                 ("mistralai/Mistral-7B-v0.1", 2, "lm_head"), ("microsoft/phi-2", 3, "embed_tokens")):
+        at = dict(SETTINGS, model=model, layers=layers, saved=names)
+        for change in (dict(), dict(amp="bf16", targets="all-linear", rank=64, dropout="0.05", batch=1, accum=4), dict(amp="bf16", seq=256, checkpointing="none"),
+                       dict(amp="bf16", checkpointing="non_reentrant", seq=1024, batch=1), dict(optim="adamw_torch_fused"), dict(weights="float32", amp="bf16")):
+            rows.append(at | change)
+    return rows
+
+
 def sample(number, seed, transformers_version):
     """So many rows drawn at random from models and settings, most of them not in the grid: to see whether the model holds beyond it."""
     models = [("HuggingFaceTB/SmolLM2-360M", 8), ("HuggingFaceTB/SmolLM2-1.7B", 5), ("meta-llama/Llama-3.2-3B", 4), ("Qwen/Qwen2.5-3B", 5),
@@ -407,6 +430,7 @@ def main():
     p.add_argument("--families", action="store_true", help="in place of the grid a few rows of each of the other families")
     p.add_argument("--experts", action="store_true", help="in place of the grid rows of mixtures of experts; with --ranks of one rank among others")
     p.add_argument("--liger", action="store_true", help="in place of the grid rows with Liger's kernels, which must be installed")
+    p.add_argument("--saved", action="store_true", help="in place of the grid rows with modules_to_save")
     p.add_argument("--seed", type=int, default=1)
     p.add_argument("--only", default="", help="rows whose settings, joined by commas, match this pattern")
     a = p.parse_args()
@@ -424,12 +448,12 @@ def main():
         setattr(torch.cuda, name, function)
     assert not torch.cuda.is_initialized()
     if a.row:
-        known = SETTINGS | (eager_ranks.SETTINGS if "ranks=" in a.row else {}) | (eager_evaluation.SETTINGS if "eval_" in a.row else {})
+        known = SETTINGS | (eager_ranks.SETTINGS if "ranks=" in a.row else {}) | (eager_evaluation.SETTINGS if "eval_" in a.row else {}) | (SAVED if "saved=" in a.row else {})
         row = dict(known, **{k: type(known[k])(v) for k, v in (x.split("=", 1) for x in a.row.split(","))})
         print(json.dumps(forked(row, a.trace)))
         return
     stack = (torch.__version__.split("+")[0], transformers.__version__)
-    known = SETTINGS | (eager_ranks.SETTINGS if a.ranks else {}) | (eager_evaluation.SETTINGS if a.evaluation else {})
+    known = SETTINGS | (eager_ranks.SETTINGS if a.ranks else {}) | (eager_evaluation.SETTINGS if a.evaluation else SAVED if a.saved else {})
     results = RESULTS + (["evaluate"] if a.evaluation else [])
     path = pathlib.Path(a.out or ROOT / "tests/golden" / ("eager_ranks.csv" if a.ranks else "eager.csv"))
     old = list(csv.DictReader(path.open())) if path.exists() else []
@@ -443,7 +467,7 @@ def main():
         version = tuple(int(x) for x in transformers.__version__.split(".")[:2])
         rows = (eager_evaluation.ranks_grid(SETTINGS | eager_ranks.SETTINGS) if a.ranks and a.evaluation else eager_experts.ranks_grid(SETTINGS | eager_ranks.SETTINGS) if a.ranks and a.experts
                 else eager_ranks.grid(SETTINGS, version >= (5, 0)) if a.ranks else eager_evaluation.grid(SETTINGS) if a.evaluation else sample(a.sample, a.seed, version) if a.sample
-                else eager_experts.grid(SETTINGS) if a.experts else families(version) if a.families else liger(version) if a.liger else grid(version))
+                else saved() if a.saved else eager_experts.grid(SETTINGS) if a.experts else families(version) if a.families else liger(version) if a.liger else grid(version))
         for row in rows:
             if key(row) in done or not re.search(a.only, ",".join(map(str, row.values()))):
                 continue

@@ -4,7 +4,7 @@ transformers' Trainer ask for it."""
 import os
 
 # none: the job is a single process; ddp; fsdp2 and fsdp2_grad (reshard_after_forward off); zero1, zero2, zero3: DeepSpeed's stages,
-# zero1_overlap and zero2_overlap with overlap_comm and a bucket of 2e8
+# zero1_overlap and zero2_overlap with overlap_comm and a bucket of 2e8, zero3_init with the model built under deepspeed.zero.Init
 SETTINGS = dict(sharding="ddp", ranks=2, rank_number=0)
 
 
@@ -151,4 +151,23 @@ def grid(settings, new):
     for kind in ("fsdp2_grad", "fsdp2"):
         add(**dict(at, sharding=kind), quant="nf4-double-bf16", prep="peft", checkpointing="non_reentrant", targets="all-linear", ranks=8)
     add(**at, quant="nf4-double", prep="peft", checkpointing="non_reentrant", targets="all-linear", ranks=4)
+    # large vocabularies of an untied head, as people share big models: adapters on all linears, many micro-batches
+    at = dict(model="Qwen/Qwen2.5-7B", layers=4, sharding="zero3_init", ranks=4, **mixed)
+    adapters = dict(at, targets="all-linear", rank=64, dropout="0.05", batch=1)
+    for seq in (256, 1024, 4096):
+        add(**adapters, seq=seq, accum=8, checkpointing="reentrant")
+    add(**adapters, seq=1024, checkpointing="non_reentrant")
+    add(**dict(adapters, layers=12), seq=512, accum=2, checkpointing="reentrant")
+    add(**at, method="full", seq=512, checkpointing="non_reentrant")
+    add(**dict(at, model="meta-llama/Llama-3.2-1B", ranks=2), seq=512, checkpointing="none")
+    add(**dict(at, model="meta-llama/Llama-3.2-1B", ranks=8), method="full", seq=512, accum=2, checkpointing="reentrant")
+    # DeepSpeed on one device
+    for model, layers in (small[0], small[1]):
+        at = dict(model=model, layers=layers, ranks=1, seq=256, **mixed)
+        add(**at, method="full", sharding="zero3_init", checkpointing="reentrant", accum=4)
+        add(**at, method="full", sharding="zero3_init", checkpointing="none")
+        add(**at, sharding="zero3_init", checkpointing="reentrant", targets="all-linear", rank=64)
+        add(**at, method="full", sharding="zero2", checkpointing="non_reentrant")
+        add(**at, sharding="zero2", checkpointing="none")
+        add(**at, sharding="zero2_overlap", checkpointing="reentrant", targets="all-linear", accum=8)
     return rows
