@@ -33,16 +33,12 @@ def whole(method, rank=8, targets="all-linear", dropout=0.0):
     return dict(lora(rank, targets, dropout), **({"load_in_4bit": True} if method.startswith("q") else {}))
 
 
-FOLLOWED = 160  # of an epoch's rows: to follow all of them takes minutes for one row of a table
-
-
 def lengths(mean, deviation, most, rows_of_all):
-    """Lengths of so many rows, their logarithms normal, as the published mean and deviation have them; longer ones than `most` are deleted. Of many
-    FOLLOWED stand for all, spread over them evenly."""
+    """Lengths of so many rows, their logarithms normal, as the published mean and deviation have them; longer ones than `most` are deleted."""
     spread = math.log(1 + (deviation / mean) ** 2)
     curve = statistics.NormalDist(math.log(mean) - spread / 2, math.sqrt(spread))
     share = curve.cdf(math.log(most))
-    count = min(round(share * rows_of_all), FOLLOWED)
+    count = round(share * rows_of_all)
     return [max(1, round(math.exp(curve.inv_cdf(share * (i + 0.5) / count)))) for i in range(count)]
 
 
@@ -210,7 +206,9 @@ def qwen(row, q):
 
 # --- modelscope/ms-swift ---
 
-ORDERS = range(1, 9)
+ORDERS = 8
+ORDERS_OF_FEW = 32  # rows of an epoch: the fewer there are, the more it matters which comes when
+FEW = 100
 SWIFT_MODELS = {"qwen-7b-chat": "Qwen-7B", "qwen-14b-chat": "Qwen-14B", "qwen-1_8b-chat": "Qwen-1.8B", "qwen-72b-chat": "Qwen-72B",
                 "chatglm3-6b": "chatglm3-6b", "openbuddy-zephyr-7b-chat": "openbuddy-zephyr-7b"}
 
@@ -234,7 +232,7 @@ def swift_benchmark(row, q):
     flags = [*FLASH, *(["--gptq", "128"] if gptq else [])]
     most = rows.count(row["seq"])
     drawn = lengths(3234.4, 2547.5, most, 4959 if most <= 2048 else 1000)
-    for order in ORDERS:  # which nobody knows
+    for order in range(1, 1 + (ORDERS_OF_FEW if len(drawn) < FEW else ORDERS)):  # which nobody knows
         ask(q, row, SWIFT_MODELS.get(row["model"], row["model"]), keys, flags + ["--row-lengths", shuffled(drawn, order)],
             "float16" if gptq else "bfloat16")
 

@@ -8,7 +8,9 @@ was left out, by reason.."""
 
 import argparse
 import concurrent.futures
+import concurrent.futures
 import json
+import os
 import os
 import pathlib
 import re
@@ -42,17 +44,18 @@ def reason(text):
     return "several GPUs" if "flag --gpus" in text else text
 
 
-def plan(snug, folder, question, ask):
+def plan(snug, question, ask):
     """What the plan says under "pytorch", or {"not_covered": why}."""
-    config, recipe = folder / "model" / "config.json", folder / "recipe.yaml"
-    config.parent.mkdir(exist_ok=True)
-    config.write_text(json.dumps(ask.config))
-    # JSON is YAML: what a key holds is written as such
-    recipe.write_text("".join(f"{key}: {json.dumps(value)}\n" for key, value in dict(ask.keys, model=str(config)).items()))
-    words = [snug, "plan", str(recipe), "--runtime", "pytorch", "--json", *ask.flags]
-    words += ["--gpu", question.card] if question.card else []
-    words += ["--stack", question.stack] if question.stack else []
-    done = subprocess.run(words, capture_output=True, text=True)
+    with tempfile.TemporaryDirectory(prefix="truth-") as folder:
+        config, recipe = pathlib.Path(folder, "model", "config.json"), pathlib.Path(folder, "recipe.yaml")
+        config.parent.mkdir()
+        config.write_text(json.dumps(ask.config))
+        # JSON is YAML: what a key holds is written as such
+        recipe.write_text("".join(f"{key}: {json.dumps(value)}\n" for key, value in dict(ask.keys, model=str(config)).items()))
+        words = [snug, "plan", str(recipe), "--runtime", "pytorch", "--json", *ask.flags]
+        words += ["--gpu", question.card] if question.card else []
+        words += ["--stack", question.stack] if question.stack else []
+        done = subprocess.run(words, capture_output=True, text=True)
     if not done.stdout.startswith("{"):
         return {"not_covered": (done.stderr.strip().splitlines() or ["no answer"])[0]}
     return json.loads(done.stdout)["pytorch"]
@@ -80,8 +83,8 @@ def judge(snug, question):
                out_of_memory=question.out_of_memory, left_out=question.left_out)
     if question.left_out:
         return row
-    with tempfile.TemporaryDirectory(prefix="truth-") as folder:
-        answers = [plan(snug, pathlib.Path(folder), question, ask) for ask in question.asks]
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        answers = list(pool.map(lambda ask: plan(snug, question, ask), question.asks))
     refused = next((a["not_covered"] for a in answers if "not_covered" in a), "" if answers else "nothing to ask")
     if refused:
         row["left_out"] = reason(refused)

@@ -136,7 +136,6 @@ class Decoder {
   void qwen_angles(Positions& positions);
   Tensor qwen_rotation(const Tensor& x, const Positions& where);
   Tensor qwen_mlp(const Tensor& x, Block& block);
-  Tensor with_positions(const Tensor& embedded);
   Tensor opt_positions(const Tensor& embedded);
   void angles(Positions& positions);
   Tensor attended(Tensor& query, Tensor& key, Tensor value, Block& block, const Positions& where, const Tensor& all);

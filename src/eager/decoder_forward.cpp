@@ -21,9 +21,13 @@ Decoder::Outputs Decoder::forward() {
   Tensor logits;
   if (flat_) flat_->begin_forward();
   {
+    // GPT2Model.forward: both, and what they give, are locals to its end.
+    const bool places_first = is_gpt2() && t_.stack().gpt2_cache_is_tuples;
+    Tensor places = places_first ? t_.empty(T_, DType::i64) : Tensor{};
     Tensor embedded = this->embedded();
-    const Tensor places = is_gpt2() ? t_.empty(T_, DType::i64) : Tensor{};
-    if (is_gpt2()) hidden = with_positions(embedded);
+    if (is_gpt2() && !places_first) places = t_.add_number(t_.empty(T_, DType::i64));
+    const Tensor of_places = is_gpt2() ? t_.embedding(position_embedding_, T_, C_) : Tensor{};
+    if (is_gpt2()) hidden = t_.add(embedded, of_places);
     const bool granite = spec_.family.starts_with("granite");
     if (granite) embedded = t_.scale(embedded);
     const Positions where = positions();
@@ -138,12 +142,6 @@ void Decoder::angles(Positions& p) {
   const DType dtype = embedding_.dtype;
   p.cos = t_.to(cos, dtype);
   p.sin = t_.to(sin, dtype);
-}
-
-// GPT2Model.forward
-Tensor Decoder::with_positions(const Tensor& embedded) {
-  const Tensor places = t_.embedding(position_embedding_, T_, C_);
-  return t_.add(embedded, places);
 }
 
 Tensor Decoder::blocks(Tensor hidden, const Positions& where) {
