@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checkpointing to a budget (docs/benchmarks.md): for three shapes twelve budgets from the least that every block recomputed needs to what
 nothing recomputed needs; planned and measured time of a step. Each is measured beside the step that keeps everything, which runs right before
-and after it. checkpointing.py [--steps N] [--snug SNUG] [--step STEP] [--threads N]"""
+and after it. checkpointing.py [--steps N] [--only TEXT] [--snug SNUG] [--step STEP] [--threads N]"""
 
 import argparse
 import itertools
@@ -19,7 +19,8 @@ BUDGETS = 12
 
 def arguments():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--steps", type=int, default=3)
+    p.add_argument("--steps", type=int, default=9)
+    p.add_argument("--only", default="", help="shapes whose words hold this")
     p.add_argument("--snug", default="build/snug")
     p.add_argument("--step", default="build/bench/step")
     p.add_argument("--threads", default="2")
@@ -93,7 +94,7 @@ def main():
         os.environ["XDG_CACHE_HOME"] = cache
         os.environ["GOMP_SPINCOUNT"] = "20000"  # as snug train sets it
         print(subprocess.run([a.snug, "probe"], capture_output=True, text=True, check=True).stdout.strip().splitlines()[-1])
-        totals = [shape(machine, words) for words in SHAPES]
+        totals = [shape(machine, words) for words in SHAPES if a.only in words]
     print(f"\nin the order planned: {sum(t[0] for t in totals)} of {sum(t[1] for t in totals)} pairs")
 
 
