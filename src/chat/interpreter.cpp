@@ -277,7 +277,7 @@ void Interpreter::bind_parameters(const MacroSyntax& macro, CallArguments& argum
   const auto take_named = [&](std::string_view name) -> std::optional<Value> {
     for (size_t i = 0; i < named.size(); ++i) {
       if (named[i].first != name) continue;
-      Value value = std::move(named[i].second);
+      std::optional<Value> value(std::move(named[i].second));
       named.erase(named.begin() + static_cast<std::ptrdiff_t>(i));
       return value;
     }

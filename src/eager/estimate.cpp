@@ -57,17 +57,7 @@ void check_experts(const ModelSpec& spec, const Setup& setup, const StackProfile
   if (adapts_experts(spec, setup)) check_expert_adapters(setup, stack);
 }
 
-void check_covered(const ModelSpec& spec, const Setup& setup) {
-  if (!spec.unmodelled_step.empty()) refuse(spec.unmodelled_step);
-  if (spec.has_latent_attention()) refuse("latent attention");
-  if (spec.alibi) refuse("ALiBi");
-  for (const char* family : {"falcon", "baichuan", "chatglm"})
-    if (spec.family == family) refuse("blocks of family " + spec.family);
-  if (spec.family == "qwen" && setup.attention != Attention::flash) refuse("blocks of family qwen without flash attention");
-  if (spec.vision_parameters > 0) refuse("vision towers");
-  if (setup.padded && setup.attention == Attention::flash) refuse("padded batches with flash attention");
-  if (setup.quantization != Quantization::none && spec.naming == TensorNaming::gpt2) refuse("quantized GPT-2");
-  if (setup.evaluation.keeps_outputs && setup.chunked_loss) refuse("compute_metrics under TRL's fused head");
+void check_sharding(const ModelSpec& spec, const Setup& setup) {
   const Sharding sharding = setup.ranks.sharding;
   const bool of_torch =
       setup.optimizer == Optimizer::adamw || setup.optimizer == Optimizer::adamw_fused || setup.optimizer == Optimizer::sgd;
@@ -88,10 +78,24 @@ void check_covered(const ModelSpec& spec, const Setup& setup) {
   if (fsdp && setup.chunked_loss) refuse("TRL's fused head under FSDP");
   if (sharding == Sharding::fsdp2 && setup.fused.linear_loss) refuse("a fused head under FSDP 2");
   if (sharding == Sharding::fsdp1 && setup.dora) refuse("DoRA under FSDP 1");
+}
+
+void check_covered(const ModelSpec& spec, const Setup& setup) {
+  if (!spec.unmodelled_step.empty()) refuse(spec.unmodelled_step);
+  if (spec.has_latent_attention()) refuse("latent attention");
+  if (spec.alibi) refuse("ALiBi");
+  for (const char* family : {"falcon", "baichuan", "chatglm"})
+    if (spec.family == family) refuse("blocks of family " + spec.family);
+  if (spec.family == "qwen" && setup.attention != Attention::flash) refuse("blocks of family qwen without flash attention");
+  if (spec.vision_parameters > 0) refuse("vision towers");
+  if (setup.padded && setup.attention == Attention::flash) refuse("padded batches with flash attention");
+  if (setup.quantization != Quantization::none && spec.naming == TensorNaming::gpt2) refuse("quantized GPT-2");
+  if (setup.evaluation.keeps_outputs && setup.chunked_loss) refuse("compute_metrics under TRL's fused head");
+  check_sharding(spec, setup);
   if (setup.quantization == Quantization::gptq && setup.dora) refuse("DoRA on GPTQ's linears");
   if (setup.quantization != Quantization::none && setup.method == Method::full) refuse("full training of quantized weights");
   if (!setup.saves_embedding && !setup.saves_head) return;
-  if (sharding != Sharding::none) refuse("modules that are trained whole beside an adapter, shared out");
+  if (setup.ranks.sharding != Sharding::none) refuse("modules that are trained whole beside an adapter, shared out");
   if (setup.quantization != Quantization::none) refuse("modules that are trained whole beside quantized weights");
 }
 

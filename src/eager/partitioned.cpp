@@ -44,17 +44,9 @@ void PartitionedModel::cut(Parameter& parameter) {
   t_.device().drop(parameter.tensor->storage);
 }
 
-// engine.py _configure_distributed_model: what is not in parts yet, adapters or the whole model, is on the device in 16
-// bits, then cut; what is trained is laid flat (stage3.py defragment), with a copy in 32 bits.
-void PartitionedModel::wrap(const std::vector<Tensor*>& parameters, const std::vector<Trained>& trained) {
-  t_.linear_is_deepspeeds = true;
-  for (Tensor* tensor : parameters) {
-    const DType before = tensor->dtype;
-    const bool is_cut = enlist(tensor).part.defined(), stays = tensor->storage && tensor->dtype == before;
-    if (!is_cut && !stays) tensor->storage = t_.empty(tensor->count, tensor->dtype, Role::weights).storage;
-  }
-  for (Tensor* tensor : parameters)
-    if (Parameter& parameter = parameters_.at(tensor); !parameter.part.defined()) cut(parameter);
+// stage3.py _create_fp16_partitions_with_defragmentation: what decays and what does not, in sub-groups. Returns the elements
+// of this rank's share of all.
+int64_t PartitionedModel::make_groups(const std::vector<Trained>& trained) {
   int64_t kept = 0;
   for (const bool decays : {true, false}) {
     Group group;
@@ -74,6 +66,21 @@ void PartitionedModel::wrap(const std::vector<Tensor*>& parameters, const std::v
     }
     close();
   }
+  return kept;
+}
+
+// engine.py _configure_distributed_model: what is not in parts yet, adapters or the whole model, is on the device in 16
+// bits, then cut; what is trained is laid flat (stage3.py defragment), with a copy in 32 bits.
+void PartitionedModel::wrap(const std::vector<Tensor*>& parameters, const std::vector<Trained>& trained) {
+  t_.linear_is_deepspeeds = true;
+  for (Tensor* tensor : parameters) {
+    const DType before = tensor->dtype;
+    const bool is_cut = enlist(tensor).part.defined(), stays = tensor->storage && tensor->dtype == before;
+    if (!is_cut && !stays) tensor->storage = t_.empty(tensor->count, tensor->dtype, Role::weights).storage;
+  }
+  for (Tensor* tensor : parameters)
+    if (Parameter& parameter = parameters_.at(tensor); !parameter.part.defined()) cut(parameter);
+  const int64_t kept = make_groups(trained);
   const Role role = setup_.method == Method::lora ? Role::adapters : Role::weights;
   for (Tensor* tensor : parameters)
     if (parameters_.at(tensor).trained) parameters_.at(tensor).part = {};

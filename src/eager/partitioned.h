@@ -68,6 +68,7 @@ class PartitionedModel {
 
   Parameter& enlist(Tensor* tensor);
   void cut(Parameter& parameter);
+  int64_t make_groups(const std::vector<Trained>& trained);
   Module& module_of(const void* key, const std::vector<const Tensor*>& parameters);
   void fetch(Module& module, bool forward);
   void fetch_ahead(const Module& module);

@@ -19,6 +19,31 @@ int64_t version_number(std::string_view version) {
   return number;
 }
 
+namespace {
+
+// What peft, bitsandbytes, DeepSpeed and LitGPT do by their versions.
+void follow_other_libraries(StackProfile& stack) {
+  const int64_t peft_number = version_number(stack.peft);
+  stack.adapters_of_codes_are_wide = peft_number < version_number("0.16");
+  stack.adapters_follow_weights = peft_number >= version_number("0.6") && peft_number < version_number("0.12");
+  stack.preparation_empties_cache = version_number(stack.peft) >= version_number("0.20");
+  stack.expert_adapters_are_folded = peft_number >= version_number("0.21");
+  stack.dora_uses_base_output = version_number(stack.peft) >= version_number("0.14");
+  const int64_t bitsandbytes_number = version_number(stack.bitsandbytes);
+  stack.four_bit_state_is_copied = bitsandbytes_number >= version_number("0.46");
+  stack.four_bit_follows_input = bitsandbytes_number < version_number("0.46");
+  stack.four_bit_keeps_input = bitsandbytes_number < version_number("0.43.2");
+  stack.optimizer_block = bitsandbytes_number < version_number("0.44") ? 2048 : 256;
+  stack.int8_is_transformed = bitsandbytes_number < version_number("0.45");
+  stack.zero_leaves_adapters_wide = version_number(stack.deepspeed) >= version_number("0.19");
+  stack.litgpt_widens_norms = version_number(stack.litgpt) >= version_number("0.2");
+  stack.litgpt_windows_mistral = version_number(stack.litgpt) >= version_number("0.4.13");
+  stack.litgpt_pads_in_place = version_number(stack.litgpt) >= version_number("0.4.0");
+  stack.litgpt_stable_embedding = version_number(stack.litgpt) >= version_number("0.5.0");
+}
+
+}  // namespace
+
 StackProfile stack_profile(std::string_view torch, std::string_view transformers, std::string_view peft,
                            std::string_view bitsandbytes, std::string_view trl, std::string_view litgpt,
                            std::string_view deepspeed) {
@@ -66,23 +91,7 @@ StackProfile stack_profile(std::string_view torch, std::string_view transformers
   stack.embeddings_keep_wide_states = transformers_number >= version_number("5.0");
   stack.norms_are_told_by_class = transformers_number < version_number("4.50");
   stack.masks_are_boolean = transformers_number >= version_number("4.53");
-  const int64_t peft_number = version_number(stack.peft);
-  stack.adapters_of_codes_are_wide = peft_number < version_number("0.16");
-  stack.adapters_follow_weights = peft_number >= version_number("0.6") && peft_number < version_number("0.12");
-  stack.preparation_empties_cache = version_number(stack.peft) >= version_number("0.20");
-  stack.expert_adapters_are_folded = peft_number >= version_number("0.21");
-  stack.dora_uses_base_output = version_number(stack.peft) >= version_number("0.14");
-  const int64_t bitsandbytes_number = version_number(stack.bitsandbytes);
-  stack.four_bit_state_is_copied = bitsandbytes_number >= version_number("0.46");
-  stack.four_bit_follows_input = bitsandbytes_number < version_number("0.46");
-  stack.four_bit_keeps_input = bitsandbytes_number < version_number("0.43.2");
-  stack.optimizer_block = bitsandbytes_number < version_number("0.44") ? 2048 : 256;
-  stack.int8_is_transformed = bitsandbytes_number < version_number("0.45");
-  stack.zero_leaves_adapters_wide = version_number(stack.deepspeed) >= version_number("0.19");
-  stack.litgpt_widens_norms = version_number(stack.litgpt) >= version_number("0.2");
-  stack.litgpt_windows_mistral = version_number(stack.litgpt) >= version_number("0.4.13");
-  stack.litgpt_pads_in_place = version_number(stack.litgpt) >= version_number("0.4.0");
-  stack.litgpt_stable_embedding = version_number(stack.litgpt) >= version_number("0.5.0");
+  follow_other_libraries(stack);
   return stack;
 }
 

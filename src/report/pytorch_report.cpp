@@ -49,7 +49,7 @@ Json evaluation_json(const eager::Setup& setup) {
 // "  forward 2.10 GiB, backward 1.90 GiB, optimizer 1.20 GiB, evaluate 6.30 GiB".
 std::string phases_text(const eager::Plan& plan) {
   std::string text;
-  for (size_t i = static_cast<size_t>(eager::Phase::forward); i < eager::kPhases; ++i)
+  for (auto i = static_cast<size_t>(eager::Phase::forward); i < eager::kPhases; ++i)
     if (const int64_t bytes = plan.phases[i].allocated_bytes; bytes > 0)
       text += fmt::format("{}{} {}", text.empty() ? "  " : ", ", eager::kPhaseNames[i], format_bytes(bytes));
   return text + "\n";

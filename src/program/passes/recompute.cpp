@@ -144,9 +144,8 @@ BlockPart part_of(OpKind kind) {
 
 // What the block saves of these parts, each tensor by the op that makes it; of no parts: all.
 Storages saved_of(const Program& program, const Region& loop, const BlockRun& block, const std::vector<BlockPart>& parts) {
-  const Storages saved(block.saved.begin(), block.saved.end());
+  Storages saved(block.saved.begin(), block.saved.end()), of_parts;
   if (parts.empty()) return saved;
-  Storages of_parts;
   for_each_op(loop, [&](const Op& op, const Region&) {
     if (std::find(parts.begin(), parts.end(), part_of(op.kind)) == parts.end()) return;
     for (const Operand& operand : op.operands)
