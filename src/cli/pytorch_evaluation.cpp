@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <charconv>
+#include <optional>
 
+#include "base/error.h"
 #include "cli/pytorch_setup.h"
 
 namespace snug::cli {
@@ -11,19 +13,34 @@ namespace {
 
 constexpr int64_t kDefaultBatch = 8;  // training_args.py, per_device_eval_batch_size
 
-int64_t number_of(const Arguments& arguments, const std::string& flag) {
-  const std::string text = arguments.value(flag);
+// A number of at least 1.
+std::optional<int64_t> number_in(const std::string& text) {
   int64_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size() || number <= 0)
-    throw UsageError("--" + flag + " is a number, at least 1, not '" + text + "'");
-  return number;
+  const bool whole = error == std::errc() && end == text.data() + text.size();
+  return whole && number > 0 ? std::optional(number) : std::nullopt;
+}
+
+int64_t number_of(const Arguments& arguments, const std::string& flag) {
+  const std::optional<int64_t> number = number_in(arguments.value(flag));
+  if (!number) throw UsageError("--" + flag + " is a number, at least 1, not '" + arguments.value(flag) + "'");
+  return *number;
 }
 
 const ForeignKey* key_named(const ForeignRecipe& file, std::string_view name) {
   const auto found = std::ranges::find_if(
       file.keys, [&](const ForeignKey& key) { return key.name == name || key.name.ends_with("." + std::string(name)); });
   return found == file.keys.end() ? nullptr : &*found;
+}
+
+// eval_accumulation_steps of another trainer's file; 0: it has none.
+int64_t moved_after(const ForeignRecipe& file, const std::string& name) {
+  const ForeignKey* key = key_named(file, "eval_accumulation_steps");
+  if (key == nullptr || !is_on(*key)) return 0;
+  const std::optional<int64_t> number = number_in(key->value);
+  if (!number)
+    throw Error("eval_accumulation_steps is '" + key->value.substr(0, 40) + "'", name, "write a number, at least 1");
+  return *number;
 }
 
 // eval_strategy decides where a file has it. Without it axolotl (core/builders/base.py) and ms-swift
@@ -69,8 +86,7 @@ eager::Evaluation pytorch_evaluation(const Arguments& arguments, const Recipe& r
   // whose number is not known; without outputs that are kept two batches are as good as many
   evaluation.rows = recipe.val_size >= 1 ? static_cast<int64_t>(recipe.val_size) : 2 * evaluation.batch;
   if (arguments.has("eval-rows")) evaluation.rows = number_of(arguments, "eval-rows");
-  if (const ForeignKey* key = file ? key_named(*file, "eval_accumulation_steps") : nullptr)
-    std::from_chars(key->value.data(), key->value.data() + key->value.size(), evaluation.moved_after);
+  if (file) evaluation.moved_after = moved_after(*file, arguments.recipe_file);
   if (arguments.has("eval-accumulation-steps")) evaluation.moved_after = number_of(arguments, "eval-accumulation-steps");
   evaluation.cache = keeps_cache(arguments, stack);
   return evaluation;

@@ -136,13 +136,16 @@ Comparison compare(const ModelSpec& spec, size_t parts, const std::vector<Outcom
   return result;
 }
 
+// Of three layers six make 262,144 layouts, which take minutes.
+size_t parts_of_blocks() { return std::getenv("SNUG_EXHAUSTIVE") != nullptr ? 6 : 4; }
+
 }  // namespace
 
-// Every subset of every layer, laid out. Six parts (262,144 layouts a model) where SNUG_EXHAUSTIVE is set.
+// Every subset of every layer, laid out.
 TEST(CheckpointSearch, is_within_one_step_of_one_block_of_the_best_of_all_choices) {
   const ModelSpec spec = decoder_of(3);
   const Target target = machine();
-  const size_t parts = std::getenv("SNUG_EXHAUSTIVE") != nullptr ? 6 : 4;
+  const size_t parts = parts_of_blocks();
   const auto options = subsets(spec, target, parts);
   std::vector<Outcome> all;
   for (const auto& first : options)
@@ -158,7 +161,7 @@ TEST(CheckpointSearch, is_within_one_step_of_one_block_of_the_best_of_all_choice
 TEST(CheckpointSearch, is_within_one_step_of_the_best_of_six_layers) {
   const ModelSpec spec = decoder_of(6);
   const Target target = machine();
-  const size_t parts = std::getenv("SNUG_EXHAUSTIVE") != nullptr ? 6 : 4;
+  const size_t parts = parts_of_blocks();
   // Alone: of one layer, what takes no more bytes and no more time than another.
   const auto options = subsets(spec, target, parts);
   std::vector<Outcome> alone;
