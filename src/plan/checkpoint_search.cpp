@@ -54,31 +54,31 @@ std::vector<int64_t> CheckpointSearch::taken(const Place& place) const {
   return taken;
 }
 
-Released CheckpointSearch::released_at(const Place& place) const {
-  Released released;
+// The first layers of a run are a step further than the others.
+template <class Visit>
+void CheckpointSearch::for_each_layer(const Place& place, const Visit& visit) const {
   const std::vector<int64_t> steps = taken(place);
   for (size_t r = 0; r < runs_.size(); ++r) {
     const Run& run = runs_[r];
     const int64_t layers = place.way->layers[r];
     for (int64_t i = 0; i < layers; ++i) {
-      const auto on_hull = static_cast<size_t>(steps[r] / layers + (i < steps[r] % layers ? 1 : 0));
-      const BlockOption& option = run.options[run.hull[on_hull]];
-      if (!option.released.empty()) released[run.first + i] = option.released;
+      const int64_t on_hull = steps[r] / layers + (i < steps[r] % layers ? 1 : 0);
+      visit(run.first + i, run.options[run.hull[static_cast<size_t>(on_hull)]]);
     }
   }
+}
+
+Released CheckpointSearch::released_at(const Place& place) const {
+  Released released;
+  for_each_layer(place, [&](int64_t layer, const BlockOption& option) {
+    if (!option.released.empty()) released[layer] = option.released;
+  });
   return released;
 }
 
 double CheckpointSearch::seconds_at(const Place& place) const {
   double seconds = 0;
-  const std::vector<int64_t> steps = taken(place);
-  for (size_t r = 0; r < runs_.size(); ++r) {
-    const Run& run = runs_[r];
-    for (int64_t i = 0; i < place.way->layers[r]; ++i) {
-      const int64_t layers = place.way->layers[r];
-      seconds += run.options[run.hull[static_cast<size_t>(steps[r] / layers + (i < steps[r] % layers ? 1 : 0))]].seconds;
-    }
-  }
+  for_each_layer(place, [&](int64_t /*layer*/, const BlockOption& option) { seconds += option.seconds; });
   return seconds;
 }
 

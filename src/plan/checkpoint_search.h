@@ -18,6 +18,9 @@ class CheckpointSearch {
   // `recipe` asks for gradient_checkpointing: auto. Throws Error as compile() does.
   CheckpointSearch(const ModelSpec& model, const Recipe& recipe, const Target& target, size_t most_choices = kMostChoices);
 
+  CheckpointSearch(const CheckpointSearch&) = delete;  // places point into it
+  CheckpointSearch& operator=(const CheckpointSearch&) = delete;
+
   // The fastest whose live bytes fit the recipe's budget; then, for layouts that have holes, slower and smaller ones; the
   // last makes everything again. None when there are no more.
   std::optional<Released> next();
@@ -40,6 +43,9 @@ class CheckpointSearch {
   void find_runs(size_t most_choices);
   Way way_of(bool spares_last) const;
   std::vector<int64_t> taken(const Place& place) const;
+  // Calls visit(layer, option) for each layer that lets go of something at all, or may.
+  template <class Visit>
+  void for_each_layer(const Place& place, const Visit& visit) const;
   Released released_at(const Place& place) const;
   double seconds_at(const Place& place) const;
   bool fits(const Released& released) const;
