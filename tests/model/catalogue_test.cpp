@@ -27,6 +27,7 @@ TEST(Catalogue, CopiesAreKnownByTheNameOfWhatTheyCopy) {
   const struct {
     const char *copy, *name;
   } copies[] = {{"unsloth/llama-3-8b-bnb-4bit", "meta-llama/Meta-Llama-3-8B"},
+                {"Llama-3.2-1B-Instruct-bnb-4bit", "meta-llama/Llama-3.2-1B-Instruct"},
                 {"unsloth/Qwen2.5-7B-Instruct-unsloth-bnb-4bit", "Qwen/Qwen2.5-7B-Instruct"},
                 {"NousResearch/Meta-Llama-3-8B-Instruct", "meta-llama/Meta-Llama-3-8B-Instruct"},
                 {"nobody/Qwen3-8B-2508", "Qwen/Qwen3-8B"},

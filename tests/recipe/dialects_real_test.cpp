@@ -214,7 +214,7 @@ TEST(RealRecipes, WhatElseTheFilesName) {
   EXPECT_EQ(read("torchtune/1.yaml").recipe.output_dir, "./llama2_7B/output");
   EXPECT_EQ(read("llamafactory/7.yaml").recipe.master_weights, std::optional(false));  // pure_bf16
   const ForeignRecipe unsloth = read("unsloth/1.yaml");
-  EXPECT_EQ(unsloth.models.back(), "Llama-3.2-1B-Instruct");
+  EXPECT_EQ(unsloth.models.back(), "Llama-3.2-1B-Instruct-bnb-4bit");  // the catalogue knows such a copy
   EXPECT_EQ(read("ms-swift/5.sh").gpus, 1);
 }
 
