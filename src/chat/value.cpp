@@ -36,7 +36,7 @@ Value Value::sequence(Flavor flavor, std::vector<Value> items) {
   auto sequence = std::make_shared<Sequence>();
   sequence->charge.add(kContainerBytes + static_cast<int64_t>(items.capacity() * sizeof(Value)));
   int depth = 0;
-  spend(static_cast<int64_t>(items.size() / 16));
+  spend(static_cast<int64_t>(items.size() / 8));
   for (const Value& item : items) depth = std::max(depth, item.depth());
   sequence->depth = deeper(depth);
   sequence->flavor = flavor;
