@@ -1,8 +1,9 @@
 // One recipe's step, op kind by op kind, beside the machine's own ceilings:
-//   build/bench/step MODEL|RECIPE.yaml [recipe keys as flags] [--steps N] [--fp32-products]
+//   build/bench/step MODEL|RECIPE.yaml [recipe keys as flags] [--steps N] [--fp32-products] [--whole]
 // Random weights and tokens, no files. The ceiling is oneDNN's product of 2048 x 2048 x 2048 on the same threads, measured
 // before and after every 5 steps; the figure is the median of the paired ratios, void if the ceiling moved by more than 15
 // %.
+// --whole: steps alone, not op by op, so that pages move beside compute as in training.
 // --fp32-products: as on a CPU without bf16 arithmetic; where there is, the step is set against both ceilings, fp32's and
 // bf16's. Needed work is 2 FLOPs a multiply-add of the forward products, of the input gradients that reach a trained
 // weight, of the weight gradients that are trained, and of the causal half of attention (2 products forward, 4 backward);
@@ -16,6 +17,7 @@
 #include <array>
 #include <chrono>
 #include <cstring>
+#include <filesystem>
 #include <numeric>
 #include <string>
 #include <vector>
@@ -220,7 +222,7 @@ struct Result {
   std::vector<double> seconds;  // one a step
 };
 
-Result measure(Executor& executor, const Plan& plan, Profile& profile, double flops, int64_t steps) {
+Result measure(Executor& executor, const Plan& plan, Profile* profile, double flops, int64_t steps) {
   RandomBatches batches(executor, plan.model);
   int64_t done = 0;
   const auto run_step = [&] {
@@ -229,7 +231,7 @@ Result measure(Executor& executor, const Plan& plan, Profile& profile, double fl
     return seconds_since(start);
   };
   run_step();
-  executor.observe(&profile);
+  if (profile != nullptr) executor.observe(profile);
   Result result;
   const int32_t threads = plan.target.threads;
   result.against.push_back({"fp32", Ceiling(dnnl::memory::data_type::f32, threads), {}, {}});
@@ -250,11 +252,8 @@ Result measure(Executor& executor, const Plan& plan, Profile& profile, double fl
   return result;
 }
 
-void print(const Plan& plan, const Profile& profile, const Result& result, double flops, double bandwidth) {
-  const double ceiling = median(result.against.front().rates);
+void print(const Plan& plan, const Result& result, double flops, double bandwidth) {
   const double step = median(result.seconds);
-  const auto steps = static_cast<double>(result.seconds.size());
-  const double total = std::accumulate(result.seconds.begin(), result.seconds.end(), 0.0);
   const auto tokens = static_cast<double>(plan.program.batch * plan.program.seq_len * plan.program.micro_batches);
   for (const Against& against : result.against) {
     fmt::print("{:.1f} % of the {} ceiling, {:.0f} GFLOP/s (spread {:.1f} %{})\n", 100 * median(against.ratios),
@@ -262,10 +261,24 @@ void print(const Plan& plan, const Profile& profile, const Result& result, doubl
                against.spread() > 0.15 ? ": VOID, above 15 %" : "");
   }
   fmt::print("{:.3f} s a step, {:.0f} tokens/s, needed work {:.1f} GFLOP\n", step, tokens / step, flops / 1e9);
-  fmt::print("{} threads, {}{}, copying {:.1f} GB/s, {} steps\n\n", plan.target.threads, kernels::built_in_backend().name(),
-             result.against.size() > 1 ? ", products in bf16" : "", bandwidth / 1e9, steps);
+  fmt::print("{} threads, {}{}, copying {:.1f} GB/s, {} steps\n", plan.target.threads, kernels::built_in_backend().name(),
+             result.against.size() > 1 ? ", products in bf16" : "", bandwidth / 1e9, result.seconds.size());
+}
+
+// How long steps waited for pages, of all that were run.
+void print_traffic(const PageLanes::Traffic& traffic, double seconds) {
+  if (traffic.read + traffic.written == 0) return;
+  fmt::print("pages: {:.3f} GB read, {:.3f} GB written, {:.1f} % of the time waited for\n",
+             static_cast<double>(traffic.read) / 1e9, static_cast<double>(traffic.written) / 1e9,
+             100 * traffic.waited / seconds);
+}
+
+void print_ops(const Profile& profile, const Result& result, double bandwidth) {
+  const double ceiling = median(result.against.front().rates);
+  const auto steps = static_cast<double>(result.seconds.size());
+  const double total = std::accumulate(result.seconds.begin(), result.seconds.end(), 0.0);
   fmt::print(
-      "| op | share | ms a step | calls | GFLOP | MB | GFLOP/s | GB/s | of its fp32 roofline |\n"
+      "\n| op | share | ms a step | calls | GFLOP | MB | GFLOP/s | GB/s | of its fp32 roofline |\n"
       "|---|---:|---:|---:|---:|---:|---:|---:|---:|\n");
   double seen = 0;
   for (const Share& share : profile.sorted()) {
@@ -281,7 +294,7 @@ void print(const Plan& plan, const Profile& profile, const Result& result, doubl
 }
 
 int run(std::span<char* const> words) {
-  const cli::Arguments arguments = cli::parse_arguments(words, {"steps=", "fp32-products"});
+  const cli::Arguments arguments = cli::parse_arguments(words, {"steps=", "fp32-products", "whole"});
   const int64_t steps = std::stoll(arguments.value("steps", "20"));
   Recipe recipe = arguments.recipe;
   Target target = cli::target_for(arguments);
@@ -289,12 +302,15 @@ int run(std::span<char* const> words) {
   const Plan plan = make_plan(resolve_model(recipe.model), recipe, target);
   settle_process(plan.target.threads);
   const double bandwidth = copy_bandwidth(plan.target.threads);
-  Executor executor(plan.program, plan.layout);
+  Executor executor(plan.program, plan.layout, recipe.output_dir + ".pages");
   fill_at_random(executor, plan.model);
   Profile profile(plan.program);
   const double flops = needed_flops(plan.program, plan.program.region(Section::step), 1) - unneeded_flops(plan.program);
-  const Result result = measure(executor, plan, profile, flops, steps);
-  print(plan, profile, result, flops, bandwidth);
+  const bool whole = arguments.has("whole");
+  const Result result = measure(executor, plan, whole ? nullptr : &profile, flops, steps);
+  print(plan, result, flops, bandwidth);
+  print_traffic(executor.traffic(), std::accumulate(result.seconds.begin(), result.seconds.end(), 0.0));
+  if (!whole) print_ops(profile, result, bandwidth);
   return 0;
 }
 

@@ -6,7 +6,7 @@ purpose=${1:-build}
 
 packages=(cmake ninja-build g++ pkg-config git python3
   libdnnl-dev ocl-icd-opencl-dev libhwy-dev libsimdjson-dev nlohmann-json3-dev libyaml-cpp-dev libfmt-dev libpcre2-dev libutf8proc-dev libxxhash-dev
-  libsnappy-dev libzstd-dev zlib1g-dev
+  libsnappy-dev libzstd-dev zlib1g-dev liburing-dev
   node-d3)
 case $purpose in
   build) ;;

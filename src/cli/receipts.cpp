@@ -19,7 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-constexpr int kSchema = 2;                        // of probes: 2 adds up arithmetic and traffic
+constexpr int kSchema = 3;                        // of probes: 3 moves pages beside compute
 constexpr int64_t kMostBytes = int64_t{4} << 20;  // of receipts that are read; older ones lie before
 constexpr size_t kMostRuns = 10;
 
@@ -87,7 +87,7 @@ std::optional<CostModel> kept_probe(int32_t threads) {
     return std::nullopt;
   const auto rates = json.find("rates");
   if (rates == json.end() || !rates->is_object()) return std::nullopt;
-  CostModel model;
+  CostModel model = nominal_cpu_rates(threads);
   for (int i = 0; i < kCostClassCount; ++i) {
     const auto rate = rates->find(name_of(static_cast<CostClass>(i)));
     if (rate == rates->end() || !rate->is_object()) return std::nullopt;

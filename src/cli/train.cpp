@@ -133,6 +133,9 @@ int train_command(std::span<char* const> words) {
              summary.steps, summary.train_loss, summary.tokens_per_second, summary.planned_peak_bytes,
              summary.measured_peak_bytes,
              100.0 * static_cast<double>(summary.measured_peak_bytes) / static_cast<double>(summary.planned_peak_bytes));
+  if (summary.fetched_bytes + summary.sent_bytes > 0)
+    fmt::print("from disk {}, to disk {}, waited for it {}\n", format_bytes(summary.fetched_bytes),
+               format_bytes(summary.sent_bytes), seconds_text(summary.waited_seconds));
   leave_receipt(plan, summary);
   return stop_signal().load() == 0 ? 0 : 128 + stop_signal().load();
 }

@@ -185,6 +185,7 @@ CostModel nominal_cpu_rates(int32_t threads) {
   for (const CostClass link : kLinks) model.rate(link) = {};  // the host is the device
   for (const CostClass link : {CostClass::from_disk, CostClass::to_disk}) model.rate(link) = {.bytes = kNominalDisk};
   model.rate(CostClass::host) = {};
+  model.copies_beside = true;  // the disk needs no core
   return model;
 }
 

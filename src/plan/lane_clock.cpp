@@ -7,7 +7,10 @@ namespace snug {
 void LaneClock::run(const Op& op, int64_t layer, double seconds) {
   const auto key = [&](const Operand& operand) {
     const Tensor& tensor = program_.tensor(operand.tensor);
-    return std::pair(tensor.storage, tensor.instance + (tensor.instance_by_layer ? layer : 0));
+    int64_t turn = 0;
+    if (tensor.layer_turns > 0) turn = (layer - tensor.first_layer) % tensor.layer_turns;
+    if (tensor.chunk_turns > 0) turn = layer % tensor.chunk_turns;
+    return std::tuple(tensor.storage, tensor.instance + (tensor.instance_by_layer ? layer : 0), turn);
   };
   double& lane = free_[static_cast<size_t>(op.lane)];
   for (const Operand& operand : op.operands) {

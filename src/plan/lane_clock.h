@@ -4,7 +4,7 @@
 
 #include <array>
 #include <map>
-#include <utility>
+#include <tuple>
 
 #include "program/program.h"
 
@@ -14,7 +14,7 @@ class LaneClock {
  public:
   explicit LaneClock(const Program& program) : program_(program) {}
 
-  // An op of so many seconds, with the views of `layer`.
+  // An op of so many seconds, with the views of `layer`, or of a chunk where chunks come one after the other.
   void run(const Op& op, int64_t layer, double seconds);
   // Something of the compute lane whose lanes have met at its end.
   void run(double seconds);
@@ -28,7 +28,7 @@ class LaneClock {
 
   const Program& program_;
   std::array<double, kLaneCount> free_{};
-  std::map<std::pair<StorageId, int64_t>, Done> done_;  // by storage and instance
+  std::map<std::tuple<StorageId, int64_t, int64_t>, Done> done_;  // by storage, instance, and whose turn it is
 };
 
 }  // namespace snug

@@ -11,7 +11,7 @@ namespace snug {
 namespace {
 
 struct Block {
-  int64_t bytes;
+  int64_t bytes, alignment;
   int32_t birth, death;
   bool crosses;  // made in one stage, used in another: saved for backward
 };
@@ -31,7 +31,7 @@ int64_t place(const std::vector<Block>& blocks, const std::vector<int32_t>& orde
   int64_t top = 0;
   for (int32_t index : order) {
     const Block& block = blocks[static_cast<size_t>(index)];
-    int64_t best = -1, best_gap = 0, end = 0;
+    int64_t best = -1, best_gap = 0, end = 0;  // `end`: where the block would begin
     size_t count = 0;
     for (const Taken& other : taken) {  // no branch: whether lives meet cannot be foretold
       beside[count] = other;
@@ -43,7 +43,7 @@ int64_t place(const std::vector<Block>& blocks, const std::vector<int32_t>& orde
         best = end;
         best_gap = gap;
       }
-      end = std::max(end, other.end);
+      end = std::max(end, align_up(other.end, block.alignment));
     }
     const int64_t offset = best >= 0 ? best : end;
     offsets[static_cast<size_t>(index)] = offset;
@@ -158,11 +158,12 @@ Layout place_run_storages(const Program& program, int64_t red_zone) {
   layout.stride.resize(count);
   for (size_t i = 0; i < count; ++i) {
     const Storage& storage = program.storages[i];
-    layout.stride[i] = align_up(storage.bytes, alignment_of(storage.home)) + red_zone_in(storage.home, red_zone);
+    layout.stride[i] = align_up(storage.bytes, alignment_of(storage)) +
+                       align_up(red_zone_in(storage.home, red_zone), alignment_of(storage));
     if (storage.lifetime != Lifetime::run) continue;
     int64_t& end = layout.of(storage.home).run_bytes;
     layout.storages[i].offset = end;
-    end = checked_add(end, layout.stride[i]);
+    end = checked_add(end, checked_mul(layout.stride[i], storage.instances));
   }
   return layout;
 }
@@ -180,18 +181,21 @@ void place_computed_in(Home home, int64_t red_zone, Layout& layout) {
 
   std::vector<const Life*> lives;
   std::vector<Block> blocks;
+  int64_t base = in_home.run_bytes;
   for (const Life& life : timeline.lives) {
     if (life.home != home) continue;
     const bool crosses =
         timeline.stages[static_cast<size_t>(life.birth)] != timeline.stages[static_cast<size_t>(life.death)];
-    blocks.push_back({checked_add(life.bytes, checked_mul(life.count, red_zone)), life.birth, life.death, crosses});
+    blocks.push_back({checked_add(life.bytes, checked_mul(life.count, align_up(red_zone, life.alignment))), life.alignment,
+                      life.birth, life.death, crosses});
     lives.push_back(&life);
+    base = align_up(base, life.alignment);
   }
-  Packing packing(blocks, in_home.peak_live_bytes, in_home.run_bytes);
-  in_home.dynamic_bytes = blocks.empty() ? 0 : packing.run();
+  Packing packing(blocks, in_home.peak_live_bytes, base);
+  in_home.dynamic_bytes = blocks.empty() ? 0 : base - in_home.run_bytes + packing.run();
   for (size_t i = 0; i < lives.size(); ++i)
     layout.storages[static_cast<size_t>(lives[i]->storage)].runs.emplace_back(lives[i]->first_instance,
-                                                                              in_home.run_bytes + packing.offsets()[i]);
+                                                                              base + packing.offsets()[i]);
   in_home.bytes = checked_add(in_home.run_bytes, in_home.dynamic_bytes);
 }
 
@@ -208,7 +212,7 @@ void place_computed(const Program& program, int64_t red_zone, Layout& layout) {
 
 int64_t Layout::offset_of(StorageId storage, int64_t instance) const {
   const Placed& placed = storages[static_cast<size_t>(storage)];
-  if (placed.runs.empty()) return placed.offset;
+  if (placed.runs.empty()) return placed.offset + instance * stride[static_cast<size_t>(storage)];
   const auto after = std::upper_bound(placed.runs.begin(), placed.runs.end(), instance,
                                       [](int64_t value, const auto& entry) { return value < entry.first; });
   if (after == placed.runs.begin()) throw std::logic_error("an instance that no op uses has no place");

@@ -20,7 +20,7 @@ class Folding {
       const Storage& storage = program_.storages[i];
       if (storage.lifetime == Lifetime::run) {
         int64_t& sum = timeline_.run_bytes[static_cast<size_t>(storage.home)];
-        sum = checked_add(sum, align_up(storage.bytes, alignment_of(storage.home)));
+        sum = checked_add(sum, checked_mul(align_up(storage.bytes, alignment_of(storage)), storage.instances));
         continue;
       }
       for (int64_t instance = 0; instance < storage.instances; ++instance)
@@ -55,7 +55,8 @@ class Folding {
     const int32_t first_loop = events_.layer_loop_of(first), last_loop = events_.layer_loop_of(last);
     Life life{.storage = id,
               .first_instance = instance,
-              .bytes = align_up(storage.bytes, alignment_of(storage.home)),
+              .bytes = align_up(storage.bytes, alignment_of(storage)),
+              .alignment = alignment_of(storage),
               .home = storage.home};
     if (first_loop == last_loop && first.iteration == last.iteration && (storage.instances > 1 || span.one_loop)) {
       life.birth = first.point;  // within one iteration (of every iteration, if it has one instance)

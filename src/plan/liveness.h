@@ -17,6 +17,7 @@ struct Life {
   int64_t first_instance = 0;
   int64_t count = 1;
   int64_t bytes = 0;  // of all of them, each aligned
+  int64_t alignment = kAlignment;
   Home home = Home::device;
   int32_t birth = 0;  // first point of time in use
   int32_t death = 0;  // last point of time in use

@@ -2,6 +2,7 @@
 // Storages, and tensors as views of them. A Storage is bytes with a home, a role and a lifetime; a Tensor is a shape laid
 // over one. Liveness and lay-out count Storages only, so tied weights, flat buffers and in-place results cost nothing extra.
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -35,9 +36,10 @@ struct Storage {
   Role role = Role::temporary;
   Home home = Home::device;
   Lifetime lifetime = Lifetime::computed;
-  int64_t alignment = kAlignment;
-  int64_t instances = 1;  // one for each layer where blocks keep theirs; folded until lay-out
+  int64_t alignment = kAlignment;  // at least; pages that are copied from and to another home lie on page borders
+  int64_t instances = 1;           // one for each layer where blocks keep theirs; folded until lay-out
 };
+constexpr int64_t alignment_of(const Storage& storage) { return std::max(alignment_of(storage.home), storage.alignment); }
 
 // A dimension: a bound and, if ragged, the scalar that holds the true count at run time.
 struct Extent {
@@ -57,6 +59,8 @@ struct Tensor {
   int64_t layer_stride = 0;        // bytes from one layer's view to the next, in flat buffers
   int64_t first_layer = 0;         // whose view lies at `offset`
   int64_t chunk_stride = 0;        // bytes from one chunk's view to the next, in a loop over chunks
+  int64_t layer_turns = 0;         // so many views are taken in turn, layer after layer; 0: each layer has its own
+  int64_t chunk_turns = 0;         // … and chunk after chunk
   int64_t instance = 0;            // which instance of the storage …
   bool instance_by_layer = false;  // … plus the layer in whose iteration the view is used
 

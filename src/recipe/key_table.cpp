@@ -7,6 +7,7 @@
 #include "recipe/checkpoint_keys.h"
 #include "recipe/foreign_keys.h"
 #include "recipe/key_makers.h"
+#include "recipe/offload_keys.h"
 #include "recipe/quantize_keys.h"
 
 namespace snug {
@@ -440,6 +441,7 @@ std::vector<Key> make_key_table() {
   };
   insert_after("lora_modules_to_save", quantize_keys());
   insert_after("train_on_inputs", checkpoint_keys());
+  insert_after("checkpoint_parts", offload_keys());
   return table;
 }
 

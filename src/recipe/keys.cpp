@@ -10,6 +10,7 @@
 #include "recipe/checkpoint_keys.h"
 #include "recipe/foreign_keys.h"
 #include "recipe/key_table.h"
+#include "recipe/offload_keys.h"
 #include "recipe/quantize_keys.h"
 
 namespace snug {
@@ -146,6 +147,7 @@ void validate(const Recipe& recipe) {
     refuse("lr_scheduler_type: constant has no warm-up", "remove the warm-up, or choose linear or cosine");
   }
   validate_checkpointing(recipe);
+  validate_offload(recipe);
   if (recipe.master_weights.has_value() && *recipe.master_weights &&
       !(recipe.method == Method::full && (recipe.bf16 || recipe.fp16))) {
     refuse("master_weights: true has a meaning only for full fine-tuning with bf16: true or fp16: true", "remove it");

@@ -109,6 +109,9 @@ struct Recipe {
   std::vector<int64_t> checkpoint_layers;   // with gradient_checkpointing: these blocks only; empty means all
   std::vector<BlockPart> checkpoint_parts;  // … and of them these parts only; empty means all
 
+  bool offload_activations = false;  // what blocks save lies on disk
+  bool offload_weights = false;      // the frozen matrices of blocks lie on disk
+
   Optimizer optim = Optimizer::adamw;
   bool pages_states = false;      // optim: paged_…: the optimizer's states lie on disk
   bool optimizer_in_bwd = false;  // weights are updated during backward, each as soon as its gradient is complete
@@ -139,6 +142,11 @@ struct Recipe {
   int64_t memory_bytes = 0;  // budget; 0: what this machine can give
   int64_t threads = 0;       // 0: the cores this process may use
 };
+
+// Whether each weight has an update of its own; else all of a flat buffer have one.
+inline bool updates_each_weight(const Recipe& recipe) {
+  return recipe.optimizer_in_bwd || recipe.optim == Optimizer::adafactor;
+}
 
 // Whether the run evaluates.
 inline bool evaluates(const Recipe& recipe) { return !recipe.eval_data.empty() || recipe.val_size > 0; }

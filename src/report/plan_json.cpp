@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "advise/levers.h"
+#include "plan/away.h"
 #include "recipe/keys.h"
 #include "report/json_value.h"
 #include "report/plan_text.h"
@@ -47,7 +48,12 @@ Json breakdown_json(const Plan& plan) {
 
 Json homes_json(const Plan& plan) {
   const int64_t disk = plan.layout.of(Home::disk).bytes;
-  return {{"device", plan.peak_bytes}, {"host", plan.away_bytes() - disk}, {"disk", disk}};
+  const Away away = away_of(plan.program, plan.layout);
+  return {{"device", plan.peak_bytes},
+          {"host", plan.away_bytes() - disk},
+          {"disk", disk},
+          {"fetched_a_step", away.fetched},
+          {"sent_a_step", away.sent}};
 }
 
 Json stages_json(const Plan& plan) {

@@ -1,12 +1,14 @@
 #include "report/plan_text.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
 
 #include "advise/engine.h"
 #include "advise/levers.h"
+#include "plan/away.h"
 #include "program/passes/lora.h"
 #include "recipe/bytes.h"
 #include "recipe/keys.h"
@@ -193,6 +195,22 @@ std::string verdicts(const Plan& plan, const TextStyle& style, const std::option
   return text;
 }
 
+// What lies elsewhere, and what it costs to have it there.
+std::string away_lines(const Plan& plan) {
+  constexpr std::pair<Role, const char*> kParts[] = {{Role::weight, "frozen weights"},
+                                                     {Role::activation, "saved activations"},
+                                                     {Role::gradient, "gradients"},
+                                                     {Role::optimizer, "optimizer states"}};
+  const Away away = away_of(plan.program, plan.layout);
+  std::vector<std::string> parts;
+  for (const auto& [role, name] : kParts)
+    if (const int64_t bytes = away.bytes[static_cast<size_t>(role)]; bytes > 0)
+      parts.push_back(fmt::format("{} {}", name, format_bytes(bytes)));
+  return fmt::format("\n{} ({} = {} bytes): {}\n  a step fetches {} and sends {}\n",
+                     plan.layout.of(Home::disk).bytes > 0 ? "on disk" : "in host memory", format_bytes(plan.away_bytes()),
+                     plan.away_bytes(), fmt::join(parts, ", "), format_bytes(away.fetched), format_bytes(away.sent));
+}
+
 }  // namespace
 
 std::string plan_text(const Plan& plan, const std::vector<std::string>& keys_set, const std::optional<CountedData>& data,
@@ -211,9 +229,7 @@ std::string plan_text(const Plan& plan, const std::vector<std::string>& keys_set
   for (const LargeStorage& large : largest_at_peak(plan, 10))
     text += fmt::format("  {:<42} {:>10}  {}\n", large.name, format_bytes(large.bytes), name_of(large.role));
   if (pytorch) text += pytorch_text(*pytorch, style);
-  if (const int64_t away = plan.away_bytes(); away > 0)
-    text += fmt::format("\n{} ({} = {} bytes): the optimizer's states, paged\n",
-                        plan.layout.of(Home::disk).bytes > 0 ? "on disk" : "in host memory", format_bytes(away), away);
+  if (plan.away_bytes() > 0) text += away_lines(plan);
   return text + "\n" + assumptions(plan, keys_set, style);
 }
 

@@ -19,7 +19,9 @@ int64_t Binding::offset(TensorId id) const {
 
 int64_t Binding::first_byte(TensorId id) const {
   const Tensor& tensor = program.tensor(id);
-  return tensor.offset + (layer - tensor.first_layer) * tensor.layer_stride + chunk * tensor.chunk_stride;
+  const auto turn = [](int64_t index, int64_t turns) { return turns > 0 ? index % turns : index; };
+  return tensor.offset + turn(layer - tensor.first_layer, tensor.layer_turns) * tensor.layer_stride +
+         turn(chunk, tensor.chunk_turns) * tensor.chunk_stride;
 }
 
 int64_t Binding::first_element(TensorId id) const { return element_count(program.tensor(id).dtype, first_byte(id)); }

@@ -28,7 +28,9 @@ Executor::Executor(const Program& program, const Layout& layout, const std::file
       session_(own_session_.get()),
       own_homes_(std::in_place, layout, pages),
       homes_(*own_homes_),
-      transfer_(program, layout, homes_) {
+      transfer_(program, layout, homes_),
+      lanes_(homes_),
+      lookaheads_(lookaheads_of(program)) {
   prepare_ops();
 }
 
@@ -38,7 +40,9 @@ Executor::Executor(const Program& program, const Layout& layout, const Executor&
       backend_(owner.backend_),
       session_(owner.session_),
       homes_(owner.homes_),
-      transfer_(program, layout, homes_) {
+      transfer_(program, layout, homes_),
+      lanes_(homes_),
+      lookaheads_(lookaheads_of(program)) {
   if (!homes_.hold(layout)) throw std::logic_error("the layout does not fit in the homes of another run");
   prepare_ops();
 }
@@ -65,40 +69,71 @@ void Executor::set_scalar(Scalar scalar, double value) {
 
 bool Executor::skipped(const Region& region) { return region.skip && scalar(static_cast<Scalar>(*region.skip)) != 0.0; }
 
+// Empty while somebody looks.
+const Lookahead* Executor::lookahead_of(const Region& region) const {
+  if (observer_ != nullptr) return nullptr;
+  const auto found = lookaheads_.find(&region);
+  return found == lookaheads_.end() ? nullptr : &found->second;
+}
+
+std::optional<Binding> Executor::binding_of(const Region& region, int64_t iteration, int64_t count) const {
+  if (iteration >= count) return std::nullopt;
+  Binding binding = here();
+  if (region.axis == Axis::layer) binding.layer = region.layer_of(iteration);
+  if (region.axis == Axis::chunk) binding.chunk = iteration;
+  return binding;
+}
+
 void Executor::run(const Region& region, Host& host, int64_t repetitions) {
   if (skipped(region)) return;
   const int64_t count = region.axis == Axis::micro_batch && repetitions > 0 ? repetitions : region.count;
+  ++depth_;
   for (int64_t iteration = 0; iteration < count; ++iteration) {
-    if (region.axis == Axis::layer) layer_ = region.layer_of(iteration);
+    const Binding binding = *binding_of(region, iteration, count);
+    layer_ = binding.layer;
+    chunk_ = binding.chunk;
     if (region.axis == Axis::micro_batch) repetition_ = iteration;
-    if (region.axis == Axis::chunk) {
-      chunk_ = iteration;
-      chunks_ = count;
-    }
-    run_body(region, host, repetitions);
+    if (const Lookahead* ahead = lookahead_of(region); ahead != nullptr && iteration == 0)
+      for (const Op* op : ahead->at_entry) begin_page(*op, binding);
+    run_body(region, host, repetitions, binding_of(region, iteration + 1, count));
   }
+  lanes_.wait_for_depth(depth_--);  // lanes meet where a region ends
   if (region.axis == Axis::layer) layer_ = 0;
   if (region.axis == Axis::micro_batch) repetition_ = 0;
   if (region.axis == Axis::chunk) chunk_ = 0;
 }
 
-void Executor::run_body(const Region& region, Host& host, int64_t repetitions) {
-  for (const Item& item : region.items) {
-    if (const Region* child = item.region()) run(*child, host, repetitions);
-    if (const Op* op = item.op()) run_op(*op, host);
+void Executor::run_body(const Region& region, Host& host, int64_t repetitions, const std::optional<Binding>& next) {
+  const Lookahead* const ahead = lookahead_of(region);
+  if (ahead != nullptr) begin_pages(ahead->at_begin, next);
+  for (size_t i = 0; i < region.items.size(); ++i) {
+    if (const Region* child = region.items[i].region()) run(*child, host, repetitions);
+    if (const Op* op = region.items[i].op()) run_op(*op, host);
+    if (ahead != nullptr) begin_pages(ahead->after_item[i], next);
   }
 }
 
 void Executor::run_op(const Op& op, Host& host) {
-  const Binding binding{program_, layout_, homes_.bases(), layer_, chunk_};
+  const Binding binding = here();
   if (observer_ != nullptr) observer_->before(op, binding);
   switch (run_by(op.kind)) {
     case RunBy::host: host.run(op, repetition_); break;
     case RunBy::executor: run_page(op, binding); break;
-    case RunBy::backend: backend_.kernel(op.kind)->run(*session_, bound_view(op, binding)); break;
+    case RunBy::backend: run_kernel(op, binding); break;
     case RunBy::nobody: throw std::logic_error(std::string(name_of(op.kind)) + " is not run");
   }
   if (observer_ != nullptr) observer_->after(op, binding);
+}
+
+void Executor::run_kernel(const Op& op, const Binding& binding) {
+  const OpView view = bound_view(op, binding);
+  if (!lanes_.idle()) {
+    size_t next = 0;
+    for (const OperandView& operand : view.operands())
+      lanes_.wait_for(static_cast<const std::byte*>(operand.data), operand.bytes(),
+                      op.operands[next++].access != Access::read);
+  }
+  backend_.kernel(op.kind)->run(*session_, view);
 }
 
 void Executor::run_apart(const Op& op, int64_t layer, std::span<std::byte> workspace) {
@@ -113,14 +148,27 @@ void Executor::run_apart(const Op& op, int64_t layer, std::span<std::byte> works
   backend_.kernel(op.kind)->run(*session_, view);
 }
 
+// A page that is fetched has been begun before, unless somebody looks.
 void Executor::run_page(const Op& op, const Binding& binding) {
+  if (op.kind == OpKind::page_out || observer_ != nullptr) begin_page(op, binding);
+  if (observer_ != nullptr) lanes_.wait_for_depth(0);
+}
+
+void Executor::begin_pages(const std::vector<Lookahead::Start>& starts, const std::optional<Binding>& next) {
+  for (const Lookahead::Start& start : starts) {
+    if (!start.next_iteration) begin_page(*start.op, here());
+    if (start.next_iteration && next) begin_page(*start.op, *next);
+  }
+}
+
+void Executor::begin_page(const Op& op, const Binding& binding) {
   const TensorId far = op.find(Slot::far), window = op.find(Slot::window);
-  const Home home = program_.home_of(far);
-  const int64_t at = binding.offset(far), bytes = program_.tensor(window).bytes();
-  const std::span<std::byte> memory(static_cast<std::byte*>(binding.address(window)), static_cast<size_t>(bytes));
-  if (op.kind == OpKind::page_out) return homes_.write(home, at, memory);
-  homes_.read(home, at, memory);
-  if (chunk_ + 1 < chunks_) homes_.expect(home, at + program_.tensor(far).chunk_stride, bytes);
+  lanes_.begin({.home = program_.home_of(far),
+                .far = binding.offset(far),
+                .bytes = program_.tensor(window).bytes(),
+                .memory = static_cast<std::byte*>(binding.address(window)),
+                .into_memory = op.kind == OpKind::page_in},
+               depth_);
 }
 
 }  // namespace snug

@@ -11,6 +11,8 @@
 #include "kernels/backend.h"
 #include "run/binding.h"
 #include "run/homes.h"
+#include "run/lookahead.h"
+#include "run/page_lanes.h"
 #include "run/transfer.h"
 
 namespace snug {
@@ -23,7 +25,7 @@ class Host {
   virtual void run(const Op& op, int64_t repetition) = 0;
 };
 
-// Sees every op before and after it runs (shadow runs, traces).
+// Sees every op before and after it runs (shadow runs, traces). While somebody looks, pages move where the Program has them.
 class Observer {
  public:
   virtual ~Observer() = default;
@@ -57,6 +59,8 @@ class Executor {
 
   // Runs an op that no region has, on a layer's views and with bytes to scribble on.
   void run_apart(const Op& op, int64_t layer, std::span<std::byte> workspace);
+  // What its lanes have moved so far.
+  const PageLanes::Traffic& traffic() const { return lanes_.traffic(); }
   // Distinct products that the backend has made so far.
   int64_t prepared_products() const { return session_->products(); }
 
@@ -67,9 +71,16 @@ class Executor {
   friend struct InPlace;
 
   void prepare_ops();
-  void run_body(const Region& region, Host& host, int64_t repetitions);
+  // The binding of a region's iteration; none beyond its last.
+  std::optional<Binding> binding_of(const Region& region, int64_t iteration, int64_t count) const;
+  void run_body(const Region& region, Host& host, int64_t repetitions, const std::optional<Binding>& next);
   void run_op(const Op& op, Host& host);
+  void run_kernel(const Op& op, const Binding& binding);
   void run_page(const Op& op, const Binding& binding);
+  void begin_page(const Op& op, const Binding& binding);
+  void begin_pages(const std::vector<Lookahead::Start>& starts, const std::optional<Binding>& next);
+  const Lookahead* lookahead_of(const Region& region) const;
+  Binding here() const { return {program_, layout_, homes_.bases(), layer_, chunk_}; }
   bool skipped(const Region& region);
 
   const Program& program_;
@@ -80,8 +91,11 @@ class Executor {
   std::optional<Homes> own_homes_;
   Homes& homes_;
   Transfer transfer_;
+  PageLanes lanes_;
+  Lookaheads lookaheads_;
   Observer* observer_ = nullptr;
-  int64_t layer_ = 0, repetition_ = 0, chunk_ = 0, chunks_ = 1;
+  int64_t layer_ = 0, repetition_ = 0, chunk_ = 0;
+  int depth_ = 0;  // of the region that runs
 };
 
 }  // namespace snug

@@ -42,8 +42,20 @@ void Homes::clear(Home home, int64_t offset, int64_t bytes) {
   std::memset(bases_[static_cast<size_t>(home)] + offset, 0, static_cast<size_t>(bytes));
 }
 
-void Homes::expect(Home home, int64_t offset, int64_t bytes) const {
-  if (home == Home::disk) file_->expect(offset, bytes);
+PageFile::Ticket Homes::begin_read(Home home, int64_t offset, std::span<std::byte> out) {
+  if (home == Home::disk) return file_->begin_read(offset, out);
+  read(home, offset, out);
+  return PageFile::kDone;
+}
+
+PageFile::Ticket Homes::begin_write(Home home, int64_t offset, std::span<std::byte> bytes) {
+  if (home == Home::disk) return file_->begin_write(offset, bytes);
+  write(home, offset, bytes);
+  return PageFile::kDone;
+}
+
+void Homes::wait(Home home, PageFile::Ticket ticket, bool was_write) {
+  if (home == Home::disk) file_->wait(ticket, was_write);
 }
 
 }  // namespace snug

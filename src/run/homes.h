@@ -32,8 +32,11 @@ class Homes {
   void read(Home home, int64_t offset, std::span<std::byte> out) const;
   void write(Home home, int64_t offset, std::span<const std::byte> bytes);
   void clear(Home home, int64_t offset, int64_t bytes);
-  // Tells that these bytes will be read soon.
-  void expect(Home home, int64_t offset, int64_t bytes) const;
+
+  // Pages that may move while ops run; see PageFile.
+  PageFile::Ticket begin_read(Home home, int64_t offset, std::span<std::byte> out);
+  PageFile::Ticket begin_write(Home home, int64_t offset, std::span<std::byte> bytes);
+  void wait(Home home, PageFile::Ticket ticket, bool was_write);
 
  private:
   std::array<std::optional<Arena>, kHomeCount> arenas_;

@@ -147,26 +147,50 @@ struct Source {
   const Weight* weight;
 };
 
-// One layer's and expert's part of a tensor that has no such part for a model without experts.
-template <class T>
-std::span<T> scales_of(const Executor& executor, TensorId tensor, const WeightPart& part) {
-  if (tensor == kNone) return {};
-  const std::span<std::byte> bytes = bytes_of(executor, {tensor, part.layer, part.expert});
-  return {reinterpret_cast<T*>(bytes.data()), bytes.size() / sizeof(T)};
-}
+// A quantized matrix and its scales, one layer's and expert's part of each: where they lie, or in the piece that the plan
+// gives, from where they go to the far home.
+class MatrixParts {
+ public:
+  MatrixParts(Executor& executor, const Quantization& how, const WeightPart& part, std::span<std::byte> piece)
+      : executor_(executor), piece_(piece) {
+    const Tensor codes = tensor_of(executor, part);
+    const std::span<float> offset = part_of<float>({how.absmax_offset, part.layer, part.expert});
+    matrix_ = {.type = codes.dtype,
+               .rows = codes.dim(0),
+               .columns = codes.dim(1),
+               .block_size = how.block_size,
+               .codes = part_of<std::byte>(part),
+               .absmax = part_of<std::byte>({how.absmax, part.layer, part.expert}),
+               .nested_absmax = part_of<float>({how.nested_absmax, part.layer, part.expert}),
+               .offset = offset.empty() ? nullptr : offset.data()};
+  }
 
-QuantizedMatrix quantized_matrix(const Executor& executor, const Quantization& how, const WeightPart& part) {
-  const Tensor codes = tensor_of(executor, part);
-  const std::span<float> offset = scales_of<float>(executor, how.absmax_offset, part);
-  return {.type = codes.dtype,
-          .rows = codes.dim(0),
-          .columns = codes.dim(1),
-          .block_size = how.block_size,
-          .codes = bytes_of(executor, part),
-          .absmax = scales_of<std::byte>(executor, how.absmax, part),
-          .nested_absmax = scales_of<float>(executor, how.nested_absmax, part),
-          .offset = offset.empty() ? nullptr : offset.data()};
-}
+  const QuantizedMatrix& matrix() const { return matrix_; }
+
+  void send() const {
+    for (const auto& [part, bytes] : far_)
+      executor_.transfer().write_bytes(part.tensor, part.layer, begin_of(executor_, part), bytes);
+  }
+
+ private:
+  // Empty where there is no such tensor.
+  template <class T>
+  std::span<T> part_of(const WeightPart& part) {
+    if (part.tensor == kNone) return {};
+    std::span<std::byte> bytes = bytes_of(executor_, part);
+    if (bytes.empty()) {
+      bytes = piece_.first(static_cast<size_t>(tensor_of(executor_, part).bytes()));
+      piece_ = piece_.subspan(static_cast<size_t>(align_up(static_cast<int64_t>(bytes.size()), kAlignment)));
+      far_.emplace_back(part, bytes);
+    }
+    return {reinterpret_cast<T*>(bytes.data()), bytes.size() / sizeof(T)};
+  }
+
+  Executor& executor_;
+  std::span<std::byte> piece_;  // what is left of it
+  std::vector<std::pair<WeightPart, std::span<std::byte>>> far_;
+  QuantizedMatrix matrix_;
+};
 
 // Reads in the order of the files: jumping costs a disk, and the kernel's read-ahead, much of their speed.
 void read_forward(Executor& executor, const Checkpoint& base, std::vector<Source>& sources, const LoadRoom& room) {
@@ -175,10 +199,13 @@ void read_forward(Executor& executor, const Checkpoint& base, std::vector<Source
   });
   for (const auto& [entry, part, weight] : sources) {
     if (weight->quantization) {
-      load_quantized(base, *entry, weight->parameter.input_features_first,
-                     quantized_matrix(executor, *weight->quantization, part), room);
+      const MatrixParts parts(executor, *weight->quantization, part, room.piece);
+      load_quantized(base, *entry, weight->parameter.input_features_first, parts.matrix(), room);
+      parts.send();
+    } else if (const std::span<std::byte> in_place = bytes_of(executor, part); in_place.empty()) {
+      read_far_tensor(executor, base, *entry, part, room.staging);
     } else {
-      read_tensor(base, *entry, tensor_of(executor, part), bytes_of(executor, part), room.staging);
+      read_tensor(base, *entry, tensor_of(executor, part), in_place, room.staging);
     }
   }
 }
@@ -278,6 +305,7 @@ void load_model(Executor& executor, const ModelSpec& model, const Checkpoint& ba
 LoadRoom load_room(const Executor& executor, const Op& load) {
   LoadRoom room;
   for (const Operand& operand : load.operands) {
+    if (operand.slot == Slot::window) room.piece = executor.transfer().host_room<std::byte>(operand.tensor);
     if (operand.slot != Slot::staging) continue;
     if (room.staging.empty()) {
       room.staging = executor.transfer().host_room<std::byte>(operand.tensor);

@@ -15,16 +15,29 @@
 namespace snug {
 
 namespace {
+
 constexpr int64_t kRoundBytes = int64_t{8} << 20;
+
+UniqueFd opened(const std::filesystem::path& path, int flags) {
+  UniqueFd fd;
+  do {
+    fd = UniqueFd(::open(path.c_str(), flags | O_RDWR | O_CLOEXEC, 0600));
+  } while (!fd && errno == EINTR);
+  return fd;
 }
 
+}  // namespace
+
 PageFile::PageFile(std::filesystem::path path, int64_t bytes) : path_(std::move(path)), bytes_(bytes) {
-  do {
-    fd_ = UniqueFd(::open(path_.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
-  } while (!fd_ && errno == EINTR);
+  fd_ = opened(path_, O_CREAT | O_TRUNC);
   if (!fd_) throw_errno("the file for pages cannot be created", path_, errno);
+  direct_ = opened(path_, O_DIRECT);
+  if (!direct_ && errno != EINVAL && errno != EOPNOTSUPP)  // not every file system has it
+    throw_errno("the file for pages cannot be opened", path_, errno);
   if (::unlink(path_.c_str()) != 0) throw_errno("the file for pages cannot be made nameless", path_, errno);
   reserve();
+  if (direct_) ring_.emplace(direct_.get());
+  if (ring_ && !ring_->works()) ring_.reset();
 }
 
 void PageFile::reserve() const {
@@ -34,8 +47,9 @@ void PageFile::reserve() const {
   } while (code == EINTR);
   if (code == 0) return;
   const std::string what =
-      fmt::format("{} bytes for the optimizer's pages are not to be had: {}", bytes_, std::generic_category().message(code));
-  throw Error(what, path_.string(), "free some space, choose another output_dir, or an optim that is not paged");
+      fmt::format("{} bytes for pages on disk are not to be had: {}", bytes_, std::generic_category().message(code));
+  throw Error(what, path_.string(),
+              "free some space, choose another output_dir, or keep more in memory: an optim that is not paged, no offload");
 }
 
 void PageFile::fail(const char* what, int code) const {
@@ -93,8 +107,23 @@ void PageFile::clear(int64_t offset, int64_t bytes) {
     write(offset + done, std::span(kZeros).first(static_cast<size_t>(std::min<int64_t>(kZeros.size(), bytes - done))));
 }
 
-void PageFile::expect(int64_t offset, int64_t bytes) const {
-  static_cast<void>(::posix_fadvise(fd_.get(), offset, bytes, POSIX_FADV_WILLNEED));
+PageFile::Ticket PageFile::begin_read(int64_t offset, std::span<std::byte> out) {
+  if (ring_) return ring_->read(offset, out.data(), static_cast<int64_t>(out.size()));
+  read(offset, out);
+  return kDone;
+}
+
+PageFile::Ticket PageFile::begin_write(int64_t offset, std::span<std::byte> bytes) {
+  written_ = true;
+  if (ring_) return ring_->write(offset, bytes.data(), static_cast<int64_t>(bytes.size()));
+  write(offset, bytes);
+  return kDone;
+}
+
+void PageFile::wait(Ticket ticket, bool was_write) {
+  if (ticket == kDone) return;
+  if (const int code = ring_->wait(ticket); code != 0)
+    fail(was_write ? "a page cannot be written" : "a page cannot be read", code);
 }
 
 }  // namespace snug

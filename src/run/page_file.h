@@ -1,15 +1,18 @@
 #pragma once
 // The far home of a run on the CPU: one file, as large as the Layout says, its room reserved before the first step. It has
-// no name once it is open, so the system takes its room back however the run ends. No threads: the next chunk is asked for
-// ahead, and a round of writes goes to the disk while the next round is worked on, then leaves the page cache.
+// no name once it is open, so the system takes its room back however the run ends. Pages go past the page cache while ops
+// run, without a thread of ours, where the system can (O_DIRECT, io_uring); else, and for whoever loads and saves, by plain
+// reads and writes, where a round of writes goes to the disk while the next is worked on, then leaves the page cache.
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <span>
 
 #include "formats/file.h"
+#include "run/page_ring.h"
 
 namespace snug {
 
@@ -24,9 +27,17 @@ class PageFile {
   void write(int64_t offset, std::span<const std::byte> bytes);
   void clear(int64_t offset, int64_t bytes);
 
-  // Tells the system that these bytes will be read soon.
-  void expect(int64_t offset, int64_t bytes) const;
+  // Pages: whole multiples of kFarAlignment, in place, size and memory. Each may be done at once; else it goes on until it
+  // is waited for, each ticket once, and its memory is the disk's until then. At most kMostPages on their way.
+  using Ticket = PageRing::Ticket;
+  static constexpr Ticket kDone = -1;
+  static constexpr size_t kMostPages = PageRing::kMost;
+  Ticket begin_read(int64_t offset, std::span<std::byte> out);
+  Ticket begin_write(int64_t offset, std::span<std::byte> bytes);
+  void wait(Ticket ticket, bool was_write);
 
+  // Whether pages move while ops run.
+  bool moves_beside() const { return ring_.has_value(); }
   int64_t bytes() const { return bytes_; }
 
  private:
@@ -45,7 +56,8 @@ class PageFile {
   [[noreturn]] void fail(const char* what, int code) const;
 
   std::filesystem::path path_;
-  UniqueFd fd_;
+  UniqueFd fd_, direct_;
+  std::optional<PageRing> ring_;  // over direct_
   int64_t bytes_ = 0;
   Round round_, previous_;  // being written to; on its way to the disk
   bool written_ = false;

@@ -24,10 +24,12 @@ struct QuantizedMatrix {
   bool nested() const { return offset != nullptr; }
 };
 
-// Room that the plan gives to loading. `absmax`: of the largest nested matrix.
+// Room that the plan gives to loading. `absmax`: of the largest nested matrix; `piece`: a matrix and its scales on their way
+// to the far home.
 struct LoadRoom {
   std::span<std::byte> staging;
   std::span<float> absmax;
+  std::span<std::byte> piece;
 };
 
 // Fills `out` from the tensor of this name. `turned`: files hold it as [columns, rows]. Throws Error: another shape, numbers

@@ -11,6 +11,16 @@ namespace snug {
 
 namespace {
 
+template <class T, class Value>
+void fill_tensor(Executor& executor, TensorId tensor, int64_t layer, const Value& value) {
+  const std::span<T> in_place = InPlace::elements<T>(executor, tensor, layer);
+  for (T& x : in_place) x = value();
+  if (!in_place.empty()) return;
+  ElementWriter<T> far(executor.transfer(), tensor, layer);
+  for (int64_t i = 0; i < executor.program().tensor(tensor).elements(); ++i) far.put(i, value());
+  far.flush();
+}
+
 void fill_weight(Executor& executor, const Weight& weight, int64_t layer, std::minstd_rand& random) {
   const DType dtype = executor.program().tensor(weight.tensor).dtype;
   const bool norm = weight.parameter.kind == ParameterKind::norm;
@@ -20,10 +30,10 @@ void fill_weight(Executor& executor, const Weight& weight, int64_t layer, std::m
     return norm ? 1.0F : weight.origin == Origin::zeros ? 0.0F : static_cast<float>(random()) * kScale - kHalf;
   };
   if (dtype == DType::f32) {
-    for (float& x : InPlace::elements<float>(executor, weight.tensor, layer)) x = value();
+    fill_tensor<float>(executor, weight.tensor, layer, value);
   } else if (is_half(dtype)) {
-    for (uint16_t& x : InPlace::elements<uint16_t>(executor, weight.tensor, layer))
-      x = dtype == DType::f16 ? f32_to_f16(value()) : f32_to_bf16(value());
+    fill_tensor<uint16_t>(executor, weight.tensor, layer,
+                          [&] { return dtype == DType::f16 ? f32_to_f16(value()) : f32_to_bf16(value()); });
   }
   const TensorId master = weight.state(Slot::master);
   if (master == kNone) return;

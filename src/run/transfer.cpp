@@ -26,7 +26,8 @@ void Transfer::write_bytes(TensorId tensor, int64_t layer, int64_t begin, std::s
 
 void Transfer::clear(StorageId storage) {
   const Storage& cleared = program_.storage(storage);
-  homes_.clear(cleared.home, layout_.offset_of(storage, 0), cleared.bytes);
+  const int64_t from = layout_.offset_of(storage, 0), last = layout_.offset_of(storage, cleared.instances - 1);
+  homes_.clear(cleared.home, from, last - from + cleared.bytes);  // nothing else lies between
 }
 
 std::span<std::byte> Transfer::host_bytes(TensorId tensor) const {

@@ -141,11 +141,13 @@ void MetricsFile::write(const EvaluationMetrics& m) {
 
 void MetricsFile::write(const RunSummary& s) {
   Line text;
-  const auto end = fmt::format_to_n(
-      text.data(), text.size(),
-      "{{\"summary\": {{\"planned_peak_bytes\": {}, \"measured_peak_bytes\": {}, \"steps\": {}, "
-      "\"train_loss\": {}, \"tokens_per_second\": {}}}}}\n",
-      s.planned_peak_bytes, s.measured_peak_bytes, s.steps, Number{s.train_loss}, Number{s.tokens_per_second});
+  const auto end =
+      fmt::format_to_n(text.data(), text.size(),
+                       "{{\"summary\": {{\"planned_peak_bytes\": {}, \"measured_peak_bytes\": {}, \"steps\": {}, "
+                       "\"train_loss\": {}, \"tokens_per_second\": {}, \"fetched_bytes\": {}, \"sent_bytes\": {}, "
+                       "\"waited_seconds\": {}}}}}\n",
+                       s.planned_peak_bytes, s.measured_peak_bytes, s.steps, Number{s.train_loss},
+                       Number{s.tokens_per_second}, s.fetched_bytes, s.sent_bytes, Number{s.waited_seconds});
   line(text.data(), std::min(end.size, text.size()));
 }
 

@@ -29,6 +29,8 @@ struct RunSummary {
   int64_t planned_peak_bytes = 0, measured_peak_bytes = 0, steps = 0;
   double train_loss = 0;  // mean over the steps of this process
   double tokens_per_second = 0;
+  int64_t fetched_bytes = 0, sent_bytes = 0;  // pages from and to other homes
+  double waited_seconds = 0;                  // for them
 };
 
 class MetricsFile {

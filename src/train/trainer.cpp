@@ -418,11 +418,16 @@ class Run final : public Host {
 
   RunSummary summary() {
     watch_.lap();
-    const RunSummary result{.planned_peak_bytes = plan_.peak_bytes,
-                            .measured_peak_bytes = process_memory().peak_bytes,
-                            .steps = done_,
-                            .train_loss = mean_loss(),
-                            .tokens_per_second = rate_of(tokens_, watch_.total())};
+    RunSummary result{.planned_peak_bytes = plan_.peak_bytes,
+                      .measured_peak_bytes = process_memory().peak_bytes,
+                      .steps = done_,
+                      .train_loss = mean_loss(),
+                      .tokens_per_second = rate_of(tokens_, watch_.total())};
+    executors_->each([&](const Executor& executor) {
+      result.fetched_bytes += executor.traffic().read;
+      result.sent_bytes += executor.traffic().written;
+      result.waited_seconds += executor.traffic().waited;
+    });
     metrics_->write(result);
     if (events_) events_->write(result);
     return result;

@@ -382,7 +382,7 @@ TEST(Output, a_disk_too_small_for_pages_is_found_before_the_first_step) {
   options.limits[RLIMIT_FSIZE] = 600'000;
   const std::vector<std::string> keys = joined(kShort, {"--method", "full", "--optim", "paged_adamw_32bit"});
   const ProcessResult result = run_program(work.train(work / "out", keys), options);
-  EXPECT_TRUE(refused(result, 1, {"out/.pages", "bytes for the optimizer's pages", "not paged"})) << result.signal;
+  EXPECT_TRUE(refused(result, 1, {"out/.pages", "bytes for pages on disk", "not paged"})) << result.signal;
   EXPECT_EQ(result.error.find("step 1/"), std::string::npos) << result.error;
   EXPECT_FALSE(fs::exists(work / "out" / ".pages"));
 }

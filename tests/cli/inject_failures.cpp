@@ -16,6 +16,7 @@
 #include <dirent.h>
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <liburing.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/mman.h>
@@ -191,9 +192,35 @@ ssize_t move_bytes(const char* call, int fd, size_t bytes, Move move) {
   return count < 0 ? -1 : move(static_cast<size_t>(count));
 }
 
+// Pages move whole.
+constexpr unsigned kPage = 4096;
+
+// What a read or write that is about to be submitted meets: 0 if it may go, perhaps with fewer bytes; else a negative errno.
+int meets(io_uring_sqe& entry) {
+  const bool writes = entry.opcode == IORING_OP_WRITE;
+  const char* call = writes ? "write" : "read";
+  if (settings().seen == nullptr || std::strstr(settings().calls.data(), call) == nullptr) return 0;
+  const PathOf path(entry.fd);
+  if (fails(call, path.view())) return -errno;
+  const ssize_t count = allowed(call, path.view(), settings().is("full") || entry.len > kPage ? entry.len : 1);
+  if (count < 0) return -errno;
+  if (entry.len <= kPage && !settings().is("full")) return 0;
+  const unsigned pages = static_cast<unsigned>(count) / kPage * kPage;
+  if (pages == 0 && settings().is("full"))
+    return allowed(call, path.view(), kPage) < 0 ? -errno : 0;  // the rest of the room
+  entry.len = std::max(kPage, pages);
+  return 0;
+}
+
 }  // namespace
 
 extern "C" {
+
+int io_uring_submit(io_uring* ring) {
+  for (unsigned at = ring->sq.sqe_head; at != ring->sq.sqe_tail; ++at)
+    if (const int error = meets(ring->sq.sqes[at & ring->sq.ring_mask]); error != 0) return error;
+  return real<int(io_uring*)>("io_uring_submit")(ring);
+}
 
 // ---- Opening
 

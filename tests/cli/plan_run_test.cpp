@@ -85,6 +85,8 @@ std::vector<std::string> random_combination(std::mt19937& random) {
   sometimes(5, {"--lora-dropout", "0.1"});
   sometimes(8, {"--modules-to-save", "embed_tokens"});
   sometimes(8, {"--packing", "false"});
+  sometimes(3, {"--offload-activations", "disk"});
+  sometimes(4, {"--offload-weights", "disk"});
   return words;
 }
 

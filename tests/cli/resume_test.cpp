@@ -39,6 +39,10 @@ const Variant kVariants[] = {
     {"full_bf16_recomputed_evaluated",
      {"--method", "full", "--bf16", "--gradient-checkpointing", "--save-steps", "2", "--eval-steps", "2"},
      14},
+    {"lora_with_all_away",
+     {"--method", "lora", "--bf16", "--offload-activations", "disk", "--offload-weights", "disk", "--optim",
+      "paged_adamw_32bit", "--save-steps", "2"},
+     17},
     {"full_bf16_paged", {"--method", "full", "--bf16", "--optim", "paged_adamw_8bit", "--save-steps", "3"}, 16}};
 
 class Resume : public ::testing::TestWithParam<Variant> {

@@ -93,8 +93,11 @@ void Process::send(int signal) const {
 
 void Process::reap(int options) {
   int status = 0;
-  if (reaped_ || waitpid(process_, &status, options) != process_) return;
+  rusage usage{};
+  if (reaped_ || wait4(process_, &status, options, &usage) != process_) return;
   reaped_ = true;
+  result_.disk_read = usage.ru_inblock * 512;
+  result_.disk_written = usage.ru_oublock * 512;
   if (WIFEXITED(status)) result_.exit_code = WEXITSTATUS(status);
   if (WIFSIGNALED(status)) result_.signal = WTERMSIG(status);
 }

@@ -25,6 +25,7 @@ struct ProcessResult {
   int exit_code = -1;  // -1 if a signal ended it
   int signal = 0;      // … this one
   std::string output, error;
+  int64_t disk_read = 0, disk_written = 0;  // bytes, as the kernel counts them
 };
 
 class Process {

@@ -140,29 +140,32 @@ class ExecutorOfHome : public ::testing::TestWithParam<Home> {};
 INSTANTIATE_TEST_SUITE_P(homes, ExecutorOfHome, ::testing::Values(Home::pinned, Home::host, Home::disk),
                          [](const auto& test) { return std::string(name_of(test.param)); });
 
-// Twelve numbers come from one place of another home and go to another, four at a time.
+constexpr int64_t kPageNumbers = kFarAlignment / 4;
+
+// Three pages of numbers come from one place of another home and go to another, a page at a time.
 TEST_P(ExecutorOfHome, hands_chunks_through_their_window_one_after_the_other) {
   Script script;
   Program& program = script.program;
   const auto far = [&](const char* name) {
-    const TensorId whole = program.make(name, DType::f32, {12}, Role::optimizer, Lifetime::run);
+    const TensorId whole = program.make(name, DType::f32, {3 * kPageNumbers}, Role::optimizer, Lifetime::run);
     program.storage(program.tensor(whole).storage).home = GetParam();
-    const TensorId part = program.view(whole, std::string(name) + ".part", {4});
-    program.tensor(part).chunk_stride = 16;
+    const TensorId part = program.view(whole, std::string(name) + ".part", {kPageNumbers});
+    program.tensor(part).chunk_stride = kFarAlignment;
     return std::pair(whole, part);
   };
   const auto [from, from_part] = far("from");
   const auto [to, to_part] = far("to");
-  const TensorId window = program.make("window", DType::f32, {4}, Role::temporary);
+  const TensorId window = program.make("window", DType::f32, {kPageNumbers}, Role::temporary);
+  program.storage(program.tensor(window).storage).alignment = kFarAlignment;
   Region chunks{.name = "paged", .section = Section::step, .axis = Axis::chunk, .count = 3};
   chunks.add(script.numbered(Op{OpKind::page_in}.reads(Slot::far, from_part).writes(Slot::window, window)));
-  chunks.add(script.numbered(Op{OpKind::page_out}.reads(Slot::far, to_part).reads(Slot::window, window)));
+  chunks.add(script.numbered(Op{OpKind::page_out}.writes(Slot::far, to_part).reads(Slot::window, window)));
   program.root.add(std::move(chunks));
 
   const Layout layout = lay_out(program);
-  EXPECT_EQ(layout.of(GetParam()).bytes, 2 * kFarAlignment);
+  EXPECT_EQ(layout.of(GetParam()).bytes, 6 * kFarAlignment);
   Executor executor(program, layout, std::filesystem::temp_directory_path() / ("snug-executor-" + std::to_string(getpid())));
-  std::vector<float> numbers(12), back(12);
+  std::vector<float> numbers(3 * kPageNumbers), back(numbers.size());
   std::iota(numbers.begin(), numbers.end(), 1.0F);
   EXPECT_EQ(InPlace::elements(executor, from).empty(), GetParam() == Home::disk);
   EXPECT_FALSE(InPlace::elements(executor, window).empty());
@@ -173,6 +176,16 @@ TEST_P(ExecutorOfHome, hands_chunks_through_their_window_one_after_the_other) {
   EXPECT_EQ(listener.heard, (std::vector<Heard>{{0, 0, 0}, {1, 0, 0}, {0, 0, 1}, {1, 0, 1}, {0, 0, 2}, {1, 0, 2}}));
   executor.transfer().read_bytes(to, 0, 0, std::as_writable_bytes(std::span(back)));
   EXPECT_EQ(back, numbers);
+
+  // The same while nobody looks, when pages move ahead of their turn.
+  std::reverse(numbers.begin(), numbers.end());
+  executor.transfer().write_bytes(from, 0, 0, std::as_bytes(std::span(numbers)));
+  executor.observe(nullptr);
+  executor.run(program.region(Section::step), listener);
+  executor.transfer().read_bytes(to, 0, 0, std::as_writable_bytes(std::span(back)));
+  EXPECT_EQ(back, numbers);
+  EXPECT_EQ(executor.traffic().read, 6 * kFarAlignment);
+  EXPECT_EQ(executor.traffic().written, 6 * kFarAlignment);
 }
 
 TEST(Executor, gives_each_layer_its_own_view_and_each_op_what_the_layout_says) {

@@ -88,6 +88,17 @@ std::vector<Case> cases() {
   add("in_backward_lora_bf16_checkpointed", 10, false, true);
   add("in_backward_paged", 0, true, true, "wide");
   add("in_backward_paged_bf16_mixed", 5, true, true);
+  const auto add_away = [&](const char* name, size_t like, bool activations, bool weights) {
+    Recipe recipe = list[like].recipe;
+    recipe.offload_activations = activations;
+    recipe.offload_weights = weights;
+    list.push_back({name, recipe});
+  };
+  add_away("activations_away", 0, true, false);
+  add_away("activations_away_mixed", 5, true, false);
+  add_away("weights_away_lora_bf16", 9, false, true);
+  add_away("all_away_lora_bf16_checkpointed", 10, true, true);
+  add_away("all_away_lora_mixed", 8, true, true);
   for (const auto& [name, like] : {std::pair("full_f32_parts", 1), std::pair("lora_bf16_parts", 10)}) {
     list.push_back({name, list[static_cast<size_t>(like)].recipe});
     list.back().recipe.checkpoint_parts = {BlockPart::norms, BlockPart::activations, BlockPart::attention};

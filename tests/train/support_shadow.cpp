@@ -14,6 +14,7 @@ constexpr std::byte kZone{0xA5};
 Shadow::Shadow(Executor& executor, int64_t red_zone) : executor_(executor), red_zone_(red_zone) {
   number(executor.program().root, 0);
   for (const UnfoldedLife& life : unfold(executor.program())) {
+    if (executor.program().storage(life.storage).home != Home::device) continue;  // not in the arena
     births_.emplace(life.birth, life);
     deaths_.emplace(life.death, life);
   }

@@ -15,9 +15,14 @@ void check_page(const Program& program, const Op& op) {
   expect(far.bytes() == window.bytes() && far.dtype == window.dtype, op, "a window holds one chunk");
 }
 
+// What crosses the link.
+Work page_work(const Program& program, const Op& op) {
+  return {.flops = 0, .bytes = static_cast<double>(program.tensor(op.find(Slot::window)).bytes())};
+}
+
 }  // namespace page_rule
 
-const OpRule rules::page_in = {.check = page_rule::check_page, .work = memory_work};
-const OpRule rules::page_out = {.check = page_rule::check_page, .work = memory_work};
+const OpRule rules::page_in = {.check = page_rule::check_page, .work = page_rule::page_work};
+const OpRule rules::page_out = {.check = page_rule::check_page, .work = page_rule::page_work};
 
 }  // namespace snug

@@ -18,6 +18,7 @@
   PASS(place_weights)  /* with their gradients and moments */                    \
   PASS(optimizer)                                                                \
   PASS(optimizer_in_backward)                                                    \
+  PASS(offload)        /* before loading, which fills what lies far */           \
   PASS(load)                                                                     \
   PASS(save)
 // clang-format on

@@ -72,6 +72,10 @@ class Placement {
     Buffer gradients{name + ".gradient", precision_.gradients, Role::gradient, alignment_of(group)};
     std::vector<Buffer> states, scales;
     for (Weight* weight : weights) {
+      if (!group.trainable && is_offloaded(*weight)) {
+        place_far(*weight);
+        continue;
+      }
       parameters.views.push_back({weight->tensor, &weight->parameter});
       if (weight->quantization) add_scales(*weight, name, scales);
       if (!group.trainable) continue;
@@ -125,6 +129,10 @@ class Placement {
       tensor.dtype = state.dtype;
       tensor.shape = std::move(state.shape);
       weight.states.push_back({state.slot, state.name, program_.add_tensor(std::move(tensor))});
+      if (recipe_.pages_states && updates_each_weight(recipe_)) {
+        place_far(weight.parameter, {weight.states.back().tensor}, Role::optimizer);
+        continue;
+      }
       Buffer& buffer =
           buffer_of(buffers, {group_name + what, state.dtype, Role::optimizer, alignment_of(group, state.slot)});
       buffer.views.push_back({weight.states.back().tensor, &weight.parameter});
@@ -136,6 +144,41 @@ class Placement {
     const Storage storage{
         .name = program_.tensor(gradient).name, .bytes = program_.tensor(gradient).bytes(), .role = Role::gradient};
     program_.tensor(gradient).storage = program_.add_storage(storage);
+  }
+
+  // The matrices of blocks; what is small stays.
+  bool is_offloaded(const Weight& weight) const {
+    return recipe_.offload_weights && weight.parameter.per_layer && weight.parameter.shape.size() > 1;
+  }
+
+  // A frozen weight with its scales: they are fetched together.
+  void place_far(const Weight& weight) {
+    std::vector<TensorId> parts = {weight.tensor};
+    if (weight.quantization)
+      for (const TensorId part :
+           {weight.quantization->absmax, weight.quantization->nested_absmax, weight.quantization->absmax_offset})
+        if (part != kNone) parts.push_back(part);
+    place_far(weight.parameter, parts, Role::weight);
+  }
+
+  // In the far home, on pages of each layer's own.
+  void place_far(const Parameter& parameter, const std::vector<TensorId>& parts, Role role) {
+    const int64_t layers = parameter.per_layer ? parameter.end_layer(program_.layers) - parameter.first_layer : 1;
+    int64_t bytes = 0;
+    for (TensorId part : parts) {
+      Tensor& tensor = program_.tensor(part);
+      tensor.offset = bytes;
+      tensor.instance_by_layer = parameter.per_layer;
+      tensor.instance = -parameter.first_layer;
+      bytes = checked_add(bytes, align_up(tensor.bytes(), kAlignment));
+    }
+    const StorageId storage = program_.add_storage({.name = program_.tensor(parts.front()).name,
+                                                    .bytes = align_up(bytes, kFarAlignment),
+                                                    .role = role,
+                                                    .home = Home::disk,
+                                                    .lifetime = Lifetime::run,
+                                                    .instances = layers});
+    for (TensorId part : parts) program_.tensor(part).storage = storage;
   }
 
   // Views of a buffer that repeat over the same layers, side by side.
@@ -179,8 +222,9 @@ class Placement {
       elements = checked_add(elements, checked_mul(block.elements, block.count));
     }
     const bool far = buffer.role == Role::optimizer && recipe_.pages_states;
+    const int64_t bytes = bytes_of(buffer.dtype, elements);
     const StorageId storage = program_.add_storage({.name = buffer.name,
-                                                    .bytes = bytes_of(buffer.dtype, elements),
+                                                    .bytes = far ? align_up(bytes, kFarAlignment) : bytes,
                                                     .role = buffer.role,
                                                     .home = far ? Home::disk : Home::device,
                                                     .lifetime = Lifetime::run});

@@ -25,9 +25,28 @@ TensorId staging(Program& program, const char* name) {
   return program.make(name, DType::u8, {std::min(largest, kStagingBytes)}, Role::temporary);
 }
 
+// Whether what is saved lies far.
 bool has_far_states(const Program& program) {
-  return std::any_of(program.storages.begin(), program.storages.end(),
-                     [](const Storage& storage) { return storage.home != Home::device; });
+  const auto is_far = [&](TensorId tensor) { return program.home_of(tensor) != Home::device; };
+  return std::any_of(program.weights.begin(), program.weights.end(), [&](const Weight& weight) {
+    return weight.trainable &&
+           (is_far(weight.tensor) || std::any_of(weight.states.begin(), weight.states.end(),
+                                                 [&](const auto& state) { return is_far(state.tensor); }));
+  });
+}
+
+// The most that a piece of a quantized weight in the far home takes, with its scales: it is made in memory.
+int64_t far_piece_bytes(const Program& program) {
+  int64_t most = 0;
+  for (const Weight& weight : program.weights) {
+    if (!weight.quantization || program.home_of(weight.tensor) == Home::device) continue;
+    int64_t bytes = 0;
+    for (const TensorId part : {weight.tensor, weight.quantization->absmax, weight.quantization->nested_absmax,
+                                weight.quantization->absmax_offset})
+      if (part != kNone) bytes = checked_add(bytes, align_up(program.tensor(part).bytes(), kAlignment));
+    most = std::max(most, bytes);
+  }
+  return most;
 }
 
 // The scales of the largest matrix whose scales are quantized in their turn.
@@ -65,6 +84,8 @@ void passes::load(Program& program, const StepRequest& /*request*/) {
   Op read{OpKind::load};
   read.writes(Slot::staging, staging(program, "load.staging"));
   if (const TensorId scales = nested_scales(program); scales != kNone) read.writes(Slot::staging, scales);
+  if (const int64_t bytes = far_piece_bytes(program); bytes > 0)
+    read.writes(Slot::window, program.make("load.piece", DType::u8, {bytes}, Role::temporary));
   read.writes(Slot::scalars, program.interface.scalars);
   for (TensorId table : {program.interface.inverse_frequency, program.interface.local_inverse_frequency})
     if (table != kNone) read.writes(Slot::inverse_frequency, table);

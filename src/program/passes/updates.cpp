@@ -67,7 +67,8 @@ void Updates::add(Region& sink, const Trained& trained) {
   if (whole < elements) add_paged(sink, update, whole, elements - whole, 1);
 }
 
-// The update of `count` chunks of `length` elements from element `begin` on.
+// The update of `count` chunks of `length` elements from element `begin` on. There are two windows where there are several
+// chunks, so that one comes or goes while the other is worked on.
 void Updates::add_paged(Region& sink, const Op& update, int64_t begin, int64_t length, int64_t count) {
   Region loop{.name = "paged", .stage = sink.stage, .axis = Axis::chunk, .count = count};
   Op of_chunk = update;
@@ -80,18 +81,36 @@ void Updates::add_paged(Region& sink, const Op& update, int64_t begin, int64_t l
     chunk.shape = {held};
     chunk.offset += begin / span * size;
     chunk.chunk_stride = held * size;
-    const TensorId part = program_.add_tensor(chunk);
     if (!is_far(program_, operand)) {
-      operand.tensor = part;
+      operand.tensor = program_.add_tensor(chunk);
       continue;
     }
-    operand.tensor = program_.make(chunk.name + ".window", chunk.dtype, {held}, Role::temporary);
-    loop.add(Op{OpKind::page_in, Lane::copy_in}).reads(Slot::far, part).writes(Slot::window, operand.tensor);
-    after.push_back(Op{OpKind::page_out, Lane::copy_out}.writes(Slot::far, part).reads(Slot::window, operand.tensor));
+    const Page page = page_of(chunk, count > 1 ? 2 : 1);
+    operand.tensor = page.seen;
+    loop.add(Op{OpKind::page_in, Lane::copy_in}).reads(Slot::far, page.far).writes(Slot::window, page.window);
+    after.push_back(Op{OpKind::page_out, Lane::copy_out}.writes(Slot::far, page.far).reads(Slot::window, page.window));
   }
   loop.add(std::move(of_chunk));
   for (Op& page : after) loop.add(std::move(page));
   sink.add(std::move(loop));
+}
+
+// A chunk in the far home, and so many windows that its loop takes in turn.
+Updates::Page Updates::page_of(const Tensor& chunk, int64_t turns) {
+  Tensor far = chunk, window = chunk;
+  far.dtype = DType::u8;
+  far.shape = {align_up(chunk.bytes(), kFarAlignment)};
+  window.name += ".window";
+  window.storage = program_.add_storage(
+      {.name = window.name, .bytes = checked_mul(far.bytes(), turns), .role = Role::temporary, .alignment = kFarAlignment});
+  window.offset = window.layer_stride = window.instance = 0;
+  window.instance_by_layer = false;
+  window.chunk_stride = far.bytes();
+  window.chunk_turns = turns;
+  const TensorId seen = program_.add_tensor(window);
+  window.dtype = far.dtype;
+  window.shape = far.shape;
+  return {program_.add_tensor(far), program_.add_tensor(window), seen};
 }
 
 }  // namespace snug

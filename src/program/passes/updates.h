@@ -30,8 +30,15 @@ class Updates {
   void add(Region& sink, const Trained& trained);
 
  private:
+  // Whole pages of a chunk: where they lie, the window that they are read into, and the chunk in it as ops see it.
+  struct Page {
+    TensorId far = kNone, window = kNone, seen = kNone;
+  };
+
   Op update_of(const Trained& trained) const;
   void add_paged(Region& sink, const Op& update, int64_t begin, int64_t length, int64_t count);
+
+  Page page_of(const Tensor& chunk, int64_t turns);
 
   Program& program_;
   const Recipe& recipe_;

@@ -1,0 +1,29 @@
+#pragma once
+// When each page of a Program may be fetched: as early as nothing that comes before it in the Program's order still uses the
+// memory that it is read into. In a loop that is in the iteration before. The Layout holds such memory throughout the region
+// (`plan/events.h`), so being early costs no bytes.
+
+#include <map>
+#include <vector>
+
+#include "program/program.h"
+
+namespace snug {
+
+// page_in ops of a region's body, each listed once in `after_item` or `at_begin`.
+struct Lookahead {
+  struct Start {
+    const Op* op = nullptr;
+    bool next_iteration = false;  // for the iteration that follows
+  };
+  std::vector<const Op*> at_entry;             // before the first iteration
+  std::vector<Start> at_begin;                 // of each iteration
+  std::vector<std::vector<Start>> after_item;  // by item
+};
+
+using Lookaheads = std::map<const Region*, Lookahead>;
+
+// Of all regions that have pages to fetch.
+Lookaheads lookaheads_of(const Program& program);
+
+}  // namespace snug

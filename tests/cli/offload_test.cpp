@@ -1,0 +1,88 @@
+// Activations and weights on disk: the bits of a run that has them in memory, in less of it, and as much traffic as planned.
+
+#include <gtest/gtest.h>
+
+#include "cli/support_workspace.h"
+#include "families.h"
+
+namespace snug::cli_tests {
+
+namespace {
+
+const std::vector<std::vector<std::string>> kPlaces = {
+    {"--offload-activations", "disk"},
+    {"--offload-weights", "disk"},
+    {"--offload-activations", "disk", "--offload-weights", "disk", "--optim", "paged_adamw_32bit"}};
+
+std::vector<std::string> keys_of(const std::string& method) {
+  std::vector<std::string> keys = {"--method", method, "--seq", "64", "--batch", "2", "--accum", "2", "--lr", "2e-3"};
+  if (method != "full") keys = joined(keys, {"--lora-target-modules", "all-linear"});
+  return keys;
+}
+
+void expect_same_run(const Workspace& work, const std::vector<std::string>& keys, const std::vector<std::string>& more,
+                     const std::string& weights) {
+  for (const char* run : {"near", "far"}) {
+    const bool far = run[0] == 'f';
+    const ProcessResult result = run_program(
+        work.train(work / run, joined(joined(keys, {"--overwrite-output-dir"}), far ? more : std::vector<std::string>{})));
+    ASSERT_EQ(result.exit_code, 0) << result.error;
+  }
+  EXPECT_EQ(step_lines(work / "near"), step_lines(work / "far"));
+  EXPECT_TRUE(contents(work / "near" / weights) == contents(work / "far" / weights));
+}
+
+TEST(Offload, every_method_gives_the_same_bits) {
+  const Workspace work(Json{{"num_hidden_layers", 5}});
+  for (const char* method : {"full", "lora", "qlora"})
+    for (const char* checkpointing : {"false", "true"})
+      for (const std::vector<std::string>& more : kPlaces) {
+        const bool full = std::string(method) == "full";
+        if (full && more[0] == "--offload-weights") continue;
+        std::vector<std::string> keys =
+            joined(keys_of(method), {"--max-steps", "4", "--gradient-checkpointing", checkpointing});
+        if (std::string(checkpointing) == "true") keys = joined(keys, {"--bf16", "--checkpoint-layers", "1,2"});
+        std::vector<std::string> away = more;
+        if (full) std::erase_if(away, [&](const std::string& word) { return word == "--offload-weights"; });
+        if (full && away.size() == 5) away.erase(away.begin() + 2);  // its value
+        SCOPED_TRACE(std::string(method) + " " + checkpointing + " " + more[0] + (more.size() > 2 ? " and all" : ""));
+        expect_same_run(work, keys, away, full ? "model.safetensors" : "adapter_model.safetensors");
+      }
+}
+
+TEST(Offload, every_family_gives_the_same_bits) {
+  for (const auto& [name, config] : test::families(300)) {
+    SCOPED_TRACE(name);
+    const Workspace work(config);
+    expect_same_run(work, joined(keys_of("lora"), {"--max-steps", "2", "--bf16"}),
+                    {"--offload-activations", "disk", "--offload-weights", "disk"}, "adapter_model.safetensors");
+  }
+}
+
+// What the kernel counts between two runs that differ by four steps is four times what the plan says.
+TEST(Offload, moves_what_was_planned_to_the_byte) {
+  const Workspace work(Json{{"num_hidden_layers", 6}, {"hidden_size", 128}, {"intermediate_size", 384}});
+  for (const std::vector<std::string>& more : kPlaces) {
+    const std::vector<std::string> keys = joined(keys_of("qlora"), more);
+    const ProcessResult plan = run_program(joined({"plan", work.model().string(), "--json"}, keys));
+    ASSERT_EQ(plan.exit_code, 0) << plan.error;
+    const Json homes = Json::parse(plan.output)["homes"];
+    std::vector<ProcessResult> runs;
+    std::vector<Json> summaries;
+    for (const char* steps : {"2", "2", "6"}) {  // the first leaves the cache as the others find it
+      runs.push_back(run_program(work.train(work / "out", joined(keys, {"--max-steps", steps, "--overwrite-output-dir"}))));
+      ASSERT_EQ(runs.back().exit_code, 0) << runs.back().error;
+      summaries.push_back(read_metrics(work / "out").back()["summary"]);
+    }
+    const auto planned = homes["fetched_a_step"].get<int64_t>();
+    EXPECT_GT(planned, 0);
+    EXPECT_EQ(summaries[2]["fetched_bytes"].get<int64_t>(), 6 * planned);
+    EXPECT_EQ(summaries[2]["sent_bytes"].get<int64_t>(), 6 * homes["sent_a_step"].get<int64_t>());
+    if (runs[2].disk_read == 0) continue;  // a disk that is memory is not counted
+    EXPECT_EQ(runs[2].disk_read - runs[1].disk_read, 4 * planned) << more[0] << more.size();
+  }
+}
+
+}  // namespace
+
+}  // namespace snug::cli_tests

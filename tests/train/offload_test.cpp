@@ -1,0 +1,112 @@
+// What lies on disk while others compute gives the same bits as what stays.
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "plan/layout.h"
+#include "plan/workspaces.h"
+#include "program/compile.h"
+#include "program/support_tiny.h"
+#include "run/in_place.h"
+#include "run/synthetic_run.h"
+
+namespace snug::testing {
+
+namespace {
+
+class Looker final : public Observer {
+  void before(const Op&, const Binding&) override {}
+  void after(const Op&, const Binding&) override {}
+};
+
+struct Outcome {
+  std::vector<std::byte> trained;  // after three steps
+  int64_t device = 0, disk = 0;    // bytes
+  PageLanes::Traffic traffic;
+};
+
+// `look`: pages move where the Program has them, not ahead of it.
+Outcome outcome_of(const ModelSpec& spec, const Recipe& recipe, bool look = false) {
+  Program program = compile(spec, recipe);
+  fit_to_target(program, {.threads = 2});
+  const Layout layout = lay_out(program);
+  Executor executor(program, layout, std::filesystem::temp_directory_path() / ("snug-offload-" + std::to_string(getpid())));
+  fill_at_random(executor, spec);
+  Looker looker;
+  if (look) executor.observe(&looker);
+  RandomBatches batches(executor, spec);
+  for (int64_t step = 1; step <= 3; ++step) run_random_step(executor, batches, step);
+  Outcome outcome{.device = layout.device().bytes, .disk = layout.of(Home::disk).bytes, .traffic = executor.traffic()};
+  for (const Weight& weight : program.weights) {
+    if (!weight.trainable) continue;
+    for (int64_t layer = weight.parameter.first_layer; layer < weight.parameter.end_layer(program.layers); ++layer) {
+      const auto bytes = InPlace::elements(executor, weight.tensor, layer);
+      outcome.trained.insert(outcome.trained.end(), bytes.begin(), bytes.end());
+    }
+  }
+  return outcome;
+}
+
+Recipe recipe_of(Method method) {
+  Recipe recipe;
+  recipe.method = method;
+  recipe.batch = 2;
+  recipe.seq_len = 48;
+  recipe.accumulation = 2;
+  recipe.lora = {.r = 4, .alpha = 8, .target_modules = {"all-linear"}};
+  return recipe;
+}
+
+ModelSpec larger() {
+  ModelSpec spec = tiny_decoder();
+  spec.hidden_size = 64;
+  spec.intermediate_size = 192;
+  spec.layers = 5;
+  spec.head_size = 16;
+  return spec;
+}
+
+class Offloaded : public ::testing::TestWithParam<std::tuple<Method, bool, int>> {};
+
+TEST_P(Offloaded, gives_the_bits_of_what_stays) {
+  const auto& [method, bf16, checkpointing] = GetParam();
+  Recipe recipe = recipe_of(method);
+  recipe.bf16 = bf16;
+  recipe.gradient_checkpointing = checkpointing > 0;
+  if (checkpointing == 2) recipe.checkpoint_layers = {1, 3};
+  if (checkpointing == 3) recipe.checkpoint_parts = {BlockPart::activations, BlockPart::norms};
+  const Outcome stays = outcome_of(larger(), recipe);
+  ASSERT_FALSE(stays.trained.empty());
+  EXPECT_EQ(stays.traffic.read + stays.traffic.written + stays.disk, 0);
+  for (const auto& [activations, weights] : {std::pair{true, false}, std::pair{false, true}, std::pair{true, true}}) {
+    if (weights && method == Method::full) continue;
+    Recipe away = recipe;
+    away.offload_activations = activations;
+    away.offload_weights = weights;
+    for (const bool look : {false, true}) {
+      const Outcome moved = outcome_of(larger(), away, look);
+      EXPECT_TRUE(moved.trained == stays.trained) << activations << weights << look;
+      EXPECT_LT(moved.device, stays.device) << activations << weights << look;
+      EXPECT_GT(moved.disk, 0);
+      EXPECT_GT(moved.traffic.read, 0);
+    }
+  }
+}
+
+std::string name_of_offloaded(const ::testing::TestParamInfo<Offloaded::ParamType>& test) {
+  constexpr const char* kCheckpointing[] = {"kept", "checkpointed", "mixed", "parts"};
+  const auto& [method, bf16, checkpointing] = test.param;
+  return std::string(method == Method::full ? "full" : "lora") + (bf16 ? "_bf16_" : "_fp32_") +
+         kCheckpointing[checkpointing];
+}
+
+INSTANTIATE_TEST_SUITE_P(of, Offloaded,
+                         ::testing::Combine(::testing::Values(Method::full, Method::lora), ::testing::Bool(),
+                                            ::testing::Values(0, 1, 2, 3)),
+                         name_of_offloaded);
+
+}  // namespace
+
+}  // namespace snug::testing
