@@ -1,0 +1,135 @@
+#!/usr/bin/env python3
+"""Activations and frozen weights on disk (docs/benchmarks.md). First a shape of 1.5 B parameters by LoRA: steps that keep everything, that
+recompute every block, and that have activations on disk, in turn. Then, with --seven-b, Llama-2-7B's shape (random weights, made here: 14 GB,
+kept in --work) by QLoRA: resident, and with weights and activations on disk within `prlimit --data`; peak and traffic as the kernel counts
+them. offload.py [--rounds N] [--steps N] [--seven-b] [--work DIRECTORY] [--snug SNUG] [--step STEP] [--threads N]"""
+
+import argparse
+import json
+import mmap
+import os
+import pathlib
+import re
+import resource
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+SHAPE = "Qwen/Qwen2.5-1.5B --method lora --lora-target-modules all-linear --bf16 --batch 1 --seq 512"
+WAYS = {"everything kept": [], "every block recomputed": ["--gradient-checkpointing"], "activations on disk": ["--offload-activations", "disk"]}
+QLORA = ("--method qlora --bf16 --lora-r 16 --lora-target-modules q_proj,k_proj,v_proj,o_proj --gradient-checkpointing --optim paged_adamw_8bit "
+         "--accum 2 --seq 512 --max-steps 2 --packing true")
+AWAY = ["--offload-weights", "disk", "--offload-activations", "disk"]
+
+
+def arguments():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--rounds", type=int, default=5)
+    p.add_argument("--steps", type=int, default=2)
+    p.add_argument("--seven-b", action="store_true")
+    p.add_argument("--work", default=tempfile.gettempdir())
+    p.add_argument("--gsm8k", default="../shared/data/gsm8k")
+    p.add_argument("--snug", default="build/snug")
+    p.add_argument("--step", default="build/bench/step")
+    p.add_argument("--threads", default="2")
+    return p.parse_args()
+
+
+def disk_rates(directory):
+    """Bytes a second that the disk takes and gives past the page cache, 16 MiB at a time."""
+    size, count = 16 << 20, 64
+    page = mmap.mmap(-1, size)
+    path = pathlib.Path(directory) / f"snug-disk-{os.getpid()}"
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_DIRECT, 0o600)
+    try:
+        os.posix_fallocate(fd, 0, size * count)
+        rates = []
+        for move in (os.pwritev, os.pwritev, os.preadv):  # the first write finds no blocks yet
+            start = time.monotonic()
+            for i in range(count):
+                move(fd, [page], i * size)
+            rates.append(size * count / (time.monotonic() - start))
+        return rates[1:]
+    finally:
+        os.close(fd)
+        path.unlink()
+
+
+def plan(a, words):
+    return json.loads(subprocess.run([a.snug, "plan", *words, "--threads", a.threads, "--json"], capture_output=True, text=True, check=True).stdout)
+
+
+def steps(a, words):
+    done = subprocess.run([a.step, *words, "--threads", a.threads, "--steps", str(a.steps), "--whole"], capture_output=True, text=True, check=True)
+    waited = re.search(r"([\d.]+) % of the time waited", done.stdout)
+    return float(re.search(r"([\d.]+) s a step", done.stdout)[1]), float(waited[1]) if waited else 0.0
+
+
+def beside_recompute(a):
+    print(f"\n`{SHAPE}`, {a.rounds} rounds of {a.steps} steps each:\n\n| | peak, planned | s a step | of every block recomputed, median | waited for the disk |")
+    print("|---|---:|---:|---:|---:|")
+    taken = {name: [] for name in WAYS}
+    for _ in range(a.rounds):
+        for name, more in WAYS.items():
+            taken[name].append(steps(a, [*SHAPE.split(), *more]))
+    whole = [seconds for seconds, _ in taken["every block recomputed"]]
+    for name, more in WAYS.items():
+        seconds = [s for s, _ in taken[name]]
+        ratio = statistics.median(s / w for s, w in zip(seconds, whole))
+        print(f"| {name} | {plan(a, [*SHAPE.split(), *more])['peak_bytes'] / 2**30:.2f} GiB | {statistics.median(seconds):.2f} | {ratio:.3f} "
+              f"| {statistics.median(w for _, w in taken[name]):.1f} % |", flush=True)
+
+
+def train(a, model, output, words, limit):
+    """The run's summary, its seconds, bytes read from the disk as the kernel counts them."""
+    def limited():
+        if limit:
+            resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
+    shutil.rmtree(output, ignore_errors=True)
+    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_inblock
+    subprocess.run([a.snug, "train", str(model), *words, "--threads", a.threads, "--data", f"{a.gsm8k}/train.jsonl", "--output-dir", str(output)],
+                   stdout=sys.stderr, check=True, preexec_fn=limited)
+    read = (resource.getrusage(resource.RUSAGE_CHILDREN).ru_inblock - before) * 512
+    rows = [json.loads(line) for line in (output / "metrics.jsonl").read_text().splitlines()]
+    return rows, read
+
+
+def seven_b(a):
+    work = pathlib.Path(a.work)
+    model = work / "llama-2-7b-shape"
+    if not (model / "model.safetensors").exists():
+        subprocess.run([a.snug, "init", "meta-llama/Llama-2-7b-hf", "--bf16", "--output-dir", str(model), "--tokenizer", "demo/model"], check=True, stdout=sys.stderr)
+    print(f"\nLlama-2-7B's shape, `{QLORA}`:\n\n| | peak, planned | measured (VmHWM) | tokens/s | read by pages: planned, told | by the kernel, loading included | waited |")
+    print("|---|---:|---:|---:|---:|---:|---:|")
+    speeds, losses = [], []
+    for name, more in (("resident", []), ("weights and activations on disk", AWAY)):
+        words = [*QLORA.split(), *more]
+        planned = plan(a, [str(model), *words])
+        limit = planned["peak_bytes"] + (16 << 20)
+        rows, read = train(a, model, work / "out-7b", words, limit)
+        summary = rows[-1]["summary"]
+        losses.append([row["loss"] for row in rows if "loss" in row])
+        speeds.append(summary["tokens_per_second"])
+        print(f"| {name} | {planned['peak_bytes'] / 1e9:.3f} GB | {summary['measured_peak_bytes'] / 1e9:.3f} GB | {summary['tokens_per_second']:.1f} "
+              f"| {2 * planned['homes']['fetched_a_step'] / 1e9:.3f}, {summary['fetched_bytes'] / 1e9:.3f} GB | {read / 1e9:.2f} GB | {summary['waited_seconds']:.1f} s |",
+              flush=True)
+    print(f"\nEach within `prlimit --data` of its plan and 16 MiB. A step takes {speeds[0] / speeds[1]:.3f} times as long as resident; losses "
+          f"{'equal' if losses[0] == losses[1] else 'DIFFERENT'}: {', '.join(map(str, losses[1]))}.")
+    shutil.rmtree(work / "out-7b", ignore_errors=True)
+
+
+def main():
+    a = arguments()
+    os.environ["GOMP_SPINCOUNT"] = "20000"  # as snug train sets it
+    written, read = disk_rates(a.work)
+    print(f"The disk takes {written / 1e9:.2f} GB/s and gives {read / 1e9:.2f} GB/s, past the page cache, 16 MiB at a time.")
+    beside_recompute(a)
+    if a.seven_b:
+        seven_b(a)
+
+
+if __name__ == "__main__":
+    main()
