@@ -87,6 +87,11 @@ const char* name_of(Effect effect) {
   return kNames[static_cast<int>(effect)];
 }
 
+bool is_of_disk(const Alternative& choice) {
+  return std::any_of(choice.settings.begin(), choice.settings.end(),
+                     [](const Setting& setting) { return setting.key.starts_with("offload_"); });
+}
+
 Recipe Alternative::applied_to(Recipe recipe) const {
   for (const Setting& setting : settings) apply(recipe, setting.key, setting.value);
   return recipe;
@@ -132,6 +137,11 @@ std::vector<AlternativeGroup> alternatives(const Recipe& recipe, const std::vect
     upcast.choice({{"prepare_model_for_kbit_training", "false"}}, Effect::small, "what is not quantized stays in bf16");
     upcast.add_to(groups);
   }
+  Group disk(kDisk, recipe, fixed);
+  disk.choice({{"offload_activations", "disk"}}, Effect::none, "what blocks save waits on disk")
+      .choice({{"offload_activations", "disk"}, {"offload_weights", "disk"}}, Effect::none,
+              "what blocks save and frozen weights wait on disk");
+  disk.add_to(groups);
   return groups;
 }
 

@@ -46,6 +46,10 @@ struct AlternativeGroup {
 };
 std::vector<AlternativeGroup> alternatives(const Recipe& recipe, const std::vector<std::string>& fixed);
 
+// The group of what may wait on disk: from less to more there.
+inline constexpr std::string_view kDisk = "disk";
+bool is_of_disk(const Alternative& choice);
+
 // How blocks are recomputed: the first `count` of them; none: not at all.
 Alternative recomputing(int64_t count, int64_t layers);
 

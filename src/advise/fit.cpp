@@ -25,8 +25,10 @@ struct Space {
   size_t checkpoint_choices() const { return std::max<size_t>(1, checkpointing.size()); }
 };
 
-Space space_of(const ModelSpec& model, const Recipe& asked, const std::vector<std::string>& fixed) {
-  Space space{.structures = structures(asked, fixed), .batches = micro_batches(asked), .checkpointing = {}, .asked = asked};
+Space space_of(const ModelSpec& model, const Recipe& asked, const std::vector<std::string>& fixed, const Target& target) {
+  const auto takes = [&](const Alternative& choice) { return target.kind == TargetKind::cpu || !is_of_disk(choice); };
+  Space space{
+      .structures = structures(asked, fixed, takes), .batches = micro_batches(asked), .checkpointing = {}, .asked = asked};
   if (is_fixed(fixed, "gradient_checkpointing")) return space;
   const bool whole_blocks = is_fixed(fixed, "checkpoint_layers") || is_fixed(fixed, "checkpoint_parts");
   if (!whole_blocks) space.checkpointing = {recomputing(0, model.layers), recomputing_to_fit()};
@@ -65,7 +67,7 @@ class Search {
     for (size_t batch = 0; batch < space_.batches.size(); ++batch) {
       if (!is_sound(space_.recipe(structure, batch, most))) continue;
       candidates_ += static_cast<int64_t>(most) + 1;
-      if (full) continue;
+      if (full || is_needless(structure, batch)) continue;
       const Point& safest = point(structure, batch, most);
       if (!least_ || safest.peak_bytes < least_->peak_bytes) least_ = safest;
       full = !fits(safest);  // and so are larger ones
@@ -73,6 +75,18 @@ class Search {
       for (size_t checkpoints = 0; checkpoints < most && !fits(point(structure, batch, checkpoints)); ++checkpoints) {
       }
     }
+  }
+
+  // What waits on disk takes time: not where all fits with less there and nothing made again.
+  bool is_needless(size_t structure, size_t batch) const {
+    const std::optional<size_t> kept = space_.structures[structure].kept;
+    if (!kept || space_.checkpointing.empty()) return false;
+    const auto found = points_.find(key_of(*kept, batch, 0));
+    return (found != points_.end() && fits(found->second)) || is_needless(*kept, batch);
+  }
+
+  size_t key_of(size_t structure, size_t batch, size_t checkpoints) const {
+    return (structure * space_.batches.size() + batch) * space_.checkpoint_choices() + checkpoints;
   }
 
   bool fits(const Point& point) const { return point.peak_bytes <= budget_; }
@@ -86,7 +100,7 @@ class Search {
   }
 
   const Point& point(size_t structure, size_t batch, size_t checkpoints) {
-    const size_t key = (structure * space_.batches.size() + batch) * space_.checkpoint_choices() + checkpoints;
+    const size_t key = key_of(structure, batch, checkpoints);
     const auto found = points_.find(key);
     if (found != points_.end()) return found->second;
     const Recipe recipe = space_.recipe(structure, batch, checkpoints);
@@ -147,11 +161,12 @@ class Search {
 
 FitReport fit(const ModelSpec& model, const Recipe& asked, const std::vector<std::string>& fixed, const Target& target) {
   const int64_t budget = asked.memory_bytes > 0 ? asked.memory_bytes : target.memory_bytes;
-  return Search(model, space_of(model, asked, fixed), target, budget).run();
+  return Search(model, space_of(model, asked, fixed, target), target, budget).run();
 }
 
-std::vector<FitChoice> fit_space(const ModelSpec& model, const Recipe& asked, const std::vector<std::string>& fixed) {
-  const Space space = space_of(model, asked, fixed);
+std::vector<FitChoice> fit_space(const ModelSpec& model, const Recipe& asked, const std::vector<std::string>& fixed,
+                                 const Target& target) {
+  const Space space = space_of(model, asked, fixed, target);
   std::vector<FitChoice> choices;
   for (size_t structure = 0; structure < space.structures.size(); ++structure)
     for (size_t batch = 0; batch < space.batches.size(); ++batch)

@@ -40,6 +40,7 @@ struct FitReport {
 FitReport fit(const ModelSpec& model, const Recipe& asked, const std::vector<std::string>& fixed, const Target& target);
 
 // The space that `fit` searches, one by one: for tests, and for curious users with time.
-std::vector<FitChoice> fit_space(const ModelSpec& model, const Recipe& asked, const std::vector<std::string>& fixed);
+std::vector<FitChoice> fit_space(const ModelSpec& model, const Recipe& asked, const std::vector<std::string>& fixed,
+                                 const Target& target);
 
 }  // namespace snug

@@ -1,6 +1,7 @@
 #include "advise/fit_space.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/checked.h"
 
@@ -9,6 +10,7 @@ namespace snug {
 namespace {
 
 constexpr double kPenalty[] = {0.0, 0.05, 0.30};  // by Effect
+constexpr double kDiskPenalty = 0.05;             // it wears, and others use it
 constexpr double kClearlyLess = 0.95, kHair = 1.02;
 
 }  // namespace
@@ -19,9 +21,14 @@ std::vector<Structure> structures(const Recipe& asked, const std::vector<std::st
   for (const AlternativeGroup& group : alternatives(asked, fixed)) {
     const size_t before = list.size();
     for (size_t i = 0; i < before; ++i) {
+      size_t kept = i;
       for (const Alternative& choice : group.choices) {
         if (takes && !takes(choice)) continue;
         Structure next = list[i];
+        if (group.name == kDisk) {
+          next.kept = std::exchange(kept, list.size());
+          next.penalty += kDiskPenalty;
+        }
         next.recipe = choice.applied_to(next.recipe);
         if (choice.effect != Effect::none) next.given_up.push_back(choice.note);
         next.effect = std::max(next.effect, choice.effect);

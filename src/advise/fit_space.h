@@ -3,6 +3,7 @@
 // earns a line in the front. It judges no memory.
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,7 +17,8 @@ struct Structure {
   Recipe recipe;
   std::vector<std::string> given_up;  // notes of what has an effect
   Effect effect = Effect::none;
-  double penalty = 0;  // that its time must make good: 0.05 for a small effect, 0.3 for a real one
+  std::optional<size_t> kept = {};  // the structure that is this with less, or nothing, that waits on disk
+  double penalty = 0;  // that its time must make good: 0.05 for a small effect or the disk, 0.3 for a real effect
 };
 
 // Every combination, the recipe as it was asked for first. `fixed`: keys that stay; `takes`: alternatives that count, all if

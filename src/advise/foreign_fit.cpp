@@ -66,7 +66,9 @@ std::vector<std::string> free_keys(FitQuestion& question, const FileInQuestion& 
     std::erase(freed, key);
     keys.emplace_back(key);
   }
-  for (const char* key : {"method", "lora_r", "lora_target_modules", "checkpoint_layers"})  // they know no single blocks
+  // They know no single blocks, and no disk.
+  for (const char* key :
+       {"method", "lora_r", "lora_target_modules", "checkpoint_layers", "offload_activations", "offload_weights"})
     if (!question.is_set(key)) keys.emplace_back(key);
   if (question.recipe.seq_len > 0 && !question.is_set("max_length")) keys.emplace_back("max_length");
   question.file = FileLimits{.can_say = [&file](const std::vector<Setting>& settings) { return can_say(file, settings); },

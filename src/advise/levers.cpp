@@ -46,6 +46,22 @@ void add_real_changes(const Plan& plan, std::vector<AlternativeGroup>& groups) {
   if (now.lora.use_dora) group("DoRA", {{{{"use_dora", "false"}}, Effect::real, "LoRA without magnitudes"}});
 }
 
+// Where the disk has too little room.
+void add_nearer_homes(const Recipe& now, std::vector<AlternativeGroup>& groups) {
+  Recipe near = now;
+  near.pages_states = false;
+  if (states_lie_far(now))
+    groups.push_back({"home of states",
+                      {{{{"optim", find_key("optim")->get(near)}, {"offload_optimizer", "none"}},
+                        Effect::none,
+                        "states stay in memory"}}});
+  if (now.offload_activations)
+    groups.push_back(
+        {"home of activations", {{{{"offload_activations", "none"}}, Effect::none, "what blocks save stays in memory"}}});
+  if (now.offload_weights)
+    groups.push_back({"home of weights", {{{{"offload_weights", "none"}}, Effect::none, "frozen weights stay in memory"}}});
+}
+
 // Settings that the recipe has already.
 void leave_out_what_is_so(Alternative& choice, const Recipe& now) {
   const Recipe changed = choice.applied_to(now);
@@ -72,16 +88,12 @@ std::vector<AlternativeGroup> groups_of(const Plan& plan, const std::vector<std:
   for (int64_t batch = now.batch - 1; batch >= 1; --batch)
     if (effective % batch == 0) smaller.push_back(micro_batches_of(batch, now));
   groups.push_back({"micro-batch", std::move(smaller)});
-  for (AlternativeGroup& group : alternatives(now, {})) groups.push_back(std::move(group));
+  for (AlternativeGroup& group : alternatives(now, {}))
+    if (group.name != kDisk || plan.target.kind == TargetKind::cpu) groups.push_back(std::move(group));
   for (AlternativeGroup& group : groups)
     if (group.name == "optimizer" && now.optim != Optimizer::sgd)
       group.choices.push_back({{{"optim", "sgd"}}, Effect::real, "another rule: no states"});
-  if (plan.overfull_home() && now.pages_states) {
-    Recipe near = now;
-    near.pages_states = false;
-    groups.push_back(
-        {"home of states", {{{{"optim", find_key("optim")->get(near)}}, Effect::none, "states stay in memory"}}});
-  }
+  if (plan.overfull_home()) add_nearer_homes(now, groups);
   add_real_changes(plan, groups);
   for (AlternativeGroup& group : groups)
     for (Alternative& choice : group.choices) leave_out_what_is_so(choice, now);

@@ -16,14 +16,16 @@ namespace {
 // in its optimizer alone.
 constexpr double kSurely = 1.02, kNearly = 1.02;
 
-// What PyTorch's trainers do as well: snug alone has moments in bf16, updates in backward and weights without fp32 copies;
-// paged Lion is not modelled as such; how a quantized model is prepared is the trainer's habit.
+// What PyTorch's trainers do as well: snug alone has moments in bf16, updates in backward, weights without fp32 copies and
+// pages on disk; paged Lion is not modelled as such; how a quantized model is prepared is the trainer's habit.
 bool pytorch_has(const Alternative& alternative) {
-  return std::none_of(alternative.settings.begin(), alternative.settings.end(), [](const Setting& setting) {
-    if (setting.key == "optim") return setting.value == "adamw_bf16_states" || setting.value.starts_with("paged_lion");
-    return setting.key == "master_weights" || setting.key == "optimizer_in_bwd" ||
-           setting.key == "prepare_model_for_kbit_training";
-  });
+  return !is_of_disk(alternative) &&
+         std::none_of(alternative.settings.begin(), alternative.settings.end(), [](const Setting& setting) {
+           if (setting.key == "optim")
+             return setting.value == "adamw_bf16_states" || setting.value.starts_with("paged_lion");
+           return setting.key == "master_weights" || setting.key == "optimizer_in_bwd" ||
+                  setting.key == "prepare_model_for_kbit_training";
+         });
 }
 
 struct Candidate {

@@ -38,6 +38,7 @@ void check_covered(const Recipe& recipe, Program program) {
   if (recipe.checkpoint_to_budget) refuse("checkpointing to a budget", "gradient_checkpointing");
   if (recipe.offload_activations) refuse("activations on disk", "offload_activations");
   if (recipe.offload_weights) refuse("weights on disk", "offload_weights");
+  if (recipe.offload_optimizer) refuse("an optimizer's states on disk", "offload_optimizer");
   if (recipe.optimizer_in_bwd) refuse("updates during backward", "optimizer_in_bwd");
   if (recipe.optim == snug::Optimizer::sgd && recipe.momentum > 0) refuse("SGD with momentum", "momentum");
 }

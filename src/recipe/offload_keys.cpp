@@ -26,12 +26,14 @@ Key home(std::string_view name, Names aliases, std::string_view help, bool Recip
 }  // namespace
 
 std::vector<Key> offload_keys() {
-  return {home("offload_activations", {"activation_offloading"},
-               "Where what blocks save for their backward lies meanwhile; it comes and goes while others compute.",
-               &Recipe::offload_activations),
-          home("offload_weights", {"offload_param"},
-               "Where the frozen matrices of blocks lie; each layer's are fetched before their turn.",
-               &Recipe::offload_weights)};
+  return {
+      home("offload_activations", {"activation_offloading"},
+           "Where what blocks save for their backward lies meanwhile; it comes and goes while others compute.",
+           &Recipe::offload_activations),
+      home("offload_weights", {"offload_param"},
+           "Where the frozen matrices of blocks lie; each layer's are fetched before their turn.", &Recipe::offload_weights),
+      home("offload_optimizer", {"optimizer_offload"}, "Where the optimizer's states lie; a paged optim means disk too.",
+           &Recipe::offload_optimizer)};
 }
 
 void validate_offload(const Recipe& recipe) {

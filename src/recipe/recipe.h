@@ -111,9 +111,10 @@ struct Recipe {
 
   bool offload_activations = false;  // what blocks save lies on disk
   bool offload_weights = false;      // the frozen matrices of blocks lie on disk
+  bool offload_optimizer = false;    // the optimizer's states lie on disk
 
   Optimizer optim = Optimizer::adamw;
-  bool pages_states = false;      // optim: paged_…: the optimizer's states lie on disk
+  bool pages_states = false;      // optim: paged_…: likewise
   bool optimizer_in_bwd = false;  // weights are updated during backward, each as soon as its gradient is complete
   double momentum = 0.0;          // of sgd; 0: no state
   double learning_rate = 0.0;     // 0: 5e-5 full, 2e-4 LoRA
@@ -142,6 +143,9 @@ struct Recipe {
   int64_t memory_bytes = 0;  // budget; 0: what this machine can give
   int64_t threads = 0;       // 0: the cores this process may use
 };
+
+// Whether the optimizer's states lie on disk, by either key.
+inline bool states_lie_far(const Recipe& recipe) { return recipe.pages_states || recipe.offload_optimizer; }
 
 // Whether each weight has an update of its own; else all of a flat buffer have one.
 inline bool updates_each_weight(const Recipe& recipe) {

@@ -32,6 +32,9 @@ std::string describe(const Recipe& recipe, int64_t layers) {
   text += ", " + find_key("optim")->get(recipe);
   if (recipe.master_weights && !*recipe.master_weights) text += ", no master weights";
   if (recipe.optimizer_in_bwd) text += ", optimizer in backward";
+  if (recipe.offload_activations && recipe.offload_weights) return text + ", activations and weights on disk";
+  if (recipe.offload_activations) text += ", activations on disk";
+  if (recipe.offload_weights) text += ", weights on disk";
   return text;
 }
 

@@ -39,7 +39,7 @@ struct FitBruteForce {
 FitBruteForce brute_force(const ModelSpec& model, const Recipe& asked, const std::vector<std::string>& fixed,
                           const Target& target) {
   FitBruteForce result;
-  for (const FitChoice& choice : fit_space(model, asked, fixed)) {
+  for (const FitChoice& choice : fit_space(model, asked, fixed, target)) {
     const Plan plan = make_plan(model, choice.recipe, target);
     ++result.recipes;
     result.least_bytes = std::min(result.least_bytes, plan.peak_bytes);
@@ -131,7 +131,7 @@ TEST(Fit, what_is_shown_fits_when_planned_and_is_beaten_by_nothing_else_shown) {
 TEST(Fit, fixed_keys_stay_and_settings_make_the_recipe) {
   const ModelSpec model = small_model("HuggingFaceTB/SmolLM2-135M");
   const Recipe asked = recipe_with({{"optim", "adamw_8bit"}});
-  for (const FitChoice& choice : fit_space(model, asked, {"optim", "gradient_checkpointing"})) {
+  for (const FitChoice& choice : fit_space(model, asked, {"optim", "gradient_checkpointing"}, target_with(0))) {
     EXPECT_EQ(choice.recipe.optim, Optimizer::adamw_8bit);
     EXPECT_FALSE(choice.recipe.gradient_checkpointing);
   }
@@ -144,11 +144,29 @@ TEST(Fit, fixed_keys_stay_and_settings_make_the_recipe) {
   }
 }
 
+TEST(Fit, the_disk_is_for_what_the_memory_does_not_hold) {
+  const ModelSpec model = small_model("HuggingFaceTB/SmolLM2-135M");
+  const Recipe asked = recipe_with({{"method", "lora"}});
+  const std::vector<std::string> fixed = {"optim", "load_in_4bit", "load_in_8bit"};
+  const Recipe roomy = fit(model, asked, fixed, target_with(int64_t{1} << 34)).front.front().recipe;
+  EXPECT_FALSE(roomy.offload_activations || roomy.offload_weights);
+  Recipe least = asked;
+  least.gradient_checkpointing = true;
+  const int64_t kept = make_plan(model, least, target_with(0)).peak_bytes;
+  const FitReport tight = fit(model, asked, fixed, target_with(kept - (kept >> 4)));
+  ASSERT_FALSE(tight.front.empty());
+  EXPECT_TRUE(tight.front.front().recipe.offload_activations);
+  Target card = target_with(kept - (kept >> 4));
+  card.kind = TargetKind::cuda;
+  EXPECT_TRUE(fit(model, asked, fixed, card).front.empty());
+}
+
 TEST(Fit, with_the_blocks_settled_all_are_recomputed_or_none) {
   const ModelSpec model = small_model("HuggingFaceTB/SmolLM2-135M");
   const Recipe asked = recipe_with({{"method", "lora"}});
   std::vector<std::string> seen;
-  for (const FitChoice& choice : fit_space(model, asked, {"checkpoint_layers", "optim", "load_in_4bit", "load_in_8bit"})) {
+  for (const FitChoice& choice :
+       fit_space(model, asked, {"checkpoint_layers", "optim", "load_in_4bit", "load_in_8bit"}, target_with(0))) {
     EXPECT_TRUE(choice.recipe.checkpoint_layers.empty());
     seen.emplace_back(choice.recipe.gradient_checkpointing ? "all" : "none");
   }

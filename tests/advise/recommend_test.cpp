@@ -55,9 +55,10 @@ TEST(Recommend, lora_is_chosen_and_fewer_bits_only_where_sixteen_do_not_fit) {
   const FitAnswer roomy = recommend(question_of(16384 * kMiB, {{"max_length", "128"}}));
   ASSERT_EQ(roomy.methods.size(), 4U);
   EXPECT_EQ(roomy.methods[roomy.chosen].name, "LoRA");
-  int64_t least = roomy.report().front.front().peak_bytes;
-  for (const FitChoice& choice : roomy.report().front) least = std::min(least, choice.peak_bytes);
-  const FitAnswer tight = recommend(question_of(least / 2, {{"max_length", "128"}}));
+  const FitAnswer none = recommend(question_of(64 * kMiB, {{"method", "lora"}, {"max_length", "128"}}));
+  ASSERT_TRUE(none.report().least.has_value());
+  EXPECT_TRUE(none.report().least->recipe.offload_weights);
+  const FitAnswer tight = recommend(question_of(none.report().least->peak_bytes - 1, {{"max_length", "128"}}));
   ASSERT_TRUE(tight.fits());
   EXPECT_NE(tight.methods[tight.chosen].name, "LoRA");
   EXPECT_NE(tight.methods[tight.chosen].name, "full");

@@ -126,6 +126,10 @@ std::vector<FailureCase> cases() {
       {"pages_write_full_disk", "write", "full", kRefused, 8, false, "out/.pages", "paged"},
       {"pages_read_killed", "read", "kill", kKilled, 6, true, "out/.pages", "paged"},
       {"pages_write_killed", "write", "kill", kKilled, 12, true, "out/.pages", "paged"},
+      {"away_read_EIO", "read", eio, kRefused, 10, true, "out/.pages", "away"},
+      {"away_write_EIO", "write", eio, kRefused, 10, true, "out/.pages", "away"},
+      {"away_write_full_disk", "write", "full", kRefused, 10, false, "out/.pages", "away"},
+      {"away_killed", "read,write", "kill", kKilled, 50, true, "out/.pages", "away"},
   };
 }
 
@@ -138,7 +142,7 @@ class Bearable : public ::testing::TestWithParam<const char*> {};
 TEST_P(Bearable, interrupted_and_short_calls_change_nothing) {
   if (sanitized()) GTEST_SKIP() << kWhySkipped;
   const std::string how = GetParam();
-  for (const char* method : {"full", "lora", "paged"}) {
+  for (const char* method : {"full", "lora", "paged", "away"}) {
     const Disturbed runs(method);
     const Injection injection{how == "short" ? "read,write" : "open,read,write,sync,reserve", how, 1, true,
                               runs.workspace().path()};

@@ -36,12 +36,14 @@ void Disturbed::restore() const {
 }
 
 std::vector<std::string> Disturbed::words(const fs::path& output, const std::vector<std::string>& more) const {
-  const bool paged = method_ == "paged";
-  return work_.train(
-      output,
-      joined({"--method", paged ? "full" : method_, "--optim", paged ? "paged_adamw_32bit" : "adamw_torch", "--seq", "64",
-              "--batch", "2", "--max-steps", "6", "--save-steps", "2", "--lr", "1e-3", "--eval-data", work_.data().string()},
-             more));
+  std::vector<std::string> keys = {"--method", method_, "--optim", "adamw_torch"};
+  if (method_ == "paged") keys = {"--method", "full", "--optim", "paged_adamw_32bit"};
+  if (method_ == "away")  // all that can be
+    keys = {"--method",          "lora", "--optim", "paged_adamw_32bit", "--offload-activations", "disk",
+            "--offload-weights", "disk"};
+  keys = joined(keys, {"--seq", "64", "--batch", "2", "--max-steps", "6", "--save-steps", "2", "--lr", "1e-3", "--eval-data",
+                       work_.data().string()});
+  return work_.train(output, joined(keys, more));
 }
 
 ProcessResult Disturbed::run(const std::vector<std::string>& more) const { return run_program(words(out(), more)); }

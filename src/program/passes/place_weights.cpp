@@ -129,7 +129,7 @@ class Placement {
       tensor.dtype = state.dtype;
       tensor.shape = std::move(state.shape);
       weight.states.push_back({state.slot, state.name, program_.add_tensor(std::move(tensor))});
-      if (recipe_.pages_states && updates_each_weight(recipe_)) {
+      if (states_lie_far(recipe_) && updates_each_weight(recipe_)) {
         place_far(weight.parameter, {weight.states.back().tensor}, Role::optimizer);
         continue;
       }
@@ -221,7 +221,7 @@ class Placement {
       next.push_back(elements);
       elements = checked_add(elements, checked_mul(block.elements, block.count));
     }
-    const bool far = buffer.role == Role::optimizer && recipe_.pages_states;
+    const bool far = buffer.role == Role::optimizer && states_lie_far(recipe_);
     const int64_t bytes = bytes_of(buffer.dtype, elements);
     const StorageId storage = program_.add_storage({.name = buffer.name,
                                                     .bytes = far ? align_up(bytes, kFarAlignment) : bytes,
