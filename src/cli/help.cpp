@@ -143,8 +143,10 @@ or a Hugging Face checkpoint) into --output-dir. Ctrl-C finishes the step and sa
 
 constexpr std::string_view kInit =
     R"(snug init MODEL --output-dir DIRECTORY [--bf16|--fp16] [--seed N] [--tokenizer DIRECTORY]
+               [--load-in-4bit [--bnb-4bit-quant-type fp4] [--bnb-4bit-use-double-quant false] | --load-in-8bit]
 
-Writes config.json and random weights of that configuration; copies the tokenizer's files along.
+Writes config.json and random weights of that configuration; copies the tokenizer's files along. Quantized ones are those that
+snug quantize would make of the numbers, which never lie on disk.
 )";
 
 constexpr std::string_view kGenerate =

@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "advise/device_map.h"
+#include "base/error.h"
 #include "cli/target_flags.h"
 #include "model/catalogue.h"
 #include "recipe/keys.h"
@@ -14,6 +15,9 @@ std::vector<std::string> device_flags() { return {"max-memory=", "weights-only"}
 
 int plan_devices(const Arguments& arguments) {
   validate(arguments.recipe);
+  if (arguments.recipe.offload_activations || arguments.recipe.offload_weights)
+    throw Error("a device map says itself what lies on disk", "--max-memory",
+                "remove offload_activations and offload_weights");
   const std::vector<DeviceRoom> rooms = parse_max_memory(arguments.value("max-memory"));
   const bool weights_only = arguments.has("weights-only");
   const Plan plan = make_plan(resolve_model(arguments.recipe.model), arguments.recipe, target_for(arguments));

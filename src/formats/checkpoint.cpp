@@ -147,9 +147,13 @@ const TensorEntry* Checkpoint::find(std::string_view name) const {
   return &tensors_[*place];
 }
 
-const TensorEntry& Checkpoint::at(std::string_view name) const {
+const TensorEntry& TensorSource::at(std::string_view name) const {
   if (const TensorEntry* entry = find(name)) return *entry;
-  throw Error(fmt::format("the checkpoint has no tensor '{}'", name), path_.string());
+  throw Error(fmt::format("the checkpoint has no tensor '{}'", name), path().string());
+}
+
+std::string Checkpoint::label_of(const TensorEntry& entry) const {
+  return paths_[static_cast<size_t>(entry.file)].string() + ": " + entry.name;
 }
 
 void Checkpoint::read(const TensorEntry& entry, int64_t begin, std::span<std::byte> out) const {

@@ -10,11 +10,11 @@
 #include <vector>
 
 #include "formats/file.h"
-#include "formats/safetensors_header.h"
+#include "formats/tensor_source.h"
 
 namespace snug {
 
-class Checkpoint {
+class Checkpoint final : public TensorSource {
  public:
   // `path`: a safetensors file, an index, or a directory. Checks every header and the index against the shards. Throws
   // Error.
@@ -22,20 +22,15 @@ class Checkpoint {
 
   // In the order of shards and offsets, so that reading one after another reads forward. `offset` counts from the file's
   // start.
-  std::span<const TensorEntry> tensors() const { return tensors_; }
-
-  // Null if there is no such tensor.
-  const TensorEntry* find(std::string_view name) const;
-  const TensorEntry& at(std::string_view name) const;  // throws Error naming the tensor and the checkpoint
-
-  // Fills `out` with the tensor's bytes from byte `begin` of it on. Throws Error.
-  void read(const TensorEntry& entry, int64_t begin, std::span<std::byte> out) const;
-
-  // Tells the kernel that these bytes of the tensor will not be read again, so that they stop filling the page cache.
-  void drop_behind(const TensorEntry& entry, int64_t begin, int64_t bytes) const;
+  std::span<const TensorEntry> tensors() const override { return tensors_; }
+  const TensorEntry* find(std::string_view name) const override;
+  void read(const TensorEntry& entry, int64_t begin, std::span<std::byte> out) const override;
+  // Tells the kernel, so that they stop filling the page cache.
+  void drop_behind(const TensorEntry& entry, int64_t begin, int64_t bytes) const override;
 
   int64_t data_bytes() const;  // of all tensors
-  const std::filesystem::path& path() const { return path_; }
+  const std::filesystem::path& path() const override { return path_; }
+  std::string label_of(const TensorEntry& entry) const override;
   std::span<const std::filesystem::path> files() const { return paths_; }
 
  private:

@@ -4,12 +4,12 @@
 
 namespace snug {
 
-const TensorEntry& find_tensor(const ModelSpec& model, const Checkpoint& checkpoint, const std::string& name) {
-  if (const TensorEntry* entry = checkpoint.find(name)) return *entry;
+const TensorEntry& find_tensor(const ModelSpec& model, const TensorSource& source, const std::string& name) {
+  if (const TensorEntry* entry = source.find(name)) return *entry;
   for (const auto& [ours, theirs] : name_aliases(model))
     if (name.starts_with(ours))
-      if (const TensorEntry* entry = checkpoint.find(theirs + name.substr(ours.size()))) return *entry;
-  return checkpoint.at(name);
+      if (const TensorEntry* entry = source.find(theirs + name.substr(ours.size()))) return *entry;
+  return source.at(name);
 }
 
 }  // namespace snug

@@ -53,10 +53,6 @@ struct Item {
   }
 };
 
-std::string label_of(const Checkpoint& checkpoint, const TensorEntry& entry) {
-  return checkpoint.files()[static_cast<size_t>(entry.file)].string() + ": " + entry.name;
-}
-
 // ---- What becomes of each tensor
 
 Item as_it_is(const TensorEntry& entry) { return {&entry, std::nullopt, {{{entry.name, entry.dtype(), entry.shape}, {}}}}; }
@@ -79,15 +75,15 @@ Item quantized(const TensorEntry& entry, const Parameter& parameter, const Quant
 
 class Items {
  public:
-  Items(const QuantizeRequest& request, const ModelSpec& spec, const Checkpoint& checkpoint)
-      : request_(request), spec_(spec), checkpoint_(checkpoint) {}
+  Items(const QuantizeRequest& request, const ModelSpec& spec, const TensorSource& source)
+      : request_(request), spec_(spec), source_(source) {}
 
   // In the order of the checkpoint's files. Throws Error.
   std::vector<Item> make() {
     for (const Parameter& parameter : parameters_of(spec_))
       for (int64_t layer = parameter.first_layer; layer < parameter.end_layer(spec_.layers); ++layer)
         for (int64_t expert = 0; expert < std::max<int64_t>(1, parameter.experts); ++expert) add(parameter, layer, expert);
-    for (const TensorEntry& entry : checkpoint_.tensors()) add_rest(entry);
+    for (const TensorEntry& entry : source_.tensors()) add_rest(entry);
     std::sort(items_.begin(), items_.end(), [](const Item& a, const Item& b) {
       return std::pair(a.entry->file, a.entry->offset) < std::pair(b.entry->file, b.entry->offset);
     });
@@ -96,15 +92,15 @@ class Items {
 
  private:
   void add(const Parameter& parameter, int64_t layer, int64_t expert) {
-    const TensorEntry& entry = find_tensor(spec_, checkpoint_, parameter.instance(layer, expert));
+    const TensorEntry& entry = find_tensor(spec_, source_, parameter.instance(layer, expert));
     std::vector<int64_t> shape = parameter.shape;
     if (parameter.experts > 0) shape.erase(shape.begin());
     if (entry.shape != shape)
-      throw Error("the tensor has another shape than the model's configuration says", label_of(checkpoint_, entry),
+      throw Error("the tensor has another shape than the model's configuration says", source_.label_of(entry),
                   "use the config.json that belongs to these weights");
     const DType dtype = entry.dtype();
     if (dtype != DType::f32 && dtype != DType::f16 && dtype != DType::bf16)
-      throw Error(fmt::format("the tensor is {}", entry.stored->name), label_of(checkpoint_, entry),
+      throw Error(fmt::format("the tensor is {}", entry.stored->name), source_.label_of(entry),
                   "weights must be F32, F16 or BF16");
     used_.insert(entry.name);
     items_.push_back(parameter.kind == ParameterKind::linear ? quantized(entry, parameter, request_) : as_it_is(entry));
@@ -119,13 +115,13 @@ class Items {
     }
     const bool tied = spec_.tied_embeddings && entry.name.ends_with("lm_head.weight");
     if (!tied && !is_beside_the_model(spec_, entry.name))
-      throw Error("the tensor has no place in this model", label_of(checkpoint_, entry),
+      throw Error("the tensor has no place in this model", source_.label_of(entry),
                   "check that config.json belongs to these weights");
   }
 
   const QuantizeRequest& request_;
   const ModelSpec& spec_;
-  const Checkpoint& checkpoint_;
+  const TensorSource& source_;
   std::set<std::string> used_;
   std::vector<Item> items_;
 };
@@ -134,8 +130,8 @@ class Items {
 
 class ShardWriter {
  public:
-  ShardWriter(const Checkpoint& checkpoint, const fs::path& path, std::span<const Item> items)
-      : checkpoint_(checkpoint), writer_(path, tensors_of(items)) {
+  ShardWriter(const TensorSource& source, const fs::path& path, std::span<const Item> items)
+      : source_(source), writer_(path, tensors_of(items)) {
     for (const TensorEntry& entry : writer_.order()) places_[entry.name] = &entry;
   }
 
@@ -165,8 +161,8 @@ class ShardWriter {
     for (int64_t begin = 0, count = 0; begin < entry.bytes; begin += count) {
       count = std::min(kCopiedAtOnce, entry.bytes - begin);
       const auto piece = staging(kCopiedAtOnce).first(static_cast<size_t>(count));
-      checkpoint_.read(entry, begin, piece);
-      checkpoint_.drop_behind(entry, begin, count);
+      source_.read(entry, begin, piece);
+      source_.drop_behind(entry, begin, count);
       put(entry.name, begin, piece);
     }
   }
@@ -174,7 +170,7 @@ class ShardWriter {
   void write_matrix(const Item& item, const Matrix& matrix) {
     const TensorEntry& entry = *item.entry;
     const MatrixFormat& format = matrix.format;
-    const std::string where = label_of(checkpoint_, entry);
+    const std::string where = source_.label_of(entry);
     absmax_.resize(static_cast<size_t>(format.scales()));
     const auto quantize = [&](int64_t begin, std::span<const std::byte> piece) {
       const Values values{piece, entry.dtype(), begin, where};
@@ -185,7 +181,7 @@ class ShardWriter {
                                                 static_cast<size_t>(block_count(count, format.block_size))));
       put(entry.name, format.code_bytes(begin), codes_);
     };
-    read_pieces_of(checkpoint_, entry, matrix.turned, format,
+    read_pieces_of(source_, entry, matrix.turned, format,
                    staging(staging_bytes(format, matrix.turned, entry.dtype(), kCopiedAtOnce)), quantize);
     write_companions(item, matrix);
   }
@@ -210,7 +206,7 @@ class ShardWriter {
       if (!one.bytes.empty()) put(one.tensor.name, 0, one.bytes);
   }
 
-  const Checkpoint& checkpoint_;
+  const TensorSource& source_;
   SafetensorsWriter writer_;
   std::map<std::string, const TensorEntry*> places_;
   std::vector<std::byte> staging_, codes_;
@@ -234,14 +230,14 @@ std::vector<size_t> split(std::span<const Item> items, int64_t most_bytes) {
   return counts;
 }
 
-int64_t write_weights(const Checkpoint& checkpoint, std::span<const Item> items, int64_t shard_bytes, const fs::path& to) {
+int64_t write_weights(const TensorSource& source, std::span<const Item> items, int64_t shard_bytes, const fs::path& to) {
   const std::vector<size_t> counts = split(items, shard_bytes);
   std::map<std::string, std::string> places;
   int64_t total = 0;
   for (size_t i = 0, begin = 0; i < counts.size(); begin += counts[i++]) {
     const std::string name = shard_name(i, counts.size());
     const auto some = items.subspan(begin, counts[i]);
-    ShardWriter writer(checkpoint, to / name, some);
+    ShardWriter writer(source, to / name, some);
     for (const Item& item : some) {
       writer.write(item);
       total += item.bytes();
@@ -280,26 +276,21 @@ Json quantization_config(const QuantizeRequest& request, const ModelSpec& spec, 
           {"quant_method", "bitsandbytes"}};
 }
 
-void refuse_quantized(const fs::path& model, const ModelSpec& spec, Json& config, const Checkpoint& checkpoint) {
+void refuse_quantized(const fs::path& model, const ModelSpec& spec, Json& config, const TensorSource& source) {
   const std::string mend = "give the model that it was made from";
   if (spec.quantization || config.contains("quantization_config") || text_part(config).contains("quantization_config"))
     throw Error("the model is quantized already", model.string(), mend);
-  for (const TensorEntry& entry : checkpoint.tensors())
-    if (const std::string weight = companion_of(entry.name); !weight.empty() && checkpoint.find(weight) != nullptr)
+  for (const TensorEntry& entry : source.tensors())
+    if (const std::string weight = companion_of(entry.name); !weight.empty() && source.find(weight) != nullptr)
       throw Error("the model is quantized already: '" + entry.name + "'", model.string(), mend);
 }
 
 }  // namespace
 
-QuantizeSummary quantize_checkpoint(const QuantizeRequest& request) {
+QuantizeSummary quantize_tensors(const TensorSource& source, const ModelSpec& spec, const std::string& config,
+                                 const QuantizeRequest& request) {
   if (request.shard_bytes <= 0) throw Error("the size of a shard must be above 0");
-  check_output(request.output, std::span(&request.model, 1), "quantized", request.overwrite);
-  Json config = read_config_json(request.model);
-  const ModelSpec spec = read_config(request.model / "config.json");
-  refuse_plan_only(spec, "quantized");
-  const Checkpoint checkpoint(request.model);
-  refuse_quantized(request.model, spec, config, checkpoint);
-  const std::vector<Item> items = Items(request, spec, checkpoint).make();
+  const std::vector<Item> items = Items(request, spec, source).make();
   QuantizeSummary summary{.tensors = static_cast<int64_t>(items.size())};
   DType compute = spec.dtype;
   for (const Item& item : items) {
@@ -308,12 +299,23 @@ QuantizeSummary quantize_checkpoint(const QuantizeRequest& request) {
     summary.bytes += item.bytes();
   }
   AtomicDirectory output(request.output);
-  copy_model_files(request.model, output.path());
-  config["quantization_config"] = quantization_config(request, spec, compute);
-  write_file_atomically(output.path() / "config.json", config.dump(2) + "\n");
-  summary.files = write_weights(checkpoint, items, request.shard_bytes, output.path());
+  if (!request.model.empty()) copy_model_files(request.model, output.path());
+  Json with_quantization = Json::parse(config);
+  with_quantization["quantization_config"] = quantization_config(request, spec, compute);
+  write_file_atomically(output.path() / "config.json", with_quantization.dump(2) + "\n");
+  summary.files = write_weights(source, items, request.shard_bytes, output.path());
   output.commit();
   return summary;
+}
+
+QuantizeSummary quantize_checkpoint(const QuantizeRequest& request) {
+  check_output(request.output, std::span(&request.model, 1), "quantized", request.overwrite);
+  Json config = read_config_json(request.model);
+  const ModelSpec spec = read_config(request.model / "config.json");
+  refuse_plan_only(spec, "quantized");
+  const Checkpoint checkpoint(request.model);
+  refuse_quantized(request.model, spec, config, checkpoint);
+  return quantize_tensors(checkpoint, spec, config.dump(), request);
 }
 
 }  // namespace snug

@@ -5,8 +5,11 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <string>
 
 #include "base/dtype.h"
+#include "formats/tensor_source.h"
+#include "model/model_spec.h"
 
 namespace snug {
 
@@ -27,5 +30,10 @@ struct QuantizeSummary {
 // Writes `output`, which appears whole or not at all. Throws Error: a model that is quantized already, a tensor that is
 // missing or has no place, a number that is not finite (with file and tensor), an output that holds something.
 QuantizeSummary quantize_checkpoint(const QuantizeRequest& request);
+
+// The same of tensors from anywhere. `config`: the text of config.json, without quantization. `request.model`: where files
+// beside the weights come from; empty: nowhere.
+QuantizeSummary quantize_tensors(const TensorSource& source, const ModelSpec& spec, const std::string& config,
+                                 const QuantizeRequest& request);
 
 }  // namespace snug

@@ -29,19 +29,19 @@ int64_t row_step(const MatrixFormat& format) {
   return grain / std::gcd(format.columns, grain);
 }
 
-void check(const Checkpoint& checkpoint, const TensorEntry& entry, bool turned, const MatrixFormat& format) {
+void check(const TensorSource& source, const TensorEntry& entry, bool turned, const MatrixFormat& format) {
   const DType from = entry.dtype();
   if (!is_floating(from))
-    throw Error("tensor '" + entry.name + "' is " + std::string(name_of(from)), checkpoint.path().string(),
+    throw Error("tensor '" + entry.name + "' is " + std::string(name_of(from)), source.path().string(),
                 "weights must be F32, F16 or BF16");
   if (entry.shape != (turned ? std::vector{format.columns, format.rows} : std::vector{format.rows, format.columns}))
-    throw Error("tensor '" + entry.name + "' has another shape than the model's configuration says",
-                checkpoint.path().string(), "use the config.json that belongs to these weights");
+    throw Error("tensor '" + entry.name + "' has another shape than the model's configuration says", source.path().string(),
+                "use the config.json that belongs to these weights");
 }
 
 using Visit = std::function<void(int64_t, std::span<const std::byte>)>;
 
-void read_straight(const Checkpoint& checkpoint, const TensorEntry& entry, const MatrixFormat& format,
+void read_straight(const TensorSource& source, const TensorEntry& entry, const MatrixFormat& format,
                    std::span<std::byte> staging, const Visit& visit) {
   const int64_t all = format.elements(), grain = grain_of(format), size = size_of(entry.dtype());
   const int64_t room = std::min<int64_t>(kPieceBytes, static_cast<int64_t>(staging.size())) / size;
@@ -49,14 +49,14 @@ void read_straight(const Checkpoint& checkpoint, const TensorEntry& entry, const
   for (int64_t begin = 0, count = 0; begin < all; begin += count) {
     count = std::min(most, all - begin);
     const std::span<std::byte> piece = staging.first(static_cast<size_t>(count * size));
-    checkpoint.read(entry, begin * size, piece);
-    checkpoint.drop_behind(entry, begin * size, count * size);
+    source.read(entry, begin * size, piece);
+    source.drop_behind(entry, begin * size, count * size);
     visit(begin, piece);
   }
 }
 
 // Some rows at a time, gathered from the columns that the file holds.
-void read_turned(const Checkpoint& checkpoint, const TensorEntry& entry, const MatrixFormat& format,
+void read_turned(const TensorSource& source, const TensorEntry& entry, const MatrixFormat& format,
                  std::span<std::byte> staging, const Visit& visit) {
   const int64_t size = size_of(entry.dtype()), all = format.columns;
   const auto half = static_cast<int64_t>(staging.size()) / 2;
@@ -67,14 +67,14 @@ void read_turned(const Checkpoint& checkpoint, const TensorEntry& entry, const M
     const auto bytes = static_cast<size_t>(rows * all * size);
     const std::span<std::byte> columns = staging.first(bytes), turned = staging.subspan(bytes, bytes);
     for (int64_t c = 0; c < all; ++c)
-      checkpoint.read(entry, (c * format.rows + row) * size,
-                      columns.subspan(static_cast<size_t>(c * rows * size), static_cast<size_t>(rows * size)));
+      source.read(entry, (c * format.rows + row) * size,
+                  columns.subspan(static_cast<size_t>(c * rows * size), static_cast<size_t>(rows * size)));
     for (int64_t r = 0; r < rows; ++r)
       for (int64_t c = 0; c < all; ++c)
         std::memcpy(turned.data() + (r * all + c) * size, columns.data() + (c * rows + r) * size, static_cast<size_t>(size));
     visit(row * all, turned);
   }
-  checkpoint.drop_behind(entry, 0, entry.bytes);
+  source.drop_behind(entry, 0, entry.bytes);
 }
 
 void quantize_part(const MatrixFormat& format, const Values& values, std::span<std::byte> codes, std::span<float> absmax) {
@@ -91,10 +91,10 @@ int64_t staging_bytes(const MatrixFormat& format, bool turned, DType stored, int
   return std::max(at_once, least * size_of(stored)) * (turned ? 2 : 1);
 }
 
-void read_pieces_of(const Checkpoint& checkpoint, const TensorEntry& entry, bool turned, const MatrixFormat& format,
+void read_pieces_of(const TensorSource& source, const TensorEntry& entry, bool turned, const MatrixFormat& format,
                     std::span<std::byte> staging, const Visit& visit) {
-  check(checkpoint, entry, turned, format);
-  (turned ? read_turned : read_straight)(checkpoint, entry, format, staging, visit);
+  check(source, entry, turned, format);
+  (turned ? read_turned : read_straight)(source, entry, format, staging, visit);
 }
 
 void quantize_piece(const MatrixFormat& format, const Values& values, std::span<std::byte> codes, std::span<float> absmax) {

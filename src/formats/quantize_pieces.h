@@ -8,7 +8,7 @@
 #include <span>
 
 #include "base/dtype.h"
-#include "formats/checkpoint.h"
+#include "formats/tensor_source.h"
 #include "quantize/values.h"
 
 namespace snug {
@@ -29,7 +29,7 @@ int64_t staging_bytes(const MatrixFormat& format, bool turned, DType stored, int
 
 // Calls visit(index of the first element, its bytes and those that follow) for all elements row by row, in pieces that end
 // where codes and scales do. `turned`: the file holds it as [columns, rows]. Throws Error: another shape, not floating.
-void read_pieces_of(const Checkpoint& checkpoint, const TensorEntry& entry, bool turned, const MatrixFormat& format,
+void read_pieces_of(const TensorSource& source, const TensorEntry& entry, bool turned, const MatrixFormat& format,
                     std::span<std::byte> staging, const std::function<void(int64_t, std::span<const std::byte>)>& visit);
 
 // Codes and fp32 scales of one piece, shared out over threads. Throws Error: a number that is not finite, or too large.

@@ -56,7 +56,6 @@ constexpr auto kHarmless = std::to_array<std::string_view>({
     "push_to_hub",
     "remove_unused_columns",
     "run_name",
-    "save_only_model",
     "save_safetensors",
     "save_strategy",
     "skip_memory_metrics",

@@ -415,6 +415,8 @@ std::vector<Key> main_keys() {  // NOLINT(readability-function-size): a table
       integer("save_steps", {"save_every"}, "Steps between checkpoints; 0 for one at the end.",
               {0, kMostSteps, "at least 0"}, &Recipe::save_steps),
       save_total_limit(),
+      boolean("save_only_model", {}, "Checkpoints without the optimizer's states: less disk, but no run goes on from them.",
+              &Recipe::save_only_model),
       integer("logging_steps", {}, "Steps between lines of metrics.jsonl.", {1, kMostSteps, "at least 1"},
               &Recipe::logging_steps),
       report_to(),

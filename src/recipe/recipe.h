@@ -132,6 +132,7 @@ struct Recipe {
   double num_train_epochs = 3.0;
   int64_t save_steps = 500;      // 0: only at the end
   int64_t save_total_limit = 0;  // newest checkpoints that are kept; 0: all
+  bool save_only_model = false;  // checkpoints hold weights alone, and no run goes on from them
   int64_t logging_steps = 1;
   bool tensorboard = false;            // report_to: tensorboard
   std::string logging_dir;             // of its event files; empty: output_dir/runs

@@ -370,7 +370,7 @@ void load_state(Executor& executor, const ModelSpec& model, const std::filesyste
     read_pieces(executor, model, trained_pieces(executor, Naming::model), Checkpoint(directory / "model.safetensors"),
                 staging);
   }
-  read_pieces(executor, model, state_pieces(executor), Checkpoint(directory / "optimizer.safetensors"), staging);
+  read_pieces(executor, model, state_pieces(executor), Checkpoint(directory / kStateFile), staging);
 }
 
 }  // namespace snug

@@ -125,8 +125,7 @@ std::map<std::string, FileSum> save_weights(const Executor& executor, const Mode
 
 std::map<std::string, FileSum> save_state(const Executor& executor, const std::filesystem::path& directory,
                                           std::span<std::byte> staging) {
-  const char* name = "optimizer.safetensors";
-  return {{name, write_pieces(executor, state_pieces(executor), directory / name, {}, staging)}};
+  return {{kStateFile, write_pieces(executor, state_pieces(executor), directory / kStateFile, {}, staging)}};
 }
 
 }  // namespace snug

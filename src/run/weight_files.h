@@ -18,6 +18,8 @@
 
 namespace snug {
 
+inline constexpr const char* kStateFile = "optimizer.safetensors";  // of a checkpoint
+
 // What a tensor of the Program is called in files.
 enum class Naming : uint8_t { model, adapter, state };
 

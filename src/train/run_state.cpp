@@ -106,7 +106,7 @@ void save_checkpoint(Executor& executor, const Plan& plan, const DataIdentity& d
   AtomicDirectory directory(fs::path(plan.recipe.output_dir) / ("checkpoint-" + std::to_string(progress.step)));
   Manifest manifest{.version = kSnugVersion, .step = progress.step};
   manifest.files = write_result(executor, plan, directory.path());
-  manifest.files.merge(save_state(executor, directory.path(), staging));
+  if (!plan.recipe.save_only_model) manifest.files.merge(save_state(executor, directory.path(), staging));
   manifest.state = identity_of(plan, data);
   if (plan.recipe.fp16) {
     manifest.state["updates"] = progress.updates;
@@ -160,6 +160,9 @@ Progress resume(Executor& executor, const Plan& plan, const DataIdentity& data, 
       throw Error(key + " was " + before + " and is now " + text_of(value), checkpoint.string(),
                   "resume with the same recipe and data, or start in another --output-dir");
   }
+  if (!manifest.files.contains(kStateFile))
+    throw Error("the checkpoint holds weights alone, as save_only_model asks for", checkpoint.string(),
+                "give --overwrite-output-dir to start anew");
   load_state(executor, plan.model, checkpoint, plan.recipe.lora, staging);
   Progress progress{manifest.step, manifest.step};
   if (!plan.recipe.fp16 || !manifest.state.contains("updates")) return progress;  // of a run in another precision

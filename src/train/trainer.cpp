@@ -386,7 +386,7 @@ class Run final : public Host {
   void finish() {
     if (done_ < total_steps_) return;  // stopped on the way: its checkpoint is saved
     if (eval_ && done_ > first_step_) evaluate();
-    if (done_ > saved_step_) save();
+    if (done_ > saved_step_ && !recipe_.save_only_model) save();  // the result is as much
     save_result(*executor_, plan_, training_model_card(card()));
     reporter_.saved(output_);
   }

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "cli/support_workspace.h"
+#include "families.h"
 
 namespace snug::cli_tests {
 
@@ -98,6 +99,33 @@ TEST(Quantize, AFullDiskLeavesNothing) {
       run_program({"quantize", work.model().string(), "--output-dir", (work / "out").string()}, small);
   EXPECT_NE(result.exit_code, 0);
   EXPECT_FALSE(fs::exists(work / "out"));
+}
+
+// Every family's tensors: fused, turned, stacked and tied ones.
+TEST(Init, WritesTheCodesThatQuantizeMakesOfTheNumbers) {
+  const std::pair<std::vector<std::string>, std::vector<std::string>> ways[] = {
+      {{"--load-in-4bit"}, {}},
+      {{"--load-in-4bit", "--bnb-4bit-quant-type", "fp4", "--bnb-4bit-use-double-quant", "false"},
+       {"--bnb-4bit-quant-type", "fp4", "--bnb-4bit-use-double-quant", "false"}},
+      {{"--load-in-8bit"}, {"--load-in-8bit"}}};
+  for (const auto& [name, config] : test::families(300)) {
+    const Workspace work(config);
+    for (const auto& [init, quantize] : ways) {
+      SCOPED_TRACE(name + " " + init.back());
+      const std::string numbers = (work / "numbers").string(), codes = (work / "codes").string(),
+                        direct = (work / "direct").string();
+      const std::vector<std::string> words = {"init", work.outline().string(), "--bf16", "--seed", "7", "--output-dir"};
+      for (const std::string& old : {numbers, codes, direct}) fs::remove_all(old);
+      ASSERT_EQ(run_program(joined(words, {numbers})).exit_code, 0);
+      ASSERT_EQ(run_program(joined({"quantize", numbers, "--output-dir", codes}, quantize)).exit_code, 0);
+      const ProcessResult made = run_program(joined(joined(words, {direct}), init));
+      ASSERT_EQ(made.exit_code, 0) << made.error;
+      EXPECT_TRUE(contents(fs::path(codes) / "model.safetensors") == contents(fs::path(direct) / "model.safetensors"));
+      EXPECT_EQ(Json::parse(contents(fs::path(codes) / "config.json")),
+                Json::parse(contents(fs::path(direct) / "config.json")));
+      EXPECT_EQ(unfinished(work.path()), std::vector<std::string>());
+    }
+  }
 }
 
 }  // namespace

@@ -150,6 +150,28 @@ TEST(ResumeOptimizer, a_checkpoint_holds_every_state) {
     }
 }
 
+TEST(ResumeOptimizer, checkpoints_of_weights_alone_are_smaller_and_no_run_goes_on_from_them) {
+  const Workspace work;
+  for (const std::string method : {"full", "lora"}) {
+    const std::vector<std::string> keys = {"--seq", "64",           "--batch", "2",        "--max-steps",
+                                           "4",     "--save-steps", "2",       "--method", method};
+    const std::string weights = method == "lora" ? "adapter_model.safetensors" : "model.safetensors";
+    ASSERT_EQ(run_program(work.train(work / "whole", joined(keys, {"--overwrite-output-dir"}))).exit_code, 0);
+    const fs::path output = work / method;
+    const ProcessResult run = run_program(work.train(output, joined(keys, {"--save-only-model"})));
+    ASSERT_EQ(run.exit_code, 0) << run.error;
+    EXPECT_TRUE(contents(output / weights) == contents(work / "whole" / weights)) << method;
+    EXPECT_TRUE(contents(output / "checkpoint-2" / weights) == contents(work / "whole" / "checkpoint-2" / weights))
+        << method;
+    EXPECT_FALSE(fs::exists(output / "checkpoint-2" / "optimizer.safetensors"));
+    EXPECT_FALSE(fs::exists(output / "checkpoint-4"));  // the result is as much
+    const ProcessResult refused =
+        run_program(work.train(output, joined(keys, {"--resume-from-checkpoint", "true", "--max-steps", "6"})));
+    EXPECT_EQ(refused.exit_code, 1) << refused.error;
+    EXPECT_NE(refused.error.find("save_only_model"), std::string::npos) << refused.error;
+  }
+}
+
 // Where states lie says nothing of them: a run goes on with either, to the same bits.
 TEST(ResumeOptimizer, a_run_goes_on_with_states_paged_or_not) {
   const Workspace work({{"vocab_size", 9000}, {"hidden_size", 128}});  // two chunks and a rest

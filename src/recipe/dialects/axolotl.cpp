@@ -230,6 +230,7 @@ Rules axolotl_rules() {  // NOLINT(readability-function-size): a table
       {"eval_steps", "eval_steps", take_count},
       {"logging_steps", "logging_steps", take_count},
       {"save_total_limit", "save_total_limit"},
+      {"save_only_model", "save_only_model"},
       {"resume_from_checkpoint", "resume_from_checkpoint"},
       {"datasets", "", take_datasets},
       {"test_datasets", "", take_datasets},
@@ -349,7 +350,7 @@ Rules axolotl_rules() {  // NOLINT(readability-function-size): a table
       "sage_attention "
       "loss_watchdog_* evals_per_epoch saves_per_epoch eval_table_size eval_max_new_tokens eval_table_max_new_tokens "
       "eval_causal_lm_metrics do_causal_lm_eval do_bench_eval bench_* eval_strategy evaluation_strategy save_strategy "
-      "save_safetensors save_only_model save_first_step debug wandb_* mlflow_* hf_mlflow_* comet_* use_wandb use_mlflow "
+      "save_safetensors save_first_step debug wandb_* mlflow_* hf_mlflow_* comet_* use_wandb use_mlflow "
       "use_comet use_swanlab swanlab_* use_tensorboard use_trackio trackio_* use_otel_metrics otel_* dataloader_* gc_steps "
       "gc_collect_steps gradient_checkpointing_kwargs lr_scheduler_kwargs cosine_* lr_div_factor lr_quadratic_warmup "
       "roles_to_train train_on_eos skip_prepare_dataset remove_unused_columns load_best_model_at_end "

@@ -41,6 +41,7 @@ void add_trainer(Rules& rules) {  // NOLINT(readability-function-size): a table
       {"eval_steps", "eval_steps", take_trainer_steps},
       {"logging_steps", "logging_steps", take_trainer_steps},
       {"save_total_limit", "save_total_limit"},
+      {"save_only_model", "save_only_model"},
       {"seed", "seed"},
       {"output_dir", "output_dir"},
       {"logging_dir", "logging_dir"},
@@ -80,7 +81,7 @@ void add_trainer(Rules& rules) {  // NOLINT(readability-function-size): a table
       "log_level log_level_replica disable_tqdm run_name project trackio_* eval_strategy evaluation_strategy eval_delay "
       "prediction_loss_only eval_do_concat_batches eval_on_start eval_use_gather_object eval_accumulation_steps "
       "include_for_metrics "
-      "include_inputs_for_metrics batch_eval_metrics save_only_model save_strategy save_on_each_node save_safetensors "
+      "include_inputs_for_metrics batch_eval_metrics save_strategy save_on_each_node save_safetensors "
       "enable_jit_checkpoint push_to_hub push_to_hub_* hub_* load_best_model_at_end metric_for_best_model greater_is_better "
       "ignore_data_skip restore_callback_states_from_checkpoint full_determinism data_seed jit_mode_eval use_ipex "
       "accelerator_config dataloader_* remove_unused_columns label_names train_sampling_strategy length_column_name "
