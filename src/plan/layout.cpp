@@ -162,6 +162,7 @@ Layout place_run_storages(const Program& program, int64_t red_zone) {
                        align_up(red_zone_in(storage.home, red_zone), alignment_of(storage));
     if (storage.lifetime != Lifetime::run) continue;
     int64_t& end = layout.of(storage.home).run_bytes;
+    end = align_up(end, alignment_of(storage));
     layout.storages[i].offset = end;
     end = checked_add(end, checked_mul(layout.stride[i], storage.instances));
   }

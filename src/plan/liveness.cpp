@@ -20,6 +20,7 @@ class Folding {
       const Storage& storage = program_.storages[i];
       if (storage.lifetime == Lifetime::run) {
         int64_t& sum = timeline_.run_bytes[static_cast<size_t>(storage.home)];
+        sum = align_up(sum, alignment_of(storage));
         sum = checked_add(sum, checked_mul(align_up(storage.bytes, alignment_of(storage)), storage.instances));
         continue;
       }

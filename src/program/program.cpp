@@ -106,8 +106,8 @@ const char* name_of(Stage stage) {
 
 const char* name_of(Section section) {
   constexpr const char* kNames[] = {
-      "other", "load", "step",      "micro_batch", "batch",    "forward",         "backward", "blocks", "blocks_backward",
-      "clear", "norm", "optimizer", "scale",       "evaluate", "generation_step", "head",     "save"};
+      "other",           "load",  "keep", "step",      "micro_batch", "batch",    "forward",         "backward", "blocks",
+      "blocks_backward", "clear", "norm", "optimizer", "scale",       "evaluate", "generation_step", "head",     "save"};
   return kNames[static_cast<int>(section)];
 }
 

@@ -33,6 +33,7 @@ struct Item;
 enum class Section : uint8_t {
   other,
   load,
+  keep,  // of what lies far, what stays in memory all the same: within loading
   step,
   micro_batch,
   batch,

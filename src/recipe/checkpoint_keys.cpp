@@ -1,7 +1,6 @@
 #include "recipe/checkpoint_keys.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "recipe/key_makers.h"
 
@@ -29,25 +28,8 @@ Key gradient_checkpointing() {
 }
 
 Key checkpoint_layers() {
-  return {"checkpoint_layers",
-          {},
-          KeyType::list,
-          "With gradient_checkpointing: recompute these blocks only; empty means all.",
-          "all|0,2,4,…",
-          [](Recipe& recipe, KeyValues values) {
-            constexpr int64_t kMostLayers = std::numeric_limits<int32_t>::max();
-            std::vector<int64_t> layers;
-            std::vector<std::string> items = parse_list("checkpoint_layers", values);
-            if (items == std::vector<std::string>{"all"}) items.clear();
-            for (const std::string& item : items) {
-              layers.push_back(parse_integer("checkpoint_layers", item, 0, kMostLayers));
-              if (layers.size() > 1 && layers.back() <= layers[layers.size() - 2]) {
-                throw Error("checkpoint_layers must be in rising order, each once");
-              }
-            }
-            recipe.checkpoint_layers = std::move(layers);
-          },
-          [](const Recipe& recipe) { return fmt::format("{}", fmt::join(recipe.checkpoint_layers, ",")); }};
+  return layers("checkpoint_layers", "With gradient_checkpointing: recompute these blocks only; empty means all.",
+                &Recipe::checkpoint_layers);
 }
 
 BlockPart part_of(const std::string& word) {

@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <functional>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -139,6 +140,28 @@ Key patterns(std::string_view name, Names aliases, std::string_view help, std::s
               text += fmt::format("{}{}={}", text.empty() ? "" : ",", key, value);
             return text;
           }};
+}
+
+// Blocks by number; empty: all of them.
+inline Key layers(std::string_view name, std::string_view help, std::vector<int64_t> Recipe::*field) {
+  return {name,
+          {},
+          KeyType::list,
+          help,
+          "all|0,2,4,…",
+          [=](Recipe& recipe, KeyValues values) {
+            constexpr int64_t kMostLayers = std::numeric_limits<int32_t>::max();
+            std::vector<int64_t> numbers;
+            std::vector<std::string> items = parse_list(name, values);
+            if (items == std::vector<std::string>{"all"}) items.clear();
+            for (const std::string& item : items) {
+              numbers.push_back(parse_integer(name, item, 0, kMostLayers));
+              if (numbers.size() > 1 && numbers.back() <= numbers[numbers.size() - 2])
+                throw Error(fmt::format("{} must be in rising order, each once", name));
+            }
+            recipe.*field = std::move(numbers);
+          },
+          [=](const Recipe& recipe) { return fmt::format("{}", fmt::join(recipe.*field, ",")); }};
 }
 
 template <class Value>

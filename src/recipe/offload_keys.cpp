@@ -32,11 +32,15 @@ std::vector<Key> offload_keys() {
            &Recipe::offload_activations),
       home("offload_weights", {"offload_param"},
            "Where the frozen matrices of blocks lie; each layer's are fetched before their turn.", &Recipe::offload_weights),
+      layers("offload_layers", "With offload_weights: the matrices of these blocks only; empty means all.",
+             &Recipe::offload_layers),
       home("offload_optimizer", {"optimizer_offload"}, "Where the optimizer's states lie; a paged optim means disk too.",
            &Recipe::offload_optimizer)};
 }
 
 void validate_offload(const Recipe& recipe) {
+  if (!recipe.offload_weights && !recipe.offload_layers.empty())
+    throw Error("offload_layers has no effect without offload_weights: disk", "", "add it, or remove offload_layers");
   if (!recipe.offload_weights) return;
   if (recipe.method == Method::full)
     throw Error("offload_weights: disk moves frozen weights, and method: full has none", "",

@@ -109,9 +109,10 @@ struct Recipe {
   std::vector<int64_t> checkpoint_layers;   // with gradient_checkpointing: these blocks only; empty means all
   std::vector<BlockPart> checkpoint_parts;  // … and of them these parts only; empty means all
 
-  bool offload_activations = false;  // what blocks save lies on disk
-  bool offload_weights = false;      // the frozen matrices of blocks lie on disk
-  bool offload_optimizer = false;    // the optimizer's states lie on disk
+  bool offload_activations = false;     // what blocks save lies on disk
+  bool offload_weights = false;         // the frozen matrices of blocks lie on disk
+  std::vector<int64_t> offload_layers;  // … of these blocks only; empty means all
+  bool offload_optimizer = false;       // the optimizer's states lie on disk
 
   Optimizer optim = Optimizer::adamw;
   bool pages_states = false;      // optim: paged_…: likewise

@@ -51,6 +51,11 @@ void fill_at_random(Executor& executor, const ModelSpec& model) {
     for (int64_t layer = weight.parameter.first_layer; layer < weight.parameter.end_layer(program.layers); ++layer)
       fill_weight(executor, weight, layer, random);
   fill_inverse_frequencies(model, executor);
+  if (program.count(Section::keep) == 0) return;
+  struct : Host {
+    void run(const Op&, int64_t) override {}
+  } nobody;
+  executor.run(program.region(Section::keep), nobody);
 }
 
 void RandomBatches::run(const Op& op, int64_t repetition) {

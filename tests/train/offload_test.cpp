@@ -95,6 +95,33 @@ TEST_P(Offloaded, gives_the_bits_of_what_stays) {
   }
 }
 
+// Some blocks' matrices stay: they are fetched once, when all is loaded, the others twice a micro-batch.
+TEST(OffloadedLayers, give_the_bits_of_what_stays_and_move_their_share) {
+  constexpr int64_t kLayers = 5, kPasses = 3 * 2 * 2;  // steps, micro-batches, forward and backward
+  for (const int checkpointing : {0, 1, 2}) {
+    Recipe recipe = recipe_of(Method::lora);
+    recipe.bf16 = checkpointing == 1;
+    recipe.gradient_checkpointing = checkpointing > 0;
+    if (checkpointing == 2) recipe.checkpoint_layers = {0, 3};
+    const Outcome stays = outcome_of(larger(), recipe);
+    recipe.offload_weights = true;
+    const Outcome away = outcome_of(larger(), recipe);
+    const int64_t of_layer = away.traffic.read / (kLayers * kPasses);
+    int64_t before = away.device;
+    for (const std::vector<int64_t>& layers : std::vector<std::vector<int64_t>>{{0, 1, 2, 3, 4}, {0, 2, 4}, {1, 3}, {4}}) {
+      recipe.offload_layers = layers;
+      for (const bool look : {false, true}) {
+        const Outcome some = outcome_of(larger(), recipe, look);
+        EXPECT_TRUE(some.trained == stays.trained) << layers.size() << look;
+        const auto share = static_cast<int64_t>(layers.size());
+        EXPECT_EQ(some.traffic.read, of_layer * (kPasses * share + kLayers - share)) << layers.size() << look;
+        EXPECT_GE(some.device, before) << layers.size();
+        if (!look) before = some.device;
+      }
+    }
+  }
+}
+
 std::string name_of_offloaded(const ::testing::TestParamInfo<Offloaded::ParamType>& test) {
   constexpr const char* kCheckpointing[] = {"kept", "checkpointed", "mixed", "parts"};
   const auto& [method, bf16, checkpointing] = test.param;

@@ -6,7 +6,9 @@
 #include <map>
 #include <set>
 
+#include "base/error.h"
 #include "program/passes/list.h"
+#include "program/passes/offload.h"
 
 namespace snug {
 
@@ -171,20 +173,104 @@ void offload_activations(Program& program) {
   }
 }
 
-// Those that were placed in the far home.
-void offload_weights(Program& program) {
+// What stays of a weight in memory: the bytes of a run of layers, filled once when all is loaded.
+class Stay {
+ public:
+  Stay(Program& program, StorageId far, const Region& run) : program_(program), first_(run.first) {
+    Storage kept = program.storage(far);
+    kept.name += ".kept";
+    kept.home = Home::device;
+    kept.alignment = kFarAlignment;
+    kept.instances = run.count;
+    storage_ = program.add_storage(std::move(kept));
+  }
+
+  TensorId twin(TensorId id) {
+    Tensor tensor = program_.tensor(id);
+    tensor.storage = storage_;
+    tensor.instance = -first_;
+    return program_.add_tensor(std::move(tensor));
+  }
+
+  Op fill(TensorId id) {
+    Tensor far = program_.tensor(id);
+    far.dtype = DType::u8;
+    far.shape = {program_.storage(far.storage).bytes};
+    far.offset = 0;
+    const TensorId whole = program_.add_tensor(far);
+    return Op{OpKind::page_in, Lane::copy_in}.reads(Slot::far, whole).writes(Slot::window, twin(whole));
+  }
+
+ private:
+  Program& program_;
+  int64_t first_;
+  StorageId storage_ = kNone;
+};
+
+// The ops of both loops through these layers see what stays.
+void keep(Program& program, int32_t index, const std::set<StorageId>& far, Region& fills) {
+  std::map<StorageId, Stay> stays;
+  std::map<TensorId, TensorId> twins;
+  const Region& run = program.region(Section::blocks, index);
+  Region fill{.name = "keep", .stage = Stage::load, .axis = Axis::layer, .first = run.first, .count = run.count};
+  for (const Section section : {Section::blocks, Section::blocks_backward})
+    for_each_op(program.region(section, index), [&](Op& op, const Region&) {
+      for (Operand& operand : op.operands) {
+        const StorageId storage = program.tensor(operand.tensor).storage;
+        if (!far.contains(storage)) continue;
+        const auto [stay, fresh] = stays.try_emplace(storage, program, storage, run);
+        if (fresh) fill.add(stay->second.fill(operand.tensor));
+        const auto [twin, unknown] = twins.try_emplace(operand.tensor, kNone);
+        if (unknown) twin->second = stay->second.twin(operand.tensor);
+        operand.tensor = twin->second;
+      }
+    });
+  if (!fill.items.empty()) fills.add(std::move(fill));
+}
+
+// Those that were placed in the far home. Of blocks that are not to lie there a copy stays in memory.
+void offload_weights(Program& program, const std::vector<int64_t>& on_disk) {
   std::set<StorageId> far;
   for (const Weight& weight : program.weights)
     if (program.home_of(weight.tensor) != Home::device) far.insert(program.tensor(weight.tensor).storage);
+  if (far.empty()) return;
+  Region fills{.name = "keep", .section = Section::keep, .stage = Stage::load};
+  for (int32_t i = 0; i < program.count(Section::blocks) && !on_disk.empty(); ++i)
+    if (!std::binary_search(on_disk.begin(), on_disk.end(), program.region(Section::blocks, i).first))
+      keep(program, i, far, fills);
   for (StorageId storage : far) move_apart(program, program.root, storage, {});
+  if (!fills.items.empty()) program.root.items.insert(program.root.items.begin(), Item{std::move(fills)});
 }
 
 }  // namespace
 
+std::vector<int64_t> named_layers(std::vector<int64_t> layers, const ModelSpec& spec, const char* key) {
+  std::sort(layers.begin(), layers.end());
+  layers.erase(std::unique(layers.begin(), layers.end()), layers.end());
+  if (!layers.empty() && (layers.front() < 0 || layers.back() >= spec.layers))
+    throw Error("layer " + std::to_string(layers.front() < 0 ? layers.front() : layers.back()) + " does not exist",
+                std::string("recipe: ") + key, "the model has layers 0 to " + std::to_string(spec.layers - 1));
+  return layers;
+}
+
+std::vector<int64_t> layers_on_disk(const ModelSpec& spec, const Recipe& recipe) {
+  if (!recipe.offload_weights) return {};
+  return named_layers(recipe.offload_layers, spec, "offload_layers");
+}
+
+std::set<int64_t> borders_of(const std::vector<int64_t>& on_disk) {
+  std::set<int64_t> borders;
+  for (size_t i = 0; i < on_disk.size(); ++i) {
+    if (i == 0 || on_disk[i - 1] + 1 != on_disk[i]) borders.insert(on_disk[i]);
+    if (i + 1 == on_disk.size() || on_disk[i] + 1 != on_disk[i + 1]) borders.insert(on_disk[i] + 1);
+  }
+  return borders;
+}
+
 void passes::offload(Program& program, const StepRequest& request) {
   presume(program.count(Section::load) == 0, "no load yet: it fills what lies far");
   if (request.recipe.offload_activations) offload_activations(program);
-  offload_weights(program);
+  offload_weights(program, layers_on_disk(request.model, request.recipe));
 }
 
 }  // namespace snug

@@ -8,6 +8,7 @@
 #include "program/passes/clone.h"
 #include "program/passes/list.h"
 #include "program/passes/made_again.h"
+#include "program/passes/offload.h"
 
 namespace snug {
 
@@ -21,12 +22,12 @@ struct Run {
   Storages released = {};
 };
 
-std::vector<Run> runs_of(const Region& loop, const Released& released) {
+std::vector<Run> runs_of(const Region& loop, const Released& released, const std::set<int64_t>& begins) {
   std::vector<Run> runs;
   for (int64_t layer = loop.first; layer < loop.first + loop.count; ++layer) {
     const auto found = released.find(layer);
     const Storages of_layer = found == released.end() ? Storages() : found->second;
-    if (runs.empty() || runs.back().released != of_layer) runs.push_back({layer, 0, of_layer});
+    if (runs.empty() || runs.back().released != of_layer || begins.contains(layer)) runs.push_back({layer, 0, of_layer});
     ++runs.back().count;
   }
   return runs;
@@ -98,12 +99,13 @@ void do_again(Program& program, Region& ahead, Region& back, const Storages& los
 }
 
 // Returns the blocks that this one becomes.
-std::vector<BlockRun> recompute_loop(Program& program, int32_t index, const Released& released) {
+std::vector<BlockRun> recompute_loop(Program& program, int32_t index, const Released& released,
+                                     const std::set<int64_t>& begins) {
   const BlockRun block = program.blocks[static_cast<size_t>(index)];
   const Region forward = program.region(Section::blocks, index);
   const Region backward = program.region(Section::blocks_backward, index);
   presume(forward.first == backward.first && forward.count == backward.count, "a backward of the same layers");
-  const std::vector<Run> runs = runs_of(forward, released);
+  const std::vector<Run> runs = runs_of(forward, released, begins);
   const Storages made = made_by(program, forward);
 
   std::vector<BlockRun> blocks;
@@ -169,24 +171,19 @@ std::vector<int64_t> recomputed_layers(const ModelSpec& spec, const Recipe& reci
     layers.resize(static_cast<size_t>(spec.layers));
     std::iota(layers.begin(), layers.end(), 0);
   }
-  std::sort(layers.begin(), layers.end());
-  layers.erase(std::unique(layers.begin(), layers.end()), layers.end());
-  if (layers.front() < 0 || layers.back() >= spec.layers)
-    throw Error("layer " + std::to_string(layers.front() < 0 ? layers.front() : layers.back()) + " does not exist",
-                "recipe: checkpoint_layers", "the model has layers 0 to " + std::to_string(spec.layers - 1));
-  return layers;
+  return named_layers(std::move(layers), spec, "checkpoint_layers");
 }
 
 }  // namespace
 
-void recompute(Program& program, const Released& released) {
-  if (released.empty()) return;
+void recompute(Program& program, const Released& released, const std::set<int64_t>& begins) {
+  if (released.empty() && begins.empty()) return;
   presume(program.count(Section::blocks) == program.count(Section::blocks_backward) && !program.blocks.empty(),
           "blocks with their backward");
   check_released(program, released);
   std::vector<BlockRun> blocks;
   for (size_t i = 0; i < program.blocks.size(); ++i) {
-    std::vector<BlockRun> runs = recompute_loop(program, static_cast<int32_t>(i), released);
+    std::vector<BlockRun> runs = recompute_loop(program, static_cast<int32_t>(i), released, begins);
     std::move(runs.begin(), runs.end(), std::back_inserter(blocks));
   }
   program.blocks = std::move(blocks);
@@ -194,7 +191,8 @@ void recompute(Program& program, const Released& released) {
   number(program.region(Section::backward), Section::blocks_backward);
 }
 
-void recompute_blocks(Program& program, const std::vector<int64_t>& layers, const std::vector<BlockPart>& parts) {
+void recompute_blocks(Program& program, const std::vector<int64_t>& layers, const std::vector<BlockPart>& parts,
+                      const std::set<int64_t>& begins) {
   Released released;
   for (int32_t i = 0; i < static_cast<int32_t>(program.blocks.size()); ++i) {
     const Region& loop = program.region(Section::blocks, i);
@@ -202,12 +200,13 @@ void recompute_blocks(Program& program, const std::vector<int64_t>& layers, cons
     for (int64_t layer : layers)
       if (layer >= loop.first && layer < loop.first + loop.count && !of_layer.empty()) released[layer] = of_layer;
   }
-  recompute(program, released);
+  recompute(program, released, begins);
 }
 
 void passes::recompute(Program& program, const StepRequest& request) {
-  if (request.released != nullptr) return snug::recompute(program, *request.released);
-  recompute_blocks(program, recomputed_layers(request.model, request.recipe), request.recipe.checkpoint_parts);
+  const std::set<int64_t> begins = borders_of(layers_on_disk(request.model, request.recipe));
+  if (request.released != nullptr) return snug::recompute(program, *request.released, begins);
+  recompute_blocks(program, recomputed_layers(request.model, request.recipe), request.recipe.checkpoint_parts, begins);
 }
 
 }  // namespace snug

@@ -14,11 +14,13 @@ namespace snug {
 // What layers let go of, by layer: storages that BlockRun::saved lists. The rest of a block's is kept.
 using Released = std::map<int64_t, std::set<StorageId>>;
 
-// Splits the loops over layers into runs of equal treatment. Call when differentiated. Throws std::logic_error if a block
-// does not save what it is to let go of, or cannot make it again from what it keeps.
-void recompute(Program& program, const Released& released);
+// Splits the loops over layers into runs of equal treatment. `begins`: layers at which a run begins for another reason. Call
+// when differentiated. Throws std::logic_error if a block does not save what it is to let go of, or cannot make it again
+// from what it keeps.
+void recompute(Program& program, const Released& released, const std::set<int64_t>& begins = {});
 
 // The same of what the blocks of `layers` save of these parts; with none named of all, so that they keep only their input.
-void recompute_blocks(Program& program, const std::vector<int64_t>& layers, const std::vector<BlockPart>& parts = {});
+void recompute_blocks(Program& program, const std::vector<int64_t>& layers, const std::vector<BlockPart>& parts = {},
+                      const std::set<int64_t>& begins = {});
 
 }  // namespace snug

@@ -92,6 +92,10 @@ void passes::load(Program& program, const StepRequest& /*request*/) {
   if (const TensorId table = program.interface.router_correction; table != kNone) read.writes(Slot::bias, table);
   operands(program, read, Access::write);
   load.add(std::move(read));
+  if (program.count(Section::keep) == 1) {  // the first so far
+    load.items.push_back(std::move(program.root.items.front()));
+    program.root.items.erase(program.root.items.begin());
+  }
   program.root.items.insert(program.root.items.begin(), Item{std::move(load)});
 }
 
