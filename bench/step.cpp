@@ -267,9 +267,9 @@ void print(const Plan& plan, const Result& result, double flops, double bandwidt
 
 // How long steps waited for pages, of all that were run.
 void print_traffic(const PageLanes::Traffic& traffic, double seconds) {
-  if (traffic.read + traffic.written == 0) return;
-  fmt::print("pages: {:.3f} GB read, {:.3f} GB written, {:.1f} % of the time waited for\n",
-             static_cast<double>(traffic.read) / 1e9, static_cast<double>(traffic.written) / 1e9,
+  if (traffic.fetched + traffic.sent == 0) return;
+  fmt::print("pages: {:.3f} GB fetched, {:.3f} GB sent, {:.1f} % of the time waited for\n",
+             static_cast<double>(traffic.fetched) / 1e9, static_cast<double>(traffic.sent) / 1e9,
              100 * traffic.waited / seconds);
 }
 

@@ -288,7 +288,7 @@ void refuse_quantized(const fs::path& model, const ModelSpec& spec, Json& config
 }  // namespace
 
 QuantizeSummary quantize_tensors(const TensorSource& source, const ModelSpec& spec, const std::string& config,
-                                 const QuantizeRequest& request) {
+                                 const QuantizeRequest& request, const std::function<void(const fs::path&)>& beside) {
   if (request.shard_bytes <= 0) throw Error("the size of a shard must be above 0");
   const std::vector<Item> items = Items(request, spec, source).make();
   QuantizeSummary summary{.tensors = static_cast<int64_t>(items.size())};
@@ -299,7 +299,7 @@ QuantizeSummary quantize_tensors(const TensorSource& source, const ModelSpec& sp
     summary.bytes += item.bytes();
   }
   AtomicDirectory output(request.output);
-  if (!request.model.empty()) copy_model_files(request.model, output.path());
+  beside(output.path());
   Json with_quantization = Json::parse(config);
   with_quantization["quantization_config"] = quantization_config(request, spec, compute);
   write_file_atomically(output.path() / "config.json", with_quantization.dump(2) + "\n");
@@ -315,7 +315,8 @@ QuantizeSummary quantize_checkpoint(const QuantizeRequest& request) {
   refuse_plan_only(spec, "quantized");
   const Checkpoint checkpoint(request.model);
   refuse_quantized(request.model, spec, config, checkpoint);
-  return quantize_tensors(checkpoint, spec, config.dump(), request);
+  return quantize_tensors(checkpoint, spec, config.dump(), request,
+                          [&](const fs::path& directory) { copy_model_files(request.model, directory); });
 }
 
 }  // namespace snug

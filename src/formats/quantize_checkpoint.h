@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <string>
 
 #include "base/dtype.h"
@@ -31,9 +32,10 @@ struct QuantizeSummary {
 // missing or has no place, a number that is not finite (with file and tensor), an output that holds something.
 QuantizeSummary quantize_checkpoint(const QuantizeRequest& request);
 
-// The same of tensors from anywhere. `config`: the text of config.json, without quantization. `request.model`: where files
-// beside the weights come from; empty: nowhere.
+// The same of tensors from anywhere. `config`: the text of config.json, without quantization; `beside`: writes what else
+// belongs into the directory, before it appears.
 QuantizeSummary quantize_tensors(const TensorSource& source, const ModelSpec& spec, const std::string& config,
-                                 const QuantizeRequest& request);
+                                 const QuantizeRequest& request,
+                                 const std::function<void(const std::filesystem::path&)>& beside);
 
 }  // namespace snug

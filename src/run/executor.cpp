@@ -97,7 +97,8 @@ void Executor::run(const Region& region, Host& host, int64_t repetitions) {
       for (const Op* op : ahead->at_entry) begin_page(*op, binding);
     run_body(region, host, repetitions, binding_of(region, iteration + 1, count));
   }
-  lanes_.wait_for_depth(depth_--);  // lanes meet where a region ends
+  lanes_.wait_for_depth(depth_);  // lanes meet where a region ends
+  --depth_;
   if (region.axis == Axis::layer) layer_ = 0;
   if (region.axis == Axis::micro_batch) repetition_ = 0;
   if (region.axis == Axis::chunk) chunk_ = 0;

@@ -36,8 +36,6 @@ class PageFile {
   Ticket begin_write(int64_t offset, std::span<std::byte> bytes);
   void wait(Ticket ticket, bool was_write);
 
-  // Whether pages move while ops run.
-  bool moves_beside() const { return ring_.has_value(); }
   int64_t bytes() const { return bytes_; }
 
  private:

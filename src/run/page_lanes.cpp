@@ -46,7 +46,7 @@ void PageLanes::begin(const Page& page, int depth) {
     bool first = true;
     wait_where([&](const Flight&) { return std::exchange(first, false); });
   }
-  (page.into_memory ? traffic_.read : traffic_.written) += page.bytes;
+  (page.into_memory ? traffic_.fetched : traffic_.sent) += page.bytes;
   const std::span<std::byte> memory(page.memory, static_cast<size_t>(page.bytes));
   const auto ticket =
       page.into_memory ? homes_.begin_read(page.home, page.far, memory) : homes_.begin_write(page.home, page.far, memory);

@@ -22,7 +22,7 @@ class PageLanes {
  public:
   // What has been moved since the run began, and how long ops waited for it.
   struct Traffic {
-    int64_t read = 0, written = 0;  // bytes
+    int64_t fetched = 0, sent = 0;  // bytes
     double waited = 0;              // seconds
   };
 

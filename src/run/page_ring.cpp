@@ -15,8 +15,12 @@ PageRing::PageRing(int fd) : fd_(fd), works_(io_uring_queue_init(kMost, &ring_, 
 // Nothing may be written to memory that is no longer ours.
 PageRing::~PageRing() {
   if (!works_) return;
-  while (std::any_of(requests_.begin(), requests_.end(), [](const Request& request) { return request.under_way; })) reap();
+  while (any_under_way()) reap();
   io_uring_queue_exit(&ring_);
+}
+
+bool PageRing::any_under_way() const {
+  return std::any_of(requests_.begin(), requests_.end(), [](const Request& request) { return request.under_way; });
 }
 
 PageRing::Ticket PageRing::begin(bool writes, int64_t offset, std::byte* memory, int64_t bytes) {
@@ -40,11 +44,11 @@ void PageRing::submit(Ticket ticket) {
     io_uring_prep_read(entry, fd_, request.memory, bytes, offset);
   }
   io_uring_sqe_set_data64(entry, static_cast<uint64_t>(ticket));
-  int result = 0;
-  do {
+  int result = io_uring_submit(&ring_);
+  while (result == -EINTR || ((result == -EAGAIN || result == -EBUSY) && any_under_way())) {
+    if (result != -EINTR) reap();  // the kernel asks for patience
     result = io_uring_submit(&ring_);
-    if (result == -EAGAIN || result == -EBUSY) reap();  // the kernel asks for patience
-  } while (result == -EINTR || result == -EAGAIN || result == -EBUSY);
+  }
   request.under_way = result >= 0;
   if (result < 0) request.error = -result;
 }

@@ -41,6 +41,7 @@ class PageRing {
   };
 
   Ticket begin(bool writes, int64_t offset, std::byte* memory, int64_t bytes);
+  bool any_under_way() const;
   void submit(Ticket ticket);
   void reap();
 

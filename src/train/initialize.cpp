@@ -52,10 +52,8 @@ void initialize_checkpoint(const ModelSpec& spec, DType dtype, uint64_t seed, co
 QuantizeSummary initialize_quantized(const ModelSpec& spec, DType dtype, uint64_t seed, const QuantizeRequest& request,
                                      const fs::path& tokenizer) {
   check_output(request.output, {}, "initialized", request.overwrite);
-  const QuantizeSummary summary =
-      quantize_tensors(RandomWeights(spec, dtype, seed, request.output), spec, format_config(spec, dtype), request);
-  copy_tokenizer(tokenizer, request.output);
-  return summary;
+  return quantize_tensors(RandomWeights(spec, dtype, seed, request.output), spec, format_config(spec, dtype), request,
+                          [&](const fs::path& directory) { copy_tokenizer(tokenizer, directory); });
 }
 
 }  // namespace snug

@@ -424,8 +424,8 @@ class Run final : public Host {
                       .train_loss = mean_loss(),
                       .tokens_per_second = rate_of(tokens_, watch_.total())};
     executors_->each([&](const Executor& executor) {
-      result.fetched_bytes += executor.traffic().read;
-      result.sent_bytes += executor.traffic().written;
+      result.fetched_bytes += executor.traffic().fetched;
+      result.sent_bytes += executor.traffic().sent;
       result.waited_seconds += executor.traffic().waited;
     });
     metrics_->write(result);

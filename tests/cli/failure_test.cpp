@@ -157,6 +157,17 @@ TEST_P(Bearable, interrupted_and_short_calls_change_nothing) {
 INSTANTIATE_TEST_SUITE_P(of, Bearable, ::testing::Values("short", "interrupt"),
                          [](const auto& test) { return std::string(test.param); });
 
+TEST(WithoutRing, a_system_without_io_uring_moves_pages_all_the_same) {
+  if (sanitized()) GTEST_SKIP() << kWhySkipped;
+  for (const char* method : {"paged", "away"}) {
+    const Disturbed runs(method);
+    const Injected run = runs.resume({"ring", std::to_string(EPERM), 1, true, runs.workspace().path()});
+    EXPECT_EQ(run.result.exit_code, 0) << run.result.error;
+    EXPECT_EQ(run.injected, 1);
+    EXPECT_EQ(runs.difference(), "") << method;
+  }
+}
+
 // ---- Starting anew where a run was
 
 TEST(Overwriting, killed_anywhere_can_be_resumed_or_begun_again) {

@@ -1,7 +1,7 @@
 // A library to preload under `snug train`: lets chosen calls on chosen files fail as a disk, a signal or a clock may.
 //
 //   SNUG_INJECT        "CALLS HOW AT"
-//                      CALLS: one or more of open,read,write,sync,rename,mkdir,remove,stat,list,clock
+//                      CALLS: one or more of open,read,write,sync,rename,mkdir,remove,stat,list,clock,ring
 //                      HOW:   an errno's number; or `short`: half of what was asked for; `interrupt`: EINTR, then the call;
 //                             `kill`: SIGKILL to the process; `full`: writes beyond AT bytes meet ENOSPC;
 //                             `jump` for the clock: SNUG_INJECT_SECONDS are added from then on
@@ -216,6 +216,10 @@ int meets(io_uring_sqe& entry) {
 
 extern "C" {
 
+int io_uring_queue_init(unsigned entries, io_uring* ring, unsigned flags) {
+  if (fails("ring", settings().below)) return -errno;
+  return real<int(unsigned, io_uring*, unsigned)>("io_uring_queue_init")(entries, ring, flags);
+}
 int io_uring_submit(io_uring* ring) {
   for (unsigned at = ring->sq.sqe_head; at != ring->sq.sqe_tail; ++at)
     if (const int error = meets(ring->sq.sqes[at & ring->sq.ring_mask]); error != 0) return error;

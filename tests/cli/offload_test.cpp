@@ -59,8 +59,9 @@ TEST(Offload, every_family_gives_the_same_bits) {
   }
 }
 
-// What the kernel counts between two runs that differ by four steps is four times what the plan says.
-TEST(Offload, moves_what_was_planned_to_the_byte) {
+// To the byte by the executor's count; and what the kernel counts between two runs that differ by four steps is four times
+// as much.
+TEST(Offload, moves_what_was_planned) {
   const Workspace work(Json{{"num_hidden_layers", 6}, {"hidden_size", 128}, {"intermediate_size", 384}});
   for (const std::vector<std::string>& more : kPlaces) {
     const std::vector<std::string> keys = joined(keys_of("qlora"), more);
@@ -79,7 +80,10 @@ TEST(Offload, moves_what_was_planned_to_the_byte) {
     EXPECT_EQ(summaries[2]["fetched_bytes"].get<int64_t>(), 6 * planned);
     EXPECT_EQ(summaries[2]["sent_bytes"].get<int64_t>(), 6 * homes["sent_a_step"].get<int64_t>());
     if (runs[2].disk_read == 0) continue;  // a disk that is memory is not counted
-    EXPECT_EQ(runs[2].disk_read - runs[1].disk_read, 4 * planned) << more[0] << more.size();
+    // A page of a library or a directory that was not in the cache may be on either side.
+    constexpr double kBeside = 256 << 10;
+    EXPECT_NEAR(static_cast<double>(runs[2].disk_read - runs[1].disk_read), static_cast<double>(4 * planned), kBeside)
+        << more[0] << more.size();
   }
 }
 

@@ -184,8 +184,8 @@ TEST_P(ExecutorOfHome, hands_chunks_through_their_window_one_after_the_other) {
   executor.run(program.region(Section::step), listener);
   executor.transfer().read_bytes(to, 0, 0, std::as_writable_bytes(std::span(back)));
   EXPECT_EQ(back, numbers);
-  EXPECT_EQ(executor.traffic().read, 6 * kFarAlignment);
-  EXPECT_EQ(executor.traffic().written, 6 * kFarAlignment);
+  EXPECT_EQ(executor.traffic().fetched, 6 * kFarAlignment);
+  EXPECT_EQ(executor.traffic().sent, 6 * kFarAlignment);
 }
 
 TEST(Executor, gives_each_layer_its_own_view_and_each_op_what_the_layout_says) {

@@ -81,7 +81,7 @@ TEST(PageLanes, give_what_moves_one_after_the_other_would) {
   }
   lanes.wait_for_depth(0);
   EXPECT_TRUE(lanes.idle());
-  EXPECT_EQ(lanes.traffic().read + lanes.traffic().written, moved * kFarAlignment);
+  EXPECT_EQ(lanes.traffic().fetched + lanes.traffic().sent, moved * kFarAlignment);
 }
 
 TEST(PageLanes, of_outer_regions_go_on_where_an_inner_one_ends) {

@@ -79,7 +79,7 @@ TEST_P(Offloaded, gives_the_bits_of_what_stays) {
   if (checkpointing == 3) recipe.checkpoint_parts = {BlockPart::activations, BlockPart::norms};
   const Outcome stays = outcome_of(larger(), recipe);
   ASSERT_FALSE(stays.trained.empty());
-  EXPECT_EQ(stays.traffic.read + stays.traffic.written + stays.disk, 0);
+  EXPECT_EQ(stays.traffic.fetched + stays.traffic.sent + stays.disk, 0);
   for (const auto& [activations, weights] : {std::pair{true, false}, std::pair{false, true}, std::pair{true, true}}) {
     if (weights && method == Method::full) continue;
     Recipe away = recipe;
@@ -90,7 +90,7 @@ TEST_P(Offloaded, gives_the_bits_of_what_stays) {
       EXPECT_TRUE(moved.trained == stays.trained) << activations << weights << look;
       EXPECT_LT(moved.device, stays.device) << activations << weights << look;
       EXPECT_GT(moved.disk, 0);
-      EXPECT_GT(moved.traffic.read, 0);
+      EXPECT_GT(moved.traffic.fetched, 0);
     }
   }
 }
@@ -106,7 +106,7 @@ TEST(OffloadedLayers, give_the_bits_of_what_stays_and_move_their_share) {
     const Outcome stays = outcome_of(larger(), recipe);
     recipe.offload_weights = true;
     const Outcome away = outcome_of(larger(), recipe);
-    const int64_t of_layer = away.traffic.read / (kLayers * kPasses);
+    const int64_t of_layer = away.traffic.fetched / (kLayers * kPasses);
     int64_t before = away.device;
     for (const std::vector<int64_t>& layers : std::vector<std::vector<int64_t>>{{0, 1, 2, 3, 4}, {0, 2, 4}, {1, 3}, {4}}) {
       recipe.offload_layers = layers;
@@ -114,7 +114,7 @@ TEST(OffloadedLayers, give_the_bits_of_what_stays_and_move_their_share) {
         const Outcome some = outcome_of(larger(), recipe, look);
         EXPECT_TRUE(some.trained == stays.trained) << layers.size() << look;
         const auto share = static_cast<int64_t>(layers.size());
-        EXPECT_EQ(some.traffic.read, of_layer * (kPasses * share + kLayers - share)) << layers.size() << look;
+        EXPECT_EQ(some.traffic.fetched, of_layer * (kPasses * share + kLayers - share)) << layers.size() << look;
         EXPECT_GE(some.device, before) << layers.size();
         if (!look) before = some.device;
       }

@@ -6,19 +6,36 @@
 #include <map>
 #include <set>
 
-#include "base/error.h"
 #include "program/passes/list.h"
+#include "program/passes/named_layers.h"
 #include "program/passes/offload.h"
 
 namespace snug {
 
 namespace {
 
+// All bytes of the layer that the tensor is a view of.
+TensorId whole_layer(Program& program, TensorId id) {
+  Tensor whole = program.tensor(id);
+  whole.dtype = DType::u8;
+  whole.shape = {program.storage(whole.storage).bytes};
+  whole.offset = 0;
+  return program.add_tensor(std::move(whole));
+}
+
+Op page_in(TensorId far, TensorId window) {
+  return Op{OpKind::page_in, Lane::copy_in}.reads(Slot::far, far).writes(Slot::window, window);
+}
+
+Op page_out(TensorId far, TensorId window) {
+  return Op{OpKind::page_out, Lane::copy_out}.writes(Slot::far, far).reads(Slot::window, window);
+}
+
 // Stands for a storage where ops see a layer's bytes of it.
 class Window {
  public:
   // `turns`: windows that follow each other from layer to layer, for what is handed from one to the next.
-  Window(Program& program, StorageId far, int64_t turns) : program_(program), far_(far), turns_(turns) {
+  Window(Program& program, StorageId far, int64_t turns) : program_(program), turns_(turns) {
     Storage window = program.storage(far);
     bytes_ = window.bytes;
     window.name += ".window";
@@ -33,22 +50,7 @@ class Window {
   // The same view in the window.
   TensorId twin(TensorId id) {
     if (const auto found = twins_.find(id); found != twins_.end()) return found->second;
-    return twins_[id] = program_.add_tensor(moved(program_.tensor(id)));
-  }
-
-  // Moves the whole of the layer's bytes that the tensor is a view of.
-  Op page(OpKind kind, TensorId id) {
-    Tensor far = program_.tensor(id);
-    far.dtype = DType::u8;
-    far.shape = {bytes_};
-    far.offset = 0;
-    Op op{kind, kind == OpKind::page_in ? Lane::copy_in : Lane::copy_out};
-    op.with(Slot::far, kind == OpKind::page_in ? Access::read : Access::write, program_.add_tensor(far));
-    return op.with(Slot::window, kind == OpKind::page_in ? Access::write : Access::read, program_.add_tensor(moved(far)));
-  }
-
- private:
-  Tensor moved(Tensor tensor) const {
+    Tensor tensor = program_.tensor(id);
     const bool by_layer = tensor.instance_by_layer && turns_ > 1;
     tensor.storage = storage_;
     tensor.layer_stride = by_layer ? bytes_ : 0;
@@ -57,11 +59,12 @@ class Window {
     if (!tensor.instance_by_layer) tensor.offset += tensor.instance % turns_ * bytes_;
     tensor.instance = 0;
     tensor.instance_by_layer = false;
-    return tensor;
+    return twins_[id] = program_.add_tensor(std::move(tensor));
   }
 
+ private:
   Program& program_;
-  StorageId far_, storage_ = kNone;
+  StorageId storage_ = kNone;
   int64_t turns_, bytes_ = 0;
   std::map<TensorId, TensorId> twins_;
 };
@@ -69,65 +72,39 @@ class Window {
 // Views of one instance are taken for one: by its number, and whether it goes with the layer.
 using Instance = std::pair<int64_t, bool>;
 
-// What of a far storage the ops of a body use. Loops over chunks are part of the body that they stand in.
-struct Use {
-  TensorId view = kNone;
-  size_t first = 0, last_write = 0;  // items
-  bool reads = false, writes = false;
-};
+// What a body does with what lies far: fetch each instance before the first op that uses it, or send it behind the last that
+// writes it.
+enum class Moves : uint8_t { in, out };
 
-template <class Visit>
-void for_each_op_of(Item& item, const Visit& visit) {
-  if (Op* op = item.op()) visit(*op);
-  if (Region* chunks = item.region(); chunks != nullptr && chunks->axis == Axis::chunk)
-    for_each_op(*chunks, [&](Op& op, const Region&) { visit(op); });
-}
-
-std::map<Instance, Use> uses_of(Program& program, Region& body, StorageId far) {
-  std::map<Instance, Use> uses;
-  for (size_t i = 0; i < body.items.size(); ++i)
-    for_each_op_of(body.items[i], [&](const Op& op) {
-      if (run_by(op.kind) == RunBy::executor) return;  // a page of this or another window
-      for (const Operand& operand : op.operands) {
-        const Tensor& tensor = program.tensor(operand.tensor);
-        if (tensor.storage != far) continue;
-        Use& use = uses.try_emplace({tensor.instance, tensor.instance_by_layer}, Use{operand.tensor, i, i}).first->second;
-        use.reads = use.reads || (operand.access != Access::write && !use.writes);
-        use.writes = use.writes || operand.access != Access::read;
-        if (operand.access != Access::read) use.last_write = i;
-      }
-    });
-  return uses;
-}
-
-// What a body does with what lies far.
-struct Moves {
-  bool in = true;   // before the first op that uses it, unless that writes it anew
-  bool out = true;  // behind the last op that writes it
-};
-
-// The ops of a body see `far` through the window.
+// The ops of a body see `far` through the window; regions within are bodies of their own.
 void move(Program& program, Region& body, StorageId far, Window& window, Moves moves) {
-  std::vector<std::pair<size_t, Op>> pages;  // each before an item
-  for (const auto& [instance, use] : uses_of(program, body, far)) {
-    if (moves.in && use.reads) pages.emplace_back(use.first, window.page(OpKind::page_in, use.view));
-    if (moves.out && use.writes) pages.emplace_back(use.last_write + 1, window.page(OpKind::page_out, use.view));
+  std::map<Instance, std::pair<size_t, TensorId>> places;  // before which item, and a view
+  for (size_t i = 0; i < body.items.size(); ++i) {
+    Op* const op = body.items[i].op();
+    if (op == nullptr) continue;
+    for (Operand& operand : op->operands) {
+      const Tensor& tensor = program.tensor(operand.tensor);
+      if (tensor.storage != far) continue;
+      const Instance instance(tensor.instance, tensor.instance_by_layer);
+      if (moves == Moves::in) places.try_emplace(instance, i, operand.tensor);
+      if (moves == Moves::out && operand.access != Access::read) places[instance] = {i + 1, operand.tensor};
+      operand.tensor = window.twin(operand.tensor);
+    }
   }
-  for (Item& item : body.items)
-    for_each_op_of(item, [&](Op& op) {
-      if (run_by(op.kind) == RunBy::executor) return;
-      for (Operand& operand : op.operands)
-        if (program.tensor(operand.tensor).storage == far) operand.tensor = window.twin(operand.tensor);
-    });
-  std::stable_sort(pages.begin(), pages.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
-  for (auto& [place, page] : pages)  // from the last on, so that places stay
-    body.items.insert(body.items.begin() + static_cast<int64_t>(place), Item{std::move(page)});
+  std::vector<std::pair<size_t, TensorId>> order;
+  for (const auto& [instance, place] : places) order.push_back(place);
+  std::sort(order.rbegin(), order.rend());  // from the last on, so that places stay
+  for (const auto& [place, view] : order) {
+    const TensorId bytes = whole_layer(program, view);
+    body.items.insert(body.items.begin() + static_cast<int64_t>(place),
+                      Item{moves == Moves::in ? page_in(bytes, window.twin(bytes)) : page_out(bytes, window.twin(bytes))});
+  }
 }
 
 // The innermost first: what is put into a body moves the regions within.
 void collect_bodies(Region& region, std::vector<Region*>& bodies) {
   for (Item& item : region.items)
-    if (Region* child = item.region(); child != nullptr && child->axis != Axis::chunk) collect_bodies(*child, bodies);
+    if (Region* child = item.region()) collect_bodies(*child, bodies);
   bodies.push_back(&region);
 }
 
@@ -137,17 +114,26 @@ std::vector<Region*> bodies_of(Region& region) {
   return bodies;
 }
 
+bool uses(const Program& program, const Region& body, StorageId storage) {
+  return std::any_of(body.items.begin(), body.items.end(), [&](const Item& item) {
+    const Op* op = item.op();
+    return op != nullptr && std::any_of(op->operands.begin(), op->operands.end(), [&](const Operand& operand) {
+             return program.tensor(operand.tensor).storage == storage;
+           });
+  });
+}
+
 // Each body below `region` has a window of its own.
 void move_apart(Program& program, Region& region, StorageId far, Moves moves) {
   for (Region* body : bodies_of(region)) {
-    if (uses_of(program, *body, far).empty()) continue;
+    if (!uses(program, *body, far)) continue;
     Window window(program, far, 1);
     move(program, *body, far, window, moves);
   }
 }
 
-void send_to(Home home, Storage& storage) {
-  storage.home = home;
+void send_to_disk(Storage& storage) {
+  storage.home = Home::disk;
   storage.bytes = align_up(storage.bytes, kFarAlignment);
 }
 
@@ -158,18 +144,17 @@ void offload_activations(Program& program) {
   std::set<StorageId> streams;
   for (int32_t i = 0; i < program.count(Section::blocks); ++i)
     for (const Carry& carry : program.region(Section::blocks, i).carries) streams.insert(program.tensor(carry.in).storage);
-  constexpr Moves kSend = {.in = false}, kFetch = {.out = false};
   Region &forward = program.region(Section::forward), &backward = program.region(Section::backward);
   for (StorageId stream : streams) {
-    send_to(Home::disk, program.storage(stream));
+    send_to_disk(program.storage(stream));
     Window window(program, stream, 2);
-    for (Region* body : bodies_of(forward)) move(program, *body, stream, window, kSend);
-    move_apart(program, backward, stream, kFetch);
+    for (Region* body : bodies_of(forward)) move(program, *body, stream, window, Moves::out);
+    move_apart(program, backward, stream, Moves::in);
   }
   for (StorageId storage : saved) {
-    send_to(Home::disk, program.storage(storage));
-    move_apart(program, forward, storage, kSend);
-    move_apart(program, backward, storage, kFetch);
+    send_to_disk(program.storage(storage));
+    move_apart(program, forward, storage, Moves::out);
+    move_apart(program, backward, storage, Moves::in);
   }
 }
 
@@ -192,15 +177,6 @@ class Stay {
     return program_.add_tensor(std::move(tensor));
   }
 
-  Op fill(TensorId id) {
-    Tensor far = program_.tensor(id);
-    far.dtype = DType::u8;
-    far.shape = {program_.storage(far.storage).bytes};
-    far.offset = 0;
-    const TensorId whole = program_.add_tensor(far);
-    return Op{OpKind::page_in, Lane::copy_in}.reads(Slot::far, whole).writes(Slot::window, twin(whole));
-  }
-
  private:
   Program& program_;
   int64_t first_;
@@ -219,7 +195,10 @@ void keep(Program& program, int32_t index, const std::set<StorageId>& far, Regio
         const StorageId storage = program.tensor(operand.tensor).storage;
         if (!far.contains(storage)) continue;
         const auto [stay, fresh] = stays.try_emplace(storage, program, storage, run);
-        if (fresh) fill.add(stay->second.fill(operand.tensor));
+        if (fresh) {
+          const TensorId bytes = whole_layer(program, operand.tensor);
+          fill.add(page_in(bytes, stay->second.twin(bytes)));
+        }
         const auto [twin, unknown] = twins.try_emplace(operand.tensor, kNone);
         if (unknown) twin->second = stay->second.twin(operand.tensor);
         operand.tensor = twin->second;
@@ -238,20 +217,11 @@ void offload_weights(Program& program, const std::vector<int64_t>& on_disk) {
   for (int32_t i = 0; i < program.count(Section::blocks) && !on_disk.empty(); ++i)
     if (!std::binary_search(on_disk.begin(), on_disk.end(), program.region(Section::blocks, i).first))
       keep(program, i, far, fills);
-  for (StorageId storage : far) move_apart(program, program.root, storage, {});
+  for (StorageId storage : far) move_apart(program, program.root, storage, Moves::in);
   if (!fills.items.empty()) program.root.items.insert(program.root.items.begin(), Item{std::move(fills)});
 }
 
 }  // namespace
-
-std::vector<int64_t> named_layers(std::vector<int64_t> layers, const ModelSpec& spec, const char* key) {
-  std::sort(layers.begin(), layers.end());
-  layers.erase(std::unique(layers.begin(), layers.end()), layers.end());
-  if (!layers.empty() && (layers.front() < 0 || layers.back() >= spec.layers))
-    throw Error("layer " + std::to_string(layers.front() < 0 ? layers.front() : layers.back()) + " does not exist",
-                std::string("recipe: ") + key, "the model has layers 0 to " + std::to_string(spec.layers - 1));
-  return layers;
-}
 
 std::vector<int64_t> layers_on_disk(const ModelSpec& spec, const Recipe& recipe) {
   if (!recipe.offload_weights) return {};

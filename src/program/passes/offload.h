@@ -10,9 +10,6 @@
 
 namespace snug {
 
-// The layers that a key names, ascending and each once. Throws Error for one that the model lacks.
-std::vector<int64_t> named_layers(std::vector<int64_t> layers, const ModelSpec& spec, const char* key);
-
 // Ascending; empty: all of them, or none where the recipe moves no weights. Throws Error.
 std::vector<int64_t> layers_on_disk(const ModelSpec& spec, const Recipe& recipe);
 

@@ -8,6 +8,7 @@
 #include "program/passes/clone.h"
 #include "program/passes/list.h"
 #include "program/passes/made_again.h"
+#include "program/passes/named_layers.h"
 #include "program/passes/offload.h"
 
 namespace snug {

@@ -92,7 +92,8 @@ void passes::load(Program& program, const StepRequest& /*request*/) {
   if (const TensorId table = program.interface.router_correction; table != kNone) read.writes(Slot::bias, table);
   operands(program, read, Access::write);
   load.add(std::move(read));
-  if (program.count(Section::keep) == 1) {  // the first so far
+  if (program.count(Section::keep) == 1) {
+    presume(program.root.items.front().region()->section == Section::keep, "what stays is fetched first of all");
     load.items.push_back(std::move(program.root.items.front()));
     program.root.items.erase(program.root.items.begin());
   }
