@@ -2,7 +2,9 @@
 """Activations and frozen weights on disk (docs/benchmarks.md). First a shape of 1.5 B parameters by LoRA: steps that keep everything, that
 recompute every block, and that have activations on disk, in turn. Then, with --seven-b, Llama-2-7B's shape (random weights, made here: 14 GB,
 kept in --work) by QLoRA: resident, and with weights and activations on disk within `prlimit --data`; peak and traffic as the kernel counts
-them. offload.py [--rounds N] [--steps N] [--seven-b] [--work DIRECTORY] [--snug SNUG] [--step STEP] [--threads N]"""
+them. With --larger shapes of 13 B and 34 B by QLoRA and of 3 B trained whole, with --long a document longer than 32,768 tokens, each within its
+plan. offload.py [--rounds N] [--steps N] [--only-runs] [--seven-b] [--larger NAMES] [--long] [--work DIRECTORY] [--snug SNUG] [--step STEP]
+[--threads N]"""
 
 import argparse
 import json
@@ -23,13 +25,24 @@ WAYS = {"everything kept": [], "every block recomputed": ["--gradient-checkpoint
 QLORA = ("--method qlora --bf16 --lora-r 16 --lora-target-modules q_proj,k_proj,v_proj,o_proj --gradient-checkpointing --optim paged_adamw_8bit "
          "--accum 2 --seq 512 --max-steps 2 --packing true")
 AWAY = ["--offload-weights", "disk", "--offload-activations", "disk"]
+LARGER_QLORA = QLORA.replace("--accum 2 --seq 512", "--seq 128")
+# What is made, by which words of `snug init`, and what is asked of a run of two steps.
+LARGER = {"13b": ("meta-llama/Llama-2-13b-hf", ["--load-in-4bit"], LARGER_QLORA.split()),
+          "34b": ("codellama/CodeLlama-34b-hf", ["--load-in-4bit"], LARGER_QLORA.split()),
+          "3b": ("meta-llama/Llama-3.2-3B", [], "--method full --bf16 --optim paged_adamw_8bit --optimizer-in-bwd true --max-grad-norm 0 --gradient-checkpointing "
+                 "--offload-activations disk --save-only-model true --seq 128 --max-steps 2 --packing true".split())}
+LONG = ("--method lora --lora-r 16 --lora-target-modules all-linear --bf16 --batch 1 --seq 32768 --gradient-checkpointing --offload-activations disk "
+        "--packing true --shuffle false --max-steps 1").split()
 
 
 def arguments():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--rounds", type=int, default=5)
     p.add_argument("--steps", type=int, default=2)
+    p.add_argument("--only-runs", action="store_true", help="no shape of 1.5 B")
     p.add_argument("--seven-b", action="store_true")
+    p.add_argument("--larger", default="", help="of " + ",".join(LARGER))
+    p.add_argument("--long", action="store_true")
     p.add_argument("--work", default=tempfile.gettempdir())
     p.add_argument("--gsm8k", default="../shared/data/gsm8k")
     p.add_argument("--snug", default="build/snug")
@@ -83,14 +96,14 @@ def beside_recompute(a):
               f"| {statistics.median(w for _, w in taken[name]):.1f} % |", flush=True)
 
 
-def train(a, model, output, words, limit):
+def train(a, model, output, words, limit, data=None):
     """The run's summary, its seconds, bytes read from the disk as the kernel counts them."""
     def limited():
         if limit:
             resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
     shutil.rmtree(output, ignore_errors=True)
     before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_inblock
-    subprocess.run([a.snug, "train", str(model), *words, "--threads", a.threads, "--data", f"{a.gsm8k}/train.jsonl", "--output-dir", str(output)],
+    subprocess.run([a.snug, "train", str(model), *words, "--threads", a.threads, "--data", data or f"{a.gsm8k}/train.jsonl", "--output-dir", str(output)],
                    stdout=sys.stderr, check=True, preexec_fn=limited)
     read = (resource.getrusage(resource.RUSAGE_CHILDREN).ru_inblock - before) * 512
     rows = [json.loads(line) for line in (output / "metrics.jsonl").read_text().splitlines()]
@@ -121,14 +134,62 @@ def seven_b(a):
     shutil.rmtree(work / "out-7b", ignore_errors=True)
 
 
+def within_plan(a, name, model, words, data=None):
+    """A row: a run within `prlimit --data` of its plan and 16 MiB."""
+    planned = plan(a, [str(model), *words])
+    rows, _ = train(a, model, pathlib.Path(a.work) / "out-within", words, planned["peak_bytes"] + (16 << 20), data)
+    summary = rows[-1]["summary"]
+    measured, steps = summary["measured_peak_bytes"], [row for row in rows if "loss" in row]
+    seconds = int(words[words.index("--seq") + 1]) / statistics.median(row["tokens_per_second"] for row in steps)
+    told = planned["cost"]["step_seconds"]
+    print(f"| {name} | {planned['peak_bytes'] / 1e9:.3f} GB | {measured / 1e9:.3f} GB, {100 * measured / planned['peak_bytes']:.2f} % | {told:.1f} s | {seconds:.1f} s "
+          f"| {summary['fetched_bytes'] / 1e9:.2f}, {summary['sent_bytes'] / 1e9:.2f} GB | {summary['waited_seconds']:.1f} s |", flush=True)
+    shutil.rmtree(pathlib.Path(a.work) / "out-within", ignore_errors=True)
+
+
+def title():
+    print("\n| | peak, planned | measured (VmHWM) | a step, planned | measured | fetched, sent in all | waited |\n|---|---:|---:|---:|---:|---:|---:|", flush=True)
+
+
+def larger(a):
+    title()
+    for key in a.larger.split(","):
+        name, kind, words = LARGER[key]
+        model = pathlib.Path(a.work) / f"shape-{key}"
+        if not model.exists():
+            subprocess.run([a.snug, "init", name, "--bf16", *kind, "--output-dir", str(model), "--tokenizer", "demo/model"], check=True, stdout=sys.stderr)
+        within_plan(a, f"`{name}` `{' '.join(words)}`", model, words)
+
+
+def long(a):
+    """One document, of GSM8K's rows one after the other, at a context that SmolLM2's shape is given for it."""
+    model, document = pathlib.Path(a.work) / "shape-long", pathlib.Path(a.work) / "one-document.jsonl"
+    if not model.exists():
+        subprocess.run([a.snug, "init", "HuggingFaceTB/SmolLM2-135M", "--bf16", "--output-dir", str(model), "--tokenizer", "demo/model"], check=True, stdout=sys.stderr)
+        config = json.loads((model / "config.json").read_text())
+        (model / "config.json").write_text(json.dumps(config | {"max_position_embeddings": 131072}))
+    lines = pathlib.Path(f"{a.gsm8k}/train.jsonl").read_text().splitlines()
+    document.write_text(json.dumps({"text": "\n".join(" ".join(json.loads(line).values()) for line in lines[:1000])}) + "\n")
+    title()
+    within_plan(a, f"SmolLM2-135M's shape `{' '.join(LONG)}`", model, LONG, str(document))
+
+
 def main():
     a = arguments()
     os.environ["GOMP_SPINCOUNT"] = "20000"  # as snug train sets it
     written, read = disk_rates(a.work)
+    if a.larger or a.long:  # what plan says of time is this machine's
+        os.environ["XDG_CACHE_HOME"] = str(pathlib.Path(a.work) / "cache")
+        subprocess.run([a.snug, "probe"], check=True, stdout=sys.stderr)
     print(f"The disk takes {written / 1e9:.2f} GB/s and gives {read / 1e9:.2f} GB/s, past the page cache, 16 MiB at a time.")
-    beside_recompute(a)
+    if not a.only_runs:
+        beside_recompute(a)
     if a.seven_b:
         seven_b(a)
+    if a.larger:
+        larger(a)
+    if a.long:
+        long(a)
 
 
 if __name__ == "__main__":
