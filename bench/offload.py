@@ -3,7 +3,7 @@
 recompute every block, and that have activations on disk, in turn. Then, with --seven-b, Llama-2-7B's shape (random weights, made here: 14 GB,
 kept in --work) by QLoRA: resident, and with weights and activations on disk within `prlimit --data`; peak and traffic as the kernel counts
 them. With --larger shapes of 13 B and 34 B by QLoRA and of 3 B trained whole, with --long a document longer than 32,768 tokens, each within its
-plan. offload.py [--rounds N] [--steps N] [--only-runs] [--seven-b] [--larger NAMES] [--long] [--work DIRECTORY] [--snug SNUG] [--step STEP]
+plan. offload.py [--rounds N] [--steps N] [--only-runs] [--seven-b] [--larger NAME …] [--long] [--work DIRECTORY] [--snug SNUG] [--step STEP]
 [--threads N]"""
 
 import argparse
@@ -41,7 +41,7 @@ def arguments():
     p.add_argument("--steps", type=int, default=2)
     p.add_argument("--only-runs", action="store_true", help="no shape of 1.5 B")
     p.add_argument("--seven-b", action="store_true")
-    p.add_argument("--larger", default="", help="of " + ",".join(LARGER))
+    p.add_argument("--larger", nargs="+", choices=LARGER, default=[], help="on disk: 7, 18 and 6.4 GB")
     p.add_argument("--long", action="store_true")
     p.add_argument("--work", default=tempfile.gettempdir())
     p.add_argument("--gsm8k", default="../shared/data/gsm8k")
@@ -110,11 +110,17 @@ def train(a, model, output, words, limit, data=None):
     return rows, read
 
 
+def made(a, folder, name, *words):
+    """A model of this shape in --work, with random weights; made where it is not there yet."""
+    model = pathlib.Path(a.work) / folder
+    if not model.exists():  # init leaves all of it or nothing
+        subprocess.run([a.snug, "init", name, "--bf16", *words, "--output-dir", str(model), "--tokenizer", "demo/model"], check=True, stdout=sys.stderr)
+    return model
+
+
 def seven_b(a):
     work = pathlib.Path(a.work)
-    model = work / "llama-2-7b-shape"
-    if not (model / "model.safetensors").exists():
-        subprocess.run([a.snug, "init", "meta-llama/Llama-2-7b-hf", "--bf16", "--output-dir", str(model), "--tokenizer", "demo/model"], check=True, stdout=sys.stderr)
+    model = made(a, "llama-2-7b-shape", "meta-llama/Llama-2-7b-hf")
     print(f"\nLlama-2-7B's shape, `{QLORA}`:\n\n| | peak, planned | measured (VmHWM) | tokens/s | read by pages: planned, told | by the kernel, loading included | waited |")
     print("|---|---:|---:|---:|---:|---:|---:|")
     speeds, losses = [], []
@@ -153,21 +159,16 @@ def title():
 
 def larger(a):
     title()
-    for key in a.larger.split(","):
+    for key in a.larger:
         name, kind, words = LARGER[key]
-        model = pathlib.Path(a.work) / f"shape-{key}"
-        if not model.exists():
-            subprocess.run([a.snug, "init", name, "--bf16", *kind, "--output-dir", str(model), "--tokenizer", "demo/model"], check=True, stdout=sys.stderr)
-        within_plan(a, f"`{name}` `{' '.join(words)}`", model, words)
+        within_plan(a, f"`{name}` `{' '.join(words)}`", made(a, f"shape-{key}", name, *kind), words)
 
 
 def long(a):
     """One document, of GSM8K's rows one after the other, at a context that SmolLM2's shape is given for it."""
-    model, document = pathlib.Path(a.work) / "shape-long", pathlib.Path(a.work) / "one-document.jsonl"
-    if not model.exists():
-        subprocess.run([a.snug, "init", "HuggingFaceTB/SmolLM2-135M", "--bf16", "--output-dir", str(model), "--tokenizer", "demo/model"], check=True, stdout=sys.stderr)
-        config = json.loads((model / "config.json").read_text())
-        (model / "config.json").write_text(json.dumps(config | {"max_position_embeddings": 131072}))
+    model, document = made(a, "shape-long", "HuggingFaceTB/SmolLM2-135M"), pathlib.Path(a.work) / "one-document.jsonl"
+    config = json.loads((model / "config.json").read_text())
+    (model / "config.json").write_text(json.dumps(config | {"max_position_embeddings": 131072}))
     lines = pathlib.Path(f"{a.gsm8k}/train.jsonl").read_text().splitlines()
     document.write_text(json.dumps({"text": "\n".join(" ".join(json.loads(line).values()) for line in lines[:1000])}) + "\n")
     title()
