@@ -138,9 +138,14 @@ std::vector<AlternativeGroup> alternatives(const Recipe& recipe, const std::vect
     upcast.add_to(groups);
   }
   Group disk(kDisk, recipe, fixed);
-  disk.choice({{"offload_activations", "disk"}}, Effect::none, "what blocks save waits on disk")
-      .choice({{"offload_activations", "disk"}, {"offload_weights", "disk"}}, Effect::none,
-              "what blocks save and frozen weights wait on disk");
+  disk.choice({{"offload_activations", "disk"}}, Effect::none, "what blocks save waits on disk");
+  if (recipe.method == Method::full) {
+    disk.choice({{"offload_activations", "disk"}, {"offload_weights", "disk"}, {"offload_gradients", "disk"}}, Effect::none,
+                "what blocks save, their matrices and gradients wait on disk");
+  } else {
+    disk.choice({{"offload_activations", "disk"}, {"offload_weights", "disk"}}, Effect::none,
+                "what blocks save and frozen weights wait on disk");
+  }
   disk.add_to(groups);
   return groups;
 }

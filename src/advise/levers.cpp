@@ -59,7 +59,10 @@ void add_nearer_homes(const Recipe& now, std::vector<AlternativeGroup>& groups) 
     groups.push_back(
         {"home of activations", {{{{"offload_activations", "none"}}, Effect::none, "what blocks save stays in memory"}}});
   if (now.offload_weights)
-    groups.push_back({"home of weights", {{{{"offload_weights", "none"}}, Effect::none, "frozen weights stay in memory"}}});
+    groups.push_back(
+        {"home of weights", {{{{"offload_weights", "none"}}, Effect::none, "matrices of blocks stay in memory"}}});
+  if (now.offload_gradients)
+    groups.push_back({"home of gradients", {{{{"offload_gradients", "none"}}, Effect::none, "gradients stay in memory"}}});
 }
 
 // Settings that the recipe has already.
@@ -165,7 +168,7 @@ class SetSearch {
            engine_.exactly(recipe).bytes <= engine_.budget_bytes();
   }
 
-  // Of each group what saves most, up to an effect.
+  // Of each group what saves most, up to an effect; without what does not go with a stronger one.
   Set strongest(Effect effect) const {
     std::map<size_t, const Single*> best;
     for (const Single& single : singles_) {
@@ -173,10 +176,14 @@ class SetSearch {
       const Single*& have = best[single.group];
       if (have == nullptr || single.need.bytes < have->need.bytes) have = &single;
     }
-    Set set;
+    Set all, set;
     for (const auto& [group, single] : best)
-      if (single->need.bytes < now_bytes_) set.push_back(single);
-    std::sort(set.begin(), set.end(), [](const Single* a, const Single* b) { return a->need.bytes < b->need.bytes; });
+      if (single->need.bytes < now_bytes_) all.push_back(single);
+    std::sort(all.begin(), all.end(), [](const Single* a, const Single* b) { return a->need.bytes < b->need.bytes; });
+    for (const Single* single : all) {
+      set.push_back(single);
+      if (!is_sound(make(set).recipe)) set.pop_back();
+    }
     return set;
   }
 

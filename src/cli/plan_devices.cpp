@@ -14,13 +14,14 @@ namespace snug::cli {
 std::vector<std::string> device_flags() { return {"max-memory=", "weights-only"}; }
 
 int plan_devices(const Arguments& arguments) {
-  validate(arguments.recipe);
-  if (arguments.recipe.offload_activations || arguments.recipe.offload_weights)
+  const Recipe& recipe = arguments.recipe;
+  validate(recipe);
+  if (recipe.offload_activations || recipe.offload_weights || recipe.offload_gradients)
     throw Error("a device map says itself what lies on disk", "--max-memory",
-                "remove offload_activations and offload_weights");
+                "remove offload_activations, offload_weights and offload_gradients");
   const std::vector<DeviceRoom> rooms = parse_max_memory(arguments.value("max-memory"));
   const bool weights_only = arguments.has("weights-only");
-  const Plan plan = make_plan(resolve_model(arguments.recipe.model), arguments.recipe, target_for(arguments));
+  const Plan plan = make_plan(resolve_model(recipe.model), recipe, target_for(arguments));
   const ModelParts model = parts_of(plan, weights_only);
   const DeviceMapAnswer answer{plan, model, rooms, weights_only, map_devices(model, rooms)};
   const std::string text = arguments.has("json") ? device_map_json(answer) : device_map_text(answer);

@@ -70,7 +70,7 @@ const Region& Program::region(Section section, int32_t index) const {
     presume(found == nullptr, "one region of a section and index");
     found = &region;
   });
-  presume(found != nullptr, std::string("a region '") + name_of(section) + "' " + std::to_string(index));
+  if (found == nullptr) presume(false, std::string("a region '") + name_of(section) + "' " + std::to_string(index));
   return *found;
 }
 

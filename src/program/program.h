@@ -215,6 +215,9 @@ struct Program {
 
 // What a pass presumes of the Program that it is given; throws std::logic_error where it is not so (a mistake in snug).
 void presume(bool condition, const std::string& what);
+inline void presume(bool condition, const char* what) {  // searches presume millions of times
+  if (!condition) presume(false, std::string(what));
+}
 
 // Calls visit(op, region) for every op below `region`, each body once.
 template <class Visit>

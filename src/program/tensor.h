@@ -63,6 +63,7 @@ struct Tensor {
   int64_t chunk_turns = 0;         // … and chunk after chunk
   int64_t instance = 0;            // which instance of the storage …
   bool instance_by_layer = false;  // … plus the layer in whose iteration the view is used
+  int32_t window_of = kNone;       // the far tensor that is seen here: its elements count as they do there
 
   int64_t elements() const {  // of the bound
     int64_t product = 1;

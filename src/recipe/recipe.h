@@ -110,8 +110,9 @@ struct Recipe {
   std::vector<BlockPart> checkpoint_parts;  // … and of them these parts only; empty means all
 
   bool offload_activations = false;     // what blocks save lies on disk
-  bool offload_weights = false;         // the frozen matrices of blocks lie on disk
-  std::vector<int64_t> offload_layers;  // … of these blocks only; empty means all
+  bool offload_weights = false;         // the matrices of blocks lie on disk: frozen ones, or with method full trained ones
+  std::vector<int64_t> offload_layers;  // … frozen ones of these blocks only; empty means all
+  bool offload_gradients = false;       // with method full: the gradients of blocks' matrices lie on disk
   bool offload_optimizer = false;       // the optimizer's states lie on disk
 
   Optimizer optim = Optimizer::adamw;

@@ -1,6 +1,7 @@
 #include "report/fit_report.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <nlohmann/json.hpp>
 
@@ -32,10 +33,14 @@ std::string describe(const Recipe& recipe, int64_t layers) {
   text += ", " + find_key("optim")->get(recipe);
   if (recipe.master_weights && !*recipe.master_weights) text += ", no master weights";
   if (recipe.optimizer_in_bwd) text += ", optimizer in backward";
-  if (recipe.offload_activations && recipe.offload_weights) return text + ", activations and weights on disk";
-  if (recipe.offload_activations) text += ", activations on disk";
-  if (recipe.offload_weights) text += ", weights on disk";
-  return text;
+  std::vector<std::string> away;
+  if (recipe.offload_activations) away.emplace_back("activations");
+  if (recipe.offload_weights) away.emplace_back("weights");
+  if (recipe.offload_gradients) away.emplace_back("gradients");
+  if (away.empty()) return text;
+  const std::string last = away.back();
+  away.pop_back();
+  return text + ", " + (away.empty() ? "" : fmt::format("{} and ", fmt::join(away, ", "))) + last + " on disk";
 }
 
 std::optional<double> step_seconds(const FitAnswer& answer, const FitChoice& choice) {

@@ -197,10 +197,11 @@ std::string verdicts(const Plan& plan, const TextStyle& style, const std::option
 
 // What lies elsewhere, and what it costs to have it there.
 std::string away_lines(const Plan& plan) {
-  constexpr std::pair<Role, const char*> kParts[] = {{Role::weight, "frozen weights"},
-                                                     {Role::activation, "saved activations"},
-                                                     {Role::gradient, "gradients"},
-                                                     {Role::optimizer, "optimizer states"}};
+  const char* const weights = plan.recipe.method == Method::full ? "trained weights" : "frozen weights";
+  const std::pair<Role, const char*> kParts[] = {{Role::weight, weights},
+                                                 {Role::activation, "saved activations"},
+                                                 {Role::gradient, "gradients"},
+                                                 {Role::optimizer, "optimizer states"}};
   const Away away = away_of(plan.program, plan.layout);
   std::vector<std::string> parts;
   for (const auto& [role, name] : kParts)

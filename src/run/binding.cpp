@@ -24,7 +24,10 @@ int64_t Binding::first_byte(TensorId id) const {
          turn(chunk, tensor.chunk_turns) * tensor.chunk_stride;
 }
 
-int64_t Binding::first_element(TensorId id) const { return element_count(program.tensor(id).dtype, first_byte(id)); }
+int64_t Binding::first_element(TensorId id) const {
+  const Tensor& tensor = program.tensor(id);
+  return element_count(tensor.dtype, first_byte(tensor.window_of == kNone ? id : tensor.window_of));
+}
 
 OpView bound_view(const Op& op, const Binding& binding) {
   OpView view = view_of(binding.program, op);

@@ -21,7 +21,7 @@ struct Binding {
   void* address(TensorId id) const;
   // Bytes from the start of its home.
   int64_t offset(TensorId id) const;
-  // Bytes, and elements, before the view in its storage.
+  // Bytes, and elements, before the view in its storage; a window's elements count as in what it shows.
   int64_t first_byte(TensorId id) const;
   int64_t first_element(TensorId id) const;
 };

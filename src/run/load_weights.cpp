@@ -210,26 +210,34 @@ void read_forward(Executor& executor, const Checkpoint& base, std::vector<Source
   }
 }
 
+// One layer's elements of a weight as fp32, slice by slice. What lies far passes through staging: the weight's elements
+// through its first third, the copy's through the rest.
+void fill_master(Executor& executor, const Weight& weight, TensorId copy, int64_t layer, std::span<std::byte> staging) {
+  const DType dtype = executor.program().tensor(weight.tensor).dtype;
+  const auto size = static_cast<size_t>(size_of(dtype)), elements = static_cast<size_t>(weight.parameter.elements());
+  const std::span<std::byte> weights = InPlace::elements(executor, weight.tensor, layer);
+  const std::span<std::byte> copies = InPlace::elements(executor, copy, layer);
+  const bool straight = !weights.empty() && !copies.empty();
+  const size_t most = straight ? elements : staging.size() / (size + sizeof(float));
+  for (size_t begin = 0, count = 0; begin < elements; begin += count) {
+    count = std::min(most, elements - begin);
+    const auto slice = [&](std::span<std::byte> in_place, size_t bytes, size_t staged) {
+      return in_place.empty() ? staging.subspan(staged, count * bytes) : in_place.subspan(begin * bytes, count * bytes);
+    };
+    const std::span<std::byte> from = slice(weights, size, 0), to = slice(copies, sizeof(float), most * size);
+    if (weights.empty()) executor.transfer().read_bytes(weight.tensor, layer, static_cast<int64_t>(begin * size), from);
+    for (size_t i = 0; i < count; ++i) store_float(to.data(), DType::f32, i, element_as_float(from.data(), dtype, i));
+    if (copies.empty()) executor.transfer().write_bytes(copy, layer, static_cast<int64_t>(begin * sizeof(float)), to);
+  }
+}
+
 // The fp32 copies of bf16 and f16 weights start from what was just loaded or drawn.
 void fill_masters(Executor& executor, std::span<std::byte> staging) {
   for (const Weight& weight : executor.program().weights) {
     const TensorId copy = weight.state(Slot::master);
     if (copy == kNone) continue;
-    const DType dtype = executor.program().tensor(weight.tensor).dtype;
-    for (int64_t layer = weight.parameter.first_layer; layer < end_layer(executor, weight); ++layer) {
-      const std::span<std::byte> from = InPlace::elements(executor, weight.tensor, layer);
-      const std::span<std::byte> in_place = InPlace::elements(executor, copy, layer);
-      const auto elements = static_cast<size_t>(executor.program().tensor(copy).elements());
-      const bool far = in_place.empty();
-      const size_t most = far ? staging.size() / sizeof(float) : elements;
-      for (size_t begin = 0; begin < elements; begin += most) {
-        const size_t count = std::min(most, elements - begin);
-        const std::span<std::byte> out = (far ? staging : in_place).first(count * sizeof(float));
-        for (size_t i = 0; i < count; ++i)
-          store_float(out.data(), DType::f32, i, element_as_float(from.data(), dtype, begin + i));
-        if (far) executor.transfer().write_bytes(copy, layer, static_cast<int64_t>(begin * sizeof(float)), out);
-      }
-    }
+    for (int64_t layer = weight.parameter.first_layer; layer < end_layer(executor, weight); ++layer)
+      fill_master(executor, weight, copy, layer, staging);
   }
 }
 

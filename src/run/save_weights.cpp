@@ -50,7 +50,7 @@ void write_part(const Executor& executor, const WeightPart& part, SafetensorsWri
 
 // The pieces' names go into the file's list; with thousands of tensors a second copy of them counts.
 FileSum write_pieces(const Executor& executor, std::vector<WeightPiece> pieces, const std::filesystem::path& path,
-                     const Tower& tower = {}, std::span<std::byte> staging = {}) {
+                     std::span<std::byte> staging, const Tower& tower = {}) {
   std::vector<TensorToWrite> list;
   list.reserve(pieces.size());
   for (WeightPiece& piece : pieces) {
@@ -73,13 +73,13 @@ FileSum write_pieces(const Executor& executor, std::vector<WeightPiece> pieces, 
 }
 
 FileSum save_model(const Executor& executor, const ModelSpec& model, const std::filesystem::path& path,
-                   const std::string& base_model) {
+                   const std::string& base_model, std::span<std::byte> staging) {
   std::vector<WeightPiece> pieces = trained_pieces(executor, Naming::model);
-  if (model.vision_parameters == 0) return write_pieces(executor, std::move(pieces), path);
+  if (model.vision_parameters == 0) return write_pieces(executor, std::move(pieces), path, staging);
   const Checkpoint base(base_model);
   for (WeightPiece& piece : pieces) piece.name = find_tensor(model, base, piece.name).name;
   const Tower tower = tower_of(model, base);
-  return write_pieces(executor, std::move(pieces), path, tower);
+  return write_pieces(executor, std::move(pieces), path, staging, tower);
 }
 
 // As PEFT compares them: by the end of a module's name, which a vision tower's modules would share.
@@ -101,10 +101,10 @@ std::vector<std::string> target_modules(const Executor& executor, const ModelSpe
 
 std::map<std::string, FileSum> save_weights(const Executor& executor, const ModelSpec& model,
                                             const std::filesystem::path& directory, const Lora& lora,
-                                            const std::string& base_model) {
+                                            const std::string& base_model, std::span<std::byte> staging) {
   std::map<std::string, FileSum> sums;
   if (!is_adapter(executor)) {
-    sums["model.safetensors"] = save_model(executor, model, directory / "model.safetensors", base_model);
+    sums["model.safetensors"] = save_model(executor, model, directory / "model.safetensors", base_model, staging);
     return sums;
   }
   AdapterConfig config{.base_model = base_model, .r = lora.r, .lora_alpha = lora.alpha, .lora_dropout = lora.dropout};
@@ -119,13 +119,13 @@ std::map<std::string, FileSum> save_weights(const Executor& executor, const Mode
   write_file_atomically(directory / "adapter_config.json", format_adapter_config(config));
   sums["adapter_config.json"] = checksum_file(directory / "adapter_config.json");
   const char* name = "adapter_model.safetensors";
-  sums[name] = write_pieces(executor, trained_pieces(executor, Naming::adapter), directory / name);
+  sums[name] = write_pieces(executor, trained_pieces(executor, Naming::adapter), directory / name, staging);
   return sums;
 }
 
 std::map<std::string, FileSum> save_state(const Executor& executor, const std::filesystem::path& directory,
                                           std::span<std::byte> staging) {
-  return {{kStateFile, write_pieces(executor, state_pieces(executor), directory / kStateFile, {}, staging)}};
+  return {{kStateFile, write_pieces(executor, state_pieces(executor), directory / kStateFile, staging)}};
 }
 
 }  // namespace snug

@@ -37,7 +37,7 @@ void fill_weight(Executor& executor, const Weight& weight, int64_t layer, std::m
   }
   const TensorId master = weight.state(Slot::master);
   if (master == kNone) return;
-  for (float& x : InPlace::elements<float>(executor, master, layer)) x = value();
+  fill_tensor<float>(executor, master, layer, value);
 }
 
 }  // namespace

@@ -45,10 +45,10 @@ void load_state(Executor& executor, const ModelSpec& model, const std::filesyste
                 std::span<std::byte> staging);
 
 // Writes the weights that users take away: `model.safetensors` (full, with the base model's vision tower), or PEFT's two
-// files (LoRA). Returns the files' sums.
+// files (LoRA); what lies far goes through `staging`. Returns the files' sums.
 std::map<std::string, FileSum> save_weights(const Executor& executor, const ModelSpec& model,
                                             const std::filesystem::path& directory, const Lora& lora,
-                                            const std::string& base_model);
+                                            const std::string& base_model, std::span<std::byte> staging = {});
 // Writes `optimizer.safetensors`: moments and masters, those in the far home through `staging`.
 std::map<std::string, FileSum> save_state(const Executor& executor, const std::filesystem::path& directory,
                                           std::span<std::byte> staging = {});

@@ -36,8 +36,10 @@ void copy_model_files(const fs::path& model, const fs::path& directory, std::map
   }
 }
 
-std::map<std::string, FileSum> write_result(const Executor& executor, const Plan& plan, const fs::path& directory) {
-  std::map<std::string, FileSum> sums = save_weights(executor, plan.model, directory, plan.recipe.lora, plan.recipe.model);
+std::map<std::string, FileSum> write_result(const Executor& executor, const Plan& plan, const fs::path& directory,
+                                            std::span<std::byte> staging) {
+  std::map<std::string, FileSum> sums =
+      save_weights(executor, plan.model, directory, plan.recipe.lora, plan.recipe.model, staging);
   if (plan.recipe.method == Method::full) copy_model_files(plan.recipe.model, directory, sums);
   return sums;
 }
@@ -105,7 +107,7 @@ void save_checkpoint(Executor& executor, const Plan& plan, const DataIdentity& d
                      std::span<std::byte> staging) {
   AtomicDirectory directory(fs::path(plan.recipe.output_dir) / ("checkpoint-" + std::to_string(progress.step)));
   Manifest manifest{.version = kSnugVersion, .step = progress.step};
-  manifest.files = write_result(executor, plan, directory.path());
+  manifest.files = write_result(executor, plan, directory.path(), staging);
   if (!plan.recipe.save_only_model) manifest.files.merge(save_state(executor, directory.path(), staging));
   manifest.state = identity_of(plan, data);
   if (plan.recipe.fp16) {
@@ -116,10 +118,10 @@ void save_checkpoint(Executor& executor, const Plan& plan, const DataIdentity& d
   directory.commit();
 }
 
-void save_result(const Executor& executor, const Plan& plan, const std::string& card) {
+void save_result(const Executor& executor, const Plan& plan, const std::string& card, std::span<std::byte> staging) {
   const fs::path output = plan.recipe.output_dir;
   AtomicDirectory directory(output / "result");
-  std::map<std::string, FileSum> files = write_result(executor, plan, directory.path());
+  std::map<std::string, FileSum> files = write_result(executor, plan, directory.path(), staging);
   const fs::path readme = output / "README.md";
   if (!is_there(readme) || is_own_card(read_text_file(readme))) {
     write_file_atomically(directory.path() / "README.md", card);

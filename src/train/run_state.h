@@ -26,13 +26,13 @@ struct Progress {
 
 // Writes output_dir/checkpoint-STEP, in fp16 with the loss scale and its counts. A fully fine-tuned checkpoint takes
 // config.json and tokenizer files along from the model's directory, so that it loads in Hugging Face's libraries.
-// States in the far home go through `staging`.
+// What lies in the far home goes through `staging`.
 void save_checkpoint(Executor& executor, const Plan& plan, const DataIdentity& data, const Progress& progress,
                      std::span<std::byte> staging);
 
 // Writes the result of the run (adapter or model) into output_dir itself, and `card` as its README.md; one that somebody
 // wrote or changed stays.
-void save_result(const Executor& executor, const Plan& plan, const std::string& card);
+void save_result(const Executor& executor, const Plan& plan, const std::string& card, std::span<std::byte> staging);
 
 // The newest checkpoint of output_dir that has a manifest, so was written whole; resume() verifies it.
 std::optional<std::filesystem::path> newest_checkpoint(const std::filesystem::path& output_dir);

@@ -387,7 +387,8 @@ class Run final : public Host {
     if (done_ < total_steps_) return;  // stopped on the way: its checkpoint is saved
     if (eval_ && done_ > first_step_) evaluate();
     if (done_ > saved_step_ && !recipe_.save_only_model) save();  // the result is as much
-    save_result(*executor_, plan_, training_model_card(card()));
+    const Op& save_op = *plan_.program.region(Section::save).items.front().op();
+    save_result(*executor_, plan_, training_model_card(card()), staging_of(save_op));
     reporter_.saved(output_);
   }
 

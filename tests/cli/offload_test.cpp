@@ -38,13 +38,11 @@ TEST(Offload, every_method_gives_the_same_bits) {
     for (const char* checkpointing : {"false", "true"})
       for (const std::vector<std::string>& more : kPlaces) {
         const bool full = std::string(method) == "full";
-        if (full && more[0] == "--offload-weights") continue;
         std::vector<std::string> keys =
             joined(keys_of(method), {"--max-steps", "4", "--gradient-checkpointing", checkpointing});
         if (std::string(checkpointing) == "true") keys = joined(keys, {"--bf16", "--checkpoint-layers", "1,2"});
         std::vector<std::string> away = more;
-        if (full) std::erase_if(away, [&](const std::string& word) { return word == "--offload-weights"; });
-        if (full && away.size() == 5) away.erase(away.begin() + 2);  // its value
+        if (full) away = joined(away, {"--offload-gradients", "disk"});
         SCOPED_TRACE(std::string(method) + " " + checkpointing + " " + more[0] + (more.size() > 2 ? " and all" : ""));
         expect_same_run(work, keys, away, full ? "model.safetensors" : "adapter_model.safetensors");
       }
@@ -63,8 +61,10 @@ TEST(Offload, every_family_gives_the_same_bits) {
 // as much.
 TEST(Offload, moves_what_was_planned) {
   const Workspace work(Json{{"num_hidden_layers", 6}, {"hidden_size", 128}, {"intermediate_size", 384}});
-  for (const std::vector<std::string>& more : kPlaces) {
-    const std::vector<std::string> keys = joined(keys_of("qlora"), more);
+  std::vector<std::vector<std::string>> all;
+  for (const std::vector<std::string>& more : kPlaces) all.push_back(joined(keys_of("qlora"), more));
+  all.push_back(joined(joined(keys_of("full"), kPlaces.back()), {"--offload-gradients", "disk"}));
+  for (const std::vector<std::string>& keys : all) {
     const ProcessResult plan = run_program(joined({"plan", work.model().string(), "--json"}, keys));
     ASSERT_EQ(plan.exit_code, 0) << plan.error;
     const Json homes = Json::parse(plan.output)["homes"];
@@ -83,7 +83,7 @@ TEST(Offload, moves_what_was_planned) {
     // A page of a library or a directory that was not in the cache may be on either side.
     constexpr double kBeside = 256 << 10;
     EXPECT_NEAR(static_cast<double>(runs[2].disk_read - runs[1].disk_read), static_cast<double>(4 * planned), kBeside)
-        << more[0] << more.size();
+        << keys[1] << keys.size();
   }
 }
 

@@ -87,6 +87,7 @@ std::vector<std::string> random_combination(std::mt19937& random) {
   sometimes(8, {"--packing", "false"});
   sometimes(3, {"--offload-activations", "disk"});
   sometimes(4, {"--offload-weights", "disk"});
+  sometimes(8, {"--offload-gradients", "disk"});
   return words;
 }
 

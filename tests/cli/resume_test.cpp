@@ -43,7 +43,10 @@ const Variant kVariants[] = {
      {"--method", "lora", "--bf16", "--offload-activations", "disk", "--offload-weights", "disk", "--optim",
       "paged_adamw_32bit", "--save-steps", "2"},
      17},
-    {"full_bf16_paged", {"--method", "full", "--bf16", "--optim", "paged_adamw_8bit", "--save-steps", "3"}, 16}};
+    {"full_bf16_with_all_away",
+     {"--method", "full", "--bf16", "--optim", "paged_adamw_8bit", "--offload-activations", "disk", "--offload-weights",
+      "disk", "--offload-gradients", "disk", "--save-steps", "3"},
+     16}};
 
 class Resume : public ::testing::TestWithParam<Variant> {
  protected:

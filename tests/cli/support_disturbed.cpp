@@ -37,7 +37,8 @@ void Disturbed::restore() const {
 
 std::vector<std::string> Disturbed::words(const fs::path& output, const std::vector<std::string>& more) const {
   std::vector<std::string> keys = {"--method", method_, "--optim", "adamw_torch"};
-  if (method_ == "paged") keys = {"--method", "full", "--optim", "paged_adamw_32bit"};
+  if (method_ == "paged")  // all that is trained
+    keys = {"--method", "full", "--optim", "paged_adamw_32bit", "--offload-weights", "disk", "--offload-gradients", "disk"};
   if (method_ == "away")  // all that can be
     keys = {"--method",          "lora", "--optim", "paged_adamw_32bit", "--offload-activations", "disk",
             "--offload-weights", "disk"};

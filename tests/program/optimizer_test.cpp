@@ -8,7 +8,7 @@
 
 #include "base/scalars.h"
 #include "program/compile.h"
-#include "program/passes/updates.h"
+#include "program/passes/pages.h"
 
 namespace snug::testing {
 
@@ -59,7 +59,9 @@ int64_t over_weights(const Program& program, const std::function<int64_t(const P
 
 TEST(OptimizerStates, are_planned_to_the_byte) {
   const Program adamw = compiled(Optimizer::adamw);
-  const int64_t padded = over_weights(adamw, [](const Parameter& p) { return align_up(p.elements(), 32); });
+  const auto is_matrix_of_layers = [](const Parameter& p) { return p.per_layer && p.shape.size() > 1; };
+  const auto padded_of = [&](const Parameter& p) { return align_up(p.elements(), is_matrix_of_layers(p) ? 2048 : 32); };
+  const int64_t padded = over_weights(adamw, padded_of);
   EXPECT_EQ(state_bytes(adamw), 8 * padded);
   EXPECT_EQ(state_bytes(compiled(Optimizer::adamw_bf16)), 4 * padded);
   EXPECT_EQ(state_bytes(compiled(Optimizer::lion)), 4 * padded);
@@ -67,8 +69,8 @@ TEST(OptimizerStates, are_planned_to_the_byte) {
   EXPECT_EQ(state_bytes(compiled(Optimizer::sgd, 0.9)), 4 * padded);
   const auto eight_bit = [&](int64_t states) {
     return over_weights(adamw, [&](const Parameter& p) {
-      const int64_t blocks = align_up(p.elements(), kStateBlock) / kStateBlock;
-      return states * (p.elements() >= 4096 ? blocks * (kStateBlock + 4) : 4 * align_up(p.elements(), 32));
+      const int64_t blocks = align_up(padded_of(p), kStateBlock) / kStateBlock;
+      return states * (p.elements() >= 4096 ? blocks * (kStateBlock + 4) : 4 * padded_of(p));
     });
   };
   EXPECT_EQ(state_bytes(compiled(Optimizer::adamw_8bit)), eight_bit(2));

@@ -34,10 +34,10 @@ TEST(FitReport, text_json_and_file_tell_of_the_same_recipe) {
 }
 
 TEST(FitReport, where_nothing_fits_the_way_out_is_named) {
-  const FitAnswer answer = answer_for(int64_t{500} << 20, Method::full);
+  const FitAnswer answer = answer_for(int64_t{200} << 20, Method::full);
   ASSERT_FALSE(answer.fits());
   const std::string text = fit_text(answer, {});
-  EXPECT_TRUE(text.starts_with("nothing fits 500.0 MiB of cpu")) << text;
+  EXPECT_TRUE(text.starts_with("nothing fits 200.0 MiB of cpu")) << text;
   EXPECT_NE(text.find("the cheapest that would: --"), std::string::npos) << text;
   EXPECT_FALSE(nlohmann::json::parse(fit_json(answer)).at("way_out").is_null());
 }

@@ -3,13 +3,13 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <array>
 #include <filesystem>
 
 #include "plan/layout.h"
 #include "plan/workspaces.h"
 #include "program/compile.h"
 #include "program/support_tiny.h"
-#include "run/in_place.h"
 #include "run/synthetic_run.h"
 
 namespace snug::testing {
@@ -27,6 +27,13 @@ struct Outcome {
   PageLanes::Traffic traffic;
 };
 
+// A layer's trained weights, wherever they lie.
+void take(Executor& executor, TensorId weight, int64_t layer, std::vector<std::byte>& out) {
+  std::vector<std::byte> bytes(static_cast<size_t>(executor.program().tensor(weight).bytes()));
+  executor.transfer().read_bytes(weight, layer, 0, bytes);
+  out.insert(out.end(), bytes.begin(), bytes.end());
+}
+
 // `look`: pages move where the Program has them, not ahead of it.
 Outcome outcome_of(const ModelSpec& spec, const Recipe& recipe, bool look = false) {
   Program program = compile(spec, recipe);
@@ -41,10 +48,8 @@ Outcome outcome_of(const ModelSpec& spec, const Recipe& recipe, bool look = fals
   Outcome outcome{.device = layout.device().bytes, .disk = layout.of(Home::disk).bytes, .traffic = executor.traffic()};
   for (const Weight& weight : program.weights) {
     if (!weight.trainable) continue;
-    for (int64_t layer = weight.parameter.first_layer; layer < weight.parameter.end_layer(program.layers); ++layer) {
-      const auto bytes = InPlace::elements(executor, weight.tensor, layer);
-      outcome.trained.insert(outcome.trained.end(), bytes.begin(), bytes.end());
-    }
+    for (int64_t layer = weight.parameter.first_layer; layer < weight.parameter.end_layer(program.layers); ++layer)
+      take(executor, weight.tensor, layer, outcome.trained);
   }
   return outcome;
 }
@@ -68,27 +73,39 @@ ModelSpec larger() {
   return spec;
 }
 
+// Activations, weights, gradients on disk.
+constexpr std::array<std::array<bool, 3>, 7> kWays = {{{true, false, false},
+                                                       {false, true, false},
+                                                       {true, true, false},
+                                                       {false, false, true},
+                                                       {true, false, true},
+                                                       {false, true, true},
+                                                       {true, true, true}}};
+
 class Offloaded : public ::testing::TestWithParam<std::tuple<Method, bool, int>> {};
 
 TEST_P(Offloaded, gives_the_bits_of_what_stays) {
   const auto& [method, bf16, checkpointing] = GetParam();
   Recipe recipe = recipe_of(method);
   recipe.bf16 = bf16;
+  if (checkpointing % 2 == 1) recipe.accumulation = 1;
   recipe.gradient_checkpointing = checkpointing > 0;
   if (checkpointing == 2) recipe.checkpoint_layers = {1, 3};
   if (checkpointing == 3) recipe.checkpoint_parts = {BlockPart::activations, BlockPart::norms};
   const Outcome stays = outcome_of(larger(), recipe);
   ASSERT_FALSE(stays.trained.empty());
   EXPECT_EQ(stays.traffic.fetched + stays.traffic.sent + stays.disk, 0);
-  for (const auto& [activations, weights] : {std::pair{true, false}, std::pair{false, true}, std::pair{true, true}}) {
-    if (weights && method == Method::full) continue;
+  const bool full = method == Method::full;
+  for (const auto& [activations, weights, gradients] : kWays) {
+    if (gradients && !full) continue;
     Recipe away = recipe;
     away.offload_activations = activations;
     away.offload_weights = weights;
+    away.offload_gradients = gradients;
     for (const bool look : {false, true}) {
       const Outcome moved = outcome_of(larger(), away, look);
-      EXPECT_TRUE(moved.trained == stays.trained) << activations << weights << look;
-      EXPECT_LT(moved.device, stays.device) << activations << weights << look;
+      EXPECT_TRUE(moved.trained == stays.trained) << activations << weights << gradients << look;
+      EXPECT_LT(moved.device, stays.device) << activations << weights << gradients << look;
       EXPECT_GT(moved.disk, 0);
       EXPECT_GT(moved.traffic.fetched, 0);
     }

@@ -99,6 +99,10 @@ std::vector<Case> cases() {
   add_away("weights_away_lora_bf16", 9, false, true);
   add_away("all_away_lora_bf16_checkpointed", 10, true, true);
   add_away("all_away_lora_mixed", 8, true, true);
+  add_away("trained_away", 0, false, true);
+  add_away("all_away_bf16_mixed", 5, true, true);
+  for (const size_t last : {list.size() - 2, list.size() - 1}) list[last].recipe.offload_gradients = true;
+  list.back().recipe.pages_states = true;
   for (const auto& [name, like] : {std::pair("full_f32_parts", 1), std::pair("lora_bf16_parts", 10)}) {
     list.push_back({name, list[static_cast<size_t>(like)].recipe});
     list.back().recipe.checkpoint_parts = {BlockPart::norms, BlockPart::activations, BlockPart::attention};

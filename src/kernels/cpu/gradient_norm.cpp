@@ -52,9 +52,8 @@ void square_sum(const SquareSum& op) {
       sums[block] = HWY_DYNAMIC_DISPATCH(block_square_sum)(op.data + at, std::min(kSquareSumBlock, op.elements - at));
     }
   });
-  double sum = 0;
-  for (int64_t block = 0; block < blocks; ++block) sum += sums[block];
-  op.scalars[static_cast<int32_t>(Scalar::square_sum)] += sum;
+  double& sum = op.scalars[static_cast<int32_t>(Scalar::square_sum)];
+  for (int64_t block = 0; block < blocks; ++block) sum += sums[block];  // so that a buffer in parts has the same sum
 }
 
 void clip_factor(const ClipFactor& op) {

@@ -14,12 +14,39 @@ namespace snug {
 
 namespace {
 
-// All bytes of the layer that the tensor is a view of.
-TensorId whole_layer(Program& program, TensorId id) {
+// What is fetched and sent at once: all that a storage has of a layer, or one view of a flat buffer in it.
+struct Piece {
+  StorageId storage = kNone;
+  int64_t offset = 0, bytes = 0;  // of the first layer's
+  bool in_flat_buffer = false;
+  std::string name;
+
+  bool holds(const Tensor& tensor) const {
+    return tensor.storage == storage && tensor.offset >= offset && tensor.offset < offset + bytes;
+  }
+};
+
+Piece all_of(const Program& program, StorageId id) {
+  const Storage& storage = program.storage(id);
+  return {.storage = id, .bytes = storage.bytes, .name = storage.name};
+}
+
+Piece piece_of(const Program& program, TensorId view) {
+  const Tensor& tensor = program.tensor(view);
+  presume(tensor.offset % kFarAlignment == 0 && tensor.layer_stride % kFarAlignment == 0, "whole pages of " + tensor.name);
+  return {.storage = tensor.storage,
+          .offset = tensor.offset,
+          .bytes = align_up(tensor.bytes(), kFarAlignment),
+          .in_flat_buffer = true,
+          .name = tensor.name};
+}
+
+// All bytes of the piece that the tensor is a view of, in the layer whose turn it is.
+TensorId whole_of(Program& program, const Piece& piece, TensorId id) {
   Tensor whole = program.tensor(id);
   whole.dtype = DType::u8;
-  whole.shape = {program.storage(whole.storage).bytes};
-  whole.offset = 0;
+  whole.shape = {piece.bytes};
+  whole.offset = piece.offset;
   return program.add_tensor(std::move(whole));
 }
 
@@ -31,15 +58,14 @@ Op page_out(TensorId far, TensorId window) {
   return Op{OpKind::page_out, Lane::copy_out}.writes(Slot::far, far).reads(Slot::window, window);
 }
 
-// Stands for a storage where ops see a layer's bytes of it.
+// Stands for a piece where ops see a layer's bytes of it.
 class Window {
  public:
   // `turns`: windows that follow each other from layer to layer, for what is handed from one to the next.
-  Window(Program& program, StorageId far, int64_t turns) : program_(program), turns_(turns) {
-    Storage window = program.storage(far);
-    bytes_ = window.bytes;
-    window.name += ".window";
-    window.bytes = checked_mul(bytes_, turns);
+  Window(Program& program, const Piece& piece, int64_t turns) : program_(program), piece_(piece), turns_(turns) {
+    Storage window = program.storage(piece.storage);
+    window.name = piece.name + ".window";
+    window.bytes = checked_mul(piece.bytes, turns);
     window.home = Home::device;
     window.lifetime = Lifetime::computed;
     window.alignment = kFarAlignment;
@@ -53,10 +79,11 @@ class Window {
     Tensor tensor = program_.tensor(id);
     const bool by_layer = tensor.instance_by_layer && turns_ > 1;
     tensor.storage = storage_;
-    tensor.layer_stride = by_layer ? bytes_ : 0;
+    tensor.offset -= piece_.offset;
+    tensor.layer_stride = by_layer ? piece_.bytes : 0;
     tensor.layer_turns = by_layer ? turns_ : 0;
     tensor.first_layer = by_layer ? -tensor.instance : 0;
-    if (!tensor.instance_by_layer) tensor.offset += tensor.instance % turns_ * bytes_;
+    if (!tensor.instance_by_layer) tensor.offset += tensor.instance % turns_ * piece_.bytes;
     tensor.instance = 0;
     tensor.instance_by_layer = false;
     return twins_[id] = program_.add_tensor(std::move(tensor));
@@ -64,41 +91,60 @@ class Window {
 
  private:
   Program& program_;
+  Piece piece_;
   StorageId storage_ = kNone;
-  int64_t turns_, bytes_ = 0;
+  int64_t turns_;
   std::map<TensorId, TensorId> twins_;
 };
 
 // Views of one instance are taken for one: by its number, and whether it goes with the layer.
 using Instance = std::pair<int64_t, bool>;
 
-// What a body does with what lies far: fetch each instance before the first op that uses it, or send it behind the last that
-// writes it.
-enum class Moves : uint8_t { in, out };
+// What a body does with what lies far: fetch each instance before the first op that uses it, send it behind the last that
+// writes it, or both; or make it from nothing and send it.
+enum class Moves : uint8_t { in, out, both, made };
 
-// The ops of a body see `far` through the window; regions within are bodies of their own.
-void move(Program& program, Region& body, StorageId far, Window& window, Moves moves) {
-  std::map<Instance, std::pair<size_t, TensorId>> places;  // before which item, and a view
+bool is_page(const Op& op) { return run_by(op.kind) == RunBy::executor; }
+
+// Clears all of a window.
+Op cleared(Program& program, const Piece& piece, TensorId view) {
+  Tensor whole = program.tensor(view);
+  whole.offset = 0;
+  whole.shape = {piece.bytes / size_of(whole.dtype)};
+  return Op{OpKind::zero}.writes(Slot::gradient, program.add_tensor(std::move(whole)));
+}
+
+// Where a page goes: before which item, and a view of what it moves.
+using Places = std::map<Instance, std::pair<size_t, TensorId>>;
+
+// The ops of a body see the piece through the window; regions within are bodies of their own.
+void move(Program& program, Region& body, const Piece& piece, Window& window, Moves moves) {
+  Places fetched, sent;
   for (size_t i = 0; i < body.items.size(); ++i) {
     Op* const op = body.items[i].op();
-    if (op == nullptr) continue;
+    if (op == nullptr || is_page(*op)) continue;
     for (Operand& operand : op->operands) {
       const Tensor& tensor = program.tensor(operand.tensor);
-      if (tensor.storage != far) continue;
+      if (!piece.holds(tensor)) continue;
       const Instance instance(tensor.instance, tensor.instance_by_layer);
-      if (moves == Moves::in) places.try_emplace(instance, i, operand.tensor);
-      if (moves == Moves::out && operand.access != Access::read) places[instance] = {i + 1, operand.tensor};
+      if (moves != Moves::out) fetched.try_emplace(instance, i, operand.tensor);
+      if (moves != Moves::in && operand.access != Access::read) sent[instance] = {i + 1, operand.tensor};
       operand.tensor = window.twin(operand.tensor);
     }
   }
-  std::vector<std::pair<size_t, TensorId>> order;
-  for (const auto& [instance, place] : places) order.push_back(place);
-  std::sort(order.rbegin(), order.rend());  // from the last on, so that places stay
-  for (const auto& [place, view] : order) {
-    const TensorId bytes = whole_layer(program, view);
-    body.items.insert(body.items.begin() + static_cast<int64_t>(place),
-                      Item{moves == Moves::in ? page_in(bytes, window.twin(bytes)) : page_out(bytes, window.twin(bytes))});
+  std::vector<std::pair<size_t, Op>> pages;
+  for (const auto& [instance, place] : fetched) {
+    const TensorId bytes = whole_of(program, piece, place.second);
+    pages.emplace_back(place.first, moves == Moves::made ? cleared(program, piece, window.twin(place.second))
+                                                         : page_in(bytes, window.twin(bytes)));
   }
+  for (const auto& [instance, place] : sent) {
+    const TensorId bytes = whole_of(program, piece, place.second);
+    pages.emplace_back(place.first, page_out(bytes, window.twin(bytes)));
+  }
+  std::stable_sort(pages.begin(), pages.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+  for (auto& [place, page] : pages)  // from the last on, so that places stay
+    body.items.insert(body.items.begin() + static_cast<int64_t>(place), Item{std::move(page)});
 }
 
 // The innermost first: what is put into a body moves the regions within.
@@ -114,21 +160,28 @@ std::vector<Region*> bodies_of(Region& region) {
   return bodies;
 }
 
-bool uses(const Program& program, const Region& body, StorageId storage) {
+template <class Visit>
+void for_each_body(const Region& region, const Visit& visit) {
+  for (const Item& item : region.items)
+    if (const Region* child = item.region()) for_each_body(*child, visit);
+  visit(region);
+}
+
+bool uses(const Program& program, const Region& body, const Piece& piece) {
   return std::any_of(body.items.begin(), body.items.end(), [&](const Item& item) {
     const Op* op = item.op();
-    return op != nullptr && std::any_of(op->operands.begin(), op->operands.end(), [&](const Operand& operand) {
-             return program.tensor(operand.tensor).storage == storage;
-           });
+    return op != nullptr && !is_page(*op) &&
+           std::any_of(op->operands.begin(), op->operands.end(),
+                       [&](const Operand& operand) { return piece.holds(program.tensor(operand.tensor)); });
   });
 }
 
 // Each body below `region` has a window of its own.
-void move_apart(Program& program, Region& region, StorageId far, Moves moves) {
+void move_apart(Program& program, Region& region, const Piece& piece, Moves moves) {
   for (Region* body : bodies_of(region)) {
-    if (!uses(program, *body, far)) continue;
-    Window window(program, far, 1);
-    move(program, *body, far, window, moves);
+    if (!uses(program, *body, piece)) continue;
+    Window window(program, piece, 1);
+    move(program, *body, piece, window, moves);
   }
 }
 
@@ -147,14 +200,16 @@ void offload_activations(Program& program) {
   Region &forward = program.region(Section::forward), &backward = program.region(Section::backward);
   for (StorageId stream : streams) {
     send_to_disk(program.storage(stream));
-    Window window(program, stream, 2);
-    for (Region* body : bodies_of(forward)) move(program, *body, stream, window, Moves::out);
-    move_apart(program, backward, stream, Moves::in);
+    const Piece piece = all_of(program, stream);
+    Window window(program, piece, 2);
+    for (Region* body : bodies_of(forward)) move(program, *body, piece, window, Moves::out);
+    move_apart(program, backward, piece, Moves::in);
   }
   for (StorageId storage : saved) {
     send_to_disk(program.storage(storage));
-    move_apart(program, forward, storage, Moves::out);
-    move_apart(program, backward, storage, Moves::in);
+    const Piece piece = all_of(program, storage);
+    move_apart(program, forward, piece, Moves::out);
+    move_apart(program, backward, piece, Moves::in);
   }
 }
 
@@ -196,7 +251,7 @@ void keep(Program& program, int32_t index, const std::set<StorageId>& far, Regio
         if (!far.contains(storage)) continue;
         const auto [stay, fresh] = stays.try_emplace(storage, program, storage, run);
         if (fresh) {
-          const TensorId bytes = whole_layer(program, operand.tensor);
+          const TensorId bytes = whole_of(program, all_of(program, storage), operand.tensor);
           fill.add(page_in(bytes, stay->second.twin(bytes)));
         }
         const auto [twin, unknown] = twins.try_emplace(operand.tensor, kNone);
@@ -208,20 +263,59 @@ void keep(Program& program, int32_t index, const std::set<StorageId>& far, Regio
 }
 
 // Those that were placed in the far home. Of blocks that are not to lie there a copy stays in memory.
-void offload_weights(Program& program, const std::vector<int64_t>& on_disk) {
+void offload_frozen(Program& program, const std::vector<int64_t>& on_disk) {
   std::set<StorageId> far;
   for (const Weight& weight : program.weights)
-    if (program.home_of(weight.tensor) != Home::device) far.insert(program.tensor(weight.tensor).storage);
+    if (!weight.trainable && program.home_of(weight.tensor) != Home::device)
+      far.insert(program.tensor(weight.tensor).storage);
   if (far.empty()) return;
   Region fills{.name = "keep", .section = Section::keep, .stage = Stage::load};
   for (int32_t i = 0; i < program.count(Section::blocks) && !on_disk.empty(); ++i)
     if (!std::binary_search(on_disk.begin(), on_disk.end(), program.region(Section::blocks, i).first))
       keep(program, i, far, fills);
-  for (StorageId storage : far) move_apart(program, program.root, storage, Moves::in);
+  for (StorageId storage : far) move_apart(program, program.root, all_of(program, storage), Moves::in);
   if (!fills.items.empty()) program.root.items.insert(program.root.items.begin(), Item{std::move(fills)});
 }
 
+// Whether the step clears a gradient before its first micro-batch.
+bool is_cleared(const Program& program, StorageId gradient) {
+  bool found = false;
+  for_each_op(program.region(Section::clear), [&](const Op& op, const Region&) {
+    for (const Operand& operand : op.operands) found = found || program.tensor(operand.tensor).storage == gradient;
+  });
+  return found;
+}
+
+// Trained weights and their gradients, a view of their flat buffers at a time; the optimizer goes through them in chunks.
+void offload_trained(Program& program) {
+  std::vector<std::pair<Piece, Moves>> far;
+  for (const Weight& weight : program.weights) {
+    if (!weight.trainable) continue;
+    if (program.home_of(weight.tensor) != Home::device) far.emplace_back(piece_of(program, weight.tensor), Moves::in);
+    if (program.home_of(weight.gradient) == Home::device) continue;
+    const bool cleared_before = is_cleared(program, program.tensor(weight.gradient).storage);
+    far.emplace_back(piece_of(program, weight.gradient), cleared_before ? Moves::both : Moves::made);
+  }
+  for (const auto& [piece, moves] : far) move_apart(program, program.root, piece, moves);
+}
+
 }  // namespace
+
+bool comes_at_once(const Program& program, TensorId gradient) {
+  if (program.micro_batches != 1) return false;
+  const Piece piece = piece_of(program, gradient);
+  std::set<int64_t> layers;
+  bool once = true;
+  for_each_body(program.region(Section::backward), [&](const Region& body) {
+    if (!uses(program, body, piece)) return;
+    once = once && body.axis == Axis::layer;
+    for (int64_t i = 0; i < body.count; ++i) once = layers.insert(body.layer_of(i)).second && once;
+  });
+  const auto weight =
+      std::find_if(program.weights.begin(), program.weights.end(), [&](const Weight& w) { return w.gradient == gradient; });
+  const Parameter& parameter = weight->parameter;
+  return once && static_cast<int64_t>(layers.size()) == parameter.end_layer(program.layers) - parameter.first_layer;
+}
 
 std::vector<int64_t> layers_on_disk(const ModelSpec& spec, const Recipe& recipe) {
   if (!recipe.offload_weights) return {};
@@ -240,7 +334,8 @@ std::set<int64_t> borders_of(const std::vector<int64_t>& on_disk) {
 void passes::offload(Program& program, const StepRequest& request) {
   presume(program.count(Section::load) == 0, "no load yet: it fills what lies far");
   if (request.recipe.offload_activations) offload_activations(program);
-  offload_weights(program, layers_on_disk(request.model, request.recipe));
+  offload_frozen(program, layers_on_disk(request.model, request.recipe));
+  offload_trained(program);
 }
 
 }  // namespace snug

@@ -1,25 +1,18 @@
 #include "program/passes/optimizer.h"
 
+#include <algorithm>
 #include <map>
 #include <set>
 
-#include "base/element_count.h"
 #include "base/scalars.h"
 #include "program/passes/list.h"
+#include "program/passes/offload.h"
+#include "program/passes/pages.h"
 #include "program/passes/updates.h"
 
 namespace snug {
 
 namespace {
-
-// The whole of a flat buffer as one vector, seen through one of the views in it.
-TensorId whole(Program& program, TensorId view) {
-  const StorageId storage = program.tensor(view).storage;
-  const DType dtype = program.tensor(view).dtype;
-  const int64_t elements = element_count(dtype, program.storage(storage).bytes);
-  return program.add_tensor(
-      {.name = program.storage(storage).name, .storage = storage, .dtype = dtype, .shape = {elements}});
-}
 
 std::vector<Trained> trained_groups(Program& program) {
   std::vector<Trained> groups;
@@ -29,13 +22,22 @@ std::vector<Trained> trained_groups(Program& program) {
     const StorageId storage = program.tensor(weight.tensor).storage;
     presume(storage != kNone, "a place for " + weight.parameter.name);
     if (!seen.insert(storage).second) continue;
-    Trained group{
-        .parameter = whole(program, weight.tensor), .gradient = whole(program, weight.gradient), .states = weight.states};
-    for (OptimizerState& state : group.states) state.tensor = whole(program, state.tensor);
+    Trained group{.parameter = whole_buffer(program, weight.tensor),
+                  .gradient = whole_buffer(program, weight.gradient),
+                  .states = weight.states};
+    for (OptimizerState& state : group.states) state.tensor = whole_buffer(program, state.tensor);
     group.decays = weight.decays;
     groups.push_back(std::move(group));
   }
   return groups;
+}
+
+// Whether all gradients of a far buffer are made in windows, with no need to clear the buffer.
+bool come_at_once(const Program& program, StorageId buffer) {
+  if (program.storage(buffer).home == Home::device) return false;
+  return std::all_of(program.weights.begin(), program.weights.end(), [&](const Weight& weight) {
+    return !weight.trainable || program.tensor(weight.gradient).storage != buffer || comes_at_once(program, weight.gradient);
+  });
 }
 
 // An op for each weight, in a loop over the layers that have it where there is one for each.
@@ -69,8 +71,11 @@ void add_optimizer(Program& program, const Recipe& recipe) {
                 .skip = static_cast<int32_t>(Scalar::skip)};
   Updates updates(program, recipe);
   for (const Trained& group : groups) {
-    clear.add(Op{OpKind::zero}).writes(Slot::gradient, group.gradient);
-    norm.add(Op{OpKind::square_sum}).reads(Slot::gradient, group.gradient).updates(Slot::scalars, scalars);
+    const int64_t elements = program.tensor(group.gradient).elements();
+    if (!come_at_once(program, program.tensor(group.gradient).storage))
+      add_in_pages(program, clear, Op{OpKind::zero}.writes(Slot::gradient, group.gradient), elements);
+    add_in_pages(program, norm, Op{OpKind::square_sum}.reads(Slot::gradient, group.gradient).updates(Slot::scalars, scalars),
+                 elements);
     if (recipe.optim != Optimizer::adafactor) updates.add(update, group);
   }
   if (recipe.optim == Optimizer::adafactor) update_each_weight(program, update, updates);

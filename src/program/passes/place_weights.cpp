@@ -13,18 +13,20 @@ namespace {
 
 constexpr int64_t kElementAlignment = 32;  // 64 bytes of bf16, 128 of fp32: one element offset serves every flat buffer
 constexpr int64_t k4bitAlignment = 128;    // 64 bytes
+constexpr int64_t kPageElements = kFarAlignment / 2;  // whole pages of weights and gradients, whatever the dtype
 
 struct Group {
   bool trainable, decays, adapter;
   DType dtype;
   bool in_blocks = false;  // states are codes in blocks, which must not span two weights
+  bool of_layers = false;  // trained matrices of layers: those that may lie far, in the same order wherever they lie
   auto operator<=>(const Group&) const = default;
 };
 
 std::string name_of(const Group& group) {
   if (!group.trainable) return "frozen." + std::string(snug::name_of(group.dtype));
   return (group.adapter ? std::string("adapter.") : std::string("trained.")) + (group.decays ? "decayed" : "undecayed") +
-         (group.in_blocks ? ".8bit" : "");
+         (group.in_blocks ? ".8bit" : "") + (group.of_layers ? ".layers" : "");
 }
 
 // A flat buffer of one group and the views that it will hold.
@@ -33,6 +35,7 @@ struct Buffer {
   DType dtype;
   Role role;
   int64_t alignment = kElementAlignment;  // elements
+  Home home = Home::device;
   struct View {
     TensorId tensor;
     const Parameter* parameter;
@@ -52,7 +55,8 @@ class Placement {
       presume(tensor.storage == kNone, "an unplaced weight " + tensor.name);
       presume(weight.trainable == (weight.gradient != kNone), "a gradient of what is trained alone: " + tensor.name);
       groups[{weight.trainable, weight.decays, weight.adapter, program_.tensor(weight.tensor).dtype,
-              weight.trainable && keeps_blocks(weight, recipe_)}]
+              weight.trainable && keeps_blocks(weight, recipe_),
+              weight.trainable && !weight.adapter && is_matrix_of_layers(weight)}]
           .push_back(&weight);
     }
     // Frozen weights have one group for each dtype: whether they decay says nothing.
@@ -68,8 +72,13 @@ class Placement {
  private:
   void place_group(const Group& group, const std::vector<Weight*>& weights) {
     const std::string name = name_of(group);
-    Buffer parameters{name, group.dtype, group.adapter ? Role::adapter : Role::weight, alignment_of(group)};
-    Buffer gradients{name + ".gradient", precision_.gradients, Role::gradient, alignment_of(group)};
+    const auto home = [&](bool far) {
+      return far && group.of_layers && !updates_each_weight(recipe_) ? Home::disk : Home::device;
+    };
+    Buffer parameters{name, group.dtype, group.adapter ? Role::adapter : Role::weight, alignment_of(group),
+                      home(recipe_.offload_weights)};
+    Buffer gradients{name + ".gradient", precision_.gradients, Role::gradient, alignment_of(group),
+                     home(recipe_.offload_gradients)};
     std::vector<Buffer> states, scales;
     for (Weight* weight : weights) {
       if (!group.trainable && is_offloaded(*weight)) {
@@ -112,13 +121,19 @@ class Placement {
   }
 
   static int64_t alignment_of(const Group& group) {
+    if (group.of_layers) return kPageElements;
     if (is_4bit(group.dtype)) return k4bitAlignment;
     return group.in_blocks ? kStateBlock : kElementAlignment;
   }
 
   static int64_t alignment_of(const Group& group, Slot slot) {
-    const bool one_for_a_block = slot == Slot::first_absmax || slot == Slot::second_absmax;
-    return one_for_a_block ? 1 : alignment_of(group);
+    switch (slot) {
+      case Slot::first_absmax:
+      case Slot::second_absmax: return group.of_layers ? kPageElements / kStateBlock : 1;
+      case Slot::row_factor:
+      case Slot::column_factor: return kElementAlignment;  // no element for each of the weight's
+      default: return alignment_of(group);
+    }
   }
 
   void add_states(Weight& weight, const Group& group, const std::string& group_name, std::vector<Buffer>& buffers) {
@@ -133,8 +148,8 @@ class Placement {
         place_far(weight.parameter, {weight.states.back().tensor}, Role::optimizer);
         continue;
       }
-      Buffer& buffer =
-          buffer_of(buffers, {group_name + what, state.dtype, Role::optimizer, alignment_of(group, state.slot)});
+      Buffer& buffer = buffer_of(buffers, {group_name + what, state.dtype, Role::optimizer, alignment_of(group, state.slot),
+                                           states_lie_far(recipe_) ? Home::disk : Home::device});
       buffer.views.push_back({weight.states.back().tensor, &weight.parameter});
     }
   }
@@ -147,9 +162,11 @@ class Placement {
   }
 
   // The matrices of blocks; what is small stays.
-  bool is_offloaded(const Weight& weight) const {
-    return recipe_.offload_weights && weight.parameter.per_layer && weight.parameter.shape.size() > 1;
+  static bool is_matrix_of_layers(const Weight& weight) {
+    return weight.parameter.per_layer && weight.parameter.shape.size() > 1;
   }
+
+  bool is_offloaded(const Weight& weight) const { return recipe_.offload_weights && is_matrix_of_layers(weight); }
 
   // A frozen weight with its scales: they are fetched together.
   void place_far(const Weight& weight) {
@@ -221,13 +238,13 @@ class Placement {
       next.push_back(elements);
       elements = checked_add(elements, checked_mul(block.elements, block.count));
     }
-    const bool far = buffer.role == Role::optimizer && states_lie_far(recipe_);
     const int64_t bytes = bytes_of(buffer.dtype, elements);
-    const StorageId storage = program_.add_storage({.name = buffer.name,
-                                                    .bytes = far ? align_up(bytes, kFarAlignment) : bytes,
-                                                    .role = buffer.role,
-                                                    .home = far ? Home::disk : Home::device,
-                                                    .lifetime = Lifetime::run});
+    const StorageId storage =
+        program_.add_storage({.name = buffer.name,
+                              .bytes = buffer.home == Home::device ? bytes : align_up(bytes, kFarAlignment),
+                              .role = buffer.role,
+                              .home = buffer.home,
+                              .lifetime = Lifetime::run});
     for (const Buffer::View& view : buffer.views) {
       const size_t at = block_of(blocks, *view.parameter);
       Tensor& tensor = program_.tensor(view.tensor);
