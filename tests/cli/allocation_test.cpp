@@ -53,7 +53,7 @@ void PrintTo(const AllocationCase& test, std::ostream* out) { *out << test.name;
 class Steps : public ::testing::TestWithParam<AllocationCase> {};
 
 TEST_P(Steps, nothing_large_is_allocated_between_the_first_and_the_last) {
-  if (sanitized()) GTEST_SKIP() << "a sanitizer has an allocator of its own";
+  if (testing::kSanitized) GTEST_SKIP() << "a sanitizer has an allocator of its own";
   // Wide enough that one row of logits, one panel and one activation all exceed 64 KiB.
   const Workspace work({{"hidden_size", 160}, {"intermediate_size", 416}, {"vocab_size", 20011}});
   std::vector<std::string> keys = {"--seq", "128", "--batch", "2", "--accum", "2", "--max-steps", "5", "--save-steps", "0"};
@@ -87,7 +87,7 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& test) { return test.param.name; });
 
 TEST(StepsOfEveryFamily, nothing_large_is_allocated_between_the_first_and_the_last) {
-  if (sanitized()) GTEST_SKIP() << "a sanitizer has an allocator of its own";
+  if (testing::kSanitized) GTEST_SKIP() << "a sanitizer has an allocator of its own";
   for (const auto& [name, config] : test::families(20011)) {
     const Workspace work(config);
     for (const char* method : {"full", "lora"}) {
@@ -103,7 +103,7 @@ TEST(StepsOfEveryFamily, nothing_large_is_allocated_between_the_first_and_the_la
 }
 
 TEST(StepsEvaluated, nothing_large_is_allocated_by_evaluations_during_training) {
-  if (sanitized()) GTEST_SKIP() << "a sanitizer has an allocator of its own";
+  if (testing::kSanitized) GTEST_SKIP() << "a sanitizer has an allocator of its own";
   const Workspace work({{"hidden_size", 160}, {"intermediate_size", 416}, {"vocab_size", 20011}});
   for (const char* method : {"full", "lora"}) {
     const ProcessResult run = run_program(
@@ -118,7 +118,7 @@ TEST(StepsEvaluated, nothing_large_is_allocated_by_evaluations_during_training) 
 }
 
 TEST(Counter, sees_the_small_allocations_of_saving) {
-  if (sanitized()) GTEST_SKIP() << "a sanitizer has an allocator of its own";
+  if (testing::kSanitized) GTEST_SKIP() << "a sanitizer has an allocator of its own";
   const Workspace work;
   const ProcessResult run = run_program(work.train(work / "out", {"--seq", "64", "--max-steps", "3", "--save-steps", "1"}),
                                         preloaded(work / "count", 1));
@@ -127,7 +127,7 @@ TEST(Counter, sees_the_small_allocations_of_saving) {
 }
 
 TEST(Counter, sees_every_way_to_allocate) {
-  if (sanitized()) GTEST_SKIP() << "a sanitizer has an allocator of its own";
+  if (testing::kSanitized) GTEST_SKIP() << "a sanitizer has an allocator of its own";
   const Workspace work;
   ProcessOptions options = preloaded(work / "count", kLarge);
   options.program = "/proc/self/exe";

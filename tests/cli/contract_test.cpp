@@ -364,7 +364,7 @@ TEST(Output, a_directory_that_cannot_be_made_is_named) {
 }
 
 TEST(Output, a_full_disk_is_named_and_leaves_no_half_of_a_checkpoint) {
-  if (sanitized()) GTEST_SKIP() << "a sanitizer's runtime dies of the limit";
+  if (testing::kSanitized) GTEST_SKIP() << "a sanitizer's runtime dies of the limit";
   const Workspace work({{"vocab_size", 2000}, {"hidden_size", 64}});
   ProcessOptions options;
   options.limits[RLIMIT_FSIZE] = 600'000;  // less than the optimizer's state: stands for a full disk
@@ -376,7 +376,7 @@ TEST(Output, a_full_disk_is_named_and_leaves_no_half_of_a_checkpoint) {
 }
 
 TEST(Output, a_disk_too_small_for_pages_is_found_before_the_first_step) {
-  if (sanitized()) GTEST_SKIP() << "a sanitizer's runtime dies of the limit";
+  if (testing::kSanitized) GTEST_SKIP() << "a sanitizer's runtime dies of the limit";
   const Workspace work({{"vocab_size", 2000}, {"hidden_size", 64}});
   ProcessOptions options;
   options.limits[RLIMIT_FSIZE] = 600'000;

@@ -69,7 +69,7 @@ class Failure : public ::testing::TestWithParam<FailureCase> {
 };
 
 TEST_P(Failure, ends_in_one_line_harms_no_checkpoint_and_resumes_to_the_same_bits) {
-  if (sanitized()) GTEST_SKIP() << kWhySkipped;
+  if (testing::kSanitized) GTEST_SKIP() << kWhySkipped;
   const FailureCase& test = GetParam();
   const Disturbed runs(test.method);
   const int64_t never = test.how == "full" ? INT64_MAX : 0;
@@ -140,7 +140,7 @@ INSTANTIATE_TEST_SUITE_P(of, Failure, ::testing::ValuesIn(cases()), [](const aut
 class Bearable : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(Bearable, interrupted_and_short_calls_change_nothing) {
-  if (sanitized()) GTEST_SKIP() << kWhySkipped;
+  if (testing::kSanitized) GTEST_SKIP() << kWhySkipped;
   const std::string how = GetParam();
   for (const char* method : {"full", "lora", "paged", "away"}) {
     const Disturbed runs(method);
@@ -158,7 +158,7 @@ INSTANTIATE_TEST_SUITE_P(of, Bearable, ::testing::Values("short", "interrupt"),
                          [](const auto& test) { return std::string(test.param); });
 
 TEST(WithoutRing, a_system_without_io_uring_moves_pages_all_the_same) {
-  if (sanitized()) GTEST_SKIP() << kWhySkipped;
+  if (testing::kSanitized) GTEST_SKIP() << kWhySkipped;
   for (const char* method : {"paged", "away"}) {
     const Disturbed runs(method);
     const Injected run = runs.resume({"ring", std::to_string(EPERM), 1, true, runs.workspace().path()});
@@ -171,7 +171,7 @@ TEST(WithoutRing, a_system_without_io_uring_moves_pages_all_the_same) {
 // ---- Starting anew where a run was
 
 TEST(Overwriting, killed_anywhere_can_be_resumed_or_begun_again) {
-  if (sanitized()) GTEST_SKIP() << kWhySkipped;
+  if (testing::kSanitized) GTEST_SKIP() << kWhySkipped;
   const Disturbed runs("lora");
   Injection injection{"rename,remove", "kill", 0, false, runs.out() / "checkpoint-"};
   const Injected counted = runs.run({"--overwrite-output-dir"}, injection);
@@ -189,7 +189,7 @@ TEST(Overwriting, killed_anywhere_can_be_resumed_or_begun_again) {
 }
 
 TEST(Overwriting, a_directory_that_cannot_be_read_is_not_taken_for_an_empty_one) {
-  if (sanitized()) GTEST_SKIP() << kWhySkipped;
+  if (testing::kSanitized) GTEST_SKIP() << kWhySkipped;
   const Disturbed runs("lora");
   const std::string eio = std::to_string(EIO);
   const Injected always = runs.resume({"list", eio, 1, true, runs.out()});

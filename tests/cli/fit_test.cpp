@@ -63,7 +63,7 @@ TEST(FitCommand, the_written_recipe_trains_within_the_memory) {
   const Json summary = read_metrics(work / "out").back()["summary"];
   EXPECT_LE(summary["planned_peak_bytes"].get<int64_t>(), 40 << 20);
   const auto planned = summary["planned_peak_bytes"].get<int64_t>();
-  EXPECT_TRUE(sanitized() || summary["measured_peak_bytes"].get<int64_t>() <= planned);
+  EXPECT_TRUE(testing::kSanitized || summary["measured_peak_bytes"].get<int64_t>() <= planned);
 }
 
 // Where no length is asked for: as long as the longest example needs, shorter only where that saves bits or the day.
@@ -166,7 +166,7 @@ TEST(PlanQuestions, bad_input_is_one_line_with_the_way_out) {
 }
 
 TEST(Receipts, a_probe_tells_times_and_runs_correct_them) {
-  if (sanitized()) GTEST_SKIP() << "a sanitizer's own time is not what is probed";
+  if (testing::kSanitized) GTEST_SKIP() << "a sanitizer's own time is not what is probed";
   const Workspace work;
   const ProcessOptions options{.environment = {{"XDG_CACHE_HOME", (work / "cache").string()}}};
   const std::vector<std::string> plan = {"plan", work.model().string(), "--seq", "128", "--threads", "2", "--json"};

@@ -39,7 +39,7 @@ TEST(Generate, continues_a_prompt_greedily_and_says_what_it_did) {
   EXPECT_EQ(one["prompt_tokens"], 7);
   EXPECT_LE(one["new_tokens"], 20);
   EXPECT_TRUE(one["stop_reason"] == "max_new_tokens" || one["stop_reason"] == "eos");
-  if (!sanitized()) {
+  if (!testing::kSanitized) {
     EXPECT_LE(one["measured_peak_bytes"], one["planned_peak_bytes"]);
   }
   EXPECT_EQ(answer(work, {"--prompt", "the cat", "--max-new-tokens", "20"})["text"], one["text"]);
@@ -160,7 +160,7 @@ TEST(Generate, refuses_wrong_calls_in_one_line) {
 }
 
 TEST(Generate, too_little_memory_is_refused_with_the_length_that_fits) {
-  if (sanitized()) GTEST_SKIP() << "a sanitizer's memory is not planned";
+  if (testing::kSanitized) GTEST_SKIP() << "a sanitizer's memory is not planned";
   const Workspace work({{"max_position_embeddings", 65536}, {"num_key_value_heads", 4}, {"hidden_size", 128}});
   const Words question = {"--prompt", "a", "--max-new-tokens", "20000", "--bf16", "false"};
   const auto first = answer(work, {"--prompt", "a", "--max-new-tokens", "1"})["text"];
@@ -200,13 +200,13 @@ TEST(Generate, uses_the_adapters_that_were_trained) {
   const Json both = answer(work, joined(joined(question, one), two));
   EXPECT_NE(both["text"], with_one);
   EXPECT_EQ(both["text"], answer(work, joined(joined(question, two), one))["text"]);
-  if (!sanitized()) {
+  if (!testing::kSanitized) {
     EXPECT_LE(both["measured_peak_bytes"], both["planned_peak_bytes"]);
   }
 }
 
 TEST(GenerateMemory, measured_is_never_above_planned) {
-  if (sanitized()) GTEST_SKIP() << "a sanitizer's memory is not planned";
+  if (testing::kSanitized) GTEST_SKIP() << "a sanitizer's memory is not planned";
   constexpr int64_t kClose = int64_t{8} << 20;  // what libraries may take and here do not; it does not grow with the model
   auto families = test::families(20011);
   families.emplace_back(
@@ -225,7 +225,7 @@ TEST(GenerateMemory, measured_is_never_above_planned) {
 }
 
 TEST(GenerateMemory, nothing_large_is_allocated_between_the_first_answer_and_the_last) {
-  if (sanitized()) GTEST_SKIP() << "a sanitizer has an allocator of its own";
+  if (testing::kSanitized) GTEST_SKIP() << "a sanitizer has an allocator of its own";
   for (const auto& [name, config] : test::families(20011)) {
     const Workspace work(config);
     for (const Words& keys : {Words{"--bf16", "false"}, Words{"--bf16", "--temperature", "1", "--top-p", "0.9"}}) {

@@ -137,7 +137,7 @@ void compare(const Workspace& workspace, int recipes, unsigned seed, int64_t lon
 }
 
 TEST(PlanIsRun, small_models_stay_within_16_mebibytes_below_their_plan_and_under_its_limit) {
-  if (sanitized()) GTEST_SKIP() << "a sanitizer's own memory is not planned";
+  if (testing::kSanitized) GTEST_SKIP() << "a sanitizer's own memory is not planned";
   const Workspace tied(Json{{"tie_word_embeddings", true}});
   const Workspace wide(Json{{"hidden_size", 192},
                             {"intermediate_size", 512},
@@ -151,7 +151,7 @@ TEST(PlanIsRun, small_models_stay_within_16_mebibytes_below_their_plan_and_under
 }
 
 TEST(PlanIsRun, every_family_stays_within_16_mebibytes_below_its_plan_in_full_and_by_lora) {
-  if (sanitized()) GTEST_SKIP() << "a sanitizer's own memory is not planned";
+  if (testing::kSanitized) GTEST_SKIP() << "a sanitizer's own memory is not planned";
   for (const auto& [name, config] : test::families(5000)) {
     const Workspace workspace(config);
     for (const char* method : {"full", "lora"})
@@ -170,7 +170,7 @@ TEST(PlanIsRun, every_family_stays_within_16_mebibytes_below_its_plan_in_full_an
 }
 
 TEST(PlanIsRun, every_optimizer_stays_within_16_mebibytes_below_its_plan) {
-  if (sanitized()) GTEST_SKIP() << "a sanitizer's own memory is not planned";
+  if (testing::kSanitized) GTEST_SKIP() << "a sanitizer's own memory is not planned";
   const Workspace workspace(Json{{"hidden_size", 128}, {"intermediate_size", 256}, {"vocab_size", 20000}});
   std::map<std::string, int64_t> planned;
   for (const std::string optim : {"adamw_torch", "adamw_bf16_states", "adamw_8bit", "lion_32bit", "lion_8bit", "adafactor",
@@ -195,7 +195,7 @@ TEST(PlanIsRun, every_optimizer_stays_within_16_mebibytes_below_its_plan) {
 
 // Headers and lists of names lie outside the arena, and reading them takes the most: when a run is taken up again.
 TEST(PlanIsRun, files_of_thousands_of_tensors_are_in_the_plan_also_of_a_run_that_is_taken_up_again) {
-  if (sanitized()) GTEST_SKIP() << "a sanitizer's own memory is not planned";
+  if (testing::kSanitized) GTEST_SKIP() << "a sanitizer's own memory is not planned";
   const Workspace experts(Json{{"model_type", "qwen3_moe"},
                                {"architectures", {"Qwen3MoeForCausalLM"}},
                                {"hidden_size", 32},
@@ -235,7 +235,7 @@ TEST(PlanIsRun, files_of_thousands_of_tensors_are_in_the_plan_also_of_a_run_that
 
 // Of the 16 bytes that each parameter needs with AdamW, 8 go to the disk and 4 are needed for one weight at a time.
 TEST(PlanIsRun, states_on_disk_and_updates_in_backward_are_met_too) {
-  if (sanitized()) GTEST_SKIP() << "a sanitizer's own memory is not planned";
+  if (testing::kSanitized) GTEST_SKIP() << "a sanitizer's own memory is not planned";
   const Workspace workspace(Json{{"hidden_size", 256},
                                  {"intermediate_size", 1024},
                                  {"num_hidden_layers", 12},
@@ -265,7 +265,7 @@ TEST(PlanIsRun, states_on_disk_and_updates_in_backward_are_met_too) {
 
 // Seed and generator are fixed: these recipes are the same on every machine.
 TEST(PlanIsRun, a_hundred_random_combinations_of_techniques_run_as_planned_or_are_refused_with_a_reason) {
-  if (sanitized()) GTEST_SKIP() << "a sanitizer's own memory is not planned";
+  if (testing::kSanitized) GTEST_SKIP() << "a sanitizer's own memory is not planned";
   const Workspace workspace(Json{{"hidden_size", 128}, {"intermediate_size", 192}, {"vocab_size", 3000}});
   std::mt19937 random(11);
   int ran = 0;
@@ -294,7 +294,7 @@ TEST(PlanIsRun, a_hundred_random_combinations_of_techniques_run_as_planned_or_ar
 }
 
 TEST(PlanIsRun, plans_of_half_a_gigabyte_and_more_are_met_to_3_percent) {
-  if (sanitized()) GTEST_SKIP() << "a sanitizer's own memory is not planned";
+  if (testing::kSanitized) GTEST_SKIP() << "a sanitizer's own memory is not planned";
   const Workspace large(Json{{"hidden_size", 768},
                              {"intermediate_size", 2048},
                              {"num_hidden_layers", 8},

@@ -90,7 +90,7 @@ std::string moment_of(const ProcessResult& killed, const fs::path& output) {
 }
 
 TEST_P(Resume, a_run_killed_at_random_moments_ends_with_the_bits_of_one_that_was_not) {
-  const int wanted_kills = sanitized() ? 4 : 14;
+  const int wanted_kills = testing::kSanitized ? 4 : 14;
   const fs::path truth = work_ / "truth";
   const ProcessResult whole = run_program(words(truth));
   ASSERT_EQ(whole.exit_code, 0) << whole.error;
@@ -106,7 +106,7 @@ TEST_P(Resume, a_run_killed_at_random_moments_ends_with_the_bits_of_one_that_was
           output, start == 0 ? std::vector<std::string>() : std::vector<std::string>{"--resume-from-checkpoint", "true"}));
       // A moment: so many lines after the start, and then a while. Every other one in the time before the first line.
       const unsigned after = below(random, 3) == 0 ? 0 : below(random, lines / 2);
-      const unsigned microseconds = below(random, after == 0 ? 60'000 : 12'000) * (sanitized() ? 10 : 1);
+      const unsigned microseconds = below(random, after == 0 ? 60'000 : 12'000) * (testing::kSanitized ? 10 : 1);
       if (kills < wanted_kills && process.wait_for_error_lines(after)) {
         ::usleep(microseconds);
         process.send(SIGKILL);

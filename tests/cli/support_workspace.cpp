@@ -69,16 +69,6 @@ Json config_json(const Json& changes) {
 
 }  // namespace
 
-bool sanitized() {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  return true;
-#elif defined(__has_feature)
-  return __has_feature(address_sanitizer) || __has_feature(thread_sanitizer);
-#else
-  return false;
-#endif
-}
-
 Workspace::Workspace(const Json& config, const fs::path& parent) {
   std::string pattern = (parent / "snug-cli-XXXXXX").string();
   if (::mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("no temporary directory");

@@ -8,13 +8,11 @@
 #include <vector>
 
 #include "cli/support_process.h"
+#include "sanitized.h"
 
 namespace snug::cli_tests {
 
 using Json = nlohmann::ordered_json;
-
-// Of a sanitizer in this build, and so in the program under test.
-bool sanitized();
 
 class Workspace {
  public:

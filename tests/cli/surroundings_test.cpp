@@ -41,7 +41,7 @@ std::string strange_figure(const Disturbed& runs, const ProcessResult& run) {
 }
 
 TEST(Clocks, that_jump_by_hours_change_no_bit_and_no_figure_is_negative_or_infinite) {
-  if (sanitized()) GTEST_SKIP() << kWhySkipped;
+  if (testing::kSanitized) GTEST_SKIP() << kWhySkipped;
   const Disturbed runs("lora");
   Injection injection{.calls = "clock", .how = "jump", .at = INT64_MAX};
   const Injected counted = runs.resume(injection);
@@ -106,7 +106,7 @@ ProcessResult run_mounted(const Disturbed& runs, const std::string& prepare, con
 }
 
 TEST(RealDisk, that_is_full_keeps_earlier_checkpoints_and_more_space_lets_the_run_go_on) {
-  if (sanitized()) GTEST_SKIP() << kWhySkipped;
+  if (testing::kSanitized) GTEST_SKIP() << kWhySkipped;
   if (!may_mount()) GTEST_SKIP() << "file systems cannot be mounted here";
   int refused = 0;
   const Disturbed runs("full");
@@ -133,7 +133,7 @@ TEST(RealDisk, that_is_full_keeps_earlier_checkpoints_and_more_space_lets_the_ru
 }
 
 TEST(RealDisk, that_is_read_only_is_named_before_the_first_step) {
-  if (sanitized()) GTEST_SKIP() << kWhySkipped;
+  if (testing::kSanitized) GTEST_SKIP() << kWhySkipped;
   if (!may_mount()) GTEST_SKIP() << "file systems cannot be mounted here";
   const Disturbed runs("lora");
   const char* freeze = "mount --bind \"$OUT\" \"$OUT\"; mount -o remount,bind,ro \"$OUT\"";

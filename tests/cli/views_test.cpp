@@ -115,7 +115,7 @@ TEST(TraceFlag, counters_are_the_plans_and_the_systems) {
   EXPECT_LE(most(trace.planned), peak);
   EXPECT_GT(most(trace.planned), peak * 9 / 10);
   ASSERT_FALSE(trace.measured.empty());
-  if (!sanitized()) {
+  if (!testing::kSanitized) {
     EXPECT_LE(most(trace.measured), summary["measured_peak_bytes"].get<int64_t>() + (1 << 20));
     EXPECT_LE(summary["measured_peak_bytes"].get<int64_t>(), peak);
   }

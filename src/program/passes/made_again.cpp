@@ -36,6 +36,7 @@ MadeAgain::Set MadeAgain::set_of(const std::set<StorageId>& storages) const {
 
 std::vector<size_t> MadeAgain::ops(const Set& lost) const {
   std::vector<size_t> again;
+  again.reserve(ops_.size());
   Set needed = read_later_, changed;  // by readers, by ops further down
   for (size_t i = ops_.size(); i-- > 0;) {
     const Touches& op = ops_[i];

@@ -1,0 +1,17 @@
+#pragma once
+// Whether a sanitizer watches: its question is what code does with memory, not the figure that comes of repeating it.
+
+namespace snug::testing {
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr bool kSanitized = true;
+#elif defined(__has_feature)
+inline constexpr bool kSanitized = __has_feature(address_sanitizer) || __has_feature(thread_sanitizer);
+#else
+inline constexpr bool kSanitized = false;
+#endif
+
+// Of so many cases that are drawn alike: all, or under a sanitizer, which takes ten times as long, the first fifth.
+constexpr int drawn(int cases) { return kSanitized ? cases / 5 : cases; }
+
+}  // namespace snug::testing
