@@ -58,6 +58,7 @@ of each stage, what was assumed. Exit code 3 if it does not fit --memory (defaul
   --trace FILE             memory over the ops, for ui.perfetto.dev and chrome://tracing
   --html FILE              one web page: memory over the ops, what is alive at each, the arena as a map
   --max-memory 0:80GiB,1:24GiB,cpu:200GiB   which part of the model on which device, and the device_map to paste
+  --max-memory cpu:16GiB,disk:100GiB        which blocks on disk; snug train --max-memory runs it
       --weights-only       for inference: no gradients, states or activations
   --textbook               the rules of thumb of articles, beside the exact figures; MODEL may be a round count, such as 7B
       --parameters N --trained N --hidden N --layers N --heads N --activations SIZE   what a rule is to take instead
@@ -138,6 +139,7 @@ snug train MODEL --data FILE.jsonl [keys]
 Plans, refuses what does not fit (exit code 3), then trains in exactly the planned memory. FILE holds one JSON object a line
 with "text", or with "prompt" and "completion". Writes metrics.jsonl, checkpoint-N directories and the result (a PEFT adapter
 or a Hugging Face checkpoint) into --output-dir. Ctrl-C finishes the step and saves; --resume-from-checkpoint goes on.
+  --max-memory cpu:16GiB,disk:100GiB   as few blocks on disk as fit the memory, as snug plan prints them
   --trace FILE   loading and the first two steps, op by op with times and memory, for ui.perfetto.dev
 )";
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "advise/placed_run.h"
 #include "base/error.h"
 #include "cli/arguments.h"
 #include "cli/commands.h"
@@ -47,6 +48,7 @@ class Screen final : public Reporter {
         fmt::format("step {}/{}  loss {:.4f}  {:.0f} tok/s  {} left  {} ({:.1f} % of plan)  grad norm {:.3g}  lr {:.3g}",
                     m.step, r.total_steps, m.loss, m.tokens_per_second, clock_text(r.seconds_left),
                     format_bytes(m.memory_bytes), 100.0 * used, m.gradient_norm, m.learning_rate);
+    if (r.waited_share) line += fmt::format("  waits {:.0f} % for the disk", 100.0 * *r.waited_share);
     if (m.loss_scale) line += fmt::format("  loss scale {:g}{}", *m.loss_scale, m.skipped ? ", step skipped" : "");
     if (live_)
       line.resize(std::min(line.size(), static_cast<size_t>(style_of(stderr).width - 1)));  // one screen line, never two
@@ -106,11 +108,37 @@ void refuse_foreign(const Arguments& arguments) {
               "remove these keys, or write a recipe of snug's own: see docs/recipes.md");
 }
 
+// With --max-memory as `snug plan` prints it.
+Plan planned(const Arguments& arguments, const ModelSpec& model) {
+  const Target target = with_disk(target_for(arguments), arguments.recipe);
+  if (!arguments.has("max-memory")) return make_plan(model, arguments.recipe, target);
+  return place_run(model, arguments.recipe, target, parse_max_memory(arguments.value("max-memory")));
+}
+
+void warn_if_nearly_full(const Plan& plan) {
+  constexpr double kNearlyFull = 0.9;
+  const double share = static_cast<double>(plan.peak_bytes) / static_cast<double>(plan.budget_bytes);
+  if (share >= kNearlyFull) fmt::print(stderr, "nearly full: {:.0f} % of what may be used\n", 100.0 * share);
+}
+
+void tell_how_it_went(const Plan& plan, const RunSummary& summary) {
+  fmt::print("{} steps, mean loss {:.4f}, {:.0f} tokens/s\nplanned peak {} bytes, measured {} bytes ({:.2f} %)\n",
+             summary.steps, summary.train_loss, summary.tokens_per_second, summary.planned_peak_bytes,
+             summary.measured_peak_bytes,
+             100.0 * static_cast<double>(summary.measured_peak_bytes) / static_cast<double>(summary.planned_peak_bytes));
+  if (summary.fetched_bytes + summary.sent_bytes > 0)
+    fmt::print("from disk {}, to disk {}, waited for it {}\n", format_bytes(summary.fetched_bytes),
+               format_bytes(summary.sent_bytes), seconds_text(summary.waited_seconds));
+  if (plan.released_seconds > 0)
+    fmt::print("made again a step what takes {} of {}\n", seconds_text(plan.released_seconds),
+               seconds_text(plan.step_time.seconds));
+}
+
 }  // namespace
 
 int train_command(std::span<char* const> words) {
   wait_briefly("train", words);
-  const Arguments arguments = parse_arguments(words, {"trace="});
+  const Arguments arguments = parse_arguments(words, {"trace=", "max-memory="});
   const Recipe& recipe = arguments.recipe;
   if (arguments.foreign) refuse_foreign(arguments);
   if (recipe.model.empty()) throw UsageError("which model? snug train RECIPE.yaml, or snug train MODEL --data FILE");
@@ -119,23 +147,18 @@ int train_command(std::span<char* const> words) {
   for (const std::string& key : arguments.passed_over) fmt::print(stderr, "snug: {} has no effect here\n", key);
   const ModelSpec model = resolve_model(recipe.model);
   refuse_plan_only(model, "trained");
-  Plan plan = make_plan(model, recipe, with_disk(target_for(arguments), recipe));
+  Plan plan = planned(arguments, model);
   if (arguments.has("trace")) plan_tracing(plan);
   if (!plan.fits()) return refuse(plan);
   fmt::print(stderr, "{}\n", plan_verdict(plan));
+  warn_if_nearly_full(plan);
   for (const std::string& note : plan.program.notes) fmt::print(stderr, "{}\n", note);
 
   listen_for_signals();
   Screen screen;
   const RunSummary summary = train(plan, screen, stop_signal(), arguments.value("trace"));
   screen.finish_line();
-  fmt::print("{} steps, mean loss {:.4f}, {:.0f} tokens/s\nplanned peak {} bytes, measured {} bytes ({:.2f} %)\n",
-             summary.steps, summary.train_loss, summary.tokens_per_second, summary.planned_peak_bytes,
-             summary.measured_peak_bytes,
-             100.0 * static_cast<double>(summary.measured_peak_bytes) / static_cast<double>(summary.planned_peak_bytes));
-  if (summary.fetched_bytes + summary.sent_bytes > 0)
-    fmt::print("from disk {}, to disk {}, waited for it {}\n", format_bytes(summary.fetched_bytes),
-               format_bytes(summary.sent_bytes), seconds_text(summary.waited_seconds));
+  tell_how_it_went(plan, summary);
   leave_receipt(plan, summary);
   return stop_signal().load() == 0 ? 0 : 128 + stop_signal().load();
 }

@@ -10,11 +10,6 @@
 
 namespace snug {
 
-namespace {
-
-using Json = nlohmann::ordered_json;
-
-// "embedding, layers 0–17, final norm".
 std::string parts_text(const ModelParts& model, size_t first, size_t count) {
   std::string text;
   const auto add = [&](const std::string& word) { text += (text.empty() ? "" : ", ") + word; };
@@ -31,6 +26,10 @@ std::string parts_text(const ModelParts& model, size_t first, size_t count) {
   }
   return text.empty() ? "nothing" : text;
 }
+
+namespace {
+
+using Json = nlohmann::ordered_json;
 
 // As device_map has it: an index for an accelerator, a word for the rest.
 Json device_json(const DeviceRoom& room) {

@@ -17,6 +17,8 @@ struct DeviceMapAnswer {
   std::optional<DeviceMap> map;  // none: nothing fits
 };
 
+// A run of parts in words: "embedding, layers 0–17, final norm".
+std::string parts_text(const ModelParts& model, size_t first, size_t count);
 std::string device_map_text(const DeviceMapAnswer& answer);
 std::string device_map_json(const DeviceMapAnswer& answer);
 

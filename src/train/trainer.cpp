@@ -305,6 +305,8 @@ class Run final : public Host {
     if (recipe_.fp16) report.metrics.loss_scale = loss_scale;
     const auto passed = static_cast<double>(done_ - first_step_);
     report.seconds_left = watch_.total() / passed * static_cast<double>(total_steps_ - done_);
+    if (const PageLanes::Traffic moved = traffic(); moved.fetched + moved.sent > 0)
+      report.waited_share = moved.waited / watch_.total();
     if (!skipped || std::isfinite(loss)) {
       loss_sum_ += loss;
       ++losses_;
@@ -417,6 +419,17 @@ class Run final : public Host {
 
   double mean_loss() const { return loss_sum_ / static_cast<double>(std::max<int64_t>(1, losses_)); }
 
+  // Of the executors of all lengths.
+  PageLanes::Traffic traffic() {
+    PageLanes::Traffic sum;
+    executors_->each([&](const Executor& executor) {
+      sum.fetched += executor.traffic().fetched;
+      sum.sent += executor.traffic().sent;
+      sum.waited += executor.traffic().waited;
+    });
+    return sum;
+  }
+
   RunSummary summary() {
     watch_.lap();
     RunSummary result{.planned_peak_bytes = plan_.peak_bytes,
@@ -424,11 +437,10 @@ class Run final : public Host {
                       .steps = done_,
                       .train_loss = mean_loss(),
                       .tokens_per_second = rate_of(tokens_, watch_.total())};
-    executors_->each([&](const Executor& executor) {
-      result.fetched_bytes += executor.traffic().fetched;
-      result.sent_bytes += executor.traffic().sent;
-      result.waited_seconds += executor.traffic().waited;
-    });
+    const PageLanes::Traffic moved = traffic();
+    result.fetched_bytes = moved.fetched;
+    result.sent_bytes = moved.sent;
+    result.waited_seconds = moved.waited;
     metrics_->write(result);
     if (events_) events_->write(result);
     return result;

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <filesystem>
+#include <optional>
 
 #include "data/dataset.h"
 #include "plan/plan.h"
@@ -17,6 +18,7 @@ struct StepReport {
   double seconds_left = 0;
   int64_t planned_peak_bytes = 0;
   int64_t measured_peak_bytes = 0;
+  std::optional<double> waited_share = {};  // of the time so far, for pages; none if nothing moves
 };
 
 // What a run tells while it goes on.

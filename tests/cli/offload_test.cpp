@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "cli/support_workspace.h"
 #include "families.h"
 
@@ -84,6 +86,53 @@ TEST(Offload, moves_what_was_planned) {
     constexpr double kBeside = 256 << 10;
     EXPECT_NEAR(static_cast<double>(runs[2].disk_read - runs[1].disk_read), static_cast<double>(4 * planned), kBeside)
         << keys[1] << keys.size();
+  }
+}
+
+// What `snug plan --max-memory` prints is what `snug train --max-memory` does.
+TEST(Offload, a_map_runs_as_it_is_printed) {
+  const Workspace work(Json{{"num_hidden_layers", 6}, {"hidden_size", 256}, {"intermediate_size", 1024}});
+  for (const char* method : {"lora", "full"}) {
+    const std::vector<std::string> keys = keys_of(method);
+    const auto planned = [&](const std::vector<std::string>& more) {
+      const ProcessResult plan =
+          run_program(joined(joined({"plan", work.model().string(), "--threads", "2", "--json"}, keys), more));
+      EXPECT_EQ(plan.exit_code, 0) << plan.error;
+      return Json::parse(plan.output);
+    };
+    std::vector<std::string> away = {"--offload-weights", "disk"};
+    if (keys[1] == "full") away = joined(away, {"--offload-gradients", "disk", "--offload-optimizer", "disk"});
+    const auto most = planned({})["peak_bytes"].get<int64_t>(), least = planned(away)["peak_bytes"].get<int64_t>();
+    const std::string rooms = "cpu:" + std::to_string((most + least) / 2048) + "KiB,disk:1GiB";
+    const Json map = planned({"--max-memory", rooms});
+    const size_t blocks = keys[1] == "full" ? 6 : map["settings"]["offload_layers"].get<std::string>().size() / 2 + 1;
+    EXPECT_EQ(std::ranges::count(map["device_map"], "disk"), static_cast<std::ptrdiff_t>(blocks));
+    EXPECT_TRUE(blocks > 1 && blocks < (keys[1] == "full" ? 7U : 6U)) << blocks;
+
+    const std::vector<std::string> run = joined(keys, {"--threads", "2", "--max-steps", "3", "--overwrite-output-dir"});
+    for (const auto& [name, more] : {std::pair("near", std::vector<std::string>()),
+                                     std::pair("map", std::vector<std::string>{"--max-memory", rooms})}) {
+      const ProcessResult result = run_program(work.train(work / name, joined(run, more)));
+      ASSERT_EQ(result.exit_code, 0) << result.error;
+    }
+    const Json summary = read_metrics(work / "map").back()["summary"];
+    EXPECT_EQ(summary["planned_peak_bytes"], map["peak_bytes"]);
+    const auto fetched = map["homes"]["fetched_a_step"].get<int64_t>();
+    const int64_t of_block = fetched / (static_cast<int64_t>(blocks) * 4);  // forward and backward, two micro-batches
+    const int64_t kept = keys[1] == "full" ? 0 : of_block * (6 - static_cast<int64_t>(blocks));  // fetched once
+    EXPECT_EQ(summary["fetched_bytes"].get<int64_t>(), 3 * fetched + kept);
+    EXPECT_TRUE(testing::kSanitized || summary["measured_peak_bytes"].get<int64_t>() <= map["peak_bytes"].get<int64_t>());
+    EXPECT_EQ(step_lines(work / "near"), step_lines(work / "map"));
+  }
+}
+
+TEST(Offload, a_map_that_cannot_run_is_refused_in_a_line) {
+  const Workspace work;
+  for (const char* rooms : {"0:8GiB,cpu:8GiB", "disk:8GiB", "cpu:1MiB,disk:1GiB"}) {
+    const ProcessResult run = run_program(work.train(work / "out", joined(keys_of("lora"), {"--max-memory", rooms})));
+    EXPECT_EQ(run.exit_code, std::string(rooms).starts_with("cpu") ? 3 : 1) << rooms << run.error;
+    EXPECT_LE(std::ranges::count(run.error, '\n'), 2) << run.error;
+    EXPECT_FALSE(std::filesystem::exists(work / "out"));
   }
 }
 
