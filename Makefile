@@ -1,6 +1,6 @@
 # The few commands a person needs. Each sets up what it lacks (Debian 12) and says so.
 
-.PHONY: build test check demo bench fuzz format clean
+.PHONY: build test check exhaustive demo bench fuzz format clean
 
 build:
 	@scripts/setup.sh build
@@ -19,6 +19,11 @@ test:
 check:
 	@scripts/setup.sh check
 	@scripts/check.sh
+
+# Larger grids, in minutes more.
+exhaustive:
+	@scripts/setup.sh test
+	@scripts/exhaustive.sh
 
 bench:
 	@scripts/setup.sh test

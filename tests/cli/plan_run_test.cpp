@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <map>
 #include <random>
 
@@ -263,15 +264,21 @@ TEST(PlanIsRun, states_on_disk_and_updates_in_backward_are_met_too) {
   EXPECT_LT(planned["paged_adamw_32bit in backward full"], 0.5 * planned["paged_adamw_32bit full"]);
 }
 
-// Seed and generator are fixed: these recipes are the same on every machine.
+// Seed and generator are fixed: these recipes are the same on every machine. make exhaustive draws others, and more:
+// SNUG_COMBINATIONS of them, from SNUG_SEED on.
 TEST(PlanIsRun, a_hundred_random_combinations_of_techniques_run_as_planned_or_are_refused_with_a_reason) {
   if (testing::kSanitized) GTEST_SKIP() << "a sanitizer's own memory is not planned";
+  const auto number = [](const char* name, int usual) {
+    const char* const text = std::getenv(name);
+    return text == nullptr ? usual : std::stoi(text);
+  };
+  const int wanted = number("SNUG_COMBINATIONS", 100);
   const Workspace workspace(Json{{"hidden_size", 128}, {"intermediate_size", 192}, {"vocab_size", 3000}});
-  std::mt19937 random(11);
+  std::mt19937 random(static_cast<unsigned>(number("SNUG_SEED", 11)));
   int ran = 0;
   std::map<std::string, int> refusals;
   int64_t widest = 0;
-  for (int i = 0; ran < 100; ++i) {
+  for (int i = 0; ran < wanted; ++i) {
     const std::vector<std::string> recipe = random_combination(random);
     std::string text;
     for (const std::string& word : recipe) text += word + " ";
@@ -291,6 +298,40 @@ TEST(PlanIsRun, a_hundred_random_combinations_of_techniques_run_as_planned_or_ar
   std::printf("%d combinations ran, at most %.2f MiB below their plan; refused:\n", ran,
               static_cast<double>(widest) / static_cast<double>(kMiB));
   for (const auto& [reason, count] : refusals) std::printf("%5d  %s", count, reason.c_str());
+}
+
+// Checkpoints after each step, the result, and the adapter merged into the model.
+TEST(PlanIsRun, saving_and_merging_never_take_more_than_the_run) {
+  if (testing::kSanitized) GTEST_SKIP() << "a sanitizer's own memory is not planned";
+  const Workspace work(
+      Json{{"hidden_size", 256}, {"intermediate_size", 1024}, {"num_hidden_layers", 6}, {"vocab_size", 8000}});
+  int recipes = 0, merged = 0;
+  for (const char* method : {"full", "lora", "qlora"})
+    for (const char* precision : {"--bf16", "--fp16", ""})
+      for (const char* optim : {"adamw_torch", "adamw_8bit", "paged_adamw_32bit"}) {
+        std::vector<std::string> keys = {"--method", method, "--optim", optim, "--seq", "48", "--save-steps", "1"};
+        if (*precision != 0) keys.emplace_back(precision);
+        if (recipes % 2 == 1) keys = joined(keys, {"--offload-weights", "disk", "--offload-activations", "disk"});
+        const std::filesystem::path output = work / "run";
+        const ProcessResult run = run_program(work.train(output, joined(keys, {"--max-steps", "2"})));
+        ASSERT_EQ(run.exit_code, 0) << run.error;
+        const Json summary = read_metrics(output).back()["summary"];
+        const auto planned = summary["planned_peak_bytes"].get<int64_t>();
+        EXPECT_LE(summary["measured_peak_bytes"].get<int64_t>(), planned) << method << precision << optim;
+        ++recipes;
+        if (std::string(method) != "full") {
+          ProcessOptions limited;
+          limited.limits[RLIMIT_DATA] = static_cast<rlim_t>(planned);
+          const ProcessResult merge =
+              run_program({"merge", output.string(), "--output-dir", (work / "merged").string()}, limited);
+          ASSERT_EQ(merge.exit_code, 0) << method << precision << optim << merge.error;
+          std::filesystem::remove_all(work / "merged");
+          ++merged;
+        }
+        std::filesystem::remove_all(output);
+      }
+  EXPECT_EQ(recipes, 27);
+  EXPECT_EQ(merged, 18);
 }
 
 TEST(PlanIsRun, plans_of_half_a_gigabyte_and_more_are_met_to_3_percent) {
