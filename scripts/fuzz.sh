@@ -13,7 +13,7 @@ if [ ${#targets[@]} -eq 0 ]; then
 fi
 
 cmake --preset fuzz -B "$build" >/dev/null
-cmake --build "$build"
+cmake --build "$build" --target fuzz_targets
 
 # One target for FUZZ_SECONDS; its line says what it did.
 fuzz() {
