@@ -86,6 +86,8 @@ std::vector<AlternativeGroup> groups_of(const Plan& plan, const std::vector<std:
   if (recomputed < layers / 2 && plan.fits()) recompute.push_back(recomputing(layers / 2, layers));
   if (recomputed < layers) recompute.push_back(recomputing(layers, layers));
   groups.push_back({"recomputation", std::move(recompute)});
+  if (!now.tiled_mlp && plan.model.experts.count == 0 && plan.program.batch * plan.program.seq_len > plan.model.hidden_size)
+    groups.push_back({"MLP", {{{{"tiled_mlp", "true"}}, Effect::none, "MLPs run tile by tile"}}});
   std::vector<Alternative> smaller;
   const int64_t effective = now.batch * now.accumulation;
   for (int64_t batch = now.batch - 1; batch >= 1; --batch)

@@ -16,7 +16,9 @@ CheckpointSearch::CheckpointSearch(const ModelSpec& model, const Recipe& recipe,
 
 void CheckpointSearch::find_runs(size_t most_choices) {
   const Released none;
-  Program program = compile(model_, recipe_, &none);
+  Recipe whole = recipe_;
+  whole.tiled_mlp = false;  // options are of blocks of ops alone
+  Program program = compile(model_, whole, &none);
   fit_to_target(program, target_);
   const CostModel cost = target_.cost.known() ? target_.cost : nominal_cpu_rates(target_.threads);
   layers_ = program.layers;

@@ -110,8 +110,12 @@ class Walk {
       wait(op, event);
     }
     for (const Operand& operand : op.operands)
-      if (Span* span = span_of(program_.tensor(operand.tensor), layer_, out_.point(point).node))
+      if (Span* span = span_of(program_.tensor(operand.tensor), layer_, out_.point(point).node)) {
         note(op, operand, *span, event);
+        if (const int32_t chunks = chunk_loop_around(program_.tensor(operand.tensor).storage, out_.point(point).node);
+            chunks != kNone)
+          span_all(*span, event - (point - out_.node(chunks).begin), event + (out_.node(chunks).end - 1 - point));
+      }
     if (op.lane != Lane::compute) hold_written({event, out_.point(point).node});
   }
 
@@ -142,6 +146,20 @@ class Walk {
   void extend(Span& span, int32_t event) {
     span.one_loop = span.one_loop && out_.layer_loop_of(out_.event(event)) == out_.layer_loop_of(out_.event(span.first));
     span.last = std::max(span.last, event);
+  }
+
+  // The loop over chunks that uses the storage, and is not all that does; kNone: none.
+  int32_t chunk_loop_around(StorageId storage, int32_t node) const {
+    for (; node != kNone && node != out_.homes[static_cast<size_t>(storage)]; node = out_.node(node).parent)
+      if (out_.node(node).region->axis == Axis::chunk && out_.node(node).region->count > 1) return node;
+    return kNone;
+  }
+
+  // Of a loop that is taken once, all of it: the next chunk finds what the last one left.
+  void span_all(Span& span, int32_t first, int32_t last) const {
+    if (iteration_ > 0 && span.last < first) return;  // there is one instance, and these are the first iteration's events
+    span.first = std::min(span.first, first);
+    span.last = std::max(span.last, last);
   }
 
   // ---- Lanes.

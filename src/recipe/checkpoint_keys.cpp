@@ -10,6 +10,8 @@ namespace {
 
 using namespace keys;  // NOLINT(google-build-using-namespace): the table speaks the makers' language
 
+constexpr int64_t kMostTiles = int64_t{1} << 20;
+
 Key gradient_checkpointing() {
   return {
       "gradient_checkpointing",
@@ -70,7 +72,15 @@ const char* name_of(BlockPart part) {
   return kNames[static_cast<int>(part)];
 }
 
-std::vector<Key> checkpoint_keys() { return {gradient_checkpointing(), checkpoint_layers(), checkpoint_parts()}; }
+std::vector<Key> checkpoint_keys() {
+  return {
+      gradient_checkpointing(), checkpoint_layers(), checkpoint_parts(),
+      boolean("tiled_mlp", {}, "Run MLPs for some tokens at a time: what is as wide as their hidden layer is one tile high.",
+              &Recipe::tiled_mlp),
+      integer("tiled_mlp_num_shards", {},
+              "With tiled_mlp: tiles of a micro-batch; auto: its tokens over the model's hidden size, rounded up.",
+              {1, kMostTiles, "auto or at least 1", true}, &Recipe::tiled_mlp_num_shards)};
+}
 
 void validate_checkpointing(const Recipe& recipe) {
   const auto refuse = [](const char* key) {
@@ -80,6 +90,8 @@ void validate_checkpointing(const Recipe& recipe) {
   const bool chosen_by_hand = recipe.gradient_checkpointing && !recipe.checkpoint_to_budget;
   if (!recipe.checkpoint_layers.empty() && !chosen_by_hand) refuse("checkpoint_layers");
   if (!recipe.checkpoint_parts.empty() && !chosen_by_hand) refuse("checkpoint_parts");
+  if (recipe.tiled_mlp_num_shards > 0 && !recipe.tiled_mlp)
+    throw Error("tiled_mlp_num_shards has no effect without tiled_mlp: true", "", "add it, or remove tiled_mlp_num_shards");
 }
 
 }  // namespace snug

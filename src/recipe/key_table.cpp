@@ -443,7 +443,7 @@ std::vector<Key> make_key_table() {
   };
   insert_after("lora_modules_to_save", quantize_keys());
   insert_after("train_on_inputs", checkpoint_keys());
-  insert_after("checkpoint_parts", offload_keys());
+  insert_after("tiled_mlp_num_shards", offload_keys());
   return table;
 }
 

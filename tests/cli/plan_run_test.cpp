@@ -89,11 +89,15 @@ std::vector<std::string> random_combination(std::mt19937& random) {
   sometimes(3, {"--offload-activations", "disk"});
   sometimes(4, {"--offload-weights", "disk"});
   sometimes(8, {"--offload-gradients", "disk"});
+  sometimes(4, {"--tiled-mlp", "--tiled-mlp-num-shards", pick({"2", "5"})});
   return words;
 }
 
 Figures plan_and_run(const Workspace& workspace, std::vector<std::string> recipe, const std::string& name, bool evaluate) {
-  if (evaluate) recipe = joined(recipe, {"--eval-data", workspace.data().string()});
+  if (evaluate) {  // a few rows: the first batch takes as much as the last
+    put(workspace / "eval.jsonl", text_rows(8, 1));
+    recipe = joined(recipe, {"--eval-data", (workspace / "eval.jsonl").string()});
+  }
   const ProcessResult plan = run_program(joined({"plan", workspace.model().string(), "--json"}, recipe));
   EXPECT_EQ(plan.exit_code, 0) << plan.error;
   Figures figures{.planned = Json::parse(plan.output)["peak_bytes"].get<int64_t>()};

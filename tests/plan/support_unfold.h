@@ -1,6 +1,6 @@
 #pragma once
-// The Program run through step by step, every layer in turn: an independent account of what is alive when, against which the
-// folded planner is held.
+// The Program run through step by step, every layer in turn and in it every chunk: an independent account of what is alive
+// when, against which the folded planner is held. Chunks outside of layers are taken once.
 
 #include <vector>
 

@@ -12,7 +12,7 @@ constexpr std::byte kZone{0xA5};
 }  // namespace
 
 Shadow::Shadow(Executor& executor, int64_t red_zone) : executor_(executor), red_zone_(red_zone) {
-  number(executor.program().root, 0);
+  number(executor.program().root, 0, false, 0);
   for (const UnfoldedLife& life : unfold(executor.program())) {
     if (executor.program().storage(life.storage).home != Home::device) continue;  // not in the arena
     births_.emplace(life.birth, life);
@@ -24,14 +24,15 @@ Shadow::Shadow(Executor& executor, int64_t red_zone) : executor_(executor), red_
     if (lives_throughout(id)) birth(static_cast<StorageId>(id), 0);
 }
 
-// The same order as unfold(): every layer of a loop in turn, a micro-batch once.
-void Shadow::number(const Region& region, int64_t outer_layer) {
-  const int64_t count = region.axis == Axis::layer ? region.count : 1;
-  for (int64_t iteration = 0; iteration < count; ++iteration) {
-    const int64_t layer = region.axis == Axis::layer ? region.layer_of(iteration) : outer_layer;
+// The same order as unfold(): every layer of a loop in turn and every chunk in it, a micro-batch once.
+void Shadow::number(const Region& region, int64_t layer, bool in_layers, int64_t chunk) {
+  const bool layers = region.axis == Axis::layer, chunks = in_layers && region.axis == Axis::chunk;
+  for (int64_t iteration = 0; iteration < (layers || chunks ? region.count : 1); ++iteration) {
+    if (layers) layer = region.layer_of(iteration);
+    if (chunks) chunk = iteration;
     for (const Item& item : region.items) {
-      if (const Region* child = item.region()) number(*child, layer);
-      if (const Op* op = item.op()) times_[{op, layer}] = clock_++;
+      if (const Region* child = item.region()) number(*child, layer, in_layers || layers, chunk);
+      if (const Op* op = item.op()) times_[{op, layer, chunk}] = clock_++;
     }
   }
 }
@@ -41,7 +42,10 @@ bool Shadow::lives_throughout(size_t id) const {
   return storage.lifetime == Lifetime::run && storage.home == Home::device;
 }
 
-int64_t Shadow::time_of(const Op& op, const Binding& binding) const { return times_.at({&op, binding.layer}); }
+int64_t Shadow::time_of(const Op& op, const Binding& binding) const {
+  const auto found = times_.find({&op, binding.layer, binding.chunk});
+  return found != times_.end() ? found->second : times_.at({&op, binding.layer, 0});  // a chunk outside of layers
+}
 
 std::byte* Shadow::begin_of(StorageId storage, int64_t instance) const {
   return InPlace::arena(executor_) + executor_.layout().offset_of(storage, instance);

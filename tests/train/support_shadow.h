@@ -3,6 +3,7 @@
 // reading what was not written, writing what is not yours and reading what is dead all show.
 
 #include <map>
+#include <tuple>
 #include <vector>
 
 #include "plan/support_unfold.h"
@@ -25,7 +26,7 @@ class Shadow : public Observer {
 
  private:
   bool lives_throughout(size_t storage) const;  // in the arena
-  void number(const Region& region, int64_t outer_layer);
+  void number(const Region& region, int64_t layer, bool in_layers, int64_t chunk);
   int64_t time_of(const Op& op, const Binding& binding) const;
   std::byte* begin_of(StorageId storage, int64_t instance) const;
   void birth(StorageId storage, int64_t instance);
@@ -35,7 +36,7 @@ class Shadow : public Observer {
   Executor& executor_;
   int64_t red_zone_;
   int64_t clock_ = 0, zones_checked_ = 0, zones_touched_ = 0;
-  std::map<std::pair<const Op*, int64_t>, int64_t> times_;
+  std::map<std::tuple<const Op*, int64_t, int64_t>, int64_t> times_;  // by op, layer, chunk
   std::multimap<int64_t, UnfoldedLife> births_, deaths_;
   std::vector<std::byte> written_;  // by byte of the arena; not 0 where something was
 };

@@ -141,7 +141,7 @@ DropoutMask mask_of(const Dropout& op) {
   const uint64_t step = scalar(Scalar::step) & 0xffffffffU;
   const auto kept = static_cast<float>(1.0 / (1.0 - op.probability));
   return {.random = {op.seed ^ kPurpose, op.stream << 48 | static_cast<uint64_t>(op.layer) << 32 | step},
-          .first_block = scalar(Scalar::micro_batch) << 40,
+          .first_block = (scalar(Scalar::micro_batch) << 40) + static_cast<uint64_t>(op.first_element / 4),
           .threshold = static_cast<uint32_t>(std::min(std::round(op.probability * 0x1p32), 0x1p32 - 1)),
           .kept = op.complement ? 1.0F - kept : kept,
           .left_out = op.complement ? 1.0F : 0.0F};

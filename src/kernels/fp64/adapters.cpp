@@ -19,7 +19,7 @@ void dropout(const Dropout& op) {
                       op.stream << 48 | static_cast<uint64_t>(op.layer) << 32 | (counter(Scalar::step) & 0xffffffffU)};
   const double threshold = std::round(op.probability * 0x1p32);
   for (int64_t i = 0; i < op.elements; ++i) {
-    const uint64_t block = (counter(Scalar::micro_batch) << 40) + static_cast<uint64_t>(i / 4);
+    const uint64_t block = (counter(Scalar::micro_batch) << 40) + static_cast<uint64_t>((op.first_element + i) / 4);
     const bool left_out = static_cast<double>(random.words(block)[static_cast<size_t>(i % 4)]) < threshold;
     const double kept = left_out ? 0.0 : 1.0 / (1.0 - op.probability);
     const double value = Reader(op.x)[i] * (op.complement ? 1.0 - kept : kept);

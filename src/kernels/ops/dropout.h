@@ -11,7 +11,8 @@ struct Dropout {
   In x;
   Out out;
   int64_t elements = 0;
-  double probability = 0;  // p, below 1
+  int64_t first_element = 0;  // where the draws' counting of elements begins, a multiple of 4
+  double probability = 0;     // p, below 1
   bool complement = false;
   bool accumulate = false;
   uint64_t seed = 0, stream = 0;  // stream < 2^16, one for each op
@@ -26,6 +27,7 @@ inline Dropout bind<Dropout>(const OpView& op) {
   return {.x = in(op, Slot::x),
           .out = out(op, op.has(Slot::out) ? Slot::out : Slot::x),
           .elements = op[Slot::x].elements,
+          .first_element = op[op.has(Slot::out) ? Slot::out : Slot::x].first_element,
           .probability = a.probability,
           .complement = a.complement,
           .accumulate = a.accumulate,
