@@ -4,7 +4,7 @@
 
 namespace snug {
 
-void LaneClock::run(const Op& op, int64_t layer, double seconds) {
+LaneClock::Times LaneClock::run(const Op& op, int64_t layer, double seconds) {
   const auto key = [&](const Operand& operand) {
     const Tensor& tensor = program_.tensor(operand.tensor);
     int64_t turn = 0;
@@ -13,16 +13,19 @@ void LaneClock::run(const Op& op, int64_t layer, double seconds) {
     return std::tuple(tensor.storage, tensor.instance + (tensor.instance_by_layer ? layer : 0), turn);
   };
   double& lane = free_[static_cast<size_t>(op.lane)];
+  Times times{.free = lane};
   for (const Operand& operand : op.operands) {
     const Done& done = done_[key(operand)];
     lane = std::max(lane, operand.access == Access::read ? done.written : std::max(done.written, done.used));
   }
-  lane += seconds;
+  times.begin = lane;
+  times.end = lane += seconds;
   for (const Operand& operand : op.operands) {
     Done& done = done_[key(operand)];
     double& last = operand.access == Access::read ? done.used : done.written;
     last = std::max(last, lane);
   }
+  return times;
 }
 
 void LaneClock::run(double seconds) { free_[static_cast<size_t>(Lane::compute)] += seconds; }

@@ -14,10 +14,17 @@ class LaneClock {
  public:
   explicit LaneClock(const Program& program) : program_(program) {}
 
+  // When an op runs, in seconds from the start, and since when its lane was free for it.
+  struct Times {
+    double free = 0, begin = 0, end = 0;
+  };
+
   // An op of so many seconds, with the views of `layer`, or of a chunk where chunks come one after the other.
-  void run(const Op& op, int64_t layer, double seconds);
+  Times run(const Op& op, int64_t layer, double seconds);
   // Something of the compute lane whose lanes have met at its end.
   void run(double seconds);
+  // All lanes wait for each other, as at a region's end.
+  void meet() { free_.fill(end()); }
   // When all lanes are done, in seconds from the start.
   double end() const;
 

@@ -2,10 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
+#include <set>
 #include <vector>
 
 #include "base/utf8.h"
+#include "plan/step_times.h"
 
 namespace snug {
 
@@ -43,7 +47,11 @@ TraceWriter::TraceWriter(Sink sink, std::string_view process, Facts facts, std::
     : sink_(std::move(sink)) {
   sink_(fmt::format(R"({{"displayTimeUnit":"ms","otherData":{},"traceEvents":[)", object_of(facts)));
   event(fmt::format(R"({{"ph":"M","pid":1,"name":"process_name","args":{{"name":{}}}}})", json_text(process)));
-  event(fmt::format(R"({{"ph":"M","pid":1,"tid":1,"name":"thread_name","args":{{"name":{}}}}})", json_text(thread)));
+  this->thread(1, thread);
+}
+
+void TraceWriter::thread(int number, std::string_view name) {
+  event(fmt::format(R"({{"ph":"M","pid":1,"tid":{},"name":"thread_name","args":{{"name":{}}}}})", number, json_text(name)));
 }
 
 void TraceWriter::event(std::string_view text) {
@@ -53,9 +61,9 @@ void TraceWriter::event(std::string_view text) {
 }
 
 // Times are rounded before they are subtracted, so that slices that meet still meet in nanoseconds.
-void TraceWriter::slice(std::string_view name, std::string_view category, double start, double end) {
+void TraceWriter::slice(std::string_view name, std::string_view category, double start, double end, int thread) {
   const int64_t begin = nanoseconds(start);
-  event(fmt::format(R"({{"ph":"X","pid":1,"tid":1,"name":{},"cat":{},"ts":{},"dur":{}}})", json_text(name),
+  event(fmt::format(R"({{"ph":"X","pid":1,"tid":{},"name":{},"cat":{},"ts":{},"dur":{}}})", thread, json_text(name),
                     json_text(category), micros(begin), micros(nanoseconds(end) - begin)));
 }
 
@@ -84,16 +92,8 @@ void write_memory(TraceWriter& trace, double time, const BytesByRole& live, int6
 
 namespace {
 
-// When each step begins; one more for the end.
-std::vector<double> times_of(const MemoryTimeline& timeline, const SecondsOf& seconds_of) {
-  std::vector<double> times{0.0};
-  times.reserve(timeline.steps.size() + 1);
-  for (const TimelineStep& step : timeline.steps)
-    times.push_back(times.back() + (seconds_of ? seconds_of(*timeline.program, *step.op) : 1e-6));
-  return times;
-}
-
-std::vector<std::pair<std::string, std::string>> facts_of(const Plan& plan, const MemoryTimeline& timeline, bool timed) {
+std::vector<std::pair<std::string, std::string>> facts_of(const Plan& plan, const MemoryTimeline& timeline, bool timed,
+                                                          const StepTimes& times) {
   const Program& program = plan.program;
   std::vector<std::pair<std::string, std::string>> facts{
       {"made_by", "snug plan"},
@@ -102,6 +102,8 @@ std::vector<std::pair<std::string, std::string>> facts_of(const Plan& plan, cons
       {"peak_bytes", std::to_string(plan.peak_bytes)},
       {"holes_bytes", std::to_string(holes_of(plan))},
       {"budget_bytes", std::to_string(plan.budget_bytes)}};
+  if (times.copies_beside())
+    facts.emplace_back("waits", fmt::format("{:.3f} seconds of compute wait for copies", times.waited()));
   if (program.micro_batches > 2)
     facts.emplace_back("micro_batches", fmt::format("the first and the last of {} are shown", program.micro_batches));
   if (timeline.hidden_steps > 0)
@@ -109,22 +111,78 @@ std::vector<std::pair<std::string, std::string>> facts_of(const Plan& plan, cons
   return facts;
 }
 
+// Bytes by role that lie away from the device, as the counter "away".
+class AwayCounter {
+ public:
+  explicit AwayCounter(const MemoryTimeline& timeline) : changes_(timeline.steps.size() + 1) {
+    for (const Storage& storage : timeline.program->storages)
+      if (storage.lifetime == Lifetime::run && storage.home != Home::device)
+        now_[static_cast<size_t>(storage.role)] += storage.bytes * storage.instances;
+    for (const TimelineLife& life : timeline.lives) {
+      const Storage& storage = timeline.program->storage(life.storage);
+      if (storage.home == Home::device) continue;
+      const auto role = static_cast<size_t>(storage.role);
+      changes_[static_cast<size_t>(life.birth)][role] += life.bytes;
+      changes_[static_cast<size_t>(life.death) + 1][role] -= life.bytes;
+    }
+    used_ = sum_of(now_) > 0 ||
+            std::any_of(changes_.begin(), changes_.end(), [](const BytesByRole& c) { return sum_of(c) > 0; });
+  }
+
+  // The steps come in order.
+  void write(TraceWriter& trace, size_t step, double time) {
+    const BytesByRole& change = changes_[step];
+    if (!used_ || (step > 0 && change == BytesByRole{})) return;
+    std::array<std::pair<std::string_view, int64_t>, kRoleCount> values;
+    for (size_t role = 0; role < kRoleCount; ++role)
+      values[role] = {name_of(static_cast<Role>(role)), now_[role] += change[role]};
+    trace.counter("away", time, values);
+  }
+
+ private:
+  std::vector<BytesByRole> changes_;
+  BytesByRole now_{};
+  bool used_ = false;
+};
+
+int thread_of(Lane lane) { return 1 + static_cast<int>(lane); }
+
+// The lanes that the steps beside compute run on.
+void name_threads(TraceWriter& trace, const MemoryTimeline& timeline, const StepTimes& times) {
+  std::set<Lane> lanes;
+  for (size_t i = 0; i < timeline.steps.size(); ++i)
+    if (times.is_beside(i)) lanes.insert(timeline.steps[i].op->lane);
+  for (const Lane lane : lanes) trace.thread(thread_of(lane), name_of(lane));
+}
+
+void write_step(TraceWriter& trace, const MemoryTimeline& timeline, const StepTimes& times, size_t i) {
+  const TimelineStep& step = timeline.steps[i];
+  const LaneClock::Times& time = times[i];
+  const bool beside = times.is_beside(i);
+  if (!beside && time.begin > time.free) trace.slice("waits for copies", "wait", time.free, time.begin);
+  trace.slice(label_of(*timeline.program, *step.op, step.layer), name_of(timeline.stage_of(step)), time.begin, time.end,
+              beside ? thread_of(step.op->lane) : 1);
+}
+
 }  // namespace
 
 void write_trace(const Plan& plan, const TraceWriter::Sink& sink, const SecondsOf& seconds_of) {
   const MemoryTimeline timeline = unfold(plan.program, plan.layout);
-  const std::vector<double> times = times_of(timeline, seconds_of);
-  TraceWriter trace(sink, "snug plan " + plan.model.name, facts_of(plan, timeline, static_cast<bool>(seconds_of)));
+  const StepTimes times(timeline, seconds_of, plan.target.cost.copies_beside);
+  TraceWriter trace(sink, "snug plan " + plan.model.name, facts_of(plan, timeline, static_cast<bool>(seconds_of), times));
+  name_threads(trace, timeline, times);
   for (const TimelineGroup& group : timeline.groups) {
-    if (group.parent == kNone || group.last_step < group.first_step) continue;  // the whole needs no slice
-    const double start = times[static_cast<size_t>(group.first_step)];
-    trace.slice(label_of(group), name_of(group.region->stage), start, times[static_cast<size_t>(group.last_step) + 1]);
+    if (group.parent == kNone) continue;  // the whole needs no slice
+    if (const auto time = times.of(group))
+      trace.slice(label_of(group), name_of(group.region->stage), time->first, time->second);
   }
+  AwayCounter away(timeline);
+  double now = 0;  // a copy may begin before the op that it stands behind
   for (size_t i = 0; i < timeline.steps.size(); ++i) {
-    const TimelineStep& step = timeline.steps[i];
-    trace.slice(label_of(plan.program, *step.op, step.layer), name_of(timeline.stage_of(step)), times[i], times[i + 1]);
-    if (i == 0 || timeline.live[i] != timeline.live[i - 1])
-      write_memory(trace, times[i], timeline.live[i], plan.runtime_bytes);
+    write_step(trace, timeline, times, i);
+    now = std::max(now, times[i].begin);
+    if (i == 0 || timeline.live[i] != timeline.live[i - 1]) write_memory(trace, now, timeline.live[i], plan.runtime_bytes);
+    away.write(trace, i, now);
   }
   trace.finish();
 }

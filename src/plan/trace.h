@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "plan/plan.h"
+#include "plan/step_times.h"
 #include "plan/timeline.h"
 
 namespace snug {
@@ -25,8 +26,10 @@ class TraceWriter {
   // Opens the trace of a process of this name, its slices on a thread of that name; `facts` say what it shows.
   TraceWriter(Sink sink, std::string_view process, Facts facts, std::string_view thread = "ops");
 
-  // From `start` to `end`, in seconds. Slices of a trace nest: an inner one may be written before its outer.
-  void slice(std::string_view name, std::string_view category, double start, double end);
+  // Another thread's name; the one that the trace was opened with is 1.
+  void thread(int number, std::string_view name);
+  // From `start` to `end`, in seconds. Slices of a thread nest: an inner one may be written before its outer.
+  void slice(std::string_view name, std::string_view category, double start, double end, int thread = 1);
   // A mark at `time`, in seconds, across all that is shown.
   void instant(std::string_view name, double time);
   // Values from `time` on, in seconds, which viewers stack.
@@ -44,11 +47,9 @@ class TraceWriter {
 // Bytes by role as the counter "memory", with `runtime` as a series of its own.
 void write_memory(TraceWriter& trace, double time, const BytesByRole& live, int64_t runtime_bytes);
 
-// Seconds that an op takes.
-using SecondsOf = std::function<double(const Program& program, const Op& op)>;
-
-// The plan's run, one optimizer step of it, with the memory that it needs. Without `seconds_of` every op takes one
-// microsecond, and the trace says so.
+// The plan's run, one optimizer step of it, with the memory that it needs and what lies on disk meanwhile. Without
+// `seconds_of` every op takes one microsecond, and the trace says so; with it copies run on lanes of their own where the
+// plan's cost model has them there, and what compute waits for is a slice too.
 void write_trace(const Plan& plan, const TraceWriter::Sink& sink, const SecondsOf& seconds_of = {});
 
 }  // namespace snug

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "plan/step_times.h"
 #include "plan/timeline.h"
 #include "recipe/keys.h"
 #include "report/page.h"
@@ -71,8 +72,41 @@ Json storages_json(const Program& program) {
     list.push_back({{"name", storage.name},
                     {"role", static_cast<int>(storage.role)},
                     {"bytes", align_up(storage.bytes, kAlignment)},
-                    {"layered", storage.instances > 1}});
+                    {"layered", storage.instances > 1},
+                    {"away", storage.home != Home::device}});
   return list;
+}
+
+// Bytes that lie away from load to save, and what lies there when most does: [[name, bytes]].
+Json away_json(const Plan& plan) {
+  int64_t throughout = 0;
+  for (const Storage& storage : plan.program.storages)
+    if (storage.lifetime == Lifetime::run && storage.home != Home::device)
+      throughout += align_up(storage.bytes, kAlignment) * storage.instances;
+  return {{"throughout", throughout}, {"parts", away_parts(plan)}, {"where", away_home(plan)}};
+}
+
+// Columns of copies beside compute, as they lie on the axis of ops where times are known: which op, from and to where; and
+// of ops that wait for one: how long, in seconds.
+Json lanes_json(const Plan& plan, const MemoryTimeline& timeline) {
+  SecondsOf seconds;
+  if (plan.target.cost.known())
+    seconds = [&](const Program& program, const Op& op) { return seconds_of(plan.target.cost, program, op); };
+  const StepTimes times(timeline, seconds, plan.target.cost.copies_beside);
+  std::vector<size_t> op, waiting;
+  std::vector<double> from, to, waits;
+  for (size_t i = 0; i < timeline.steps.size(); ++i) {
+    if (run_by(timeline.steps[i].op->kind) == RunBy::executor) {
+      op.push_back(i);
+      from.push_back(times.is_beside(i) ? times.place_of(times[i].begin) : static_cast<double>(i));
+      to.push_back(times.is_beside(i) ? times.place_of(times[i].end) : static_cast<double>(i + 1));
+    } else if (times[i].begin > times[i].free) {
+      waiting.push_back(i);
+      waits.push_back(times[i].begin - times[i].free);
+    }
+  }
+  return {{"op", op},           {"from", from},     {"to", to},
+          {"waiting", waiting}, {"seconds", waits}, {"known", times.copies_beside()}};
 }
 
 // Storages that live from load to save, all instances of one together.
@@ -156,6 +190,8 @@ Json page_json(const Plan& plan, const std::vector<std::string>& keys_set) {
             {"arena_bytes", plan.layout.device().bytes},
             {"run_bytes", plan.layout.device().run_bytes},
             {"disk_bytes", plan.away_bytes()},
+            {"away", away_json(plan)},
+            {"lanes", lanes_json(plan, timeline)},
             {"breakdown", breakdown_list(plan)},
             {"stages", stages_list(plan)},
             {"largest", largest_json(plan)},

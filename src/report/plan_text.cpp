@@ -197,22 +197,30 @@ std::string verdicts(const Plan& plan, const TextStyle& style, const std::option
 
 // What lies elsewhere, and what it costs to have it there.
 std::string away_lines(const Plan& plan) {
+  const Away away = away_of(plan.program, plan.layout);
+  std::vector<std::string> parts;
+  for (const auto& [name, bytes] : away_parts(plan)) parts.push_back(fmt::format("{} {}", name, format_bytes(bytes)));
+  return fmt::format("\n{} ({} = {} bytes): {}\n  a step fetches {} and sends {}\n", away_home(plan),
+                     format_bytes(plan.away_bytes()), plan.away_bytes(), fmt::join(parts, ", "), format_bytes(away.fetched),
+                     format_bytes(away.sent));
+}
+
+}  // namespace
+
+std::vector<std::pair<const char*, int64_t>> away_parts(const Plan& plan) {
   const char* const weights = plan.recipe.method == Method::full ? "trained weights" : "frozen weights";
   const std::pair<Role, const char*> kParts[] = {{Role::weight, weights},
                                                  {Role::activation, "saved activations"},
                                                  {Role::gradient, "gradients"},
                                                  {Role::optimizer, "optimizer states"}};
   const Away away = away_of(plan.program, plan.layout);
-  std::vector<std::string> parts;
+  std::vector<std::pair<const char*, int64_t>> parts;
   for (const auto& [role, name] : kParts)
-    if (const int64_t bytes = away.bytes[static_cast<size_t>(role)]; bytes > 0)
-      parts.push_back(fmt::format("{} {}", name, format_bytes(bytes)));
-  return fmt::format("\n{} ({} = {} bytes): {}\n  a step fetches {} and sends {}\n",
-                     plan.layout.of(Home::disk).bytes > 0 ? "on disk" : "in host memory", format_bytes(plan.away_bytes()),
-                     plan.away_bytes(), fmt::join(parts, ", "), format_bytes(away.fetched), format_bytes(away.sent));
+    if (const int64_t bytes = away.bytes[static_cast<size_t>(role)]; bytes > 0) parts.emplace_back(name, bytes);
+  return parts;
 }
 
-}  // namespace
+const char* away_home(const Plan& plan) { return plan.layout.of(Home::disk).bytes > 0 ? "on disk" : "in host memory"; }
 
 std::string plan_text(const Plan& plan, const std::vector<std::string>& keys_set, const std::optional<CountedData>& data,
                       const TextStyle& style, const std::optional<PyTorchAnswer>& pytorch) {

@@ -30,6 +30,9 @@ std::string flag_of(const Setting& setting);
 std::string short_flag_of(const Setting& setting);
 // What each kind of value is kept or computed in, by name.
 std::vector<std::pair<const char*, DType>> precisions(const Plan& plan);
+// What lies away from the device when most does, by name, and where: "on disk".
+std::vector<std::pair<const char*, int64_t>> away_parts(const Plan& plan);
+const char* away_home(const Plan& plan);
 // What to change when it does not fit, one line.
 std::string change_text(const Plan& plan);
 

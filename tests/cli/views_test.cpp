@@ -210,6 +210,26 @@ TEST_F(Page, an_op_in_the_address_shows_what_is_alive_there) {
   EXPECT_TRUE(has(later.output, "layer 0"));
 }
 
+// What lies on disk is in neither the areas nor the arena; copies have rows of their own.
+TEST_F(Page, what_waits_on_disk_stands_beside_the_memory) {
+  const Json plan = plan_page({"--method", "full", "--offload-activations", "disk"});
+  const ProcessResult page = show("page.html");
+  EXPECT_FALSE(has(page.error, "CONSOLE")) << page.error;
+  const auto number_behind = [&](const std::string& part) {
+    const size_t at = page.output.find(part);
+    return at == std::string::npos ? -1 : std::stol(page.output.substr(page.output.find("data-bytes=\"", at) + 12));
+  };
+  const auto peak = plan["peak_bytes"].get<int64_t>();
+  EXPECT_LE(number_behind("class=\"total\""), peak);
+  EXPECT_GT(number_behind("class=\"total\""), peak * 9 / 10);
+  const int64_t elsewhere = number_behind("class=\"path elsewhere\"");
+  EXPECT_GT(elsewhere, 0);
+  EXPECT_LE(elsewhere, plan["homes"]["disk"].get<int64_t>());
+  EXPECT_GT(count(page.output, "class=\"band copy\""), 3 * 10);
+  for (const char* words : {">fetched<", ">sent<", "On disk", "saved activations"})
+    EXPECT_TRUE(has(page.output, words)) << words;
+}
+
 // Appends a script to the page, which runs when it has drawn.
 TEST_F(Page, pointer_and_keys_choose_the_op) {
   plan_page({});

@@ -34,11 +34,13 @@ std::string trace_of(const Plan& plan, const SecondsOf& seconds_of = {}) {
 struct Slice {
   int64_t begin, end;  // nanoseconds
   std::string name;
+  int64_t thread = 1;
 };
 
 struct Trace {
   std::vector<Slice> slices;
-  std::vector<std::map<std::string, int64_t>> memory;
+  std::vector<std::map<std::string, int64_t>> memory, away;
+  std::map<int64_t, std::string> threads;
   std::string process;
 };
 
@@ -51,14 +53,18 @@ Trace read(const std::string& text) {
     if (kind == "X") {
       const auto ns = [](double micros) { return static_cast<int64_t>(micros * 1000 + 0.5); };
       const int64_t begin = ns(event["ts"].get_double());
-      trace.slices.push_back({begin, begin + ns(event["dur"].get_double()), std::string(std::string_view(event["name"]))});
+      trace.slices.push_back({begin, begin + ns(event["dur"].get_double()), std::string(std::string_view(event["name"])),
+                              event["tid"].get_int64()});
     } else if (kind == "C") {
-      std::map<std::string, int64_t>& values = trace.memory.emplace_back();
+      std::map<std::string, int64_t>& values =
+          (std::string_view(event["name"]) == "away" ? trace.away : trace.memory).emplace_back();
       for (const auto [key, value] : event["args"].get_object()) values[std::string(key)] = value.get_int64();
     } else {
       EXPECT_EQ(kind, "M");
       if (std::string_view(event["name"]) == "process_name")
         trace.process = std::string(std::string_view(event["args"]["name"]));
+      else
+        trace.threads[event["tid"].get_int64()] = std::string(std::string_view(event["args"]["name"]));
     }
   }
   return trace;
@@ -115,6 +121,44 @@ TEST(Trace, times_are_the_callers) {
   int64_t end = 0;
   for (const Slice& slice : trace.slices) end = std::max(end, slice.end);
   EXPECT_NEAR(static_cast<double>(end), sum * 1e9, 2);
+}
+
+// A disk that gives 1 GB/s or a tenth of that: copies have lanes of their own, and what compute waits for is seen.
+TEST(Trace, copies_run_on_their_own_lanes_and_waits_are_slices) {
+  for (const double rate : {1e9, 1e8}) {
+    Recipe recipe;
+    recipe.seq_len = 128;
+    recipe.offload_activations = recipe.offload_weights = true;
+    Target target{.threads = 2, .memory_bytes = int64_t{1} << 36, .runtime_bytes = 1 << 20};
+    target.cost = nominal_cpu_rates(2);
+    for (const CostClass link : {CostClass::from_disk, CostClass::to_disk}) target.cost.rate(link).bytes = rate;
+    const Plan plan = make_plan(*find_model("HuggingFaceTB/SmolLM2-135M"), recipe, target);
+    const Trace trace =
+        read(trace_of(plan, [&](const Program& program, const Op& op) { return seconds_of(target.cost, program, op); }));
+    EXPECT_EQ(trace.threads, (std::map<int64_t, std::string>{{1, "ops"}, {2, "copy_in"}, {3, "copy_out"}}));
+    std::map<int64_t, std::vector<Slice>> by_thread;
+    int64_t waited = 0, step = 0;
+    for (const Slice& slice : trace.slices) {
+      by_thread[slice.thread].push_back(slice);
+      if (slice.name == "waits for copies") waited += slice.end - slice.begin;
+      if (slice.name == "step") step = slice.end - slice.begin;
+    }
+    for (const auto& [thread, slices] : by_thread) EXPECT_TRUE(nests(slices)) << thread;
+    const MemoryTimeline timeline = unfold(plan.program, plan.layout);
+    const auto fetches = std::count_if(timeline.steps.begin(), timeline.steps.end(),
+                                       [](const TimelineStep& s) { return s.op->kind == OpKind::page_in; });
+    EXPECT_EQ(static_cast<int64_t>(by_thread[2].size()), fetches);
+    const double planned = step_time(target.cost, plan.program).seconds;
+    EXPECT_NEAR(static_cast<double>(step) * 1e-9, planned, 0.02 * planned) << rate;
+    EXPECT_GT(waited, rate < 1e9 ? step / 2 : 0);
+    int64_t most = 0;
+    for (const auto& values : trace.away) {
+      int64_t sum = 0;
+      for (const auto& [role, bytes] : values) sum += bytes;
+      most = std::max(most, sum);
+    }
+    EXPECT_EQ(most, plan.layout.of(Home::disk).bytes) << rate;
+  }
 }
 
 TEST(Trace, a_hostile_name_stays_text) {

@@ -11,6 +11,7 @@ function drawArena(plan, onSelect) {
     .map((s) => ({name: s.name, role: s.role, bytes: s.bytes, offset: s.offset, birth: 0, death: plan.count - 1}));
   for (let i = 0; i < lives.storage.length; ++i) {
     const s = plan.storages[lives.storage[i]];
+    if (s.away) continue;
     const name = s.layered ? `${s.name.replace("{}", lives.instance[i])} (${lives.instance[i]})` : s.name;
     rectangles.push({name, role: s.role, bytes: s.bytes, offset: lives.offset[i], birth: lives.birth[i], death: lives.death[i]});
   }

@@ -4,9 +4,21 @@ function drawChart(plan, onSelect) {
   const svg = d3.select("#chart");
   const node = svg.node();
   const kBand = 18;
-  const rows = [plan.groups.filter((g) => g.kind === "micro_batch" && !g.name.endsWith(" of 1")), stageRuns(plan), plan.groups.filter((g) => g.kind === "layer")]
+  const rows = [plan.groups.filter((g) => g.kind === "micro_batch" && !g.name.endsWith(" of 1")), stageRuns(plan), plan.groups.filter((g) => g.kind === "layer"),
+    copies("page_in", "fetched"), copies("page_out", "sent"), waits()]
     .filter((row) => row.length > 0);
   let width = 0, height = 0, margin, base, transform = d3.zoomIdentity, selected = plan.peak, held = false;
+
+  // Copies between homes, where they go on beside the ops.
+  function copies(kind, label) {
+    return plan.lanes.op.map((op, i) => ({name: plan.opName(op), label, kind: "copy", first: plan.lanes.from[i], last: plan.lanes.to[i] - 1}))
+      .filter((copy) => copy.name.startsWith(kind));
+  }
+
+  // Ops that wait for one.
+  function waits() {
+    return plan.lanes.waiting.map((op) => ({name: "", label: "waits", kind: "wait", first: op, last: op}));
+  }
 
   // Neighbouring ops of one stage.
   function stageRuns() {
@@ -82,11 +94,13 @@ function drawChart(plan, onSelect) {
   function drawBands(inside, scale) {
     const boxes = inside.append("g"), names = inside.append("g");  // no name lies under the next box
     rows.forEach((row, r) => {
-      const layers = row[0].kind === "layer";
+      const layers = row[0].kind === "layer", lane = row[0].label;
+      if (lane) svg.append("text").attr("class", "lane-name").attr("x", margin.left - 6).attr("y", r * kBand + 13).text(lane);
       for (const band of row) {
-        const left = scale(band.first), wide = scale(band.last + 1) - left;
-        if (left > width || left + wide < margin.left || wide < 2) continue;
-        boxes.append("rect").attr("class", "band").attr("x", left).attr("y", r * kBand + 1).attr("width", wide).attr("height", kBand - 2);
+        const left = scale(band.first), wide = Math.max(scale(band.last + 1) - left, lane ? 1 : 0);
+        if (left > width || left + wide < margin.left || (wide < 2 && !lane)) continue;
+        boxes.append("rect").attr("class", "band " + band.kind).attr("x", left).attr("y", r * kBand + 1).attr("width", wide).attr("height", kBand - 2);
+        if (band.kind === "wait") continue;
         const shownLeft = Math.max(left, margin.left), shown = Math.min(left + wide, width - margin.right) - shownLeft;
         const name = layers ? layerName(band, wide) : [band.name, band.name.replace(/^micro-batch | of .*/g, "")].find((n) => n.length * 6.4 + 4 < shown);
         if (name) names.append("text").attr("class", "band-name").attr("x", shownLeft + shown / 2).attr("y", r * kBand + 13).text(name);

@@ -9,6 +9,11 @@ function formatBytes(bytes) {
   return value.toFixed(digits) + " " + units[unit];
 }
 
+// "2.3 ms": three digits.
+function formatSeconds(seconds) {
+  return seconds < 1 ? `${Number((1000 * seconds).toPrecision(3))} ms` : `${Number(seconds.toPrecision(3))} s`;
+}
+
 function readPlan(json) {
   const plan = JSON.parse(json);
   const count = plan.steps.point.length;
@@ -18,12 +23,15 @@ function readPlan(json) {
   plan.resident.forEach((s) => { for (let i = 0; i < count; ++i) live[s.role][i] += s.bytes; });
   live[roles.length - 1].fill(plan.runtime_bytes);
   const lives = plan.lives;
-  const change = plan.roles.map(() => new Float64Array(count + 1));
+  const change = plan.roles.map(() => new Float64Array(count + 1)), moved = new Float64Array(count + 1);
   for (let i = 0; i < lives.storage.length; ++i) {
-    const storage = plan.storages[lives.storage[i]];
-    change[storage.role][lives.birth[i]] += storage.bytes;
-    change[storage.role][lives.death[i] + 1] -= storage.bytes;
+    const storage = plan.storages[lives.storage[i]], into = storage.away ? moved : change[storage.role];
+    into[lives.birth[i]] += storage.bytes;
+    into[lives.death[i] + 1] -= storage.bytes;
   }
+  const away = new Float64Array(count);  // bytes that lie elsewhere at each step
+  for (let i = 0, sum = plan.away.throughout; i < count; ++i) away[i] = sum += moved[i];
+  const waits = new Map(plan.lanes.waiting.map((step, i) => [step, plan.lanes.seconds[i]]));
   change.forEach((c, role) => { for (let i = 0, sum = 0; i < count; ++i) live[role][i] += sum += c[i]; });
   const total = new Float64Array(count);
   for (let i = 0; i < count; ++i) for (const l of live) total[i] += l[i];
@@ -33,7 +41,7 @@ function readPlan(json) {
   const groups = plan.groups.map((g) => ({name: g[0], stage: g[1], parent: g[2], first: g[3], last: g[4], kind: g[5]}));
 
   return {
-    ...plan, count, roles, live, total, peak, groups,
+    ...plan, count, roles, live, total, peak, groups, awayAt: away, waits,
     opName: (step) => plan.points[plan.steps.point[step]].replace("{}", plan.steps.layer[step]),
     path(step) {
       const names = [];
@@ -53,7 +61,7 @@ function readPlan(json) {
       for (let i = 0; i < lives.storage.length && lives.birth[i] <= step; ++i) {
         if (lives.death[i] < step) continue;
         const storage = plan.storages[lives.storage[i]];
-        add(lives.storage[i], storage.name, storage.role, storage.bytes);
+        if (!storage.away) add(lives.storage[i], storage.name, storage.role, storage.bytes);
       }
       add("runtime", "program, libraries, threads", roles.length - 1, plan.runtime_bytes);
       return [...list.values()].sort((a, b) => b.bytes - a.bytes);

@@ -74,6 +74,12 @@ function showAlive(plan, step) {
   const total = element("p", "total", `${formatBytes(plan.total[step])} alive`);
   total.dataset.bytes = plan.total[step];
   box.replaceChildren(heading, element("p", "path", plan.path(step)), total, lines);
+  if (plan.waits.has(step)) total.before(element("p", "waits", `waits ${formatSeconds(plan.waits.get(step))} for a copy`));
+  if (plan.disk_bytes > 0) {
+    const elsewhere = element("p", "path elsewhere", `${formatBytes(plan.awayAt[step])} ${plan.away.where}`);
+    elsewhere.dataset.bytes = plan.awayAt[step];
+    total.after(elsewhere);
+  }
   box.dataset.step = step;
   if (list.length > kMostLines) {
     const rest = list.slice(kMostLines).reduce((sum, entry) => sum + entry.bytes, 0);
@@ -101,7 +107,7 @@ function showTables(plan) {
     plan.breakdown.filter((b) => b[1] > 0).map(([name, bytes]) => [name, bytes, name]));
   add("Peak of each stage", plan.stages);
   add("Largest at the peak", plan.largest);
-  add("On disk, paged", plan.disk_bytes > 0 ? [["the optimizer's states", plan.disk_bytes]] : []);
+  add(plan.away.where[0].toUpperCase() + plan.away.where.slice(1), plan.disk_bytes > 0 ? plan.away.parts : []);
   const keys = (title, map, open) => {
     if (map.length === 0) return;
     const part = element("div", "wide"), details = element("details"), list = element("div", "keys");
