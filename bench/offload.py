@@ -2,8 +2,8 @@
 """Activations and frozen weights on disk (docs/benchmarks.md). First a shape of 1.5 B parameters by LoRA: steps that keep everything, that
 recompute every block, and that have activations on disk, in turn. Then, with --seven-b, Llama-2-7B's shape (random weights, made here: 14 GB,
 kept in --work) by QLoRA: resident, and with weights and activations on disk within `prlimit --data`; peak and traffic as the kernel counts
-them. With --larger shapes of 13 B and 34 B by QLoRA and of 3 B trained whole, with --long a document longer than 32,768 tokens, each within its
-plan. offload.py [--rounds N] [--steps N] [--only-runs] [--seven-b] [--larger NAME …] [--long] [--work DIRECTORY] [--snug SNUG] [--step STEP]
+them. With --larger shapes of 13 B and 34 B by QLoRA and of 3 B trained whole, with --long one document as long as a sequence, each within its
+plan. offload.py [--rounds N] [--steps N] [--only-runs] [--seven-b] [--larger NAME …] [--long TOKENS[:LAYERS[:fp32]] …] [--work DIRECTORY] [--snug SNUG] [--step STEP]
 [--threads N]"""
 
 import argparse
@@ -31,8 +31,12 @@ LARGER = {"13b": ("meta-llama/Llama-2-13b-hf", ["--load-in-4bit"], LARGER_QLORA.
           "34b": ("codellama/CodeLlama-34b-hf", ["--load-in-4bit"], LARGER_QLORA.split()),
           "3b": ("meta-llama/Llama-3.2-3B", [], "--method full --bf16 --optim paged_adamw_8bit --optimizer-in-bwd true --max-grad-norm 0 --gradient-checkpointing "
                  "--offload-activations disk --save-only-model true --seq 128 --max-steps 2 --packing true".split())}
-LONG = ("--method lora --lora-r 16 --lora-target-modules all-linear --bf16 --batch 1 --seq 32768 --gradient-checkpointing --offload-activations disk "
+LONG = ("--method lora --lora-r 16 --lora-target-modules all-linear --batch 1 --gradient-checkpointing --offload-activations disk --tiled-mlp "
         "--packing true --shuffle false --max-steps 1").split()
+
+SMOL = ('{"model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_size": 576, "intermediate_size": 1536, "num_attention_heads": 9, '
+        '"num_key_value_heads": 3, "vocab_size": 49152, "rope_theta": 100000, "rms_norm_eps": 1e-05, "tie_word_embeddings": true, "bos_token_id": 0, '
+        '"eos_token_id": 0}')
 
 
 def arguments():
@@ -42,7 +46,7 @@ def arguments():
     p.add_argument("--only-runs", action="store_true", help="no shape of 1.5 B")
     p.add_argument("--seven-b", action="store_true")
     p.add_argument("--larger", nargs="+", choices=LARGER, default=[], help="on disk: 7, 18 and 6.4 GB")
-    p.add_argument("--long", action="store_true")
+    p.add_argument("--long", nargs="+", default=[])
     p.add_argument("--work", default=tempfile.gettempdir())
     p.add_argument("--gsm8k", default="../shared/data/gsm8k")
     p.add_argument("--snug", default="build/snug")
@@ -164,15 +168,35 @@ def larger(a):
         within_plan(a, f"`{name}` `{' '.join(words)}`", made(a, f"shape-{key}", name, *kind), words)
 
 
+def long_model(a, layers):
+    """SmolLM2-135M's shape, of so many layers, with positions for the longest sequence."""
+    shape = pathlib.Path(a.work) / f"long-{layers}.json"
+    config = json.loads(SMOL) | {"max_position_embeddings": 131072, "num_hidden_layers": layers}
+    shape.write_text(json.dumps(config))
+    return shape, made(a, f"shape-long-{layers}", str(shape))
+
+
 def long(a):
-    """One document, of GSM8K's rows one after the other, at a context that SmolLM2's shape is given for it."""
-    model, document = made(a, "shape-long", "HuggingFaceTB/SmolLM2-135M"), pathlib.Path(a.work) / "one-document.jsonl"
-    config = json.loads((model / "config.json").read_text())
-    (model / "config.json").write_text(json.dumps(config | {"max_position_embeddings": 131072}))
+    """One document, of GSM8K's rows one after the other."""
+    document = pathlib.Path(a.work) / "one-document.jsonl"
     lines = pathlib.Path(f"{a.gsm8k}/train.jsonl").read_text().splitlines()
-    document.write_text(json.dumps({"text": "\n".join(" ".join(json.loads(line).values()) for line in lines[:1000])}) + "\n")
+    document.write_text(json.dumps({"text": "\n".join(" ".join(json.loads(line).values()) for line in lines)}) + "\n")
     title()
-    within_plan(a, f"SmolLM2-135M's shape `{' '.join(LONG)}`", model, LONG, str(document))
+    for wanted in a.long:
+        given = wanted.split(":")
+        tokens, layers, dtype = given + ["30", "bf16"][len(given) - 1:]
+        _, model = long_model(a, int(layers))
+        words = [*LONG, "--seq", tokens, *(["--bf16"] if dtype == "bf16" else [])]
+        within_plan(a, f"SmolLM2-135M's shape, {layers} layers `{' '.join(words)}`", model, words, str(document))
+    print("\nAll 30 layers, planned:\n\n| tokens | in one piece | a step | tiled | a step | tiled and on disk | a step |\n|---:|---:|---:|---:|---:|---:|---:|")
+    shape, _ = long_model(a, 30)
+    bare = [word for word in LONG if word not in ("--tiled-mlp", "--offload-activations", "disk")]
+    for tokens in (4096, 8192, 16384, 32768, 65536, 131072):
+        cells = []
+        for more in ([], ["--tiled-mlp"], ["--tiled-mlp", "--offload-activations", "disk"]):
+            planned = plan(a, [str(shape), *bare, "--bf16", "--seq", str(tokens), *more])
+            cells.append(f"{planned['peak_bytes'] / 1e9:.3f} GB | {planned['cost']['step_seconds']:,.0f} s")
+        print(f"| {tokens:,} | {' | '.join(cells)} |", flush=True)
 
 
 def main():

@@ -10,6 +10,7 @@
 #include "families.h"
 #include "model/config.h"
 #include "run/in_place.h"
+#include "sanitized.h"
 #include "train/initialize.h"
 #include "train/support_golden.h"
 #include "train/support_shadow.h"
@@ -86,11 +87,13 @@ Recipe tiled_recipe(Method method, int64_t shards) {
 }
 
 // Of 254 rows: tiles of 64 and one of 62; a tile for every 4 rows, and one of 2.
-constexpr int64_t kShards[] = {4, 64};
+std::vector<int64_t> tilings() { return kSanitized ? std::vector<int64_t>{4} : std::vector<int64_t>{4, 64}; }
 
 TEST(TiledMlp, gives_the_loss_and_the_gradients_of_the_mlp_in_one_piece) {
   for (const auto& [family, config] : test::families(307)) {
     if (parse_config(config.dump(), family).experts.count > 0) continue;
+    if (kSanitized && family != "gemma2" && family != "phi3" && family != "gpt2")
+      continue;  // the others have no op of their own
     const std::filesystem::path model = tiled_model(family, config);
     for (const Method method : {Method::full, Method::lora})
       for (const bool checkpointing : {false, true}) {
@@ -100,11 +103,11 @@ TEST(TiledMlp, gives_the_loss_and_the_gradients_of_the_mlp_in_one_piece) {
           return gradients_of(model, recipe);
         };
         const Gradients whole = with(0);
-        for (const int64_t shards : kShards) {
-          const Gradients tiled = with(shards);
-          const std::string what = family + (method == Method::full ? " full " : " lora ") + std::to_string(shards);
+        for (const int64_t count : tilings()) {
+          const Gradients tiled = with(count);
+          const std::string what = family + (method == Method::full ? " full " : " lora ") + std::to_string(count);
           expect_the_same(tiled, whole, what);
-          if (checkpointing && shards == 4) {
+          if (checkpointing && count == 4) {
             EXPECT_LT(tiled.device, whole.device) << what;
           }
         }
@@ -127,8 +130,8 @@ TEST(TiledMlp, goes_with_dropout_dora_and_what_is_kept_of_a_block) {
         return gradients_of(model, recipe);
       };
       const Gradients whole = with(0);
-      for (const int64_t shards : kShards)
-        expect_the_same(with(shards), whole, std::to_string(dora) + std::to_string(kept) + std::to_string(shards));
+      for (const int64_t count : tilings())
+        expect_the_same(with(count), whole, std::to_string(dora) + std::to_string(kept) + std::to_string(count));
     }
 }
 
