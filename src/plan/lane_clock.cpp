@@ -7,10 +7,13 @@ namespace snug {
 LaneClock::Times LaneClock::run(const Op& op, int64_t layer, double seconds) {
   const auto key = [&](const Operand& operand) {
     const Tensor& tensor = program_.tensor(operand.tensor);
+    const int64_t instance = tensor.instance + (tensor.instance_by_layer ? layer : 0);
+    if (program_.storage(tensor.storage).home != Home::device)  // pages lie side by side there
+      return std::tuple(tensor.storage, instance, tensor.offset + layer * (tensor.layer_stride + tensor.chunk_stride));
     int64_t turn = 0;
     if (tensor.layer_turns > 0) turn = (layer - tensor.first_layer) % tensor.layer_turns;
     if (tensor.chunk_turns > 0) turn = layer % tensor.chunk_turns;
-    return std::tuple(tensor.storage, tensor.instance + (tensor.instance_by_layer ? layer : 0), turn);
+    return std::tuple(tensor.storage, instance, turn);
   };
   double& lane = free_[static_cast<size_t>(op.lane)];
   Times times{.free = lane};

@@ -35,7 +35,7 @@ class LaneClock {
 
   const Program& program_;
   std::array<double, kLaneCount> free_{};
-  std::map<std::tuple<StorageId, int64_t, int64_t>, Done> done_;  // by storage, instance, and whose turn it is
+  std::map<std::tuple<StorageId, int64_t, int64_t>, Done> done_;  // by storage, instance, and whose turn it is, or where it lies
 };
 
 }  // namespace snug
