@@ -78,7 +78,7 @@ std::vector<Key> checkpoint_keys() {
       boolean("tiled_mlp", {}, "Run MLPs for some tokens at a time: what is as wide as their hidden layer is one tile high.",
               &Recipe::tiled_mlp),
       integer("tiled_mlp_num_shards", {},
-              "With tiled_mlp: tiles of a micro-batch; auto: its tokens over the model's hidden size, rounded up.",
+              "With tiled_mlp: tiles of a micro-batch; auto: tiles of as many tokens as the model is wide.",
               {1, kMostTiles, "auto or at least 1", true}, &Recipe::tiled_mlp_num_shards)};
 }
 

@@ -255,12 +255,12 @@ void tile_bodies(Program& program, Region& region, int64_t rows, const std::vect
     if (Region* child = item.region()) tile_bodies(program, *child, rows, uses);
 }
 
-// Even tiles, of whole blocks of draws, as many as the recipe says.
+// Whole blocks of draws. As high for short rows of data as for long ones, where the recipe names no number of tiles: what
+// runs in the plan's arena needs no more than the plan.
 int64_t rows_of_a_tile(const ModelSpec& spec, const Recipe& recipe, int64_t tokens) {
   constexpr int64_t kDrawn = 4;
-  const int64_t usual = (tokens + spec.hidden_size - 1) / spec.hidden_size;
-  const int64_t tiles = recipe.tiled_mlp_num_shards > 0 ? recipe.tiled_mlp_num_shards : usual;
-  return align_up((tokens + tiles - 1) / tiles, kDrawn);
+  const int64_t tiles = recipe.tiled_mlp_num_shards;
+  return align_up(tiles > 0 ? (tokens + tiles - 1) / tiles : spec.hidden_size, kDrawn);
 }
 
 }  // namespace
