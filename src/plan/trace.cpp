@@ -114,7 +114,10 @@ std::vector<std::pair<std::string, std::string>> facts_of(const Plan& plan, cons
 // Bytes by role that lie away from the device, as the counter "away".
 class AwayCounter {
  public:
-  explicit AwayCounter(const MemoryTimeline& timeline) : changes_(timeline.steps.size() + 1) {
+  explicit AwayCounter(const MemoryTimeline& timeline)
+      : changes_(timeline.steps.size() + 1),
+        used_(std::any_of(timeline.program->storages.begin(), timeline.program->storages.end(),
+                          [](const Storage& storage) { return storage.home != Home::device; })) {
     for (const Storage& storage : timeline.program->storages)
       if (storage.lifetime == Lifetime::run && storage.home != Home::device)
         now_[static_cast<size_t>(storage.role)] += storage.bytes * storage.instances;
@@ -125,8 +128,6 @@ class AwayCounter {
       changes_[static_cast<size_t>(life.birth)][role] += life.bytes;
       changes_[static_cast<size_t>(life.death) + 1][role] -= life.bytes;
     }
-    used_ = sum_of(now_) > 0 ||
-            std::any_of(changes_.begin(), changes_.end(), [](const BytesByRole& c) { return sum_of(c) > 0; });
   }
 
   // The steps come in order.
@@ -142,7 +143,7 @@ class AwayCounter {
  private:
   std::vector<BytesByRole> changes_;
   BytesByRole now_{};
-  bool used_ = false;
+  bool used_;
 };
 
 int thread_of(Lane lane) { return 1 + static_cast<int>(lane); }
