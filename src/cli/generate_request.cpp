@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "chat/json.h"
 #include "cli/terminal.h"
-#include "model/catalogue.h"
+#include "model/hub_cache.h"
 
 namespace snug::cli {
 
@@ -76,9 +76,7 @@ Sampling sampling_of(const Flags& flags, const GenerationDefaults& defaults, uin
 fs::path model_directory(const Arguments& arguments) {
   const std::string& name = arguments.recipe.model;
   if (name.empty()) throw UsageError("which model? snug generate MODEL --prompt TEXT");
-  if (fs::is_directory(name)) return name;
-  resolve_model(name);  // says if there is no such model at all
-  throw Error("generating needs weights and a tokenizer", name, "give the directory of a checkpoint");
+  return local_checkpoint(name, "generating");
 }
 
 std::vector<int32_t> question_of(const chat::Value& row, const TextSide& text) {

@@ -8,6 +8,7 @@
 
 #include "cli/commands.h"
 #include "cli/options.h"
+#include "model/hub_cache.h"
 #include "recipe/bytes.h"
 
 namespace snug::cli {
@@ -24,8 +25,8 @@ int merge_command(std::span<char* const> words) {
     throw UsageError("which adapter? snug merge ADAPTER [--model DIRECTORY] --output-dir DIRECTORY");
   if (request.output.empty()) throw UsageError("where to? add --output-dir DIRECTORY");
   if (options.has("max-shard-size")) request.shard_bytes = parse_bytes(options.value("max-shard-size"));
-  request.base =
-      options.has("model") ? std::filesystem::path(options.value("model")) : base_of(AdapterFile(request.adapters.front()));
+  request.base = options.has("model") ? local_checkpoint(options.value("model"), "merging")
+                                      : base_of(AdapterFile(request.adapters.front()));
   const MergeSummary summary = merge_adapters(request);
   if (summary.untied)
     fmt::print(stderr, "the head was tied to the embedding; the adapter changes one of them, so they are two tensors now\n");

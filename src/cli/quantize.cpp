@@ -7,6 +7,7 @@
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "formats/quantize_checkpoint.h"
+#include "model/hub_cache.h"
 #include "recipe/bytes.h"
 
 namespace snug::cli {
@@ -32,7 +33,7 @@ int quantize_command(std::span<char* const> words) {
                             "max-shard-size=", "overwrite-output-dir"});
   if (options.positional.size() != 1) throw UsageError("which model? snug quantize MODEL --output-dir DIRECTORY");
   if (options.value("output-dir").empty()) throw UsageError("where to? add --output-dir DIRECTORY");
-  QuantizeRequest request{.model = options.positional.front(),
+  QuantizeRequest request{.model = local_checkpoint(options.positional.front(), "quantizing"),
                           .output = options.value("output-dir"),
                           .type = code_type_named(options.value("bnb-4bit-quant-type", "nf4")),
                           .overwrite = options.has("overwrite-output-dir")};

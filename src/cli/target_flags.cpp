@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "cli/receipts.h"
+#include "model/hub_cache.h"
 #include "plan/accelerator_target.h"
 #include "report/units.h"
 
@@ -34,7 +35,7 @@ Target this_machine(const Recipe& recipe) {
   const auto kept = kept_probe(target.threads);
   if (!kept) return target;
   target.cost = *kept;
-  const std::string name = std::filesystem::path(recipe.model).filename().string();
+  const std::string name = checkpoint_name(recipe.model);
   if (const auto correction = kept_correction(name, method_word(recipe), target.threads)) {
     target.cost.slow_down(correction->factor);
     target.cost.source +=

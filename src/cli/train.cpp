@@ -17,6 +17,7 @@
 #include "cli/terminal.h"
 #include "model/catalogue.h"
 #include "model/families.h"
+#include "model/hub_cache.h"
 #include "plan/plan.h"
 #include "recipe/bytes.h"
 #include "recipe/keys.h"
@@ -83,7 +84,7 @@ void leave_receipt(const Plan& plan, const RunSummary& summary) {
   const Program& p = plan.program;
   const auto tokens = static_cast<double>(p.batch * p.seq_len * p.micro_batches);
   const RunReceipt receipt{
-      .model = std::filesystem::path(plan.recipe.model).filename().string(),
+      .model = checkpoint_name(plan.recipe.model),
       .method = method_word(plan.recipe),
       .threads = plan.target.threads,
       .planned_peak_bytes = summary.planned_peak_bytes,
@@ -138,13 +139,15 @@ void tell_how_it_went(const Plan& plan, const RunSummary& summary) {
 
 int train_command(std::span<char* const> words) {
   wait_briefly("train", words);
-  const Arguments arguments = parse_arguments(words, {"trace=", "max-memory="});
+  Arguments arguments = parse_arguments(words, {"trace=", "max-memory="});
   const Recipe& recipe = arguments.recipe;
   if (arguments.foreign) refuse_foreign(arguments);
   if (recipe.model.empty()) throw UsageError("which model? snug train RECIPE.yaml, or snug train MODEL --data FILE");
   if (recipe.data.empty()) throw UsageError("which data? add --data FILE.jsonl");
   validate(recipe);
   for (const std::string& key : arguments.passed_over) fmt::print(stderr, "snug: {} has no effect here\n", key);
+  refuse_plan_only(resolve_model(recipe.model), "trained");
+  arguments.recipe.model = local_checkpoint(recipe.model, "training").string();
   const ModelSpec model = resolve_model(recipe.model);
   refuse_plan_only(model, "trained");
   Plan plan = planned(arguments, model);

@@ -12,6 +12,7 @@
 #include "formats/model_card.h"
 #include "formats/model_directory.h"
 #include "formats/safetensors_writer.h"
+#include "model/hub_cache.h"
 
 namespace snug {
 
@@ -113,8 +114,9 @@ fs::path base_of(const AdapterFile& adapter) {
   if (named.empty())
     throw Error("the adapter does not name its base model", adapter.path().string(), "add --model DIRECTORY");
   if (fs::is_directory(named)) return named;
-  throw Error(fmt::format("its base model '{}' is not a directory here", named), adapter.path().string(),
-              "add --model DIRECTORY");
+  if (const auto snapshot = cached_snapshot(named)) return *snapshot;
+  throw Error(fmt::format("its base model '{}' is no directory here, and not in Hugging Face's cache", named),
+              adapter.path().string(), "add --model DIRECTORY");
 }
 
 bool has_tied_head(const fs::path& model, bool has_head) {

@@ -10,6 +10,7 @@
 #include "base/edit_distance.h"
 #include "base/error.h"
 #include "model/config.h"
+#include "model/hub_cache.h"
 
 namespace snug {
 
@@ -158,6 +159,7 @@ ModelSpec resolve_model(const std::string& argument) {
   std::error_code error;
   if (std::filesystem::exists(argument, error)) return read_config(argument);
   if (auto spec = find_model(argument)) return *spec;
+  if (const auto snapshot = cached_snapshot(argument)) return read_config(*snapshot);
   if (const std::string_view form = unplanned_form(lower(argument)); !form.empty())
     throw Error(fmt::format("'{}' is no path, and by its name {} weights, which are not planned", argument, form), "",
                 fmt::format("give the model that they were made from, such as {}, and --method qlora",

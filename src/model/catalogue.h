@@ -22,8 +22,8 @@ std::vector<std::string> model_names();
 // The catalogue name that is most like `name`.
 std::string nearest_model_name(std::string_view name);
 
-// `argument`: a directory that holds a config.json, a config.json, or a catalogue name. Throws Error naming the nearest
-// name.
+// `argument`: a directory that holds a config.json, a config.json, a catalogue name, or a repository that is in Hugging
+// Face's cache. Throws Error naming the nearest name.
 ModelSpec resolve_model(const std::string& argument);
 
 }  // namespace snug

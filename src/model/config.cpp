@@ -15,6 +15,7 @@
 #include "model/config_fields.h"
 #include "model/deepseek_config.h"
 #include "model/families.h"
+#include "model/hub_cache.h"
 #include "model/parameters.h"
 #include "model/quantization_config.h"
 #include "model/rope_config.h"
@@ -491,7 +492,7 @@ ModelSpec read_config(const std::filesystem::path& path) {
   }
   ModelSpec spec = parse_config(read_text(file), file.string());
   const fs::path parent = fs::absolute(file, error).lexically_normal().parent_path();
-  spec.name = parent.filename().string();
+  spec.name = checkpoint_name(parent);
   return spec;
 }
 
