@@ -35,7 +35,8 @@ class LaneClock {
 
   const Program& program_;
   std::array<double, kLaneCount> free_{};
-  std::map<std::tuple<StorageId, int64_t, int64_t>, Done> done_;  // by storage, instance, and whose turn it is, or where it lies
+  // By storage, instance, and whose turn it is, or where it lies.
+  std::map<std::tuple<StorageId, int64_t, int64_t>, Done> done_;
 };
 
 }  // namespace snug

@@ -109,7 +109,7 @@ struct Recipe {
   std::vector<int64_t> checkpoint_layers;   // with gradient_checkpointing: these blocks only; empty means all
   std::vector<BlockPart> checkpoint_parts;  // … and of them these parts only; empty means all
   bool tiled_mlp = false;                   // MLPs are run for some tokens at a time …
-  int64_t tiled_mlp_num_shards = 0;  // … in so many tiles; 0: tiles of as many tokens as the model is wide
+  int64_t tiled_mlp_num_shards = 0;         // … in so many tiles; 0: tiles of as many tokens as the model is wide
 
   bool offload_activations = false;     // what blocks save lies on disk
   bool offload_weights = false;         // the matrices of blocks lie on disk: frozen ones, or with method full trained ones
