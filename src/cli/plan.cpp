@@ -63,12 +63,9 @@ void check_views(const Arguments& arguments) {
 void write_views(const Plan& plan, const Arguments& arguments) {
   const auto bytes_of = [](std::string_view text) { return std::as_bytes(std::span(text.data(), text.size())); };
   if (arguments.has("trace")) {
-    SecondsOf seconds;
-    if (plan.target.cost.known())
-      seconds = [&](const Program& program, const Op& op) { return seconds_of(plan.target.cost, program, op); };
     OutputFile file(arguments.value("trace"));
     write_trace(
-        plan, [&](std::string_view piece) { file.write(bytes_of(piece)); }, seconds);
+        plan, [&](std::string_view piece) { file.write(bytes_of(piece)); }, seconds_by(plan.target.cost));
     file.commit();
   }
   if (arguments.has("html")) {

@@ -146,7 +146,7 @@ int train_command(std::span<char* const> words) {
   if (recipe.data.empty()) throw UsageError("which data? add --data FILE.jsonl");
   validate(recipe);
   for (const std::string& key : arguments.passed_over) fmt::print(stderr, "snug: {} has no effect here\n", key);
-  refuse_plan_only(resolve_model(recipe.model), "trained");
+  refuse_plan_only(resolve_model(recipe.model), "trained");  // by its name, before its files are looked for
   arguments.recipe.model = local_checkpoint(recipe.model, "training").string();
   const ModelSpec model = resolve_model(recipe.model);
   refuse_plan_only(model, "trained");

@@ -4,6 +4,11 @@
 
 namespace snug {
 
+SecondsOf seconds_by(const CostModel& model) {
+  if (!model.known()) return {};
+  return [&model](const Program& program, const Op& op) { return seconds_of(model, program, op); };
+}
+
 StepTimes::StepTimes(const MemoryTimeline& timeline, const SecondsOf& seconds_of, bool copies_beside)
     : timeline_(timeline), copies_beside_(copies_beside && seconds_of), clock_(*timeline.program) {
   times_.reserve(timeline.steps.size());

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "plan/cost.h"
 #include "plan/lane_clock.h"
 #include "plan/timeline.h"
 
@@ -13,6 +14,9 @@ namespace snug {
 
 // Seconds that an op takes.
 using SecondsOf = std::function<double(const Program& program, const Op& op)>;
+
+// Those of a cost model, which must outlive it; empty where nothing is known.
+SecondsOf seconds_by(const CostModel& model);
 
 class StepTimes {
  public:

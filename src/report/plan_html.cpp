@@ -89,10 +89,7 @@ Json away_json(const Plan& plan) {
 // Columns of copies beside compute, as they lie on the axis of ops where times are known: which op, from and to where; and
 // of ops that wait for one: how long, in seconds.
 Json lanes_json(const Plan& plan, const MemoryTimeline& timeline) {
-  SecondsOf seconds;
-  if (plan.target.cost.known())
-    seconds = [&](const Program& program, const Op& op) { return seconds_of(plan.target.cost, program, op); };
-  const StepTimes times(timeline, seconds, plan.target.cost.copies_beside);
+  const StepTimes times(timeline, seconds_by(plan.target.cost), plan.target.cost.copies_beside);
   std::vector<size_t> op, waiting;
   std::vector<double> from, to, waits;
   for (size_t i = 0; i < timeline.steps.size(); ++i) {
@@ -105,8 +102,7 @@ Json lanes_json(const Plan& plan, const MemoryTimeline& timeline) {
       waits.push_back(times[i].begin - times[i].free);
     }
   }
-  return {{"op", op},           {"from", from},     {"to", to},
-          {"waiting", waiting}, {"seconds", waits}, {"known", times.copies_beside()}};
+  return {{"op", op}, {"from", from}, {"to", to}, {"waiting", waiting}, {"seconds", waits}};
 }
 
 // Storages that live from load to save, all instances of one together.
