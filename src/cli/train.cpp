@@ -130,9 +130,9 @@ void tell_how_it_went(const Plan& plan, const RunSummary& summary) {
   if (summary.fetched_bytes + summary.sent_bytes > 0)
     fmt::print("from disk {}, to disk {}, waited for it {}\n", format_bytes(summary.fetched_bytes),
                format_bytes(summary.sent_bytes), seconds_text(summary.waited_seconds));
-  if (plan.released_seconds > 0)
-    fmt::print("made again a step what takes {} of {}\n", seconds_text(plan.released_seconds),
-               seconds_text(plan.step_time.seconds));
+  if (plan.saved_seconds > 0)
+    fmt::print("{} a step what takes {} of {}\n", plan.saved.away.empty() ? "made again" : "made again and moved",
+               seconds_text(plan.saved_seconds), seconds_text(plan.step_time.seconds));
 }
 
 }  // namespace

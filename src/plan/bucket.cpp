@@ -25,7 +25,7 @@ bool same_run_storages(const Program& shorter, const Plan& plan) {
 std::optional<BucketProgram> plan_bucket(const Plan& plan, int64_t seq_len) {
   Recipe recipe = plan.recipe;
   recipe.seq_len = seq_len;
-  BucketProgram bucket{.program = compile(plan.model, recipe, plan.recipe.checkpoint_to_budget ? &plan.released : nullptr)};
+  BucketProgram bucket{.program = compile(plan.model, recipe, plan.recipe.checkpoint_to_budget ? &plan.saved : nullptr)};
   fit_to_target(bucket.program, plan.target);
   if (!same_run_storages(bucket.program, plan)) return std::nullopt;
   bucket.layout = lay_out_within(bucket.program, plan.layout);

@@ -1,10 +1,11 @@
 #pragma once
-// Gradient checkpointing to a budget: what each layer keeps of its saved tensors so that the step fits and takes the least
-// time. Between equal blocks order does not matter, only how many take which option, and a block's options lie on a hull
-// (`block_options.h`). So there is one way from "all kept" to "all made again", a block an option further at each step, the
-// cheapest byte first. The first place on it whose exact peak fits is within one step of one block of the best; what is left
-// of the budget then buys that block the best option between the two.
+// Gradient checkpointing to a budget: what each layer keeps of its saved tensors, makes again, or sends to disk where the
+// recipe allows it, so that the step fits and takes the least time. Between equal blocks order does not matter, only how
+// many take which option, and a block's options lie on a hull (`block_options.h`). So there is one way from "all kept" to
+// the least, a block an option further at each step, the cheapest byte first. The first place on it whose exact peak fits is
+// within one step of one block of the best; what is left of the budget then buys that block the best option between the two.
 
+#include <map>
 #include <optional>
 #include <vector>
 
@@ -15,15 +16,16 @@ namespace snug {
 
 class CheckpointSearch {
  public:
-  // `recipe` asks for gradient_checkpointing: auto. Throws Error as compile() does.
-  CheckpointSearch(const ModelSpec& model, const Recipe& recipe, const Target& target, size_t most_choices = kMostChoices);
+  // `recipe` asks for gradient_checkpointing: auto. `most_choices`: as block_options takes it. Throws Error as compile()
+  // does.
+  CheckpointSearch(const ModelSpec& model, const Recipe& recipe, const Target& target, size_t most_choices = 0);
 
   CheckpointSearch(const CheckpointSearch&) = delete;  // places point into it
   CheckpointSearch& operator=(const CheckpointSearch&) = delete;
 
-  // The fastest whose live bytes fit the recipe's budget; then, for layouts that have holes, slower and smaller ones; the
-  // last makes everything again. None when there are no more.
-  std::optional<Released> next();
+  // The fastest whose live bytes fit the recipe's budget; then, for layouts that have holes, slower ones; where none fits
+  // the one that keeps least. None when there are no more.
+  std::optional<SavedChoice> next();
 
  private:
   struct Run {
@@ -32,7 +34,9 @@ class CheckpointSearch {
     std::vector<size_t> hull;
   };
   struct Way {
-    std::vector<int64_t> layers;  // by run, of those that let go of something at all
+    std::vector<Run> runs;
+    bool inputs_away = false;
+    std::vector<int64_t> layers;  // by run, of those that may keep less than all
     std::vector<size_t> steps;    // the run that each step is of
   };
   struct Place {
@@ -40,25 +44,35 @@ class CheckpointSearch {
     size_t steps = 0;
   };
 
-  void find_runs(size_t most_choices);
-  Way way_of(bool spares_last) const;
-  std::vector<int64_t> taken(const Place& place) const;
-  // Calls visit(layer, option) for each layer that lets go of something at all, or may.
+  void find_ways(size_t most_choices);
+  static Way all_to_disk(const Way& runs, const Program& program);
+  static Way way_of(const Way& runs, int64_t layers);
+  static std::vector<int64_t> taken(const Place& place);
+  // Calls visit(layer, option) for each layer that may keep less than all.
   template <class Visit>
-  void for_each_layer(const Place& place, const Visit& visit) const;
-  Released released_at(const Place& place) const;
-  double seconds_at(const Place& place) const;
-  bool fits(const Released& released) const;
+  static void for_each_layer(const Place& place, const Visit& visit);
+  static SavedChoice choice_at(const Place& place);
+  double seconds_of(const SavedChoice& choice, const Place& place) const;
+  bool fits(const SavedChoice& choice) const;
   std::optional<Place> first_that_fits(const Way& way) const;
-  Released filled_up(const Place& place) const;
+  SavedChoice filled_up(const Place& place) const;
+  void try_ways();
+  Place smallest() const;
+  void add(const Place& place);
 
   const ModelSpec& model_;
   const Recipe& recipe_;
   const Target& target_;
-  int64_t layers_ = 0;
-  std::vector<Run> runs_;
-  Way whole_, sparing_;  // the last layer, whose backward comes first, may keep everything: nothing else is kept beside it
-  std::optional<Place> place_;
+  // The last layer, whose backward comes first, may keep everything: nothing else is kept beside it. Where things may wait
+  // on disk the inputs of blocks may, too.
+  std::vector<Way> ways_;
+  size_t next_way_ = 0;  // to be tried
+  struct Candidate {
+    SavedChoice choice;
+    Place place;
+  };
+  std::multimap<double, Candidate> candidates_;  // by seconds: what next() may give
+  std::optional<Place> last_;                    // of what it gave
 };
 
 }  // namespace snug

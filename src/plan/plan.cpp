@@ -77,22 +77,26 @@ std::optional<Home> overfull(const Target& target, const BytesIn& bytes_in) {
   return std::nullopt;
 }
 
-Plan planned(const ModelSpec& model, const Recipe& recipe, const Target& target, const Released* released,
+Plan planned(const ModelSpec& model, const Recipe& recipe, const Target& target, const SavedChoice* saved,
              int64_t red_zone) {
   Plan plan{.model = model, .recipe = recipe, .precision = {}, .target = target};
   plan.recipe.quantize = quantization_of(model, recipe);
   plan.precision = precision_of(plan.recipe);
-  if (released != nullptr) plan.released = *released;
-  plan.program = compile(model, plan.recipe, released);
+  if (saved != nullptr) plan.saved = *saved;
+  plan.program = compile(model, plan.recipe, saved);
   complete(plan, red_zone, 0);
   plan.step_flops = flops_of(plan.program, plan.program.region(Section::step));
   if (target.cost.known()) plan.step_time = step_time(target.cost, plan.program);
   return plan;
 }
 
-Estimate estimated(const ModelSpec& model, const Recipe& recipe, const Target& target, const Released* released) {
-  Program program = compile(model, recipe, released);
+Program fitted(const ModelSpec& model, const Recipe& recipe, const Target& target, const SavedChoice* saved) {
+  Program program = compile(model, recipe, saved);
   fit_to_target(program, target);
+  return program;
+}
+
+Estimate bytes_of(const Program& program, const ModelSpec& model, const Recipe& recipe, const Target& target) {
   const Timeline timeline = live_ranges(program);
   const auto most_in = [&](Home home) {
     return checked_add(timeline.run_bytes[static_cast<size_t>(home)], peak_live_bytes(timeline, home));
@@ -100,7 +104,14 @@ Estimate estimated(const ModelSpec& model, const Recipe& recipe, const Target& t
   const int64_t arena = most_in(Home::device);
   return {.peak_bytes = runtime_bytes(model, program, recipe, target) + align_up(arena, target.page_bytes),
           .overfull_home = overfull(target, most_in),
-          .step_time = step_time(target.cost, program)};
+          .step_time = {}};
+}
+
+Estimate estimated(const ModelSpec& model, const Recipe& recipe, const Target& target, const SavedChoice* saved) {
+  const Program program = fitted(model, recipe, target, saved);
+  Estimate estimate = bytes_of(program, model, recipe, target);
+  estimate.step_time = step_time(target.cost, program);
+  return estimate;
 }
 
 }  // namespace
@@ -123,12 +134,14 @@ Plan make_plan(const ModelSpec& model, const Recipe& recipe, const Target& targe
   if (!recipe.checkpoint_to_budget) return planned(model, recipe, target, nullptr, red_zone);
   CheckpointSearch search(model, recipe, target);
   std::optional<Plan> plan;
-  while (const std::optional<Released> released = search.next()) {
-    plan = planned(model, recipe, target, &*released, red_zone);
-    if (plan->fits()) break;
+  while (const std::optional<SavedChoice> saved = search.next()) {
+    Plan tried = planned(model, recipe, target, &*saved, red_zone);
+    const bool fits = tried.fits();
+    if (fits || !plan || tried.peak_bytes < plan->peak_bytes) plan = std::move(tried);
+    if (fits) break;
   }
-  if (target.cost.known() && !plan->released.empty())
-    plan->released_seconds = plan->step_time.seconds - estimate(model, recipe, target, Released()).step_time.seconds;
+  if (target.cost.known() && !plan->saved.keeps_all())
+    plan->saved_seconds = plan->step_time.seconds - estimate(model, recipe, target, SavedChoice()).step_time.seconds;
   return *plan;
 }
 
@@ -137,8 +150,12 @@ Estimate estimate(const ModelSpec& model, const Recipe& recipe, const Target& ta
   return estimated(model, recipe, target, nullptr);
 }
 
-Estimate estimate(const ModelSpec& model, const Recipe& recipe, const Target& target, const Released& released) {
-  return estimated(model, recipe, target, &released);
+Estimate estimate(const ModelSpec& model, const Recipe& recipe, const Target& target, const SavedChoice& saved) {
+  return estimated(model, recipe, target, &saved);
+}
+
+Estimate estimate_bytes(const ModelSpec& model, const Recipe& recipe, const Target& target, const SavedChoice& saved) {
+  return bytes_of(fitted(model, recipe, target, &saved), model, recipe, target);
 }
 
 int64_t budget_of(const Recipe& recipe, const Target& target) {

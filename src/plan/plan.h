@@ -10,7 +10,7 @@
 #include "model/model_spec.h"
 #include "plan/layout.h"
 #include "plan/target.h"
-#include "program/passes/recompute.h"
+#include "program/passes/saved_choice.h"
 #include "program/program.h"
 #include "recipe/recipe.h"
 
@@ -21,7 +21,7 @@ struct Plan {
   Recipe recipe;
   Precision precision;
   Target target;
-  Released released;  // what layers let go of, where the plan chose it (gradient_checkpointing: auto)
+  SavedChoice saved;  // what becomes of what blocks save, where the plan chose it (gradient_checkpointing: auto)
   Program program;
   Layout layout;
 
@@ -33,7 +33,7 @@ struct Plan {
   std::array<std::optional<int64_t>, kStageCount> stage_peaks{};  // none: the recipe has no such stage
   double step_flops = 0;                                          // needed work of one optimizer step
   StepTime step_time;                                             // by the target's cost model, if it is known
-  double released_seconds = 0;                                    // … of it, to make again what `released` says
+  double saved_seconds = 0;                                       // … of it, to make again and move what `saved` says
 
   // What it takes in bytes that each home has.
   bool fits() const { return peak_bytes <= budget_bytes && !overfull_home(); }
@@ -56,8 +56,10 @@ struct Estimate {
   StepTime step_time;
 };
 Estimate estimate(const ModelSpec& model, const Recipe& recipe, const Target& target);
-// The same where layers let go of what is given, whatever the recipe says.
-Estimate estimate(const ModelSpec& model, const Recipe& recipe, const Target& target, const Released& released);
+// The same where this is chosen, whatever the recipe says.
+Estimate estimate(const ModelSpec& model, const Recipe& recipe, const Target& target, const SavedChoice& saved);
+// The same without the time.
+Estimate estimate_bytes(const ModelSpec& model, const Recipe& recipe, const Target& target, const SavedChoice& saved);
 
 // The recipe's own, or what the target has.
 int64_t budget_of(const Recipe& recipe, const Target& target);

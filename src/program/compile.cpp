@@ -34,7 +34,7 @@ int64_t sequence_length(const ModelSpec& spec, const Recipe& recipe) {
   return recipe.seq_len;
 }
 
-Program compile(const ModelSpec& spec, const Recipe& recipe, const Released* released) {
+Program compile(const ModelSpec& spec, const Recipe& recipe, const SavedChoice* saved) {
   const Precision precision = precision_of(recipe);
   const BatchShape shape{
       .batch = recipe.batch, .seq_len = sequence_length(spec, recipe), .micro_batches = recipe.accumulation};
@@ -44,7 +44,7 @@ Program compile(const ModelSpec& spec, const Recipe& recipe, const Released* rel
   Program program = build_forward(spec, precision, shape);
   if (recipe.method == Method::full)
     for (Weight& weight : program.weights) weight.trainable = true;
-  for (const Pass pass : kPasses) pass(program, {spec, recipe, precision, released});
+  for (const Pass pass : kPasses) pass(program, {spec, recipe, precision, saved});
   check_all(program);
   return program;
 }

@@ -164,6 +164,7 @@ struct BlockRun {
   // What its forward keeps for its backward: storages with an instance for each layer, ascending. A pass that brings some of
   // it back in another way takes it off this list.
   std::vector<StorageId> saved = {};
+  std::vector<StorageId> away = {};  // of those: what waits in the far home
 };
 
 struct Program {

@@ -13,20 +13,21 @@ using namespace keys;  // NOLINT(google-build-using-namespace): the table speaks
 constexpr int64_t kMostTiles = int64_t{1} << 20;
 
 Key gradient_checkpointing() {
-  return {
-      "gradient_checkpointing",
-      {"grad_checkpoint", "enable_activation_checkpointing", "use_gradient_checkpointing"},
-      KeyType::boolean,
-      "Keep only block inputs and recompute the rest in backward; auto: of each block keep what fits and saves most time.",
-      "true|false|auto",
-      [](Recipe& recipe, KeyValues values) {
-        const std::string& word = single_value("gradient_checkpointing", values);
-        recipe.checkpoint_to_budget = word == kAuto;
-        recipe.gradient_checkpointing = word == kAuto || parse_boolean("gradient_checkpointing", word);
-      },
-      [](const Recipe& recipe) {
-        return std::string(recipe.checkpoint_to_budget ? kAuto : recipe.gradient_checkpointing ? "true" : "false");
-      }};
+  return {"gradient_checkpointing",
+          {"grad_checkpoint", "enable_activation_checkpointing", "use_gradient_checkpointing"},
+          KeyType::boolean,
+          "Keep only block inputs and recompute the rest in backward; auto: of each block keep what fits and saves most "
+          "time, with "
+          "offload_activations make again or send to disk what costs less.",
+          "true|false|auto",
+          [](Recipe& recipe, KeyValues values) {
+            const std::string& word = single_value("gradient_checkpointing", values);
+            recipe.checkpoint_to_budget = word == kAuto;
+            recipe.gradient_checkpointing = word == kAuto || parse_boolean("gradient_checkpointing", word);
+          },
+          [](const Recipe& recipe) {
+            return std::string(recipe.checkpoint_to_budget ? kAuto : recipe.gradient_checkpointing ? "true" : "false");
+          }};
 }
 
 Key checkpoint_layers() {

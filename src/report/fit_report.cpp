@@ -25,7 +25,7 @@ int64_t recomputed_blocks(const Recipe& recipe, int64_t layers) {
 std::string describe(const Recipe& recipe, int64_t layers) {
   std::string text = fmt::format("{} x {}", recipe.batch, recipe.accumulation);
   if (recipe.checkpoint_to_budget) {
-    text += ", recompute to fit";
+    text += recipe.offload_activations ? ", recompute or disk to fit" : ", recompute to fit";
   } else if (const int64_t blocks = recomputed_blocks(recipe, layers); blocks > 0) {
     text += fmt::format(", recompute {}/{}", blocks, layers);
   }
@@ -34,7 +34,7 @@ std::string describe(const Recipe& recipe, int64_t layers) {
   if (recipe.master_weights && !*recipe.master_weights) text += ", no master weights";
   if (recipe.optimizer_in_bwd) text += ", optimizer in backward";
   std::vector<std::string> away;
-  if (recipe.offload_activations) away.emplace_back("activations");
+  if (recipe.offload_activations && !recipe.checkpoint_to_budget) away.emplace_back("activations");
   if (recipe.offload_weights) away.emplace_back("weights");
   if (recipe.offload_gradients) away.emplace_back("gradients");
   if (away.empty()) return text;

@@ -7,7 +7,7 @@
 #include "recipe/keys.h"
 #include "report/json_value.h"
 #include "report/plan_text.h"
-#include "report/released_report.h"
+#include "report/saved_report.h"
 
 namespace snug {
 
@@ -139,7 +139,8 @@ std::string plan_json(const Plan& plan, const PlanDetails& details) {
       {"homes", homes_json(plan)},
       {"ranks", Json::array({{{"count", 1}, {"peak_bytes", plan.peak_bytes}, {"arena_bytes", arena}}})},
       {"cost", cost_json(plan, details.data)},
-      {"made_again", released_json(plan)},
+      {"made_again", saved_json(plan, plan.saved.released)},
+      {"waits_on_disk", saved_json(plan, plan.saved.away)},
       {"notes", plan.program.notes}};
   if (details.pytorch) json["pytorch"] = pytorch_json(*details.pytorch);
   if (details.pytorch_levers) json["pytorch"]["levers"] = levers_json(*details.pytorch_levers, "device_bytes");

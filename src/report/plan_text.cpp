@@ -12,7 +12,7 @@
 #include "program/passes/lora.h"
 #include "recipe/bytes.h"
 #include "recipe/keys.h"
-#include "report/released_report.h"
+#include "report/saved_report.h"
 #include "report/units.h"
 
 namespace snug {
@@ -86,6 +86,7 @@ std::string cost_lines(const Plan& plan, const std::optional<CountedData>& data)
 
 constexpr const char* kKeysThatMatter[] = {"method",
                                            "bf16",
+                                           "fp16",
                                            "per_device_train_batch_size",
                                            "gradient_accumulation_steps",
                                            "max_length",
@@ -101,7 +102,7 @@ std::string assumptions(const Plan& plan, const std::vector<std::string>& keys_s
     const Key* key = find_key(name);
     if (key == nullptr || !key->get || std::find(keys_set.begin(), keys_set.end(), key->name) != keys_set.end()) continue;
     if (plan.recipe.method == Method::full && std::string_view(name).starts_with("lora_")) continue;
-    if (plan.recipe.fp16 && std::string_view(name) == "bf16") continue;
+    if (std::string_view(name) == (plan.recipe.fp16 ? "bf16" : "fp16")) continue;
     std::string value = key->get(plan.recipe);
     if (std::string_view(name) == "max_length") value = std::to_string(plan.program.seq_len);
     if (std::string_view(name) == "lora_target_modules" && value.empty())
@@ -110,8 +111,7 @@ std::string assumptions(const Plan& plan, const std::vector<std::string>& keys_s
   }
   std::string text;
   if (!list.empty()) text += "assumed    " + wrapped(list, style.width, 11) + "\n";
-  if (const std::string released = released_text(plan); !released.empty())
-    text += "made again " + wrapped(released, style.width, 11) + "\n";
+  text += saved_text(plan, style);
   text += "precision  " + wrapped(precision_line(plan), style.width, 11) + "\n";
   for (const std::string& note : plan.program.notes) text += "note       " + wrapped(note, style.width, 11) + "\n";
   return text;

@@ -31,7 +31,7 @@ Executor::Executor(const Program& program, const Layout& layout, const std::file
       transfer_(program, layout, homes_),
       lanes_(homes_),
       lookaheads_(lookaheads_of(program)) {
-  prepare_ops();
+  prepare_ops(program_.root, 0);
 }
 
 Executor::Executor(const Program& program, const Layout& layout, const Executor& owner)
@@ -44,17 +44,19 @@ Executor::Executor(const Program& program, const Layout& layout, const Executor&
       lanes_(homes_),
       lookaheads_(lookaheads_of(program)) {
   if (!homes_.hold(layout)) throw std::logic_error("the layout does not fit in the homes of another run");
-  prepare_ops();
+  prepare_ops(program_.root, 0);
 }
 
-void Executor::prepare_ops() {
-  for_each_op(program_.root, [&](const Op& op, const Region& region) {
-    if (run_by(op.kind) != RunBy::backend) return;
-    const kernels::Kernel& kernel = *backend_.kernel(op.kind);
-    if (kernel.prepare == nullptr) return;
-    kernel.prepare(*session_,
-                   bound_view(op, {program_, layout_, homes_.bases(), region.axis == Axis::layer ? region.first : 0}));
-  });
+// With the views of the first layer that runs them.
+void Executor::prepare_ops(const Region& region, int64_t layer) {
+  if (region.axis == Axis::layer) layer = region.layer_of(0);
+  for (const Item& item : region.items) {
+    if (const Region* child = item.region()) prepare_ops(*child, layer);
+    const Op* const op = item.op();
+    if (op == nullptr || run_by(op->kind) != RunBy::backend) continue;
+    const kernels::Kernel& kernel = *backend_.kernel(op->kind);
+    if (kernel.prepare != nullptr) kernel.prepare(*session_, bound_view(*op, {program_, layout_, homes_.bases(), layer}));
+  }
 }
 
 double Executor::scalar(Scalar scalar) const {

@@ -70,7 +70,7 @@ class Executor {
  private:
   friend struct InPlace;
 
-  void prepare_ops();
+  void prepare_ops(const Region& region, int64_t layer);
   // The binding of a region's iteration; none beyond its last.
   std::optional<Binding> binding_of(const Region& region, int64_t iteration, int64_t count) const;
   void run_body(const Region& region, Host& host, int64_t repetitions, const std::optional<Binding>& next);

@@ -62,10 +62,12 @@ TEST(Recommend, lora_is_chosen_and_fewer_bits_only_where_sixteen_do_not_fit) {
   const FitAnswer roomy = recommend(question_of(16384 * kMiB, {{"max_length", "128"}}));
   ASSERT_EQ(roomy.methods.size(), 4U);
   EXPECT_EQ(roomy.methods[roomy.chosen].name, "LoRA");
-  const FitAnswer none = recommend(question_of(64 * kMiB, {{"method", "lora"}, {"max_length", "128"}}));
-  ASSERT_TRUE(none.report().least.has_value());
-  EXPECT_TRUE(none.report().least->recipe.offload_weights);
-  const FitAnswer tight = recommend(question_of(none.report().least->peak_bytes - 1, {{"max_length", "128"}}));
+  const std::vector<Setting> in_memory = {
+      {"max_length", "128"}, {"offload_weights", "none"}, {"offload_activations", "none"}};
+  const FitAnswer none = recommend(question_of(64 * kMiB, in_memory));
+  const auto lora = std::ranges::find(none.methods, "LoRA", &MethodReport::name);
+  ASSERT_TRUE(lora != none.methods.end() && lora->report.least.has_value());
+  const FitAnswer tight = recommend(question_of(lora->report.least->peak_bytes - 1, in_memory));
   ASSERT_TRUE(tight.fits());
   EXPECT_NE(tight.methods[tight.chosen].name, "LoRA");
   EXPECT_NE(tight.methods[tight.chosen].name, "full");

@@ -83,6 +83,45 @@ INSTANTIATE_TEST_SUITE_P(
                    {"--method", "lora", "--bf16", "--seq", "256", "--batch", "6", "--gradient-checkpointing"}}),
     [](const auto& test) { return test.param.name; });
 
+// Kept, made again or sent to disk, as the bytes between the least and the most of it allow.
+TEST(CheckpointsToBudget, with_disk_move_what_does_not_fit_and_no_more_to_the_same_weights) {
+  const Workspace work(Json{{"num_hidden_layers", 6}});
+  const std::vector<std::string> keys = {"--method", "full",        "--seq", "64",        "--batch",
+                                         "8",        "--max-steps", "3",     "--threads", "2"};
+  const auto planned = [&](const std::vector<std::string>& more) {
+    const ProcessResult plan = run_program(joined(joined({"plan", work.model().string(), "--json"}, keys), more));
+    EXPECT_EQ(plan.exit_code, 0) << plan.error;
+    return Json::parse(plan.output);
+  };
+  const Json kept = planned({}), away = planned({"--offload-activations", "disk"});
+  const auto most = kept["peak_bytes"].get<int64_t>(), least = away["peak_bytes"].get<int64_t>();
+  ASSERT_LT(least, most);
+  ASSERT_EQ(run_program(work.train(work / "kept", keys)).exit_code, 0);
+  int64_t before = away["homes"]["fetched_a_step"].get<int64_t>() + 1;
+  for (const int64_t fourths : {1, 2, 3}) {
+    const std::vector<std::string> budget = {"--gradient-checkpointing",
+                                             "auto",
+                                             "--offload-activations",
+                                             "disk",
+                                             "--overwrite-output-dir",
+                                             "--memory",
+                                             fmt::format("{}B", least + (most - least) * fourths / 4)};
+    const Json plan = planned(budget);
+    EXPECT_TRUE(plan["fits"].get<bool>());
+    EXPECT_FALSE(plan["waits_on_disk"].empty() && plan["made_again"].empty());
+    const auto fetched = plan["homes"]["fetched_a_step"].get<int64_t>();
+    EXPECT_LT(fetched, before);
+    before = fetched;
+    const ProcessResult run = run_program(work.train(work / "far", joined(keys, budget)));
+    ASSERT_EQ(run.exit_code, 0) << run.error;
+    EXPECT_EQ(contents(work / "kept" / "model.safetensors"), contents(work / "far" / "model.safetensors"));
+    const Json summary = read_metrics(work / "far").back()["summary"];
+    EXPECT_EQ(summary["planned_peak_bytes"], plan["peak_bytes"]);
+    EXPECT_EQ(summary["fetched_bytes"].get<int64_t>(), 3 * fetched);
+    EXPECT_TRUE(testing::kSanitized || summary["measured_peak_bytes"].get<int64_t>() <= plan["peak_bytes"].get<int64_t>());
+  }
+}
+
 // Bytes half-way between every block and none recomputed.
 TEST(CheckpointsToBudget, train_within_what_is_given_to_the_same_weights) {
   const Workspace work;

@@ -38,10 +38,10 @@ StorageId storage_named(const Program& program, const std::string& name) {
   throw std::logic_error("nothing saved is called " + name);
 }
 
-Released released_in(int64_t layers, const std::set<StorageId>& storages) {
-  Released released;
-  for (int64_t layer = 0; layer < layers; ++layer) released[layer] = storages;
-  return released;
+SavedChoice released_in(int64_t layers, const std::set<StorageId>& storages) {
+  SavedChoice choice;
+  for (int64_t layer = 0; layer < layers; ++layer) choice.released[layer] = storages;
+  return choice;
 }
 
 // Kinds of the ops that backward has more than before.
@@ -145,10 +145,10 @@ TEST(RecomputePass, of_whole_blocks_keeps_their_input_alone) {
 TEST(RecomputePass, splits_layers_into_runs_with_lists_of_their_own) {
   Program program = differentiated();
   const StorageId gated = storage_named(program, "gated");
-  Released released;
-  released[0] = released[1] = {gated};
-  released[3] = std::set<StorageId>(program.blocks.front().saved.begin(), program.blocks.front().saved.end());
-  recompute(program, released);
+  SavedChoice choice;
+  choice.released[0] = choice.released[1] = {gated};
+  choice.released[3] = std::set<StorageId>(program.blocks.front().saved.begin(), program.blocks.front().saved.end());
+  recompute(program, choice);
   ASSERT_EQ(program.blocks.size(), 3U);
   EXPECT_EQ(program.count(Section::blocks_backward), 3);
   const struct {

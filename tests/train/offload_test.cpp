@@ -5,6 +5,7 @@
 
 #include <array>
 #include <filesystem>
+#include <random>
 
 #include "plan/layout.h"
 #include "plan/workspaces.h"
@@ -35,8 +36,8 @@ void take(Executor& executor, TensorId weight, int64_t layer, std::vector<std::b
 }
 
 // `look`: pages move where the Program has them, not ahead of it.
-Outcome outcome_of(const ModelSpec& spec, const Recipe& recipe, bool look = false) {
-  Program program = compile(spec, recipe);
+Outcome outcome_of(const ModelSpec& spec, const Recipe& recipe, bool look = false, const SavedChoice* saved = nullptr) {
+  Program program = compile(spec, recipe, saved);
   fit_to_target(program, {.threads = 2});
   const Layout layout = lay_out(program);
   Executor executor(program, layout, std::filesystem::temp_directory_path() / ("snug-offload-" + std::to_string(getpid())));
@@ -134,6 +135,38 @@ TEST(OffloadedLayers, give_the_bits_of_what_stays_and_move_their_share) {
         EXPECT_EQ(some.traffic.fetched, of_layer * (kPasses * share + kLayers - share)) << layers.size() << look;
         EXPECT_GE(some.device, before) << layers.size();
         if (!look) before = some.device;
+      }
+    }
+  }
+}
+
+// As a plan may choose: of each layer some saved tensors kept, some made again, some on disk.
+TEST(OffloadedChoice, of_each_layer_gives_the_bits_of_what_stays) {
+  std::mt19937 random(7);
+  for (const Method method : {Method::full, Method::lora}) {
+    Recipe recipe = recipe_of(method);
+    const SavedChoice none;
+    const std::vector<StorageId> saved = compile(larger(), recipe, &none).blocks.front().saved;
+    for (int round = 0; round < 8; ++round) {
+      SavedChoice choice{.inputs_away = round % 2 == 1};
+      recipe.tiled_mlp = round >= 4;
+      int64_t away_layers = 0;
+      for (int64_t layer = 0; layer < larger().layers; ++layer) {
+        if (random() % 4 == 0) continue;  // as it is
+        for (StorageId id : saved) {
+          const auto way = random() % 3;
+          if (way == 1) choice.released[layer].insert(id);
+          if (way == 2) choice.away[layer].insert(id);
+        }
+        away_layers += choice.away.contains(layer) ? 1 : 0;
+      }
+      const SavedChoice kept{.released = recipe.tiled_mlp ? choice.released : SavedByLayer()};  // tiles sum in other orders
+      const Outcome stays = outcome_of(larger(), recipe, false, &kept);
+      for (const bool look : {false, true}) {
+        const Outcome moved = outcome_of(larger(), recipe, look, &choice);
+        EXPECT_TRUE(moved.trained == stays.trained) << round << look;
+        EXPECT_EQ(moved.traffic.sent > 0, away_layers > 0 || choice.inputs_away) << round << look;
+        EXPECT_EQ(moved.disk > 0, away_layers > 0 || choice.inputs_away);
       }
     }
   }

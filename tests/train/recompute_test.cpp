@@ -32,8 +32,8 @@ Program differentiated_decoder(const ModelSpec& spec) {
 }
 
 // The weights after two steps, as bytes.
-std::vector<std::byte> trained(const ModelSpec& spec, Program program, const Released& released) {
-  recompute(program, released);
+std::vector<std::byte> trained(const ModelSpec& spec, Program program, const SavedByLayer& released) {
+  recompute(program, {.released = released});
   place_weights(program, {});
   add_optimizer(program, {});
   const Recipe recipe;

@@ -3,7 +3,7 @@
 // it asks the recipe whether there is anything for it to do.
 
 #include "model/model_spec.h"
-#include "program/passes/recompute.h"
+#include "program/passes/saved_choice.h"
 #include "program/program.h"
 #include "recipe/recipe.h"
 
@@ -31,7 +31,7 @@ struct StepRequest {
   const ModelSpec& model;
   const Recipe& recipe;
   const Precision& precision;
-  const Released* released = nullptr;  // what layers let go of, where a plan has chosen it; none: as the recipe says
+  const SavedChoice* saved = nullptr;  // where a plan has chosen it; none: as the recipe says
 };
 
 namespace passes {

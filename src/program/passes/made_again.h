@@ -26,6 +26,9 @@ class MadeAgain {
   // would not find what it reads as it was: what is kept has been changed since.
   std::vector<size_t> ops(const Set& lost) const;
 
+  // What the op at this place in the body reads.
+  const Set& reads_of(size_t op) const { return ops_[op].reads; }
+
  private:
   struct Touches {
     Set reads, writes, updates;

@@ -190,10 +190,8 @@ void send_to_disk(Storage& storage) {
   storage.bytes = align_up(storage.bytes, kFarAlignment);
 }
 
-// What blocks save for their backward, and the residual stream, which is handed from block to block.
-void offload_activations(Program& program) {
-  std::set<StorageId> saved;
-  for (const BlockRun& block : program.blocks) saved.insert(block.saved.begin(), block.saved.end());
+// The residual stream, which is handed from block to block.
+void offload_streams(Program& program) {
   std::set<StorageId> streams;
   for (int32_t i = 0; i < program.count(Section::blocks); ++i)
     for (const Carry& carry : program.region(Section::blocks, i).carries) streams.insert(program.tensor(carry.in).storage);
@@ -205,11 +203,53 @@ void offload_activations(Program& program) {
     for (Region* body : bodies_of(forward)) move(program, *body, piece, window, Moves::out);
     move_apart(program, backward, piece, Moves::in);
   }
-  for (StorageId storage : saved) {
+}
+
+// A storage of the same layers that these blocks see in place of `id`, which others keep.
+StorageId apart(Program& program, StorageId id, const std::vector<int32_t>& blocks) {
+  const StorageId twin = program.add_storage(Storage(program.storage(id)));
+  std::map<TensorId, TensorId> twins;
+  for (int32_t block : blocks) {
+    BlockRun& run = program.blocks[static_cast<size_t>(block)];
+    for (std::vector<StorageId>* list : {&run.saved, &run.away}) {
+      std::replace(list->begin(), list->end(), id, twin);
+      std::sort(list->begin(), list->end());
+    }
+    for (const Section section : {Section::blocks, Section::blocks_backward})
+      for_each_op(program.region(section, block), [&](Op& op, const Region&) {
+        for (Operand& operand : op.operands) {
+          if (program.tensor(operand.tensor).storage != id) continue;
+          const auto [known, fresh] = twins.try_emplace(operand.tensor, kNone);
+          if (fresh) {
+            Tensor tensor = program.tensor(operand.tensor);
+            tensor.storage = twin;
+            known->second = program.add_tensor(std::move(tensor));
+          }
+          operand.tensor = known->second;
+        }
+      });
+  }
+  return twin;
+}
+
+// What blocks save for their backward and may not keep.
+void offload_saved(Program& program) {
+  std::map<StorageId, std::vector<int32_t>> away;  // by which blocks
+  std::set<StorageId> kept;                        // by others
+  for (size_t i = 0; i < program.blocks.size(); ++i) {
+    const BlockRun& block = program.blocks[i];
+    for (StorageId id : block.saved) {
+      const bool is_away = std::find(block.away.begin(), block.away.end(), id) != block.away.end();
+      if (is_away) away[id].push_back(static_cast<int32_t>(i));
+      if (!is_away) kept.insert(id);
+    }
+  }
+  for (const auto& [id, blocks] : away) {
+    const StorageId storage = kept.contains(id) ? apart(program, id, blocks) : id;
     send_to_disk(program.storage(storage));
     const Piece piece = all_of(program, storage);
-    move_apart(program, forward, piece, Moves::out);
-    move_apart(program, backward, piece, Moves::in);
+    move_apart(program, program.region(Section::forward), piece, Moves::out);
+    move_apart(program, program.region(Section::backward), piece, Moves::in);
   }
 }
 
@@ -333,7 +373,8 @@ std::set<int64_t> borders_of(const std::vector<int64_t>& on_disk) {
 
 void passes::offload(Program& program, const StepRequest& request) {
   presume(program.count(Section::load) == 0, "no load yet: it fills what lies far");
-  if (request.recipe.offload_activations) offload_activations(program);
+  if (request.saved != nullptr ? request.saved->inputs_away : request.recipe.offload_activations) offload_streams(program);
+  offload_saved(program);
   offload_frozen(program, layers_on_disk(request.model, request.recipe));
   offload_trained(program);
 }

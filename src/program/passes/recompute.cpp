@@ -17,18 +17,23 @@ namespace {
 
 using Storages = std::set<StorageId>;
 
-// Layers that let go of the same.
+// Layers that let go of the same and move the same.
 struct Run {
   int64_t first = 0, count = 0;
-  Storages released = {};
+  Storages released = {}, away = {};
 };
 
-std::vector<Run> runs_of(const Region& loop, const Released& released, const std::set<int64_t>& begins) {
+Storages of_layer(const SavedByLayer& saved, int64_t layer) {
+  const auto found = saved.find(layer);
+  return found == saved.end() ? Storages() : found->second;
+}
+
+std::vector<Run> runs_of(const Region& loop, const SavedChoice& choice, const std::set<int64_t>& begins) {
   std::vector<Run> runs;
   for (int64_t layer = loop.first; layer < loop.first + loop.count; ++layer) {
-    const auto found = released.find(layer);
-    const Storages of_layer = found == released.end() ? Storages() : found->second;
-    if (runs.empty() || runs.back().released != of_layer || begins.contains(layer)) runs.push_back({layer, 0, of_layer});
+    const Storages released = of_layer(choice.released, layer), away = of_layer(choice.away, layer);
+    const bool goes_on = !runs.empty() && runs.back().released == released && runs.back().away == away;
+    if (!goes_on || begins.contains(layer)) runs.push_back({layer, 0, released, away});
     ++runs.back().count;
   }
   return runs;
@@ -100,13 +105,13 @@ void do_again(Program& program, Region& ahead, Region& back, const Storages& los
 }
 
 // Returns the blocks that this one becomes.
-std::vector<BlockRun> recompute_loop(Program& program, int32_t index, const Released& released,
+std::vector<BlockRun> recompute_loop(Program& program, int32_t index, const SavedChoice& choice,
                                      const std::set<int64_t>& begins) {
   const BlockRun block = program.blocks[static_cast<size_t>(index)];
   const Region forward = program.region(Section::blocks, index);
   const Region backward = program.region(Section::blocks_backward, index);
   presume(forward.first == backward.first && forward.count == backward.count, "a backward of the same layers");
-  const std::vector<Run> runs = runs_of(forward, released, begins);
+  const std::vector<Run> runs = runs_of(forward, choice, begins);
   const Storages made = made_by(program, forward);
 
   std::vector<BlockRun> blocks;
@@ -126,6 +131,7 @@ std::vector<BlockRun> recompute_loop(Program& program, int32_t index, const Rele
     backward_runs.push_back(std::move(back));
     BlockRun& kept = blocks.emplace_back(block);
     std::erase_if(kept.saved, [&](StorageId id) { return run.released.contains(id); });
+    kept.away.assign(run.away.begin(), run.away.end());
   }
 
   std::reverse(backward_runs.begin(), backward_runs.end());
@@ -158,10 +164,10 @@ Storages saved_of(const Program& program, const Region& loop, const BlockRun& bl
   return of_parts;
 }
 
-void check_released(const Program& program, const Released& released) {
+void check_saved(const Program& program, const SavedByLayer& chosen) {
   Storages saved;
   for (const BlockRun& block : program.blocks) saved.insert(block.saved.begin(), block.saved.end());
-  for (const auto& [layer, storages] : released)
+  for (const auto& [layer, storages] : chosen)
     for (StorageId id : storages) presume(saved.contains(id), "a block that saves " + program.storage(id).name);
 }
 
@@ -177,14 +183,15 @@ std::vector<int64_t> recomputed_layers(const ModelSpec& spec, const Recipe& reci
 
 }  // namespace
 
-void recompute(Program& program, const Released& released, const std::set<int64_t>& begins) {
-  if (released.empty() && begins.empty()) return;
+void recompute(Program& program, const SavedChoice& choice, const std::set<int64_t>& begins) {
+  if (choice.released.empty() && choice.away.empty() && begins.empty()) return;
   presume(program.count(Section::blocks) == program.count(Section::blocks_backward) && !program.blocks.empty(),
           "blocks with their backward");
-  check_released(program, released);
+  check_saved(program, choice.released);
+  check_saved(program, choice.away);
   std::vector<BlockRun> blocks;
   for (size_t i = 0; i < program.blocks.size(); ++i) {
-    std::vector<BlockRun> runs = recompute_loop(program, static_cast<int32_t>(i), released, begins);
+    std::vector<BlockRun> runs = recompute_loop(program, static_cast<int32_t>(i), choice, begins);
     std::move(runs.begin(), runs.end(), std::back_inserter(blocks));
   }
   program.blocks = std::move(blocks);
@@ -194,20 +201,22 @@ void recompute(Program& program, const Released& released, const std::set<int64_
 
 void recompute_blocks(Program& program, const std::vector<int64_t>& layers, const std::vector<BlockPart>& parts,
                       const std::set<int64_t>& begins) {
-  Released released;
+  SavedChoice choice;
   for (int32_t i = 0; i < static_cast<int32_t>(program.blocks.size()); ++i) {
     const Region& loop = program.region(Section::blocks, i);
-    const Storages of_layer = saved_of(program, loop, program.blocks[static_cast<size_t>(i)], parts);
+    const Storages released = saved_of(program, loop, program.blocks[static_cast<size_t>(i)], parts);
     for (int64_t layer : layers)
-      if (layer >= loop.first && layer < loop.first + loop.count && !of_layer.empty()) released[layer] = of_layer;
+      if (layer >= loop.first && layer < loop.first + loop.count && !released.empty()) choice.released[layer] = released;
   }
-  recompute(program, released, begins);
+  recompute(program, choice, begins);
 }
 
 void passes::recompute(Program& program, const StepRequest& request) {
   const std::set<int64_t> begins = borders_of(layers_on_disk(request.model, request.recipe));
-  if (request.released != nullptr) return snug::recompute(program, *request.released, begins);
+  if (request.saved != nullptr) return snug::recompute(program, *request.saved, begins);
   recompute_blocks(program, recomputed_layers(request.model, request.recipe), request.recipe.checkpoint_parts, begins);
+  if (request.recipe.offload_activations)
+    for (BlockRun& block : program.blocks) block.away = block.saved;
 }
 
 }  // namespace snug
