@@ -27,7 +27,7 @@ std::vector<std::string> assume(FitQuestion& question) {
     assumed.push_back(fmt::format("{} sequences a step", kUsualEffectiveBatch));
   }
   if (!question.is_set("bf16") && !question.is_set("fp16")) {
-    const std::string_view half = question.target.multiplies_bf16 ? "bf16" : "fp16";
+    const std::string_view half = usual_half(question.target);
     apply(question.recipe, half, "true");
     assumed.push_back(fmt::format("{} true", half));
   }
@@ -156,6 +156,8 @@ PyTorchFit in_pytorch(const FitAnswer& answer, PyTorchEngine& engine) {
 }
 
 }  // namespace
+
+std::string_view usual_half(const Target& target) { return target.multiplies_bf16 ? "bf16" : "fp16"; }
 
 bool FitQuestion::is_set(std::string_view key) const {
   return std::find(keys_set.begin(), keys_set.end(), key) != keys_set.end();

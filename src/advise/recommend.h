@@ -24,6 +24,9 @@ struct FileLimits {
   bool method_asked = false;                                 // beside the file: its own method is not the one to keep
 };
 
+// What most train in on this target: bf16 where it multiplies it, fp16 elsewhere.
+std::string_view usual_half(const Target& target);
+
 struct FitQuestion {
   ModelSpec model;
   Target target;

@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "advise/levers.h"
+#include "advise/recommend.h"
 #include "advise/solve.h"
 #include "base/file.h"
 #include "cli/arguments.h"
@@ -14,6 +15,7 @@
 #include "cli/plan_held.h"
 #include "cli/plan_textbook.h"
 #include "cli/pytorch_answer.h"
+#include "cli/pytorch_setup.h"
 #include "cli/target_flags.h"
 #include "cli/terminal.h"
 #include "model/catalogue.h"
@@ -108,6 +110,13 @@ bool print_solution(const Plan& asked, const std::string& word, PyTorchEngine* p
   return solution.has_value();
 }
 
+// Who names a card and no precision gets what people run on it, as snug fit does.
+void assume_precision(Arguments& arguments, const Target& target) {
+  const bool says = sets(arguments, "bf16") || sets(arguments, "fp16");
+  if (arguments.has("gpu") && !says && !arguments.foreign && arguments.recipe_file.empty())
+    apply(arguments.recipe, usual_half(target), "true");
+}
+
 std::optional<CountedData> data_asked(const Arguments& arguments, const Plan& plan) {
   const bool asked = arguments.has("examples") || arguments.has("example-tokens") || arguments.has("count-data");
   return asked ? count_data(arguments, plan) : std::nullopt;
@@ -116,14 +125,16 @@ std::optional<CountedData> data_asked(const Arguments& arguments, const Plan& pl
 }  // namespace
 
 int plan_command(std::span<char* const> words) {
-  const Arguments arguments = arguments_of(words);
+  Arguments arguments = arguments_of(words);
   check_views(arguments);
   if (arguments.has("textbook")) return plan_textbook(arguments);
   if (arguments.has("max-memory")) return plan_devices(arguments);
   const ModelSpec model = resolve_model(arguments.recipe.model);
   if (!model.unmodelled_step.empty()) return plan_held(arguments, model);
   validate(arguments.recipe);
-  const Plan plan = make_plan(model, arguments.recipe, target_for(arguments));
+  const Target target = target_for(arguments);
+  assume_precision(arguments, target);
+  const Plan plan = make_plan(model, arguments.recipe, target);
   write_views(plan, arguments);
   const auto pytorch = pytorch_answer(arguments, plan.model, plan.target, plan.budget_bytes);
   std::optional<PyTorchEngine> engine;

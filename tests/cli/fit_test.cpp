@@ -30,6 +30,26 @@ Json last_receipt(const fs::path& file) {
   return Json::parse(text.substr(text.rfind('\n', text.size() - 2) + 1));
 }
 
+// Where neither is said a card gets the half precision that people run on it, as fit has it.
+TEST(PlanCommand, assumes_what_people_run_on_the_card) {
+  const auto peak = [](const std::vector<std::string>& more) {
+    const ProcessResult run = run_program(joined({"plan", "meta-llama/Llama-3.2-1B", "--json", "--runtime", "snug"}, more));
+    return Json::parse(run.output)["peak_bytes"].get<int64_t>();
+  };
+  for (const auto& [card, half] : {std::pair("A100-80GB", "--bf16"), std::pair("T4", "--fp16")}) {
+    const int64_t assumed = peak({"--gpu", card});
+    EXPECT_EQ(assumed, peak({"--gpu", card, half})) << card;
+    EXPECT_LT(assumed, peak({"--gpu", card, "--bf16", "false"})) << card;
+    const ProcessResult text = run_program({"plan", "meta-llama/Llama-3.2-1B", "--gpu", card});
+    EXPECT_NE(text.output.find(std::string(half + 2) + " true"), std::string::npos) << text.output;
+  }
+  const std::string recipe = (std::filesystem::temp_directory_path() / fmt::format("snug-plain-{}.yaml", getpid())).string();
+  put(recipe, "model_name_or_path: meta-llama/Llama-3.2-1B\n");  // a recipe says what it says
+  const ProcessResult run = run_program({"plan", recipe, "--gpu", "A100-80GB", "--json", "--runtime", "snug"});
+  EXPECT_EQ(Json::parse(run.output)["peak_bytes"].get<int64_t>(), peak({"--gpu", "A100-80GB", "--bf16", "false"}));
+  std::filesystem::remove(recipe);
+}
+
 TEST(FitCommand, every_recipe_shown_is_what_plan_says_of_it) {
   const std::vector<std::string> asked = {"meta-llama/Llama-3.1-8B", "--gpu", "RTX-4090", "--seq", "1024", "--bf16"};
   const ProcessResult fit = run_program(joined(joined({"fit"}, asked), {"--method", "lora", "--accum", "16", "--json"}));
