@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "cli/given_adapter.h"
 #include "model/catalogue.h"
 #include "recipe/keys.h"
 #include "recipe/yaml.h"
@@ -22,7 +23,7 @@ bool ends_in(const std::string& word, std::initializer_list<std::string_view> en
 
 // A .json may be a model's config.json, or the arguments that a trainer has left.
 bool is_recipe(const std::string& word) {
-  if (ends_in(word, {".yaml", ".yml", ".sh", ".bash"})) return true;
+  if (ends_in(word, {".yaml", ".yml", ".sh", ".bash", ".py", ".ipynb"})) return true;
   if (!ends_in(word, {".json"}) || std::filesystem::path(word).filename() == "config.json") return false;
   try {
     const dialects::Document document = dialects::read_document(read_recipe_text(word), word);
@@ -47,7 +48,7 @@ std::string read_positionals(Arguments& result) {
 
 // True if the file is another trainer's recipe. What is no recipe of theirs is left to our own reader and its messages.
 bool take_foreign(Arguments& result) {
-  const bool script = ends_in(result.recipe_file, {".sh", ".bash"});
+  const bool script = ends_in(result.recipe_file, {".sh", ".bash", ".py", ".ipynb"});
   const std::string text = read_recipe_text(result.recipe_file);
   dialects::Document document;
   std::optional<Dialect> dialect;
@@ -130,6 +131,7 @@ Arguments read_arguments(Options options) {
   for (const Flag& flag : result.others) set_key(flag, result);
   if (!model.empty()) result.recipe.model = model;
   if (result.foreign) check_foreign(result);
+  take_given_adapter(result);
   return result;
 }
 

@@ -444,6 +444,37 @@ TEST(RoundTrip, an_adapter_is_read_back_to_the_same_loss) {
                       1, {"out", "lora_r"}));
 }
 
+// What the adapter's file says need not be said again, to plan, to fit or to train.
+TEST(RoundTrip, an_adapter_says_what_it_is) {
+  const Workspace work;
+  const std::vector<std::string> kind = {
+      "--lora-r", "3", "--lora-alpha", "24", "--lora-target-modules", "v_proj,down_proj", "--use-rslora", "true"};
+  ASSERT_EQ(run_program(work.train(work / "out", joined(kShort, kind))).exit_code, 0);
+  const std::vector<std::string> from = {"--adapter-name-or-path", (work / "out").string()};
+  const auto planned = [&](const std::vector<std::string>& keys) {
+    const ProcessResult run = run_program(joined({"plan", work.model().string(), "--json"}, keys));
+    EXPECT_EQ(run.exit_code, 0) << run.error;
+    const Json plan = Json::parse(run.output);
+    return std::pair(plan["trainable_parameters"].get<int64_t>(), plan["peak_bytes"].get<int64_t>());
+  };
+  EXPECT_EQ(planned(from), planned(kind));
+  EXPECT_NE(planned(from), planned({}));
+  EXPECT_EQ(run_program(joined({"fit", work.model().string()}, from)).exit_code, 0);
+  const ProcessResult more = run_program(work.train(work / "more", joined(kShort, from)));
+  EXPECT_EQ(more.exit_code, 0) << more.error;
+  for (const char* command : {"plan", "fit"}) {
+    const std::vector<std::string> asked = {command, work.model().string()};
+    EXPECT_TRUE(refused(run_program(joined(joined(asked, from), {"--lora-r", "8"})), 1, {"out", "lora_r is 8", "has 3"}));
+    EXPECT_TRUE(refused(run_program(joined(asked, {"--adapter-name-or-path", (work / "no").string()})), 1,
+                        {"no", "adapter_config.json"}));
+    std::filesystem::create_directories(work / "classifier");
+    put(work / "classifier" / "adapter_config.json",
+        R"({"peft_type": "LORA", "task_type": "SEQ_CLS", "r": 8, "lora_alpha": 8, "target_modules": ["q_proj"]})");
+    EXPECT_TRUE(refused(run_program(joined(asked, {"--adapter-name-or-path", (work / "classifier").string()})), 1,
+                        {"classifier", "SEQ_CLS"}));
+  }
+}
+
 TEST(RoundTrip, evaluation_counts_documents_and_does_not_depend_on_training_shape) {
   const Workspace work;
   for (const char* accumulation : {"1", "3"}) {
