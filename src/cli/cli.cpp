@@ -20,11 +20,10 @@ struct Command {
 };
 
 constexpr Command kCommands[] = {
-    {"plan", plan_command},       {"fit", fit_command},           {"explain", explain_command},
-    {"watch", watch_command},     {"train", train_command},       {"generate", generate_command},
-    {"merge", merge_command},     {"quantize", quantize_command}, {"export", export_command},
-    {"init", init_command},       {"models", models_command},     {"gpus", gpus_command},
-    {"measure", measure_command}, {"probe", probe_command},       {"help", help_command}};
+    {"plan", plan_command},         {"fit", fit_command},         {"explain", explain_command},   {"watch", watch_command},
+    {"data", data_command},         {"train", train_command},     {"generate", generate_command}, {"merge", merge_command},
+    {"quantize", quantize_command}, {"export", export_command},   {"init", init_command},         {"models", models_command},
+    {"gpus", gpus_command},         {"measure", measure_command}, {"probe", probe_command},       {"help", help_command}};
 
 std::string command_names() {
   std::string names;

@@ -11,6 +11,7 @@ int explain_command(std::span<char* const> words);
 int measure_command(std::span<char* const> words);
 int watch_command(std::span<char* const> words);
 int probe_command(std::span<char* const> words);
+int data_command(std::span<char* const> words);
 int train_command(std::span<char* const> words);
 int generate_command(std::span<char* const> words);
 int merge_command(std::span<char* const> words);

@@ -17,8 +17,9 @@ constexpr std::string_view kOverview = R"(snug fine-tunes language models in the
 
   snug plan MODEL [keys]            will it fit? the exact peak, before anything is loaded
   snug plan FILE                    the same of a recipe that you have: axolotl, LLaMA-Factory, TRL, torchtune, Unsloth,
-                                    ms-swift, AutoTrain, LitGPT, as YAML, JSON or shell script
+                                    ms-swift, AutoTrain, LitGPT, as YAML, JSON, shell or Python script, notebook
   snug fit MODEL --gpu NAME         what should I change? the best recipe for that memory, and the file to run it
+  snug data FILE MODEL              what of each row is learned, as tokens
   snug train RECIPE.yaml | MODEL    do it, in exactly that memory
   snug explain FILE                 why did it run out? from the log or the memory snapshot of a run on PyTorch
   snug measure -- COMMAND           what does a PyTorch program take? run on a card that you do not have
@@ -46,7 +47,7 @@ Exit codes: 0 done, 1 bad input or failure, 2 usage, 3 does not fit, 130/143 sto
 constexpr std::string_view kPlan = R"(snug plan MODEL [keys] [--gpu NAME] [--json | --dump | --solve WHAT]
 snug plan FILE [MODEL] [keys] …
   FILE: a recipe of ours, or of axolotl, LLaMA-Factory, TRL, torchtune, Unsloth, ms-swift, AutoTrain or LitGPT, as YAML, as
-  JSON or as the shell script that starts it (docs/recipes.md)
+  JSON, as the shell script that starts it, or a Python script or notebook (docs/recipes.md)
 
 Compiles the fine-tuning step that the keys describe and prints its exact memory: the peak, where its bytes are, the peak
 of each stage, what was assumed. Exit code 3 if it does not fit --memory (default: what this machine can give).
@@ -131,6 +132,15 @@ constexpr std::string_view kProbe = R"(snug probe [--threads N]
 
 Runs a few steps of small random models and keeps how fast each kind of op went in ~/.cache/snug (or $XDG_CACHE_HOME/snug).
 From then on snug plan and snug fit tell seconds for this machine, and finished runs leave receipts there that correct them.
+)";
+
+constexpr std::string_view kData = R"(snug data FILE MODEL [--rows N] [--ids] [keys]
+snug data RECIPE.yaml [--rows N] [--ids] [keys]
+
+The first rows as training sees them: the text that the model is given, cut at max_length, and what of it is learned (in green;
+without colour between ⟦ and ⟧). The keys are those of train: completion_only_loss, assistant_only_loss, chat_template …
+  --rows N   so many (default: 3)
+  --ids      token by token: place, id, whether it is learned, spelling
 )";
 
 constexpr std::string_view kTrain = R"(snug train RECIPE.yaml [keys]
@@ -240,6 +250,7 @@ int help_command(std::span<char* const> words) {
   if (topic == "measure") text = kMeasure;
   if (topic == "watch") text = kWatch;
   if (topic == "probe") text = kProbe;
+  if (topic == "data") text = kData;
   if (topic == "train") text = kTrain;
   if (topic == "generate") text = kGenerate;
   if (topic == "merge") text = kMerge;

@@ -141,7 +141,7 @@ JsonValue read_tools(JsonValue value, JsonRowParser& parser) {
   if (value.is_null()) return {};
   if (value.list() == nullptr)
     refuse(R"("tools" is )" + std::string(value.type_name()) + ", not a list", "give a list of tools");
-  return value.list()->empty() ? JsonValue() : value;
+  return value;  // an empty one too: templates are told of it, as in transformers
 }
 
 }  // namespace snug

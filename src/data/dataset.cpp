@@ -12,8 +12,8 @@
 #include "data/buckets.h"
 #include "data/dataset_files.h"
 #include "data/documents.h"
+#include "data/example_reader.h"
 #include "data/permutation.h"
-#include "data/row_source.h"
 #include "data/row_writer.h"
 #include "data/template_renderer.h"
 
@@ -31,13 +31,13 @@ class Reading {
         tokenizer_(tokenizer),
         renderer_(renderer),
         encoders_(request, tokenizer, renderer_),
-        interpreter_(request.columns),
+        reader_(request),
         bad_(request.complain),
         writer_(writer),
         summary_(summary) {}
 
   void read_all() {
-    for (const fs::path& file : find_data_files(request_.data)) read(file);
+    while (reader_.advance()) add();
     flush();
     const std::string data = request_.data.string();
     if (!request_.skip_bad_rows) bad_.judge(summary_.source_rows + bad_.count(), data);
@@ -49,47 +49,16 @@ class Reading {
       throw Error("every prompt fills seq_len, so no completion is left", data,
                   "raise max_length above " + std::to_string(request_.seq_len));
     }
-    summary_.format = static_cast<int64_t>(*interpreter_.format());
+    summary_.format = static_cast<int64_t>(*reader_.format());
   }
 
   Documents documents;
 
  private:
-  void read(const fs::path& file) {
-    const auto source = open_row_source(file);
-    if (const auto columns = source->columns()) settle(*columns, file.string());
-    if (interpreter_.format()) source->select(interpreter_.required(), interpreter_.optional());
-    SourceRow row;
-    while (source->next(row)) {
-      if (row.problem.empty() && !interpreter_.format()) {
-        settle(columns_of(row.fields), source->where());
-        source->select(interpreter_.required(), interpreter_.optional());
-      }
-      add(row, *source);
-    }
-  }
-
-  static std::vector<std::string> columns_of(const JsonValue& fields) {
-    std::vector<std::string> names;
-    for (const JsonMember& member : *fields.object())
-      if (!member.value.is_null()) names.push_back(member.name);
-    return names;
-  }
-
-  void settle(const std::vector<std::string>& columns, const std::string& where) {
-    if (interpreter_.format()) return;
+  void add() {
+    RowBatch::Item& item = batch_.add(reader_.where());
     try {
-      interpreter_.settle(columns);
-    } catch (const Error& error) {
-      throw Error(error.problem(), where, error.mend());
-    }
-  }
-
-  void add(SourceRow& row, const RowSource& source) {
-    RowBatch::Item& item = batch_.add(source.where());
-    try {
-      if (!row.problem.empty()) throw Error(row.problem, {}, row.mend);
-      item.example = interpreter_.interpret(std::move(row.fields));
+      item.example = reader_.take();
     } catch (const Error& error) {
       item.problem = error;
     }
@@ -128,7 +97,7 @@ class Reading {
   const Tokenizer& tokenizer_;
   ChatRenderer renderer_;  // made for the first conversation
   BatchEncoder encoders_;
-  RowInterpreter interpreter_;
+  ExampleReader reader_;
   BadRows bad_;
   TokenWriter& writer_;
   DatasetSummary& summary_;

@@ -16,20 +16,27 @@ constexpr const char* kKnown =
     "snug knows text; prompt and completion; messages; conversations; instruction and output; question and answer; or name "
     "yours: dataset_text_field, prompt_column and completion_column, or messages_column";
 
+constexpr std::string_view kKwargs = "chat_template_kwargs";
+constexpr std::array<std::string_view, 6> kMedia = {"images", "image", "videos", "video", "audios", "audio"};
+
 struct Known {
   RowFormat format;
   std::string_view key;   // of ColumnNames::format
   std::string_view name;  // for people
   std::array<std::string_view, 2> required;
-  std::string_view optional;
+  std::array<std::string_view, 3> optional;
 };
 
 constexpr std::array<Known, 6> kFormats = {{
     {RowFormat::text, "text", "text", {"text"}, {}},
-    {RowFormat::prompt_completion, "prompt_completion", "prompt/completion", {"prompt", "completion"}, "tools"},
-    {RowFormat::messages, "messages", "messages", {"messages"}, "tools"},
-    {RowFormat::conversations, "conversations", "conversations", {"conversations"}, "tools"},
-    {RowFormat::instruction, "instruction", "instruction/output", {"instruction", "output"}, "input"},
+    {RowFormat::prompt_completion,
+     "prompt_completion",
+     "prompt/completion",
+     {"prompt", "completion"},
+     {"tools", "system", kKwargs}},
+    {RowFormat::messages, "messages", "messages", {"messages"}, {"tools", "system", kKwargs}},
+    {RowFormat::conversations, "conversations", "conversations", {"conversations"}, {"tools", "system", kKwargs}},
+    {RowFormat::instruction, "instruction", "instruction/output", {"instruction", "output"}, {"input", "system", "history"}},
     {RowFormat::question_answer, "question_answer", "question/answer", {"question", "answer"}, {}},
 }};
 
@@ -79,8 +86,10 @@ struct RowInterpreter::State {
   void take(RowFormat found, Names columns) {
     format = found;
     required = std::move(columns);
-    optional.clear();
-    if (!known(found).optional.empty()) optional.emplace_back(known(found).optional);
+    optional.assign(kMedia.begin(), kMedia.end());
+    for (const std::string_view name : known(found).optional)
+      if (!name.empty()) optional.emplace_back(name);
+    std::erase_if(optional, [&](const std::string& name) { return contains(required, name); });
   }
 
   void take(const Known& found, const Names& columns) {
@@ -161,6 +170,43 @@ struct RowInterpreter::State {
     return found == fields.end() ? JsonValue() : std::move(found->value);
   }
 
+  static bool is_empty(const JsonValue& value) {
+    if (const std::string* text = value.string()) return text->empty();
+    if (const JsonValue::List* list = value.list()) return list->empty();
+    return value.is_null();
+  }
+
+  // Refuses a row whose column would be lost without a word.
+  static void refuse_lost(JsonValue::Object& fields, std::string_view name, const std::string& why,
+                          const std::string& mend) {
+    if (!is_empty(optional_of(fields, name))) refuse_row("the row has " + quote(std::string(name)) + ", " + why, mend);
+  }
+
+  void refuse_media(JsonValue::Object& fields) const {
+    for (const std::string_view name : kMedia)
+      if (!contains(required, name))
+        refuse_lost(fields, name, "and snug learns from text alone", "leave the row out, or empty the column");
+  }
+
+  // `system` beside the messages is the first of them.
+  static void add_system(JsonValue::Object& fields, Chat& chat) {
+    JsonValue system = optional_of(fields, "system");
+    if (is_empty(system)) return;
+    if (system.string() == nullptr)
+      refuse_row(R"("system" is )" + std::string(system.type_name()) + ", not a string", "give a string");
+    JsonValue::List& messages = *chat.messages.list();
+    const JsonValue* role = messages.empty() ? nullptr : messages.front().find("role");
+    if (role != nullptr && *role->string() == "system") {
+      const JsonValue* content = messages.front().find("content");
+      const bool same = content != nullptr && content->string() != nullptr && *content->string() == *system.string();
+      if (!same) refuse_row(R"(the row has a "system" beside the conversation and another within)", "keep one");
+      return;
+    }
+    messages.insert(messages.begin(), JsonValue(JsonValue::Object{{"role", JsonValue(std::string_view("system"))},
+                                                                  {"content", std::move(system)}}));
+    chat.learned.insert(chat.learned.begin(), false);
+  }
+
   Example pair(JsonValue::Object& fields) {
     JsonValue prompt = require(fields, required[0]);
     JsonValue completion = require(fields, required[1]);
@@ -180,6 +226,7 @@ struct RowInterpreter::State {
       example.prompt = *prompt.string();
       example.completion = *completion.string();
       if (example.completion.empty()) refuse_row(quote(required[1]) + " is empty", "fill it or remove the row");
+      refuse_lost(fields, "system", "and two strings have no place for it", "put it into the prompt, or give messages");
       return example;
     }
     Chat chat;
@@ -196,7 +243,12 @@ struct RowInterpreter::State {
       learns = learns || (chat.learned[i] && *role == "assistant");
     }
     if (!learns) refuse_row("the conversation has no assistant message to learn", "add one or remove the row");
+    add_system(fields, chat);
     chat.tools = read_tools(optional_of(fields, "tools"), parser);
+    chat.extra = optional_of(fields, kKwargs);
+    if (!chat.extra.is_null() && chat.extra.object() == nullptr)
+      refuse_row(quote(std::string(kKwargs)) + " is " + std::string(chat.extra.type_name()) + ", not an object",
+                 "give an object");
     Example example;
     example.chat = std::move(chat);
     return example;
@@ -210,6 +262,9 @@ struct RowInterpreter::State {
   }
 
   static Example instruction(JsonValue::Object& fields) {
+    for (const char* name : {"system", "history"})
+      refuse_lost(fields, name, "and Alpaca's prompt has no place for it",
+                  "give messages in place of instruction and output");
     const std::string asked = text_of(fields, "instruction", false);
     const JsonValue input = optional_of(fields, "input");
     if (!input.is_null() && input.string() == nullptr)
@@ -238,6 +293,7 @@ const Names& RowInterpreter::optional() const { return state_->optional; }
 Example RowInterpreter::interpret(JsonValue fields) {
   State& state = *state_;
   JsonValue::Object& row = *fields.object();
+  state.refuse_media(row);
   Example example;
   switch (*state.format) {
     case RowFormat::text: example.text = State::text_of(row, state.required[0], false); return example;

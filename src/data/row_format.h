@@ -17,10 +17,14 @@ namespace snug {
 
 // text:              `text`
 // prompt_completion: `prompt` and `completion`, both strings or both lists of messages (as TRL has them)
-// messages:          `messages` of {role, content, …}, `tools` beside them if there
-// conversations:     `conversations` of {from, value} (ShareGPT) or {role, content}, `tools` if there
+// messages:          `messages` of {role, content, …}; beside them, if there, `tools`, `system` (the first message, as
+// axolotl
+//                    and LLaMA-Factory have it) and `chat_template_kwargs` (as TRL has it)
+// conversations:     `conversations` of {from, value} (ShareGPT) or {role, content}; the same beside them
 // instruction:       `instruction`, `output` and, if it is not empty, `input` (Alpaca), put into Stanford's prompt
 // question_answer:   `question` and `answer` (GSM8K): the question and a line end, then the answer
+// What else people put into such rows and mean to be learned from is refused: images and their like, an instruction's
+// `system` and `history`. Other columns are passed over.
 enum class RowFormat : uint8_t { text, prompt_completion, messages, conversations, instruction, question_answer };
 
 // "messages", "prompt/completion": as people say it.
@@ -39,6 +43,7 @@ struct ColumnNames {
 struct Chat {
   JsonValue messages;
   JsonValue tools;            // a list or null
+  JsonValue extra;            // an object or null: further variables of the template
   std::vector<bool> learned;  // by message
 };
 

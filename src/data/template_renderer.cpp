@@ -87,7 +87,8 @@ ChatRenderer make_template_renderer(const DatasetRequest& request, const Tokeniz
   const bool spans = request.assistant_only_loss;
   return [plain, with_tools, spans, tokens = special_tokens_of(tokenizer)](const Chat& chat) {
     const chat::ChatTemplate& chosen = chat.tools.is_null() ? *plain : *with_tools;
-    const chat::Conversation conversation{value_of(chat.messages), value_of(chat.tools), {}, false};
+    const chat::Value extra = chat.extra.is_null() ? chat::Value() : value_of(chat.extra);
+    const chat::Conversation conversation{value_of(chat.messages), value_of(chat.tools), extra, false};
     RenderedChat result;
     if (!spans) {
       result.text = chosen.render_text(conversation, tokens);

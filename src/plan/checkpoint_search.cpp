@@ -66,6 +66,7 @@ CheckpointSearch::Way CheckpointSearch::all_to_disk(const Way& runs, const Progr
   Way way = runs;
   for (size_t i = 0; i < way.runs.size(); ++i) {
     Run& run = way.runs[i];
+    if (run.options.size() < 2) continue;
     const std::vector<StorageId>& saved = program.blocks[i].saved;
     run.options = {run.options.front(), run.options.back()};
     run.options.back().released.clear();

@@ -120,6 +120,16 @@ TEST(RowFormat, RefusesRowsWithNothingToLearn) {
       {R"({"messages": [{"role": "assistant", "content": "a", "weight": 0.5}]})", "\"weight\" other than 0 and 1"},
       {R"({"messages": [{"role": "assistant", "content": "a"}], "tools": 3})", "\"tools\" is a number"},
       {R"({"messages": [{"role": "assistant", "content": "a"}], "tools": "[{"})", "not valid JSON"},
+      {R"({"messages": [{"role": "assistant", "content": "a"}], "chat_template_kwargs": "x"})",
+       "\"chat_template_kwargs\" is a string"},
+      {R"({"messages": [{"role": "assistant", "content": "a"}], "system": 3})", "\"system\" is a number"},
+      {R"({"messages": [{"role": "system", "content": "s"}, {"role": "assistant", "content": "a"}], "system": "t"})",
+       "another within"},
+      {R"({"messages": [{"role": "assistant", "content": "a"}], "images": ["x.png"]})", "the row has \"images\""},
+      {R"({"text": "a", "image": {"path": "x.png"}})", "the row has \"image\""},
+      {R"({"prompt": "a", "completion": "b", "system": "s"})", "the row has \"system\""},
+      {R"({"instruction": "a", "output": "b", "system": "s"})", "the row has \"system\""},
+      {R"({"instruction": "a", "output": "b", "history": [["c", "d"]]})", "the row has \"history\""},
       {R"({"conversations": [{"from": "alien", "value": "a"}]})", "message 1 is from \"alien\""},
       {R"({"conversations": [{"from": "function_call", "value": "{\"x\": 1}"}]})", "lacks \"name\""},
   };
@@ -153,6 +163,32 @@ TEST(Conversations, TranslateShareGpt) {
       R"({"role":"assistant","content":null,"tool_calls":[{"type":"function","function":{"name":"f","arguments":{"x":1}}}]},)"
       R"({"role":"tool","content":"3"},{"role":"assistant","content":"c"}])");
   EXPECT_TRUE(example.chat->tools.is_null());
+}
+
+TEST(Conversations, BeginWithTheSystemBesideThem) {
+  for (
+      const char* row :
+      {R"({"conversations": [{"from": "human", "value": "a"}, {"from": "gpt", "value": "b"}], "system": "s"})",
+       R"({"conversations": [{"from": "system", "value": "s"}, {"from": "human", "value": "a"}, {"from": "gpt", "value": "b"}], "system": "s"})"}) {
+    const Example example = example_of(row);
+    EXPECT_EQ(json_of(example.chat->messages),
+              R"([{"role":"system","content":"s"},{"role":"user","content":"a"},{"role":"assistant","content":"b"}])");
+    EXPECT_EQ(example.chat->learned.size(), 3U);
+  }
+  for (const char* empty : {"null", "\"\""})
+    EXPECT_EQ(example_of(std::string(R"({"messages": [{"role": "assistant", "content": "a"}], "images": [], "system": )") +
+                         empty + "}")
+                  .chat->learned.size(),
+              1U);
+}
+
+// transformers tells a list without tools from none, and TRL hands the row's variables on.
+TEST(Conversations, HandOnWhatTheTemplateAsksFor) {
+  const Example example = example_of(
+      R"({"messages": [{"role": "assistant", "content": "a"}], "tools": [], "chat_template_kwargs": {"enable_thinking": false}})");
+  EXPECT_EQ(json_of(example.chat->tools), "[]");
+  EXPECT_EQ(json_of(example.chat->extra), R"({"enable_thinking":false})");
+  EXPECT_TRUE(example_of(R"({"messages": [{"role": "assistant", "content": "a"}]})").chat->extra.is_null());
 }
 
 TEST(Conversations, TakeMessagesOutOfTheLossThatSaySo) {
