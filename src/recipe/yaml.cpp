@@ -11,6 +11,7 @@
 #include <system_error>
 
 #include "base/error.h"
+#include "recipe/dialects/document.h"
 #include "recipe/keys.h"
 #include "recipe/utf8.h"
 
@@ -173,7 +174,8 @@ std::string read_recipe_text(const std::filesystem::path& path) {
   if (!std::filesystem::is_regular_file(status)) throw Error("this is not a file", path.string());
   std::ifstream stream(path, std::ios::binary);
   if (!stream) throw Error("the file cannot be opened", path.string(), "check its permissions");
-  std::string text(kLargestRecipeBytes + 1, '\0');
+  const size_t most = path.extension() == ".ipynb" ? dialects::kLargestNotebookBytes : kLargestRecipeBytes;
+  std::string text(std::min<size_t>(most, std::filesystem::file_size(path)) + 1, '\0');
   stream.read(text.data(), static_cast<std::streamsize>(text.size()));
   if (stream.bad()) throw Error("the file cannot be read", path.string());
   text.resize(static_cast<size_t>(stream.gcount()));

@@ -1,5 +1,5 @@
-// Fuzz target: recipes of other trainers. The first byte chooses YAML, JSON or shell. Whatever comes in, the answer is a
-// reading in which every key has its place, or an Error; what is changed in it reads back, or is refused.
+// Fuzz target: recipes of other trainers. The first byte chooses YAML, JSON, shell, Python or a notebook. Whatever comes in,
+// the answer is a reading in which every key has its place, or an Error; what is changed in it reads back, or is refused.
 
 #include <algorithm>
 #include <cstdint>
@@ -13,7 +13,15 @@
 
 namespace {
 
-std::string file_name(uint8_t byte) { return byte == 'j' ? "fuzz.json" : byte == 's' ? "fuzz.sh" : "fuzz.yaml"; }
+std::string file_name(uint8_t byte) {
+  switch (byte) {
+    case 'j': return "fuzz.json";
+    case 's': return "fuzz.sh";
+    case 'p': return "fuzz.py";
+    case 'n': return "fuzz.ipynb";
+    default: return "fuzz.yaml";
+  }
+}
 
 void change(std::string_view text, const std::string& where) {
   const std::vector<snug::RecipeChange> changes = {{"per_device_train_batch_size", "3"},

@@ -95,6 +95,7 @@ class Writer {
   std::string spelt(const Entry& entry, const std::string& value) const {
     const std::string_view was = old(entry.value);
     if (document_.syntax == Syntax::json) return json_value(value);
+    if (document_.syntax == Syntax::python) return python_value(value, was.empty() ? '"' : was.front());
     const bool capital = was == "True" || was == "False";
     std::string word = capital && (value == "true" || value == "false") ? (value == "true" ? "True" : "False") : value;
     if (was.size() >= 2 && (was.front() == '"' || was.front() == '\'') && was.back() == was.front())
@@ -115,6 +116,13 @@ class Writer {
     const bool bare = value == "true" || value == "false" || value == "null" ||
                       (!value.empty() && value.find_first_not_of("0123456789.-+eE") == std::string::npos);
     return bare ? value : '"' + value + '"';
+  }
+
+  static std::string python_value(const std::string& value, char quote) {
+    if (value == "true" || value == "false") return value == "true" ? "True" : "False";
+    if (json_value(value) == value) return value;
+    if (quote != '\'') quote = '"';
+    return quote + value + quote;
   }
 
   // Whether the entry was read as a key of ours: blocks of a user's own may speak of something else than training.
@@ -151,6 +159,7 @@ class Writer {
     const std::string indent = text.substr(begin, kin->name.begin - begin);
     const bool alone = indent.find_first_not_of(" \t") == std::string::npos;
     if (document_.syntax == Syntax::shell) return insert_flag(setting, *kin, indent, alone);
+    if (document_.syntax == Syntax::python) return insert_argument(setting, *kin, indent, alone);
     if (document_.syntax == Syntax::json) {
       const std::string key = fmt::format("\"{}\": {}", name, json_value(setting.value));
       edits_.push_back({kin->value.end, kin->value.end, (alone ? ",\n" + indent : ", ") + key, true});
@@ -169,6 +178,28 @@ class Writer {
     return true;
   }
 
+  // Beside an argument of the settings; what other calls take has no place there.
+  bool insert_argument(const TheirSetting& setting, const Entry& kin, const std::string& indent, bool alone) {
+    constexpr std::string_view kOfSettings[] = {"per_device_train_batch_size",
+                                                "gradient_accumulation_steps",
+                                                "gradient_checkpointing",
+                                                "optim",
+                                                "bf16",
+                                                "fp16",
+                                                "max_steps",
+                                                "num_train_epochs",
+                                                "learning_rate"};
+    constexpr std::string_view kKin[] = {"gradient_accumulation_steps", "per_device_train_batch_size", "learning_rate"};
+    const auto has = [](const auto& list, std::string_view name) { return std::ranges::find(list, name) != std::end(list); };
+    const std::string_view name = std::string_view(document_.text).substr(kin.name.begin, kin.name.end - kin.name.begin);
+    if (!has(kOfSettings, setting.path) || !has(kKin, kin.path) || name != kin.path) return false;
+    const size_t next = document_.text.find_first_not_of(" \t", kin.name.end);
+    if (next == std::string::npos || document_.text[next] != '=' || kin.value.begin < next) return false;  // bound elsewhere
+    const std::string text = fmt::format("{} = {}", setting.path, python_value(setting.value, '"'));
+    edits_.push_back({kin.value.end, kin.value.end, (alone ? ",\n" + indent : ", ") + text, true});
+    return true;
+  }
+
   bool insert_flag(const TheirSetting& setting, const Entry& kin, const std::string& indent, bool alone) {
     const bool pair = document_.command[0] == "tune";
     if (setting.path.find('.') != std::string::npos && !pair) return false;
@@ -183,7 +214,7 @@ class Writer {
 
   bool remove(const Entry& entry) {
     const std::string& text = document_.text;
-    if (!entry.in_place) return false;
+    if (!entry.in_place || document_.syntax == Syntax::python) return false;
     size_t begin = text.rfind('\n', entry.name.begin);
     begin = begin == std::string::npos ? 0 : begin + 1;
     const bool first = text.substr(begin, entry.name.begin - begin).find_first_not_of(" \t") == std::string::npos;
@@ -309,6 +340,11 @@ RecipePatch change_foreign_recipe(std::string_view text, const std::string& wher
   const auto dialect = recognise(document);
   if (!dialect) throw Error("this is not another trainer's recipe", where);
   const ForeignRecipe read = read_foreign(document, *dialect);
+  if (where.ends_with(".ipynb")) {  // its code stands in JSON, and what it printed would be out of date
+    RecipePatch patch{.text = std::string(text), .diff = {}, .unsaid = {changes.begin(), changes.end()}};
+    std::erase_if(patch.unsaid, [&](const RecipeChange& change) { return value_in(read.recipe, change.key) == change.value; });
+    return patch;
+  }
   RecipePatch patch = Rewriting(document, read, rules_of(*dialect), changes).run();
   const std::string_view mark = text.starts_with("\xEF\xBB\xBF") ? text.substr(0, 3) : std::string_view();
   patch.text = std::string(mark) + patch.text;

@@ -23,10 +23,12 @@ const Entry* Document::find(std::string_view path) const {
 }
 
 Document read_document(std::string_view text, const std::string& where) {
+  if (where.ends_with(".ipynb")) return read_notebook(text, where);
   if (text.size() > kLargestDocumentBytes) throw Error("the file is larger than 1 MiB", where, "is this a recipe?");
   if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
   check_plain_text(text, where);
   if (where.ends_with(".json")) return read_json(text, where);
+  if (where.ends_with(".py")) return read_python(text, where);
   if (where.ends_with(".sh") || where.ends_with(".bash") || text.starts_with("#!")) return read_shell(text, where);
   return read_yaml(text, where);
 }

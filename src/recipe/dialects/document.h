@@ -1,7 +1,7 @@
 #pragma once
 // A recipe file as it is written, before anybody asks what its keys mean: a flat list of entries, each with its value and
-// the bytes where that stands, so that a change can be made in place. YAML, JSON and shell scripts all become this. Knows
-// nothing of dialects or of our keys. Whatever comes from outside is bounded: 1 MiB, 16 levels, no anchors.
+// the bytes where that stands, so that a change can be made in place. YAML, JSON, shell and Python scripts all become
+// this. Knows nothing of dialects or of our keys. Whatever comes from outside is bounded: 1 MiB, 16 levels, no anchors.
 
 #include <cstdint>
 #include <string>
@@ -11,8 +11,9 @@
 namespace snug::dialects {
 
 inline constexpr size_t kLargestDocumentBytes = size_t{1} << 20;
+inline constexpr size_t kLargestNotebookBytes = size_t{64} << 20;  // with the pictures that it holds
 
-enum class Syntax : uint8_t { yaml, json, shell };
+enum class Syntax : uint8_t { yaml, json, shell, python };
 enum class EntryKind : uint8_t { scalar, list, map };
 
 struct Span {
@@ -36,10 +37,11 @@ struct Entry {
 struct Document {
   Syntax syntax = Syntax::yaml;
   std::string text, where;
-  std::vector<Entry> entries;        // in the file's order; a mapping comes before what it holds
-  std::vector<std::string> command;  // shell: the command's words before its flags, "swift", "sft"
-  std::vector<int64_t> blank_ends;   // shell: lines where blanks stand behind the last backslash
-  std::vector<std::string> unread;   // shell: words whose value only a shell knows, "${ARGS[@]}"
+  std::vector<Entry> entries;  // in the file's order; a mapping comes before what it holds
+  std::vector<std::string>
+      command;  // shell: the command's words before its flags, "swift", "sft"; Python: "trl", "dpo", "DPOConfig"
+  std::vector<int64_t> blank_ends;  // shell: lines where blanks stand behind the last backslash
+  std::vector<std::string> unread;  // words whose value only a shell knows, "${ARGS[@]}", keys whose value only Python does
 
   const Entry* find(std::string_view path) const;  // the last one of that path, as in a shell; null if there is none
   bool has(std::string_view path) const { return find(path) != nullptr; }
@@ -50,8 +52,10 @@ struct Document {
 Document read_yaml(std::string_view text, const std::string& where);
 Document read_json(std::string_view text, const std::string& where);
 Document read_shell(std::string_view text, const std::string& where);
+Document read_python(std::string_view text, const std::string& where);
+Document read_notebook(std::string_view text, const std::string& where);
 
-// By the name's ending (.json, .sh, .bash) or, for others, by the text's beginning.
+// By the name's ending (.json, .sh, .bash, .py, .ipynb) or, for others, by the text's beginning.
 Document read_document(std::string_view text, const std::string& where);
 
 }  // namespace snug::dialects

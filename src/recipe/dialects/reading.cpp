@@ -83,8 +83,9 @@ ForeignRecipe Reading::read() {
   }
   read_launcher(*this);
   if (rules_.finish) rules_.finish(*this);
+  const char* const knows = document_.syntax == Syntax::python ? "Python" : "a shell";
   for (const std::string& word : document_.unread)
-    note(fmt::format("only a shell knows {}: what it stands for is not read", word.substr(0, 80)));
+    note(fmt::format("only {} knows {}: what it stands for is not read", knows, word.substr(0, 80)));
   if (!document_.blank_ends.empty())
     note(fmt::format("line {}: blanks stand behind the backslash, where a shell ends the command; read on as it is meant",
                      document_.blank_ends.front()));

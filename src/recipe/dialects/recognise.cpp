@@ -73,7 +73,7 @@ const std::vector<Stranger>& strangers() {
   return list;
 }
 
-// Whose tool a script runs; none for Python's scripts.
+// Whose tool a script runs; none for scripts of Python's around transformers.
 std::optional<Dialect> by_tool(const Document& document) {
   for (const Dialect dialect : dialects::kDialects)
     for (const dialects::Tool& tool : dialects::rules_of(dialect).tools)
@@ -100,6 +100,7 @@ std::string what_else(const Document& document) {
 
 std::optional<Dialect> recognise(const Document& document) {
   using dialects::Claim;
+  if (document.syntax == dialects::Syntax::python) return by_tool(document).value_or(Dialect::hugging_face);
   const bool script = document.syntax == dialects::Syntax::shell;
   if (script)
     if (const auto dialect = by_tool(document)) return dialect;

@@ -22,9 +22,11 @@ void start_trl(Reading& reading) {
   reading.assume("packing", "false");
   reading.assume("gradient_checkpointing", "true");
   reading.assume("bf16", "true");
-  reading.assume("lora_r", "16");
-  reading.assume("lora_alpha", "32");
-  reading.assume("lora_dropout", "0.05");
+  if (reading.document().syntax != Syntax::python) {  // where ModelConfig is not: LoraConfig's own
+    reading.assume("lora_r", "16");
+    reading.assume("lora_alpha", "32");
+    reading.assume("lora_dropout", "0.05");
+  }
   reading.assume("learning_rate", "2e-5");
   reading.assume("bnb_4bit_use_double_quant", "false");
   reading.result().eval_batch = 8;
@@ -78,7 +80,8 @@ void take_ppo_batch(Reading& reading, const Entry& entry) {
 void finish_trl(Reading& reading) {
   Recipe& recipe = reading.recipe();
   const auto& command = reading.document().command;
-  if (command.size() == 2 && command[0] == "trl" && command[1] != "sft") {
+  const bool python = reading.document().syntax == Syntax::python;
+  if (command.size() >= 2 && (command[0] == "trl" || python) && command[1] != "sft") {
     reading.result().stage = command[1];
     reading.note(why_stage(command[1]));
   }

@@ -15,17 +15,22 @@ namespace {
 // FastLanguageModel.from_pretrained: max_seq_length 2048, load_in_4bit True; get_peft_model: r 16, lora_alpha 16,
 // lora_dropout 0, the seven linears, use_gradient_checkpointing "unsloth"; the notebooks' trainer: batch 2, accumulation 4,
 // adamw_8bit, bf16 where the device has it. unsloth_cli/config.py: lora_r 64, training_type lora, the rest likewise.
+// unsloth/models/rl.py replaces defaults of TRL's configs: batch 4, accumulation 2, adamw_8bit.
 void start_unsloth(Reading& reading) {
-  const bool cli = reading.document().has("training.max_seq_length") || reading.document().has("training.training_type") ||
-                   (!reading.document().command.empty() && reading.document().command[0] == "unsloth");
+  const Document& document = reading.document();
+  const bool python = document.syntax == Syntax::python;
+  const bool cli = !python && (document.has("training.max_seq_length") || document.has("training.training_type") ||
+                               (!document.command.empty() && document.command[0] == "unsloth"));
+  // A script has the defaults of the class that it calls: transformers' own, or those that Unsloth gives TRL's.
+  const bool own = !python || !document.command.back().ends_with("TrainingArguments");
   reading.assume("method", "lora");
   reading.assume("load_in_4bit", "true");
-  reading.assume("per_device_train_batch_size", "2");
-  reading.assume("gradient_accumulation_steps", "4");
+  reading.assume("per_device_train_batch_size", python ? (own ? "4" : "8") : "2");
+  reading.assume("gradient_accumulation_steps", python ? (own ? "2" : "1") : "4");
   reading.assume("max_length", "2048");
   reading.assume("packing", "false");
   reading.assume("gradient_checkpointing", "true");
-  reading.assume("optim", "adamw_8bit");
+  reading.assume("optim", own ? "adamw_8bit" : "adamw_torch");
   reading.assume("bf16", "true");
   reading.assume("lora_r", cli ? "64" : "16");
   reading.assume("lora_alpha", "16");
@@ -93,6 +98,10 @@ void take_sub_rank(Reading& reading, const Entry& entry) {
 
 void finish_unsloth(Reading& reading) {
   Recipe& recipe = reading.recipe();
+  if (const Document& document = reading.document(); document.syntax == Syntax::python && document.command[1] != "sft") {
+    reading.result().stage = document.command[1];
+    reading.note(why_stage(document.command[1]));
+  }
   const std::string& model = recipe.model;
   if (model.ends_with("-bnb-4bit") && !reading.has("load_in_4bit")) reading.decide("load_in_4bit", "true");
   if (recipe.fp16) recipe.bf16 = false;

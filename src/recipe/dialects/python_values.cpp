@@ -1,0 +1,457 @@
+#include "recipe/dialects/python_values.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+
+namespace snug::dialects {
+
+namespace {
+
+using Kind = PythonValue::Kind;
+
+constexpr int kDeepestExpression = 40;
+constexpr int64_t kMostLookedUp = 100'000;  // names that are made of others, each of them of more
+
+PythonValue truth(bool value) { return {.kind = Kind::truth, .text = value ? "true" : "false"}; }
+PythonValue text_of(std::string text) { return {.kind = Kind::text, .text = std::move(text)}; }
+
+PythonValue number(double value) {
+  const bool whole = value == std::floor(value) && std::abs(value) < 1e15;
+  return {.kind = Kind::number, .text = whole ? fmt::format("{:.0f}", value) : fmt::format("{}", value)};
+}
+
+std::optional<double> number_of(const PythonValue& value) {
+  if (value.kind == Kind::truth) return value.text == "true" ? 1 : 0;
+  if (value.kind != Kind::number) return std::nullopt;
+  char* end = nullptr;
+  const double number = std::strtod(value.text.c_str(), &end);
+  return *end == '\0' ? std::optional(number) : std::nullopt;
+}
+
+// As `if` takes it.
+std::optional<bool> truth_of(const PythonValue& value) {
+  switch (value.kind) {
+    case Kind::unknown: return std::nullopt;
+    case Kind::none: return false;
+    case Kind::truth: return value.text == "true";
+    case Kind::number: return number_of(value).value_or(1) != 0;
+    case Kind::text: return !value.text.empty();
+    case Kind::list: return !value.items.empty();
+    case Kind::dict: return !value.members.empty();
+  }
+  return std::nullopt;
+}
+
+PythonValue computed(const PythonValue& left, const std::string& sign, const PythonValue& right) {
+  if (sign == "+" && left.kind == Kind::text && right.kind == Kind::text) return text_of(left.text + right.text);
+  const std::optional<double> a = number_of(left), b = number_of(right);
+  if (!a || !b) return {};
+  if (sign == "+") return number(*a + *b);
+  if (sign == "-") return number(*a - *b);
+  if (sign == "*") return number(*a * *b);
+  if (sign == "**") return number(std::pow(*a, *b));
+  if (*b == 0) return {};
+  if (sign == "/") return number(*a / *b);
+  if (sign == "//") return number(std::floor(*a / *b));
+  return number(*a - std::floor(*a / *b) * *b);
+}
+
+bool opens(const PythonToken& token) { return token.is("(") || token.is("[") || token.is("{"); }
+bool closes(const PythonToken& token) { return token.is(")") || token.is("]") || token.is("}"); }
+
+bool ends_expression(const PythonToken& token) {
+  return token.kind == PythonKind::line_end || closes(token) || token.is(",") || token.is("=") || token.is(":") ||
+         token.is(";") || token.is_word("for");
+}
+
+std::string_view last_of(std::string_view path) { return path.substr(path.rfind('.') + 1); }
+
+}  // namespace
+
+PythonValues::PythonValues(const std::vector<PythonToken>& tokens) : tokens_(tokens), behind_(tokens.size(), tokens.size()) {
+  std::vector<size_t> open;
+  for (size_t at = 0; at < tokens.size(); ++at) {
+    if (opens(tokens[at])) open.push_back(at);
+    if (!closes(tokens[at]) || open.empty()) continue;
+    behind_[open.back()] = at + 1;
+    open.pop_back();
+  }
+  gather();
+}
+
+const PythonToken& PythonValues::token(size_t at) const {
+  static const PythonToken kEnd{.kind = PythonKind::line_end, .text = {}, .span = {}};
+  return at < tokens_.size() ? tokens_[at] : kEnd;
+}
+
+void PythonValues::pass_brackets(size_t& at) const { at = behind_[at]; }
+
+// Behind all that belongs to the expression at `at`.
+size_t PythonValues::pass_expression(size_t at) const {
+  while (at < tokens_.size()) {
+    const PythonToken& here = tokens_[at];
+    if (here.kind == PythonKind::line_end || closes(here) || here.is(",")) break;
+    if (opens(here)) {
+      pass_brackets(at);
+    } else {
+      ++at;
+    }
+  }
+  return at;
+}
+
+// ---- Names
+
+void PythonValues::gather() {
+  for (size_t begin = 0; begin < tokens_.size();) {
+    size_t end = begin;
+    while (end < tokens_.size() && tokens_[end].kind != PythonKind::line_end) ++end;
+    gather_statement(begin, end);
+    for (size_t at = begin; at + 2 < end; ++at) {
+      if (tokens_[at].is_word("def") && tokens_[at + 2].is("(")) gather_parameters(at + 2);
+      if (tokens_[at].is_word("add_argument") && tokens_[at + 1].is("(")) gather_option(at + 1);
+    }
+    begin = end + 1;
+  }
+}
+
+// "a = …", "a: int = …", "a = b = …", "a, b = …, …".
+void PythonValues::gather_statement(size_t begin, size_t end) {
+  if (begin >= end || tokens_[begin].kind != PythonKind::name) return;
+  const bool item = token(begin + 1).is("[") && token(begin + 2).kind == PythonKind::string && token(begin + 3).is("]");
+  if (item && token(begin + 4).is("=")) items_[tokens_[begin].text].push_back({begin + 2, begin + 5});
+  std::vector<size_t> names{begin};
+  size_t at = begin + 1;
+  while (token(at).is(",") && token(at + 1).kind == PythonKind::name && at + 1 < end) {
+    names.push_back(at + 1);
+    at += 2;
+  }
+  if (token(at).is(":") && names.size() == 1) {  // an annotation
+    ++at;
+    while (at < end && !tokens_[at].is("=")) {
+      if (opens(tokens_[at])) {
+        pass_brackets(at);
+      } else {
+        ++at;
+      }
+    }
+  }
+  if (at >= end || !tokens_[at].is("=")) return;
+  size_t value = at + 1;
+  if (names.size() == 1) {
+    bindings_[tokens_[begin].text].push_back({begin, value});
+    return gather_statement(value, end);
+  }
+  for (size_t name : names) {
+    bindings_[tokens_[name].text].push_back({name, value});
+    value = pass_expression(value);
+    if (!token(value).is(",")) break;
+    ++value;
+  }
+}
+
+// Defaults of a function's parameters; `open`: its bracket.
+void PythonValues::gather_parameters(size_t open) {
+  size_t end = open;
+  pass_brackets(end);
+  for (size_t at = open + 1; at + 1 < end;) {
+    const size_t name = at, next = pass_expression(at);
+    while (at < next && !tokens_[at].is("=")) ++at;
+    if (at < next && tokens_[name].kind == PythonKind::name) bindings_[tokens_[name].text].push_back({name, at + 1});
+    at = next + 1;
+  }
+}
+
+// parser.add_argument("--name", default=…)
+void PythonValues::gather_option(size_t open) {
+  size_t end = open;
+  pass_brackets(end);
+  std::string name;
+  for (size_t at = open + 1; at + 1 < end;) {
+    const size_t next = pass_expression(at);
+    if (tokens_[at].kind == PythonKind::string && tokens_[at].text.starts_with("--")) name = tokens_[at].text.substr(2);
+    if (tokens_[at].is_word("default") && token(at + 1).is("=")) options_[name] = at + 2;
+    if (tokens_[at].is_word("action") && token(at + 2).text == "store_true") switches_.insert(name);
+    at = next + 1;
+  }
+  std::string dashless = name;
+  std::ranges::replace(dashless, '-', '_');
+  if (dashless == name) return;
+  if (const auto found = options_.find(name); found != options_.end()) options_[dashless] = found->second;
+  if (switches_.contains(name)) switches_.insert(dashless);
+}
+
+// The last binding before `at`, else the first after it: functions stand above what they use.
+PythonValue PythonValues::of_name(const std::string& name, size_t at) {
+  const auto found = bindings_.find(name);
+  if (found == bindings_.end() || ++looked_up_ > kMostLookedUp) return {};
+  const Binding* bound = nullptr;
+  for (const Binding& binding : found->second)
+    if (bound == nullptr || binding.at < at) bound = &binding;
+  if (bound->value <= at && at < pass_expression(bound->value)) return {};  // it is made of itself
+  size_t value_at = bound->value;
+  PythonValue value = at_depth(&PythonValues::choice, value_at);
+  if (const auto items = items_.find(name); items != items_.end() && value.kind == Kind::dict)
+    for (const Binding& item : items->second) {
+      if (item.at < bound->at || item.at > at) continue;
+      size_t item_at = item.value;
+      value.members.emplace_back(tokens_[item.at].text, at_depth(&PythonValues::choice, item_at));
+    }
+  return value;
+}
+
+// args.name, self.name, CFG.name: an option's default, else what the name is bound to anywhere.
+PythonValue PythonValues::of_attribute(const std::string& path, size_t at) {
+  const std::string name(last_of(path));
+  if (path.starts_with("torch.")) return path.find('.', 6) == std::string::npos ? text_of(name) : PythonValue();
+  if (const auto option = options_.find(name); option != options_.end()) {
+    size_t value_at = option->second;
+    return at_depth(&PythonValues::choice, value_at);
+  }
+  if (switches_.contains(name)) return truth(false);
+  return of_name(name, at);
+}
+
+// ---- Expressions
+
+// One level further down; unknown where that is too deep.
+PythonValue PythonValues::at_depth(PythonValue (PythonValues::*read)(size_t&), size_t& at) {
+  if (depth_ >= kDeepestExpression) return {};
+  ++depth_;
+  PythonValue value = (this->*read)(at);
+  --depth_;
+  return value;
+}
+
+PythonValue PythonValues::value(size_t& at) {
+  const size_t begin = at;
+  PythonValue value = choice(at);
+  if (!ends_expression(token(at))) value = {};  // more than is read here
+  at = pass_expression(begin);
+  return value;
+}
+
+PythonValue PythonValues::choice(size_t& at) {
+  PythonValue value = disjunction(at);
+  if (!token(at).is_word("if")) return value;
+  ++at;
+  const std::optional<bool> holds = truth_of(disjunction(at));
+  if (!token(at).is_word("else")) return {};
+  ++at;
+  PythonValue other = choice(at);
+  if (!holds)
+    return value.known() && value.kind == other.kind && value.text == other.text && value.items.empty() ? value
+                                                                                                        : PythonValue();
+  return *holds ? value : other;
+}
+
+PythonValue PythonValues::disjunction(size_t& at) {
+  PythonValue value = inversion(at);
+  while (token(at).is_word("or") || token(at).is_word("and")) {
+    const bool stops_at = token(at).is_word("or");
+    ++at;
+    PythonValue next = inversion(at);
+    const std::optional<bool> so_far = truth_of(value);
+    if (!so_far) {
+      value = {};
+    } else if (*so_far != stops_at) {
+      value = std::move(next);
+    }
+  }
+  return value;
+}
+
+PythonValue PythonValues::inversion(size_t& at) {
+  if (!token(at).is_word("not")) return comparison(at);
+  ++at;
+  const std::optional<bool> value = truth_of(at_depth(&PythonValues::inversion, at));
+  return value ? truth(!*value) : PythonValue();
+}
+
+PythonValue PythonValues::comparison(size_t& at) {
+  PythonValue value = sum(at);
+  while (true) {
+    const PythonToken& sign = token(at);
+    const bool is = sign.is_word("is"), in = sign.is_word("in");
+    const bool compares =
+        is || in || sign.is("==") || sign.is("!=") || sign.is("<") || sign.is(">") || sign.is("<=") || sign.is(">=");
+    const bool not_in = sign.is_word("not") && token(at + 1).is_word("in");
+    if (!compares && !not_in) return value;
+    at += not_in || (is && token(at + 1).is_word("not")) ? 2 : 1;
+    const bool negated = sign.is("!=") || token(at - 1).is_word("not");
+    const PythonValue other = sum(at);
+    const std::optional<double> a = number_of(value), b = number_of(other);
+    const bool both = value.known() && other.known();
+    if (both && (sign.is("==") || sign.is("!=") || is)) {
+      value = truth((value.kind == other.kind && value.text == other.text) != negated);
+    } else if (a && b && !in && !not_in) {
+      value = truth(sign.is("<") ? *a < *b : sign.is(">") ? *a > *b : sign.is("<=") ? *a <= *b : *a >= *b);
+    } else {
+      value = {};
+    }
+  }
+}
+
+PythonValue PythonValues::sum(size_t& at) {
+  PythonValue value = product(at);
+  while (token(at).is("+") || token(at).is("-")) {
+    const std::string sign = token(at++).text;
+    value = computed(value, sign, product(at));
+  }
+  return value;
+}
+
+PythonValue PythonValues::product(size_t& at) {
+  PythonValue value = unary(at);
+  while (token(at).is("*") || token(at).is("/") || token(at).is("//") || token(at).is("%")) {
+    const std::string sign = token(at++).text;
+    value = computed(value, sign, unary(at));
+  }
+  return value;
+}
+
+PythonValue PythonValues::unary(size_t& at) {
+  if (token(at).is("-") || token(at).is("+")) {
+    const bool minus = token(at++).is("-");
+    const std::optional<double> value = number_of(at_depth(&PythonValues::unary, at));
+    return value ? number(minus ? -*value : *value) : PythonValue();
+  }
+  const PythonValue value = at_depth(&PythonValues::primary, at);
+  if (!token(at).is("**")) return value;
+  ++at;
+  return computed(value, "**", at_depth(&PythonValues::unary, at));
+}
+
+PythonValue PythonValues::primary(size_t& at) {
+  const PythonToken& here = token(at);
+  PythonValue value;
+  if (here.kind == PythonKind::string) {
+    value = strings(at);
+  } else if (here.kind == PythonKind::number) {
+    value = {.kind = Kind::number, .text = here.text, .span = here.span, .literal = true};
+    if (!number_of(value)) value = {};
+    ++at;
+  } else if (here.kind == PythonKind::name) {
+    value = chain(at);
+  } else if (here.is("(") || here.is("[")) {
+    value = items(at, here.is("(") ? ")" : "]");
+  } else if (here.is("{")) {
+    value = members(at);
+  }
+  while (token(at).is("(") || token(at).is("[") || token(at).is(".")) {  // of what is not a name
+    value = {};
+    if (token(at).is(".")) {
+      at += 2;
+    } else {
+      pass_brackets(at);
+    }
+  }
+  return value;
+}
+
+PythonValue PythonValues::strings(size_t& at) {
+  PythonValue value{.kind = Kind::text, .span = token(at).span, .literal = true};
+  bool exact = true;
+  for (size_t count = 0; token(at).kind == PythonKind::string; ++at, ++count) {
+    value.text += token(at).text;
+    exact = exact && token(at).exact;
+    value.literal = count == 0;
+  }
+  return exact ? value : PythonValue();
+}
+
+// A list or tuple; "(x)" is x.
+PythonValue PythonValues::items(size_t& at, std::string_view close) {
+  const size_t open = at++;
+  PythonValue list{.kind = Kind::list};
+  bool comma = false, known = true;
+  while (at < tokens_.size() && !token(at).is(close)) {
+    list.items.push_back(choice(at));
+    known = known && list.items.back().known();
+    if (!token(at).is(",")) break;
+    comma = true;
+    ++at;
+  }
+  const bool whole = token(at).is(close);
+  at = open;
+  pass_brackets(at);
+  if (!whole) return {};
+  if (close == ")" && !comma && list.items.size() == 1) return list.items.front();
+  return known ? list : PythonValue();
+}
+
+PythonValue PythonValues::members(size_t& at) {
+  const size_t open = at++;
+  PythonValue dict{.kind = Kind::dict};
+  while (at < tokens_.size() && !token(at).is("}")) {
+    const PythonValue key = choice(at);
+    if (key.kind != Kind::text || !token(at).is(":")) break;
+    ++at;
+    dict.members.emplace_back(key.text, choice(at));
+    if (!token(at).is(",")) break;
+    ++at;
+  }
+  const bool whole = token(at).is("}");
+  at = open;
+  pass_brackets(at);
+  return whole ? dict : PythonValue();
+}
+
+// A name with what hangs on it: a.b, a.b(…), a["b"].
+PythonValue PythonValues::chain(size_t& at) {
+  const size_t begin = at;
+  std::string path = token(at++).text;
+  if (path == "True" || path == "False")
+    return {.kind = Kind::truth, .text = path == "True" ? "true" : "false", .span = token(begin).span, .literal = true};
+  if (path == "None") return {.kind = Kind::none, .text = {}, .span = token(begin).span, .literal = true};
+  if (path == "lambda") return {};
+  while (token(at).is(".") && token(at + 1).kind == PythonKind::name) {
+    path += "." + token(at + 1).text;
+    at += 2;
+  }
+  if (token(at).is("(")) return call(path, at);
+  PythonValue value = path.find('.') == std::string::npos ? of_name(path, begin) : of_attribute(path, begin);
+  while (token(at).is("[")) {
+    size_t inside = at + 1;
+    const PythonValue key = choice(inside);
+    pass_brackets(at);
+    const auto member = std::ranges::find(value.members, key.text, &std::pair<std::string, PythonValue>::first);
+    value = key.kind == Kind::text && member != value.members.end() ? PythonValue(member->second) : PythonValue();
+  }
+  return value;
+}
+
+// The few calls whose value can be told. What a card can is taken to be there.
+PythonValue PythonValues::call(const std::string& path, size_t& at) {
+  const size_t open = at;
+  pass_brackets(at);
+  const std::string_view name = last_of(path);
+  if (name == "is_bfloat16_supported" || name == "is_bf16_supported" || name == "is_available") return truth(true);
+  const bool environment = name == "getenv" || path.ends_with("environ.get");
+  const bool as_it_is = name == "int" || name == "float" || name == "str" || name == "bool" || name == "Path";
+  const bool field = name == "field" || name == "Field" || name == "Argument" || name == "Option";
+  if (!environment && !as_it_is && !field && name != "dict") return {};
+  PythonValue dict{.kind = Kind::dict};
+  std::vector<PythonValue> positional;
+  for (size_t inside = open + 1; inside + 1 < at;) {
+    const size_t next = pass_expression(inside);
+    if (token(inside).kind == PythonKind::name && token(inside + 1).is("=")) {
+      const std::string key = token(inside).text;
+      inside += 2;
+      dict.members.emplace_back(key, choice(inside));
+    } else {
+      positional.push_back(choice(inside));
+    }
+    inside = next + 1;
+  }
+  if (name == "dict") return positional.empty() ? dict : PythonValue();
+  const auto given = std::ranges::find(dict.members, "default", &std::pair<std::string, PythonValue>::first);
+  if (given != dict.members.end()) return given->second;
+  if (environment) return positional.size() > 1 ? positional[1] : PythonValue{.kind = Kind::none};
+  return positional.empty() ? PythonValue() : positional[0];
+}
+
+}  // namespace snug::dialects

@@ -1,0 +1,83 @@
+#pragma once
+// What expressions of a Python script are worth where that can be told from its text: literals, names that were bound to
+// them, arithmetic, defaults of arguments and of the environment. Nothing is run; what only Python knows is unknown.
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "recipe/dialects/python_tokens.h"
+
+namespace snug::dialects {
+
+struct PythonValue {
+  enum class Kind : uint8_t { unknown, none, truth, number, text, list, dict };
+  Kind kind = Kind::unknown;
+  std::string text;                                          // "true", "2048", "1e-4", what a string says; of unknown: ""
+  std::vector<PythonValue> items;                            // of a list or tuple
+  std::vector<std::pair<std::string, PythonValue>> members;  // of a dict whose keys are strings
+  Span span;                                                 // of a literal
+  bool literal = false;                                      // it stands at `span` in one token
+
+  bool known() const { return kind != Kind::unknown; }
+};
+
+class PythonValues {
+ public:
+  // Gathers what names are bound to. `tokens` must outlive this.
+  explicit PythonValues(const std::vector<PythonToken>& tokens);
+
+  // The value of the expression that begins at token `at`, which is moved behind it. Whatever stands there is passed, up to
+  // a comma, a closing bracket or the end of the statement.
+  PythonValue value(size_t& at);
+
+  // What a name is bound to anywhere, an option's default before others.
+  PythonValue bound(const std::string& name) { return of_attribute(name, tokens_.size()); }
+
+  // Moves `at`, which stands at an opening bracket, behind the closing one.
+  void pass_brackets(size_t& at) const;
+
+ private:
+  struct Binding {
+    size_t at = 0;     // of the name
+    size_t value = 0;  // where its expression begins
+  };
+
+  void gather();
+  void gather_statement(size_t begin, size_t end);
+  void gather_parameters(size_t open);
+  void gather_option(size_t open);
+  const PythonToken& token(size_t at) const;
+  size_t pass_expression(size_t at) const;
+  PythonValue at_depth(PythonValue (PythonValues::*read)(size_t&), size_t& at);
+
+  PythonValue choice(size_t& at);
+  PythonValue disjunction(size_t& at);
+  PythonValue inversion(size_t& at);
+  PythonValue comparison(size_t& at);
+  PythonValue sum(size_t& at);
+  PythonValue product(size_t& at);
+  PythonValue unary(size_t& at);
+  PythonValue primary(size_t& at);
+  PythonValue chain(size_t& at);
+  PythonValue call(const std::string& path, size_t& at);
+  PythonValue strings(size_t& at);
+  PythonValue items(size_t& at, std::string_view close);
+  PythonValue members(size_t& at);
+  PythonValue of_name(const std::string& name, size_t at);
+  PythonValue of_attribute(const std::string& path, size_t at);
+
+  const std::vector<PythonToken>& tokens_;
+  std::map<std::string, std::vector<Binding>> bindings_;
+  std::map<std::string, std::vector<Binding>> items_;  // name["key"] = …: `at` is the key's
+  std::map<std::string, size_t> options_;              // argparse: where the default begins
+  std::set<std::string> switches_;                     // argparse: store_true
+  std::vector<size_t> behind_;                         // of an opening bracket: the token behind its closing one
+  int depth_ = 0;                                      // of expressions
+  int64_t looked_up_ = 0;
+};
+
+}  // namespace snug::dialects

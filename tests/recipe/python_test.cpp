@@ -1,0 +1,277 @@
+// Scripts and notebooks in Python: what their literal arguments say, and what only Python knows.
+
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "recipe/dialects/changes.h"
+#include "recipe/dialects/notebook.h"
+#include "recipe/dialects/python_values.h"
+#include "recipe/support_dialects.h"
+
+namespace snug::testing {
+
+namespace {
+
+using dialects::PythonValue;
+using dialects::PythonValues;
+
+// What `x = …` says at the end of the source; "?" for what only Python knows.
+std::string worth(const std::string& source) {
+  const auto tokens = dialects::python_tokens(source, "x.py");
+  PythonValues values(tokens);
+  size_t at = tokens.size();
+  while (!(tokens[at - 1].is("=") && tokens[at - 2].is_word("x"))) --at;
+  const PythonValue value = values.value(at);
+  if (value.kind == PythonValue::Kind::none) return "None";
+  if (value.kind == PythonValue::Kind::list) {
+    std::string text = "[";
+    for (const PythonValue& item : value.items) text += (text.size() > 1 ? "," : "") + item.text;
+    return text + "]";
+  }
+  return value.known() ? value.text : "?";
+}
+
+TEST(PythonValues, are_what_python_makes_of_them) {
+  const struct {
+    const char *source, *value;
+  } cases[] = {
+      {"x = 2048", "2048"},
+      {"x = 2_048  # tokens", "2048"},
+      {"x = 2 * 16 + 1", "33"},
+      {"x = 7 // 2", "3"},
+      {"x = -1", "-1"},
+      {"x = 2 ** 10", "1024"},
+      {"x = 2e-4", "2e-4"},
+      {"x = 'a' \"b\"", "ab"},
+      {"x = r'a\\n'", "a\\n"},
+      {"x = \"\"\"two\nlines\"\"\"", "two\nlines"},
+      {"x = f'plain'", "plain"},
+      {"x = f'{a}'", "?"},
+      {"x = True", "true"},
+      {"x = not True", "false"},
+      {"x = None", "None"},
+      {"x = ['q_proj', 'v_proj',]", "[q_proj,v_proj]"},
+      {"x = (1)", "1"},
+      {"x = (1,)", "[1]"},
+      {"x = torch.bfloat16", "bfloat16"},
+      {"x = torch.bfloat16 if torch.cuda.is_bf16_supported() else torch.float16", "bfloat16"},
+      {"x = not is_bfloat16_supported()", "false"},
+      {"a = 4\nb = a * 2\nx = b", "8"},
+      {"a, b = 3, 'c'\nx = b", "c"},
+      {"a = b = 5\nx = a", "5"},
+      {"a: int = 6\nx = a", "6"},
+      {"a = 1\nx = a\na = 2", "1"},
+      {"def f(rank: int = 12):\n  x = rank", "12"},
+      {"class C:\n  size = 3\nx = C.size", "3"},
+      {"class A:\n  r: int = field(default=32, metadata={'help': 'rank'})\nx = args.r", "32"},
+      {"p.add_argument('--batch-size', type=int, default=4)\nx = args.batch_size", "4"},
+      {"p.add_argument('--packing', action='store_true')\nx = args.packing", "false"},
+      {"x = os.environ.get('B', 2)", "2"},
+      {"x = int(os.getenv('B', '8'))", "8"},
+      {"c = {'lr': 1, 'r': 9}\nx = c['r']", "9"},
+      {"c = dict(r=9)\nx = c['r']", "9"},
+      {"x = a or 5\na = None", "5"},
+      {"x = 3 if 2 > 1 else 4", "3"},
+      {"x = 3 if unknown else 3", "3"},
+      {"x = 3 if unknown else 4", "?"},
+      {"x = len(rows)", "?"},
+      {"x = rows[0].size", "?"},
+      {"x = [a for a in b]", "?"},
+      {"x = lambda a: 3", "?"},
+      {"a = b\nb = a\nx = a", "?"},
+      {"x = x", "?"},
+  };
+  for (const auto& c : cases) EXPECT_EQ(worth(c.source), c.value) << c.source;
+}
+
+TEST(PythonValues, end_with_what_is_too_deep_or_too_much) {
+  EXPECT_EQ(worth("x = " + std::string(5000, '(') + "1" + std::string(5000, ')')), "?");
+  EXPECT_EQ(worth("x = " + std::string(5000, '-') + "1"), "?");
+  std::string chain = "a0 = 1\n";
+  for (int i = 1; i < 60; ++i)
+    chain += "a" + std::to_string(i) + " = a" + std::to_string(i - 1) + " + a" + std::to_string(i - 1) + "\n";
+  EXPECT_EQ(worth(chain + "x = a59"), "?");
+  EXPECT_THROW(dialects::python_tokens("x = 'no end", "x.py"), Error);
+}
+
+constexpr const char* kUnsloth = R"(
+from unsloth import FastLanguageModel, is_bfloat16_supported
+import torch
+max_seq_length = 4096 # Choose any!
+dtype = None
+load_in_4bit = True
+model, tokenizer = FastLanguageModel.from_pretrained(
+    model_name = "unsloth/Llama-3.2-1B-Instruct", # or another
+    max_seq_length = max_seq_length,
+    dtype = dtype,
+    load_in_4bit = load_in_4bit,
+)
+model = FastLanguageModel.get_peft_model(
+    model,
+    r = 32,
+    target_modules = ["q_proj", "k_proj", "v_proj", "o_proj",],
+    lora_alpha = 64,
+    lora_dropout = 0, # Supports any, but = 0 is optimized
+    use_gradient_checkpointing = "unsloth",
+    random_state = 3407,
+)
+from trl import SFTTrainer
+from transformers import TrainingArguments
+trainer = SFTTrainer(
+    model = model,
+    train_dataset = dataset,
+    dataset_text_field = "text",
+    max_seq_length = max_seq_length,
+    packing = False,
+    args = TrainingArguments(
+        per_device_train_batch_size = 3,
+        gradient_accumulation_steps = 5,
+        max_steps = 60,
+        fp16 = not is_bfloat16_supported(),
+        bf16 = is_bfloat16_supported(),
+        optim = "adamw_8bit",
+        seed = 3407,
+    ),
+)
+trainer.train()
+model, tokenizer = FastLanguageModel.from_pretrained(model_name = "lora_model", load_in_4bit = False)
+)";
+
+TEST(PythonScripts, of_unsloth_say_all_that_a_notebook_does) {
+  const ForeignRecipe read = *read_foreign_recipe(kUnsloth, "train.py");
+  EXPECT_EQ(read.dialect, Dialect::unsloth);
+  EXPECT_EQ(read.models.front(), "unsloth/Llama-3.2-1B-Instruct");
+  const Recipe& recipe = read.recipe;
+  EXPECT_EQ(recipe.method, Method::lora);
+  EXPECT_TRUE(recipe.quantize.in_4bit);
+  EXPECT_EQ(recipe.batch, 3);
+  EXPECT_EQ(recipe.accumulation, 5);
+  EXPECT_EQ(recipe.seq_len, 4096);
+  EXPECT_EQ(recipe.lora.r, 32);
+  EXPECT_EQ(recipe.lora.alpha, 64);
+  EXPECT_EQ(recipe.lora.target_modules, (std::vector<std::string>{"q_proj", "k_proj", "v_proj", "o_proj"}));
+  EXPECT_TRUE(recipe.bf16);
+  EXPECT_TRUE(recipe.gradient_checkpointing);
+  EXPECT_TRUE(read.named(KeyFate::unknown).empty());
+}
+
+// The config that the trainer is given counts, whatever others stand there; defaults are those of the classes.
+TEST(PythonScripts, of_trl_follow_what_the_trainer_is_given) {
+  const ForeignRecipe read = *read_foreign_recipe(R"(
+import argparse, torch
+from transformers import AutoModelForCausalLM, AutoTokenizer, BitsAndBytesConfig
+from peft import LoraConfig
+from trl import SFTConfig, SFTTrainer
+parser = argparse.ArgumentParser()
+parser.add_argument("--model-id", default="meta-llama/Llama-3.1-8B")
+args = parser.parse_args()
+other = SFTConfig(per_device_train_batch_size=64)
+bnb = BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_use_double_quant=True,
+                         bnb_4bit_compute_dtype=torch.bfloat16)
+def load(name):
+    return AutoModelForCausalLM.from_pretrained(args.model_id, quantization_config=bnb, torch_dtype=torch.bfloat16,
+                                                attn_implementation="flash_attention_2", device_map="auto")
+model = load(args.model_id)
+peft_config = LoraConfig(r=4 * 4, target_modules="all-linear", task_type="CAUSAL_LM")
+config = SFTConfig(output_dir="out", per_device_train_batch_size=2, max_length=len(rows), gradient_accumulation_steps=4,
+                   **{"optim": "paged_adamw_8bit"})
+trainer = SFTTrainer(model=model, args=config, train_dataset=data, peft_config=peft_config)
+)",
+                                                  "sft.py");
+  EXPECT_EQ(read.dialect, Dialect::trl);
+  EXPECT_EQ(read.models.front(), "meta-llama/Llama-3.1-8B");
+  const Recipe& recipe = read.recipe;
+  EXPECT_EQ(recipe.batch, 2);
+  EXPECT_EQ(recipe.accumulation, 4);
+  EXPECT_EQ(value_of(recipe, "optim"), "paged_adamw_8bit");
+  EXPECT_TRUE(recipe.quantize.in_4bit);
+  EXPECT_EQ(recipe.lora.r, 16);
+  EXPECT_EQ(recipe.lora.alpha, 8);  // LoraConfig's own, not that of TRL's command line
+  EXPECT_EQ(recipe.lora.target_modules, std::vector<std::string>{"all-linear"});
+  EXPECT_TRUE(recipe.gradient_checkpointing);  // SFTConfig's
+  EXPECT_NE(std::ranges::find(read.notes, "only Python knows max_length: what it stands for is not read"), read.notes.end());
+}
+
+TEST(PythonScripts, around_transformers_have_its_defaults) {
+  const ForeignRecipe read = *read_foreign_recipe(R"(
+from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
+from peft import LoraConfig, get_peft_model, prepare_model_for_kbit_training
+model = AutoModelForCausalLM.from_pretrained("openai-community/gpt2", load_in_8bit=True)
+model = prepare_model_for_kbit_training(model)
+model = get_peft_model(model, LoraConfig(r=8, lora_alpha=32, target_modules=["c_attn"], lora_dropout=0.05))
+trainer = Trainer(model=model, args=TrainingArguments("out", fp16=True), train_dataset=data)
+)",
+                                                  "train.py");
+  EXPECT_EQ(read.dialect, Dialect::hugging_face);
+  EXPECT_EQ(read.recipe.batch, 8);
+  EXPECT_TRUE(read.recipe.fp16);
+  EXPECT_TRUE(read.recipe.quantize.in_8bit);
+  EXPECT_TRUE(read.recipe.gradient_checkpointing);  // which preparing switches on
+  EXPECT_EQ(read.recipe.lora.alpha, 32);
+}
+
+TEST(PythonScripts, of_preferences_are_told_from_fine_tuning) {
+  const ForeignRecipe read = *read_foreign_recipe(R"(
+from trl import DPOConfig, DPOTrainer
+model = AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-0.5B")
+ref_model = AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-1.5B")
+trainer = DPOTrainer(model=model, ref_model=ref_model, args=DPOConfig(per_device_train_batch_size=2))
+)",
+                                                  "dpo.py");
+  EXPECT_EQ(read.stage, "dpo");
+  EXPECT_EQ(read.models.front(), "Qwen/Qwen2.5-0.5B");
+}
+
+TEST(PythonScripts, that_train_nothing_are_refused_in_a_line) {
+  for (const char* source : {"", "print('hello')", "model = AutoModelForCausalLM.from_pretrained('x')\nmodel.generate()"}) {
+    try {
+      static_cast<void>(read_foreign_recipe(source, "other.py"));
+      FAIL() << source;
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find("other.py"), std::string::npos);
+    }
+  }
+}
+
+// What stands in one place is changed there, also where a name was bound; what is new goes to the trainer's settings.
+TEST(PythonScripts, are_changed_in_place) {
+  const std::vector<RecipeChange> changes = {{"per_device_train_batch_size", "1"},
+                                             {"max_length", "2048"},
+                                             {"optim", "paged_adamw_8bit"},
+                                             {"gradient_checkpointing", "true"}};
+  const RecipePatch patch = change_foreign_recipe(kUnsloth, "train.py", changes);
+  EXPECT_TRUE(patch.unsaid.empty());
+  EXPECT_NE(patch.text.find("per_device_train_batch_size = 1,"), std::string::npos);
+  EXPECT_NE(patch.text.find("max_seq_length = 2048 # Choose any!"), std::string::npos);
+  EXPECT_NE(patch.text.find("optim = \"paged_adamw_8bit\","), std::string::npos);
+  const std::string plain =
+      "from transformers import Trainer, TrainingArguments\n"
+      "model = AutoModelForCausalLM.from_pretrained('openai-community/gpt2')\n"
+      "trainer = Trainer(model, TrainingArguments(\n    'out',\n    per_device_train_batch_size=8,\n))\n";
+  const RecipePatch added =
+      change_foreign_recipe(plain, "t.py", std::vector<RecipeChange>{{"gradient_checkpointing", "true"}});
+  EXPECT_TRUE(added.unsaid.empty());
+  EXPECT_NE(added.text.find("per_device_train_batch_size=8,\n    gradient_checkpointing = True,\n))"), std::string::npos)
+      << added.text;
+}
+
+TEST(Notebooks, are_the_python_of_their_cells) {
+  const std::string notebook =
+      R"({"cells": [{"cell_type": "markdown", "source": ["# Title\n"]},)"
+      R"({"cell_type": "code", "source": ["%%capture\n", "!pip install trl\n", "x = 1"]},)"
+      R"({"cell_type": "code", "source": "%%bash\npip list"}, {"cell_type": "code", "source": "y = 2\n"}], "nbformat": 4})";
+  EXPECT_EQ(dialects::code_of_notebook(notebook, "n.ipynb"), "x = 1\ny = 2\n");
+  for (const char* broken : {"", "[]", "{\"cells\": 3}", "{"})
+    EXPECT_THROW(dialects::code_of_notebook(broken, "n.ipynb"), Error) << broken;
+  const RecipePatch patch = change_foreign_recipe(
+      R"x({"cells": [{"cell_type": "code", "source": "m = AutoModelForCausalLM.from_pretrained('gpt2')\nt = Trainer(m, )x"
+      R"x(TrainingArguments('o', per_device_train_batch_size=4))"}]})x",
+      "n.ipynb", std::vector<RecipeChange>{{"per_device_train_batch_size", "2"}, {"max_grad_norm", "1"}});
+  EXPECT_TRUE(patch.diff.empty());
+  ASSERT_EQ(patch.unsaid.size(), 1U);
+  EXPECT_EQ(patch.unsaid[0].key, "per_device_train_batch_size");
+}
+
+}  // namespace
+
+}  // namespace snug::testing
