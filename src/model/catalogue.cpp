@@ -48,6 +48,16 @@ std::string_view without_owner(std::string_view name) {
   return slash == std::string_view::npos ? name : name.substr(slash + 1);
 }
 
+// In lower case; of a directory of somebody's its last part; "2___5" is how ModelScope's cache writes 2.5.
+std::string as_published(std::string_view name) {
+  while (name.ends_with('/')) name.remove_suffix(1);
+  const bool is_path =
+      name.starts_with('/') || name.starts_with('.') || name.starts_with('~') || std::ranges::count(name, '/') > 1;
+  std::string asked = lower(is_path ? name.substr(name.rfind('/') + 1) : name);
+  for (size_t at = asked.find("___"); at != std::string::npos; at = asked.find("___", at)) asked.replace(at, 3, ".");
+  return asked;
+}
+
 // True if `asked` (lower case) is one of the entry's names in full or without its owner.
 bool answers_to(const Entry& entry, std::string_view asked) {
   const bool with_owner = asked.find('/') != std::string_view::npos;
@@ -73,12 +83,16 @@ std::optional<ModelSpec> entry_named(std::string_view asked) {
 // were trained for.
 bool take_end_off(std::string& name, std::optional<StoredQuantization>& quantization) {
   constexpr size_t kDate = 5;  // "-2507"
-  for (const std::string_view end : {"-unsloth-bnb-4bit", "-bnb-4bit", "-bnb-8bit", "-hf", "-bf16", "-fp16", "-base",
-                                     "-instruct", "-chat", "-it", "-pt"}) {
+  for (const std::string_view end : {"-unsloth-bnb-4bit", "-bnb-4bit", "-bnb-8bit", "-hf", "-bf16", "-fp16", "-fp32",
+                                     "-sharded", "-base", "-instruct", "-chat", "-it", "-pt", "-sft", "-dpo"}) {
     if (!name.ends_with(end) || name.size() == end.size()) continue;
     name.resize(name.size() - end.size());
     if (end.ends_with("-4bit")) quantization = StoredQuantization{.type = DType::nf4, .double_quant = true};
     if (end.ends_with("-8bit")) quantization = StoredQuantization{.type = DType::i8};
+    return true;
+  }
+  if (const size_t step = name.find("-intermediate-step"); step != std::string::npos && step > 0) {
+    name.resize(step);
     return true;
   }
   if (name.size() <= kDate || name[name.size() - kDate] != '-' ||
@@ -121,7 +135,7 @@ std::string_view unplanned_form(std::string_view lower_name) {
 }  // namespace
 
 std::optional<ModelSpec> find_model(std::string_view name) {
-  const std::string asked = lower(name);
+  const std::string asked = as_published(name);
   if (auto spec = entry_named(asked)) return spec;
   const std::string alone(without_owner(asked));
   if (auto spec = entry_named(alone)) return spec;

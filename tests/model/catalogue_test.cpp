@@ -33,7 +33,13 @@ TEST(Catalogue, CopiesAreKnownByTheNameOfWhatTheyCopy) {
                 {"nobody/Qwen3-8B-2508", "Qwen/Qwen3-8B"},
                 {"mistral-7b", "mistralai/Mistral-7B-v0.1"},
                 {"llama-2-7b-chat", "meta-llama/Llama-2-7b-chat-hf"},
-                {"Qwen/Qwen3-32B-Base", "Qwen/Qwen3-32B"}};
+                {"Qwen/Qwen3-32B-Base", "Qwen/Qwen3-32B"},
+                {"decapoda-research/llama-7b-hf", "huggyllama/llama-7b"},
+                {"ybelkada/falcon-7b-sharded-bf16", "tiiuae/falcon-7b"},
+                {"TinyLlama/TinyLlama-1.1B-intermediate-step-1431k-3T", "TinyLlama/TinyLlama-1.1B-Chat-v1.0"},
+                {"unsloth/zephyr-sft-bnb-4bit", "HuggingFaceH4/zephyr-7b-beta"},
+                {"./qwen/Qwen2-1___5B-Instruct/", "Qwen/Qwen2-1.5B-Instruct"},
+                {"/somebodys/models/Qwen/Qwen3-8B", "Qwen/Qwen3-8B"}};
   for (const auto& [copy, name] : copies) {
     const auto spec = find_model(copy);
     ASSERT_TRUE(spec) << copy;
@@ -41,7 +47,7 @@ TEST(Catalogue, CopiesAreKnownByTheNameOfWhatTheyCopy) {
     EXPECT_EQ(spec->quantization.has_value(), std::string_view(copy).ends_with("4bit")) << copy;
   }
   EXPECT_EQ(find_model("unsloth/llama-3-8b-bnb-4bit")->quantization, (StoredQuantization{DType::nf4, true}));
-  for (const char* name : {"nobody/nothing-8b", "-hf", "-2507", "", "/", "x/-bnb-4bit", "-v"})
+  for (const char* name : {"nobody/nothing-8b", "-hf", "-2507", "", "/", "x/-bnb-4bit", "-v", "./", "___", "-intermediate-step-1"})
     EXPECT_FALSE(find_model(name)) << name;
 }
 
@@ -162,6 +168,11 @@ TEST(Catalogue, WhatCanOnlyBePlannedIsRefusedInOneLine) {
 TEST(Catalogue, TotalsAreThePublishedOnes) {
   const std::pair<const char*, int64_t> published[] = {
       {"Llama-3.3-70B-Instruct", 70'553'706'496},
+      {"llama-7b", 6'738'415'616},
+      {"llama-13b", 13'015'864'320},
+      {"deepseek-coder-1.3b-base", 1'346'471'936},
+      {"deepseek-coder-6.7b-base", 6'740'512'768},
+      {"deepseek-coder-33b-base", 33'342'991'360},
       {"Qwen2-0.5B", 494'032'768},
       {"Qwen2-72B", 72'706'203'648},
       {"Qwen2.5-1.5B-Instruct", 1'543'714'304},
