@@ -12,6 +12,7 @@
 #include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/process.h"
+#include "cli/pytorch_setup.h"
 #include "cli/receipts.h"
 #include "cli/target_flags.h"
 #include "cli/terminal.h"
@@ -142,6 +143,8 @@ int train_command(std::span<char* const> words) {
   Arguments arguments = parse_arguments(words, {"trace=", "max-memory="});
   const Recipe& recipe = arguments.recipe;
   if (arguments.foreign) refuse_foreign(arguments);
+  if (arguments.foreign && !sets(arguments, "chat_template"))
+    for (const std::string& note : arguments.foreign->run_notes) fmt::print(stderr, "snug: {}\n", note);
   if (recipe.model.empty()) throw UsageError("which model? snug train RECIPE.yaml, or snug train MODEL --data FILE");
   if (recipe.data.empty()) throw UsageError("which data? add --data FILE.jsonl");
   validate(recipe);

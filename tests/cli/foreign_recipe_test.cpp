@@ -123,6 +123,18 @@ TEST_F(ForeignRecipe, TheJsonTellsTheFateOfEachKey) {
   EXPECT_EQ(fate("wandb_project"), "without effect");
 }
 
+// A template of the trainer's own words conversations otherwise than the model's does.
+TEST_F(ForeignRecipe, TrainTellsThatATemplateIsNotFollowed) {
+  const std::string recipe = file(
+      "lf.yaml",
+      "model_name_or_path: meta-llama/Llama-3.2-1B\nstage: sft\nfinetuning_type: lora\ntemplate: llama3\ncutoff_len: 64\n");
+  const std::string data = file("data.jsonl", "{\"text\": \"a\"}\n");
+  EXPECT_NE(run_program({"train", recipe, "--data", data}).error.find("template llama3 is not followed"), std::string::npos);
+  EXPECT_EQ(run_program({"train", recipe, "--data", data, "--chat-template", "chatml"}).error.find("not followed"),
+            std::string::npos);
+  EXPECT_EQ(run_program({"plan", recipe}).error.find("not followed"), std::string::npos);
+}
+
 TEST_F(ForeignRecipe, TrainRefusesByNameWhatItCannotDo) {
   const std::string data = file("data.jsonl", "{\"text\": \"a\"}\n");
   const auto result = run_program({"train", file("r.yml", kAxolotl + "relora: true\nmine: 1\n"), "--data", data});

@@ -67,16 +67,17 @@ struct FsdpWords {
 struct ForeignRecipe {
   Dialect dialect = Dialect::hugging_face;
   Recipe recipe;
-  std::vector<std::string> models;    // what the model may be called, likeliest first; recipe.model is the first
-  std::vector<std::string> keys_set;  // our names of what the file sets
-  std::vector<ForeignKey> keys;       // in the file's order
-  std::vector<RecipeChange> assumed;  // what the file leaves to the dialect's defaults, where that is not ours
-  std::vector<std::string> notes;     // what else a reader of the plan should know
-  std::vector<std::string> data;      // data sets that the file names
-  std::string keys_in;                // a script that names no model: the file of keys that it hands on
-  std::string stage = "sft";          // "dpo", "grpo", "pt", …
-  std::string unmodelled;             // what in it no model of PyTorch follows: "LitGPT in mixed precision"
-  int64_t gpus = 0;                   // 0: not said
+  std::vector<std::string> models;     // what the model may be called, likeliest first; recipe.model is the first
+  std::vector<std::string> keys_set;   // our names of what the file sets
+  std::vector<ForeignKey> keys;        // in the file's order
+  std::vector<RecipeChange> assumed;   // what the file leaves to the dialect's defaults, where that is not ours
+  std::vector<std::string> notes;      // what else a reader of the plan should know
+  std::vector<std::string> run_notes;  // and who trains with it
+  std::vector<std::string> data;       // data sets that the file names
+  std::string keys_in;                 // a script that names no model: the file of keys that it hands on
+  std::string stage = "sft";           // "dpo", "grpo", "pt", …
+  std::string unmodelled;              // what in it no model of PyTorch follows: "LitGPT in mixed precision"
+  int64_t gpus = 0;                    // 0: not said
   Sharding sharding = Sharding::none;
   FsdpWords fsdp;
   bool offloads = false;    // weights or states in host memory

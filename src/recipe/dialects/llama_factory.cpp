@@ -149,6 +149,7 @@ Rules llama_factory_rules() {  // NOLINT(readability-function-size): a table
   rules.rows = {
       {"finetuning_type", "method", take_finetuning_type},
       {"stage", "", take_stage},
+      {"template", "", take_template},
       {"quantization_bit", "load_in_4bit", take_quantization_bit},
       {"quantization_method", "", take_method},
       {"quantization_type", "bnb_4bit_quant_type"},
@@ -235,7 +236,7 @@ Rules llama_factory_rules() {  // NOLINT(readability-function-size): a table
   };
   add_trainer(rules);
   rules.ignored.emplace_back(
-      "freeze_* oft_* module_dropout template default_system tool_format dataset_dir media_dir data_shared_file_system "
+      "freeze_* oft_* module_dropout default_system tool_format dataset_dir media_dir data_shared_file_system "
       "max_samples split mix_strategy "
       "interleave_probs overwrite_cache preprocessing_* streaming buffer_size ignore_pad_token_for_loss "
       "eval_on_each_dataset tokenized_path mask_history enable_thinking preserve_thinking plot_loss compute_accuracy "

@@ -320,8 +320,8 @@ const Call* quantization_of(const PythonScript& script, const Call* loading, std
   if (const Argument* given = loading ? loading->find("quantization_config") : nullptr)
     return given->value.kind == Kind::none ? nullptr : script.given(given, quantizes, loading->at);
   for (const Argument* dict : dicts)
-    if (dict && std::ranges::find(dict->value.members, "quantization_config", &std::pair<std::string, PythonValue>::first) !=
-                    dict->value.members.end())
+    if (dict &&
+        std::ranges::find(dict->value.members, "quantization_config", &PythonMember::name) != dict->value.members.end())
       return script.given(nullptr, quantizes, dict->at);
   return nullptr;
 }

@@ -198,7 +198,7 @@ PythonValue PythonValues::of_name(const std::string& name, size_t at) {
     for (const Binding& item : items->second) {
       if (item.at < bound->at || item.at > at) continue;
       size_t item_at = item.value;
-      value.members.emplace_back(tokens_[item.at].text, at_depth(&PythonValues::choice, item_at));
+      value.members.push_back({tokens_[item.at].text, at_depth(&PythonValues::choice, item_at)});
     }
   return value;
 }
@@ -390,7 +390,7 @@ PythonValue PythonValues::members(size_t& at) {
     const PythonValue key = choice(at);
     if (key.kind != Kind::text || !token(at).is(":")) break;
     ++at;
-    dict.members.emplace_back(key.text, choice(at));
+    dict.members.push_back({key.text, choice(at)});
     if (!token(at).is(",")) break;
     ++at;
   }
@@ -418,8 +418,8 @@ PythonValue PythonValues::chain(size_t& at) {
     size_t inside = at + 1;
     const PythonValue key = choice(inside);
     pass_brackets(at);
-    const auto member = std::ranges::find(value.members, key.text, &std::pair<std::string, PythonValue>::first);
-    value = key.kind == Kind::text && member != value.members.end() ? PythonValue(member->second) : PythonValue();
+    const auto member = std::ranges::find(value.members, key.text, &PythonMember::name);
+    value = key.kind == Kind::text && member != value.members.end() ? PythonValue(member->value) : PythonValue();
   }
   return value;
 }
@@ -441,15 +441,15 @@ PythonValue PythonValues::call(const std::string& path, size_t& at) {
     if (token(inside).kind == PythonKind::name && token(inside + 1).is("=")) {
       const std::string key = token(inside).text;
       inside += 2;
-      dict.members.emplace_back(key, choice(inside));
+      dict.members.push_back({key, choice(inside)});
     } else {
       positional.push_back(choice(inside));
     }
     inside = next + 1;
   }
   if (name == "dict") return positional.empty() ? dict : PythonValue();
-  const auto given = std::ranges::find(dict.members, "default", &std::pair<std::string, PythonValue>::first);
-  if (given != dict.members.end()) return given->second;
+  const auto given = std::ranges::find(dict.members, "default", &PythonMember::name);
+  if (given != dict.members.end()) return given->value;
   if (environment) return positional.size() > 1 ? positional[1] : PythonValue{.kind = Kind::none};
   return positional.empty() ? PythonValue() : positional[0];
 }

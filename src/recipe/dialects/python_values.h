@@ -6,23 +6,29 @@
 #include <optional>
 #include <set>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "recipe/dialects/python_tokens.h"
 
 namespace snug::dialects {
 
+struct PythonMember;
+
 struct PythonValue {
   enum class Kind : uint8_t { unknown, none, truth, number, text, list, dict };
   Kind kind = Kind::unknown;
-  std::string text;                                          // "true", "2048", "1e-4", what a string says; of unknown: ""
-  std::vector<PythonValue> items;                            // of a list or tuple
-  std::vector<std::pair<std::string, PythonValue>> members;  // of a dict whose keys are strings
-  Span span;                                                 // of a literal
-  bool literal = false;                                      // it stands at `span` in one token
+  std::string text;                   // "true", "2048", "1e-4", what a string says; of unknown: ""
+  std::vector<PythonValue> items;     // of a list or tuple
+  std::vector<PythonMember> members;  // of a dict whose keys are strings
+  Span span;                          // of a literal
+  bool literal = false;               // it stands at `span` in one token
 
   bool known() const { return kind != Kind::unknown; }
+};
+
+struct PythonMember {
+  std::string name;
+  PythonValue value;
 };
 
 class PythonValues {

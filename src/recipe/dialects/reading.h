@@ -172,6 +172,7 @@ void take_bf16(Reading&, const Entry&);
 void take_targets(Reading&, const Entry&);
 void take_adapted(Reading&, const Entry&);  // ms-swift's target_modules
 void take_padding_free(Reading&, const Entry&);
+void take_template(Reading&, const Entry&);  // a trainer's own wording of conversations
 void take_optimizer_arguments(Reading&, const Entry&);
 
 // Whether a data set's name is that of a file.

@@ -165,6 +165,7 @@ Rules swift_rules() {  // NOLINT(readability-function-size): a table
   rules.tools = {{.program = "swift", .verbs = {"sft", "pt", "rlhf", "dpo", "orpo", "simpo", "kto", "cpo"}}};
   rules.frames = {"swift"};
   rules.rows = {
+      {"template", "", take_template},
       {"model", "model", take_model},
       {"model_id_or_path", "model", take_model},
       {"tuner_type", "method", take_tuner},
@@ -273,7 +274,7 @@ Rules swift_rules() {  // NOLINT(readability-function-size): a table
   };
   add_trainer(rules);
   rules.ignored.emplace_back(
-      "model_* template template_* system tuner_backend add_version create_checkpoint_symlink ckpt_dir rank "
+      "model_* template_* system tuner_backend add_version create_checkpoint_symlink ckpt_dir rank "
       "global_world_size local_world_size _val_dataset_exists hub use_hf training_args swift_version "
       "truncation_strategy agent_template norm_bbox use_chat_template padding_side loss_scale is_binary_loss_scale "
       "response_prefix enable_thinking preserve_thinking add_non_thinking_prefix disable_ignore_empty_think val_dataset "

@@ -82,6 +82,15 @@ void take_dtype(Reading& reading, const Entry& entry) {
   }
 }
 
+void take_template(Reading& reading, const Entry& entry) {
+  reading.ignore(entry);
+  if (means_off(entry.text())) return;
+  reading.result().run_notes.push_back(fmt::format(
+      "{} {} is not followed: conversations are rendered with the model's chat template, instructions with Alpaca's "
+      "prompt; --chat-template names another, snug data shows what becomes of the rows",
+      entry.path, entry.text().substr(0, 40)));
+}
+
 void take_bf16(Reading& reading, const Entry& entry) {
   const std::string word = lower(entry.text());
   if (word == "auto" || word == "full") return reading.set(entry, "bf16", "true");
