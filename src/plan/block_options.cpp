@@ -22,8 +22,7 @@ struct Choice {
 class BlockClock {
  public:
   BlockClock(const CostModel& cost, const Program& program, int32_t block, const std::optional<FarHome>& far)
-      : beside_(cost.copies_beside) {
-    forward_ = seconds_of_body(cost, program, program.region(Section::blocks, block));
+      : beside_(cost.copies_beside), forward_(seconds_of_body(cost, program, program.region(Section::blocks, block))) {
     for (const Item& item : program.region(Section::blocks_backward, block).items) {
       const Op* op = item.op();
       if (op == nullptr) continue;

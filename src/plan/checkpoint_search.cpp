@@ -205,7 +205,8 @@ CheckpointSearch::Place CheckpointSearch::smallest() const {
 
 void CheckpointSearch::add(const Place& place) {
   SavedChoice choice = choice_at(place);
-  candidates_.emplace(seconds_of(choice, place), Candidate{std::move(choice), place});
+  const double seconds = seconds_of(choice, place);
+  candidates_.emplace(seconds, Candidate{std::move(choice), place});
 }
 
 std::optional<SavedChoice> CheckpointSearch::next() {

@@ -319,7 +319,7 @@ PythonValue PythonValues::unary(size_t& at) {
     const std::optional<double> value = number_of(at_depth(&PythonValues::unary, at));
     return value ? number(minus ? -*value : *value) : PythonValue();
   }
-  const PythonValue value = at_depth(&PythonValues::primary, at);
+  PythonValue value = at_depth(&PythonValues::primary, at);
   if (!token(at).is("**")) return value;
   ++at;
   return computed(value, "**", at_depth(&PythonValues::unary, at));
