@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <cctype>
-#include <cstdlib>
 #include <fstream>
 
 #include "base/error.h"
+#include "base/hugging_face.h"
 #include "model/catalogue.h"
 
 namespace snug {
@@ -18,21 +18,6 @@ namespace {
 
 constexpr std::string_view kPrefix = "models--", kSnapshots = "snapshots";
 
-std::string environment(const char* name) {
-  const char* const value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
-
-// A name that can be no path out of the cache.
-bool is_repository(std::string_view name) {
-  const auto plain = [](unsigned char c) { return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.'; };
-  const size_t slash = name.find('/');
-  const auto is_part = [&](std::string_view part) {
-    return !part.empty() && part.front() != '.' && part.size() <= 96 && std::all_of(part.begin(), part.end(), plain);
-  };
-  return slash == std::string_view::npos ? is_part(name) : is_part(name.substr(0, slash)) && is_part(name.substr(slash + 1));
-}
-
 bool is_commit(std::string_view text) {
   return text.size() == 40 && std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isxdigit(c) != 0; });
 }
@@ -42,9 +27,7 @@ bool is_commit(std::string_view text) {
 fs::path hub_cache() {
   for (const char* name : {"HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"})
     if (const std::string cache = environment(name); !cache.empty()) return cache;
-  if (const std::string home = environment("HF_HOME"); !home.empty()) return fs::path(home) / "hub";
-  const std::string cache = environment("XDG_CACHE_HOME");
-  return (cache.empty() ? fs::path(environment("HOME")) / ".cache" : fs::path(cache)) / "huggingface" / "hub";
+  return hugging_face_home() / "hub";
 }
 
 std::optional<fs::path> cached_snapshot(const std::string& repository) {

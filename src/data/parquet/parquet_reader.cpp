@@ -6,22 +6,13 @@
 #include "base/error.h"
 #include "base/quote.h"
 #include "base/utf8.h"
+#include "data/naming.h"
 #include "data/parquet/damaged.h"
 
 namespace snug::parquet {
 namespace {
 
 constexpr size_t kNodeBytes = 48;  // what an element costs beside its text
-
-// The readers below do not know the file: this does, and adds the name.
-template <typename Action>
-auto naming(const std::string& where, const Action& action) {
-  try {
-    return action();
-  } catch (const Error& error) {
-    throw Error(error.problem(), error.where().empty() ? where : error.where(), error.mend());
-  }
-}
 
 // Leaves below `node` with their dotted names.
 void collect_leaves(const Node& node, const std::string& name, std::vector<std::pair<const Node*, std::string>>& leaves) {
