@@ -154,8 +154,12 @@ std::unique_ptr<ByteStream> open_byte_stream(const std::filesystem::path& file) 
   std::unique_ptr<ByteStream> stream = std::make_unique<FileStream>(file);
   const std::string_view magic = stream->peek(4);
   if (magic.starts_with("\x1F\x8B")) return std::make_unique<GzipStream>(std::move(stream), file.string());
-  if (magic == "\x28\xB5\x2F\xFD") return std::make_unique<ZstdStream>(std::move(stream), file.string());
+  if (magic == "\x28\xB5\x2F\xFD") return zstandard_stream(std::move(stream), file.string());
   return stream;
+}
+
+std::unique_ptr<ByteStream> zstandard_stream(std::unique_ptr<ByteStream> packed, const std::string& where) {
+  return std::make_unique<ZstdStream>(std::move(packed), where);
 }
 
 std::unique_ptr<ByteStream> stream_of(std::string_view text) { return std::make_unique<TextStream>(text); }

@@ -35,6 +35,9 @@ class ByteStream {
 // Throws Error if the file cannot be opened.
 std::unique_ptr<ByteStream> open_byte_stream(const std::filesystem::path& file);
 
+// What `packed` unpacks to: one Zstandard frame or several. `where` is its name in errors.
+std::unique_ptr<ByteStream> zstandard_stream(std::unique_ptr<ByteStream> packed, const std::string& where);
+
 // As it stands in memory, which must outlive the stream.
 std::unique_ptr<ByteStream> stream_of(std::string_view text);
 

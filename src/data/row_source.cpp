@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "data/arrow/arrow_reader.h"
 #include "data/byte_stream.h"
 #include "data/json_row.h"
 #include "data/line_reader.h"
@@ -11,7 +12,8 @@
 namespace snug {
 namespace {
 
-constexpr const char* kOtherKinds = "snug reads .jsonl, .json (one array) and .parquet; convert it, for example with pandas";
+constexpr const char* kOtherKinds =
+    "snug reads .jsonl, .json (one array), .parquet and .arrow; convert it, for example with pandas";
 
 class JsonSource final : public RowSource {
  public:
@@ -73,9 +75,11 @@ void drop_nulls(JsonValue& value) {
   for (JsonMember& member : *members) drop_nulls(member.value);
 }
 
-class ParquetSource final : public RowSource {
+// Rows of a file that names its columns before them, from the reader of its kind.
+template <typename Reader>
+class ColumnSource : public RowSource {
  public:
-  explicit ParquetSource(const std::filesystem::path& file) : reader_(file), file_(file.string()) {
+  explicit ColumnSource(const std::filesystem::path& file) : reader_(file), file_(file.string()) {
     reader_.select(reader_.columns());
   }
 
@@ -93,22 +97,39 @@ class ParquetSource final : public RowSource {
     row.mend.clear();
     if (!reader_.next(row.fields, row.problem)) return false;
     if (!row.problem.empty()) row.mend = "repair the row or remove it";
-    for (JsonMember& member : *row.fields.object()) drop_nulls(member.value);
     return true;
   }
 
   std::string where() const override { return file_ + ": row " + std::to_string(reader_.row_number()); }
 
  private:
-  parquet::ParquetReader reader_;
+  Reader reader_;
   std::string file_;
 };
+
+using ArrowSource = ColumnSource<arrow::ArrowReader>;
+
+class ParquetSource final : public ColumnSource<parquet::ParquetReader> {
+ public:
+  using ColumnSource::ColumnSource;
+
+  bool next(SourceRow& row) override {
+    if (!ColumnSource::next(row)) return false;
+    for (JsonMember& member : *row.fields.object()) drop_nulls(member.value);
+    return true;
+  }
+};
+
+// A stream of Arrow begins with four bytes that no text begins with; before Arrow 0.15 with nothing that tells it.
+bool is_arrow(std::string_view front, const std::filesystem::path& file) {
+  return front.starts_with("\xFF\xFF\xFF\xFF") || front.starts_with("ARROW1") || file.extension() == ".arrow";
+}
 
 void refuse_other_kinds(std::string_view front, const std::filesystem::path& file) {
   const auto refuse = [&](const std::string& what) { throw Error(what + " is not supported", file.string(), kOtherKinds); };
   const std::string extension = file.extension().string();
   if (extension == ".csv" || extension == ".tsv") refuse("CSV");
-  if (front.starts_with("ARROW1") || extension == ".arrow" || extension == ".feather") refuse("Arrow");
+  if (front.starts_with("FEA1")) refuse("Feather, version 1,");
   if (front.starts_with("PK\x03\x04")) refuse("ZIP");
   if (front.starts_with("Obj\x01")) refuse("Avro");
   if (front.starts_with("ORC")) refuse("ORC");
@@ -130,6 +151,7 @@ std::unique_ptr<RowSource> open_row_source(const std::filesystem::path& file) {
   const std::string_view front = stream->peek(8);
   if (front.starts_with("PAR1") || front.starts_with("PARE")) return std::make_unique<ParquetSource>(file);
   refuse_other_kinds(front, file);
+  if (is_arrow(front, file)) return std::make_unique<ArrowSource>(file);
   return open_json(std::move(stream), file.string());
 }
 

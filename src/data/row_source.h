@@ -1,6 +1,6 @@
 #pragma once
-// Rows of a data file, whatever its kind: JSON Lines (plain, gzip, Zstandard), a file that is one JSON array, Parquet. The
-// kind is told by the first bytes. Rows come as trees; what their fields mean is not known here.
+// Rows of a data file, whatever its kind: JSON Lines (plain, gzip, Zstandard), a file that is one JSON array, Parquet,
+// Arrow. The kind is told by the first bytes. Rows come as trees; what their fields mean is not known here.
 
 #include <filesystem>
 #include <memory>
@@ -26,11 +26,11 @@ class RowSource {
   RowSource& operator=(const RowSource&) = delete;
   virtual ~RowSource() = default;
 
-  // The columns, where the file names them before its rows (Parquet).
+  // The columns, where the file names them before its rows (Parquet, Arrow).
   virtual std::optional<std::vector<std::string>> columns() const { return std::nullopt; }
 
-  // The columns that rows shall have; all, unless this is called. A row may lack some of them, but Parquet refuses a
-  // column that it does not have unless it is one of `optional`.
+  // The columns that rows shall have; all, unless this is called. A row may lack some of them, but Parquet and Arrow
+  // refuse a column that they do not have unless it is one of `optional`.
   virtual void select(const std::vector<std::string>& columns, const std::vector<std::string>& optional) = 0;
 
   // The next row; false at the end. Throws Error where the file cannot be read on.
@@ -40,15 +40,16 @@ class RowSource {
   virtual std::string where() const = 0;
 };
 
-// Throws Error for files that cannot be opened and for kinds that are not supported (CSV, Arrow, …), with the way out.
+// Throws Error for files that cannot be opened and for kinds that are not supported (CSV, ZIP, …), with the way out.
 std::unique_ptr<RowSource> open_row_source(const std::filesystem::path& file);
 
 // Rows of JSON text in memory, which must outlive them.
 std::unique_ptr<RowSource> json_row_source(std::string_view text, const std::string& name);
 
-// The files that `data` means: a file; a directory's data files in the order of their names; or those that match the
-// asterisk in the last part of the path. Throws Error if there is none, if they are of several kinds or splits, or if a
-// numbered part (-00001-of-00003) is missing.
+// The files that `data` means: a file; a directory's data files in the order of their names; those that match the asterisk
+// in the last part of the path; or those of a data set as `datasets` leaves it (see saved_dataset.h), by its directory or,
+// in its cache, by its name. Throws Error if there is none, if they are of several kinds or splits, or if a numbered part
+// (-00001-of-00003) is missing.
 std::vector<std::filesystem::path> find_data_files(const std::filesystem::path& data);
 
 }  // namespace snug

@@ -61,6 +61,25 @@ TEST(Dataset, EndsEveryTextWithEosOnceAndMakesEveryTokenALabel) {
   EXPECT_DOUBLE_EQ(p.summary.padding_share, 1.0 - 5.0 / 16.0);
 }
 
+TEST(Dataset, IsMadeOfWhatTheDatasetsLibrarySaved) {
+  const test::TemporaryDirectory directory;
+  const auto golden = std::filesystem::path(SNUG_SOURCE_DIR) / "tests/golden/data/arrow/pyarrow_dictionary.arrow";
+  for (const char* name : {"data-00000-of-00002.arrow", "data-00001-of-00002.arrow"})
+    std::filesystem::copy_file(golden, directory.file(name));
+  directory.write("state.json", R"({"_data_files": [{"filename": "data-00000-of-00002.arrow"},
+                                   {"filename": "data-00001-of-00002.arrow"}]})");
+  DatasetRequest request = wanting(8);
+  request.data = directory.file("");
+  request.directory = directory.file("out");
+  request.eos_id = 1;
+  const DatasetSummary summary = prepare_dataset(request, test::byte_tokenizer());
+  EXPECT_EQ(summary.source_rows, 24);
+  EXPECT_EQ(summary.tokens, 24 * 3);  // "t0" to "t5", each with its end
+  request.columns.text = "kind";
+  request.complain = [](const std::string&) {};
+  expect_mentions(refusal([&] { prepare_dataset(request, test::byte_tokenizer()); }), {"rows are bad"});
+}
+
 TEST(Dataset, MasksThePromptUnlessToldOtherwise) {
   const std::string jsonl = "{\"prompt\":\"p</s>\",\"completion\":\"c\"}\n";
   const Prepared masked(jsonl, wanting(8));

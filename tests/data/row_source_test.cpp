@@ -118,7 +118,8 @@ TEST(RowSource, RefusesOtherKindsByName) {
     return refusal([&] { open_row_source(directory.write(name, text)); });
   };
   expect_mentions(refused("a.csv", "a,b\n1,2\n"), {"a.csv", "CSV is not supported", ".jsonl", ".parquet"});
-  expect_mentions(refused("a.arrow", "ARROW1  "), {"Arrow"});
+  expect_mentions(refused("a.feather", "FEA1  "), {"Feather, version 1"});
+  expect_mentions(refused("a.arrow", "ARROW1  "), {"the Arrow file is damaged"});
   expect_mentions(refused("a.jsonl", "PK\x03\x04zip"), {"ZIP"});
 }
 
@@ -144,6 +145,8 @@ TEST(DataFiles, AreThoseOfADirectoryInTheOrderOfTheirNames) {
   expect_mentions(refusal([&] { find_data_files(directory.file("")); }), {"part 0 of 2 of \"train\" is missing"});
   directory.write("b.jsonl", "");
   expect_mentions(refusal([&] { find_data_files(directory.file("")); }), {"Parquet files beside others"});
+  std::filesystem::rename(directory.file("train-00001-of-00002.parquet"), directory.file("c.arrow"));
+  expect_mentions(refusal([&] { find_data_files(directory.file("")); }), {"Arrow files beside others", "*.arrow"});
   expect_mentions(refusal([&] { find_data_files(directory.file("none*")); }), {"no data file is there"});
   EXPECT_EQ(names_of(find_data_files(directory.file("not-there.jsonl"))), Texts{"not-there.jsonl"});
 }

@@ -311,8 +311,8 @@ void Reading::model(const std::string& name) {
 }
 
 bool is_file(const std::string& name) {
-  return name.ends_with(".json") || name.ends_with(".jsonl") || name.ends_with(".parquet") || name.starts_with("/") ||
-         name.starts_with("./");
+  return name.ends_with(".json") || name.ends_with(".jsonl") || name.ends_with(".parquet") || name.ends_with(".arrow") ||
+         name.starts_with("/") || name.starts_with("./");
 }
 
 void Reading::data(const std::string& name) {
