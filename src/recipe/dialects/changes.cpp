@@ -342,7 +342,8 @@ RecipePatch change_foreign_recipe(std::string_view text, const std::string& wher
   const ForeignRecipe read = read_foreign(document, *dialect);
   if (where.ends_with(".ipynb")) {  // its code stands in JSON, and what it printed would be out of date
     RecipePatch patch{.text = std::string(text), .diff = {}, .unsaid = {changes.begin(), changes.end()}};
-    std::erase_if(patch.unsaid, [&](const RecipeChange& change) { return value_in(read.recipe, change.key) == change.value; });
+    std::erase_if(patch.unsaid,
+                  [&](const RecipeChange& change) { return value_in(read.recipe, change.key) == change.value; });
     return patch;
   }
   RecipePatch patch = Rewriting(document, read, rules_of(*dialect), changes).run();
