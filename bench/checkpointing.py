@@ -1,13 +1,18 @@
 #!/usr/bin/env python3
 """Checkpointing to a budget (docs/benchmarks.md): for three shapes twelve budgets from the least that every block recomputed needs to what
 nothing recomputed needs; planned and measured time of a step. Each is measured beside the step that keeps everything, which runs right before
-and after it. checkpointing.py [--steps N] [--only TEXT] [--snug SNUG] [--step STEP] [--threads N]"""
+and after it. With --parts instead what each of checkpoint_parts does to three models of published shapes (random weights): runs of `snug
+train`, bytes and time, and whether the result is the same to the bit.
+checkpointing.py [--parts] [--steps N] [--only TEXT] [--snug SNUG] [--step STEP] [--threads N] [--gsm8k DIRECTORY]"""
 
 import argparse
+import hashlib
 import itertools
 import json
 import os
+import pathlib
 import re
+import statistics
 import subprocess
 import tempfile
 
@@ -15,6 +20,10 @@ SHAPES = ["HuggingFaceTB/SmolLM2-135M --method lora --lora-target-modules all-li
           "HuggingFaceTB/SmolLM2-135M --method full --bf16 --batch 2 --seq 256 --optim adafactor",
           "openai-community/gpt2 --method lora --lora-target-modules all-linear --batch 2 --seq 256"]
 BUDGETS = 12
+TRAINED = {"HuggingFaceTB/SmolLM2-135M": "--method lora --lora-target-modules all-linear --bf16",
+           "openai-community/gpt2": "--method lora --lora-target-modules all-linear",
+           "Qwen/Qwen2.5-0.5B": "--method full --bf16 --optim adafactor"}
+PARTS = ["norms", "activations", "attention", "projections"]
 
 
 def arguments():
@@ -24,6 +33,8 @@ def arguments():
     p.add_argument("--snug", default="build/snug")
     p.add_argument("--step", default="build/bench/step")
     p.add_argument("--threads", default="2")
+    p.add_argument("--parts", action="store_true")
+    p.add_argument("--gsm8k", default="../shared/data/gsm8k")
     return p.parse_args()
 
 
@@ -87,8 +98,47 @@ def shape(machine, words):
     return right, pairs
 
 
+def keys_of(a, words):
+    return [*words, "--batch", "2", "--seq", "256", "--packing", "true", "--max-steps", str(a.steps), "--threads", a.threads]
+
+
+def trained(a, folder, words):
+    """Median seconds of a step, peak measured, the result's digest."""
+    out = folder / "out"
+    subprocess.run([a.snug, "train", folder / "model", *keys_of(a, words), "--data", f"{a.gsm8k}/train.jsonl", "--output-dir", out, "--overwrite-output-dir"],
+                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
+    rows = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
+    seconds = statistics.median(512 / row["tokens_per_second"] for row in rows if "loss" in row)
+    result = b"".join(path.read_bytes() for path in sorted(out.glob("*.safetensors")))
+    assert result
+    return seconds, rows[-1]["summary"]["measured_peak_bytes"], hashlib.sha256(result).hexdigest()
+
+
+def parts(a):
+    for name, keys in TRAINED.items():
+        if a.only not in name:
+            continue
+        print(f"\n`{name} {keys} --batch 2 --seq 256`, {a.steps} steps:\n\n| made again | peak, planned | measured | of the step that keeps everything: "
+              "planned | measured | result |\n|---|---:|---:|---:|---:|---|")
+        with tempfile.TemporaryDirectory() as folder:
+            folder = pathlib.Path(folder)
+            subprocess.run([a.snug, "init", name, "--tokenizer", "demo/model", "--output-dir", folder / "model", *(["--bf16"] if "--bf16" in keys else [])],
+                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
+            ways = {"nothing": []} | {part: ["--gradient-checkpointing", "--checkpoint-parts", part] for part in PARTS} | {"all": ["--gradient-checkpointing"]}
+            plans = {way: Machine(a).plan([folder / "model", *keys_of(a, [*keys.split(), *more])]) for way, more in ways.items()}  # before runs correct the rates
+            before = kept = trained(a, folder, keys.split())
+            for way, more in ways.items():
+                seconds, peak, digest = trained(a, folder, [*keys.split(), *more])
+                after = trained(a, folder, keys.split())
+                print(f"| {way} | {plans[way]['peak_bytes'] / 2**20:.1f} MiB | {peak / 2**20:.1f} MiB | {seconds_of(plans[way]) / seconds_of(plans['nothing']):.3f} "
+                      f"| {2 * seconds / (before[0] + after[0]):.3f} | {'the same' if digest == kept[2] else 'DIFFERS'} |", flush=True)
+                before = after
+
+
 def main():
     a = arguments()
+    if a.parts:
+        return parts(a)
     machine = Machine(a)
     with tempfile.TemporaryDirectory() as cache:  # receipts of its own
         os.environ["XDG_CACHE_HOME"] = cache

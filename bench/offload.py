@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Activations and frozen weights on disk (docs/benchmarks.md). First a shape of 1.5 B parameters by LoRA: steps that keep everything, that
-recompute every block, and that have activations on disk, in turn. Then, with --seven-b, Llama-2-7B's shape (random weights, made here: 14 GB,
+recompute every block, that have activations on disk, and that keep what fits in the memory of recomputing every block, in turn. Then, with --seven-b, Llama-2-7B's shape (random weights, made here: 14 GB,
 kept in --work) by QLoRA: resident, and with weights and activations on disk within `prlimit --data`; peak and traffic as the kernel counts
 them. With --larger shapes of 13 B and 34 B by QLoRA and of 3 B trained whole, with --long one document as long as a sequence, each within its
 plan. offload.py [--rounds N] [--steps N] [--only-runs] [--seven-b] [--larger NAME …] [--long TOKENS[:LAYERS[:fp32]] …] [--work DIRECTORY] [--snug SNUG] [--step STEP]
@@ -21,7 +21,9 @@ import tempfile
 import time
 
 SHAPE = "Qwen/Qwen2.5-1.5B --method lora --lora-target-modules all-linear --bf16 --batch 1 --seq 512"
-WAYS = {"everything kept": [], "every block recomputed": ["--gradient-checkpointing"], "activations on disk": ["--offload-activations", "disk"]}
+RECOMPUTED = ["--gradient-checkpointing"]
+AUTO = ["--gradient-checkpointing", "auto"]
+ON_DISK = ["--offload-activations", "disk"]
 QLORA = ("--method qlora --bf16 --lora-r 16 --lora-target-modules q_proj,k_proj,v_proj,o_proj --gradient-checkpointing --optim paged_adamw_8bit "
          "--accum 2 --seq 512 --max-steps 2 --packing true")
 AWAY = ["--offload-weights", "disk", "--offload-activations", "disk"]
@@ -88,12 +90,15 @@ def steps(a, words):
 def beside_recompute(a):
     print(f"\n`{SHAPE}`, {a.rounds} rounds of {a.steps} steps each:\n\n| | peak, planned | s a step | of every block recomputed, median | waited for the disk |")
     print("|---|---:|---:|---:|---:|")
-    taken = {name: [] for name in WAYS}
+    memory = ["--memory", f"{plan(a, [*SHAPE.split(), *RECOMPUTED])['peak_bytes']}B"]
+    ways = {"everything kept": [], "every block recomputed": RECOMPUTED, "activations on disk": ON_DISK, "`auto` in the memory of every block recomputed": AUTO + memory,
+            "`auto` with disk in the same": AUTO + ON_DISK + memory}
+    taken = {name: [] for name in ways}
     for _ in range(a.rounds):
-        for name, more in WAYS.items():
+        for name, more in ways.items():
             taken[name].append(steps(a, [*SHAPE.split(), *more]))
     whole = [seconds for seconds, _ in taken["every block recomputed"]]
-    for name, more in WAYS.items():
+    for name, more in ways.items():
         seconds = [s for s, _ in taken[name]]
         ratio = statistics.median(s / w for s, w in zip(seconds, whole))
         print(f"| {name} | {plan(a, [*SHAPE.split(), *more])['peak_bytes'] / 2**30:.2f} GiB | {statistics.median(seconds):.2f} | {ratio:.3f} "
