@@ -47,7 +47,8 @@ TEST(Catalogue, CopiesAreKnownByTheNameOfWhatTheyCopy) {
     EXPECT_EQ(spec->quantization.has_value(), std::string_view(copy).ends_with("4bit")) << copy;
   }
   EXPECT_EQ(find_model("unsloth/llama-3-8b-bnb-4bit")->quantization, (StoredQuantization{DType::nf4, true}));
-  for (const char* name : {"nobody/nothing-8b", "-hf", "-2507", "", "/", "x/-bnb-4bit", "-v", "./", "___", "-intermediate-step-1"})
+  for (const char* name :
+       {"nobody/nothing-8b", "-hf", "-2507", "", "/", "x/-bnb-4bit", "-v", "./", "___", "-intermediate-step-1"})
     EXPECT_FALSE(find_model(name)) << name;
 }
 
