@@ -75,13 +75,20 @@ std::vector<Stretch> stretches_of(const PreviewedRow& row, const Tokenizer& toke
   return stretches;
 }
 
+// Rows come from anywhere: what would steer a terminal is shown as a mark.
+std::string printable(std::string text) {
+  for (char& c : text)
+    if ((c >= 0 && c < ' ' && c != '\n' && c != '\t') || c == '\x7f') c = '?';
+  return text;
+}
+
 std::string text_of(const PreviewedRow& row, const Tokenizer& tokenizer, const TextStyle& style) {
   constexpr const char *kGreen = "\x1b[32m", *kDim = "\x1b[2m", *kPlain = "\x1b[0m";
   std::string text;
   for (const Stretch& stretch : stretches_of(row, tokenizer)) {
     const char* const open = style.colour ? (stretch.learned ? kGreen : kDim) : stretch.learned ? "⟦" : "";
     const char* const close = style.colour ? kPlain : stretch.learned ? "⟧" : "";
-    text += open + stretch.text + close;
+    text += open + printable(stretch.text) + close;
   }
   return text + "\n";
 }
@@ -90,7 +97,7 @@ std::string ids_of(const PreviewedRow& row, const Tokenizer& tokenizer) {
   std::string text;
   for (size_t i = 0; i < row.tokens.size(); ++i)
     text += fmt::format("{:>6} {:>7} {} {}\n", i, row.tokens[i], row.learned[i] ? "learned" : "       ",
-                        tokenizer.token_of(row.tokens[i]));
+                        printable(std::string(tokenizer.token_of(row.tokens[i]))));
   return text;
 }
 

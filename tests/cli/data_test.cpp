@@ -56,6 +56,16 @@ TEST_F(Shown, rows_are_cut_as_in_training) {
   EXPECT_NE(lost.output.find("leaves nothing to learn"), std::string::npos) << lost.output;
 }
 
+TEST_F(Shown, nothing_in_a_row_steers_the_terminal) {
+  for (const char* flag : {"", "--ids"}) {
+    const ProcessResult run =
+        shown(R"({"text": "a\u001b[31mb\u0007"})", *flag != 0 ? std::vector<std::string>{flag} : std::vector<std::string>());
+    EXPECT_EQ(run.exit_code, 0) << run.error;
+    EXPECT_EQ(run.output.find('\x1b'), std::string::npos);
+    EXPECT_EQ(run.output.find('\a'), std::string::npos);
+  }
+}
+
 TEST_F(Shown, as_many_rows_as_were_asked_for) {
   const std::string three = "{\"text\": \"a\"}\n{\"text\": \"b\"}\n{\"text\": \"c\"}\n";
   EXPECT_EQ(shown(three, {"--rows", "2"}).output.find("rows.jsonl:3"), std::string::npos);

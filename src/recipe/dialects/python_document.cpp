@@ -71,10 +71,12 @@ class PythonScript {
  public:
   PythonScript(const std::string& source, const std::string& where)
       : tokens_(python_tokens(source, where)), values_(tokens_) {
+    size_t statement = 0;
     for (size_t at = 0; at + 1 < tokens_.size(); ++at) {
+      if (at > 0 && tokens_[at - 1].kind == PythonKind::line_end) statement = at;
       if (tokens_[at].kind != PythonKind::name || (at > 0 && tokens_[at - 1].is("."))) continue;
       if (at > 0 && (tokens_[at - 1].is_word("def") || tokens_[at - 1].is_word("class"))) continue;
-      look_at(at);
+      look_at(at, statement);
     }
   }
 
@@ -119,7 +121,8 @@ class PythonScript {
   }
 
  private:
-  void look_at(size_t at) {
+  // `statement`: where the one around begins.
+  void look_at(size_t at, size_t statement) {
     Call call{.path = tokens_[at].text, .at = at};
     size_t open = at + 1;
     while (open + 1 < tokens_.size() && tokens_[open].is(".") && tokens_[open + 1].kind == PythonKind::name) {
@@ -129,8 +132,6 @@ class PythonScript {
     if (open >= tokens_.size() || !tokens_[open].is("(")) return;
     if (!loads_model(call) && !quantizes(call) && !adapts(call) && !has_settings(call) && !trains(call) && !loads_data(call))
       return;
-    size_t statement = at;
-    while (statement > 0 && tokens_[statement - 1].kind != PythonKind::line_end) --statement;
     if (statement < at && tokens_[statement].kind == PythonKind::name) call.target = tokens_[statement].text;
     read_arguments(open, call);
     calls_.push_back(std::move(call));
@@ -165,7 +166,7 @@ class PythonScript {
   std::vector<Call> calls_;
 };
 
-// What an argument is called among a recipe's keys; "" for one that says nothing there.
+// What an argument is called among a recipe's keys.
 struct Renamed {
   std::string_view theirs, ours;
 };
@@ -261,6 +262,9 @@ class Entries {
       return;
     }
     if (value.kind == Kind::dict || document_.has(path)) return;
+    constexpr size_t kMostEntries = 1000;
+    if (document_.entries.size() == kMostEntries)
+      throw Error("the calls have too many arguments", document_.where, "is this a script that trains?");
     Entry entry = made(std::move(path), argument.span);
     entry.value = value.literal ? value.span : argument.span;
     entry.in_place = in_place_ && value.literal;

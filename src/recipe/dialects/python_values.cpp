@@ -13,7 +13,7 @@ namespace {
 using Kind = PythonValue::Kind;
 
 constexpr int kDeepestExpression = 40;
-constexpr int64_t kMostLookedUp = 100'000;  // names that are made of others, each of them of more
+constexpr int64_t kMostSteps = 5'000'000;  // in all: names may be made of others, each of them of more
 
 PythonValue truth(bool value) { return {.kind = Kind::truth, .text = value ? "true" : "false"}; }
 PythonValue text_of(std::string text) { return {.kind = Kind::text, .text = std::move(text)}; }
@@ -187,7 +187,7 @@ void PythonValues::gather_option(size_t open) {
 // The last binding before `at`, else the first after it: functions stand above what they use.
 PythonValue PythonValues::of_name(const std::string& name, size_t at) {
   const auto found = bindings_.find(name);
-  if (found == bindings_.end() || ++looked_up_ > kMostLookedUp) return {};
+  if (found == bindings_.end()) return {};
   const Binding* bound = nullptr;
   for (const Binding& binding : found->second)
     if (bound == nullptr || binding.at < at) bound = &binding;
@@ -217,9 +217,9 @@ PythonValue PythonValues::of_attribute(const std::string& path, size_t at) {
 
 // ---- Expressions
 
-// One level further down; unknown where that is too deep.
+// One level further down; unknown where that is too deep, or too much in all.
 PythonValue PythonValues::at_depth(PythonValue (PythonValues::*read)(size_t&), size_t& at) {
-  if (depth_ >= kDeepestExpression) return {};
+  if (depth_ >= kDeepestExpression || ++steps_ > kMostSteps) return {};
   ++depth_;
   PythonValue value = (this->*read)(at);
   --depth_;

@@ -83,7 +83,7 @@ class PythonValues {
   std::set<std::string> switches_;                     // argparse: store_true
   std::vector<size_t> behind_;                         // of an opening bracket: the token behind its closing one
   int depth_ = 0;                                      // of expressions
-  int64_t looked_up_ = 0;
+  int64_t steps_ = 0;
 };
 
 }  // namespace snug::dialects
