@@ -159,7 +159,13 @@ void PythonValues::gather_parameters(size_t open) {
   pass_brackets(end);
   for (size_t at = open + 1; at + 1 < end;) {
     const size_t name = at, next = pass_expression(at);
-    while (at < next && !tokens_[at].is("=")) ++at;
+    while (at < next && !tokens_[at].is("=")) {
+      if (opens(tokens_[at])) {
+        pass_brackets(at);
+      } else {
+        ++at;
+      }
+    }
     if (at < next && tokens_[name].kind == PythonKind::name) bindings_[tokens_[name].text].push_back({name, at + 1});
     at = next + 1;
   }
