@@ -19,12 +19,7 @@ std::filesystem::path golden_arrow() { return std::filesystem::path(SNUG_SOURCE_
 
 Texts read_rows(const std::filesystem::path& file, const Texts& columns = {}) {
   ArrowReader reader(file);
-  reader.select(columns.empty() ? reader.columns() : columns);
-  JsonValue row;
-  std::string problem;
-  Texts rows;
-  while (reader.next(row, problem)) rows.push_back(problem.empty() ? test::json_of(row) : "bad: " + problem);
-  return rows;
+  return test::rows_of_columns(reader, columns);
 }
 
 // Every FILE.arrow of a directory, and every data set that is a directory in it, says what the file of the same name and
@@ -41,13 +36,7 @@ int64_t compare_all(const std::filesystem::path& directory) {
     });
     EXPECT_EQ(refused, "") << entry.path();
     const Texts wanted = test::rows_of(*open_row_source(expected));
-    EXPECT_EQ(rows.size(), wanted.size()) << entry.path();
-    for (size_t i = 0; i < std::min(rows.size(), wanted.size()); ++i) {
-      if (rows[i] == wanted[i]) continue;
-      ADD_FAILURE() << entry.path() << ", row " << i + 1 << "\n  " << rows[i].substr(0, 900) << "\n  "
-                    << wanted[i].substr(0, 900);
-      break;
-    }
+    test::expect_same_rows(rows, wanted, entry.path());
     ++compared;
   }
   return compared;

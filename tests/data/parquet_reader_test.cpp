@@ -17,12 +17,7 @@ std::filesystem::path golden_parquet() { return std::filesystem::path(SNUG_SOURC
 
 Texts read_rows(const std::filesystem::path& file, const Texts& columns = {}, int64_t most_page_bytes = int64_t{64} << 20) {
   ParquetReader reader(file, most_page_bytes);
-  reader.select(columns.empty() ? reader.columns() : columns);
-  JsonValue row;
-  std::string problem;
-  Texts rows;
-  while (reader.next(row, problem)) rows.push_back(problem.empty() ? test::json_of(row) : "bad: " + problem);
-  return rows;
+  return test::rows_of_columns(reader, columns);
 }
 
 // Every FILE.parquet of a directory says what FILE.jsonl, which pyarrow has read from it, says.
@@ -35,13 +30,7 @@ int64_t compare_all(const std::filesystem::path& directory) {
     const std::string refused = refusal([&] { rows = read_rows(entry.path()); });
     EXPECT_EQ(refused, "") << entry.path();
     const Texts wanted = test::rows_of(*open_row_source(expected.replace_extension(".jsonl")));
-    EXPECT_EQ(rows.size(), wanted.size()) << entry.path();
-    for (size_t i = 0; i < std::min(rows.size(), wanted.size()); ++i) {
-      if (rows[i] == wanted[i]) continue;
-      ADD_FAILURE() << entry.path() << ", row " << i + 1 << "\n  " << rows[i].substr(0, 900) << "\n  "
-                    << wanted[i].substr(0, 900);
-      break;
-    }
+    test::expect_same_rows(rows, wanted, entry.path());
     ++files;
   }
   return files;

@@ -1,6 +1,9 @@
 #include "data/support_rows.h"
 
 #include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
 
 namespace snug::test {
 namespace {
@@ -47,5 +50,17 @@ std::vector<std::string> rows_of(RowSource& source) {
 }
 
 std::vector<std::string> rows_of(const std::string& json_text) { return rows_of(*json_row_source(json_text, "d.jsonl")); }
+
+void expect_same_rows(const std::vector<std::string>& rows, const std::vector<std::string>& wanted,
+                      const std::filesystem::path& where) {
+  constexpr size_t kShown = 900;
+  EXPECT_EQ(rows.size(), wanted.size()) << where;
+  for (size_t i = 0; i < std::min(rows.size(), wanted.size()); ++i) {
+    if (rows[i] == wanted[i]) continue;
+    ADD_FAILURE() << where << ", row " << i + 1 << "\n  " << rows[i].substr(0, kShown) << "\n  "
+                  << wanted[i].substr(0, kShown);
+    return;
+  }
+}
 
 }  // namespace snug::test
