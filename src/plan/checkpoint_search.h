@@ -3,7 +3,8 @@
 // recipe allows it, so that the step fits and takes the least time. Between equal blocks order does not matter, only how
 // many take which option, and a block's options lie on a hull (`block_options.h`). So there is one way from "all kept" to
 // the least, a block an option further at each step, the cheapest byte first. The first place on it whose exact peak fits is
-// within one step of one block of the best; what is left of the budget then buys that block the best option between the two.
+// within one step of one block of the best (with disk mostly: copies of the first and last blocks hide behind nothing, which
+// options do not know); what is left of the budget then buys that block the best option between the two.
 
 #include <map>
 #include <optional>
