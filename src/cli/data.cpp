@@ -116,7 +116,7 @@ int data_command(std::span<char* const> words) {
   Arguments arguments = data_arguments(words);
   const int64_t rows = rows_asked(arguments);
   validate(arguments.recipe);
-  arguments.recipe.model = local_checkpoint(arguments.recipe.model, "tokens").string();
+  arguments.recipe.model = local_checkpoint(arguments.recipe.model, "showing tokens").string();
   const Plan plan = make_plan(resolve_model(arguments.recipe.model), arguments.recipe, target_for(arguments));
   DatasetRequest request = dataset_request(plan);
   request.model = arguments.recipe.model;

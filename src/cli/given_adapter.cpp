@@ -45,7 +45,10 @@ Lora lora_of(const AdapterConfig& config) {
 
 void take_given_adapter(Arguments& arguments) {
   Recipe& recipe = arguments.recipe;
-  if (recipe.adapter.empty() || recipe.method == Method::full) return;  // which validate refuses
+  if (recipe.adapter.empty()) return;
+  if (recipe.method == Method::full)
+    throw Error("an adapter is given, and method: full trains none", recipe.adapter,
+                "remove adapter_name_or_path, or merge it first: snug merge");
   Recipe given = recipe;
   given.lora = lora_of(read_adapter_config(recipe.adapter));
   for (const KeyOfAdapter& of : kKeys) {

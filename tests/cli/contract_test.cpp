@@ -465,6 +465,7 @@ TEST(RoundTrip, an_adapter_says_what_it_is) {
   for (const char* command : {"plan", "fit"}) {
     const std::vector<std::string> asked = {command, work.model().string()};
     EXPECT_TRUE(refused(run_program(joined(joined(asked, from), {"--lora-r", "8"})), 1, {"out", "lora_r is 8", "has 3"}));
+    EXPECT_TRUE(refused(run_program(joined(joined(asked, from), {"--method", "full"})), 1, {"out", "method: full"}));
     EXPECT_TRUE(refused(run_program(joined(asked, {"--adapter-name-or-path", (work / "no").string()})), 1,
                         {"no", "adapter_config.json"}));
     std::filesystem::create_directories(work / "classifier");
