@@ -13,8 +13,9 @@ if(SNUG_SANITIZE)
   target_compile_options(snug_settings INTERFACE -fsanitize=${SNUG_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
   target_link_options(snug_settings INTERFACE -fsanitize=${SNUG_SANITIZE})
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-    # Instrumented code hides from GCC that a std::variant was set; the builds without sanitizers keep this warning.
-    target_compile_options(snug_settings INTERFACE -Wno-maybe-uninitialized)
+    # Instrumented code hides from GCC that a std::variant was set; the builds without sanitizers keep this warning. An access through
+    # a null pointer or past an object's end stops the address sanitizer: to ask before each, too, is a fifth of the compile time.
+    target_compile_options(snug_settings INTERFACE -Wno-maybe-uninitialized -fno-sanitize=null,object-size)
   endif()
 endif()
 if(SNUG_FUZZ)

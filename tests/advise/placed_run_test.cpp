@@ -11,6 +11,7 @@
 #include "model/catalogue.h"
 #include "plan/support_machines.h"
 #include "program/passes/offload.h"
+#include "sanitized.h"
 
 namespace snug::testing {
 
@@ -60,7 +61,7 @@ TEST(PlacedRun, has_as_few_blocks_on_disk_as_any_that_fits) {
   const Target target = target_with(int64_t{1} << 40);
   std::set<size_t> seen;
   for (const int64_t memory : {600, 330, 300, 250, 200, 150, 120, 100})
-    for (const int64_t disk : {0, 100, 1000}) {
+    for (const int64_t disk : testing::thinned(std::vector<int64_t>{100, 0, 1000}, 3)) {
       const Plan plan =
           place_run(placed_model(), placed_recipe(), target, placed_rooms(memory * kMebibyte, disk * kMebibyte));
       const std::optional<size_t> wanted = fewest_on_disk(target, memory * kMebibyte, disk * kMebibyte);
@@ -71,7 +72,7 @@ TEST(PlacedRun, has_as_few_blocks_on_disk_as_any_that_fits) {
       EXPECT_LE(plan.away_bytes(), disk * kMebibyte);
       seen.insert(*wanted);
     }
-  EXPECT_GE(seen.size(), 4U) << "budgets that tell maps apart";
+  EXPECT_GE(seen.size(), testing::kSanitized ? 3U : 4U) << "budgets that tell maps apart";
 }
 
 TEST(PlacedRun, full_fine_tuning_has_all_blocks_there_or_none) {

@@ -104,7 +104,7 @@ void expect_the_answer(const Json& side, const Json& json) {
 }
 
 TEST_F(SnapshotPage, shows_the_moment_that_the_answer_explains_byte_for_byte) {
-  for (const char* name : kSnapshots) {
+  for (const char* name : testing::thinned(kSnapshots, 4)) {
     SCOPED_TRACE(name);
     const Json json = page_of(kGolden / (std::string(name) + ".pickle"));
     expect_the_answer(ask(kSide), json);
@@ -125,7 +125,7 @@ TEST_F(SnapshotPage, knows_every_state_of_the_trace) {
       "const sum = (mode) => trace.grouping(mode).sumsAt(p).reduce((a, b) => a + b, 0);"
       "all.push([m.allocated, m.active, m.reserved, sum('purpose'), sum('line'), trace.total[p], "
       "m.segments.reduce((a, s) => a + s.bytes, 0), m.byHolding.reduce((a, b) => a + b, 0)]); } return all; })()";
-  for (const char* name : kSnapshots) {
+  for (const char* name : testing::thinned(kSnapshots, 4)) {
     SCOPED_TRACE(name);
     page_of(kGolden / (std::string(name) + ".pickle"));
     std::string text = contents(work_ / "page.html");

@@ -9,6 +9,7 @@
 #include "kernels/support_allocations.h"
 #include "kernels/support_routing.h"
 #include "program/rules.h"
+#include "sanitized.h"
 #include "targets/cpu/products.h"
 
 namespace snug {
@@ -223,7 +224,7 @@ TEST(ExpertMatmul, EveryFormMatchesTheReferenceForAnyRouting) {
 }
 
 TEST(ExpertMatmul, EveryFormMatchesTheReferenceAtTheSizesOfBlocks) {
-  for (const Sizes& sizes : {Sizes{64, 32}, {33, 130}, {1, 65}, {96, 1}}) {
+  for (const Sizes& sizes : testing::thinned(std::vector<Sizes>{{33, 130}, {64, 32}, {1, 65}, {96, 1}}, 2)) {
     for (const RoutingCase& c : {RoutingCase{520, 4, 2}, {300, 1, 1}, {900, 2, 1}}) {  // tiles of 64 rows and many of them
       try_all(c, c.experts == 1 ? Taste::one : Taste::any, sizes);
       if (HasFatalFailure()) return;

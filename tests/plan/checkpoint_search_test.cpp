@@ -12,6 +12,7 @@
 #include "plan/workspaces.h"
 #include "program/compile.h"
 #include "program/support_tiny.h"
+#include "sanitized.h"
 
 namespace snug::testing {
 
@@ -158,7 +159,10 @@ Comparison compare(const ModelSpec& spec, const Target& target, size_t parts, co
 }
 
 // Of three layers six make 262,144 layouts, which take minutes.
-size_t parts_of_blocks() { return std::getenv("SNUG_EXHAUSTIVE") != nullptr ? 6 : 4; }
+size_t parts_of_blocks() {
+  if (testing::kSanitized) return 3;
+  return std::getenv("SNUG_EXHAUSTIVE") != nullptr ? 6 : 4;
+}
 
 }  // namespace
 

@@ -9,6 +9,7 @@
 #include "families.h"
 #include "model/config.h"
 #include "run/in_place.h"
+#include "sanitized.h"
 #include "train/initialize.h"
 #include "train/support_golden.h"
 #include "train/support_shadow.h"
@@ -169,9 +170,11 @@ std::vector<Json> window_for(const Recipe& recipe) {
   return batches;
 }
 
+constexpr int kShadowSteps = kSanitized ? 2 : 3;
+
 std::vector<double> train(GoldenRun& run, const std::vector<Json>& batches) {
   std::vector<double> losses;
-  for (int step = 1; step <= 3; ++step) {
+  for (int step = 1; step <= kShadowSteps; ++step) {
     run.set_rate(1e-3, step);
     losses.push_back(run.forward_backward(batches));
     run.update(1e-3, step);
@@ -208,6 +211,7 @@ TEST_P(ShadowRun, gives_the_same_bits_touches_no_red_zone_and_writes_99_percent_
   EXPECT_GT(guard.zones_checked(), 300);
   EXPECT_EQ(guard.zones_touched(), 0);
 
+  if (kSanitized) return;  // how much is written is the plan's, and told without one
   GoldenRun tight(model_directory(GetParam().family), GetParam().recipe, window_for(GetParam().recipe));
   Shadow counter(tight.executor(), 0);
   tight.executor().observe(&counter);
