@@ -4,7 +4,6 @@
 
 #include "op/product.h"
 #include "plan/lane_clock.h"
-#include "program/rules.h"
 
 namespace snug {
 
@@ -189,10 +188,17 @@ CostModel nominal_cpu_rates(int32_t threads) {
   return model;
 }
 
+Work cost_of(const CostModel& model, const Program& program, const Op& op) {
+  Work work = rule_of(op.kind).work(program, op);
+  const CostClass cost_class = cost_class_of(program, op);
+  const bool decodes = cost_class == CostClass::product_quantized || cost_class == CostClass::product_half_quantized;
+  if (decodes && !model.overlaps) work.bytes = static_cast<double>(program.tensor(op.find(Slot::b)).bytes());
+  return work;
+}
+
 double seconds_of(const CostModel& model, const Program& program, const Op& op) {
-  const OpRule& rule = rule_of(op.kind);
   const CostRate& rate = model.rate(cost_class_of(program, op));
-  const Work work = rule.work(program, op);
+  const Work work = cost_of(model, program, op);
   const double arithmetic = rate.flops > 0 ? work.flops / rate.flops : 0;
   const double traffic = rate.bytes > 0 ? work.bytes / rate.bytes : 0;
   return rate.seconds + (model.overlaps ? std::max(arithmetic, traffic) : arithmetic + traffic);

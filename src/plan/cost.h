@@ -9,6 +9,7 @@
 #include <string>
 
 #include "program/program.h"
+#include "program/rules.h"
 
 namespace snug {
 
@@ -73,6 +74,10 @@ inline constexpr double kNominalDisk = 1e9;  // bytes per second of a disk of wh
 
 // Rates of no machine in particular, for ranking alone: a core with wide vectors, memory that several share.
 CostModel nominal_cpu_rates(int32_t threads);
+
+// What an op's time depends on, its rule's work but for products with quantized weights where arithmetic hides no traffic:
+// cores that multiply decode first, so that their bytes are those of the codes.
+Work cost_of(const CostModel& model, const Program& program, const Op& op);
 
 // Seconds of one execution.
 double seconds_of(const CostModel& model, const Program& program, const Op& op);

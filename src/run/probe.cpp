@@ -27,10 +27,9 @@ class OpTimes final : public Observer {
   void after(const Op& op, const Binding&) override {
     runs_[&op].push_back(std::chrono::duration<double>(Clock::now() - start_).count());
   }
-  void add_to(std::vector<CostSample>& samples, const Program& program) {
+  void add_to(std::vector<CostSample>& samples, const CostModel& model, const Program& program) {
     for (auto& [op, seconds] : runs_) {
-      const OpRule& rule = rule_of(op->kind);
-      const Work work = rule.work(program, *op);
+      const Work work = cost_of(model, program, *op);
       const auto middle = seconds.begin() + static_cast<std::ptrdiff_t>(seconds.size() / 2);
       std::nth_element(seconds.begin(), middle, seconds.end());
       samples.push_back({cost_class_of(program, *op), work.flops, work.bytes, *middle});
@@ -84,7 +83,8 @@ std::vector<Measured> programs() {
   return {{narrow, 256, full},      {narrow, 256, long_rows},  {narrow, 512, full_half}, {narrow, 512, lora_half},
           {narrow, 512, lora},      {narrow, 512, qlora_half}, {narrow, 256, qlora},     {narrow, 1024, long_rows},
           {narrow, 128, adafactor}, {narrow, 128, paged},      {wide, 128, full},        {wide, 256, full_half},
-          {wide, 512, lora_half},   {narrow, 256, wide_lora},  {wide, 256, qlora_half}};
+          {wide, 512, lora_half},   {narrow, 256, wide_lora},  {wide, 256, qlora_half},  {wide, 64, qlora_half},
+          {wide, 64, qlora}};
 }
 
 void measure(const Measured& what, const Target& target, const std::filesystem::path& pages,
@@ -101,7 +101,7 @@ void measure(const Measured& what, const Target& target, const std::filesystem::
   OpTimes stopwatch;
   executor.observe(&stopwatch);
   for (int step = 2; step < 2 + kSteps; ++step) run_random_step(executor, batches, step);
-  stopwatch.add_to(samples, plan.program);
+  stopwatch.add_to(samples, target.cost, plan.program);
 }
 
 // The sums of a least-squares fit of seconds by FLOPs, bytes and one, each sample weighed by 1 / seconds: between absolute
