@@ -105,7 +105,6 @@ constexpr auto kRefused = std::to_array<Refused>({
     {"use_apollo", kOptimizer},
     {"use_badam", kOptimizer},
     {"use_muon", kOptimizer},
-    {"lr_scheduler_kwargs", "schedules with arguments are not supported yet"},
     {"group_by_length", "grouping by length is not supported yet"},
     {"dataloader_drop_last", "every row is used; dropping the last batch is not supported"},
     {"auto_find_batch_size", "snug knows the largest batch beforehand: see `snug fit`"},

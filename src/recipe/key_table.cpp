@@ -9,6 +9,7 @@
 #include "recipe/key_makers.h"
 #include "recipe/offload_keys.h"
 #include "recipe/quantize_keys.h"
+#include "recipe/schedule_keys.h"
 
 namespace snug {
 
@@ -67,25 +68,6 @@ Key master_weights() {
 }
 
 // A fraction below 1 is a ratio of all steps, as in transformers 5.
-Key warmup_steps() {
-  Key key =
-      integer("warmup_steps", {}, "Steps over which the learning rate rises; a fraction below 1 is a ratio of all steps.",
-              {0, kMostSteps, "at least 0"}, &Recipe::warmup_steps);
-  key.set = [set = key.set](Recipe& recipe, KeyValues values) {
-    const std::string& word = single_value("warmup_steps", values);
-    if (word.find_first_of(".eE") == std::string::npos) return set(recipe, values);
-    const double value = parse_number("warmup_steps", word, 0.0, static_cast<double>(kMostSteps));
-    if (value < 1.0) {
-      recipe.warmup_ratio = value;
-    } else if (value == static_cast<double>(static_cast<int64_t>(value))) {
-      recipe.warmup_steps = static_cast<int64_t>(value);
-    } else {
-      throw Error(fmt::format("warmup_steps must be a whole number or a fraction below 1, not '{}'", word));
-    }
-  };
-  return key;
-}
-
 Key max_steps() {
   Key key = integer("max_steps", {"iters"}, "Optimizer steps; -1 lets num_train_epochs decide.",
                     {-1, kMostSteps, "-1 or at least 1"}, &Recipe::max_steps);
@@ -391,19 +373,6 @@ std::vector<Key> main_keys() {  // NOLINT(readability-function-size): a table
       boolean("optimizer_in_bwd", {"optimizer_in_backward"},
               "Update each weight as soon as its gradient is complete, so that gradients never exist together.",
               &Recipe::optimizer_in_bwd),
-      choice<Schedule>("lr_scheduler_type", {"lr_scheduler"}, "How the learning rate falls.", "constant|linear|cosine",
-                       {{"constant", Schedule::constant},
-                        {"linear", Schedule::linear},
-                        {"cosine", Schedule::cosine},
-                        {"constant_with_warmup", Schedule::constant, "not supported yet"},
-                        {"cosine_with_min_lr", Schedule::cosine, "not supported yet"},
-                        {"cosine_with_restarts", Schedule::cosine, "not supported yet"},
-                        {"polynomial", Schedule::linear, "not supported yet"},
-                        {"inverse_sqrt", Schedule::linear, "not supported yet"}},
-                       &Recipe::lr_scheduler_type),
-      warmup_steps(),
-      number("warmup_ratio", {}, "Share of all steps over which the learning rate rises.", {0.0, 1.0, "from 0 to 1"},
-             &Recipe::warmup_ratio),
       choice<LossNormalization>("loss_normalization", {}, "What a window's summed loss is divided by.", "targets|unshifted",
                                 {{"huggingface", LossNormalization::targets},
                                  {"targets", LossNormalization::targets},
@@ -418,13 +387,14 @@ std::vector<Key> main_keys() {  // NOLINT(readability-function-size): a table
       save_total_limit(),
       boolean("save_only_model", {}, "Checkpoints without the optimizer's states: less disk, but no run goes on from them.",
               &Recipe::save_only_model),
-      integer("logging_steps", {}, "Steps between lines of metrics.jsonl.", {1, kMostSteps, "at least 1"},
-              &Recipe::logging_steps),
+      integer("logging_steps", {}, "Steps between lines of metrics.jsonl, and of the log where no terminal is.",
+              {1, kMostSteps, "at least 1"}, &Recipe::logging_steps),
       report_to(),
       text("logging_dir", {}, "Directory of TensorBoard's event files; empty for runs in output_dir.", "DIRECTORY",
            &Recipe::logging_dir),
-      integer("eval_steps", {}, "Steps between evaluations; 0 for the first and last.", {0, kMostSteps, "at least 0"},
+      integer("eval_steps", {}, "Steps between evaluations; 0 for one after the last.", {0, kMostSteps, "at least 0"},
               &Recipe::eval_steps),
+      boolean("eval_on_start", {}, "Evaluate before the first step too.", &Recipe::eval_on_start),
       resume_from_checkpoint(),
       boolean("overwrite_output_dir", {}, "Start anew where output_dir already holds a run.", &Recipe::overwrite_output_dir),
       seed(),
@@ -445,6 +415,7 @@ std::vector<Key> make_key_table() {
   insert_after("lora_modules_to_save", quantize_keys());
   insert_after("train_on_inputs", checkpoint_keys());
   insert_after("tiled_mlp_num_shards", offload_keys());
+  insert_after("optimizer_in_bwd", schedule_keys());
   return table;
 }
 

@@ -12,6 +12,7 @@
 #include "recipe/key_table.h"
 #include "recipe/offload_keys.h"
 #include "recipe/quantize_keys.h"
+#include "recipe/schedule_keys.h"
 
 namespace snug {
 
@@ -141,11 +142,7 @@ void validate(const Recipe& recipe) {
   if (recipe.max_steps != -1) at_least("max_steps", recipe.max_steps, 1);
   if (recipe.max_steps == -1 && !(recipe.num_train_epochs > 0.0))
     refuse("num_train_epochs is 0", "give a positive number, or max_steps");
-  if (recipe.warmup_steps > 0 && recipe.warmup_ratio > 0.0)
-    refuse("warmup_steps and warmup_ratio are both given", "keep one");
-  if (recipe.lr_scheduler_type == Schedule::constant && (recipe.warmup_steps > 0 || recipe.warmup_ratio > 0.0)) {
-    refuse("lr_scheduler_type: constant has no warm-up", "remove the warm-up, or choose linear or cosine");
-  }
+  validate_schedule(recipe);
   validate_checkpointing(recipe);
   validate_offload(recipe);
   if (recipe.master_weights.has_value() && *recipe.master_weights &&

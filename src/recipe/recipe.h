@@ -17,7 +17,18 @@ namespace snug {
 enum class Method : uint8_t { full, lora };
 // What updates the weights. `adamw_bf16`: moments in bf16, rounded stochastically; `…_8bit`: in blocks of 8-bit codes.
 enum class Optimizer : uint8_t { adamw, adamw_bf16, adamw_8bit, sgd, lion, lion_8bit, adafactor };
-enum class Schedule : uint8_t { constant, linear, cosine };
+// How the learning rate falls, under the names of transformers.get_scheduler.
+enum class Schedule : uint8_t {
+  constant,
+  constant_with_warmup,
+  linear,
+  cosine,
+  cosine_with_restarts,
+  cosine_with_min_lr,
+  polynomial,
+  inverse_sqrt,
+  warmup_stable_decay
+};
 // What the summed loss of an accumulation window is divided by. `targets`: tokens that are really predicted, as Hugging
 // Face's Trainer counts them today (labels after the shift). `unshifted`: labels that are not ignored, counted before the
 // shift, as Trainer did before version 5: a row whose first token is a label counts one target more than it has.
@@ -128,6 +139,7 @@ struct Recipe {
   double weight_decay = 0.0;
   double max_grad_norm = 1.0;  // 0: no clipping
   Schedule lr_scheduler_type = Schedule::linear;
+  std::vector<std::pair<std::string, double>> lr_scheduler_kwargs;  // name, value
   int64_t warmup_steps = 0;
   double warmup_ratio = 0.0;
   LossNormalization loss_normalization = LossNormalization::targets;
@@ -138,9 +150,10 @@ struct Recipe {
   int64_t save_total_limit = 0;  // newest checkpoints that are kept; 0: all
   bool save_only_model = false;  // checkpoints hold weights alone, and no run goes on from them
   int64_t logging_steps = 1;
-  bool tensorboard = false;            // report_to: tensorboard
-  std::string logging_dir;             // of its event files; empty: output_dir/runs
-  int64_t eval_steps = 0;              // 0: before the first step and after the last
+  bool tensorboard = false;  // report_to: tensorboard
+  std::string logging_dir;   // of its event files; empty: output_dir/runs
+  int64_t eval_steps = 0;    // 0: after the last alone
+  bool eval_on_start = false;
   std::string resume_from_checkpoint;  // "", "true" or a checkpoint directory
   bool overwrite_output_dir = false;
   uint64_t seed = 42;

@@ -11,8 +11,9 @@ import make_generation
 import make_lora
 import make_optimizers
 import make_qlora
+import make_schedules
 
 if __name__ == "__main__":
     for script in (make_forward, make_families, make_adamw, make_optimizers, make_lora, make_experts, make_generation,
-                   make_qlora, make_8bit_losses, make_catalogue, make_device_map):
+                   make_qlora, make_8bit_losses, make_catalogue, make_device_map, make_schedules):
         script.main()

@@ -112,7 +112,7 @@ TEST(Keys, WhatIsNotSupportedIsRefusedByNameOnlyWhenOn) {
   key_says(key_refusal("optim", "adamm"), "is not known");
   key_says(key_refusal("optim_args", "momentum=0.9,nesterov=true"), "optim_args 'nesterov=true' is not supported");
   key_says(key_refusal("optim_args", "momentum=1"), "momentum");
-  key_says(key_refusal("lr_scheduler_type", "cosine_with_min_lr"), "not supported yet");
+  key_says(key_refusal("lr_scheduler_type", "reduce_lr_on_plateau"), "not supported yet");
 }
 
 TEST(Keys, PatternsGiveModulesRanksAndAlphasOfTheirOwn) {
@@ -265,6 +265,13 @@ TEST(Validate, KeysThatContradictEachOtherAreRefused) {
   EXPECT_TRUE(refused([](Recipe& r) { r.adam_beta1 = 1.0; }));
   EXPECT_TRUE(refused([](Recipe& r) { r.warmup_steps = 5, r.warmup_ratio = 0.1; }));
   EXPECT_TRUE(refused([](Recipe& r) { r.warmup_steps = 5, r.lr_scheduler_type = Schedule::constant; }));
+  EXPECT_FALSE(refused([](Recipe& r) { r.warmup_steps = 5, r.lr_scheduler_type = Schedule::constant_with_warmup; }));
+  EXPECT_TRUE(refused([](Recipe& r) { r.lr_scheduler_kwargs = {{"power", 2.0}}; }));
+  EXPECT_TRUE(refused([](Recipe& r) { r.lr_scheduler_type = Schedule::cosine_with_min_lr; }));
+  EXPECT_FALSE(refused([](Recipe& r) {
+    r.lr_scheduler_type = Schedule::cosine_with_min_lr;
+    r.lr_scheduler_kwargs = {{"min_lr", 1e-5}};
+  }));
   EXPECT_TRUE(refused([](Recipe& r) { r.checkpoint_layers = {1}; }));
   EXPECT_TRUE(refused([](Recipe& r) { r.master_weights = true; }));
   EXPECT_TRUE(refused([](Recipe& r) { r.method = Method::full, r.lora.modules_to_save = {"lm_head"}; }));

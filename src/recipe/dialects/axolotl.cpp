@@ -200,6 +200,7 @@ Rules axolotl_rules() {  // NOLINT(readability-function-size): a table
       {"optimizer", "optim", take_optimizer},
       {"optim_args", "optim_args", take_optimizer_arguments},
       {"lr_scheduler", "lr_scheduler_type"},
+      {"lr_scheduler_kwargs", "lr_scheduler_kwargs", take_schedule_arguments},
       {"learning_rate", "learning_rate"},
       {"warmup_steps", "warmup_steps"},
       {"warmup_ratio", "warmup_ratio"},
@@ -354,7 +355,7 @@ Rules axolotl_rules() {  // NOLINT(readability-function-size): a table
       "eval_causal_lm_metrics do_causal_lm_eval do_bench_eval bench_* eval_strategy evaluation_strategy save_strategy "
       "save_safetensors save_first_step debug wandb_* mlflow_* hf_mlflow_* comet_* use_wandb use_mlflow "
       "use_comet use_swanlab swanlab_* use_tensorboard use_trackio trackio_* use_otel_metrics otel_* dataloader_* gc_steps "
-      "gc_collect_steps gradient_checkpointing_kwargs lr_scheduler_kwargs cosine_* lr_div_factor lr_quadratic_warmup "
+      "gc_collect_steps gradient_checkpointing_kwargs cosine_* lr_div_factor lr_quadratic_warmup "
       "roles_to_train train_on_eos skip_prepare_dataset remove_unused_columns load_best_model_at_end "
       "metric_for_best_model greater_is_better auto_resume_from_checkpoints resume_from_checkpoints ddp ddp_* "
       "accelerator_config fsdp_version fsdp_final_state_dict_type deepcompile low_cpu_mem_usage lora_mlp_kernel "

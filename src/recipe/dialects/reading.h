@@ -155,6 +155,7 @@ std::string_view theirs_of(std::span<const Saying> words, std::string_view ours)
 void take_model(Reading&, const Entry&);
 void take_data(Reading&, const Entry&);
 void take_dtype(Reading&, const Entry&);  // torch_dtype, dtype
+void take_schedule_arguments(Reading&, const Entry&);
 void take_optimizer(Reading&, const Entry&);
 void take_checkpointing(Reading&, const Entry&);  // true, false, "unsloth", "offload", …
 void take_quantization_bit(Reading&, const Entry&);

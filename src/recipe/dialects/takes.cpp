@@ -64,6 +64,16 @@ void take_optimizer_arguments(Reading& reading, const Entry& entry) {
   reading.set_list(entry, "optim_args", entry.values);
 }
 
+// A mapping, or transformers' JSON in one text.
+void take_schedule_arguments(Reading& reading, const Entry& entry) {
+  if (entry.kind != EntryKind::map) return reading.set_list(entry, "lr_scheduler_kwargs", entry.values);
+  std::vector<std::string> pairs;
+  for (const Entry& inner : reading.document().entries)
+    if (inner.parent() == entry.path) pairs.push_back(fmt::format("{}={}", inner.leaf(), inner.text()));
+  if (pairs.empty()) return reading.understood(entry);
+  reading.set_list(entry, "lr_scheduler_kwargs", pairs);
+}
+
 void take_dtype(Reading& reading, const Entry& entry) {
   std::string word = entry.text();
   if (word.starts_with("torch.")) word = word.substr(6);

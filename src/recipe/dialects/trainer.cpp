@@ -22,6 +22,7 @@ void add_trainer(Rules& rules) {  // NOLINT(readability-function-size): a table
       {"gradient_accumulation_steps", "gradient_accumulation_steps"},
       {"learning_rate", "learning_rate"},
       {"lr_scheduler_type", "lr_scheduler_type"},
+      {"lr_scheduler_kwargs", "lr_scheduler_kwargs", take_schedule_arguments},
       {"warmup_steps", "warmup_steps"},
       {"warmup_ratio", "warmup_ratio"},
       {"optim", "optim", take_optimizer},
@@ -39,6 +40,7 @@ void add_trainer(Rules& rules) {  // NOLINT(readability-function-size): a table
       {"num_train_epochs", "num_train_epochs"},
       {"save_steps", "save_steps", take_trainer_steps},
       {"eval_steps", "eval_steps", take_trainer_steps},
+      {"eval_on_start", "eval_on_start"},
       {"logging_steps", "logging_steps", take_trainer_steps},
       {"save_total_limit", "save_total_limit"},
       {"save_only_model", "save_only_model"},
@@ -75,11 +77,11 @@ void add_trainer(Rules& rules) {  // NOLINT(readability-function-size): a table
   };
   rules.touches.insert(rules.touches.end(), touches.begin(), touches.end());
   rules.ignored.emplace_back(
-      "gradient_checkpointing_kwargs activation_checkpointing_kwargs lr_scheduler_kwargs average_tokens_across_devices "
+      "gradient_checkpointing_kwargs activation_checkpointing_kwargs average_tokens_across_devices "
       "bf16_full_eval fp16_full_eval tf32 liger_kernel_config use_cache torch_empty_cache_steps logging_strategy "
       "logging_first_step log_on_each_node logging_nan_inf_filter include_num_input_tokens_seen include_tokens_per_second "
       "log_level log_level_replica disable_tqdm run_name project trackio_* eval_strategy evaluation_strategy eval_delay "
-      "prediction_loss_only eval_do_concat_batches eval_on_start eval_use_gather_object eval_accumulation_steps "
+      "prediction_loss_only eval_do_concat_batches eval_use_gather_object eval_accumulation_steps "
       "include_for_metrics "
       "include_inputs_for_metrics batch_eval_metrics save_strategy save_on_each_node save_safetensors "
       "enable_jit_checkpoint push_to_hub push_to_hub_* hub_* load_best_model_at_end metric_for_best_model greater_is_better "

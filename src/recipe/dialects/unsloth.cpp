@@ -206,6 +206,7 @@ Rules unsloth_rules() {  // NOLINT(readability-function-size): a table
       {"lr", "learning_rate"},
       {"lr_scheduler_type", "lr_scheduler_type"},
       {"lr_scheduler", "lr_scheduler_type"},
+      {"lr_scheduler_kwargs", "lr_scheduler_kwargs", take_schedule_arguments},
       {"warmup_steps", "warmup_steps"},
       {"warmup_ratio", "warmup_ratio"},
       {"weight_decay", "weight_decay"},
@@ -253,7 +254,7 @@ Rules unsloth_rules() {  // NOLINT(readability-function-size): a table
       "output_name inference_model formats logging_dir run_name project project_name benchmark.* output.* export.* "
       "inference.* generation.* eval.* server.* sampling.* hub.* deploy.* judge.* adam_beta1 adam_beta2 adam_epsilon "
       "remove_unused_columns dataloader_* group_by_length tf32 trust_remote_code use_cache config words "
-      "lr_scheduler_kwargs load_best_model_at_end metric_for_best_model greater_is_better early_stopping_* ddp_* "
+      "load_best_model_at_end metric_for_best_model greater_is_better early_stopping_* ddp_* "
       "logging_strategy disable_tqdm shuffle streaming columns instruction_column output_column system_prompt resume_* "
       "overwrite_output_dir subset"};
   rules.start = start_unsloth;
