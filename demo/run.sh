@@ -19,7 +19,7 @@ mkdir -p "$output"
 python3 demo/make_corpus.py task --rows 6000 --seed "$seed" >"$output/train.jsonl"
 python3 demo/make_corpus.py held-out --rows 300 --seed "$seed" >"$output/held_out.jsonl"
 
-common=(--data "$output/train.jsonl" --eval-data "$output/held_out.jsonl" --batch 8 --seq 128 --threads 2 --memory "$budget")
+common=(--data "$output/train.jsonl" --eval-data "$output/held_out.jsonl" --eval-on-start --batch 8 --seq 128 --threads 2 --memory "$budget")
 lora=(--method lora --lora-r 16 --lora-alpha 32 --lora-target-modules all-linear)
 
 step "Will it fit in $budget? (snug plan)"

@@ -3,7 +3,9 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -12,20 +14,41 @@ namespace snug::cli {
 namespace {
 
 std::atomic<int> last_signal{0};
+std::atomic<const char*> answer{""};
 
-extern "C" void remember_signal(int signal) { last_signal.store(signal); }
+void say_answer() {
+  const char* const text = answer.load();
+  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, text, std::strlen(text));
+}
+
+extern "C" void remember_signal(int signal) {
+  last_signal.store(signal);
+  const int before = errno;
+  say_answer();
+  errno = before;
+}
+
+extern "C" void end_at_once(int signal) {
+  say_answer();
+  _exit(128 + signal);
+}
+
+void handle_signals(void (*handler)(int), const char* said) {
+  answer.store(said);
+  struct sigaction action {};
+  action.sa_handler = handler;
+  action.sa_flags = SA_RESTART | SA_RESETHAND;  // a second signal stops at once
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+}
 
 }  // namespace
 
 std::atomic<int>& stop_signal() { return last_signal; }
 
-void listen_for_signals() {
-  struct sigaction action {};
-  action.sa_handler = remember_signal;
-  action.sa_flags = SA_RESTART | SA_RESETHAND;  // a second signal stops at once
-  sigaction(SIGINT, &action, nullptr);
-  sigaction(SIGTERM, &action, nullptr);
-}
+void listen_for_signals(const char* said) { handle_signals(remember_signal, said); }
+
+void end_at_signals(const char* said) { handle_signals(end_at_once, said); }
 
 void leave_signals() {
   signal(SIGINT, SIG_DFL);

@@ -8,8 +8,11 @@ namespace snug::cli {
 
 // The signal (SIGINT, SIGTERM) that asked for an end; 0: none so far.
 std::atomic<int>& stop_signal();
-// From now on the first signal is remembered there; a second stops at once.
-void listen_for_signals();
+// From now on the first signal is remembered there and answered with `said` on stderr; a second stops at once. `said` must
+// live as long as the program.
+void listen_for_signals(const char* said = "");
+// From now on a signal is answered with `said` and ends the program at once, with 128 and its number.
+void end_at_signals(const char* said);
 // Signals end the program again.
 void leave_signals();
 

@@ -15,7 +15,7 @@
 #include "cli/pytorch_setup.h"
 #include "cli/receipts.h"
 #include "cli/target_flags.h"
-#include "cli/terminal.h"
+#include "cli/train_screen.h"
 #include "model/catalogue.h"
 #include "model/families.h"
 #include "model/hub_cache.h"
@@ -30,55 +30,6 @@
 namespace snug::cli {
 
 namespace {
-
-class Screen final : public Reporter {
- public:
-  void data_ready(const DatasetSummary& d, const std::filesystem::path& file) override {
-    fmt::print(stderr, "{}: {}\n", file.string(), describe(d));
-  }
-  void bad_row(const std::string& line) override { fmt::print(stderr, "{}\n", line); }
-  void resumed(const std::filesystem::path& checkpoint, int64_t step) override {
-    fmt::print(stderr, "going on from {} after step {}\n", checkpoint.string(), step);
-  }
-  void nothing_to_resume(const std::filesystem::path& directory) override {
-    fmt::print(stderr, "{} holds no finished checkpoint: starting anew\n", directory.string());
-  }
-  void stepped(const StepReport& r) override {
-    const StepMetrics& m = r.metrics;
-    const double used = static_cast<double>(r.measured_peak_bytes) / static_cast<double>(r.planned_peak_bytes);
-    std::string line =
-        fmt::format("step {}/{}  loss {:.4f}  {:.0f} tok/s  {} left  {} ({:.1f} % of plan)  grad norm {:.3g}  lr {:.3g}",
-                    m.step, r.total_steps, m.loss, m.tokens_per_second, clock_text(r.seconds_left),
-                    format_bytes(m.memory_bytes), 100.0 * used, m.gradient_norm, m.learning_rate);
-    if (r.waited_share) line += fmt::format("  waits {:.0f} % for the disk", 100.0 * *r.waited_share);
-    if (m.loss_scale) line += fmt::format("  loss scale {:g}{}", *m.loss_scale, m.skipped ? ", step skipped" : "");
-    if (live_)
-      line.resize(std::min(line.size(), static_cast<size_t>(style_of(stderr).width - 1)));  // one screen line, never two
-    fmt::print(stderr, "{}{}{}", start(), line, end());
-    std::fflush(stderr);
-    open_line_ = live_;
-  }
-  void evaluated(const EvaluationMetrics& m) override {
-    finish_line();
-    fmt::print(stderr, "evaluation after step {}: loss {:.4f}, {:.1f} % of tokens and {:.1f} % of {} documents right\n",
-               m.step, m.loss, 100.0 * m.token_accuracy, 100.0 * m.exact, m.documents);
-  }
-  void saved(const std::filesystem::path& directory) override {
-    finish_line();
-    fmt::print(stderr, "saved {}\n", directory.string());
-  }
-  void finish_line() {
-    if (open_line_) fmt::print(stderr, "\n");
-    open_line_ = false;
-  }
-
- private:
-  // One line that is written over on a terminal, a line a step elsewhere.
-  const char* start() const { return live_ ? "\r\033[K" : ""; }
-  const char* end() const { return live_ ? "" : "\n"; }
-  bool live_ = is_terminal(stderr);
-  bool open_line_ = false;
-};
 
 // Predicted beside measured, among this machine's receipts if it keeps any; metrics.jsonl has the peaks in any case.
 void leave_receipt(const Plan& plan, const RunSummary& summary) {
@@ -160,8 +111,8 @@ int train_command(std::span<char* const> words) {
   warn_if_nearly_full(plan);
   for (const std::string& note : plan.program.notes) fmt::print(stderr, "{}\n", note);
 
-  listen_for_signals();
-  Screen screen;
+  end_at_signals("stopped before the first step\n");  // nothing is lost yet
+  TrainScreen screen;
   const RunSummary summary = train(plan, screen, stop_signal(), arguments.value("trace"));
   screen.finish_line();
   tell_how_it_went(plan, summary);

@@ -45,6 +45,8 @@ void write_quietly(int fd, const std::string& text) {
 // A parent that is killed takes its child along, and the lock on the output directory goes with the parent: a run can be
 // resumed at once.
 void live_and_die_with(pid_t parent, int fd) {
+  signal(SIGINT, SIG_DFL);  // the parent answers them
+  signal(SIGTERM, SIG_DFL);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(1);  // it was gone before
   close_range(STDERR_FILENO + 1, static_cast<unsigned>(fd) - 1, 0);

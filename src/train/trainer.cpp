@@ -118,7 +118,8 @@ class Run final : public Host {
     if (recipe_.tensorboard)
       events_.emplace(recipe_.logging_dir.empty() ? output_ / "runs" : fs::path(recipe_.logging_dir), done_);
     first_step_ = saved_step_ = done_;
-    if (eval_ && done_ == 0) evaluate();
+    reporter_.loaded();
+    if (eval_ && done_ == 0 && recipe_.eval_on_start) evaluate();
     train_steps();
     finish();
     return summary();
@@ -304,6 +305,8 @@ class Run final : public Host {
                       .measured_peak_bytes = memory.peak_bytes};
     if (recipe_.fp16) report.metrics.loss_scale = loss_scale;
     const auto passed = static_cast<double>(done_ - first_step_);
+    report.epoch = epoch();
+    report.seconds_passed = watch_.total();
     report.seconds_left = watch_.total() / passed * static_cast<double>(total_steps_ - done_);
     if (const PageLanes::Traffic moved = traffic(); moved.fetched + moved.sent > 0)
       report.waited_share = moved.waited / watch_.total();
@@ -311,7 +314,8 @@ class Run final : public Host {
       loss_sum_ += loss;
       ++losses_;
     }
-    if (recipe_.logging_steps > 0 && (done_ % recipe_.logging_steps == 0 || done_ == total_steps_)) log(report.metrics);
+    report.logged = done_ % recipe_.logging_steps == 0 || done_ == total_steps_;
+    if (report.logged) log(report.metrics);
     reporter_.stepped(report);
     if (recipe_.fp16 && skipped) return stop_where_scaling_is_of_no_use();
     if (!std::isfinite(loss) || skipped)
@@ -331,8 +335,10 @@ class Run final : public Host {
 
   void log(const StepMetrics& metrics) {
     metrics_->write(metrics);
-    if (events_) events_->write(metrics, static_cast<double>(metrics.step) / static_cast<double>(data_->steps_per_epoch()));
+    if (events_) events_->write(metrics, epoch());
   }
+
+  double epoch() const { return static_cast<double>(done_) / static_cast<double>(data_->steps_per_epoch()); }
 
   // ---- Evaluation and saving
 
@@ -345,12 +351,18 @@ class Run final : public Host {
     executor_->set_scalar(Scalar::inverse_labels, targets > 0 ? 1.0 / static_cast<double>(targets) : 0.0);
     EvaluationCounts counts;
     const int64_t tokens = tokens_;
-    for (int64_t i = 0; i < windows; ++i) {
-      window_ = eval_->window(i);
+    Stopwatch watch;
+    int64_t batches = 0;
+    while (batches < windows && stop_.load() == 0) {
+      window_ = eval_->window(batches++);
       run_window(Section::evaluate, 0);
       count_right(counts);
+      watch.lap();
+      const double a_batch = watch.total() / static_cast<double>(batches);
+      reporter_.evaluating({done_, batches, windows, a_batch * static_cast<double>(windows - batches)});
     }
-    tokens_ = tokens;  // evaluation is not training speed
+    tokens_ = tokens;               // evaluation is not training speed
+    if (batches < windows) return;  // stopped
     const EvaluationMetrics metrics{.step = done_,
                                     .loss = executor_->scalar(Scalar::loss_sum),
                                     .token_accuracy = counts.token_accuracy(),

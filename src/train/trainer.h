@@ -15,10 +15,18 @@ namespace snug {
 struct StepReport {
   StepMetrics metrics;
   int64_t total_steps = 0;
-  double seconds_left = 0;
+  double epoch = 0;  // passes over the data, this step among them
+  double seconds_passed = 0, seconds_left = 0;
   int64_t planned_peak_bytes = 0;
   int64_t measured_peak_bytes = 0;
   std::optional<double> waited_share = {};  // of the time so far, for pages; none if nothing moves
+  bool logged = false;                      // in metrics.jsonl too
+};
+
+// Batches of an evaluation.
+struct EvaluationProgress {
+  int64_t step = 0, done = 0, all = 0;
+  double seconds_left = 0;
 };
 
 // What a run tells while it goes on.
@@ -31,12 +39,16 @@ class Reporter {
   virtual void resumed(const std::filesystem::path& checkpoint, int64_t step) = 0;
   // Asked to go on, but `directory` holds no finished checkpoint.
   virtual void nothing_to_resume(const std::filesystem::path& directory) = 0;
+  // Weights and data are there: from here on `stop` is heeded.
+  virtual void loaded() = 0;
   virtual void stepped(const StepReport& report) = 0;
+  virtual void evaluating(const EvaluationProgress& progress) = 0;
   virtual void evaluated(const EvaluationMetrics& metrics) = 0;
   virtual void saved(const std::filesystem::path& directory) = 0;
 };
 
-// Executes the plan, which must fit. Stops after the step in which `stop` became nonzero, with a checkpoint saved.
+// Executes the plan, which must fit. Stops after the step in which `stop` became nonzero, with a checkpoint saved; an
+// evaluation ends after the batch in which it did, without a result.
 // Throws Error: bad files, a directory that holds another run, a loss that is not a number. `trace`: a file for a trace of
 // the first steps, which plan_tracing must have counted; empty: none.
 RunSummary train(const Plan& plan, Reporter& reporter, const std::atomic<int>& stop,

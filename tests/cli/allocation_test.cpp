@@ -106,10 +106,11 @@ TEST(StepsEvaluated, nothing_large_is_allocated_by_evaluations_during_training) 
   if (testing::kSanitized) GTEST_SKIP() << "a sanitizer has an allocator of its own";
   const Workspace work({{"hidden_size", 160}, {"intermediate_size", 416}, {"vocab_size", 20011}});
   for (const char* method : {"full", "lora"}) {
-    const ProcessResult run = run_program(
-        work.train(work / method, {"--method", method, "--seq", "128", "--batch", "2", "--accum", "2", "--max-steps", "3",
-                                   "--save-steps", "0", "--eval-steps", "1", "--eval-data", work.data().string()}),
-        preloaded(work / "count", kLarge));
+    const ProcessResult run =
+        run_program(work.train(work / method, {"--method", method, "--seq", "128", "--batch", "2", "--accum", "2",
+                                               "--max-steps", "3", "--save-steps", "0", "--eval-steps", "1",
+                                               "--eval-on-start", "--eval-data", work.data().string()}),
+                    preloaded(work / "count", kLarge));
     ASSERT_EQ(run.exit_code, 0) << run.error;
     const Counted counted = read_count(work / "count");
     EXPECT_GE(counted.lines, 3 + 4) << "three steps; evaluations before, between and after";

@@ -425,7 +425,7 @@ TEST(RoundTrip, an_adapter_is_read_back_to_the_same_loss) {
   const Workspace work;
   const std::vector<std::string> keys =
       joined(kShort, {"--lora-target-modules", "all-linear", "--lora-r", "4", "--lora-alpha", "16", "--lr", "1e-2",
-                      "--eval-data", work.data().string()});
+                      "--eval-on-start", "--eval-data", work.data().string()});
   const ProcessResult first = run_program(work.train(work / "out", keys));
   ASSERT_EQ(first.exit_code, 0) << first.error;
   const ProcessResult second =
@@ -479,9 +479,9 @@ TEST(RoundTrip, an_adapter_says_what_it_is) {
 TEST(RoundTrip, evaluation_counts_documents_and_does_not_depend_on_training_shape) {
   const Workspace work;
   for (const char* accumulation : {"1", "3"}) {
-    const ProcessResult run =
-        run_program(work.train(work / accumulation, joined(kShort, {"--batch", "2", "--accum", accumulation, "--eval-steps",
-                                                                    "1", "--eval-data", work.data().string()})));
+    const ProcessResult run = run_program(
+        work.train(work / accumulation, joined(kShort, {"--batch", "2", "--accum", accumulation, "--eval-steps", "1",
+                                                        "--eval-on-start", "--eval-data", work.data().string()})));
     ASSERT_EQ(run.exit_code, 0) << run.error;
   }
   const Json one = read_metrics(work / "1").at(0), three = read_metrics(work / "3").at(0);

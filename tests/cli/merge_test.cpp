@@ -41,8 +41,8 @@ TEST_F(Trained, AMergedModelEvaluatesAsTheAdapterDid) {
   EXPECT_NE(merged.output.find("tensors changed"), std::string::npos);
   EXPECT_EQ(unfinished(work_.path()), std::vector<std::string>());
   const auto loss_of = [&](std::vector<std::string> words, const std::string& output) {
-    words = joined(words, {"--data", work_.data().string(), "--eval-data", work_.data().string(), "--seq", "64", "--batch",
-                           "2", "--max-steps", "1", "--output-dir", at(output), "--threads", "2"});
+    words = joined(words, {"--data", work_.data().string(), "--eval-on-start", "--eval-data", work_.data().string(), "--seq",
+                           "64", "--batch", "2", "--max-steps", "1", "--output-dir", at(output), "--threads", "2"});
     const ProcessResult run = run_program(words);
     EXPECT_EQ(run.exit_code, 0) << run.error;
     return read_metrics(at(output)).front()["eval_loss"].get<double>();  // before the first step

@@ -68,9 +68,9 @@ TEST(SaveTotalLimit, WhatIsNotAFinishedCheckpointIsLeftAlone) {
 
 TEST(TensorBoard, ShowsWhatTheMetricsFileHolds) {
   const Workspace work;
-  const ProcessResult run = run_program(work.train(
-      work / "out",
-      joined(kShortRun, {"--report-to", "tensorboard", "--eval-data", work.data().string(), "--save-steps", "0"})));
+  const ProcessResult run =
+      run_program(work.train(work / "out", joined(kShortRun, {"--report-to", "tensorboard", "--eval-on-start", "--eval-data",
+                                                              work.data().string(), "--save-steps", "0"})));
   ASSERT_EQ(run.exit_code, 0) << run.error;
   const auto shown = shown_by_tensorboard(work / "out/runs");
   int steps = 0, evaluations = 0;

@@ -42,8 +42,8 @@ std::vector<std::string> Disturbed::words(const fs::path& output, const std::vec
   if (method_ == "away")  // all that can be
     keys = {"--method",          "lora", "--optim", "paged_adamw_32bit", "--offload-activations", "disk",
             "--offload-weights", "disk"};
-  keys = joined(keys, {"--seq", "64", "--batch", "2", "--max-steps", "6", "--save-steps", "2", "--lr", "1e-3", "--eval-data",
-                       work_.data().string()});
+  keys = joined(keys, {"--seq", "64", "--batch", "2", "--max-steps", "6", "--save-steps", "2", "--lr", "1e-3",
+                       "--eval-on-start", "--eval-data", work_.data().string()});
   return work_.train(output, joined(keys, more));
 }
 
