@@ -57,7 +57,8 @@ Target this_cpu(int64_t threads) {
   target.threads = threads > 0 ? static_cast<int32_t>(std::min<int64_t>(threads, 4096)) : usable_cores();
   target.page_bytes = sysconf(_SC_PAGESIZE);
   // Two pieces are three products: on tiles that is still faster than fp32, in dot products no more.
-  if (multiplies_bf16()) target.products = bf16_unit() == Bf16Unit::tiles ? Arithmetic::bf16_pieces : Arithmetic::bf16;
+  if (multiplies_bf16_faster())
+    target.products = bf16_unit() == Bf16Unit::tiles ? Arithmetic::bf16_pieces : Arithmetic::bf16;
   target.memory_bytes = std::max<int64_t>(0, meminfo("MemAvailable"));
   if (const int64_t headroom = cgroup_headroom(); headroom >= 0)
     target.memory_bytes = std::min(target.memory_bytes, headroom);
