@@ -117,12 +117,17 @@ void OutputFile::commit() {
   ::close(std::exchange(descriptor_, -1));
 }
 
-bool file_exists(const std::filesystem::path& path) {
+static std::filesystem::file_status status_of(const std::filesystem::path& path) {
   std::error_code error;
-  const bool found = std::filesystem::exists(path, error);
-  if (error) throw Error("cannot be examined: " + error.message(), path.string(), "check the disk and the permissions");
-  return found;
+  const std::filesystem::file_status status = std::filesystem::status(path, error);
+  if (status.type() == std::filesystem::file_type::none)
+    throw Error("cannot be examined: " + error.message(), path.string(), "check the disk and the permissions");
+  return status;
 }
+
+bool file_exists(const std::filesystem::path& path) { return std::filesystem::exists(status_of(path)); }
+
+bool directory_exists(const std::filesystem::path& path) { return std::filesystem::is_directory(status_of(path)); }
 
 std::string read_text(const std::filesystem::path& path, int64_t most_bytes, size_t spare, const std::string& mend) {
   const InputFile file(path, mend);

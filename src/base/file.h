@@ -44,6 +44,8 @@ class InputFile {
 
 // False only if there is nothing of that name. Throws Error if that cannot be told.
 bool file_exists(const std::filesystem::path& path);
+// Likewise of a directory.
+bool directory_exists(const std::filesystem::path& path);
 
 // The whole of a regular file, with room for `spare` more bytes. Throws Error, also for more than `most_bytes`.
 std::string read_text(const std::filesystem::path& path, int64_t most_bytes, size_t spare, const std::string& mend);

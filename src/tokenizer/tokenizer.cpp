@@ -15,7 +15,7 @@ constexpr int64_t kMaxFile = int64_t{1} << 30;
 constexpr size_t kSpare = 256;  // capacity that the JSON parser may ask for, so that it need not copy
 
 std::filesystem::path find_file(const std::filesystem::path& given) {
-  if (file_exists(given) && !std::filesystem::is_directory(given)) return given;
+  if (file_exists(given) && !directory_exists(given)) return given;
   std::filesystem::path file = given / "tokenizer.json";
   if (!file_exists(file) && file_exists(given / "tokenizer.model")) {
     throw Error("holds a SentencePiece tokenizer.model and no tokenizer.json", given.string(),

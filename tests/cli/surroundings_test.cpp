@@ -31,11 +31,13 @@ std::string strange_figure(const Disturbed& runs, const ProcessResult& run) {
   for (std::string line; std::getline(text, line);) {
     if (!line.starts_with("step ")) continue;
     ++steps;
-    int number = 0, of = 0, hours_or_minutes = -1, next = -1;
-    double loss = 0, rate = -1;
-    const int read = std::sscanf(line.c_str(), "step %d/%d  loss %lf  %lf tok/s  %d:%d", &number, &of, &loss, &rate,
-                                 &hours_or_minutes, &next);
-    if (read != 6 || !(rate >= 0 && rate < 1e9) || hours_or_minutes < 0 || next < 0) return line;
+    int number = 0, of = 0;
+    double epoch = -1, loss = 0, rate = -1;
+    char passed[32], left[32];
+    const int read =
+        std::sscanf(line.c_str(), "step %d/%d  epoch %lf  loss %lf  %lf tok/s  %31[0-9:] passed, %31[0-9:] left", &number,
+                    &of, &epoch, &loss, &rate, passed, left);
+    if (read != 7 || !(epoch >= 0 && epoch < 10) || !(rate >= 0 && rate < 1e9)) return line;
   }
   return steps == 2 ? "" : fmt::format("{} steps", steps);
 }
