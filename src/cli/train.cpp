@@ -22,6 +22,7 @@
 #include "plan/plan.h"
 #include "recipe/bytes.h"
 #include "recipe/keys.h"
+#include "recipe/strategy_keys.h"
 #include "report/plan_text.h"
 #include "report/units.h"
 #include "train/run_trace.h"
@@ -99,6 +100,7 @@ int train_command(std::span<char* const> words) {
   if (recipe.model.empty()) throw UsageError("which model? snug train RECIPE.yaml, or snug train MODEL --data FILE");
   if (recipe.data.empty()) throw UsageError("which data? add --data FILE.jsonl");
   validate(recipe);
+  validate_strategies(recipe);
   for (const std::string& key : arguments.passed_over) fmt::print(stderr, "snug: {} has no effect here\n", key);
   refuse_plan_only(resolve_model(recipe.model), "trained");  // by its name, before its files are looked for
   arguments.recipe.model = local_checkpoint(recipe.model, "training").string();

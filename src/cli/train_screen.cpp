@@ -128,6 +128,16 @@ void TrainScreen::saved(const std::filesystem::path& directory) {
   fmt::print(stderr, "saved {}\n", directory.string());
 }
 
+void TrainScreen::ended_early(int64_t step, int64_t best_step) {
+  finish_line();
+  fmt::print(stderr, "stopping early after step {}: no evaluation was better than that of step {}\n", step, best_step);
+}
+
+void TrainScreen::chose(const std::filesystem::path& checkpoint, int64_t evaluations) {
+  finish_line();
+  fmt::print(stderr, "the best of {} evaluations: {}\n", evaluations, checkpoint.string());
+}
+
 void TrainScreen::write_over(const std::string& line) {
   fmt::print(stderr, "{}{}", live_ ? "\r\033[K" : "", line);
   std::fflush(stderr);

@@ -10,6 +10,7 @@
 #include "recipe/offload_keys.h"
 #include "recipe/quantize_keys.h"
 #include "recipe/schedule_keys.h"
+#include "recipe/strategy_keys.h"
 
 namespace snug {
 
@@ -416,6 +417,7 @@ std::vector<Key> make_key_table() {
   insert_after("train_on_inputs", checkpoint_keys());
   insert_after("tiled_mlp_num_shards", offload_keys());
   insert_after("optimizer_in_bwd", schedule_keys());
+  insert_after("eval_on_start", strategy_keys());
   return table;
 }
 

@@ -29,6 +29,10 @@ enum class Schedule : uint8_t {
   inverse_sqrt,
   warmup_stable_decay
 };
+// When something that is done again and again in a run is done: after so many steps, or each pass over the data.
+enum class Strategy : uint8_t { never, steps, epoch };
+// What evaluations are compared by.
+enum class BestMetric : uint8_t { loss, token_accuracy, exact };
 // What the summed loss of an accumulation window is divided by. `targets`: tokens that are really predicted, as Hugging
 // Face's Trainer counts them today (labels after the shift). `unshifted`: labels that are not ignored, counted before the
 // shift, as Trainer did before version 5: a row whose first token is a label counts one target more than it has.
@@ -146,14 +150,21 @@ struct Recipe {
 
   int64_t max_steps = -1;  // -1: num_train_epochs decides
   double num_train_epochs = 3.0;
+  Strategy save_strategy = Strategy::steps;
   int64_t save_steps = 500;      // 0: only at the end
   int64_t save_total_limit = 0;  // newest checkpoints that are kept; 0: all
   bool save_only_model = false;  // checkpoints hold weights alone, and no run goes on from them
   int64_t logging_steps = 1;
   bool tensorboard = false;  // report_to: tensorboard
   std::string logging_dir;   // of its event files; empty: output_dir/runs
-  int64_t eval_steps = 0;    // 0: after the last alone
+  Strategy eval_strategy = Strategy::steps;
+  int64_t eval_steps = 0;  // 0: after the last alone
   bool eval_on_start = false;
+  bool load_best_model_at_end = false;  // the result is the checkpoint whose evaluation was the best
+  BestMetric metric_for_best_model = BestMetric::loss;
+  std::optional<bool> greater_is_better;
+  int64_t early_stopping_patience = 0;  // evaluations that are no better; 0: the run goes on
+  double early_stopping_threshold = 0;
   std::string resume_from_checkpoint;  // "", "true" or a checkpoint directory
   bool overwrite_output_dir = false;
   uint64_t seed = 42;
@@ -171,7 +182,9 @@ inline bool updates_each_weight(const Recipe& recipe) {
 }
 
 // Whether the run evaluates.
-inline bool evaluates(const Recipe& recipe) { return !recipe.eval_data.empty() || recipe.val_size > 0; }
+inline bool evaluates(const Recipe& recipe) {
+  return recipe.eval_strategy != Strategy::never && (!recipe.eval_data.empty() || recipe.val_size > 0);
+}
 
 // The eight dtypes that the recipe and the checkpoint's dtype imply.
 Precision precision_of(const Recipe& recipe);

@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
+#include <limits>
 #include <string>
 #include <string_view>
 
@@ -110,6 +111,27 @@ MetricsFile::MetricsFile(const std::filesystem::path& path, int64_t last_step) :
     write_file_atomically(path, "");
   }
   fd_ = open_to_append(path);
+}
+
+std::vector<EvaluationMetrics> read_evaluations(const std::filesystem::path& path) {
+  const std::string text = read_text_file(path);
+  std::vector<EvaluationMetrics> found;
+  std::string_view rest = text;
+  for (size_t end; (end = rest.find('\n')) != std::string_view::npos; rest.remove_prefix(end + 1)) {
+    const std::string_view line = rest.substr(0, end);
+    const auto number = [&](std::string_view key, auto value) {
+      const size_t at = line.find(key);
+      if (at != std::string_view::npos) std::from_chars(line.begin() + at + key.size(), line.end(), value);
+      return value;
+    };
+    if (line.find("\"eval_loss\": ") == std::string_view::npos) continue;
+    found.push_back({.step = number("\"step\": ", int64_t{0}),
+                     .loss = number("\"eval_loss\": ", std::numeric_limits<double>::quiet_NaN()),
+                     .token_accuracy = number("\"eval_token_accuracy\": ", 0.0),
+                     .exact = number("\"eval_exact\": ", 0.0),
+                     .documents = number("\"eval_documents\": ", int64_t{0})});
+  }
+  return found;
 }
 
 void MetricsFile::line(const char* text, size_t length) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <vector>
 
 #include "formats/file.h"
 
@@ -32,6 +33,9 @@ struct RunSummary {
   int64_t fetched_bytes = 0, sent_bytes = 0;  // pages from and to other homes
   double waited_seconds = 0;                  // for them
 };
+
+// The evaluations that a metrics file tells of, in its order.
+std::vector<EvaluationMetrics> read_evaluations(const std::filesystem::path& path);
 
 class MetricsFile {
  public:

@@ -101,6 +101,19 @@ void remove_checkpoint(const fs::path& checkpoint) {
   if (error) throw_errno("cannot be removed", checkpoint, error.value());
 }
 
+// The result's files and its card, from where they were written to the output directory.
+void put_in_place(const fs::path& from, const fs::path& output, std::map<std::string, FileSum> files,
+                  const std::string& card) {
+  const fs::path readme = output / "README.md";
+  if (!is_there(readme) || is_own_card(read_text_file(readme))) {
+    write_file_atomically(from / "README.md", card);
+    files["README.md"] = {};
+  }
+  for (const auto& [name, sum] : files) sync_path(from / name);
+  for (const auto& [name, sum] : files) rename_path(from / name, output / name);
+  sync_path(output);
+}
+
 }  // namespace
 
 void save_checkpoint(Executor& executor, const Plan& plan, const DataIdentity& data, const Progress& progress,
@@ -120,16 +133,21 @@ void save_checkpoint(Executor& executor, const Plan& plan, const DataIdentity& d
 
 void save_result(const Executor& executor, const Plan& plan, const std::string& card, std::span<std::byte> staging) {
   const fs::path output = plan.recipe.output_dir;
-  AtomicDirectory directory(output / "result");
-  std::map<std::string, FileSum> files = write_result(executor, plan, directory.path(), staging);
-  const fs::path readme = output / "README.md";
-  if (!is_there(readme) || is_own_card(read_text_file(readme))) {
-    write_file_atomically(directory.path() / "README.md", card);
-    files["README.md"] = {};
+  const AtomicDirectory directory(output / "result");
+  put_in_place(directory.path(), output, write_result(executor, plan, directory.path(), staging), card);
+}
+
+void publish_checkpoint(const Plan& plan, const fs::path& checkpoint, const std::string& card) {
+  const fs::path output = plan.recipe.output_dir;
+  const AtomicDirectory directory(output / "result");
+  std::map<std::string, FileSum> files = verify_manifest(checkpoint).files;
+  files.erase(kStateFile);
+  for (const auto& [name, sum] : files) {
+    std::error_code error;
+    fs::copy_file(checkpoint / name, directory.path() / name, error);
+    if (error) throw_errno("cannot be copied", checkpoint / name, error.value());
   }
-  for (const auto& [name, sum] : files) sync_path(directory.path() / name);
-  for (const auto& [name, sum] : files) rename_path(directory.path() / name, output / name);
-  sync_path(output);
+  put_in_place(directory.path(), output, files, card);
 }
 
 std::optional<fs::path> newest_checkpoint(const fs::path& output_dir) {
@@ -141,11 +159,11 @@ void remove_checkpoints(const fs::path& output_dir) {
   while (const auto checkpoint = newest_checkpoint(output_dir)) remove_checkpoint(*checkpoint);
 }
 
-void remove_old_checkpoints(const fs::path& output_dir, int64_t keep, int64_t newest) {
+void remove_old_checkpoints(const fs::path& output_dir, int64_t keep, int64_t newest, int64_t best) {
   const auto found = finished_checkpoints(output_dir);
   auto surplus = static_cast<int64_t>(found.size()) - std::max<int64_t>(1, keep);
   for (const auto& [step, path] : found) {
-    if (step == newest || surplus <= 0) continue;
+    if (step == newest || step == best || surplus <= 0) continue;
     remove_checkpoint(path);
     --surplus;
   }

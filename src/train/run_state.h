@@ -34,15 +34,18 @@ void save_checkpoint(Executor& executor, const Plan& plan, const DataIdentity& d
 // wrote or changed stays.
 void save_result(const Executor& executor, const Plan& plan, const std::string& card, std::span<std::byte> staging);
 
+// The result of the run is what `checkpoint` holds: its files but the optimizer's, copied past the arena.
+void publish_checkpoint(const Plan& plan, const std::filesystem::path& checkpoint, const std::string& card);
+
 // The newest checkpoint of output_dir that has a manifest, so was written whole; resume() verifies it.
 std::optional<std::filesystem::path> newest_checkpoint(const std::filesystem::path& output_dir);
 
 // Removes every checkpoint of output_dir, the newest first; a run that is killed on the way leaves no half of one.
 void remove_checkpoints(const std::filesystem::path& output_dir);
 
-// Removes the oldest finished checkpoints until `keep` are left, never checkpoint-NEWEST, which was just written. Killed on
-// the way it leaves something unfinished, which the next run removes.
-void remove_old_checkpoints(const std::filesystem::path& output_dir, int64_t keep, int64_t newest);
+// Removes the oldest finished checkpoints until `keep` are left, never checkpoint-NEWEST, which was just written, nor
+// checkpoint-BEST. Killed on the way it leaves something unfinished, which the next run removes.
+void remove_old_checkpoints(const std::filesystem::path& output_dir, int64_t keep, int64_t newest, int64_t best = -1);
 
 // Verifies every file, restores weights and state, returns how far the run was. Throws Error if the checkpoint is of another
 // recipe.

@@ -19,6 +19,7 @@
 #include "run/inverse_frequency.h"
 #include "run/process_memory.h"
 #include "run/weight_files.h"
+#include "train/best_evaluation.h"
 #include "train/evaluator.h"
 #include "train/event_log.h"
 #include "train/prepare_data.h"
@@ -117,6 +118,7 @@ class Run final : public Host {
     metrics_.emplace(output_ / "metrics.jsonl", done_);
     if (recipe_.tensorboard)
       events_.emplace(recipe_.logging_dir.empty() ? output_ / "runs" : fs::path(recipe_.logging_dir), done_);
+    if (done_ > 0) best_.note(read_evaluations(output_ / "metrics.jsonl"));
     first_step_ = saved_step_ = done_;
     reporter_.loaded();
     if (eval_ && done_ == 0 && recipe_.eval_on_start) evaluate();
@@ -247,6 +249,7 @@ class Run final : public Host {
 
   void train_steps() {
     watch_ = Stopwatch();
+    end_if_hopeless();
     while (done_ < total_steps_ && stop_.load() == 0) {
       watch_.lap();
       loader_ = &*data_;
@@ -260,8 +263,9 @@ class Run final : public Host {
       ++done_;
       if (executor_->scalar(Scalar::skip) == 0.0) ++updates_;
       report(rate, loss_scale, rate_of(tokens_ - tokens_before, watch_.lap()));
-      if (eval_ && due(recipe_.eval_steps)) evaluate();  // before saving: a step that is saved is evaluated once
-      if (due(recipe_.save_steps)) save();
+      if (eval_ && due(recipe_.eval_strategy, recipe_.eval_steps)) evaluate();  // before saving: evaluated once
+      if (due(recipe_.save_strategy, recipe_.save_steps)) save();
+      end_if_hopeless();
     }
     finish_trace();
     if (done_ < total_steps_ && done_ > saved_step_) save();  // stopped
@@ -287,7 +291,16 @@ class Run final : public Host {
     trace_.reset();
   }
 
-  bool due(int64_t every) const { return every > 0 && done_ % every == 0 && done_ < total_steps_; }
+  bool due(Strategy strategy, int64_t steps) const {
+    const int64_t every = strategy == Strategy::steps ? steps : strategy == Strategy::epoch ? data_->steps_per_epoch() : 0;
+    return every > 0 && done_ % every == 0 && done_ < total_steps_;
+  }
+
+  void end_if_hopeless() {
+    if (!best_.is_hopeless() || done_ >= total_steps_) return;
+    total_steps_ = done_;
+    reporter_.ended_early(done_, best_.step());
+  }
 
   void report(double rate, double loss_scale, double tokens_per_second) {
     const double loss = executor_->scalar(Scalar::loss_sum);
@@ -372,6 +385,8 @@ class Run final : public Host {
     if (events_) events_->write(metrics);
     if (evaluations_.size() < 2) evaluations_.emplace_back();
     evaluations_.back() = metrics;  // the first and the last are kept
+    best_.note(metrics);
+    evaluated_step_ = done_;
     reporter_.evaluated(metrics);
   }
 
@@ -393,20 +408,32 @@ class Run final : public Host {
   void save() {
     executor_->run(plan_.program.region(Section::save), *this);
     saved_step_ = done_;
-    if (recipe_.save_total_limit > 0) remove_old_checkpoints(output_, recipe_.save_total_limit, done_);
+    const int64_t best = recipe_.load_best_model_at_end ? best_.step() : -1;
+    if (recipe_.save_total_limit > 0) remove_old_checkpoints(output_, recipe_.save_total_limit, done_, best);
     reporter_.saved(output_ / ("checkpoint-" + std::to_string(done_)));
   }
 
   void finish() {
     if (done_ < total_steps_) return;  // stopped on the way: its checkpoint is saved
-    if (eval_ && done_ > first_step_) evaluate();
-    if (done_ > saved_step_ && !recipe_.save_only_model) save();  // the result is as much
-    const Op& save_op = *plan_.program.region(Section::save).items.front().op();
-    save_result(*executor_, plan_, training_model_card(card()), staging_of(save_op));
+    if (eval_ && done_ > first_step_ && done_ > evaluated_step_) evaluate();
+    const bool keeps_states = recipe_.save_strategy != Strategy::never && !recipe_.save_only_model;
+    if (done_ > saved_step_ && keeps_states) save();  // without them the result is as much
+    save_result();
     reporter_.saved(output_);
   }
 
-  TrainingCard card() const {
+  void save_result() {
+    const fs::path best = output_ / ("checkpoint-" + std::to_string(best_.step()));
+    if (recipe_.load_best_model_at_end && best_.step() >= 0 && best_.step() != done_ && is_there(best)) {
+      reporter_.chose(best, best_.evaluations());
+      return publish_checkpoint(plan_, best, training_model_card(card(best_.step())));
+    }
+    const Op& save_op = *plan_.program.region(Section::save).items.front().op();
+    snug::save_result(*executor_, plan_, training_model_card(card(done_)), staging_of(save_op));
+  }
+
+  // Of the weights of this step.
+  TrainingCard card(int64_t step) const {
     TrainingCard card{.version = kSnugVersion,
                       .base_model = recipe_.model,
                       .adapter = recipe_.method == Method::lora,
@@ -418,7 +445,7 @@ class Run final : public Host {
                       .seq_len = data_summary_.seq_len,
                       .trainable_parameters = plan_.program.trainable_parameters(),
                       .total_parameters = total_parameters(plan_.model),
-                      .steps = done_,
+                      .steps = step,
                       .train_loss = mean_loss(),
                       .planned_peak_bytes = plan_.peak_bytes,
                       .measured_peak_bytes = process_memory().peak_bytes};
@@ -475,8 +502,10 @@ class Run final : public Host {
   std::optional<RunTrace> trace_;  // while it goes on
   DatasetSummary data_summary_;
   std::vector<EvaluationMetrics> evaluations_;
+  BestEvaluation best_{recipe_};
   std::span<std::byte> staging_;
-  int64_t total_steps_ = 0, done_ = 0, updates_ = 0, first_step_ = 0, saved_step_ = 0, tokens_ = 0, losses_ = 0;
+  int64_t total_steps_ = 0, done_ = 0, updates_ = 0, first_step_ = 0, saved_step_ = 0, evaluated_step_ = -1, tokens_ = 0,
+          losses_ = 0;
   double loss_sum_ = 0;
   Stopwatch watch_;
 };

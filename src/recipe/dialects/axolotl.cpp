@@ -231,6 +231,13 @@ Rules axolotl_rules() {  // NOLINT(readability-function-size): a table
       {"output_dir", "output_dir"},
       {"save_steps", "save_steps", take_count},
       {"eval_steps", "eval_steps", take_count},
+      {"save_strategy", "save_strategy"},
+      {"eval_strategy", "eval_strategy"},
+      {"evaluation_strategy", "eval_strategy"},
+      {"load_best_model_at_end", "load_best_model_at_end"},
+      {"metric_for_best_model", "metric_for_best_model"},
+      {"greater_is_better", "greater_is_better"},
+      {"early_stopping_patience", "early_stopping_patience"},
       {"logging_steps", "logging_steps", take_count},
       {"save_total_limit", "save_total_limit"},
       {"save_only_model", "save_only_model"},
@@ -348,16 +355,16 @@ Rules axolotl_rules() {  // NOLINT(readability-function-size): a table
       "overrides_of_model_* special_tokens* tokens added_tokens_overrides strict hf_use_auth_token push_dataset_to_hub "
       "hub_* shuffle_* dataset_* data_seed chat_template chat_template_* default_system_message lora_model_dir "
       "lora_fan_in_fan_out eval_sample_packing pad_to_sequence_len sample_packing_* multipack_* max_packed_sequence_len "
-      "min_sample_len excess_length_strategy pad_to_multiple_of group_by_length tf32 early_stopping_patience local_rank "
+      "min_sample_len excess_length_strategy pad_to_multiple_of group_by_length tf32 local_rank "
       "xformers_attention flash_attention flash_attn_* flash_optimum sdp_attention flex_attn_* flex_attention* "
       "sage_attention "
       "loss_watchdog_* evals_per_epoch saves_per_epoch eval_table_size eval_max_new_tokens eval_table_max_new_tokens "
-      "eval_causal_lm_metrics do_causal_lm_eval do_bench_eval bench_* eval_strategy evaluation_strategy save_strategy "
+      "eval_causal_lm_metrics do_causal_lm_eval do_bench_eval bench_* "
       "save_safetensors save_first_step debug wandb_* mlflow_* hf_mlflow_* comet_* use_wandb use_mlflow "
       "use_comet use_swanlab swanlab_* use_tensorboard use_trackio trackio_* use_otel_metrics otel_* dataloader_* gc_steps "
       "gc_collect_steps gradient_checkpointing_kwargs cosine_* lr_div_factor lr_quadratic_warmup "
-      "roles_to_train train_on_eos skip_prepare_dataset remove_unused_columns load_best_model_at_end "
-      "metric_for_best_model greater_is_better auto_resume_from_checkpoints resume_from_checkpoints ddp ddp_* "
+      "roles_to_train train_on_eos skip_prepare_dataset remove_unused_columns "
+      "auto_resume_from_checkpoints resume_from_checkpoints ddp ddp_* "
       "accelerator_config fsdp_version fsdp_final_state_dict_type deepcompile low_cpu_mem_usage lora_mlp_kernel "
       "lora_qkv_kernel lora_o_kernel lora_embedding_kernel embeddings_skip_upcast peft_autocast_adapter_dtype "
       "peft_init_lora_weights peft_ensure_weight_tying lora_alpha_pattern.* include_tokens_per_second include_tkps "

@@ -155,6 +155,7 @@ Rules llama_factory_rules() {  // NOLINT(readability-function-size): a table
       {"quantization_type", "bnb_4bit_quant_type"},
       {"double_quantization", "bnb_4bit_use_double_quant"},
       {"cutoff_len", "max_length"},
+      {"early_stopping_steps", "early_stopping_patience"},
       {"lora_rank", "lora_r"},
       {"lora_alpha", "lora_alpha"},
       {"lora_dropout", "lora_dropout"},
@@ -240,7 +241,7 @@ Rules llama_factory_rules() {  // NOLINT(readability-function-size): a table
       "max_samples split mix_strategy "
       "interleave_probs overwrite_cache preprocessing_* streaming buffer_size ignore_pad_token_for_loss "
       "eval_on_each_dataset tokenized_path mask_history enable_thinking preserve_thinking plot_loss compute_accuracy "
-      "include_effective_tokens_per_second early_stopping_steps disable_gradient_checkpointing_kwargs adapter_folder "
+      "include_effective_tokens_per_second disable_gradient_checkpointing_kwargs adapter_folder "
       "split_special_tokens resize_vocab_* init_special_tokens use_reentrant_gc use_kv_cache use_cache use_v1_kernels "
       "infer_* vllm_* sglang_* export_* offload_folder ms_hub_token om_hub_token hf_hub_token print_param_status "
       "create_new_adapter loraplus_lr_embedding pref_* dpo_* kto_* ppo_* simpo_gamma ld_alpha use_dft_loss use_eaft_loss "

@@ -45,8 +45,12 @@ std::string shown(const Entry& entry) {
 // Keys of ours that no plan of memory looks at.
 bool is_neutral(std::string_view ours) {
   return lists(
-      "learning_rate lr_scheduler_type warmup_steps warmup_ratio weight_decay adam_beta1 adam_beta2 adam_epsilon "
-      "max_grad_norm num_train_epochs max_steps save_steps save_total_limit logging_steps eval_steps report_to logging_dir "
+      "learning_rate lr_scheduler_type lr_scheduler_kwargs warmup_steps warmup_ratio weight_decay adam_beta1 adam_beta2 "
+      "adam_epsilon "
+      "max_grad_norm num_train_epochs max_steps save_steps save_strategy save_total_limit logging_steps report_to "
+      "logging_dir "
+      "eval_steps eval_strategy eval_on_start load_best_model_at_end metric_for_best_model greater_is_better "
+      "early_stopping_patience early_stopping_threshold "
       "resume_from_checkpoint overwrite_output_dir seed output_dir lora_alpha lora_dropout use_rslora alpha_pattern "
       "train_on_inputs completion_only_loss assistant_only_loss shuffle val_size optim_args chat_template",
       ours);

@@ -41,6 +41,14 @@ void add_trainer(Rules& rules) {  // NOLINT(readability-function-size): a table
       {"save_steps", "save_steps", take_trainer_steps},
       {"eval_steps", "eval_steps", take_trainer_steps},
       {"eval_on_start", "eval_on_start"},
+      {"save_strategy", "save_strategy"},
+      {"eval_strategy", "eval_strategy"},
+      {"evaluation_strategy", "eval_strategy"},
+      {"load_best_model_at_end", "load_best_model_at_end"},
+      {"metric_for_best_model", "metric_for_best_model"},
+      {"greater_is_better", "greater_is_better"},
+      {"early_stopping_patience", "early_stopping_patience"},
+      {"early_stopping_threshold", "early_stopping_threshold"},
       {"logging_steps", "logging_steps", take_trainer_steps},
       {"save_total_limit", "save_total_limit"},
       {"save_only_model", "save_only_model"},
@@ -80,18 +88,18 @@ void add_trainer(Rules& rules) {  // NOLINT(readability-function-size): a table
       "gradient_checkpointing_kwargs activation_checkpointing_kwargs average_tokens_across_devices "
       "bf16_full_eval fp16_full_eval tf32 liger_kernel_config use_cache torch_empty_cache_steps logging_strategy "
       "logging_first_step log_on_each_node logging_nan_inf_filter include_num_input_tokens_seen include_tokens_per_second "
-      "log_level log_level_replica disable_tqdm run_name project trackio_* eval_strategy evaluation_strategy eval_delay "
+      "log_level log_level_replica disable_tqdm run_name project trackio_* eval_delay "
       "prediction_loss_only eval_do_concat_batches eval_use_gather_object eval_accumulation_steps "
       "include_for_metrics "
-      "include_inputs_for_metrics batch_eval_metrics save_strategy save_on_each_node save_safetensors "
-      "enable_jit_checkpoint push_to_hub push_to_hub_* hub_* load_best_model_at_end metric_for_best_model greater_is_better "
+      "include_inputs_for_metrics batch_eval_metrics save_on_each_node save_safetensors "
+      "enable_jit_checkpoint push_to_hub push_to_hub_* hub_* "
       "ignore_data_skip restore_callback_states_from_checkpoint full_determinism data_seed jit_mode_eval use_ipex "
       "accelerator_config dataloader_* remove_unused_columns label_names train_sampling_strategy length_column_name "
       "group_by_length ddp_* debug skip_memory_metrics do_train do_eval do_predict local_rank fp16_opt_level fp16_backend "
       "half_precision_backend no_cuda use_mps_device xpu_backend tpu_num_cores tpu_metrics_debug past_index torchdynamo "
       "ray_scope mp_parameters split_batches dispatch_batches tokenizer_name_or_path tokenizer_name trust_remote_code "
       "cache_dir token use_auth_token hf_token wandb_* mlflow_* swanlab_* comet_* low_cpu_mem_usage use_fast_tokenizer "
-      "early_stopping_patience early_stopping_threshold sortish_sampler generation_max_length generation_num_beams "
+      "sortish_sampler generation_max_length generation_num_beams "
       "generation_config overwrite_cache preprocessing_num_workers model_revision use_legacy_prediction_loop");
 }
 

@@ -217,6 +217,13 @@ Rules unsloth_rules() {  // NOLINT(readability-function-size): a table
       {"epochs", "num_train_epochs"},
       {"save_steps", "save_steps", take_own_steps},
       {"eval_steps", "eval_steps", take_own_steps},
+      {"save_strategy", "save_strategy"},
+      {"eval_strategy", "eval_strategy"},
+      {"evaluation_strategy", "eval_strategy"},
+      {"load_best_model_at_end", "load_best_model_at_end"},
+      {"metric_for_best_model", "metric_for_best_model"},
+      {"greater_is_better", "greater_is_better"},
+      {"early_stopping_patience", "early_stopping_patience"},
       {"logging_steps", "logging_steps", take_own_steps},
       {"save_total_limit", "save_total_limit"},
       {"seed", "seed"},
@@ -249,12 +256,12 @@ Rules unsloth_rules() {  // NOLINT(readability-function-size): a table
       "format_type weight_decay random_state bias loftq_config finetune_language_layers finetune_attention_modules "
       "finetune_mlp_modules enable_wandb wandb_* enable_tensorboard tensorboard_dir hf_token report_to max_samples "
       "num_samples split dataset_split dataset_text_field dataset_num_proc chat_template text_column data_file train_split "
-      "test_split val_split validation_split eval_dataset eval_strategy evaluation_strategy save_strategy save_only_final "
+      "test_split val_split validation_split eval_dataset save_only_final "
       "save_method save_model save_path save_gguf save_merged quantization quantization_method push_* hub_* token "
       "output_name inference_model formats logging_dir run_name project project_name benchmark.* output.* export.* "
       "inference.* generation.* eval.* server.* sampling.* hub.* deploy.* judge.* adam_beta1 adam_beta2 adam_epsilon "
       "remove_unused_columns dataloader_* group_by_length tf32 trust_remote_code use_cache config words "
-      "load_best_model_at_end metric_for_best_model greater_is_better early_stopping_* ddp_* "
+      "early_stopping_* ddp_* "
       "logging_strategy disable_tqdm shuffle streaming columns instruction_column output_column system_prompt resume_* "
       "overwrite_output_dir subset"};
   rules.start = start_unsloth;
