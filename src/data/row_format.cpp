@@ -13,8 +13,9 @@ namespace {
 using Names = std::vector<std::string>;
 
 constexpr const char* kKnown =
-    "snug knows text; prompt and completion; messages; conversations; instruction and output; question and answer; or name "
-    "yours: dataset_text_field, prompt_column and completion_column, or messages_column";
+    "snug knows text; prompt and completion; messages; conversations; instruction and output or response; question and "
+    "answer; "
+    "query and response; or name yours: dataset_text_field, prompt_column and completion_column, or messages_column";
 
 constexpr std::string_view kKwargs = "chat_template_kwargs";
 constexpr std::array<std::string_view, 6> kMedia = {"images", "image", "videos", "video", "audios", "audio"};
@@ -24,10 +25,10 @@ struct Known {
   std::string_view key;   // of ColumnNames::format
   std::string_view name;  // for people
   std::array<std::string_view, 2> required;
-  std::array<std::string_view, 3> optional;
+  std::array<std::string_view, 4> optional;
 };
 
-constexpr std::array<Known, 6> kFormats = {{
+constexpr std::array<Known, 8> kFormats = {{
     {RowFormat::text, "text", "text", {"text"}, {}},
     {RowFormat::prompt_completion,
      "prompt_completion",
@@ -38,6 +39,12 @@ constexpr std::array<Known, 6> kFormats = {{
     {RowFormat::conversations, "conversations", "conversations", {"conversations"}, {"tools", "system", kKwargs}},
     {RowFormat::instruction, "instruction", "instruction/output", {"instruction", "output"}, {"input", "system", "history"}},
     {RowFormat::question_answer, "question_answer", "question/answer", {"question", "answer"}, {}},
+    {RowFormat::dolly, "dolly", "instruction/response", {"instruction", "response"}, {"context", "system", "history"}},
+    {RowFormat::query_response,
+     "query_response",
+     "query/response",
+     {"query", "response"},
+     {"history", "tools", "system", kKwargs}},
 }};
 
 const Known& known(RowFormat format) { return kFormats[static_cast<size_t>(format)]; }
@@ -127,8 +134,9 @@ struct RowInterpreter::State {
     if (names.format.empty()) return false;
     const auto found = std::ranges::find(kFormats, names.format, &Known::key);
     if (found == kFormats.end())
-      refuse_row("the format " + quote(names.format) + " is not known",
-                 "give text, prompt_completion, messages, conversations, instruction or question_answer");
+      refuse_row(
+          "the format " + quote(names.format) + " is not known",
+          "give text, prompt_completion, messages, conversations, instruction, question_answer, dolly or query_response");
     take(*found, columns);
     return true;
   }
@@ -261,18 +269,52 @@ struct RowInterpreter::State {
     return conversation(std::move(chat), fields);
   }
 
-  static Example instruction(JsonValue::Object& fields) {
+  // An instruction, more to it in the column `more` if there is any, and what answers it in the second required one.
+  Example instruction(JsonValue::Object& fields, const std::string& more) const {
     for (const char* name : {"system", "history"})
       refuse_lost(fields, name, "and Alpaca's prompt has no place for it",
-                  "give messages in place of instruction and output");
+                  "give messages in place of instruction and " + required[1]);
     const std::string asked = text_of(fields, "instruction", false);
-    const JsonValue input = optional_of(fields, "input");
+    const JsonValue input = optional_of(fields, more);
     if (!input.is_null() && input.string() == nullptr)
-      refuse_row(R"("input" is )" + std::string(input.type_name()) + ", not a string", "give a string");
+      refuse_row(quote(more) + " is " + std::string(input.type_name()) + ", not a string", "give a string");
     Example example;
     example.prompt = alpaca_prompt(asked, input.is_null() ? std::string_view() : *input.string());
-    example.completion = text_of(fields, "output", false);
+    example.completion = text_of(fields, required[1], false);
     return example;
+  }
+
+  static void add_turn(JsonValue::List& messages, JsonValue query, JsonValue response) {
+    const auto add = [&](std::string_view role, JsonValue content) {
+      messages.push_back(JsonValue(JsonValue::Object{{"role", JsonValue(role)}, {"content", std::move(content)}}));
+    };
+    add("user", std::move(query));
+    add("assistant", std::move(response));
+  }
+
+  // The pairs of `history`, then the one of query and response.
+  Example turns(JsonValue::Object& fields) {
+    JsonValue::List messages;
+    JsonValue history = optional_of(fields, "history");
+    if (!is_empty(history)) {
+      JsonValue::List* const pairs = history.list();
+      if (pairs == nullptr)
+        refuse_row(R"("history" is )" + std::string(history.type_name()) + ", not a list",
+                   "give pairs of query and response");
+      for (JsonValue& pair : *pairs) {
+        JsonValue::List* const both = pair.list();
+        const bool strings =
+            both != nullptr && both->size() == 2 && (*both)[0].string() != nullptr && (*both)[1].string() != nullptr;
+        if (!strings) refuse_row(R"("history" holds what is no pair of strings)", "give pairs of query and response");
+        add_turn(messages, std::move((*both)[0]), std::move((*both)[1]));
+      }
+    }
+    JsonValue query(text_of(fields, "query", false)), response(text_of(fields, "response", false));
+    add_turn(messages, std::move(query), std::move(response));
+    JsonValue list(std::move(messages));
+    Chat chat;
+    add_messages(list, "history", true, parser, chat);
+    return conversation(std::move(chat), fields);
   }
 };
 
@@ -300,7 +342,9 @@ Example RowInterpreter::interpret(JsonValue fields) {
     case RowFormat::prompt_completion: return state.pair(row);
     case RowFormat::messages:
     case RowFormat::conversations: return state.chat(row);
-    case RowFormat::instruction: return State::instruction(row);
+    case RowFormat::instruction: return state.instruction(row, "input");
+    case RowFormat::dolly: return state.instruction(row, "context");
+    case RowFormat::query_response: return state.turns(row);
     case RowFormat::question_answer:
       example.prompt = State::text_of(row, "question", true) + "\n";
       example.completion = State::text_of(row, "answer", false);

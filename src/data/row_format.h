@@ -23,9 +23,20 @@ namespace snug {
 // conversations:     `conversations` of {from, value} (ShareGPT) or {role, content}; the same beside them
 // instruction:       `instruction`, `output` and, if it is not empty, `input` (Alpaca), put into Stanford's prompt
 // question_answer:   `question` and `answer` (GSM8K): the question and a line end, then the answer
+// dolly:             `instruction`, `response` and, if it is not empty, `context` (Dolly), put into the same prompt
+// query_response:    `query` and `response` (ms-swift), before them the pairs of `history`; the same beside them as messages
 // What else people put into such rows and mean to be learned from is refused: images and their like, an instruction's
 // `system` and `history`. Other columns are passed over.
-enum class RowFormat : uint8_t { text, prompt_completion, messages, conversations, instruction, question_answer };
+enum class RowFormat : uint8_t {
+  text,
+  prompt_completion,
+  messages,
+  conversations,
+  instruction,
+  question_answer,
+  dolly,
+  query_response
+};
 
 // "messages", "prompt/completion": as people say it.
 std::string_view name_of(RowFormat format);

@@ -57,6 +57,37 @@ TEST(RowFormat, PutsInstructionsIntoStanfordsWords) {
             "### Instruction:\nAdd.\n\n### Input:\n1, 2\n\n### Response:");
 }
 
+TEST(RowFormat, PutsDollysColumnsIntoTheSameWords) {
+  const Example alpaca = example_of(R"({"instruction": "Add.", "input": "1, 2", "output": "3"})");
+  const Example dolly =
+      example_of(R"({"instruction": "Add.", "context": "1, 2", "response": "3", "category": "closed_qa"})");
+  EXPECT_EQ(dolly.prompt, alpaca.prompt);
+  EXPECT_EQ(dolly.completion, "3");
+  EXPECT_EQ(example_of(R"({"instruction": "Say hi.", "context": "", "response": "Hi."})").prompt,
+            example_of(R"({"instruction": "Say hi.", "output": "Hi."})").prompt);
+  expect_mentions(refused(R"({"instruction": "a", "context": 3, "response": "b"})"), {"\"context\" is a number"});
+}
+
+TEST(RowFormat, MakesConversationsOfQueriesAndResponses) {
+  const Chat chat =
+      *example_of(R"({"system": "Be brief.", "query": "And 2+2?", "response": "4", "history": [["1+1?", "2"]]})").chat;
+  const Chat same =
+      *example_of(R"({"messages": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "1+1?"}, )"
+                  R"({"role": "assistant", "content": "2"}, {"role": "user", "content": "And 2+2?"}, )"
+                  R"({"role": "assistant", "content": "4"}]})")
+           .chat;
+  EXPECT_EQ(json_of(chat.messages), json_of(same.messages));
+  EXPECT_TRUE(chat.learned.at(2) && chat.learned.at(4)) << "earlier responses too, as in ms-swift";
+  EXPECT_EQ(example_of(R"({"query": "a", "response": "b"})").chat->messages.list()->size(), 2U);
+  const std::pair<const char*, const char*> wrong[] = {
+      {R"({"query": "a", "response": "b", "history": "c"})", "\"history\" is a string, not a list"},
+      {R"({"query": "a", "response": "b", "history": [["c"]]})", "no pair of strings"},
+      {R"({"query": "a", "response": "b", "history": [["c", 3]]})", "no pair of strings"},
+      {R"({"query": "a", "response": ""})", "\"response\" is empty"},
+      {R"({"query": "a"})", "fit no format"}};
+  for (const auto& [row, words] : wrong) expect_mentions(refused(row), {words});
+}
+
 TEST(RowFormat, TakesTheColumnsThatAreNamed) {
   const std::string row =
       R"({"question": "q", "answer": "a", "body": "b", "chat": [{"role": "assistant", "content": "c"}]})";
