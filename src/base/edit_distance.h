@@ -25,4 +25,9 @@ inline int64_t edit_distance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
+// The most edits that a slip of the pen makes of a name of this length.
+constexpr int64_t most_slips(size_t length) {
+  return length <= 3 ? 1 : std::max<int64_t>(2, static_cast<int64_t>(length) / 3);
+}
+
 }  // namespace snug

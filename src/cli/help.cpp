@@ -7,6 +7,8 @@
 
 #include "cli/arguments.h"
 #include "cli/commands.h"
+#include "cli/help_layout.h"
+#include "cli/terminal.h"
 #include "recipe/keys.h"
 
 namespace snug::cli {
@@ -259,7 +261,13 @@ int help_command(std::span<char* const> words) {
   if (topic == "init") text = kInit;
   if (topic == "models") text = kModels;
   if (topic == "gpus") text = kGpus;
-  fmt::print("{}", text);
+  constexpr int kWritten = 128;  // columns
+  const int width = style_of(stdout).width;
+  if (is_terminal(stdout) && width < kWritten) {
+    fmt::print("{}", laid_out(text, width));
+  } else {
+    fmt::print("{}", text);
+  }
   return 0;
 }
 

@@ -36,7 +36,7 @@ std::string bare(const std::string& own) { return own.substr(0, own.find('=')); 
 // The command's flag that a slip of the pen makes of `name`; "" if none is that near.
 std::string meant(const std::string& name, const std::vector<std::string>& own) {
   std::string nearest;
-  int64_t least = std::max<int64_t>(2, static_cast<int64_t>(name.size()) / 3) + 1;
+  int64_t least = most_slips(name.size()) + 1;
   for (const std::string& flag : own) {
     const int64_t distance = edit_distance(name, bare(flag));
     if (distance >= least) continue;

@@ -14,10 +14,10 @@ namespace snug::cli {
 namespace {
 
 std::atomic<int> last_signal{0};
-std::atomic<const char*> answer{""};
+std::atomic<const char*> signal_answer{""};
 
 void say_answer() {
-  const char* const text = answer.load();
+  const char* const text = signal_answer.load();
   [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, text, std::strlen(text));
 }
 
@@ -34,7 +34,7 @@ extern "C" void end_at_once(int signal) {
 }
 
 void handle_signals(void (*handler)(int), const char* said) {
-  answer.store(said);
+  signal_answer.store(said);
   struct sigaction action {};
   action.sa_handler = handler;
   action.sa_flags = SA_RESTART | SA_RESETHAND;  // a second signal stops at once

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
-#include <limits>
 
 #include "base/edit_distance.h"
 #include "base/error.h"
@@ -155,7 +154,7 @@ std::string nearest_model_name(std::string_view name) {
   const std::string asked = lower(name.substr(0, 200));
   const bool with_owner = asked.find('/') != std::string::npos;
   std::string_view nearest;
-  int64_t least = std::numeric_limits<int64_t>::max();
+  int64_t least = most_slips(asked.size()) + 1;
   visit_entries([&](const Entry& entry) {
     const int64_t distance = edit_distance(asked, lower(with_owner ? entry.name() : without_owner(entry.name())));
     if (distance < least) {
@@ -174,12 +173,14 @@ ModelSpec resolve_model(const std::string& argument) {
   if (std::filesystem::exists(argument, error)) return read_config(argument);
   if (auto spec = find_model(argument)) return *spec;
   if (const auto snapshot = cached_snapshot(argument)) return read_config(*snapshot);
+  const std::string nearest = nearest_model_name(argument);
   if (const std::string_view form = unplanned_form(lower(argument)); !form.empty())
     throw Error(fmt::format("'{}' is no path, and by its name {} weights, which are not planned", argument, form), "",
-                fmt::format("give the model that they were made from, such as {}, and --method qlora",
-                            nearest_model_name(argument)));
+                fmt::format("give the model that they were made from{}, and --method qlora",
+                            nearest.empty() ? "" : ", such as " + nearest));
   throw Error(fmt::format("'{}' is neither a path nor a model of the catalogue", argument), "",
-              fmt::format("nearest: {}; `snug models` lists them", nearest_model_name(argument)));
+              nearest.empty() ? "`snug models` lists them; or give its config.json"
+                              : fmt::format("nearest: {}; `snug models` lists them", nearest));
 }
 
 }  // namespace snug

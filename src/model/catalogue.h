@@ -19,7 +19,7 @@ std::optional<ModelSpec> find_model(std::string_view name);
 // The catalogue's full names, in its order.
 std::vector<std::string> model_names();
 
-// The catalogue name that is most like `name`.
+// The catalogue name that may have been meant by `name`; "" if none is like it.
 std::string nearest_model_name(std::string_view name);
 
 // `argument`: a directory that holds a config.json, a config.json, a catalogue name, or a repository that is in Hugging

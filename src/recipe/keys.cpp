@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 
 #include "base/edit_distance.h"
 #include "base/error.h"
@@ -34,8 +33,9 @@ Applied apply_values(Recipe& recipe, std::string_view name, KeyValues values, co
   } catch (const Error& error) {
     throw Error(error.problem(), where, error.mend());
   }
+  const std::string nearest = nearest_key(name);
   throw Error(fmt::format("there is no key '{}'", name.substr(0, 200)), where,
-              fmt::format("did you mean '{}'?", nearest_key(name)));
+              nearest.empty() ? "`snug help keys` lists them" : fmt::format("did you mean '{}'?", nearest));
 }
 
 }  // namespace
@@ -53,19 +53,24 @@ const Key* find_key(std::string_view name) {
   return nullptr;
 }
 
+// Whether `part` are whole words of the name: "dropout" of lora_dropout.
+static bool has_words(std::string_view name, std::string_view part) {
+  return ("_" + std::string(name) + "_").find("_" + std::string(part) + "_") != std::string::npos;
+}
+
 std::string nearest_key(std::string_view name) {
   const std::string asked = with_underscores(name);
-  std::string_view nearest;
-  int64_t least = std::numeric_limits<int64_t>::max();
+  std::string_view nearest, holding;
+  int64_t least = most_slips(asked.size()) + 1;
   for (const Key& key : recipe_keys()) {
     int64_t distance = edit_distance(asked, key.name);
     for (const std::string_view alias : key.aliases) distance = std::min(distance, edit_distance(asked, alias));
-    if (distance < least) {
-      least = distance;
-      nearest = key.name;
-    }
+    if (has_words(key.name, asked) && (holding.empty() || key.name.size() < holding.size())) holding = key.name;
+    if (distance >= least) continue;
+    least = distance;
+    nearest = key.name;
   }
-  return std::string(nearest);
+  return std::string(nearest.empty() || (least > 1 && !holding.empty()) ? holding : nearest);
 }
 
 Applied apply(Recipe& recipe, std::string_view key, std::string_view value, const std::string& where) {

@@ -38,7 +38,7 @@ const std::vector<Key>& recipe_keys();
 const Key* find_key(std::string_view name);
 
 // The valid key that is most like `name`.
-std::string nearest_key(std::string_view name);
+std::string nearest_key(std::string_view name);  // "": none that may have been meant
 
 // What became of a key: `set` changed the recipe; `passed_over` is known and has no effect here.
 enum class Applied : uint8_t { set, passed_over };

@@ -267,6 +267,7 @@ TEST(Catalogue, OnlyTheFirstMistralHasASlidingWindow) {
 
 TEST(Catalogue, AnUnknownNameIsAnsweredWithTheNearest) {
   EXPECT_EQ(nearest_model_name("meta-llama/Lama-3.1-8B-Instuct"), "meta-llama/Llama-3.1-8B-Instruct");
+  EXPECT_EQ(nearest_model_name("someone/an-own-model-of-9B"), "");
   try {
     resolve_model("SmolLM2-136M");
     FAIL();

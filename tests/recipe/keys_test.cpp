@@ -95,6 +95,9 @@ TEST(Keys, ValuesOutOfRangeAreRefused) {
 TEST(Keys, AnUnknownKeyIsAnsweredWithTheNearest) {
   key_says(key_refusal("learning_rat", "1"), "did you mean 'learning_rate'?");
   key_says(key_refusal("micro_batchsize", "1"), "did you mean 'per_device_train_batch_size'?");
+  key_says(key_refusal("dropout", "1"), "did you mean 'lora_dropout'?");
+  key_says(key_refusal("scheduler", "cosine"), "did you mean 'lr_scheduler_type'?");
+  for (const char* unlike : {"system", "promt", "x"}) key_says(key_refusal(unlike, "1"), "`snug help keys` lists them");
   EXPECT_NE(key_refusal(std::string(100000, 'x'), "1"), "accepted");
 }
 
