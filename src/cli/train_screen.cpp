@@ -133,9 +133,10 @@ void TrainScreen::ended_early(int64_t step, int64_t best_step) {
   fmt::print(stderr, "stopping early after step {}: no evaluation was better than that of step {}\n", step, best_step);
 }
 
-void TrainScreen::chose(const std::filesystem::path& checkpoint, int64_t evaluations) {
+void TrainScreen::chose(const std::filesystem::path& checkpoint, int64_t evaluations, bool there) {
   finish_line();
-  fmt::print(stderr, "the best of {} evaluations: {}\n", evaluations, checkpoint.string());
+  fmt::print(stderr, "the best of {} evaluations: {}{}\n", evaluations, checkpoint.string(),
+             there ? "" : ", which is gone: the result is the last step's");
 }
 
 void TrainScreen::write_over(const std::string& line) {

@@ -29,7 +29,7 @@ class TrainScreen final : public Reporter {
   void evaluated(const EvaluationMetrics& metrics) override;
   void saved(const std::filesystem::path& directory) override;
   void ended_early(int64_t step, int64_t best_step) override;
-  void chose(const std::filesystem::path& checkpoint, int64_t evaluations) override;
+  void chose(const std::filesystem::path& checkpoint, int64_t evaluations, bool there) override;
   void finish_line();
 
  private:

@@ -87,6 +87,7 @@ void validate_strategies(const Recipe& recipe) {
   const bool repeated =
       recipe.eval_strategy == Strategy::epoch || (recipe.eval_strategy == Strategy::steps && recipe.eval_steps > 0);
   if (!repeated) refuse_strategies(fmt::format("{} needs evaluations", what), "set eval_strategy: epoch, or eval_steps");
+  if (!evaluates(recipe)) refuse_strategies(fmt::format("{} needs rows to evaluate", what), "give eval_data, or val_size");
   const bool greater = recipe.metric_for_best_model != BestMetric::loss;
   if (recipe.greater_is_better && *recipe.greater_is_better != greater)
     refuse_strategies(fmt::format("greater_is_better: {} is not so for this metric_for_best_model", !greater), "remove it");

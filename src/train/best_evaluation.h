@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <limits>
-#include <span>
 
 #include "recipe/recipe.h"
 #include "train/metrics.h"
@@ -19,9 +18,6 @@ class BestEvaluation {
 
   // In the order of steps; one before the first step counts for nothing.
   void note(const EvaluationMetrics& metrics);
-  void note(std::span<const EvaluationMetrics> earlier) {
-    for (const EvaluationMetrics& metrics : earlier) note(metrics);
-  }
 
   int64_t step() const { return step_; }  // -1: none yet
   int64_t evaluations() const { return evaluations_; }

@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
+#include <functional>
 #include <limits>
 #include <string>
 #include <string_view>
@@ -51,48 +52,61 @@ bool belongs(std::string_view line, int64_t last_step) {
   return std::from_chars(line.begin(), line.end(), step).ec == std::errc() && step <= last_step;
 }
 
-// A metrics file may be long and the arena is already there: it is copied through a buffer.
-class LineFilter {
- public:
-  LineFilter(const std::filesystem::path& source, const std::filesystem::path& target)
-      : source_(source), target_(target), in_(open_to_read(source)), out_(open_to_write(target)) {}
+// A metrics file may be long and the arena is already there: it is read through a buffer, which holds any line of ours. Each
+// line without its end; what comes after one that was cut short, or is none of ours, is left out.
+void each_line(const std::filesystem::path& path, const std::function<void(std::string_view)>& take) {
+  const UniqueFd fd = open_to_read(path);
+  std::array<char, 16384> buffer;
+  const int64_t bytes = file_bytes(fd.get(), path);
+  for (int64_t offset = 0; offset < bytes;) {
+    const auto part = std::span(buffer).first(static_cast<size_t>(std::min<int64_t>(bytes - offset, buffer.size())));
+    read_at(fd.get(), offset, std::as_writable_bytes(part), path);
+    const std::string_view text(part.data(), part.size());
+    size_t begin = 0;
+    for (size_t end; (end = text.find('\n', begin)) != std::string_view::npos; begin = end + 1)
+      take(text.substr(begin, end - begin));
+    if (begin == 0) return;
+    offset += static_cast<int64_t>(begin);
+  }
+}
 
-  void keep_up_to(int64_t last_step) {
-    const int64_t bytes = file_bytes(in_.get(), source_);
-    for (int64_t offset = 0; offset < bytes;) {
-      const auto part = std::span(buffer_).first(static_cast<size_t>(std::min<int64_t>(bytes - offset, buffer_.size())));
-      read_at(in_.get(), offset, std::as_writable_bytes(part), source_);
-      const size_t whole = keep_lines({part.data(), part.size()}, last_step);
-      if (whole == 0) break;  // a line that was cut short, or none of ours
-      offset += static_cast<int64_t>(whole);
-    }
-    sync_file(out_.get(), target_);
+// What is written piece by piece goes to the file in large ones.
+class LineWriter {
+ public:
+  explicit LineWriter(const std::filesystem::path& path) : path_(path), fd_(open_to_write(path)) {}
+
+  void write(std::string_view line) {
+    if (used_ + line.size() + 1 > buffer_.size()) flush();
+    std::ranges::copy(line, buffer_.begin() + static_cast<std::ptrdiff_t>(used_));
+    used_ += line.size();
+    buffer_[used_++] = '\n';
+  }
+
+  void finish() {
+    flush();
+    sync_file(fd_.get(), path_);
   }
 
  private:
-  // Returns the bytes of all lines that end in `text`.
-  size_t keep_lines(std::string_view text, int64_t last_step) {
-    size_t begin = 0, kept = 0;  // of this line, and of the lines to keep before it
-    for (size_t end; (end = text.find('\n', begin)) != std::string_view::npos; begin = end + 1) {
-      if (belongs(text.substr(begin, end - begin), last_step)) continue;
-      write(text.substr(kept, begin - kept));
-      kept = end + 1;
-    }
-    write(text.substr(kept, begin - kept));
-    return begin;
+  void flush() {
+    write_all(fd_.get(), std::as_bytes(std::span(buffer_).first(used_)), path_);
+    used_ = 0;
   }
 
-  void write(std::string_view lines) { write_all(out_.get(), std::as_bytes(std::span(lines)), target_); }
-
-  const std::filesystem::path &source_, &target_;
-  UniqueFd in_, out_;
-  std::array<char, 16384> buffer_;
+  const std::filesystem::path& path_;
+  UniqueFd fd_;
+  size_t used_ = 0;
+  std::array<char, 16384> buffer_;  // no shorter than what lines are read through
 };
 
 void keep_lines_up_to(const std::filesystem::path& path, int64_t last_step) {
   const std::filesystem::path kept = temporary_name(path);
   try {
-    LineFilter(path, kept).keep_up_to(last_step);
+    LineWriter writer(kept);
+    each_line(path, [&](std::string_view line) {
+      if (belongs(line, last_step)) writer.write(line);
+    });
+    writer.finish();
     rename_path(kept, path);
   } catch (const Error&) {
     std::error_code ignored;
@@ -113,25 +127,20 @@ MetricsFile::MetricsFile(const std::filesystem::path& path, int64_t last_step) :
   fd_ = open_to_append(path);
 }
 
-std::vector<EvaluationMetrics> read_evaluations(const std::filesystem::path& path) {
-  const std::string text = read_text_file(path);
-  std::vector<EvaluationMetrics> found;
-  std::string_view rest = text;
-  for (size_t end; (end = rest.find('\n')) != std::string_view::npos; rest.remove_prefix(end + 1)) {
-    const std::string_view line = rest.substr(0, end);
+void each_evaluation(const std::filesystem::path& path, const std::function<void(const EvaluationMetrics&)>& take) {
+  each_line(path, [&](std::string_view line) {
     const auto number = [&](std::string_view key, auto value) {
       const size_t at = line.find(key);
       if (at != std::string_view::npos) std::from_chars(line.begin() + at + key.size(), line.end(), value);
       return value;
     };
-    if (line.find("\"eval_loss\": ") == std::string_view::npos) continue;
-    found.push_back({.step = number("\"step\": ", int64_t{0}),
-                     .loss = number("\"eval_loss\": ", std::numeric_limits<double>::quiet_NaN()),
-                     .token_accuracy = number("\"eval_token_accuracy\": ", 0.0),
-                     .exact = number("\"eval_exact\": ", 0.0),
-                     .documents = number("\"eval_documents\": ", int64_t{0})});
-  }
-  return found;
+    if (line.find("\"eval_loss\": ") == std::string_view::npos) return;
+    take({.step = number("\"step\": ", int64_t{0}),
+          .loss = number("\"eval_loss\": ", std::numeric_limits<double>::quiet_NaN()),
+          .token_accuracy = number("\"eval_token_accuracy\": ", 0.0),
+          .exact = number("\"eval_exact\": ", 0.0),
+          .documents = number("\"eval_documents\": ", int64_t{0})});
+  });
 }
 
 void MetricsFile::line(const char* text, size_t length) {

@@ -3,8 +3,8 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
-#include <vector>
 
 #include "formats/file.h"
 
@@ -34,8 +34,8 @@ struct RunSummary {
   double waited_seconds = 0;                  // for them
 };
 
-// The evaluations that a metrics file tells of, in its order.
-std::vector<EvaluationMetrics> read_evaluations(const std::filesystem::path& path);
+// The evaluations that a metrics file tells of, in its order. Throws Error if it cannot be read.
+void each_evaluation(const std::filesystem::path& path, const std::function<void(const EvaluationMetrics&)>& take);
 
 class MetricsFile {
  public:

@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cmath>
 #include <optional>
+#include <thread>
 
 #include "base/error.h"
 #include "data/loader.h"
@@ -68,8 +69,13 @@ UniqueFd lock_directory(const fs::path& directory) {
   if (error) throw_errno("the directory cannot be created", directory, error.value());
   const fs::path path = directory / ".lock";
   UniqueFd fd = open_to_append(path);
-  if (flock(fd.get(), LOCK_EX | LOCK_NB) == 0) return fd;
-  if (errno != EWOULDBLOCK) throw_errno("the file cannot be locked", path, errno);
+  // What a run that was killed just now has started may live a moment longer, and its lock with it.
+  constexpr std::chrono::milliseconds kPatience(1000), kBetween(20);
+  for (std::chrono::milliseconds waited{0}; waited <= kPatience; waited += kBetween) {
+    if (flock(fd.get(), LOCK_EX | LOCK_NB) == 0) return fd;
+    if (errno != EWOULDBLOCK) throw_errno("the file cannot be locked", path, errno);
+    std::this_thread::sleep_for(kBetween);
+  }
   throw Error("another snug is training here", directory.string(), "wait for it, or give another --output-dir");
 }
 
@@ -118,7 +124,7 @@ class Run final : public Host {
     metrics_.emplace(output_ / "metrics.jsonl", done_);
     if (recipe_.tensorboard)
       events_.emplace(recipe_.logging_dir.empty() ? output_ / "runs" : fs::path(recipe_.logging_dir), done_);
-    if (done_ > 0) best_.note(read_evaluations(output_ / "metrics.jsonl"));
+    if (done_ > 0) each_evaluation(output_ / "metrics.jsonl", [this](const EvaluationMetrics& e) { best_.note(e); });
     first_step_ = saved_step_ = done_;
     reporter_.loaded();
     if (eval_ && done_ == 0 && recipe_.eval_on_start) evaluate();
@@ -424,9 +430,10 @@ class Run final : public Host {
 
   void save_result() {
     const fs::path best = output_ / ("checkpoint-" + std::to_string(best_.step()));
-    if (recipe_.load_best_model_at_end && best_.step() >= 0 && best_.step() != done_ && is_there(best)) {
-      reporter_.chose(best, best_.evaluations());
-      return publish_checkpoint(plan_, best, training_model_card(card(best_.step())));
+    if (recipe_.load_best_model_at_end && best_.step() >= 0 && best_.step() != done_) {
+      const bool there = is_there(best);
+      reporter_.chose(best, best_.evaluations(), there);
+      if (there) return publish_checkpoint(plan_, best, training_model_card(card(best_.step())));
     }
     const Op& save_op = *plan_.program.region(Section::save).items.front().op();
     snug::save_result(*executor_, plan_, training_model_card(card(done_)), staging_of(save_op));

@@ -47,8 +47,8 @@ class Reporter {
   virtual void saved(const std::filesystem::path& directory) = 0;
   // Evaluations have been no better for early_stopping_patience: the run ends with this step.
   virtual void ended_early(int64_t step, int64_t best_step) = 0;
-  // The result is this checkpoint: the best of so many evaluations.
-  virtual void chose(const std::filesystem::path& checkpoint, int64_t evaluations) = 0;
+  // The result is this checkpoint, the best of so many evaluations; but if somebody has removed it the last weights.
+  virtual void chose(const std::filesystem::path& checkpoint, int64_t evaluations, bool there) = 0;
 };
 
 // Executes the plan, which must fit. Stops after the step in which `stop` became nonzero, with a checkpoint saved; an
