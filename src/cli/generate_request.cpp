@@ -7,6 +7,9 @@
 #include "base/error.h"
 #include "chat/json.h"
 #include "cli/terminal.h"
+#include "formats/adapter_file.h"
+#include "formats/file.h"
+#include "formats/merge.h"
 #include "model/hub_cache.h"
 
 namespace snug::cli {
@@ -73,10 +76,14 @@ Sampling sampling_of(const Flags& flags, const GenerationDefaults& defaults, uin
   return sampling;
 }
 
-fs::path model_directory(const Arguments& arguments) {
+// The model, and the adapters on it: MODEL may be an adapter, which names its base.
+void take_model(const Arguments& arguments, GenerateRequest& request) {
   const std::string& name = arguments.recipe.model;
   if (name.empty()) throw UsageError("which model? snug generate MODEL --prompt TEXT");
-  return local_checkpoint(name, "generating");
+  request.model = local_checkpoint(name, "generating");
+  const bool adapter = is_there(request.model / "adapter_config.json") && !is_there(request.model / "config.json");
+  if (adapter) request.model = base_of(AdapterFile(request.adapters.emplace_back(request.model)));
+  for (const std::string& more : arguments.values("adapter")) request.adapters.emplace_back(more);
 }
 
 std::vector<int32_t> question_of(const chat::Value& row, const TextSide& text) {
@@ -94,8 +101,8 @@ GenerateRequest read_generate_request(std::span<char* const> words) {
   const Arguments arguments = parse_arguments(
       words, {"json", "prompt=", "chat=", "max-new-tokens=", "temperature=", "top-p=", "top-k=", "stop=", "adapter="});
   const Flags flags(arguments);
-  GenerateRequest request{.model = model_directory(arguments)};
-  for (const std::string& adapter : arguments.values("adapter")) request.adapters.emplace_back(adapter);
+  GenerateRequest request;
+  take_model(arguments, request);
   request.prompt = flags.text("prompt");
   request.chat = flags.text("chat");
   if (!arguments.recipe.data.empty()) request.data = arguments.recipe.data;

@@ -167,6 +167,7 @@ constexpr std::string_view kGenerate =
     R"(snug generate MODEL [--adapter DIR …] --prompt TEXT | --chat TEXT | --data FILE.jsonl
 snug generate MODEL                                  a chat, on a terminal
 
+MODEL may be an adapter, which names its base.
   --prompt TEXT          continues the text
   --chat TEXT            answers one user message, through the model's chat template
   --data FILE            a row a line, each with "prompt" or "messages"

@@ -200,6 +200,9 @@ TEST(Generate, uses_the_adapters_that_were_trained) {
   const Json both = answer(work, joined(joined(question, one), two));
   EXPECT_NE(both["text"], with_one);
   EXPECT_EQ(both["text"], answer(work, joined(joined(question, two), one))["text"]);
+  const ProcessResult itself = run_program(joined({"generate", (work / "one").string(), "--json"}, question));
+  ASSERT_EQ(itself.exit_code, 0) << itself.error;
+  EXPECT_EQ(Json::parse(itself.output)["text"], with_one) << "the adapter names its base";
   if (!testing::kSanitized) {
     EXPECT_LE(both["measured_peak_bytes"], both["planned_peak_bytes"]);
   }
