@@ -109,7 +109,9 @@ void check(const JsonValue::Object& message, const std::string& name) {
   // Other fields may stand for the content (a template's "thinking"), but a message of a role alone is a mistake.
   if (!there && !calls && message.size() <= (content == message.end() ? 1U : 2U))
     refuse(name + R"( has no "content")", "fill it or remove the message");
-  if (there && content->value.string() == nullptr && content->value.list() == nullptr)
+  // What a tool has answered may be an object or a number, which templates write as JSON.
+  const bool answered = *role->value.string() == "tool" || *role->value.string() == "ipython";
+  if (there && !answered && content->value.string() == nullptr && content->value.list() == nullptr)
     refuse(name + R"( has a "content" that is )" + std::string(content->value.type_name()), "give a string");
 }
 

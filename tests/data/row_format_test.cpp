@@ -183,6 +183,17 @@ TEST(Conversations, KeepMessagesAsTheyStand) {
   EXPECT_EQ(learned(*example.chat), "11");  // the template's spans say which are the assistant's
 }
 
+TEST(Conversations, KeepWhatAToolAnsweredAsItIs) {
+  const Example example =
+      example_of(R"({"messages": [{"role": "user", "content": "a"}, {"role": "tool", "content": {"degrees": [20, 21.5]}},)"
+                 R"( {"role": "tool", "content": 7}, {"role": "assistant", "content": "b"}]})");
+  EXPECT_EQ(json_of(example.chat->messages),
+            R"([{"role":"user","content":"a"},{"role":"tool","content":{"degrees":[20,21.5]}},)"
+            R"({"role":"tool","content":7},{"role":"assistant","content":"b"}])");
+  expect_mentions(refused(R"({"messages": [{"role": "user", "content": {"a": 1}}, {"role": "assistant", "content": "b"}]})"),
+                  {"\"content\" that is an object"});
+}
+
 TEST(Conversations, TranslateShareGpt) {
   const Example example = example_of(
       R"({"conversations": [{"from": "system", "value": "s"}, {"from": "human", "value": "a"}, {"from": "gpt", "value": "b"},)"
