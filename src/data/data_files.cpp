@@ -45,7 +45,7 @@ void refuse_mixed(const std::vector<fs::path>& files, const fs::path& data) {
   struct Kind {
     const char *ending, *name;
   };
-  for (const Kind& kind : {Kind{".parquet", "Parquet"}, Kind{".arrow", "Arrow"}}) {
+  for (const Kind& kind : {Kind{".parquet", "Parquet"}, Kind{".arrow", "Arrow"}, Kind{".csv", "CSV"}, Kind{".tsv", "TSV"}}) {
     const auto is_kind = [&](const fs::path& file) { return file.extension() == kind.ending; };
     if (std::ranges::all_of(files, is_kind) || std::ranges::none_of(files, is_kind)) continue;
     throw Error(std::string("holds ") + kind.name + " files beside others", data.string(),
@@ -64,7 +64,7 @@ std::vector<fs::path> listed(const fs::path& directory, const std::string& patte
   }
   if (code) throw Error("cannot be listed: " + code.message(), directory.string(), "check its name and permissions");
   if (files.empty())
-    throw Error("no data file is there", data.string(), "snug reads .jsonl, .json (one array), .parquet and .arrow");
+    throw Error("no data file is there", data.string(), "snug reads .jsonl, .json (one array), .csv, .parquet and .arrow");
   std::ranges::sort(files);
   return files;
 }

@@ -11,8 +11,8 @@
 namespace snug {
 namespace {
 
-constexpr std::array<std::string_view, 8> kEndings = {".jsonl", ".ndjson",   ".json",      ".parquet",
-                                                      ".arrow", ".jsonl.gz", ".jsonl.zst", ".json.gz"};
+constexpr std::array<std::string_view, 12> kEndings = {".jsonl",     ".ndjson",  ".json", ".parquet", ".arrow",  ".jsonl.gz",
+                                                       ".jsonl.zst", ".json.gz", ".csv",  ".tsv",     ".csv.gz", ".csv.zst"};
 
 }  // namespace
 

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "data/arrow/arrow_reader.h"
 #include "data/byte_stream.h"
+#include "data/csv_reader.h"
 #include "data/json_row.h"
 #include "data/line_reader.h"
 #include "data/parquet/parquet_reader.h"
@@ -13,7 +14,7 @@ namespace snug {
 namespace {
 
 constexpr const char* kOtherKinds =
-    "snug reads .jsonl, .json (one array), .parquet and .arrow; convert it, for example with pandas";
+    "snug reads .jsonl, .json (one array), .csv, .parquet and .arrow; convert it, for example with pandas";
 
 class JsonSource final : public RowSource {
  public:
@@ -62,6 +63,49 @@ class JsonSource final : public RowSource {
   std::vector<std::string> wanted_;
   JsonRowParser parser_;
   bool bad_ = false;
+};
+
+// Every value is a text; one that is empty is nothing.
+class CsvSource final : public RowSource {
+ public:
+  CsvSource(std::unique_ptr<ByteStream> stream, const std::string& file, char separator)
+      : reader_(std::move(stream), file, separator), file_(file) {
+    select(reader_.columns(), {});
+  }
+
+  std::optional<std::vector<std::string>> columns() const override { return reader_.columns(); }
+
+  void select(const std::vector<std::string>& columns, const std::vector<std::string>& optional) override {
+    const auto holds = [](const std::vector<std::string>& names, const std::string& name) {
+      return std::ranges::find(names, name) != names.end();
+    };
+    wanted_.clear();
+    for (size_t i = 0; i < reader_.columns().size(); ++i)
+      if (const std::string& name = reader_.columns()[i]; holds(columns, name) || holds(optional, name))
+        wanted_.push_back(i);
+  }
+
+  bool next(SourceRow& row) override {
+    row.mend.clear();
+    if (!reader_.next(fields_, row.problem)) return false;
+    if (!row.problem.empty()) {
+      row.problem = "the line " + row.problem;
+      row.mend = "put fields that hold commas, quotation marks or line ends in quotation marks";
+      return true;
+    }
+    JsonValue::Object members;
+    for (const size_t index : wanted_) members.push_back({reader_.columns()[index], JsonValue(std::move(fields_[index]))});
+    row.fields = JsonValue(std::move(members));
+    return true;
+  }
+
+  std::string where() const override { return file_ + ":" + std::to_string(reader_.line_number()); }
+
+ private:
+  CsvReader reader_;
+  std::string file_;
+  std::vector<size_t> wanted_;
+  std::vector<std::string> fields_;
 };
 
 // In Parquet every object of a column has all fields of all of them: one that is null was not there. Only `content` keeps
@@ -127,12 +171,16 @@ bool is_arrow(std::string_view front, const std::filesystem::path& file) {
 
 void refuse_other_kinds(std::string_view front, const std::filesystem::path& file) {
   const auto refuse = [&](const std::string& what) { throw Error(what + " is not supported", file.string(), kOtherKinds); };
-  const std::string extension = file.extension().string();
-  if (extension == ".csv" || extension == ".tsv") refuse("CSV");
   if (front.starts_with("FEA1")) refuse("Feather, version 1,");
   if (front.starts_with("PK\x03\x04")) refuse("ZIP");
   if (front.starts_with("Obj\x01")) refuse("Avro");
   if (front.starts_with("ORC")) refuse("ORC");
+}
+
+// By its name alone, less what packs it (data.csv.gz): such text has no beginning of its own. 0: none.
+char separator_of(std::filesystem::path file) {
+  if (file.extension() == ".gz" || file.extension() == ".zst") file.replace_extension();
+  return file.extension() == ".csv" ? ',' : file.extension() == ".tsv" ? '\t' : '\0';
 }
 
 std::unique_ptr<RowSource> open_json(std::unique_ptr<ByteStream> stream, const std::string& name) {
@@ -152,6 +200,8 @@ std::unique_ptr<RowSource> open_row_source(const std::filesystem::path& file) {
   if (front.starts_with("PAR1") || front.starts_with("PARE")) return std::make_unique<ParquetSource>(file);
   refuse_other_kinds(front, file);
   if (is_arrow(front, file)) return std::make_unique<ArrowSource>(file);
+  if (const char separator = separator_of(file); separator != '\0')
+    return std::make_unique<CsvSource>(std::move(stream), file.string(), separator);
   return open_json(std::move(stream), file.string());
 }
 

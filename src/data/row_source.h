@@ -1,6 +1,7 @@
 #pragma once
-// Rows of a data file, whatever its kind: JSON Lines (plain, gzip, Zstandard), a file that is one JSON array, Parquet,
-// Arrow. The kind is told by the first bytes. Rows come as trees; what their fields mean is not known here.
+// Rows of a data file, whatever its kind: JSON Lines (plain, gzip, Zstandard), a file that is one JSON array, CSV, Parquet,
+// Arrow. The kind is told by the first bytes, CSV by the file's name. Rows come as trees; what their fields mean is not
+// known here.
 
 #include <filesystem>
 #include <memory>
@@ -26,7 +27,7 @@ class RowSource {
   RowSource& operator=(const RowSource&) = delete;
   virtual ~RowSource() = default;
 
-  // The columns, where the file names them before its rows (Parquet, Arrow).
+  // The columns, where the file names them before its rows (CSV, Parquet, Arrow).
   virtual std::optional<std::vector<std::string>> columns() const { return std::nullopt; }
 
   // The columns that rows shall have; all, unless this is called. A row may lack some of them, but Parquet and Arrow
@@ -40,7 +41,7 @@ class RowSource {
   virtual std::string where() const = 0;
 };
 
-// Throws Error for files that cannot be opened and for kinds that are not supported (CSV, ZIP, …), with the way out.
+// Throws Error for files that cannot be opened and for kinds that are not supported (ZIP, Avro, …), with the way out.
 std::unique_ptr<RowSource> open_row_source(const std::filesystem::path& file);
 
 // Rows of JSON text in memory, which must outlive them.

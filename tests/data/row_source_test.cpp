@@ -112,12 +112,23 @@ TEST(RowSource, UnpacksGzipAndZstandardInSeveralPieces) {
   }
 }
 
+TEST(RowSource, ReadsCsvByItsName) {
+  const test::TemporaryDirectory directory;
+  const auto read = [&](const std::string& name, const std::string& text) {
+    return rows_of(*open_row_source(directory.write(name, text)));
+  };
+  const Texts expected = {R"({"prompt":"a","completion":"b, c"})", R"({"prompt":"","completion":"7"})"};
+  EXPECT_EQ(read("a.csv", "prompt,completion\na,\"b, c\"\n,7\n"), expected);
+  EXPECT_EQ(read("a.tsv", "prompt\tcompletion\r\na\tb, c\r\n\t7\r\n"), expected);
+  EXPECT_EQ(read("a.csv.gz", gzipped("prompt,completion\na,\"b, c\"\n,7\n")), expected);
+}
+
 TEST(RowSource, RefusesOtherKindsByName) {
   const test::TemporaryDirectory directory;
   const auto refused = [&](const std::string& name, const std::string& text) {
     return refusal([&] { open_row_source(directory.write(name, text)); });
   };
-  expect_mentions(refused("a.csv", "a,b\n1,2\n"), {"a.csv", "CSV is not supported", ".jsonl", ".parquet"});
+  expect_mentions(refused("a.csv", "ORC"), {"a.csv", "ORC is not supported", ".jsonl", ".csv", ".parquet"});
   expect_mentions(refused("a.feather", "FEA1  "), {"Feather, version 1"});
   expect_mentions(refused("a.arrow", "ARROW1  "), {"the Arrow file is damaged"});
   expect_mentions(refused("a.jsonl", "PK\x03\x04zip"), {"ZIP"});
