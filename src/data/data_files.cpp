@@ -71,7 +71,29 @@ std::vector<fs::path> listed(const fs::path& directory, const std::string& patte
 
 }  // namespace
 
+std::vector<std::string> named_data(const std::string& data) {
+  std::error_code code;
+  if (data.find(',') == std::string::npos || fs::exists(data, code)) return {data};
+  std::vector<std::string> names;
+  for (size_t begin = 0; begin <= data.size();) {
+    const size_t end = std::min(data.find(',', begin), data.size());
+    const std::string_view name = std::string_view(data).substr(begin, end - begin);
+    const size_t first = name.find_first_not_of(' ');
+    if (first == std::string_view::npos) throw Error("a name between commas is empty", data, "give file,file");
+    names.emplace_back(name.substr(first, name.find_last_not_of(' ') + 1 - first));
+    if (std::ranges::count(names, names.back()) > 1) throw Error("names " + quote(names.back()) + " twice", data);
+    begin = end + 1;
+  }
+  return names;
+}
+
 std::vector<fs::path> find_data_files(const fs::path& data) {
+  if (const std::vector<std::string> names = named_data(data.string()); names.size() > 1) {
+    std::vector<fs::path> all;
+    for (const std::string& one : names) std::ranges::move(find_data_files(one), std::back_inserter(all));
+    refuse_mixed(all, data);
+    return all;
+  }
   const std::string name = data.filename().string();
   std::error_code code;
   const bool directory = fs::is_directory(data, code);

@@ -47,9 +47,14 @@ std::unique_ptr<RowSource> open_row_source(const std::filesystem::path& file);
 // Rows of JSON text in memory, which must outlive them.
 std::unique_ptr<RowSource> json_row_source(std::string_view text, const std::string& name);
 
-// The files that `data` means: a file; a directory's data files in the order of their names; those that match the asterisk
-// in the last part of the path; or those of a data set as `datasets` leaves it (see saved_dataset.h), by its directory or,
-// in its cache, by its name. Throws Error if there is none, if they are of several kinds or splits, or if a numbered part
+// The names in `data`: itself, or where there is no such file what its commas divide. Throws Error for one that is empty or
+// stands twice.
+std::vector<std::string> named_data(const std::string& data);
+
+// The files that `data` means, of each of its names in their order: a file; a directory's data files in the order of their
+// names; those that match the asterisk in the last part of the path; or those of a data set as `datasets` leaves it (see
+// saved_dataset.h), by its directory or, in its cache, by its name. Throws Error if there is none, if they are of several
+// kinds or splits, or if a numbered part
 // (-00001-of-00003) is missing.
 std::vector<std::filesystem::path> find_data_files(const std::filesystem::path& data);
 

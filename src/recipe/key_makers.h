@@ -97,6 +97,16 @@ Key text(std::string_view name, Names aliases, std::string_view help, std::strin
           [=](const Recipe& recipe) { return std::invoke(field, recipe); }};
 }
 
+// A text, or several that are kept with commas between them.
+template <class Field>
+Key texts(std::string_view name, Names aliases, std::string_view help, std::string_view values, Field field) {
+  Key key = text(name, std::move(aliases), help, values, field);
+  key.set = [=](Recipe& recipe, KeyValues given) {
+    std::invoke(field, recipe) = given.size() > 1 ? fmt::format("{}", fmt::join(given, ",")) : single_value(name, given);
+  };
+  return key;
+}
+
 template <class Field>
 Key list(std::string_view name, Names aliases, std::string_view help, std::string_view values, Field field) {
   return {name,

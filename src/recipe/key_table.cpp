@@ -266,11 +266,12 @@ std::vector<Key> main_keys() {  // NOLINT(readability-function-size): a table
   return {
       text("model_name_or_path", {"model", "base_model"}, "Checkpoint directory, config.json or catalogue name.",
            "PATH or NAME", &Recipe::model),
-      text("data", {"train_file", "train_data"},
-           "Training rows: a JSONL, JSON, Parquet or Arrow file, a directory of them, a pattern, or a data set's name.",
-           "PATH or NAME", &Recipe::data),
-      text("eval_data", {"validation_file", "eval_file"}, "Rows for evaluation; empty for none.", "FILE",
-           &Recipe::eval_data),
+      texts("data", {"train_file", "train_data"},
+            "Training rows: a JSONL, JSON, CSV, Parquet or Arrow file, a directory of them, a pattern, a data set's name; "
+            "or several.",
+            "PATH or NAME", &Recipe::data),
+      texts("eval_data", {"validation_file", "eval_file"}, "Rows for evaluation; empty for none.", "FILE",
+            &Recipe::eval_data),
       number("val_size", {"val_set_size", "test_size", "split_dataset_ratio"},
              "Rows of data held out for evaluation: a number of rows, or below 1 a share of them.",
              {0.0, 1e15, "at least 0"}, &Recipe::val_size),

@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "data/loader.h"
+#include "data/row_source.h"
 #include "formats/atomic_directory.h"
 #include "formats/model_card.h"
 #include "recipe/keys.h"
@@ -445,7 +446,7 @@ class Run final : public Host {
                       .base_model = recipe_.model,
                       .adapter = recipe_.method == Method::lora,
                       .directory = recipe_.output_dir,
-                      .data = fs::path(recipe_.data).filename().string(),
+                      .data = data_names(),
                       .rows = data_summary_.source_rows,
                       .tokens = data_summary_.tokens,
                       .sequences = data_summary_.rows,
@@ -461,6 +462,14 @@ class Run final : public Host {
       if (key.get && !is_of_this_machine(key.name) && key.get(recipe_) != key.default_text())
         card.recipe.emplace_back(key.name, key.get(recipe_));
     return card;
+  }
+
+  // Without the directories that they lie in.
+  std::string data_names() const {
+    std::string text;
+    for (const std::string& name : named_data(recipe_.data))
+      text += (text.empty() ? "" : ", ") + fs::path(name).filename().string();
+    return text;
   }
 
   double mean_loss() const { return loss_sum_ / static_cast<double>(std::max<int64_t>(1, losses_)); }

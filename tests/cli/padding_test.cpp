@@ -46,6 +46,26 @@ TEST_P(Padded, the_same_rows_give_the_same_bits_whatever_max_length_would_hold) 
 
 INSTANTIATE_TEST_SUITE_P(of, Padded, ::testing::Values("full", "lora"), [](const auto& test) { return test.param; });
 
+TEST(SeveralFiles, train_as_one_after_the_other) {
+  const Workspace work;
+  const std::string rows = text_rows(60, 3);
+  const size_t cut = rows.find('\n', rows.size() / 3) + 1;
+  put(work.data(), rows);
+  put(work / "a.jsonl", rows.substr(0, cut));
+  put(work / "b.jsonl", rows.substr(cut));
+  put(work / "several.yaml", "data: [" + (work / "a.jsonl").string() + ", " + (work / "b.jsonl").string() + "]\n");
+  const std::vector<std::string> keys = {"--seq", "64", "--max-steps", "4", "--save-steps", "0"};
+  ASSERT_EQ(run_program(work.train(work / "one", keys)).exit_code, 0);
+  const ProcessResult several =
+      run_program(joined({"train", (work / "several.yaml").string(), "--model", work.model().string(), "--threads", "2",
+                          "--output-dir", (work / "several").string()},
+                         keys));
+  ASSERT_EQ(several.exit_code, 0) << several.error;
+  EXPECT_TRUE(contents(work / "one" / "adapter_model.safetensors") ==
+              contents(work / "several" / "adapter_model.safetensors"));
+  EXPECT_NE(contents(work / "several" / "README.md").find("a.jsonl, b.jsonl"), std::string::npos);
+}
+
 TEST(PaddedRun, stopped_and_resumed_it_ends_with_the_same_bits) {
   const Workspace work;
   put(work.data(), rows_up_to(190, 7));

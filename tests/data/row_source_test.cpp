@@ -140,6 +140,19 @@ Texts names_of(const std::vector<std::filesystem::path>& files) {
   return names;
 }
 
+TEST(DataFiles, AreSeveralWhereCommasDivideThem) {
+  const test::TemporaryDirectory directory;
+  const std::string b = directory.write("b.jsonl", "").string(), a = directory.write("a.jsonl", "").string();
+  const std::string odd = directory.write("x,y.jsonl", "").string();
+  EXPECT_EQ(names_of(find_data_files(b + "," + a)), (Texts{"b.jsonl", "a.jsonl"}));
+  EXPECT_EQ(names_of(find_data_files(b + ", " + directory.file("a*").string())), (Texts{"b.jsonl", "a.jsonl"}));
+  EXPECT_EQ(names_of(find_data_files(odd)), Texts{"x,y.jsonl"});
+  expect_mentions(refusal([&] { find_data_files(b + ",," + a); }), {"a name between commas is empty"});
+  expect_mentions(refusal([&] { find_data_files(b + "," + b); }), {"b.jsonl", "twice"});
+  const std::string csv = directory.write("c.csv", "").string();
+  expect_mentions(refusal([&] { find_data_files(b + "," + csv); }), {"CSV files beside others"});
+}
+
 TEST(DataFiles, AreThoseOfADirectoryInTheOrderOfTheirNames) {
   const test::TemporaryDirectory directory;
   for (const char* name : {"train-00001-of-00002.parquet", "train-00000-of-00002.parquet", "README.md", "dataset_infos.json",
