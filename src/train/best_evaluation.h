@@ -12,9 +12,8 @@ namespace snug {
 
 class BestEvaluation {
  public:
-  explicit BestEvaluation(const Recipe& recipe) : recipe_(recipe) {
-    value_ = std::numeric_limits<double>::infinity() * (less_is_better() ? 1 : -1);
-  }
+  explicit BestEvaluation(const Recipe& recipe)
+      : recipe_(recipe), value_(std::numeric_limits<double>::infinity() * (less_is_better() ? 1 : -1)) {}
 
   // In the order of steps; one before the first step counts for nothing.
   void note(const EvaluationMetrics& metrics);
