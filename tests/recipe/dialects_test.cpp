@@ -225,6 +225,28 @@ TEST(ShellRecipes, AccelerateLaunchOfTrl) {
   EXPECT_EQ(read.sharding, Sharding::zero3);
 }
 
+TEST(ShellRecipes, PeftsExamplesAreQlora) {
+  const char* const start =
+      "torchrun --nproc_per_node 8 train.py --model_name_or_path a/b --dataset_name c/d --chat_template_format chatml \\\n"
+      "  --add_special_tokens False --append_concat_token False --splits train,test --max_seq_len 2048 --bf16 True \\\n"
+      "  --use_reentrant False --use_flash_attn True --use_peft_lora True --use_4bit_quantization True --use_nested_quant "
+      "True \\\n"
+      "  --bnb_4bit_compute_dtype bfloat16 --bnb_4bit_quant_storage_dtype bfloat16";
+  const ForeignRecipe read = foreign(std::string(start) + " --lora_r 8 --lora_target_modules all-linear\n", "run.sh");
+  EXPECT_EQ(read.recipe.method, Method::lora);
+  EXPECT_TRUE(read.recipe.quantize.in_4bit);
+  EXPECT_TRUE(read.recipe.quantize.double_quant);
+  EXPECT_EQ(read.recipe.seq_len, 2048);
+  EXPECT_EQ(read.recipe.lora.r, 8);
+  EXPECT_EQ(read.recipe.lora.target_modules, std::vector<std::string>{"all-linear"});
+  EXPECT_EQ(read.gpus, 8);
+  EXPECT_TRUE(read.named(KeyFate::unknown).empty());
+  const ForeignRecipe plain = foreign(std::string(start) + "\n", "run.sh");  // as the script has it
+  EXPECT_EQ(plain.recipe.lora.r, 64);
+  EXPECT_EQ(plain.recipe.lora.alpha, 16);
+  EXPECT_EQ(plain.recipe.lora.target_modules.size(), 7U);
+}
+
 TEST(ShellRecipes, LlamaFactorysCommand) {
   const ForeignRecipe read = foreign(
       "FORCE_TORCHRUN=1 llamafactory-cli train --stage sft --model_name_or_path a/b --dataset d --finetuning_type lora "

@@ -12,6 +12,15 @@ namespace snug::dialects {
 
 namespace {
 
+// The script of PEFT's examples (examples/sft/train.py, ModelArguments), told by its switch.
+void start_of_peft(Reading& reading) {
+  if (!reading.document().has("use_peft_lora")) return;
+  reading.assume("lora_r", "64");
+  reading.assume("lora_alpha", "16");
+  reading.assume("lora_dropout", "0.1");
+  reading.assume("lora_target_modules", "q_proj,k_proj,v_proj,o_proj,down_proj,up_proj,gate_proj");
+}
+
 // ModelConfig: use_peft False, lora_r 16, lora_alpha 32, lora_dropout 0.05, lora_target_modules none (PEFT's choice),
 // use_bnb_nested_quant False; SFTConfig: max_length 1024, packing False, gradient_checkpointing True, bf16 True unless fp16,
 // learning_rate 2e-5; TrainingArguments: per_device_train_batch_size 8, per_device_eval_batch_size 8.
@@ -27,6 +36,7 @@ void start_trl(Reading& reading) {
     reading.assume("lora_alpha", "32");
     reading.assume("lora_dropout", "0.05");
   }
+  start_of_peft(reading);
   reading.assume("learning_rate", "2e-5");
   reading.assume("bnb_4bit_use_double_quant", "false");
   reading.result().eval_batch = 8;
@@ -113,12 +123,16 @@ bool write_trl(const Document& document, const Wanted& wanted, const RecipeChang
     return true;
   }
   if (change.key == "method") {
-    if (change.value == "qlora") put("load_in_4bit", "true");
-    put("use_peft", change.value == "full" ? "false" : "true");
+    const bool peft = document.has("use_peft_lora");  // its own words
+    if (change.value == "qlora") put(peft ? "use_4bit_quantization" : "load_in_4bit", "true");
+    put(peft ? "use_peft_lora" : "use_peft", change.value == "full" ? "false" : "true");
     return true;
   }
   if (change.key == "max_length") {
-    put(document.has("max_seq_length") ? "max_seq_length" : "max_length", change.value);
+    put(document.has("max_seq_length") ? "max_seq_length"
+        : document.has("max_seq_len")  ? "max_seq_len"
+                                       : "max_length",
+        change.value);
     return true;
   }
   if (change.key == "optim" && change.value == "adamw_bf16_states") return true;
@@ -171,6 +185,7 @@ Rules rules(bool plain) {  // NOLINT(readability-function-size): a table
   rules.rows = {
       {"use_peft", "method", take_use_peft},
       {"use_lora", "method", take_use_peft},
+      {"use_peft_lora", "method", take_use_peft},
       {"lora_r", "lora_r"},
       {"lora_rank", "lora_r"},
       {"lora_alpha", "lora_alpha"},
@@ -183,6 +198,8 @@ Rules rules(bool plain) {  // NOLINT(readability-function-size): a table
       {"use_dora", "use_dora"},
       {"load_in_4bit", "load_in_4bit"},
       {"load_in_8bit", "load_in_8bit"},
+      {"use_4bit_quantization", "load_in_4bit"},
+      {"use_8bit_quantization", "load_in_8bit"},
       {"bnb_4bit_quant_type", "bnb_4bit_quant_type"},
       {"use_bnb_nested_quant", "bnb_4bit_use_double_quant"},
       {"use_nested_quant", "bnb_4bit_use_double_quant"},
@@ -190,11 +207,13 @@ Rules rules(bool plain) {  // NOLINT(readability-function-size): a table
       {"bnb_4bit_compute_dtype", "bnb_4bit_compute_dtype"},
       {"max_length", "max_length"},
       {"max_seq_length", "max_length"},
+      {"max_seq_len", "max_length"},
       {"model_max_length", "max_length"},
       {"packing", "packing"},
       {"torch_dtype", "bf16", take_dtype},
       {"dtype", "bf16", take_dtype},
       {"attn_implementation", "", take_attention},
+      {"use_flash_attn", "", take_on},
       {"padding_free", "", take_padding_free},
       {"completion_only_loss", "completion_only_loss"},
       {"assistant_only_loss", "assistant_only_loss"},
@@ -249,6 +268,8 @@ Rules rules(bool plain) {  // NOLINT(readability-function-size): a table
       {"max_model_len", "generation beside the trained model"},
       {"speculative_config", "generation with a second model"},
       {"local_batch_size", "PPO's own batches"},
+      {"use_unsloth", "Unsloth's kernels", "false False"},
+      {"use_loftq", "adapters begin otherwise", "false False"},
   };
   add_trainer(rules);
   rules.ignored.emplace_back(
@@ -273,6 +294,7 @@ Rules rules(bool plain) {  // NOLINT(readability-function-size): a table
       "alpha local_rollout_forward_batch_size num_sample_generations world_size num_total_batches model_adapter_name "
       "kl_estimator step_separator train_on_last_step_only num_processes dataset_prompt_column host port "
       "distributed_executor_backend kv_cache_dtype enable_prefix_caching enforce_eager transformers_* "
+      "chat_template_format add_special_tokens append_concat_token splits use_reentrant bnb_4bit_quant_storage_dtype "
       "dataset_splits no_remove_unused_columns tpo_alpha max_turns async_generation_timeout");
   rules.start = plain ? start_plain : start_trl;
   rules.finish = finish_trl;
