@@ -231,13 +231,6 @@ Rules axolotl_rules() {  // NOLINT(readability-function-size): a table
       {"output_dir", "output_dir"},
       {"save_steps", "save_steps", take_count},
       {"eval_steps", "eval_steps", take_count},
-      {"save_strategy", "save_strategy"},
-      {"eval_strategy", "eval_strategy"},
-      {"evaluation_strategy", "eval_strategy"},
-      {"load_best_model_at_end", "load_best_model_at_end"},
-      {"metric_for_best_model", "metric_for_best_model"},
-      {"greater_is_better", "greater_is_better"},
-      {"early_stopping_patience", "early_stopping_patience"},
       {"logging_steps", "logging_steps", take_count},
       {"save_total_limit", "save_total_limit"},
       {"save_only_model", "save_only_model"},
@@ -263,6 +256,7 @@ Rules axolotl_rules() {  // NOLINT(readability-function-size): a table
          reading.touches(entry, "the batch is found by trying: snug fit knows the largest beforehand");
        }},
   };
+  add_strategies(rules);
   rules.touches = {
       {"neftune_noise_alpha", "noise on the embeddings is one more tensor of their size"},
       {"noisy_embedding_alpha", "noise on the embeddings is one more tensor of their size"},

@@ -92,7 +92,10 @@ size_t count_of_keys(const Document& document, std::initializer_list<std::string
 bool script_says(const Document& document, std::string_view part);
 bool trains_images(const Document& document);  // diffusers' scripts
 
-// Rows of Hugging Face's TrainingArguments, which TRL, LLaMA-Factory and ms-swift inherit.
+// Rows of TrainingArguments that say when to save and evaluate, and what evaluations decide; axolotl and Unsloth take them
+// too.
+void add_strategies(Rules& rules);
+// Rows of Hugging Face's TrainingArguments, those among them, which TRL, LLaMA-Factory and ms-swift inherit.
 void add_trainer(Rules& rules);
 
 class Reading {

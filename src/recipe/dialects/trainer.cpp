@@ -15,6 +15,20 @@ void take_trainer_steps(Reading& reading, const Entry& entry) { take_count(readi
 
 }  // namespace
 
+void add_strategies(Rules& rules) {
+  const std::vector<Row> rows = {
+      {"save_strategy", "save_strategy"},
+      {"eval_strategy", "eval_strategy"},
+      {"evaluation_strategy", "eval_strategy"},
+      {"load_best_model_at_end", "load_best_model_at_end"},
+      {"metric_for_best_model", "metric_for_best_model"},
+      {"greater_is_better", "greater_is_better"},
+      {"early_stopping_patience", "early_stopping_patience"},
+      {"early_stopping_threshold", "early_stopping_threshold"},
+  };
+  rules.rows.insert(rules.rows.end(), rows.begin(), rows.end());
+}
+
 void add_trainer(Rules& rules) {  // NOLINT(readability-function-size): a table
   const std::vector<Row> rows = {
       {"per_device_train_batch_size", "per_device_train_batch_size"},
@@ -41,14 +55,6 @@ void add_trainer(Rules& rules) {  // NOLINT(readability-function-size): a table
       {"save_steps", "save_steps", take_trainer_steps},
       {"eval_steps", "eval_steps", take_trainer_steps},
       {"eval_on_start", "eval_on_start"},
-      {"save_strategy", "save_strategy"},
-      {"eval_strategy", "eval_strategy"},
-      {"evaluation_strategy", "eval_strategy"},
-      {"load_best_model_at_end", "load_best_model_at_end"},
-      {"metric_for_best_model", "metric_for_best_model"},
-      {"greater_is_better", "greater_is_better"},
-      {"early_stopping_patience", "early_stopping_patience"},
-      {"early_stopping_threshold", "early_stopping_threshold"},
       {"logging_steps", "logging_steps", take_trainer_steps},
       {"save_total_limit", "save_total_limit"},
       {"save_only_model", "save_only_model"},
@@ -68,6 +74,7 @@ void add_trainer(Rules& rules) {  // NOLINT(readability-function-size): a table
       {"model_name_or_path", "model", take_model},
   };
   rules.rows.insert(rules.rows.end(), rows.begin(), rows.end());
+  add_strategies(rules);
   const std::vector<Touch> touches = {
       {"neftune_noise_alpha", "noise on the embeddings is one more tensor of their size"},
       {"label_smoothing_factor", "smoothed labels need the logits whole"},

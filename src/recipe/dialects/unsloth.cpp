@@ -217,13 +217,6 @@ Rules unsloth_rules() {  // NOLINT(readability-function-size): a table
       {"epochs", "num_train_epochs"},
       {"save_steps", "save_steps", take_own_steps},
       {"eval_steps", "eval_steps", take_own_steps},
-      {"save_strategy", "save_strategy"},
-      {"eval_strategy", "eval_strategy"},
-      {"evaluation_strategy", "eval_strategy"},
-      {"load_best_model_at_end", "load_best_model_at_end"},
-      {"metric_for_best_model", "metric_for_best_model"},
-      {"greater_is_better", "greater_is_better"},
-      {"early_stopping_patience", "early_stopping_patience"},
       {"logging_steps", "logging_steps", take_own_steps},
       {"save_total_limit", "save_total_limit"},
       {"seed", "seed"},
@@ -238,6 +231,7 @@ Rules unsloth_rules() {  // NOLINT(readability-function-size): a table
       {"train_file", "", trained<take_data>},
       {"data_dir", "", trained<take_data>},
   };
+  add_strategies(rules);
   rules.touches = {
       {"neftune_noise_alpha", "noise on the embeddings is one more tensor of their size"},
       {"use_loftq", "adapters from the rounding error of the weights"},
