@@ -2,7 +2,6 @@
 // A scratch directory and small helpers for tests that touch the disk.
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cstring>
 #include <filesystem>
@@ -13,26 +12,11 @@
 #include <vector>
 
 #include "base/error.h"
+#include "temporary_directory.h"
 
 namespace snug {
 
-// A directory that goes with the test.
-class Scratch {
- public:
-  Scratch() {
-    std::string name = (std::filesystem::temp_directory_path() / "snug-formats-XXXXXX").string();
-    if (::mkdtemp(name.data()) == nullptr) throw Error("no scratch directory");
-    path_ = name;
-  }
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-  ~Scratch() { std::filesystem::remove_all(path_); }
-  std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
+using Scratch = test::TemporaryDirectory;
 
 inline std::string contents(const std::filesystem::path& path) {
   std::ifstream stream(path, std::ios::binary);

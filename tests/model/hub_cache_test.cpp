@@ -3,7 +3,6 @@
 #include "model/hub_cache.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cstdlib>
 #include <fstream>
@@ -11,6 +10,7 @@
 #include "base/error.h"
 #include "model/catalogue.h"
 #include "model/config.h"
+#include "temporary_directory.h"
 
 namespace snug::testing {
 
@@ -22,15 +22,8 @@ constexpr const char* kCommit = "12fd25f77366fa6b3b4b768ec3050bf629380bac";
 
 class HubCache : public ::testing::Test {
  protected:
-  void SetUp() override {
-    root_ = fs::temp_directory_path() / ("snug-hub-" + std::to_string(getpid()));
-    fs::create_directories(root_);
-    ::setenv("HF_HUB_CACHE", root_.c_str(), 1);
-  }
-  void TearDown() override {
-    ::unsetenv("HF_HUB_CACHE");
-    fs::remove_all(root_);
-  }
+  void SetUp() override { ::setenv("HF_HUB_CACHE", root_.c_str(), 1); }
+  void TearDown() override { ::unsetenv("HF_HUB_CACHE"); }
 
   static void put(const fs::path& file, const std::string& text) {
     fs::create_directories(file.parent_path());
@@ -49,7 +42,8 @@ class HubCache : public ::testing::Test {
     return snapshot;
   }
 
-  fs::path root_;
+  const test::TemporaryDirectory scratch_;
+  const fs::path& root_ = scratch_.path();
 };
 
 TEST_F(HubCache, a_repository_s_main_branch_is_found_and_planned_under_its_name) {

@@ -2,7 +2,6 @@
 // What tests of tokenizers and data share: temporary directories, small tokenizers, refusals.
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -10,34 +9,10 @@
 #include <string>
 
 #include "base/error.h"
+#include "temporary_directory.h"
 #include "tokenizer/tokenizer.h"
 
 namespace snug::test {
-
-// A directory that goes with the test.
-class TemporaryDirectory {
- public:
-  TemporaryDirectory() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "snug-data-XXXXXX").string();
-    if (::mkdtemp(pattern.data()) == nullptr) throw Error("no temporary directory");
-    path_ = pattern;
-  }
-  TemporaryDirectory(const TemporaryDirectory&) = delete;
-  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
-  ~TemporaryDirectory() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-
-  std::filesystem::path file(const std::string& name) const { return path_ / name; }
-  std::filesystem::path write(const std::string& name, const std::string& text) const {
-    std::ofstream(file(name), std::ios::binary) << text;
-    return file(name);
-  }
-
- private:
-  std::filesystem::path path_;
-};
 
 inline std::filesystem::path golden(const std::string& name) {
   return std::filesystem::path(SNUG_SOURCE_DIR) / "tests" / "golden" / "tokenizer" / name;

@@ -3,8 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <unistd.h>
-
 #include <cmath>
 #include <cstring>
 #include <fstream>
@@ -17,6 +15,7 @@
 #include "plan/workspaces.h"
 #include "run/in_place.h"
 #include "run/weight_files.h"
+#include "temporary_directory.h"
 #include "train/support_experts.h"
 #include "train/support_golden.h"
 #include "train/support_shadow.h"
@@ -222,9 +221,8 @@ TEST(ExpertBlocks, the_plan_counts_the_products_that_are_made) {
 
 class ExpertFiles : public ::testing::Test {
  protected:
-  void SetUp() override { fs::create_directories(directory_); }
-  void TearDown() override { fs::remove_all(directory_); }
-  fs::path directory_ = fs::temp_directory_path() / ("snug_experts_" + std::to_string(getpid()));
+  const test::TemporaryDirectory scratch_;
+  const fs::path& directory_ = scratch_.path();
 };
 
 TEST_F(ExpertFiles, weights_are_written_as_transformers_wrote_them_and_states_come_back) {

@@ -2,12 +2,12 @@
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <fstream>
 #include <iterator>
 
 #include "base/error.h"
+#include "temporary_directory.h"
 
 namespace snug {
 namespace {
@@ -16,13 +16,6 @@ namespace fs = std::filesystem;
 
 class Metrics : public ::testing::Test {
  protected:
-  Metrics() {
-    std::string name = (fs::temp_directory_path() / "snug-metrics-XXXXXX").string();
-    if (::mkdtemp(name.data()) == nullptr) throw Error("no scratch directory");
-    directory_ = name;
-  }
-  ~Metrics() override { fs::remove_all(directory_); }
-
   static std::string line(int64_t step) {
     return fmt::format("{{\"step\": {}, \"loss\": {}}}\n", step, 1.0 / static_cast<double>(step + 1));
   }
@@ -32,7 +25,7 @@ class Metrics : public ::testing::Test {
   }
   fs::path path() const { return directory_ / "metrics.jsonl"; }
 
-  fs::path directory_;
+  test::TemporaryDirectory directory_;
 };
 
 TEST_F(Metrics, of_a_long_run_are_kept_up_to_the_step_that_it_goes_on_from) {
@@ -48,7 +41,7 @@ TEST_F(Metrics, of_a_long_run_are_kept_up_to_the_step_that_it_goes_on_from) {
   EXPECT_TRUE(text() == kept) << text().size() << " bytes, not " << kept.size();
   metrics.write(StepMetrics{.step = 4322, .loss = 0.5});
   EXPECT_TRUE(text().starts_with(kept + "{\"step\": 4322, \"loss\": 0.5, "));
-  EXPECT_EQ(std::distance(fs::directory_iterator(directory_), fs::directory_iterator()), 1);
+  EXPECT_EQ(std::distance(fs::directory_iterator(directory_.path()), fs::directory_iterator()), 1);
 }
 
 TEST_F(Metrics, of_an_earlier_run_are_dropped_by_one_that_starts_anew) {

@@ -2,14 +2,13 @@
 
 #include <gtest/gtest.h>
 
-#include <unistd.h>
-
 #include <cstring>
 
 #include "families.h"
 #include "model/config.h"
 #include "run/in_place.h"
 #include "sanitized.h"
+#include "temporary_directory.h"
 #include "train/initialize.h"
 #include "train/support_golden.h"
 #include "train/support_shadow.h"
@@ -139,7 +138,8 @@ ModelSpec model_of(const std::string& family) {
 
 // A checkpoint of the family, made once.
 std::filesystem::path model_directory(const std::string& family = {}) {
-  const auto path = std::filesystem::temp_directory_path() / ("snug-shadow-" + std::to_string(getpid()) + "-" + family);
+  static const test::TemporaryDirectory made;
+  const auto path = made / ("model-" + family);
   if (!std::filesystem::exists(path)) initialize_checkpoint(model_of(family), DType::f32, 1, path, {});
   return path;
 }

@@ -2,7 +2,6 @@
 // gradients of weights, in less memory.
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <random>
@@ -11,6 +10,7 @@
 #include "model/config.h"
 #include "run/in_place.h"
 #include "sanitized.h"
+#include "temporary_directory.h"
 #include "train/initialize.h"
 #include "train/support_golden.h"
 #include "train/support_shadow.h"
@@ -22,7 +22,8 @@ namespace {
 using Json = nlohmann::json;
 
 std::filesystem::path tiled_model(const std::string& family, const Json& config) {
-  const auto path = std::filesystem::temp_directory_path() / ("snug-tiled-" + std::to_string(getpid()) + "-" + family);
+  static const test::TemporaryDirectory made;
+  const auto path = made / family;
   if (!std::filesystem::exists(path)) initialize_checkpoint(parse_config(config.dump(), family), DType::f32, 1, path, {});
   return path;
 }

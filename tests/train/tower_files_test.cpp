@@ -1,11 +1,11 @@
 // A Gemma 3 with its vision tower: what is not trained goes along with what is.
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include "formats/adapter.h"
 #include "formats/checkpoint.h"
 #include "run/weight_files.h"
+#include "temporary_directory.h"
 #include "train/support_golden.h"
 
 namespace snug::testing {
@@ -16,12 +16,10 @@ namespace fs = std::filesystem;
 
 class TowerFiles : public ::testing::Test {
  protected:
-  void SetUp() override { fs::create_directories(directory_); }
-  void TearDown() override { fs::remove_all(directory_); }
-
   const fs::path golden_ = golden_directory("gemma3_vision");
   const std::vector<nlohmann::json> window_ = {read_json(golden_ / "batch.json")};
-  const fs::path directory_ = fs::temp_directory_path() / ("snug_tower_" + std::to_string(getpid()));
+  const test::TemporaryDirectory scratch_;
+  const fs::path& directory_ = scratch_.path();
 };
 
 TEST_F(TowerFiles, full_fine_tuning_writes_the_whole_model_under_the_names_that_transformers_wrote) {
