@@ -1,17 +1,15 @@
 #!/usr/bin/env python3
 """Checkpointing to a budget (docs/benchmarks.md): for three shapes twelve budgets from the least that every block recomputed needs to what
-nothing recomputed needs; planned and measured time of a step. Each is measured beside the step that keeps everything, which runs right before
-and after it. With --parts instead what each of checkpoint_parts does to three models of published shapes (random weights): runs of `snug
-train`, bytes and time, and whether the result is the same to the bit.
-checkpointing.py [--parts] [--steps N] [--only TEXT] [--snug SNUG] [--step STEP] [--threads N] [--gsm8k DIRECTORY]"""
+nothing recomputed needs; planned and measured time of a step. Each is measured between two steps that keep everything (bench/turns.cpp). With
+--parts instead what each of checkpoint_parts does to three models of published shapes (random weights): runs of `snug train`, bytes and time,
+and whether the result is the same to the bit.
+checkpointing.py [--parts] [--steps N] [--only TEXT] [--snug SNUG] [--turns TURNS] [--threads N] [--gsm8k DIRECTORY]"""
 
 import argparse
 import hashlib
-import itertools
 import json
 import os
 import pathlib
-import re
 import statistics
 import subprocess
 import tempfile
@@ -20,6 +18,7 @@ SHAPES = ["HuggingFaceTB/SmolLM2-135M --method lora --lora-target-modules all-li
           "HuggingFaceTB/SmolLM2-135M --method full --bf16 --batch 2 --seq 256 --optim adafactor",
           "openai-community/gpt2 --method lora --lora-target-modules all-linear --batch 2 --seq 256"]
 BUDGETS = 12
+TOGETHER = 4
 TRAINED = {"HuggingFaceTB/SmolLM2-135M": "--method lora --lora-target-modules all-linear --bf16",
            "openai-community/gpt2": "--method lora --lora-target-modules all-linear",
            "Qwen/Qwen2.5-0.5B": "--method full --bf16 --optim adafactor"}
@@ -31,7 +30,7 @@ def arguments():
     p.add_argument("--steps", type=int, default=9)
     p.add_argument("--only", default="", help="shapes whose words hold this")
     p.add_argument("--snug", default="build/snug")
-    p.add_argument("--step", default="build/bench/step")
+    p.add_argument("--turns", default="build/bench/turns")
     p.add_argument("--threads", default="2")
     p.add_argument("--parts", action="store_true")
     p.add_argument("--gsm8k", default="../shared/data/gsm8k")
@@ -46,20 +45,35 @@ class Machine:
         done = subprocess.run([self.a.snug, "plan", *keys, "--threads", self.a.threads, "--json"], capture_output=True, text=True, check=True)
         return json.loads(done.stdout)
 
-    def measure(self, keys):
-        """Seconds of the median step."""
-        done = subprocess.run([self.a.step, *keys, "--threads", self.a.threads, "--steps", str(self.a.steps)], capture_output=True, text=True, check=True)
-        return float(re.search(r"([\d.]+) s a step", done.stdout)[1])
+    def measure(self, first, recipes):
+        """(median seconds, median ratio to steps of `first` before and after) of each; as many in one process as fit in memory anywhere."""
+        words = [" ".join([*keys, "--threads", self.a.threads]) for keys in [first, *recipes]]
+        lines = []
+        for at in range(1, len(words), TOGETHER):
+            done = subprocess.run([self.a.turns, str(self.a.steps), words[0], *words[at:at + TOGETHER]], stdout=subprocess.PIPE, text=True, check=True)
+            lines += done.stdout.splitlines()[1:]
+        return [tuple(map(float, line.split()[1:3])) for line in lines]
 
 
 def seconds_of(plan):
     return plan["cost"]["step_seconds"]
 
 
-def agreeing(rows):
-    """(pairs that are measured in the order planned, pairs planned 3 % apart or more)."""
-    pairs = [(a, b) for a, b in itertools.combinations(rows, 2) if abs(a[1] - b[1]) >= 0.03 * min(a[1], b[1])]
-    return sum((a[1] < b[1]) == (a[2] < b[2]) for a, b in pairs), len(pairs)
+def apart(rows):
+    """Of these, from the slowest planned on, each that is planned 3 % faster than the last taken or more."""
+    taken = []
+    for row in sorted(rows, key=lambda row: -row[1]):
+        if not taken or taken[-1][1] >= 1.03 * row[1]:
+            taken.append(row)
+    return taken
+
+
+def rank_correlation(rows):
+    """Spearman's, of times planned and measured."""
+    def places(column):
+        return [sorted(row[column] for row in rows).index(row[column]) for row in rows]
+    squares = sum((a - b) ** 2 for a, b in zip(places(1), places(2)))
+    return 1 - 6 * squares / (len(rows) * (len(rows) ** 2 - 1))
 
 
 def shape(machine, words):
@@ -70,32 +84,22 @@ def shape(machine, words):
     most, least = kept["peak_bytes"], blocks["peak_bytes"]
     print(f"\n`{words}`: {most / 2**20:.0f} MiB keep everything, {least / 2**20:.0f} MiB recompute every block\n")
     print("| budget | planned | measured | of keeping everything: planned | measured |\n|---:|---:|---:|---:|---:|")
-    before = machine.measure(keys)
-    rows, whole = [], None
     points = [("every block", blocks_keys)] + [
         (f"{(least + (most - least) * i // (BUDGETS - 1)) / 2**20:.0f} MiB",
          [*keys, "--gradient-checkpointing", "auto", "--memory", f"{least + (most - least) * i // (BUDGETS - 1)}B"]) for i in range(BUDGETS)]
     points.append(("every block's and 10 %", [*keys, "--gradient-checkpointing", "auto", "--memory", f"{least * 11 // 10}B"]))
-    for name, with_budget in points:
-        planned = seconds_of(machine.plan(with_budget))
-        measured = machine.measure(with_budget)
-        after = machine.measure(keys)
-        relative = 2 * measured / (before + after)
-        print(f"| {name} | {planned:.3f} s | {measured:.3f} s | {planned / seconds_of(kept):.3f} | {relative:.3f} |", flush=True)
-        before = after
-        if name == "every block":
-            whole = relative
-        elif "10 %" in name:
-            more = relative
-        else:
-            rows.append((name, planned / seconds_of(kept), relative))
-    right, pairs = agreeing(rows)
+    planned = [seconds_of(machine.plan(point)) for _, point in points]
+    measured = machine.measure(keys, [point for _, point in points])
+    for (name, _), seconds, (median, ratio) in zip(points, planned, measured):
+        print(f"| {name} | {seconds:.3f} s | {median:.3f} s | {seconds / seconds_of(kept):.3f} | {ratio:.3f} |", flush=True)
+    whole, more = measured[0][1], measured[-1][1]
+    rows = [(name, seconds / seconds_of(kept), ratio) for (name, _), seconds, (_, ratio) in list(zip(points, planned, measured))[1:-1]]
+    distinct = apart(rows)
     worst = max(abs(planned / measured - 1) for _, planned, measured in rows)
-    print(f"\nin the order planned: {right} of {pairs} pairs planned 3 % apart or more; planned within {100 * worst:.1f} % of measured; beside "
-          f"every block recomputed: {rows[0][2] / whole:.3f} of its time in its own peak, {more / whole:.3f} with 10 % more")
+    print(f"\nrank correlation {rank_correlation(distinct):.3f} of {len(distinct)} budgets planned 3 % apart or more; planned within {100 * worst:.1f} % of "
+          f"measured; beside every block recomputed: {rows[0][2] / whole:.3f} of its time in its own peak, {more / whole:.3f} with 10 % more", flush=True)
     planned_times = [row[1] for row in rows]
     assert all(b <= a * (1 + 1e-9) for a, b in zip(planned_times, planned_times[1:])), "planned time rises with memory"
-    return right, pairs
 
 
 def keys_of(a, words):
@@ -144,8 +148,9 @@ def main():
         os.environ["XDG_CACHE_HOME"] = cache
         os.environ["GOMP_SPINCOUNT"] = "20000"  # as snug train sets it
         print(subprocess.run([a.snug, "probe"], capture_output=True, text=True, check=True).stdout.strip().splitlines()[-1])
-        totals = [shape(machine, words) for words in SHAPES if a.only in words]
-    print(f"\nin the order planned: {sum(t[0] for t in totals)} of {sum(t[1] for t in totals)} pairs")
+        for words in SHAPES:
+            if a.only in words:
+                shape(machine, words)
 
 
 if __name__ == "__main__":

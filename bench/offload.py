@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Activations and frozen weights on disk (docs/benchmarks.md). First a shape of 1.5 B parameters by LoRA: steps that keep everything, that
-recompute every block, that have activations on disk, and that keep what fits in the memory of recomputing every block, in turn. Then, with --seven-b, Llama-2-7B's shape (random weights, made here: 14 GB,
+recompute every block, that have activations on disk, and that keep what fits in the memory of recomputing every block, in turn (18 GB of memory). Then, with --seven-b, Llama-2-7B's shape (random weights, made here: 14 GB,
 kept in --work) by QLoRA: resident, and with weights and activations on disk within `prlimit --data`; peak and traffic as the kernel counts
 them. With --larger shapes of 13 B and 34 B by QLoRA and of 3 B trained whole, with --long one document as long as a sequence, each within its
-plan. offload.py [--rounds N] [--steps N] [--only-runs] [--seven-b] [--larger NAME …] [--long TOKENS[:LAYERS[:fp32]] …] [--work DIRECTORY] [--snug SNUG] [--step STEP]
+plan. offload.py [--rounds N] [--only-runs] [--seven-b] [--larger NAME …] [--long TOKENS[:LAYERS[:fp32]] …] [--work DIRECTORY] [--snug SNUG] [--turns TURNS]
 [--threads N]"""
 
 import argparse
@@ -11,7 +11,6 @@ import json
 import mmap
 import os
 import pathlib
-import re
 import resource
 import shutil
 import statistics
@@ -44,7 +43,6 @@ SMOL = ('{"model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_
 def arguments():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--rounds", type=int, default=5)
-    p.add_argument("--steps", type=int, default=2)
     p.add_argument("--only-runs", action="store_true", help="no shape of 1.5 B")
     p.add_argument("--seven-b", action="store_true")
     p.add_argument("--larger", nargs="+", choices=LARGER, default=[], help="on disk: 7, 18 and 6.4 GB")
@@ -52,7 +50,7 @@ def arguments():
     p.add_argument("--work", default=tempfile.gettempdir())
     p.add_argument("--gsm8k", default="../shared/data/gsm8k")
     p.add_argument("--snug", default="build/snug")
-    p.add_argument("--step", default="build/bench/step")
+    p.add_argument("--turns", default="build/bench/turns")
     p.add_argument("--threads", default="2")
     return p.parse_args()
 
@@ -81,28 +79,17 @@ def plan(a, words):
     return json.loads(subprocess.run([a.snug, "plan", *words, "--threads", a.threads, "--json"], capture_output=True, text=True, check=True).stdout)
 
 
-def steps(a, words):
-    done = subprocess.run([a.step, *words, "--threads", a.threads, "--steps", str(a.steps), "--whole"], capture_output=True, text=True, check=True)
-    waited = re.search(r"([\d.]+) % of the time waited", done.stdout)
-    return float(re.search(r"([\d.]+) s a step", done.stdout)[1]), float(waited[1]) if waited else 0.0
-
-
 def beside_recompute(a):
-    print(f"\n`{SHAPE}`, {a.rounds} rounds of {a.steps} steps each:\n\n| | peak, planned | s a step | of every block recomputed, median | waited for the disk |")
-    print("|---|---:|---:|---:|---:|")
+    print(f"\n`{SHAPE}`, {a.rounds} rounds, each way's step between two that recompute every block (bench/turns.cpp):\n\n"
+          "| | peak, planned | s a step | of every block recomputed, median | waited for the disk |\n|---|---:|---:|---:|---:|")
     memory = ["--memory", f"{plan(a, [*SHAPE.split(), *RECOMPUTED])['peak_bytes']}B"]
-    ways = {"everything kept": [], "every block recomputed": RECOMPUTED, "activations on disk": ON_DISK, "`auto` in the memory of every block recomputed": AUTO + memory,
+    ways = {"every block recomputed": RECOMPUTED, "everything kept": [], "activations on disk": ON_DISK, "`auto` in the memory of every block recomputed": AUTO + memory,
             "`auto` with disk in the same": AUTO + ON_DISK + memory}
-    taken = {name: [] for name in ways}
-    for _ in range(a.rounds):
-        for name, more in ways.items():
-            taken[name].append(steps(a, [*SHAPE.split(), *more]))
-    whole = [seconds for seconds, _ in taken["every block recomputed"]]
-    for name, more in ways.items():
-        seconds = [s for s, _ in taken[name]]
-        ratio = statistics.median(s / w for s, w in zip(seconds, whole))
-        print(f"| {name} | {plan(a, [*SHAPE.split(), *more])['peak_bytes'] / 2**30:.2f} GiB | {statistics.median(seconds):.2f} | {ratio:.3f} "
-              f"| {statistics.median(w for _, w in taken[name]):.1f} % |", flush=True)
+    words = [" ".join([*SHAPE.split(), *more, "--threads", a.threads]) for more in ways.values()]
+    done = subprocess.run([a.turns, str(a.rounds), *words], stdout=subprocess.PIPE, text=True, check=True)
+    for name, line in zip(ways, done.stdout.splitlines()):
+        peak, seconds, ratio, waited = map(float, line.split())
+        print(f"| {name} | {peak / 2**30:.2f} GiB | {seconds:.2f} | {ratio:.3f} | {100 * waited:.1f} % |", flush=True)
 
 
 def train(a, model, output, words, limit, data=None):
