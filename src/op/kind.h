@@ -62,6 +62,7 @@ enum class Sizing : uint8_t { even, own };
   OP(combine_backward, backend, even)                                         \
   /* Adapters */                                                              \
   OP(dropout, backend, even)                                                  \
+  OP(noise, backend, even)                                                    \
   OP(dora_norm, backend, own)                                                 \
   OP(scale_columns, backend, own)                                             \
   OP(scale_columns_backward, backend, own)                                    \

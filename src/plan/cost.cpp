@@ -157,7 +157,8 @@ CostClass cost_class_of(const Program& program, const Op& op) {
     case OpKind::gather_rows_backward:
     case OpKind::combine:
     case OpKind::combine_backward: return CostClass::gather;
-    case OpKind::dropout: return CostClass::dropout;
+    case OpKind::dropout:
+    case OpKind::noise: return CostClass::dropout;
     case OpKind::adamw:
     case OpKind::sgd:
     case OpKind::lion: return op.find(Slot::first_absmax) != kNone ? CostClass::update_8bit : CostClass::update;

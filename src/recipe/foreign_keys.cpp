@@ -92,7 +92,6 @@ constexpr auto kRefused = std::to_array<Refused>({
     {"layers_to_transform", kLora},
     {"target_parameters", kLora},
     {"loraplus_lr_ratio", kLora},
-    {"neftune_noise_alpha", "noise on embeddings is not supported yet"},
     {"label_smoothing_factor", "label smoothing is not supported yet"},
     {"deepspeed", kSharding},
     {"fsdp", kSharding},

@@ -142,6 +142,8 @@ struct Recipe {
   double adam_epsilon = 1e-8;
   double weight_decay = 0.0;
   double max_grad_norm = 1.0;  // 0: no clipping
+  // Of noise on embeddings in training; 0: none.
+  double neftune_noise_alpha = 0.0;
   Schedule lr_scheduler_type = Schedule::linear;
   std::vector<std::pair<std::string, double>> lr_scheduler_kwargs;  // name, value
   int64_t warmup_steps = 0;

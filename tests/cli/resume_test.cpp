@@ -29,9 +29,9 @@ void PrintTo(const Variant& variant, std::ostream* out) { *out << variant.name; 
 const Variant kVariants[] = {
     {"lora", {"--method", "lora", "--lora-target-modules", "all-linear", "--save-steps", "2"}, 11},
     {"full", {"--method", "full", "--save-steps", "3"}, 12},
-    {"lora_with_dora_and_dropout",
-     {"--method", "lora", "--use-dora", "--use-rslora", "--lora-dropout", "0.2", "--rank-pattern", "q_proj=3",
-      "--gradient-checkpointing", "--save-steps", "2"},
+    {"lora_with_dora_dropout_and_noise",
+     {"--method", "lora", "--use-dora", "--use-rslora", "--lora-dropout", "0.2", "--neftune-noise-alpha", "5",
+      "--rank-pattern", "q_proj=3", "--gradient-checkpointing", "--save-steps", "2"},
      16},
     {"lora_of_which_two_are_kept", {"--method", "lora", "--save-steps", "1", "--save-total-limit", "2"}, 15},
     {"lora_bf16_packed_tightly", {"--method", "lora", "--bf16", "--save-steps", "1", "--seq", "48"}, 13},

@@ -114,6 +114,8 @@ void add_rows(Table& table) {
       table.op(OpKind::dropout, text({m, c}, dtype),
                {.accumulate = true, .noise_seed = 3, .noise_stream = 2, .probability = 0.3});
       table.in(Slot::x, dtype, {m, c}).out(Slot::out, dtype, {m, c}, Fill::normal).scalars();
+      table.op(OpKind::noise, text({m, c}, dtype), {.scale = 0.3, .noise_seed = 3});
+      table.out(Slot::x, dtype, {m, c}, Fill::normal).scalars();
     }
     table.op(OpKind::embedding_backward, text({m, c}, DType::f32), {.scale = 1.5, .untrained_row = 3});
     table.in(Slot::d_out, DType::f32, {m, c}).in(Slot::ids, DType::i32, {m}, Fill::ids, 50);

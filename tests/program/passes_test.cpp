@@ -182,6 +182,24 @@ TEST(Dropout, stands_before_adapters_in_training_alone_and_is_drawn_again_in_bac
   }
 }
 
+TEST(Noise, stands_on_the_embeddings_of_tokens_in_training_alone) {
+  Recipe recipe = recipe_of(Method::full);
+  recipe.eval_data = "rows.jsonl";
+  EXPECT_FALSE(kinds_of(compile(tiny(false), recipe).root).contains(OpKind::noise));
+  recipe.neftune_noise_alpha = 5;
+  const Program program = compile(tiny(false), recipe);
+  EXPECT_EQ(kinds_of(program.root).at(OpKind::noise), 1);
+  const std::vector<Item>& items = program.region(Section::forward).items;
+  const auto noise = std::find_if(items.begin(), items.end(),
+                                  [](const Item& item) { return item.op() != nullptr && item.op()->kind == OpKind::noise; });
+  ASSERT_TRUE(noise != items.end() && noise != items.begin());
+  const Op* lookup = (noise - 1)->op();
+  ASSERT_TRUE(lookup != nullptr && lookup->kind == OpKind::embedding);
+  EXPECT_EQ(noise->op()->find(Slot::x), lookup->find(Slot::out));
+  const auto numbers = static_cast<double>(program.seq_len * program.tensor(lookup->find(Slot::out)).dim(1));
+  EXPECT_DOUBLE_EQ(noise->op()->attributes.scale, 5 / std::sqrt(numbers));  // transformers.integrations.neftune
+}
+
 TEST(Lora, modules_that_do_not_exist_are_refused_by_name) {
   for (bool save : {false, true}) {
     Recipe recipe = recipe_of(Method::lora);

@@ -109,7 +109,7 @@ TEST(Keys, WhatIsNotSupportedIsRefusedByNameOnlyWhenOn) {
   key_says(key_refusal("quantization_bit", "3"), "choose 4 or 8");
   key_says(key_refusal("quantization_method", "gptq"), "choose bnb");
   key_says(key_refusal("lora_dropout", "1"), "lora_dropout must be");
-  key_says(key_refusal("neftune_noise_alpha", "5"), "not supported yet");
+  key_says(key_refusal("neftune_noise_alpha", "-5"), "neftune_noise_alpha must be");
   key_says(key_refusal("deepspeed", "ds_z3.json"), "several devices");
   key_says(key_refusal("optim", "paged_adagrad"), "is not known");
   key_says(key_refusal("optim", "adamm"), "is not known");

@@ -17,6 +17,7 @@
 #include "kernels/ops/head_loss.h"
 #include "kernels/ops/layer_norm.h"
 #include "kernels/ops/matmul.h"
+#include "kernels/ops/noise.h"
 #include "kernels/ops/optimizers.h"
 #include "kernels/ops/rms_norm.h"
 #include "kernels/ops/rope.h"
@@ -57,6 +58,7 @@ void sgd(const Sgd& op);
 void lion(const Lion& op);
 void adafactor(const Adafactor& op);
 void dropout(const Dropout& op);
+void noise(const Noise& op);
 void dora_norm(const DoraNorm& op);
 void scale_columns(const ScaleColumns& op);
 void scale_columns_backward(const ScaleColumnsBackward& op);

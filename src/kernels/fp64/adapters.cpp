@@ -1,4 +1,4 @@
-// Dropout, and DoRA's norms and columns.
+// Dropout, noise, and DoRA's norms and columns.
 
 #include <cmath>
 
@@ -7,6 +7,7 @@
 #include "kernels/fp64/values.h"
 #include "kernels/ops/dora.h"
 #include "kernels/ops/dropout.h"
+#include "kernels/ops/noise.h"
 
 namespace snug::kernels::fp64 {
 namespace {
@@ -24,6 +25,17 @@ void dropout(const Dropout& op) {
     const double kept = left_out ? 0.0 : 1.0 / (1.0 - op.probability);
     const double value = Reader(op.x)[i] * (op.complement ? 1.0 - kept : kept);
     Writer(op.out).set(i, op.accumulate ? Writer(op.out)[i] + value : value);
+  }
+}
+
+void noise(const Noise& op) {
+  constexpr uint64_t kPurpose = 0x6e6f697365000000;
+  const Philox random{op.seed ^ kPurpose, static_cast<uint64_t>(scalar(op.scalars, Scalar::step))};
+  for (int64_t i = 0; i < op.elements; ++i) {
+    const uint64_t block =
+        (static_cast<uint64_t>(scalar(op.scalars, Scalar::micro_batch)) << 40) + static_cast<uint64_t>(i / 4);
+    const auto drawn = static_cast<int32_t>(random.words(block)[static_cast<size_t>(i % 4)]);
+    Writer(op.x).set(i, Writer(op.x)[i] + static_cast<double>(op.magnitude) * drawn * 0x1p-31);
   }
 }
 
@@ -63,6 +75,7 @@ void scale_columns_backward(const ScaleColumnsBackward& op) {
 }  // namespace
 
 const Kernel entries::dropout = plain<Dropout, fp64::dropout>();
+const Kernel entries::noise = plain<Noise, fp64::noise>();
 const Kernel entries::dora_norm = plain<DoraNorm, fp64::dora_norm>();
 const Kernel entries::scale_columns = plain<ScaleColumns, fp64::scale_columns>();
 const Kernel entries::scale_columns_backward = plain<ScaleColumnsBackward, fp64::scale_columns_backward>();

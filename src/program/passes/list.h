@@ -13,6 +13,7 @@
   PASS(quantize)                                                                 \
   PASS(evaluate)       /* with adapters; before a backward, which it must not copy */ \
   PASS(dropout)        /* not in evaluation */                                   \
+  PASS(noise)          /* likewise */                                            \
   PASS(differentiate)                                                            \
   PASS(recompute)      /* of what backward reads */                              \
   PASS(place_weights)  /* with their gradients and moments */                    \

@@ -228,6 +228,7 @@ Rules axolotl_rules() {  // NOLINT(readability-function-size): a table
       {"train_on_inputs", "train_on_inputs"},
       {"val_set_size", "val_size"},
       {"seed", "seed"},
+      {"neftune_noise_alpha", "neftune_noise_alpha"},
       {"output_dir", "output_dir"},
       {"save_steps", "save_steps", take_count},
       {"eval_steps", "eval_steps", take_count},
@@ -258,7 +259,6 @@ Rules axolotl_rules() {  // NOLINT(readability-function-size): a table
   };
   add_strategies(rules);
   rules.touches = {
-      {"neftune_noise_alpha", "noise on the embeddings is one more tensor of their size"},
       {"noisy_embedding_alpha", "noise on the embeddings is one more tensor of their size"},
       {"activation_offloading", "activations go to host memory"},
       {"layer_offloading", "weights go to host memory"},

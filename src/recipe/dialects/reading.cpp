@@ -51,7 +51,8 @@ bool is_neutral(std::string_view ours) {
       "logging_dir "
       "eval_steps eval_strategy eval_on_start load_best_model_at_end metric_for_best_model greater_is_better "
       "early_stopping_patience early_stopping_threshold "
-      "resume_from_checkpoint overwrite_output_dir seed output_dir lora_alpha lora_dropout use_rslora alpha_pattern "
+      "resume_from_checkpoint overwrite_output_dir seed neftune_noise_alpha output_dir lora_alpha lora_dropout use_rslora "
+      "alpha_pattern "
       "train_on_inputs completion_only_loss assistant_only_loss shuffle val_size optim_args chat_template",
       ours);
 }

@@ -59,6 +59,7 @@ void add_trainer(Rules& rules) {  // NOLINT(readability-function-size): a table
       {"save_total_limit", "save_total_limit"},
       {"save_only_model", "save_only_model"},
       {"seed", "seed"},
+      {"neftune_noise_alpha", "neftune_noise_alpha"},
       {"output_dir", "output_dir"},
       {"logging_dir", "logging_dir"},
       {"resume_from_checkpoint", "resume_from_checkpoint"},
@@ -76,7 +77,6 @@ void add_trainer(Rules& rules) {  // NOLINT(readability-function-size): a table
   rules.rows.insert(rules.rows.end(), rows.begin(), rows.end());
   add_strategies(rules);
   const std::vector<Touch> touches = {
-      {"neftune_noise_alpha", "noise on the embeddings is one more tensor of their size"},
       {"label_smoothing_factor", "smoothed labels need the logits whole"},
       {"activation_offloading", "activations go to host memory"},
       {"optim_target_modules", "the optimizer works on projections of some modules' gradients"},

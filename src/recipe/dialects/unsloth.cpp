@@ -220,6 +220,7 @@ Rules unsloth_rules() {  // NOLINT(readability-function-size): a table
       {"logging_steps", "logging_steps", take_own_steps},
       {"save_total_limit", "save_total_limit"},
       {"seed", "seed"},
+      {"neftune_noise_alpha", "neftune_noise_alpha"},
       {"random_seed", "seed"},
       {"output_dir", "output_dir"},
       {"train_on_completions", "completion_only_loss"},
@@ -233,7 +234,6 @@ Rules unsloth_rules() {  // NOLINT(readability-function-size): a table
   };
   add_strategies(rules);
   rules.touches = {
-      {"neftune_noise_alpha", "noise on the embeddings is one more tensor of their size"},
       {"use_loftq", "adapters from the rounding error of the weights"},
       {"loftq_config", "adapters from the rounding error of the weights", "null"},
       {"embedding_learning_rate", "a group of its own in the optimizer"},
