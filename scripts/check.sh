@@ -21,9 +21,9 @@ cmake --build --preset planner --target snug snug_planner library_tests
 tests build-planner -E NOT_BUILT
 scripts/check_planner_library.sh
 
-step "thread sanitizer: loader, files, executor"
-build thread --target data_tests formats_tests run_tests train_tests
-tests build-thread -R '^(Loader|AtomicDirectory|Checkpoint|PageFile|Executor|golden/Forward)'
+step "thread sanitizer: loader, files, pages, executor"
+build thread --target race_tests
+tests build-thread
 
 step "address and undefined-behaviour sanitizers: build"
 build debug
