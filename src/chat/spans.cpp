@@ -228,13 +228,11 @@ int64_t SpanFinder::end_of(int64_t begin, int64_t end, int32_t message) const {
     run_begin = run.end;
   }
   const std::string_view after = std::string_view(text_).substr(static_cast<size_t>(own), static_cast<size_t>(end - own));
-  if (!eos_token_.empty()) {
-    if (const size_t found = after.find(eos_token_); found != std::string_view::npos) {
-      return own + static_cast<int64_t>(found + eos_token_.size());
-    }
-  }
-  const std::string_view kept = without_end_space(after);
-  return kept.empty() ? end : own + static_cast<int64_t>(kept.size());
+  const size_t eos = eos_token_.empty() ? std::string_view::npos : after.find(eos_token_);
+  size_t kept = eos != std::string_view::npos ? eos + eos_token_.size() : without_end_space(after).size();
+  if (kept == 0) return end;
+  while (kept < after.size() && after[kept] == '\n') ++kept;
+  return own + static_cast<int64_t>(kept);
 }
 
 std::vector<AssistantSpan> SpanFinder::spans_of(int32_t message) {

@@ -17,9 +17,11 @@
 //
 // A template without generation prompt opens turns with the text that it writes before a plain answer; that is not generated
 // either unless it is only space. At its end a span keeps what the template writes after the message's last own byte up to
-// and including the first eos_token there; without one all of it but the space at its end, which follows the end of the turn
-// and is never generated. (The first special token would not do: between the last call of a tool and the end of the turn
-// several templates write other special tokens, which are generated.) Space alone is kept: then it is the end of the turn.
+// and including the first eos_token there; without one all of it but the space at its end. (The first special token would
+// not do: between the last call of a tool and the end of the turn several templates write other special tokens, which are
+// generated.) Line ends behind that belong to it too, though none is ever generated: TRL, LLaMA-Factory and ms-swift learn
+// them, so that losses compare. Other space does not, for it may share a token with the next turn. Space alone is kept: then
+// it is the end of the turn.
 //
 // Where nothing of a message shows in the text though it has content or calls tools, that is an Error: training on the empty
 // turn that is left would teach silence. Nothing is ever trained on by default.

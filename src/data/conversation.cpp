@@ -146,4 +146,14 @@ JsonValue read_tools(JsonValue value, JsonRowParser& parser) {
   return value;  // an empty one too: templates are told of it, as in transformers
 }
 
+void wrap_functions(JsonValue& tools) {
+  if (tools.list() == nullptr) return;
+  for (JsonValue& tool : *tools.list()) {
+    if (tool.find("name") == nullptr || tool.find("function") != nullptr || tool.find("type") != nullptr) continue;
+    JsonValue function = std::move(tool);
+    tool =
+        JsonValue(JsonValue::Object{{"type", JsonValue(std::string_view("function"))}, {"function", std::move(function)}});
+  }
+}
+
 }  // namespace snug

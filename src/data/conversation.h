@@ -14,4 +14,8 @@ void add_messages(JsonValue& list, std::string_view column, bool learned, JsonRo
 // The list of tools in `value`, which may be a list, its JSON in a string, or nothing. Throws Error.
 JsonValue read_tools(JsonValue value, JsonRowParser& parser);
 
+// Bare functions {name, description, parameters} become {"type": "function", "function": …}, as templates are written for
+// and as LLaMA-Factory and ms-swift hand them on. (transformers and TRL hand on what stands in the row.)
+void wrap_functions(JsonValue& tools);
+
 }  // namespace snug

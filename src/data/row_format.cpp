@@ -253,6 +253,7 @@ struct RowInterpreter::State {
     if (!learns) refuse_row("the conversation has no assistant message to learn", "add one or remove the row");
     add_system(fields, chat);
     chat.tools = read_tools(optional_of(fields, "tools"), parser);
+    if (format == RowFormat::conversations || format == RowFormat::query_response) wrap_functions(chat.tools);
     chat.extra = optional_of(fields, kKwargs);
     if (!chat.extra.is_null() && chat.extra.object() == nullptr)
       refuse_row(quote(std::string(kKwargs)) + " is " + std::string(chat.extra.type_name()) + ", not an object",

@@ -15,16 +15,16 @@ namespace fs = std::filesystem;
 constexpr int64_t kMostTemplateBytes = int64_t{16} << 20;
 constexpr const char* kNone = "name one: chat_template: chatml, or a file";
 
-// ChatML (OpenAI, 2023), which Qwen, SmolLM and others speak. The end mark is learned, the line end behind it is not.
+// ChatML (OpenAI, 2023), which Qwen, SmolLM and others speak. The end mark is learned, with the line end behind it, as
+// chat/spans.h has it.
 constexpr const char* kChatMl =
     "{%- for message in messages -%}\n"
     "{{- '<|im_start|>' + message['role'] + '\\n' -}}\n"
     "{%- if message['role'] == 'assistant' -%}\n"
-    "{%- generation -%}{{- message['content'] + '<|im_end|>' -}}{%- endgeneration -%}\n"
+    "{%- generation -%}{{- message['content'] + '<|im_end|>\\n' -}}{%- endgeneration -%}\n"
     "{%- else -%}\n"
-    "{{- message['content'] + '<|im_end|>' -}}\n"
+    "{{- message['content'] + '<|im_end|>\\n' -}}\n"
     "{%- endif -%}\n"
-    "{{- '\\n' -}}\n"
     "{%- endfor -%}\n"
     "{%- if add_generation_prompt -%}{{- '<|im_start|>assistant\\n' -}}{%- endif -%}\n";
 

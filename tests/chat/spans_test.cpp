@@ -78,7 +78,7 @@ TEST(Spans, LeaveOutMessagesThatTakeNoLoss) {
       render(kTurns, R"([{"role": "user", "content": "q"}, {"role": "assistant", "content": "a", "weight": 0},
       {"role": "assistant", "content": "b", "loss": false}, {"role": "assistant", "content": "c", "train": false},
       {"role": "assistant", "content": "d", "weight": 1}])");
-  EXPECT_EQ(spoken(rendered), std::vector<std::string>{"d</s>"});
+  EXPECT_EQ(spoken(rendered), std::vector<std::string>{"d</s>\n"});
   EXPECT_EQ(rendered.assistant[0].message, 4);
 }
 
@@ -87,7 +87,7 @@ TEST(Spans, AreFoundTheSameWayInLongConversations) {  // where prefixes are not 
   for (int i = 0; i < 60; ++i) messages += R"({"role": "user", "content": "q"}, {"role": "assistant", "content": "a"},)";
   messages.back() = ']';
   const Rendered rendered = render(kTurns, messages);
-  EXPECT_EQ(spoken(rendered), std::vector<std::string>(60, "a</s>"));
+  EXPECT_EQ(spoken(rendered), std::vector<std::string>(60, "a</s>\n"));
 }
 
 TEST(Spans, FollowTheMessageThroughStringOperations) {
@@ -100,7 +100,7 @@ TEST(Spans, FollowTheMessageThroughStringOperations) {
   const Rendered rendered =
       render(source, R"([{"role": "user", "content": "q"}, {"role": "assistant", "content": "no</think> xa x "},
       {"role": "user", "content": "A: r"}, {"role": "assistant", "content": "end"}])");
-  EXPECT_EQ(spoken(rendered), (std::vector<std::string>{"yyA yy /A", "<think>end\n"}));
+  EXPECT_EQ(spoken(rendered), (std::vector<std::string>{"yyA yy /A\n", "<think>end\n"}));
 }
 
 TEST(Spans, AreNotGuessedWhereAMessageDoesNotShow) {

@@ -34,7 +34,7 @@ TEST_F(Shown, what_is_learned_stands_between_marks) {
   EXPECT_NE(chat.output.find("<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nHä?<|im_end|>\n"),
             std::string::npos)
       << chat.output;
-  EXPECT_NE(chat.output.find("⟦Jä.<|im_end|>⟧\n"), std::string::npos) << chat.output;
+  EXPECT_NE(chat.output.find("⟦Jä.<|im_end|>\n⟧\n"), std::string::npos) << chat.output;
 }
 
 // As many labels as training counts.

@@ -22,8 +22,8 @@ from transformers.utils.chat_template_utils import render_jinja_template
 
 TEMPLATE = (
     "{% for message in messages %}<|im_start|>{{ message['role'] }}\n"
-    "{% if message['role'] == 'assistant' %}{% generation %}{{ message['content'] }}<|im_end|>{% endgeneration %}"
-    "{% else %}{{ message['content'] }}<|im_end|>{% endif %}{{ '\\n' }}{% endfor %}")
+    "{% if message['role'] == 'assistant' %}{% generation %}{{ message['content'] }}<|im_end|>{{ '\\n' }}{% endgeneration %}"
+    "{% else %}{{ message['content'] }}<|im_end|>{{ '\\n' }}{% endif %}{% endfor %}")
 # The mark of the end is glued to the text, with no token of its own: tokens may cross a span's border.
 GLUED = ("{% for m in messages %}{{ m['role'] }}: {% if m['role'] == 'assistant' %}{% generation %}{{ m['content'] }}{% endgeneration %}"
          "{% else %}{{ m['content'] }}{% endif %}. {% endfor %}")
