@@ -1,8 +1,13 @@
 #include "train/run_state.h"
 
+#include <sys/file.h>
+
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <charconv>
+#include <chrono>
+#include <thread>
 
 #include "base/error.h"
 #include "formats/atomic_directory.h"
@@ -192,6 +197,22 @@ Progress resume(Executor& executor, const Plan& plan, const DataIdentity& data, 
     throw Error("updates or loss_scale make no sense", (checkpoint / kManifestName).string(),
                 "resume from another checkpoint");
   return progress;
+}
+
+UniqueFd lock_directory(const fs::path& directory) {
+  std::error_code error;
+  fs::create_directories(directory, error);
+  if (error) throw_errno("the directory cannot be created", directory, error.value());
+  const fs::path path = directory / ".lock";
+  UniqueFd fd = open_to_append(path);
+  // What a run that was killed just now has started may live a moment longer, and its lock with it.
+  constexpr std::chrono::milliseconds kPatience(1000), kBetween(20);
+  for (std::chrono::milliseconds waited{0}; waited <= kPatience; waited += kBetween) {
+    if (flock(fd.get(), LOCK_EX | LOCK_NB) == 0) return fd;
+    if (errno != EWOULDBLOCK) throw_errno("the file cannot be locked", path, errno);
+    std::this_thread::sleep_for(kBetween);
+  }
+  throw Error("another snug is training here", directory.string(), "wait for it, or give another --output-dir");
 }
 
 }  // namespace snug

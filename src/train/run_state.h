@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "formats/file.h"
 #include "plan/plan.h"
 #include "run/executor.h"
 
@@ -23,6 +24,10 @@ struct Progress {
   int64_t step = 0;     // steps done
   int64_t updates = 0;  // of the weights: steps that were not skipped
 };
+
+// One run at a time in an output directory, which is made where it is missing: held until the result is closed. Waits a
+// second for one that was killed just now, then throws Error.
+UniqueFd lock_directory(const std::filesystem::path& directory);
 
 // Writes output_dir/checkpoint-STEP, in fp16 with the loss scale and its counts. A fully fine-tuned checkpoint takes
 // config.json and tokenizer files along from the model's directory, so that it loads in Hugging Face's libraries.

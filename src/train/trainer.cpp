@@ -2,21 +2,15 @@
 #include "run/settle_process.h"
 
 #include <fmt/format.h>
-#include <sys/file.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
 #include <cmath>
 #include <optional>
-#include <thread>
 
 #include "base/error.h"
 #include "data/loader.h"
-#include "data/row_source.h"
 #include "formats/atomic_directory.h"
-#include "formats/model_card.h"
-#include "recipe/keys.h"
 #include "run/bucket_executors.h"
 #include "run/inverse_frequency.h"
 #include "run/process_memory.h"
@@ -25,6 +19,7 @@
 #include "train/evaluator.h"
 #include "train/event_log.h"
 #include "train/prepare_data.h"
+#include "train/run_card.h"
 #include "train/run_state.h"
 #include "train/run_trace.h"
 #include "train/schedule.h"
@@ -54,31 +49,6 @@ class Stopwatch {
 };
 
 double rate_of(int64_t count, double seconds) { return seconds > 0 ? static_cast<double>(count) / seconds : 0.0; }
-
-// Where things lie and how a run was started says nothing of its result.
-bool is_of_this_machine(std::string_view key) {
-  constexpr std::string_view kKeys[] = {
-      "model_name_or_path",   "data",         "eval_data", "output_dir", "logging_dir", "threads", "resume_from_checkpoint",
-      "overwrite_output_dir", "chat_template"};
-  return std::find(std::begin(kKeys), std::end(kKeys), key) != std::end(kKeys);
-}
-
-// One run at a time in an output directory.
-UniqueFd lock_directory(const fs::path& directory) {
-  std::error_code error;
-  fs::create_directories(directory, error);
-  if (error) throw_errno("the directory cannot be created", directory, error.value());
-  const fs::path path = directory / ".lock";
-  UniqueFd fd = open_to_append(path);
-  // What a run that was killed just now has started may live a moment longer, and its lock with it.
-  constexpr std::chrono::milliseconds kPatience(1000), kBetween(20);
-  for (std::chrono::milliseconds waited{0}; waited <= kPatience; waited += kBetween) {
-    if (flock(fd.get(), LOCK_EX | LOCK_NB) == 0) return fd;
-    if (errno != EWOULDBLOCK) throw_errno("the file cannot be locked", path, errno);
-    std::this_thread::sleep_for(kBetween);
-  }
-  throw Error("another snug is training here", directory.string(), "wait for it, or give another --output-dir");
-}
 
 // A micro-batch goes to the tensors that its op names.
 class BatchOfOp final : public BatchSink {
@@ -434,43 +404,14 @@ class Run final : public Host {
     if (recipe_.load_best_model_at_end && best_.step() >= 0 && best_.step() != done_) {
       const bool there = is_there(best);
       reporter_.chose(best, best_.evaluations(), there);
-      if (there) return publish_checkpoint(plan_, best, training_model_card(card(best_.step())));
+      if (there) return publish_checkpoint(plan_, best, card(best_.step()));
     }
     const Op& save_op = *plan_.program.region(Section::save).items.front().op();
-    snug::save_result(*executor_, plan_, training_model_card(card(done_)), staging_of(save_op));
+    snug::save_result(*executor_, plan_, card(done_), staging_of(save_op));
   }
 
   // Of the weights of this step.
-  TrainingCard card(int64_t step) const {
-    TrainingCard card{.version = kSnugVersion,
-                      .base_model = recipe_.model,
-                      .adapter = recipe_.method == Method::lora,
-                      .directory = recipe_.output_dir,
-                      .data = data_names(),
-                      .rows = data_summary_.source_rows,
-                      .tokens = data_summary_.tokens,
-                      .sequences = data_summary_.rows,
-                      .seq_len = data_summary_.seq_len,
-                      .trainable_parameters = plan_.program.trainable_parameters(),
-                      .total_parameters = total_parameters(plan_.model),
-                      .steps = step,
-                      .train_loss = mean_loss(),
-                      .planned_peak_bytes = plan_.peak_bytes,
-                      .measured_peak_bytes = process_memory().peak_bytes};
-    for (const EvaluationMetrics& e : evaluations_) card.evaluations.push_back({e.step, e.loss, e.token_accuracy, e.exact});
-    for (const Key& key : recipe_keys())
-      if (key.get && !is_of_this_machine(key.name) && key.get(recipe_) != key.default_text())
-        card.recipe.emplace_back(key.name, key.get(recipe_));
-    return card;
-  }
-
-  // Without the directories that they lie in.
-  std::string data_names() const {
-    std::string text;
-    for (const std::string& name : named_data(recipe_.data))
-      text += (text.empty() ? "" : ", ") + fs::path(name).filename().string();
-    return text;
-  }
+  std::string card(int64_t step) const { return run_card(plan_, data_summary_, evaluations_, step, mean_loss()); }
 
   double mean_loss() const { return loss_sum_ / static_cast<double>(std::max<int64_t>(1, losses_)); }
 
