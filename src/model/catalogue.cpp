@@ -83,7 +83,7 @@ std::optional<ModelSpec> entry_named(std::string_view asked) {
 bool take_end_off(std::string& name, std::optional<StoredQuantization>& quantization) {
   constexpr size_t kDate = 5;  // "-2507"
   for (const std::string_view end : {"-unsloth-bnb-4bit", "-bnb-4bit", "-bnb-8bit", "-hf", "-bf16", "-fp16", "-fp32",
-                                     "-sharded", "-base", "-instruct", "-chat", "-it", "-pt", "-sft", "-dpo"}) {
+                                     "-sharded", "-base", "-instruct", "-thinking", "-chat", "-it", "-pt", "-sft", "-dpo"}) {
     if (!name.ends_with(end) || name.size() == end.size()) continue;
     name.resize(name.size() - end.size());
     if (end.ends_with("-4bit")) quantization = StoredQuantization{.type = DType::nf4, .double_quant = true};
