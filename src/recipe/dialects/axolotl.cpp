@@ -229,6 +229,7 @@ Rules axolotl_rules() {  // NOLINT(readability-function-size): a table
       {"val_set_size", "val_size"},
       {"seed", "seed"},
       {"neftune_noise_alpha", "neftune_noise_alpha"},
+      {"noisy_embedding_alpha", "neftune_noise_alpha"},
       {"output_dir", "output_dir"},
       {"save_steps", "save_steps", take_count},
       {"eval_steps", "eval_steps", take_count},
@@ -259,7 +260,6 @@ Rules axolotl_rules() {  // NOLINT(readability-function-size): a table
   };
   add_strategies(rules);
   rules.touches = {
-      {"noisy_embedding_alpha", "noise on the embeddings is one more tensor of their size"},
       {"activation_offloading", "activations go to host memory"},
       {"layer_offloading", "weights go to host memory"},
       {"expert_offload", "experts go to host memory"},
