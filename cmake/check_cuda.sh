@@ -24,7 +24,9 @@ else
   exit 1
 fi
 
-for source in "$root"/src/kernels/cuda/*.cu; do
+sources=$(echo "$root"/src/kernels/cuda/*.cu)
+[ "$name" != "$nvcc" ] || sources="$sources $root/tests/kernels/card_check.cu"  # it needs the toolkit
+for source in $sources; do
   check "$source"
   echo "$name: ${source#"$root"/}"
 done

@@ -8,6 +8,11 @@ namespace snug {
 
 namespace {
 
+// What is held, and what was asked for where it is more than that.
+std::string held_text(int64_t held, int64_t asked) {
+  return asked > held ? fmt::format("{} held and {} asked for", size_text(held), size_text(asked)) : size_text(held);
+}
+
 // What stands behind "GPU 0 is full: ".
 std::string reason_of(const Verdict& v) {
   const Contents& c = v.contents;
@@ -18,8 +23,8 @@ std::string reason_of(const Verdict& v) {
       return fmt::format("a second set of weights, {} beside {}", size_text(c.second_weights), size_text(c.weights));
     case Filler::activations:
       return fmt::format("what forward keeps for backward, {}", size_text(c.activations + c.temporaries));
-    case Filler::logits: return fmt::format("the logits and their copies, {}", size_text(c.logits));
-    case Filler::attention: return fmt::format("attention's scores, length x length, {}", size_text(c.scores));
+    case Filler::logits: return fmt::format("the logits and their copies, {}", held_text(c.logits, v.asked.logits));
+    case Filler::attention: return fmt::format("attention's scores, length x length, {}", held_text(c.scores, v.asked.scores));
     case Filler::gradients: return fmt::format("gradients of the weights, {} so far", size_text(c.gradients));
     case Filler::optimizer_states: return fmt::format("the optimizer's states, {} so far", size_text(c.states));
     case Filler::optimizer_temporaries:

@@ -160,6 +160,25 @@ TEST(Verdict, logits_and_their_copies) {
   EXPECT_EQ(first_word(e), "fused_loss");
 }
 
+// As an H100 told it: the head's own product is held while its copy in fp32 does not fit.
+TEST(Verdict, the_product_of_a_head_is_logits) {
+  const std::string linear = frame(kTorch + "nn/modules/linear.py", "forward", 134);
+  const auto model = [](int64_t line) {
+    return frame("/env/transformers/models/llama/modeling_llama.py", "forward", line);
+  };
+  const std::string checkpoint = frame(kTorch + "utils/checkpoint.py", "recompute_fn", 1120);
+  Program program;
+  load(program);
+  program.alloc(1, at(20));
+  program.alloc(30, pickled::list({linear, kCall, model(175), kCall, model(403), kCall, model(467), kCall, script(21)}));
+  program.alloc(20, pickled::list({linear, kCall, model(403), checkpoint, kCall, script(21)}));
+  program.alloc(200, pickled::list({linear, kCall, model(480), kCall, script(21)}));
+  const auto e = program.fails(400, 240, in_loss());
+  EXPECT_EQ(e.verdict.filler, Filler::logits);
+  EXPECT_EQ(e.verdict.contents.logits, 200 * kMiB);
+  EXPECT_EQ(e.verdict.contents.activations, 50 * kMiB);
+}
+
 TEST(Verdict, gradients_are_what_backward_made_in_the_size_of_weights) {
   Program program;
   load(program);
