@@ -2,7 +2,7 @@
 # libcuda.so.1 and libnvidia-ml.so.1, which are opened by name. The folder ${SNUG_NULL_DEVICE_DIR} is what `snug measure` carries.
 set(SNUG_NULL_DEVICE_DIR ${PROJECT_BINARY_DIR}/null_device)
 file(GLOB null_device_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/measure/null_device/*.cpp)
-add_library(snug_null_device SHARED ${null_device_sources})
+add_library(snug_null_device SHARED ${null_device_sources} ${PROJECT_SOURCE_DIR}/src/base/driver_addresses.cpp)
 target_compile_options(snug_null_device PRIVATE -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wno-sign-conversion -Werror)
 target_include_directories(snug_null_device PRIVATE ${PROJECT_SOURCE_DIR}/src)
 set_target_properties(snug_null_device PROPERTIES NO_SONAME ON CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON

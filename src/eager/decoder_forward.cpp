@@ -460,12 +460,13 @@ Tensor Decoder::decomposed(const Tensor& x, const Tensor& base_output, Linear& l
     return t_.linear(low, l.adapter.b, {}, l.adapter.rank, l.out);
   };
   const bool late = t_.stack().dora_uses_base_output, reuses = late && (setup_.dropout == 0 || !t_.training);
+  const bool apart = t_.stack().dora_product_follows_adapter;
   Tensor added;
   if (!late) added = low_rank(x);
-  Tensor eye = t_.empty(l.in * l.in, late ? l.adapter.a.dtype : x.dtype);
+  Tensor eye = t_.empty(l.in * l.in, apart ? l.adapter.a.dtype : x.dtype);
   Tensor product = low_rank(eye);
-  if (late) eye = {};  // before, a local of the whole function
-  if (late) product = t_.to(product, x.dtype);
+  if (apart) eye = {};  // before, a local of the whole function
+  if (apart) product = t_.to(product, x.dtype);
   Tensor weight = l.four_bit ? dequantized(l) : l.weight.detached();
   weight = t_.to(weight, x.dtype);
   Tensor lengths;

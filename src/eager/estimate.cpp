@@ -220,6 +220,7 @@ Plan follow(const ModelSpec& spec, const Setup& setup, const StackProfile& stack
             const std::function<void(const Event&)>& listener) {
   AllocatorSettings settings;
   settings.limit_bytes = limit;
+  settings.prefers_older_segments = stack.older_segments_first;
   Device device(settings);
   device.listener = listener;
   Plan plan;

@@ -28,7 +28,8 @@ void follow_other_libraries(StackProfile& stack) {
   stack.adapters_follow_weights = peft_number >= version_number("0.6") && peft_number < version_number("0.12");
   stack.preparation_empties_cache = version_number(stack.peft) >= version_number("0.20");
   stack.expert_adapters_are_folded = peft_number >= version_number("0.21");
-  stack.dora_uses_base_output = version_number(stack.peft) >= version_number("0.14");
+  stack.dora_uses_base_output = peft_number >= version_number("0.14");
+  stack.dora_product_follows_adapter = peft_number >= version_number("0.19");
   const int64_t bitsandbytes_number = version_number(stack.bitsandbytes);
   stack.four_bit_state_is_copied = bitsandbytes_number >= version_number("0.46");
   stack.four_bit_follows_input = bitsandbytes_number < version_number("0.46");
@@ -60,7 +61,8 @@ StackProfile stack_profile(std::string_view torch, std::string_view transformers
   stack.deepspeed = given(deepspeed, "0.19.8");
   const int64_t torch_number = version_number(stack.torch), transformers_number = version_number(stack.transformers);
   stack.full_slices_are_nodes = torch_number < version_number("2.6");
-  stack.workspace_per_product = torch_number >= version_number("2.10");
+  stack.older_segments_first = torch_number >= version_number("2.12");
+  stack.workspace_per_product = torch_number >= version_number("2.15");
   stack.kernels_may_load_at_once = torch_number < version_number("2.1");
   stack.adamw_copies_roots = torch_number < version_number("2.1");
   stack.flash_makes_random_state = torch_number >= version_number("2.7");
@@ -88,7 +90,7 @@ StackProfile stack_profile(std::string_view torch, std::string_view transformers
   stack.experts_are_grouped = transformers_number >= version_number("5.0") && torch_number >= version_number("2.9");
   stack.evaluation_counts_items = transformers_number >= version_number("5.0");
   stack.embeddings_scale_themselves = transformers_number >= version_number("5.0");
-  stack.embeddings_keep_wide_states = transformers_number >= version_number("5.0");
+  stack.embeddings_keep_wide_states = transformers_number >= version_number("4.52");
   stack.norms_are_told_by_class = transformers_number < version_number("4.50");
   stack.masks_are_boolean = transformers_number >= version_number("4.53");
   follow_other_libraries(stack);

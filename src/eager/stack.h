@@ -18,6 +18,8 @@ struct StackProfile {
   // torch/csrc/autograd/python_variable_indexing.cpp: a full slice ("x[:, n:]") is a node of its own, whose backward fills a
   // new tensor.
   bool full_slices_are_nodes = true;
+  // c10/cuda/CUDACachingAllocator.cpp: blocks that fit equally well are ordered by their segments' age; before, by address.
+  bool older_segments_first = false;
   // ATen/cuda/CUDABlas.cpp: products take a workspace for their own duration; before, a handle kept one.
   bool workspace_per_product = false;
   // ATen/native/transformers/cuda/attention.cu: the memory-efficient kernel takes fewer heads of keys and values than of
@@ -106,6 +108,9 @@ struct StackProfile {
   bool preparation_empties_cache = false;
   // tuners/lora/dora.py: without dropout the base layer's output is used, not computed a second time.
   bool dora_uses_base_output = false;
+  // … the product of the adapter's matrices is taken in their dtype and widened to the input's, and the identity that gives
+  // it is gone before the rest (get_lora_weight); before, it is of the input's dtype and stays.
+  bool dora_product_follows_adapter = false;
 
   // --- deepspeed ---
   // runtime/engine.py _configure_distributed_model: adapters of a model that was built in parts keep their dtype

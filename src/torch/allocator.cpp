@@ -56,7 +56,7 @@ void Allocator::give_back(Cells::iterator cell) {
 
 int64_t Allocator::largest_free_bytes(int64_t stream, PoolId pool, bool small) const {
   const auto found = free_.find({stream, pool, small});
-  return found == free_.end() || found->second.empty() ? 0 : found->second.rbegin()->first;
+  return found == free_.end() || found->second.empty() ? 0 : found->second.rbegin()->bytes;
 }
 
 int64_t Allocator::block_bytes(int64_t address) const {
@@ -97,7 +97,7 @@ void Allocator::adopt(const Segment& segment) {
   const Region* const region = add_region(segment.address, segment.bytes, key, segment.expandable);
   if (segment.pool != PoolId{} && !segment.expandable) own_allocator_.insert(segment.pool);
   totals_.reserved_bytes += segment.bytes;
-  next_address_ = std::max(next_address_, align_up(end, kSmallSegment));
+  addresses_.leave_out(segment.address, segment.bytes);
   for (const Block& block : segment.blocks) {
     const bool free = block.state == BlockState::inactive;
     const Use use = free ? Use::free : block.state == BlockState::allocated ? Use::allocated : Use::pending;
@@ -116,14 +116,14 @@ void Allocator::adopt(const Segment& segment) {
 
 // --- how a block is found ---
 
-// Best fit: the smallest free block that is large enough, the lowest of equals; with a split limit large blocks are kept for
-// large requests.
+// Best fit: the smallest free block that is large enough, the lowest of equals, or that of the oldest segment; with a split
+// limit large blocks are kept for large requests.
 std::optional<int64_t> Allocator::take_cached(int64_t rounded, const PoolKey& key) {
   const FreeSet& blocks = free_[key];
-  auto best = blocks.lower_bound({rounded, 0});
+  auto best = blocks.lower_bound({rounded, 0, 0});
   if (!expands(key)) best = plain_from(best, blocks);
   if (best == blocks.end()) return std::nullopt;
-  const auto [held, address] = cells_.at(best->second).region->expandable ? *least_room(best, blocks) : *best;
+  const auto [held, age, address] = cells_.at(best->address).region->expandable ? *least_room(best, blocks) : *best;
   if (rounded < settings_.max_split_bytes && held >= settings_.max_split_bytes) return std::nullopt;
   if (rounded >= settings_.max_split_bytes && held >= rounded + settings_.max_non_split_rounding_bytes) return std::nullopt;
   return address;
@@ -151,7 +151,8 @@ std::optional<int64_t> Allocator::reserve_segment(int64_t rounded, const PoolKey
 }
 
 const Allocator::Region* Allocator::add_region(int64_t address, int64_t bytes, const PoolKey& key, bool expandable) {
-  return &(regions_[address] = {bytes, key, expandable, &free_[key]});
+  const int64_t age = settings_.prefers_older_segments ? ++regions_made_ : 0;
+  return &(regions_[address] = {bytes, key, expandable, &free_[key], age});
 }
 
 int64_t Allocator::hand_out(int64_t address, int64_t rounded, int64_t bytes) {
@@ -169,16 +170,16 @@ int64_t Allocator::hand_out(int64_t address, int64_t rounded, int64_t bytes) {
 
 // The first block from `block` on that is no part of an expandable segment: those are left alone once they are switched off.
 Allocator::FreeSet::const_iterator Allocator::plain_from(FreeSet::const_iterator block, const FreeSet& blocks) const {
-  while (block != blocks.end() && cells_.at(block->second).region->expandable) ++block;
+  while (block != blocks.end() && cells_.at(block->address).region->expandable) ++block;
   return block;
 }
 
 // A free block of an expandable segment counts with the address space behind it: of blocks that are large enough, the one
 // that spoils least of it.
 Allocator::FreeSet::const_iterator Allocator::least_room(FreeSet::const_iterator block, const FreeSet& blocks) const {
-  const auto room = [&](FreeSet::const_iterator at) { return room_after(cells_.find(at->second)); };
+  const auto room = [&](FreeSet::const_iterator at) { return room_after(cells_.find(at->address)); };
   for (auto next = std::next(block); next != blocks.end() && room(next) < room(block); ++next) {
-    if (!cells_.at(next->second).region->expandable) break;
+    if (!cells_.at(next->address).region->expandable) break;
     block = next;
   }
   return block;
@@ -241,7 +242,7 @@ void Allocator::enlist(Cells::iterator cell) {
   if (cell->second.use == Use::unmapped) unmapped_[region.key].insert(cell->first);
   if (cell->second.use != Use::free) return;
   cell->second.free_since = searches_;
-  region.free_blocks->emplace(cell->second.bytes, cell->first);
+  region.free_blocks->insert({cell->second.bytes, region.age, cell->first});
   totals_.cached_bytes += releasable_bytes(cell);
 }
 
@@ -249,14 +250,14 @@ void Allocator::delist(Cells::const_iterator cell) {
   const Region& region = *cell->second.region;
   if (cell->second.use == Use::unmapped) unmapped_[region.key].erase(cell->first);
   if (cell->second.use != Use::free) return;
-  region.free_blocks->erase({cell->second.bytes, cell->first});
+  region.free_blocks->erase({cell->second.bytes, region.age, cell->first});
   totals_.cached_bytes -= releasable_bytes(cell);
 }
 
 int64_t Allocator::new_address(int64_t bytes) {
-  const int64_t address = next_address_;
-  next_address_ = checked_add(next_address_, align_up(bytes, kSmallSegment));
-  return address;
+  const auto address = addresses_.take(bytes);
+  if (!address) throw Error("segments need more address space than a device has", "", "the sizes are damaged");
+  return *address;
 }
 
 }  // namespace snug

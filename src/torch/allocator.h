@@ -5,12 +5,14 @@
 // share of the device is allowed, when graphs are captured, when a private pool's last user goes. Not simulated: pools that
 // are never split or that help out (MemPool(no_split=, use_on_oom=)).
 
+#include <compare>
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <set>
 #include <utility>
 
+#include "base/driver_addresses.h"
 #include "torch/allocator_rules.h"
 #include "torch/memory_totals.h"
 #include "torch/snapshot.h"
@@ -72,12 +74,17 @@ class Allocator {
     auto operator<=>(const PoolKey&) const = default;
   };
   enum class Use : uint8_t { free, allocated, pending, unmapped };
-  using FreeSet = std::set<std::pair<int64_t, int64_t>>;  // (bytes, address): best fit is the first that is large enough
-  struct Region {                                         // a segment
-    int64_t bytes = 0;                                    // address space
+  struct FreeBlock {
+    int64_t bytes = 0, age = 0, address = 0;  // age: which segment it is of, if older ones are preferred; else 0
+    auto operator<=>(const FreeBlock&) const = default;
+  };
+  using FreeSet = std::set<FreeBlock>;  // best fit is the first that is large enough
+  struct Region {                       // a segment
+    int64_t bytes = 0;                  // address space
     PoolKey key;
     bool expandable = false;
     FreeSet* free_blocks = nullptr;  // of its pool
+    int64_t age = 0;
   };
   struct Cell {  // a block, or address space of an expandable segment without memory
     int64_t bytes = 0, requested_bytes = 0;
@@ -126,7 +133,8 @@ class Allocator {
   std::map<int64_t, Region> regions_;
   std::map<PoolKey, FreeSet> free_;
   std::map<PoolKey, std::set<int64_t>> unmapped_;
-  int64_t next_address_ = int64_t{1} << 42U;
+  DriverAddresses addresses_{int64_t{1} << 30U, int64_t{1} << 46U};
+  int64_t regions_made_ = 0;
   int64_t retries_ = 0;
   int64_t captures_ = 0, searches_ = 0;  // searches: of the common large pool, while garbage is collected
   std::map<PoolId, int64_t> users_;      // of private pools; one where there is no entry

@@ -30,7 +30,7 @@ void Allocator::release_cached() {
   addresses.clear();
   for (const auto& [key, blocks] : free_) {
     if (!is_releasable(key)) continue;
-    for (const auto& [bytes, address] : blocks) addresses.push_back(address);
+    for (const FreeBlock& block : blocks) addresses.push_back(block.address);
   }
   for (const int64_t address : addresses) {
     const auto cell = cells_.find(address);
@@ -54,15 +54,15 @@ bool Allocator::release_oversize(int64_t rounded, const PoolKey& key) {
   if (settings_.max_split_bytes == std::numeric_limits<int64_t>::max()) return false;
   const FreeSet& blocks = free_[key];
   const int64_t wanted = std::max(rounded, settings_.max_split_bytes);
-  auto block = blocks.lower_bound({wanted, 0});
-  if (block != blocks.end() && fills_region(cells_.find(block->second))) {
-    release_region(cells_.find(block->second));
+  auto block = blocks.lower_bound({wanted, 0, 0});
+  if (block != blocks.end() && fills_region(cells_.find(block->address))) {
+    release_region(cells_.find(block->address));
     return true;
   }
   int64_t released = 0;
-  while (released < wanted && block != blocks.begin() && std::prev(block)->first >= settings_.max_split_bytes) {
+  while (released < wanted && block != blocks.begin() && std::prev(block)->bytes >= settings_.max_split_bytes) {
     --block;
-    const auto cell = cells_.find(block->second);
+    const auto cell = cells_.find(block->address);
     if (!fills_region(cell)) continue;  // pages of an expandable segment
     ++block;                            // what stands behind stays in place
     released += cell->second.bytes;
@@ -106,6 +106,7 @@ void Allocator::release_region(Cells::iterator cell) {
   delist(cell);
   totals_.reserved_bytes -= cell->second.bytes;
   regions_.erase(cell->second.segment);
+  addresses_.give_back(cell->second.segment);
   cells_.erase(cell);
 }
 

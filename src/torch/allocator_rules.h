@@ -17,6 +17,7 @@ struct AllocatorSettings {
   int64_t large_segment_bytes = int64_t{20} << 20U;               // of a segment for requests between 1 and 10 MiB
   std::array<int64_t, 16> roundup_divisions{};                    // of 2^i MiB … 2^(i+1) MiB; 0 and 1: off
   bool expandable_segments = false;
+  bool prefers_older_segments = false;      // of blocks that fit equally well; PyTorch 2.12 and later
   double garbage_collection_threshold = 0;  // share of the allowed bytes from which garbage is collected; 0: off
   int64_t limit_bytes = std::numeric_limits<int64_t>::max();  // what can be reserved: the device's, less what others hold
   std::optional<int64_t> allowed_bytes;                       // set_per_process_memory_fraction, in bytes

@@ -45,8 +45,8 @@ TEST(Estimate, IsWhatPyTorchsAllocatorCounted) {
   EXPECT_GE(rates.rows, 200);
   EXPECT_GE(rates.share(rates.allocated_tenth), 0.97);
   EXPECT_GE(rates.share(rates.allocated_half), 0.99);
-  EXPECT_GE(rates.share(rates.reserved_one), 0.96);
-  EXPECT_EQ(rates.reserved_three, rates.rows);
+  EXPECT_GE(rates.share(rates.reserved_one), 0.98);
+  EXPECT_GE(rates.reserved_three, rates.rows - 1);  // 3.5 %, flash attention with torch 2.4
   EXPECT_EQ(rates.phases, rates.rows);
 }
 
@@ -87,6 +87,25 @@ TEST(Estimate, IsWhatPyTorchsAllocatorCountedOfLigersKernels) {
   EXPECT_EQ(rates.allocated_half, rates.rows);
   EXPECT_GE(rates.share(rates.allocated_tenth), 0.95);
   EXPECT_GE(rates.share(rates.reserved_three), 0.97);
+  EXPECT_EQ(rates.phases, rates.rows);
+}
+
+// An H100 itself, with versions between the two that the null device knows (scripts/measure_torch.py).
+TEST(Estimate, IsWhatPyTorchsAllocatorCountedOnARealCard) {
+  const Rates rates = measure_rates("eager_card.csv");
+  EXPECT_GE(rates.rows, 140);
+  EXPECT_EQ(rates.allocated_half, rates.rows);
+  EXPECT_EQ(rates.reserved_three, rates.rows);
+  EXPECT_EQ(rates.phases, rates.rows);
+}
+
+// Versions between: torch 2.8 with transformers 4.56, and torch 2.12 to 2.14 with 5.17.
+TEST(Estimate, IsWhatPyTorchsAllocatorCountedOfVersionsBetween) {
+  const Rates rates = measure_rates("eager_between.csv");
+  EXPECT_GE(rates.rows, 118);
+  EXPECT_EQ(rates.allocated_half, rates.rows);
+  EXPECT_GE(rates.share(rates.allocated_tenth), 0.97);
+  EXPECT_GE(rates.reserved_three, rates.rows - 2);
   EXPECT_EQ(rates.phases, rates.rows);
 }
 

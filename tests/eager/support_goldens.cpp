@@ -167,6 +167,7 @@ std::vector<Golden> read_goldens(const std::string& path) {
       golden.setup.liger = of_trainer({true, true, true, true}, golden.setup, golden.stack.trainer_has_liger_for_adapters);
     golden.target.compute_capability = std::stoi(at("sm"));
     golden.target.memory_bytes = 84'442'873'856 + golden.target.context_most_bytes;  // what the null device gives
+    if (golden.cells.count("card_bytes") > 0) golden.target.memory_bytes = std::stoll(at("card_bytes"));
     golden.phase = at("phase");
     golden.static_bytes = std::stoll(at("static"));
     golden.allocated_bytes = std::stoll(at("allocated"));

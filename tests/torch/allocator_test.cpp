@@ -120,9 +120,23 @@ TEST(Allocator, CollectsWhatHasBeenIdleForLongest) {
   // 20 MiB beyond the half; the first was put away six searches ago, the second two: the older than the mean goes.
   EXPECT_TRUE(allocator.allocate(60 * kMebibyte));
   EXPECT_EQ(allocator.totals().reserved_bytes, 120 * kMebibyte - 40 * kMebibyte + 60 * kMebibyte);
-  EXPECT_EQ(allocator.block_bytes(first), 0);
+  EXPECT_EQ(allocator.block_bytes(first), 60 * kMebibyte);  // where the first was, there is room again
   EXPECT_EQ(allocator.block_bytes(second), 30 * kMebibyte);
   EXPECT_EQ(allocator.retries(), 0);
+}
+
+// Of two segments of one size the later lies lower: PyTorch 2.11 takes it, 2.12 to 2.15 the older one.
+TEST(Allocator, OfBlocksThatFitEquallyTheLowestOrTheOldestIsTaken) {
+  for (const bool older : {false, true}) {
+    AllocatorSettings settings;
+    settings.prefers_older_segments = older;
+    Allocator allocator(settings);
+    const int64_t first = allocator.allocate(40 * kMebibyte).value(), second = allocator.allocate(40 * kMebibyte).value();
+    EXPECT_LT(second, first);
+    allocator.free(first);
+    allocator.free(second);
+    EXPECT_EQ(allocator.allocate(40 * kMebibyte), older ? first : second);
+  }
 }
 
 TEST(AllocatorRules, AShareThatIsNoneIsOff) {

@@ -41,35 +41,20 @@ std::byte* AddressSpace::take(size_t bytes) {
     std::byte* space = address_space(span_ + kPage, PROT_NONE);
     if (space == nullptr) return nullptr;
     base_ = space + (kPage - reinterpret_cast<uintptr_t>(space) % kPage) % kPage;
-    free_.emplace(0, span_);
   }
-  const size_t need = rounded(std::max<size_t>(bytes, 1), kPage);
-  const auto fit = std::find_if(free_.begin(), free_.end(), [&](const auto& range) { return range.second >= need; });
-  if (fit == free_.end()) return nullptr;
-  const auto [offset, size] = *fit;
-  free_.erase(fit);
-  if (size > need) free_.emplace(offset + need, size - need);
-  taken_.emplace(offset, bytes);
-  return base_ + offset;
+  const auto offset = bytes > span_ ? std::nullopt : addresses_.take(static_cast<int64_t>(bytes));
+  if (!offset) return nullptr;
+  taken_.emplace(static_cast<size_t>(*offset), bytes);
+  return base_ + *offset;
 }
 
 size_t AddressSpace::give_back(std::byte* begin) {
   if (!holds(begin)) return 0;
   const auto it = taken_.find(static_cast<size_t>(begin - base_));
   if (it == taken_.end()) return 0;
-  size_t offset = it->first, size = rounded(std::max<size_t>(it->second, 1), kPage);
   const size_t bytes = it->second;
+  addresses_.give_back(begin - base_);
   taken_.erase(it);
-  auto after = free_.lower_bound(offset);
-  if (after != free_.end() && after->first == offset + size) size += after->second, after = free_.erase(after);
-  if (after != free_.begin()) {
-    const auto before = std::prev(after);
-    if (before->first + before->second == offset) {
-      before->second += size;
-      return bytes;
-    }
-  }
-  free_.emplace(offset, size);
   return bytes;
 }
 

@@ -10,6 +10,8 @@
 #include <mutex>
 #include <optional>
 
+#include "base/driver_addresses.h"
+
 namespace snug::null_device {
 
 constexpr int64_t kPage = 2 << 20;  // the driver's granularity
@@ -23,10 +25,10 @@ struct Place {
   size_t bytes = 0;
 };
 
-// Ranges of addresses within one reservation: the lowest that fits is taken, neighbours that are free grow together.
+// Ranges of addresses within one reservation, where a driver would put them.
 class AddressSpace {
  public:
-  explicit AddressSpace(size_t bytes) : span_(bytes) {}
+  explicit AddressSpace(size_t bytes) : span_(bytes), addresses_(0, static_cast<int64_t>(bytes)) {}
   bool holds(const void* address) const;
   std::byte* take(size_t bytes);       // null where none is left
   size_t give_back(std::byte* begin);  // bytes that it had; 0: not one of these
@@ -35,7 +37,8 @@ class AddressSpace {
  private:
   size_t span_;
   std::byte* base_ = nullptr;
-  std::map<size_t, size_t> free_, taken_;  // offset → bytes
+  DriverAddresses addresses_;       // of offsets
+  std::map<size_t, size_t> taken_;  // offset → bytes
 };
 
 class Memory {
