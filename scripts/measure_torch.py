@@ -1,93 +1,127 @@
 #!/usr/bin/env python3
-"""PyTorch's real peaks on a card, beside those of the null device: on a machine with an NVIDIA GPU, in an environment with torch, transformers, peft
-and bitsandbytes. Runs rows of tests/golden/eager.csv, those of the installed versions first, each in a process of its own, until time is up;
-writes one line a run, and goes on where it stopped. Rows that need more than the card has are left out.
+"""PyTorch's real peaks on a card: on a machine with an NVIDIA GPU, in an environment with torch, transformers, peft and bitsandbytes (and
+liger-kernel). Runs the settings of the eager model's goldens, each in a process of its own, until time is up; writes one line a run, and goes
+on where it stopped.
 
-  measure_torch.py --out peaks.csv [--minutes 25]
+  measure_torch.py --out peaks.csv [--minutes 25] [--jobs 4]       peaks: small models, several at once, in an order drawn at random
+  measure_torch.py --out peaks.csv --set large                      peaks of whole models of 7 B to 8 B parameters, one at a time
+  measure_torch.py --out peaks.csv --set alone                      few rows, one at a time: what the driver counts above PyTorch
+  measure_torch.py --out peaks.csv --set cudnn                      attention with and without cuDNN's kernels
+  measure_torch.py --out times.csv --set times                      seconds of a step, of whole models
 
-Then it tells how far the null device was off: bytes that tensors hold, bytes reserved, and the device's own count above them."""
-import argparse, csv, os, pathlib, subprocess, sys, time
+tests/oracle/eager_goldens.py --like peaks.csv makes the null device's lines for the same rows."""
+import argparse, csv, multiprocessing, os, pathlib, random, subprocess, sys, time
 
 os.environ["PYTORCH_NVML_BASED_CUDA_CHECK"] = "1"  # so that asking for a card does not open it before the fork
+os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false", PYTHONWARNINGS="ignore", BITSANDBYTES_NOWELCOME="1")
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests/oracle"))
-import eager_goldens  # noqa: E402
+import eager_card, eager_evaluation, eager_goldens  # noqa: E401, E402
 
-FIGURES = ("allocated", "reserved", "steady", "phase")
+KNOWN = eager_goldens.SETTINGS | eager_card.SETTINGS
+COLUMNS = [*KNOWN, *eager_goldens.RESULTS, "evaluate", "device", "used", "kept", "card_bytes", "seconds", "card"]
 
 
 def arguments():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--out", type=pathlib.Path, required=True)
+    p.add_argument("--set", choices=["small", "large", "alone", "cudnn", "times"], default="small")
     p.add_argument("--minutes", type=float, default=25)
+    p.add_argument("--jobs", type=int, default=4, help="processes at once, of small models")
     p.add_argument("--rows", type=int, default=0, help="at most so many")
+    p.add_argument("--seed", type=int, default=1)
     return p.parse_args()
 
 
 def card():
-    """Name, memory and compute capability, asked of a process of its own: this one must not open the device before it forks."""
-    ask = "import torch; p = torch.cuda.get_device_properties(0); print(p.name, p.total_memory, p.major * 10 + p.minor, sep='|')"
+    """Name and compute capability, asked of a process of its own: this one must not open the device before it forks."""
+    ask = "import torch; p = torch.cuda.get_device_properties(0); print(p.name, p.major * 10 + p.minor, sep='|')"
     done = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True)
     if done.returncode:
-        raise SystemExit("measure_torch.py: there is no CUDA device here (a null device: snug measure -- python3 scripts/measure_torch.py …)")
-    name, memory, capability = done.stdout.strip().splitlines()[-1].split("|")
-    return name, int(memory), int(capability)
+        raise SystemExit("measure_torch.py: there is no CUDA device here (a null device: snug measure -- python3 tests/oracle/eager_goldens.py …)")
+    name, capability = done.stdout.strip().splitlines()[-1].split("|")
+    return name, int(capability)
 
 
-def chosen(memory, capability, installed):
-    """Golden rows for this card, those of the installed versions first, others after them in turn."""
-    rows = list(csv.DictReader((ROOT / "tests/golden/eager.csv").open()))
-    fit = [r for r in rows if int(r["reserved"]) < memory - (1 << 30) and (r["attention"] != "flash") and int(r["sm"]) <= capability]
-    fit.sort(key=lambda r: (r["torch"], r["transformers"]) != installed)
-    return fit
+def times():
+    """Whole models, a setting changed at a time."""
+    small = eager_goldens.SETTINGS | dict(model="meta-llama/Llama-3.2-1B", batch=4, seq=1024, amp="bf16", checkpointing="none", steps=6)
+    large = small | dict(model="meta-llama/Meta-Llama-3-8B", batch=2)
+    changes = [dict(), dict(checkpointing="reentrant"), dict(checkpointing="non_reentrant"), dict(attention="eager"), dict(quant="nf4-double", prep="peft"),
+               dict(targets="all-linear"), dict(targets="all-linear", dropout="0.05"), dict(targets="all-linear", rank=64), dict(targets="all-linear", dora=1),
+               dict(loss="liger"), dict(accum=4, batch=1), dict(amp="none")]
+    full = [dict(optim=o) for o in ("adamw_torch", "adamw_torch_fused", "adamw_bnb_8bit", "adafactor", "sgd")] + [dict(weights="float32"), dict(checkpointing="reentrant")]
+    rows = [small | c for c in changes + [dict(quant="int8", prep="peft")]] + [small | dict(method="full") | c for c in full]
+    return [large | c for c in (dict(), dict(checkpointing="reentrant"), dict(quant="nf4-double", prep="peft", checkpointing="reentrant"),
+                                       dict(quant="nf4-double", prep="peft"), dict(targets="all-linear", loss="liger"), dict(method="full", checkpointing="reentrant", optim="adamw_bnb_8bit"))] + rows
 
 
-def key(row):
-    return tuple(row[k] for k in eager_goldens.SETTINGS if k != "sm")
+def whole(row):
+    return not row["layers"] and any(size in row["model"] for size in ("7b", "7B", "8B", "2.5-7B"))
 
 
-def tell(path):
-    rows = list(csv.DictReader(path.open()))
-    same = [r for r in rows if r["versions"] == "same"]
-    print(f"{len(rows)} runs on {rows[0]['card']}, {len(same)} of them of the versions that the null device was measured with")
-    for name, some in (("same versions", same), ("other versions", [r for r in rows if r["versions"] != "same"])):
-        for figure in ("allocated", "reserved"):
-            off = sorted(abs(int(r[figure]) / int(r["null_" + figure]) - 1) * 100 for r in some)
-            if off:
-                print(f"  {name}, {figure}: median {off[len(off) // 2]:.4f} %, largest {off[-1]:.3f} %, {sum(x == 0 for x in off)} of {len(off)} to the byte")
+def chosen(options, version, liger):
+    rows = eager_goldens.grid(version) + eager_goldens.families(version) + eager_goldens.saved() + eager_goldens.sample(60, options.seed, version)
+    rows += [r for r in eager_evaluation.grid(eager_goldens.SETTINGS)] + (eager_goldens.liger(version) if liger else [])
+    rows = [r for r in rows if r["attention"] != "flash"]
+    small = [r for r in rows if not whole(r)]
+    random.Random(options.seed).shuffle(small)
+    if options.set == "large":
+        return [r for r in rows if whole(r)]
+    if options.set == "alone":
+        return small[:12]
+    if options.set == "cudnn":
+        return [r | dict(cudnn="off") for r in small if r["attention"] == "sdpa"][:24]
+    return times() if options.set == "times" else small
+
+
+def measure(rows, at, lock, out, name, end, seconds):
+    """Takes rows in turn until all are done or time is up."""
+    while True:
+        with at.get_lock():
+            index = at.value
+            at.value += 1
+        if index >= len(rows) or time.time() > end:
+            return
+        begin = time.time()
+        result = eager_goldens.forked(dict(rows[index]), None, seconds)
+        with lock:
+            if result is None:
+                print("failed:", {k: v for k, v in rows[index].items() if v != KNOWN.get(k)}, flush=True)
+                continue
+            with out.open("a", newline="") as file:
+                csv.DictWriter(file, COLUMNS, lineterminator="\n").writerow(KNOWN | result | {"card": name})
+            print(f"{index}: {result['model']} {result['method']}: {result['allocated']} bytes ({time.time() - begin:.1f} s)", flush=True)
 
 
 def main():
     options = arguments()
-    name, memory, capability = card()
-    import torch, transformers  # noqa: E401
-    installed = (torch.__version__.split("+")[0], transformers.__version__)
-    old = list(csv.DictReader(options.out.open())) if options.out.exists() else []
-    done = {key(r) for r in old}
-    columns = [*eager_goldens.SETTINGS, *eager_goldens.RESULTS, *("null_" + f for f in FIGURES), "versions", "card"]
-    end, ran = time.time() + options.minutes * 60, 0
-    with options.out.open("a", newline="") as out:
-        writer = csv.DictWriter(out, columns, lineterminator="\n")
-        if not old:
-            writer.writeheader()
-        for golden in chosen(memory, capability, installed):
-            if time.time() > end or (options.rows and ran >= options.rows):
-                break
-            if key(golden) in done:
-                continue
-            done.add(key(golden))
-            row = {k: type(v)(golden[k]) for k, v in eager_goldens.SETTINGS.items()} | {"sm": capability}
-            result = eager_goldens.forked(row, None)
-            if result is None:
-                continue
-            versions = "same" if (golden["torch"], golden["transformers"]) == installed and int(golden["sm"]) == capability else "other"
-            writer.writerow(result | {"null_" + f: golden[f] for f in FIGURES} | {"versions": versions, "card": name})
-            out.flush()
-            ran += 1
-            print(f"{ran}: {golden['model']} {golden['method']}: {result['allocated']} bytes, null device {golden['allocated']}", flush=True)
-    if options.out.stat().st_size:
-        tell(options.out)
+    name, capability = card()
+    eager_goldens.ON_A_CARD = True
+    _, transformers = eager_goldens.libraries()
+    try:
+        import liger_kernel.transformers  # noqa: F401
+        liger = True
+    except ImportError:
+        liger = False
+    key = lambda r: tuple(str(r[k]) for k in KNOWN)  # noqa: E731
+    done = {key(r) for r in csv.DictReader(options.out.open())} if options.out.exists() else set()
+    if not done:
+        options.out.write_text(",".join(COLUMNS) + "\n")
+    version = tuple(int(x) for x in transformers.__version__.split(".")[:2])
+    rows = [r | dict(sm=capability) for r in chosen(options, version, liger)]
+    rows = [r for i, r in enumerate(rows) if key(KNOWN | r) not in done and r not in rows[:i]]
+    rows = rows[:options.rows] if options.rows else rows
+    at, lock, end = multiprocessing.Value("i", 0), multiprocessing.Lock(), time.time() + options.minutes * 60
+    jobs = options.jobs if options.set in ("small", "cudnn") else 1
+    workers = [multiprocessing.Process(target=measure, args=(rows, at, lock, options.out, name, end, 120)) for _ in range(jobs)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    print(f"{options.set}: {sum(1 for _ in options.out.open()) - 1} rows in {options.out}, {min(at.value, len(rows))} of {len(rows)} taken now")
 
 
 if __name__ == "__main__":
+    multiprocessing.set_start_method("fork")
     main()

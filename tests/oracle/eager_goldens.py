@@ -11,8 +11,9 @@ card is needed: run it as `snug measure -- python3 tests/oracle/eager_goldens.py
   eager_goldens.py --null-device DIR --evaluation --out tests/golden/eager_evaluation.csv                     with evaluations between steps
   eager_goldens.py --null-device DIR --row model=gpt2,batch=4 --trace t.jsonl       one run, with every event of the allocator
 """
-import argparse, collections, csv, gc, json, os, pathlib, random, re, sys, tempfile, traceback, types
+import argparse, collections, csv, gc, importlib, json, os, pathlib, random, re, signal, statistics, sys, tempfile, time, traceback, types
 
+import eager_card
 import eager_evaluation
 import eager_experts
 import eager_ranks
@@ -22,6 +23,7 @@ SETTINGS = dict(model="meta-llama/Llama-3.2-1B", layers=0, method="lora", dora=0
                 quant="none", prep="none", weights="bfloat16", amp="none", attention="sdpa", checkpointing="reentrant",
                 optim="adamw_torch", batch=2, seq=512, accum=1, padded=0, loss="stock", sm=80)
 SAVED = dict(saved="")  # modules_to_save
+ON_A_CARD = False  # a real one: everything runs as it is, so weights have values (scripts/measure_torch.py)
 RESULTS = ["torch", "transformers", "peft", "bitsandbytes", "static", "allocated", "phase", "reserved", "steady", "forward", "backward", "optimizer"]
 
 
@@ -84,11 +86,18 @@ def run(row, trace=None):
 
     steady = []
 
+    clock = []
+
     class End(transformers.TrainerCallback):
+        def on_step_end(self, *x, **k):
+            if "steps" in row:
+                cuda.synchronize()
+                clock.append(time.perf_counter())
+
         def on_train_end(self, *x, **k):
             steady.append(cuda.memory_allocated())
 
-    steps, B, T = 2, row["batch"], row["seq"]
+    steps, B, T = row.get("steps", 2), row["batch"], row["seq"]
     ids = torch.zeros(T, dtype=torch.long)
     data = []
     for i in range(B * row["accum"] * steps * row.get("ranks", 1)):
@@ -114,6 +123,10 @@ def run(row, trace=None):
     row.update({p: peaks[p][0] for p in ("forward", "backward", "optimizer")})
     if evaluates:
         row["evaluate"] = peaks["evaluate"][0]
+    if len(clock) > 2:
+        row["seconds"] = statistics.median(b - a for a, b in zip(clock[1:], clock[2:]))
+    if ON_A_CARD:
+        row.update(eager_card.device_bytes(torch))
     if trace:
         write_trace(trace, cuda.memory._snapshot()["device_traces"][0], marks)
     return row
@@ -123,7 +136,7 @@ def arguments(row):
     """What TrainingArguments are told."""
     check = row["checkpointing"]
     options = dict(output_dir=os.path.join(tempfile.gettempdir(), "eager-goldens"), per_device_train_batch_size=row["batch"],
-                   gradient_accumulation_steps=row["accum"], max_steps=2, report_to=[], optim=row["optim"], save_strategy="no", logging_steps=10,
+                   gradient_accumulation_steps=row["accum"], max_steps=row.get("steps", 2), report_to=[], optim=row["optim"], save_strategy="no", logging_steps=10,
                    warmup_steps=10, disable_tqdm=True, bf16=row["amp"] == "bf16", fp16=row["amp"] == "fp16", gradient_checkpointing=check != "none",
                    gradient_checkpointing_kwargs=None if check == "none" else {"use_reentrant": check == "reentrant"})
     if row["loss"] == "liger":
@@ -137,6 +150,13 @@ def arguments(row):
 
 def patch(torch, row):
     """Answers questions about values as real rows would (nothing is padded unless asked for), drops initialisation and Triton's launches."""
+    for name in dir(torch.nn.init):
+        if name.endswith("_") and not name.startswith("_"):
+            setattr(torch.nn.init, name, lambda t, *x, **k: t)
+    if ON_A_CARD:
+        if row.get("cudnn") == "off":
+            torch.backends.cuda.enable_cudnn_sdp(False)
+        return
     ask = set() if row["padded"] else {"_flash_attention_forward", "flash_attention_mask", "_ignore_causal_mask_sdpa", "find_packed_sequence_indices"}
     real = torch.Tensor.__bool__
     torch.Tensor.__bool__ = lambda t: (t.is_cuda and sys._getframe(1).f_code.co_name in ask) or real(t)
@@ -145,9 +165,6 @@ def patch(torch, row):
     import transformers.modeling_flash_attention_utils as flash
     if hasattr(flash, "_is_packed_sequence"):
         flash._is_packed_sequence = lambda *x: False
-    for name in dir(torch.nn.init):
-        if name.endswith("_") and not name.startswith("_"):
-            setattr(torch.nn.init, name, lambda t, *x, **k: t)
     from triton.runtime import autotuner, jit
     jit.JITFunction.run = autotuner.Autotuner.run = autotuner.Heuristics.run = lambda *x, **k: None
 
@@ -179,6 +196,9 @@ def build(row, torch):
             setattr(PreTrainedModel, name, (lambda s, *x, **k: s.tie_weights()) if name == "init_weights" else (lambda s, *x, **k: None))
     attention = {"flash": "flash_attention_2"}.get(row["attention"], row["attention"])
     model = AutoModelForCausalLM.from_config(config, torch_dtype=dtype, attn_implementation=attention)
+    if ON_A_CARD:
+        eager_card.give_values(model)
+        importlib.reload(torch.nn.init)  # adapters are initialised as always
     if row["quant"] != "none":
         quantize(row, torch, model, dtype)
     if row.get("sharding", "none") in ("none", "ddp"):  # else whoever shares it out moves its parts
@@ -250,12 +270,13 @@ def write_trace(path, events, marks):
             out.write(json.dumps(line) + "\n")
 
 
-def forked(row, trace):
-    """`run` in a process of its own; None, with the reason on stderr, where it fails."""
+def forked(row, trace, seconds=0):
+    """`run` in a process of its own, of so many seconds at most (0: any); None, with the reason on stderr, where it fails."""
     read, write = os.pipe()
     child = os.fork()
     if child == 0:
         os.close(read)
+        signal.alarm(seconds)
         try:
             sys.stdout = open(os.devnull, "w")
             os.write(write, json.dumps(run(row, trace)).encode())
@@ -418,6 +439,25 @@ def sample(number, seed, transformers_version):
     return rows
 
 
+def libraries():
+    """torch and transformers, imported once for all children; no device is opened before the fork."""
+    import torch
+    real = {n: getattr(torch.cuda, n) for n in ("get_device_capability", "is_available", "device_count", "is_bf16_supported")}
+    answers = dict(get_device_capability=(8, 0), is_available=True, device_count=1, is_bf16_supported=True)
+    for name, answer in answers.items():
+        setattr(torch.cuda, name, lambda *x, answer=answer, **k: answer)
+    import torch.utils._triton as triton
+    asked, triton.has_triton = triton.has_triton, lambda: True
+    import bitsandbytes, peft, transformers  # noqa: E401, F401
+    from transformers import Trainer, AutoModelForCausalLM  # noqa: F401
+    import transformers.models.llama.modeling_llama  # noqa: F401
+    for name, function in real.items():
+        setattr(torch.cuda, name, function)
+    triton.has_triton = asked
+    assert not torch.cuda.is_initialized()
+    return torch, transformers
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--null-device", help="folder of the library to preload")
@@ -431,22 +471,13 @@ def main():
     p.add_argument("--experts", action="store_true", help="in place of the grid rows of mixtures of experts; with --ranks of one rank among others")
     p.add_argument("--liger", action="store_true", help="in place of the grid rows with Liger's kernels, which must be installed")
     p.add_argument("--saved", action="store_true", help="in place of the grid rows with modules_to_save")
+    p.add_argument("--like", help="in place of the grid the rows of this table, of a card or of installed versions")
     p.add_argument("--seed", type=int, default=1)
     p.add_argument("--only", default="", help="rows whose settings, joined by commas, match this pattern")
     a = p.parse_args()
     if "SNUG_NULL_DEVICE" not in os.environ and a.null_device:
         enter(a.null_device)
-    import torch
-    real = {n: getattr(torch.cuda, n) for n in ("get_device_capability", "is_available", "device_count", "is_bf16_supported")}
-    answers = dict(get_device_capability=(8, 0), is_available=True, device_count=1, is_bf16_supported=True)
-    for name, answer in answers.items():  # while libraries are imported: no device is opened before the fork
-        setattr(torch.cuda, name, lambda *x, answer=answer, **k: answer)
-    import bitsandbytes, peft, transformers  # noqa: E401, once for all children
-    from transformers import Trainer, AutoModelForCausalLM  # noqa: F401
-    import transformers.models.llama.modeling_llama  # noqa: F401
-    for name, function in real.items():
-        setattr(torch.cuda, name, function)
-    assert not torch.cuda.is_initialized()
+    torch, transformers = libraries()
     if a.row:
         known = SETTINGS | (eager_ranks.SETTINGS if "ranks=" in a.row else {}) | (eager_evaluation.SETTINGS if "eval_" in a.row else {}) | (SAVED if "saved=" in a.row else {})
         row = dict(known, **{k: type(known[k])(v) for k, v in (x.split("=", 1) for x in a.row.split(","))})
@@ -455,17 +486,23 @@ def main():
     stack = (torch.__version__.split("+")[0], transformers.__version__)
     known = SETTINGS | (eager_ranks.SETTINGS if a.ranks else {}) | (eager_evaluation.SETTINGS if a.evaluation else SAVED if a.saved else {})
     results = RESULTS + (["evaluate"] if a.evaluation else [])
+    if a.like:
+        like = list(csv.DictReader(open(a.like)))
+        kinds = SETTINGS | eager_ranks.SETTINGS | eager_card.SETTINGS
+        known = {k: kinds[k] for k in like[0] if k in kinds}
+        results = RESULTS + [k for k in like[0] if k == "evaluate"]
+        like = [{k: type(v)(r[k]) for k, v in known.items()} for r in like if "card" in r or (r["torch"], r["transformers"]) == stack]
     path = pathlib.Path(a.out or ROOT / "tests/golden" / ("eager_ranks.csv" if a.ranks else "eager.csv"))
     old = list(csv.DictReader(path.open())) if path.exists() else []
     key = lambda r: tuple(str(r[k]) for k in known)  # noqa: E731
     done = {key(r) for r in old if (r["torch"], r["transformers"]) == stack}
     fresh = not old
     with path.open("a", newline="") as out:
-        writer = csv.DictWriter(out, [*known, *results], lineterminator="\n")
+        writer = csv.DictWriter(out, [*known, *results], extrasaction="ignore", lineterminator="\n")
         if fresh:
             writer.writeheader()
         version = tuple(int(x) for x in transformers.__version__.split(".")[:2])
-        rows = (eager_evaluation.ranks_grid(SETTINGS | eager_ranks.SETTINGS) if a.ranks and a.evaluation else eager_experts.ranks_grid(SETTINGS | eager_ranks.SETTINGS) if a.ranks and a.experts
+        rows = (like if a.like else eager_evaluation.ranks_grid(SETTINGS | eager_ranks.SETTINGS) if a.ranks and a.evaluation else eager_experts.ranks_grid(SETTINGS | eager_ranks.SETTINGS) if a.ranks and a.experts
                 else eager_ranks.grid(SETTINGS, version >= (5, 0)) if a.ranks else eager_evaluation.grid(SETTINGS) if a.evaluation else sample(a.sample, a.seed, version) if a.sample
                 else saved() if a.saved else eager_experts.grid(SETTINGS) if a.experts else families(version) if a.families else liger(version) if a.liger else grid(version))
         for row in rows:

@@ -2,7 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <map>
+#include <sstream>
+#include <string>
+#include <vector>
 
 namespace snug {
 namespace {
@@ -23,6 +27,27 @@ TEST(Accelerators, EveryNameAndAliasFindsItsOwnRow) {
     for (const std::string& alias : accelerator.aliases)
       EXPECT_EQ(find_accelerator(alias), &accelerator) << alias << " of " << accelerator.name;
   }
+}
+
+// What the driver counted for a process above what PyTorch's allocator had reserved (scripts/measure_torch.py).
+TEST(Accelerators, AnH100sContextIsWhatItsDriverCounted) {
+  const Accelerator& h100 = known("H100 80GB HBM3");
+  std::ifstream file(SNUG_SOURCE_DIR "/tests/golden/eager_card.csv");
+  std::string line, cell;
+  std::getline(file, line);
+  std::map<std::string, size_t> column;
+  for (std::stringstream names(line); std::getline(names, cell, ',');) column.emplace(cell, column.size());
+  int rows = 0;
+  while (std::getline(file, line)) {
+    std::vector<std::string> cells;
+    for (std::stringstream text(line); std::getline(text, cell, ',');) cells.push_back(cell);
+    const int64_t context = std::stoll(cells.at(column.at("device"))) - std::stoll(cells.at(column.at("kept")));
+    EXPECT_GE(context, h100.context_least_bytes) << line;
+    EXPECT_LE(context, h100.context_most_bytes) << line;
+    EXPECT_LE(h100.usable_bytes, std::stoll(cells.at(column.at("card_bytes"))));
+    ++rows;
+  }
+  EXPECT_GE(rows, 140);
 }
 
 TEST(Accelerators, WritingDoesNotMatter) {
