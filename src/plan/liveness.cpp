@@ -37,6 +37,8 @@ class Folding {
     return (node.layer_loop == kNone ? node : events_.node(node.layer_loop)).region->stage;
   }
 
+  bool repeats(int32_t loop) const { return loop != kNone && events_.node(loop).region->count > 1; }
+
   // Where an event begins to occupy the folded timeline: a value born in an early iteration is alive throughout the loop.
   int32_t birth(const OpEvent& e) const {
     const int32_t loop = events_.layer_loop_of(e);
@@ -67,8 +69,8 @@ class Folding {
       life.death = death(last);
     } else {
       // One instance used across a loop's border: alive in all of the loop's iterations.
-      life.birth = first_loop == kNone ? first.point : events_.node(first_loop).begin;
-      life.death = last_loop == kNone ? last.point : events_.node(last_loop).end - 1;
+      life.birth = repeats(first_loop) ? events_.node(first_loop).begin : first.point;
+      life.death = repeats(last_loop) ? events_.node(last_loop).end - 1 : last.point;
     }
     if (span.held_from >= 0) life.birth = std::min(life.birth, span.held_from);
     life.death = std::max(life.death, span.held_until);

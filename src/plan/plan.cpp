@@ -6,7 +6,9 @@
 #include "plan/checkpoint_search.h"
 #include "plan/file_tensors.h"
 #include "plan/workspaces.h"
+#include "program/block_builder.h"
 #include "program/compile.h"
+#include "program/passes/checkpoint_inputs.h"
 #include "program/passes/quantize.h"
 #include "program/rules.h"
 
@@ -130,6 +132,33 @@ int64_t Plan::away_bytes() const {
   return checked_add(checked_add(layout.of(Home::pinned).bytes, layout.of(Home::host).bytes), layout.of(Home::disk).bytes);
 }
 
+namespace {
+
+// Where blocks' inputs alone are too much and nothing may wait on disk: the most of them that fit at once, or, if none do,
+// the fewest that there can be. `least`: what blocks let go of, all of it.
+std::optional<SavedChoice> with_fewer_inputs(const ModelSpec& model, const Recipe& recipe, const Target& target,
+                                             const SavedChoice& least) {
+  if (recipe.offload_activations || recipe.offload_weights) return std::nullopt;
+  std::vector<int64_t> loops;
+  for (const LayerRun& run : layer_runs(model)) loops.push_back(run.count);
+  SavedChoice choice = least;
+  const auto fits = [&](int64_t inputs) {
+    choice.inputs = inputs;
+    return estimate_bytes(model, recipe, target, choice).peak_bytes <= budget_of(recipe, target);
+  };
+  int64_t low = fewest_inputs(loops), high = model.layers;  // high: does not fit
+  if (low >= high) return std::nullopt;
+  if (fits(low))
+    while (high - low > 1) {
+      const int64_t middle = low + (high - low) / 2;
+      (fits(middle) ? low : high) = middle;
+    }
+  choice.inputs = low;
+  return choice;
+}
+
+}  // namespace
+
 Plan make_plan(const ModelSpec& model, const Recipe& recipe, const Target& target, int64_t red_zone) {
   if (!recipe.checkpoint_to_budget) return planned(model, recipe, target, nullptr, red_zone);
   CheckpointSearch search(model, recipe, target);
@@ -140,14 +169,23 @@ Plan make_plan(const ModelSpec& model, const Recipe& recipe, const Target& targe
     if (fits || !plan || tried.peak_bytes < plan->peak_bytes) plan = std::move(tried);
     if (fits) break;
   }
+  if (!plan->fits())
+    if (const auto fewer = with_fewer_inputs(model, recipe, target, plan->saved)) {
+      Plan tried = planned(model, recipe, target, &*fewer, red_zone);
+      if (tried.peak_bytes < plan->peak_bytes) plan = std::move(tried);
+    }
   if (target.cost.known() && !plan->saved.keeps_all())
     plan->saved_seconds = plan->step_time.seconds - estimate(model, recipe, target, SavedChoice()).step_time.seconds;
   return *plan;
 }
 
 Estimate estimate(const ModelSpec& model, const Recipe& recipe, const Target& target) {
-  if (recipe.checkpoint_to_budget) return estimate(model, recipe, target, *CheckpointSearch(model, recipe, target).next());
-  return estimated(model, recipe, target, nullptr);
+  if (!recipe.checkpoint_to_budget) return estimated(model, recipe, target, nullptr);
+  const SavedChoice choice = *CheckpointSearch(model, recipe, target).next();
+  const Estimate estimate = estimated(model, recipe, target, &choice);
+  if (estimate.peak_bytes <= budget_of(recipe, target)) return estimate;
+  const auto fewer = with_fewer_inputs(model, recipe, target, choice);
+  return fewer ? estimated(model, recipe, target, &*fewer) : estimate;
 }
 
 Estimate estimate(const ModelSpec& model, const Recipe& recipe, const Target& target, const SavedChoice& saved) {

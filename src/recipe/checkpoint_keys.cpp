@@ -10,7 +10,7 @@ namespace {
 
 using namespace keys;  // NOLINT(google-build-using-namespace): the table speaks the makers' language
 
-constexpr int64_t kMostTiles = int64_t{1} << 20;
+constexpr int64_t kMostTiles = int64_t{1} << 20, kMostInputs = 100'000;
 
 Key gradient_checkpointing() {
   return {"gradient_checkpointing",
@@ -75,7 +75,13 @@ const char* name_of(BlockPart part) {
 
 std::vector<Key> checkpoint_keys() {
   return {
-      gradient_checkpointing(), checkpoint_layers(), checkpoint_parts(),
+      gradient_checkpointing(),
+      checkpoint_layers(),
+      checkpoint_parts(),
+      integer("checkpoint_inputs", {},
+              "With gradient_checkpointing: so many inputs of blocks are kept at once, the others are made again from them "
+              "(binomial checkpointing); 0: every one is kept.",
+              {0, kMostInputs, "at least 0"}, &Recipe::checkpoint_inputs),
       boolean("tiled_mlp", {}, "Run MLPs for some tokens at a time: what is as wide as their hidden layer is one tile high.",
               &Recipe::tiled_mlp),
       integer("tiled_mlp_num_shards", {},
@@ -91,6 +97,13 @@ void validate_checkpointing(const Recipe& recipe) {
   const bool chosen_by_hand = recipe.gradient_checkpointing && !recipe.checkpoint_to_budget;
   if (!recipe.checkpoint_layers.empty() && !chosen_by_hand) refuse("checkpoint_layers");
   if (!recipe.checkpoint_parts.empty() && !chosen_by_hand) refuse("checkpoint_parts");
+  if (recipe.checkpoint_inputs == 0) return;
+  if (!chosen_by_hand) refuse("checkpoint_inputs");
+  for (const auto& [is_set, key] :
+       {std::pair(!recipe.checkpoint_layers.empty(), "checkpoint_layers"),
+        std::pair(!recipe.checkpoint_parts.empty(), "checkpoint_parts"),
+        std::pair(recipe.offload_activations, "offload_activations"), std::pair(recipe.offload_weights, "offload_weights")})
+    if (is_set) throw Error(fmt::format("checkpoint_inputs does not go with {}", key), "", "remove one of the two");
   if (recipe.tiled_mlp_num_shards > 0 && !recipe.tiled_mlp)
     throw Error("tiled_mlp_num_shards has no effect without tiled_mlp: true", "", "add it, or remove tiled_mlp_num_shards");
 }

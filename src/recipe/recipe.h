@@ -122,6 +122,7 @@ struct Recipe {
   bool gradient_checkpointing = false;
   bool checkpoint_to_budget = false;        // with gradient_checkpointing: of each block what costs least, until it fits
   std::vector<int64_t> checkpoint_layers;   // with gradient_checkpointing: these blocks only; empty means all
+  int64_t checkpoint_inputs = 0;            // with all blocks: so many of their inputs are there at once; 0: all
   std::vector<BlockPart> checkpoint_parts;  // … and of them these parts only; empty means all
   bool tiled_mlp = false;                   // MLPs are run for some tokens at a time …
   int64_t tiled_mlp_num_shards = 0;         // … in so many tiles; 0: tiles of as many tokens as the model is wide

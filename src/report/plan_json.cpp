@@ -141,6 +141,7 @@ std::string plan_json(const Plan& plan, const PlanDetails& details) {
       {"cost", cost_json(plan, details.data)},
       {"made_again", saved_json(plan, plan.saved.released)},
       {"waits_on_disk", saved_json(plan, plan.saved.away)},
+      {"inputs_at_once", plan.saved.inputs > 0 ? Json(plan.saved.inputs) : Json()},
       {"notes", plan.program.notes}};
   if (details.pytorch) json["pytorch"] = pytorch_json(*details.pytorch);
   if (details.pytorch_levers) json["pytorch"]["levers"] = levers_json(*details.pytorch_levers, "device_bytes");

@@ -45,6 +45,7 @@ std::vector<std::string> parts_of(const Plan& plan, const SavedByLayer& saved) {
 
 std::string saved_text(const Plan& plan, const TextStyle& style) {
   std::vector<std::string> again = parts_of(plan, plan.saved.released), away = parts_of(plan, plan.saved.away);
+  if (plan.saved.inputs > 0) again.push_back(fmt::format("inputs of blocks: {} are kept at once", plan.saved.inputs));
   if (plan.saved.inputs_away) away.emplace_back("the input of every block");
   if (plan.step_time.seconds > 0 && !plan.saved.keeps_all())
     (away.empty() ? again : away)

@@ -310,6 +310,32 @@ TEST(CheckpointSearch, takes_no_longer_with_more_memory) {
   }
 }
 
+// Below what blocks' inputs take, fewer of them are kept at once, as many as fit; where things may wait on disk they do so.
+TEST(CheckpointSearch, keeps_fewer_inputs_where_all_of_them_do_not_fit) {
+  const ModelSpec spec = decoder_of(12);
+  const auto planned = [&](int64_t memory_bytes, bool disk) {
+    return make_plan(spec, asking(memory_bytes, disk), machine());
+  };
+  Recipe whole = asking();
+  whole.checkpoint_to_budget = false;
+  const auto with_inputs = [&](int64_t inputs) {
+    whole.checkpoint_inputs = inputs;
+    return make_plan(spec, whole, machine()).peak_bytes;
+  };
+  const int64_t all = planned(1, true).saved.inputs, least = with_inputs(5);
+  EXPECT_EQ(all, 0);
+  for (const int64_t memory : {with_inputs(9), with_inputs(7) + 1000, least}) {
+    const Plan plan = planned(memory, false);
+    ASSERT_TRUE(plan.fits()) << memory;
+    ASSERT_GT(plan.saved.inputs, 0);
+    EXPECT_EQ(plan.peak_bytes, with_inputs(plan.saved.inputs));
+    EXPECT_GT(with_inputs(plan.saved.inputs + 1), memory);
+  }
+  const Plan none = planned(least - 1, false);
+  EXPECT_FALSE(none.fits());
+  EXPECT_EQ(none.peak_bytes, least);
+}
+
 TEST(CheckpointSearch, keeps_everything_where_it_fits_and_as_little_as_can_be_where_nothing_does) {
   const ModelSpec spec = decoder_of(4);
   const Target target = machine();

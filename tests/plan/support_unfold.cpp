@@ -13,7 +13,7 @@ struct Use {
   int64_t chunks, chunk;  // which loop over chunks, and whose turn it is; -1: none
 };
 
-struct Walk {
+struct Unfolding {
   const Program& program;
   int64_t time = 0, loops = 0, loop = -1, iteration = 0, layer = 0;
   int64_t chunks = -1, chunk = -1;
@@ -67,7 +67,7 @@ bool only_one_loop_of_chunks(const std::vector<Use>& uses) {
 }  // namespace
 
 std::vector<UnfoldedLife> unfold(const Program& program) {
-  Walk walk{program};
+  Unfolding walk{program};
   walk.region(program.root);
   std::vector<UnfoldedLife> lives;
   for (const auto& [key, uses] : walk.uses) {

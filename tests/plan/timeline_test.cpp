@@ -76,6 +76,16 @@ const Case kCases[] = {
        r.max_grad_norm = 0;
        r.pages_states = true;
      }},
+    {"inputs recomputed", "HuggingFaceTB/SmolLM2-135M",
+     [](Recipe& r) {
+       r.gradient_checkpointing = true;
+       r.checkpoint_inputs = 9;
+     }},
+    {"layers unlike, inputs recomputed", "deepseek_v3",
+     [](Recipe& r) {
+       r.gradient_checkpointing = true;
+       r.checkpoint_inputs = 3;
+     }},
 };
 
 ModelSpec model_of(const std::string& name) {

@@ -107,6 +107,10 @@ std::vector<Case> cases() {
     list.push_back({name, list[static_cast<size_t>(like)].recipe});
     list.back().recipe.checkpoint_parts = {BlockPart::norms, BlockPart::activations, BlockPart::attention};
   }
+  for (const auto& [name, like] : {std::pair("full_f32_inputs", 1), std::pair("lora_bf16_inputs", 10)}) {
+    list.push_back({name, list[static_cast<size_t>(like)].recipe});
+    list.back().recipe.checkpoint_inputs = 2;  // segments of two blocks and of one
+  }
   return list;
 }
 

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "program/passes/checkpoint_inputs.h"
 #include "program/passes/clone.h"
 #include "program/passes/list.h"
 #include "program/passes/made_again.h"
@@ -211,8 +212,24 @@ void recompute_blocks(Program& program, const std::vector<int64_t>& layers, cons
   recompute(program, choice, begins);
 }
 
+namespace {
+
+// Every block keeps its input alone, and of the inputs so many are there at once.
+void recompute_inputs(Program& program, const StepRequest& request, int64_t inputs) {
+  std::vector<int64_t> loops;
+  for (int32_t i = 0; i < program.count(Section::blocks); ++i) loops.push_back(program.region(Section::blocks, i).count);
+  const std::vector<Segment> segments = segments_of(loops, inputs);
+  const std::vector<int64_t> borders = borders_of(segments);
+  recompute_blocks(program, recomputed_layers(request.model, request.recipe), {}, {borders.begin(), borders.end()});
+  checkpoint_inputs(program, segments);
+}
+
+}  // namespace
+
 void passes::recompute(Program& program, const StepRequest& request) {
   const std::set<int64_t> begins = borders_of(layers_on_disk(request.model, request.recipe));
+  const int64_t inputs = request.saved != nullptr ? request.saved->inputs : request.recipe.checkpoint_inputs;
+  if (inputs > 0) return recompute_inputs(program, request, inputs);
   if (request.saved != nullptr) return snug::recompute(program, *request.saved, begins);
   recompute_blocks(program, recomputed_layers(request.model, request.recipe), request.recipe.checkpoint_parts, begins);
   if (request.recipe.offload_activations)

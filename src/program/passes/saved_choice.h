@@ -1,6 +1,7 @@
 #pragma once
 // What becomes of what blocks save for their backward, where a plan has chosen it.
 
+#include <cstdint>
 #include <map>
 #include <set>
 
@@ -16,8 +17,9 @@ struct SavedChoice {
   SavedByLayer released;     // made again before their backward
   SavedByLayer away;         // on disk until then
   bool inputs_away = false;  // what each block starts from, too
+  int64_t inputs = 0;        // with everything released: so many of them are kept at once; 0: all
 
-  bool keeps_all() const { return released.empty() && away.empty() && !inputs_away; }
+  bool keeps_all() const { return released.empty() && away.empty() && !inputs_away && inputs == 0; }
 };
 
 }  // namespace snug
