@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "cli/given_adapter.h"
 #include "model/catalogue.h"
+#include "model/hub_cache.h"
 #include "recipe/keys.h"
 #include "recipe/yaml.h"
 
@@ -46,6 +47,17 @@ std::string read_positionals(Arguments& result) {
   return model;
 }
 
+// A model of somebody's own is planned as the one that its name tells of, which is said.
+void take_for_its_base(Arguments& result) {
+  std::string& model = result.recipe.model;
+  if (model.empty() || std::filesystem::exists(model) || find_model(model) || cached_snapshot(model)) return;
+  const std::string base = model_within(model);
+  if (base.empty()) return;
+  result.foreign->notes.push_back(fmt::format(
+      "its model '{}' is taken for {}, by its name; words that were added to its vocabulary are not planned", model, base));
+  model = base;
+}
+
 // True if the file is another trainer's recipe. What is no recipe of theirs is left to our own reader and its messages.
 bool take_foreign(Arguments& result) {
   const bool script = ends_in(result.recipe_file, {".sh", ".bash", ".py", ".ipynb"});
@@ -73,6 +85,7 @@ bool take_foreign(Arguments& result) {
     result.recipe.model = name;
     break;
   }
+  take_for_its_base(result);
   // Rows are counted and trained on only where file and tokenizer are at hand; --data says otherwise.
   if (!std::filesystem::exists(result.recipe.data) || !std::filesystem::exists(result.recipe.model))
     result.recipe.data.clear();
@@ -97,9 +110,13 @@ void check_foreign(const Arguments& result) {
   if (!foreign.keys_in.empty() && model.empty())
     throw Error(fmt::format("the script's keys are in {}", foreign.keys_in), file, "give that file");
   if (model.empty()) throw UsageError(file + " does not say which model: give it beside the file");
-  if (!std::filesystem::exists(model) && !find_model(model))
-    throw Error(fmt::format("its model '{}' is neither here nor in `snug models`", model), file,
+  if (std::filesystem::exists(model) || find_model(model)) return;
+  try {
+    resolve_model(model);
+  } catch (const Error& error) {
+    throw Error("its model: " + error.problem(), file,
                 "give the model's own config.json, or a model like it, beside the recipe");
+  }
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
+#include <vector>
 
 #include "base/edit_distance.h"
 #include "base/error.h"
@@ -126,12 +127,91 @@ std::optional<ModelSpec> find_copy(std::string name) {
 
 // How a name says that its weights are quantized in a way that is not planned: "GPTQ"; empty: it does not.
 std::string_view unplanned_form(std::string_view lower_name) {
-  for (const std::string_view form : {"GPTQ", "AWQ", "GGUF", "EXL2", "MLX", "FP8"})
+  for (const std::string_view form : {"GPTQ", "AWQ", "GGUF", "EXL2", "MLX", "FP8", "AQLM", "HQQ", "W4A16", "Int4"})
     if (lower_name.find("-" + lower(form)) != std::string_view::npos) return form;
   return {};
 }
 
+// ---- Which model a name of somebody's own tells of: "llama-3-1-8b-math", "Nous-Hermes-Llama2-13b".
+
+std::vector<std::string> words_of(std::string_view name) {
+  std::vector<std::string> words(1);
+  for (const char c : name) {
+    if (c == '-' || c == '_') {
+      words.emplace_back();
+    } else if (c != '.') {
+      words.back() += c;
+    }
+  }
+  return words;
+}
+
+// "8b", "15b" of 1.5B, "135m".
+bool is_size(std::string_view word) {
+  return word.size() > 1 && (word.back() == 'b' || word.back() == 'm') &&
+         std::all_of(word.begin(), word.end() - 1, [](char c) { return c >= '0' && c <= '9'; });
+}
+
+// What a name says before a model's size, in one word, and the size; empty where it says none.
+struct FamilyAndSize {
+  std::string family, size;
+};
+
+FamilyAndSize family_and_size(std::string_view name) {
+  std::vector<std::string> words = words_of(lower(without_owner(name)));
+  if (words.front() == "meta") words.erase(words.begin());
+  FamilyAndSize found;
+  for (const std::string& word : words) {
+    if (is_size(word)) {
+      found.size = word;
+      return found;
+    }
+    found.family += word;
+  }
+  return {};
+}
+
+// The names tell of the family by words in a row, and behind them of the size.
+bool tells_of(const std::vector<std::string>& words, const FamilyAndSize& model) {
+  for (size_t first = 0; first < words.size(); ++first) {
+    std::string family;
+    for (size_t next = first; next < words.size() && family.size() < model.family.size();) {
+      family += words[next++];
+      if (family == model.family)
+        return std::find(words.begin() + static_cast<int64_t>(next), words.end(), model.size) != words.end();
+    }
+  }
+  return false;
+}
+
+// Words of names whose model has another shape than the one it was made from.
+bool tells_of_another_shape(const std::vector<std::string>& words) {
+  constexpr std::string_view kWords[] = {"pro",  "vl",      "vision", "moe",  "pruned", "mini",
+                                         "nano", "distill", "draft",  "omni", "audio"};
+  return std::ranges::any_of(words,
+                             [&](const std::string& word) { return std::ranges::find(kWords, word) != std::end(kWords); });
+}
+
 }  // namespace
+
+std::string model_within(std::string_view name) {
+  const std::string asked = as_published(name.substr(0, 200));
+  const std::vector<std::string> words = words_of(without_owner(asked));
+  if (!unplanned_form(asked).empty() || tells_of_another_shape(words)) return {};
+  std::string_view found;
+  size_t longest = 1;  // of its family's name: Llama 3.1 before Llama 3
+  visit_entries([&](const Entry& entry) {
+    for (std::string_view rest = entry.names; !rest.empty();) {
+      const FamilyAndSize model = family_and_size(rest.substr(0, rest.find(' ')));
+      rest.remove_prefix(std::min(rest.find(' ') + 1, rest.size()));
+      if (model.family.size() <= longest || !tells_of(words, model)) continue;
+      longest = model.family.size();
+      found = entry.name();
+    }
+    return false;
+  });
+  return std::string(found);
+}
 
 std::optional<ModelSpec> find_model(std::string_view name) {
   const std::string asked = as_published(name);

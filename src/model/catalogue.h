@@ -16,6 +16,10 @@ namespace snug {
 // by bitsandbytes ("unsloth/llama-3-8b-bnb-4bit", whose spec then says so).
 std::optional<ModelSpec> find_model(std::string_view name);
 
+// The catalogue name of the model that a name of somebody's own tells of ("philschmid/llama-3-1-8b-math", of Llama-3.1-8B);
+// "" if it tells of none, or of one of another shape. A guess that must be said.
+std::string model_within(std::string_view name);
+
 // The catalogue's full names, in its order.
 std::vector<std::string> model_names();
 

@@ -54,6 +54,25 @@ TEST(Catalogue, CopiesAreKnownByTheNameOfWhatTheyCopy) {
     EXPECT_FALSE(find_model(name)) << name;
 }
 
+TEST(Catalogue, ANameOfSomebodysOwnTellsOfItsBase) {
+  const std::pair<const char*, const char*> names[] = {
+      {"philschmid/llama-3-1-8b-math-orca-spectrum-10k-ep1", "meta-llama/Llama-3.1-8B"},
+      {"scb10x/llama-3-typhoon-v1.5x-8b-instruct", "meta-llama/Meta-Llama-3-8B"},
+      {"NousResearch/Nous-Hermes-Llama2-13b", "meta-llama/Llama-2-13b-hf"},
+      {"me/my_qwen2.5-1.5b_lawyer", "Qwen/Qwen2.5-1.5B"},
+      {"./out/mistral-7b-ours/checkpoint-merged", ""},
+      {"nobody/nothing-8b", ""},
+      {"models/llama3-8b-pro", ""},
+      {"me/Qwen2-VL-7B-mine", ""},
+      {"TechxGenus/Meta-Llama-3-8B-Instruct-AWQ", ""},
+      {"ISTA-DASLab/Meta-Llama-3-8B-Instruct-AQLM-2Bit-1x16", ""},
+      {"saves/full_sft", ""},
+      {"8b", ""},
+      {"--", ""},
+      {"", ""}};
+  for (const auto& [name, base] : names) EXPECT_EQ(model_within(name), base) << name;
+}
+
 TEST(Catalogue, WeightsThatCannotBePlannedAreNamedByTheirForm) {
   for (const auto& [name, form] :
        {std::pair("TheBloke/Mistral-7B-v0.1-GPTQ", "GPTQ"), {"Qwen/Qwen2.5-7B-Instruct-AWQ", "AWQ"}}) {
