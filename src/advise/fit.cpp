@@ -93,7 +93,7 @@ class Search {
 
   // What is made again to fit depends on the holes of layouts.
   Estimate placed(const Recipe& recipe) const {
-    const Plan plan = make_plan(model_, recipe, target_);
+    const Plan plan = plan_with_all_inputs(model_, recipe, target_);
     return {.peak_bytes = plan.peak_bytes,
             .overfull_home = plan.overfull_home(),
             .step_time = step_time(target_.cost, plan.program)};
@@ -119,7 +119,7 @@ class Search {
                      .effect = structure.effect,
                      .given_up = structure.given_up};
     choice.settings = differences(space_.asked, choice.recipe);
-    choice.peak_bytes = make_plan(model_, choice.recipe, target_).peak_bytes;
+    choice.peak_bytes = plan_with_all_inputs(model_, choice.recipe, target_).peak_bytes;
     choice.step_seconds = p.seconds;
     choice.score = p.score;
     ++report.laid_out;

@@ -157,9 +157,16 @@ std::optional<SavedChoice> with_fewer_inputs(const ModelSpec& model, const Recip
   return choice;
 }
 
+// What it costs to keep less than all.
+void tell_saved_seconds(Plan& plan) {
+  if (plan.target.cost.known() && !plan.saved.keeps_all())
+    plan.saved_seconds =
+        plan.step_time.seconds - estimate(plan.model, plan.recipe, plan.target, SavedChoice()).step_time.seconds;
+}
+
 }  // namespace
 
-Plan make_plan(const ModelSpec& model, const Recipe& recipe, const Target& target, int64_t red_zone) {
+Plan plan_with_all_inputs(const ModelSpec& model, const Recipe& recipe, const Target& target, int64_t red_zone) {
   if (!recipe.checkpoint_to_budget) return planned(model, recipe, target, nullptr, red_zone);
   CheckpointSearch search(model, recipe, target);
   std::optional<Plan> plan;
@@ -169,23 +176,24 @@ Plan make_plan(const ModelSpec& model, const Recipe& recipe, const Target& targe
     if (fits || !plan || tried.peak_bytes < plan->peak_bytes) plan = std::move(tried);
     if (fits) break;
   }
-  if (!plan->fits())
-    if (const auto fewer = with_fewer_inputs(model, recipe, target, plan->saved)) {
-      Plan tried = planned(model, recipe, target, &*fewer, red_zone);
-      if (tried.peak_bytes < plan->peak_bytes) plan = std::move(tried);
-    }
-  if (target.cost.known() && !plan->saved.keeps_all())
-    plan->saved_seconds = plan->step_time.seconds - estimate(model, recipe, target, SavedChoice()).step_time.seconds;
+  tell_saved_seconds(*plan);
   return *plan;
 }
 
+Plan make_plan(const ModelSpec& model, const Recipe& recipe, const Target& target, int64_t red_zone) {
+  Plan plan = plan_with_all_inputs(model, recipe, target, red_zone);
+  if (!recipe.checkpoint_to_budget || plan.fits()) return plan;
+  const auto fewer = with_fewer_inputs(model, recipe, target, plan.saved);
+  if (!fewer) return plan;
+  Plan tried = planned(model, recipe, target, &*fewer, red_zone);
+  if (tried.peak_bytes >= plan.peak_bytes) return plan;
+  tell_saved_seconds(tried);
+  return tried;
+}
+
 Estimate estimate(const ModelSpec& model, const Recipe& recipe, const Target& target) {
-  if (!recipe.checkpoint_to_budget) return estimated(model, recipe, target, nullptr);
-  const SavedChoice choice = *CheckpointSearch(model, recipe, target).next();
-  const Estimate estimate = estimated(model, recipe, target, &choice);
-  if (estimate.peak_bytes <= budget_of(recipe, target)) return estimate;
-  const auto fewer = with_fewer_inputs(model, recipe, target, choice);
-  return fewer ? estimated(model, recipe, target, &*fewer) : estimate;
+  if (recipe.checkpoint_to_budget) return estimate(model, recipe, target, *CheckpointSearch(model, recipe, target).next());
+  return estimated(model, recipe, target, nullptr);
 }
 
 Estimate estimate(const ModelSpec& model, const Recipe& recipe, const Target& target, const SavedChoice& saved) {

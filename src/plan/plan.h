@@ -47,9 +47,11 @@ struct Plan {
 
 // Compiles and lays out. Throws Error for a recipe that makes no sense for the model. `red_zone`: see lay_out.
 Plan make_plan(const ModelSpec& model, const Recipe& recipe, const Target& target, int64_t red_zone = 0);
+// The same with every block's input kept, also where gradient_checkpointing: auto would go further: what a search compares.
+Plan plan_with_all_inputs(const ModelSpec& model, const Recipe& recipe, const Target& target, int64_t red_zone = 0);
 
 // What a plan would need at least, without placing anything: the most that is live at once on the folded timeline. The
-// layout's holes, mostly none, come on top.
+// layout's holes, mostly none, come on top. Of gradient_checkpointing: auto with every block's input kept.
 struct Estimate {
   int64_t peak_bytes = 0;
   std::optional<Home> overfull_home;
