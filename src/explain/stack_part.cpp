@@ -61,16 +61,16 @@ bool takes_state(const NamesOfStack& names) {
 // transformers' heads: a product that the outermost class of a model asks for by itself, while all others are asked for by
 // modules within modules. A block that is computed again is the outermost, too.
 bool is_of_head(const NamesOfStack& names) {
-  const auto in_model = std::ranges::count_if(names.frames, [](const Frame& frame) {
-    return contains(frame.file, "/modeling_") && frame.function == "forward";
-  });
+  const auto in_model = std::ranges::count_if(
+      names.frames, [](const Frame& frame) { return contains(frame.file, "/modeling_") && frame.function == "forward"; });
   return in_model == 1 && names.node.empty() && any_file(names, {"torch/nn/modules/linear.py"}) &&
          !any_file(names, {"torch/utils/checkpoint.py"});
 }
 
 bool makes_logits(const NamesOfStack& names) {
   if (contains_any(names.node, {"LogSoftmaxBackward", "NllLoss", "CrossEntropy", "LogsumexpBackward"})) return true;
-  return names.stage == TorchStage::loss || is_of_head(names) || any_function(names, {"cross_entropy", "log_softmax", "selective_log_softmax"});
+  return names.stage == TorchStage::loss || is_of_head(names) ||
+         any_function(names, {"cross_entropy", "log_softmax", "selective_log_softmax"});
 }
 
 }  // namespace

@@ -24,7 +24,8 @@ std::string reason_of(const Verdict& v) {
     case Filler::activations:
       return fmt::format("what forward keeps for backward, {}", size_text(c.activations + c.temporaries));
     case Filler::logits: return fmt::format("the logits and their copies, {}", held_text(c.logits, v.asked.logits));
-    case Filler::attention: return fmt::format("attention's scores, length x length, {}", held_text(c.scores, v.asked.scores));
+    case Filler::attention:
+      return fmt::format("attention's scores, length x length, {}", held_text(c.scores, v.asked.scores));
     case Filler::gradients: return fmt::format("gradients of the weights, {} so far", size_text(c.gradients));
     case Filler::optimizer_states: return fmt::format("the optimizer's states, {} so far", size_text(c.states));
     case Filler::optimizer_temporaries:

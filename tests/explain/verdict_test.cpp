@@ -163,9 +163,7 @@ TEST(Verdict, logits_and_their_copies) {
 // As an H100 told it: the head's own product is held while its copy in fp32 does not fit.
 TEST(Verdict, the_product_of_a_head_is_logits) {
   const std::string linear = frame(kTorch + "nn/modules/linear.py", "forward", 134);
-  const auto model = [](int64_t line) {
-    return frame("/env/transformers/models/llama/modeling_llama.py", "forward", line);
-  };
+  const auto model = [](int64_t line) { return frame("/env/transformers/models/llama/modeling_llama.py", "forward", line); };
   const std::string checkpoint = frame(kTorch + "utils/checkpoint.py", "recompute_fn", 1120);
   Program program;
   load(program);
