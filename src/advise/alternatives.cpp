@@ -138,12 +138,13 @@ std::vector<AlternativeGroup> alternatives(const Recipe& recipe, const std::vect
     upcast.add_to(groups);
   }
   Group disk(kDisk, recipe, fixed);
-  disk.choice({{"offload_activations", "disk"}}, Effect::none, "what blocks save waits on disk");
+  const Setting all_inputs{"checkpoint_inputs", "0"};  // either they wait there, or they are made again
+  disk.choice({{"offload_activations", "disk"}, all_inputs}, Effect::none, "what blocks save waits on disk");
   if (recipe.method == Method::full) {
-    disk.choice({{"offload_activations", "disk"}, {"offload_weights", "disk"}, {"offload_gradients", "disk"}}, Effect::none,
-                "what blocks save, their matrices and gradients wait on disk");
+    disk.choice({{"offload_activations", "disk"}, {"offload_weights", "disk"}, {"offload_gradients", "disk"}, all_inputs},
+                Effect::none, "what blocks save, their matrices and gradients wait on disk");
   } else {
-    disk.choice({{"offload_activations", "disk"}, {"offload_weights", "disk"}}, Effect::none,
+    disk.choice({{"offload_activations", "disk"}, {"offload_weights", "disk"}, all_inputs}, Effect::none,
                 "what blocks save and frozen weights wait on disk");
   }
   disk.add_to(groups);
@@ -152,20 +153,26 @@ std::vector<AlternativeGroup> alternatives(const Recipe& recipe, const std::vect
 
 Alternative recomputing(int64_t count, int64_t layers) {
   if (count == 0)
-    return {{{"gradient_checkpointing", "false"}, {"checkpoint_layers", "all"}, {"checkpoint_parts", "all"}},
+    return {{{"gradient_checkpointing", "false"},
+             {"checkpoint_layers", "all"},
+             {"checkpoint_parts", "all"},
+             {"checkpoint_inputs", "0"}},
             Effect::none,
             "nothing is recomputed"};
   if (count == layers)
     return {{{"gradient_checkpointing", "true"}, {"checkpoint_layers", "all"}}, Effect::none, "every block is recomputed"};
   std::string list;
   for (int64_t layer = 0; layer < count; ++layer) list += (layer == 0 ? "" : ",") + std::to_string(layer);
-  return {{{"gradient_checkpointing", "true"}, {"checkpoint_layers", std::move(list)}},
+  return {{{"gradient_checkpointing", "true"}, {"checkpoint_layers", std::move(list)}, {"checkpoint_inputs", "0"}},
           Effect::none,
           fmt::format("the first {} blocks are recomputed", count)};
 }
 
 Alternative recomputing_to_fit() {
-  return {{{"gradient_checkpointing", "auto"}, {"checkpoint_layers", "all"}, {"checkpoint_parts", "all"}},
+  return {{{"gradient_checkpointing", "auto"},
+           {"checkpoint_layers", "all"},
+           {"checkpoint_parts", "all"},
+           {"checkpoint_inputs", "0"}},
           Effect::none,
           "of each block what costs least time is recomputed, until it fits"};
 }

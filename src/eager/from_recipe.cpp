@@ -35,6 +35,7 @@ void check_covered(const Recipe& recipe, Program program) {
       refuse("adapters on the head or on embeddings", "lora_target_modules");
   if (!recipe.checkpoint_layers.empty()) refuse("checkpointing of some blocks", "checkpoint_layers");
   if (!recipe.checkpoint_parts.empty()) refuse("checkpointing of parts of blocks", "checkpoint_parts");
+  if (recipe.checkpoint_inputs > 0) refuse("checkpointing of some blocks' inputs", "checkpoint_inputs");
   if (recipe.tiled_mlp) refuse("tiled MLPs", "tiled_mlp");
   if (recipe.checkpoint_to_budget) refuse("checkpointing to a budget", "gradient_checkpointing");
   if (recipe.offload_activations) refuse("activations on disk", "offload_activations");

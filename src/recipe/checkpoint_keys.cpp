@@ -89,21 +89,29 @@ std::vector<Key> checkpoint_keys() {
               {1, kMostTiles, "auto or at least 1", true}, &Recipe::tiled_mlp_num_shards)};
 }
 
-void validate_checkpointing(const Recipe& recipe) {
-  const auto refuse = [](const char* key) {
-    throw Error(fmt::format("{} has no effect without gradient_checkpointing: true", key), "",
-                fmt::format("add it, or remove {}", key));
-  };
-  const bool chosen_by_hand = recipe.gradient_checkpointing && !recipe.checkpoint_to_budget;
-  if (!recipe.checkpoint_layers.empty() && !chosen_by_hand) refuse("checkpoint_layers");
-  if (!recipe.checkpoint_parts.empty() && !chosen_by_hand) refuse("checkpoint_parts");
-  if (recipe.checkpoint_inputs == 0) return;
-  if (!chosen_by_hand) refuse("checkpoint_inputs");
+namespace {
+
+void refuse_alone(const char* key) {
+  throw Error(fmt::format("{} has no effect without gradient_checkpointing: true", key), "",
+              fmt::format("add it, or remove {}", key));
+}
+
+void validate_inputs(const Recipe& recipe, bool chosen_by_hand) {
+  if (!chosen_by_hand) refuse_alone("checkpoint_inputs");
   for (const auto& [is_set, key] :
        {std::pair(!recipe.checkpoint_layers.empty(), "checkpoint_layers"),
         std::pair(!recipe.checkpoint_parts.empty(), "checkpoint_parts"),
         std::pair(recipe.offload_activations, "offload_activations"), std::pair(recipe.offload_weights, "offload_weights")})
     if (is_set) throw Error(fmt::format("checkpoint_inputs does not go with {}", key), "", "remove one of the two");
+}
+
+}  // namespace
+
+void validate_checkpointing(const Recipe& recipe) {
+  const bool chosen_by_hand = recipe.gradient_checkpointing && !recipe.checkpoint_to_budget;
+  if (!recipe.checkpoint_layers.empty() && !chosen_by_hand) refuse_alone("checkpoint_layers");
+  if (!recipe.checkpoint_parts.empty() && !chosen_by_hand) refuse_alone("checkpoint_parts");
+  if (recipe.checkpoint_inputs > 0) validate_inputs(recipe, chosen_by_hand);
   if (recipe.tiled_mlp_num_shards > 0 && !recipe.tiled_mlp)
     throw Error("tiled_mlp_num_shards has no effect without tiled_mlp: true", "", "add it, or remove tiled_mlp_num_shards");
 }

@@ -276,6 +276,11 @@ TEST(Validate, KeysThatContradictEachOtherAreRefused) {
     r.lr_scheduler_kwargs = {{"min_lr", 1e-5}};
   }));
   EXPECT_TRUE(refused([](Recipe& r) { r.checkpoint_layers = {1}; }));
+  EXPECT_TRUE(refused([](Recipe& r) { r.checkpoint_inputs = 8; }));
+  EXPECT_FALSE(refused([](Recipe& r) { r.checkpoint_inputs = 8, r.gradient_checkpointing = true; }));
+  EXPECT_TRUE(refused([](Recipe& r) { r.checkpoint_inputs = 8, r.gradient_checkpointing = r.checkpoint_to_budget = true; }));
+  EXPECT_TRUE(refused([](Recipe& r) { r.checkpoint_inputs = 8, r.gradient_checkpointing = r.offload_activations = true; }));
+  EXPECT_TRUE(refused([](Recipe& r) { r.tiled_mlp_num_shards = 4; }));
   EXPECT_TRUE(refused([](Recipe& r) { r.master_weights = true; }));
   EXPECT_TRUE(refused([](Recipe& r) { r.method = Method::full, r.lora.modules_to_save = {"lm_head"}; }));
   EXPECT_TRUE(refused([](Recipe& r) { r.lora.target_modules = {"all-linear", "q_proj"}; }));
