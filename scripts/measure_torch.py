@@ -16,7 +16,7 @@ os.environ["PYTORCH_NVML_BASED_CUDA_CHECK"] = "1"  # so that asking for a card d
 os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false", PYTHONWARNINGS="ignore", BITSANDBYTES_NOWELCOME="1")
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests/oracle"))
-import eager_card, eager_evaluation, eager_goldens  # noqa: E401, E402
+import eager_card, eager_evaluation, eager_goldens, eager_grids  # noqa: E401, E402
 
 KNOWN = eager_goldens.SETTINGS | eager_card.SETTINGS
 COLUMNS = [*KNOWN, *eager_goldens.RESULTS, "evaluate", "device", "used", "kept", "card_bytes", "seconds", "card"]
@@ -38,7 +38,7 @@ def card():
     ask = "import torch; p = torch.cuda.get_device_properties(0); print(p.name, p.major * 10 + p.minor, sep='|')"
     done = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True)
     if done.returncode:
-        raise SystemExit("measure_torch.py: there is no CUDA device here (a null device: snug measure -- python3 tests/oracle/eager_goldens.py …)")
+        raise SystemExit("measure_torch.py: there is no CUDA device here (a null device: tests/oracle/eager_goldens.py)")
     name, capability = done.stdout.strip().splitlines()[-1].split("|")
     return name, int(capability)
 
@@ -61,8 +61,8 @@ def whole(row):
 
 
 def chosen(options, version, liger):
-    rows = eager_goldens.grid(version) + eager_goldens.families(version) + eager_goldens.saved() + eager_goldens.sample(60, options.seed, version)
-    rows += [r for r in eager_evaluation.grid(eager_goldens.SETTINGS)] + (eager_goldens.liger(version) if liger else [])
+    rows = eager_grids.grid(version) + eager_grids.families(version) + eager_grids.saved() + eager_grids.sample(60, options.seed, version)
+    rows += eager_evaluation.grid(eager_goldens.SETTINGS) + (eager_grids.liger(version) if liger else [])
     rows = [r for r in rows if r["attention"] != "flash"]
     small = [r for r in rows if not whole(r)]
     random.Random(options.seed).shuffle(small)
