@@ -26,10 +26,11 @@ MAY_USE = {
     "measure": {"base", "model"},
     "explain": {"base", "model", "recipe", "program", "plan", "advise", "torch"},
     "report": {"base", "model", "recipe", "program", "plan", "advise", "torch", "eager", "measure", "explain", "watch"},
-    "run": {"base", "op", "model", "recipe", "program", "plan", "formats", "quantize", "kernels"},
-    "train": {"base", "model", "recipe", "program", "plan", "formats", "tokenizer", "chat", "data", "run"},
+    "comm": {"base", "formats"},
+    "run": {"base", "op", "model", "recipe", "program", "plan", "formats", "quantize", "kernels", "comm"},
+    "train": {"comm", "base", "model", "recipe", "program", "plan", "formats", "tokenizer", "chat", "data", "run"},
     "generate": {"base", "model", "recipe", "program", "plan", "formats", "tokenizer", "chat", "run"},
-    "cli": {"base", "model", "recipe", "program", "plan", "advise", "formats", "tokenizer", "chat", "data", "run", "train", "generate", "torch", "explain", "watch", "report", "eager", "measure"},
+    "cli": {"base", "model", "recipe", "program", "plan", "advise", "formats", "tokenizer", "chat", "data", "comm", "run", "train", "generate", "torch", "explain", "watch", "report", "eager", "measure"},
     "library": {"base", "model", "recipe", "plan", "advise", "report"},
 }
 

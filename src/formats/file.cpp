@@ -64,6 +64,12 @@ UniqueFd open_to_write(const std::filesystem::path& path) {
   return fd;
 }
 
+UniqueFd open_to_update(const std::filesystem::path& path) {
+  UniqueFd fd(open_retrying(path, O_WRONLY, 0));
+  if (!fd) throw_errno("the file cannot be opened", path, errno);
+  return fd;
+}
+
 UniqueFd open_to_append(const std::filesystem::path& path) {
   UniqueFd fd(open_retrying(path, O_WRONLY | O_CREAT | O_APPEND, 0666));
   if (!fd) throw_errno("the file cannot be opened", path, errno);

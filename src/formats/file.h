@@ -35,8 +35,9 @@ class UniqueFd {
 
 // Each throws Error with the path and the system's words.
 
-UniqueFd open_to_read(const std::filesystem::path& path);   // regular files only
-UniqueFd open_to_write(const std::filesystem::path& path);  // creates, or empties what is there
+UniqueFd open_to_read(const std::filesystem::path& path);    // regular files only
+UniqueFd open_to_write(const std::filesystem::path& path);   // creates, or empties what is there
+UniqueFd open_to_update(const std::filesystem::path& path);  // a file that is there, as it is
 UniqueFd open_to_append(const std::filesystem::path& path);
 bool is_there(const std::filesystem::path& path);                                       // an error is not an absence
 std::vector<std::filesystem::path> entries_of(const std::filesystem::path& directory);  // none if it is not there

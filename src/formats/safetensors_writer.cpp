@@ -61,7 +61,7 @@ FileOrder in_file_order(std::vector<TensorToWrite> tensors, const std::string& w
 }  // namespace
 
 SafetensorsWriter::SafetensorsWriter(std::filesystem::path path, std::vector<TensorToWrite> tensors,
-                                     const std::map<std::string, std::string>& metadata)
+                                     const std::map<std::string, std::string>& metadata, Opening opening)
     : path_(std::move(path)) {
   FileOrder order = in_file_order(std::move(tensors), path_.string());
   tensors_ = std::move(order.entries);
@@ -72,14 +72,14 @@ SafetensorsWriter::SafetensorsWriter(std::filesystem::path path, std::vector<Ten
     throw Error(fmt::format("a header of {} bytes is too long", length), path_.string());
   for (const TensorEntry& entry : tensors_) data_bytes_ += entry.bytes;  // checked above
   header_bytes_ = 8 + length;
-  fd_ = open_to_write(path_);
+  for (TensorEntry& entry : tensors_) entry.offset += header_bytes_;  // in the file from here on
+  fd_ = opening == Opening::create ? open_to_write(path_) : open_to_update(path_);
+  if (opening == Opening::join) return;
   const auto prefix = std::bit_cast<std::array<std::byte, 8>>(static_cast<uint64_t>(length));
   for (const std::span<const std::byte> part : {std::span<const std::byte>(prefix), std::as_bytes(std::span(header))}) {
     write_all(fd_.get(), part, path_);
     checksum_.update(part);
   }
-  // Offsets in the file from here on.
-  for (TensorEntry& entry : tensors_) entry.offset += header_bytes_;
 }
 
 void SafetensorsWriter::write(std::span<const std::byte> bytes) {
@@ -103,9 +103,11 @@ void SafetensorsWriter::write_at(const TensorEntry& tensor, int64_t begin, std::
   written_ += count;
 }
 
-void SafetensorsWriter::close() {
-  if (written_ != data_bytes_) {
-    throw Error(fmt::format("{} of {} bytes were written", written_, data_bytes_), path_.string());
+void SafetensorsWriter::close() { close_joined(written_); }
+
+void SafetensorsWriter::close_joined(int64_t all_written) {
+  if (all_written != data_bytes_) {
+    throw Error(fmt::format("{} of {} bytes were written", all_written, data_bytes_), path_.string());
   }
   sync_file(fd_.get(), path_);
   fd_.reset();

@@ -23,12 +23,19 @@ struct TensorToWrite {
   std::vector<int64_t> shape;
 };
 
+// Whether a writer makes the file, or joins the one who did with the same tensors.
+enum class Opening : uint8_t { create, join };
+
+// What safetensors' own writers put into the header.
+inline const std::map<std::string, std::string> kSafetensorsMetadata = {{"format", "pt"}};
+
 class SafetensorsWriter {
  public:
-  // Creates `path` and writes the header. Throws Error: two tensors of one name, a size out of range, or what the system
-  // says.
+  // Creates `path` and writes the header, or joins. Throws Error: two tensors of one name, a size out of range, or what the
+  // system says.
   SafetensorsWriter(std::filesystem::path path, std::vector<TensorToWrite> tensors,
-                    const std::map<std::string, std::string>& metadata = {{"format", "pt"}});
+                    const std::map<std::string, std::string>& metadata = kSafetensorsMetadata,
+                    Opening opening = Opening::create);
 
   // The tensors in the order in which their bytes must come: widest dtype first, then by name.
   std::span<const TensorEntry> order() const { return tensors_; }
@@ -46,6 +53,11 @@ class SafetensorsWriter {
 
   // Flushes to the disk. Throws Error if bytes are missing.
   void close();
+
+  // Bytes of tensors that this writer has written.
+  int64_t written() const { return written_; }
+  // Flushes what this writer wrote, which together with the others wrote so many. Throws Error if bytes are missing.
+  void close_joined(int64_t all_written);
 
   // The same for a file that was written in order. Size and checksum of the whole file.
   FileSum finish();
@@ -65,6 +77,6 @@ class SafetensorsWriter {
 
 // Bytes that the file of these tensors will have. For planning disk space.
 int64_t safetensors_file_bytes(std::vector<TensorToWrite> tensors,
-                               const std::map<std::string, std::string>& metadata = {{"format", "pt"}});
+                               const std::map<std::string, std::string>& metadata = kSafetensorsMetadata);
 
 }  // namespace snug

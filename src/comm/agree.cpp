@@ -1,0 +1,35 @@
+#include "comm/agree.h"
+
+#include <array>
+
+#include "base/error.h"
+
+namespace snug {
+
+namespace {
+
+constexpr size_t kMostText = 4096;
+
+}  // namespace
+
+void sum_over_ranks(Communicator& ranks, std::span<double> values) {
+  std::array<double, 64> staging{};
+  ranks.all_reduce(std::as_writable_bytes(values), DType::f64, std::as_writable_bytes(std::span(staging)));
+}
+
+std::vector<int64_t> all_ranks(Communicator& ranks, int64_t value) {
+  std::vector<int64_t> all(static_cast<size_t>(ranks.ranks()));
+  ranks.all_gather(std::as_bytes(std::span(&value, 1)), std::as_writable_bytes(std::span(all)));
+  return all;
+}
+
+std::string of_first_rank(Communicator& ranks, const std::string& text) {
+  if (text.size() > kMostText) throw Error("a name of " + std::to_string(text.size()) + " bytes is too long", "ranks");
+  const auto length = static_cast<size_t>(all_ranks(ranks, static_cast<int64_t>(text.size())).front());
+  std::string all(length * static_cast<size_t>(ranks.ranks()), ' '), own = text;
+  own.resize(length);
+  ranks.all_gather(std::as_bytes(std::span(own)), std::as_writable_bytes(std::span(all)));
+  return all.substr(0, length);
+}
+
+}  // namespace snug

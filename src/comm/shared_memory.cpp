@@ -1,0 +1,194 @@
+#include "comm/shared_memory.h"
+
+#include <fmt/format.h>
+#include <linux/futex.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <ctime>
+#include <memory>
+
+#include "base/error.h"
+#include "formats/file.h"
+
+namespace snug {
+
+namespace {
+
+constexpr size_t kSlots = 2, kSlotBytes = size_t{128} << 10, kPage = 4096;
+
+// What a rank receives from the one before. Counters run on; a slot is theirs modulo kSlots.
+struct Mailbox {
+  std::atomic<uint32_t> bell;           // rung for its rank: something came, or a slot of the next rank's is free
+  std::atomic<uint32_t> filled, taken;  // slots
+  std::atomic<int32_t> process;         // of the rank; 0: not here yet
+  std::atomic<int32_t> failed;          // in the first rank's: 1 + the rank that cannot go on
+  std::array<uint32_t, kSlots> sizes;
+};
+static_assert(sizeof(Mailbox) <= kPage && std::atomic<uint32_t>::is_always_lock_free);
+
+constexpr size_t kBoxBytes = kPage + kSlots * kSlotBytes;
+
+// Not the private kind: other processes wait on the same page.
+void wait_at(std::atomic<uint32_t>& bell, uint32_t seen) {
+  constexpr timespec kPatience{.tv_sec = 0, .tv_nsec = 100'000'000};
+  syscall(SYS_futex, reinterpret_cast<uint32_t*>(&bell), FUTEX_WAIT, seen, &kPatience, nullptr, 0);
+}
+
+void ring(std::atomic<uint32_t>& bell) {
+  bell.fetch_add(1);
+  syscall(SYS_futex, reinterpret_cast<uint32_t*>(&bell), FUTEX_WAKE, INT32_MAX, nullptr, nullptr, 0);
+}
+
+class MailboxChannel final : public Channel {
+ public:
+  MailboxChannel(std::span<std::byte> shared, int64_t rank, int64_t ranks) : shared_(shared), rank_(rank), ranks_(ranks) {
+    box(rank).process = static_cast<int32_t>(getpid());
+  }
+
+  MailboxChannel(const MailboxChannel&) = delete;
+  MailboxChannel& operator=(const MailboxChannel&) = delete;
+  ~MailboxChannel() override { box(rank_).process = 0; }  // it has left, and is not missed
+
+  int64_t rank() const override { return rank_; }
+  int64_t ranks() const override { return ranks_; }
+
+  void exchange(std::span<const std::byte> to_next, std::span<std::byte> from_previous) override {
+    Mailbox &own = box(rank_), &next = box((rank_ + 1) % ranks_);
+    while (!to_next.empty() || !from_previous.empty()) {
+      const uint32_t seen = own.bell.load();
+      const bool moved = send_some(next, to_next) + receive_some(own, from_previous) > 0;
+      if (moved) continue;
+      wait_at(own.bell, seen);
+      require_all_well();
+    }
+  }
+
+  void fail() noexcept override { claim_failure(); }
+
+ private:
+  // Whether this rank is the first to say so.
+  bool claim_failure() const noexcept {
+    int32_t none = 0;
+    const bool first = box(0).failed.compare_exchange_strong(none, static_cast<int32_t>(rank_) + 1);
+    for (int64_t other = 0; other < ranks_; ++other) ring(box(other).bell);
+    return first;
+  }
+
+  Mailbox& box(int64_t of) const {
+    return *std::launder(reinterpret_cast<Mailbox*>(shared_.data() + static_cast<size_t>(of) * kBoxBytes));
+  }
+  std::byte* slot(int64_t of, uint32_t count) const {
+    return shared_.data() + static_cast<size_t>(of) * kBoxBytes + kPage + count % kSlots * kSlotBytes;
+  }
+
+  // Bytes that found a free slot; what is left stays in `bytes`.
+  size_t send_some(Mailbox& next, std::span<const std::byte>& bytes) const {
+    const uint32_t filled = next.filled.load(std::memory_order_relaxed);
+    if (bytes.empty() || filled - next.taken.load(std::memory_order_acquire) == kSlots) return 0;
+    const size_t size = std::min(bytes.size(), kSlotBytes);
+    std::memcpy(slot((rank_ + 1) % ranks_, filled), bytes.data(), size);
+    next.sizes[filled % kSlots] = static_cast<uint32_t>(size);
+    next.filled.store(filled + 1, std::memory_order_release);
+    ring(next.bell);
+    bytes = bytes.subspan(size);
+    return size;
+  }
+
+  size_t receive_some(Mailbox& own, std::span<std::byte>& bytes) const {
+    const uint32_t taken = own.taken.load(std::memory_order_relaxed);
+    if (bytes.empty() || own.filled.load(std::memory_order_acquire) == taken) return 0;
+    const size_t size = own.sizes[taken % kSlots];
+    if (size > bytes.size())
+      throw Error(fmt::format("rank {} was sent {} bytes where it waits for {}", rank_, size, bytes.size()), "ranks",
+                  "give all ranks the same files, recipe and version of snug");
+    std::memcpy(bytes.data(), slot(rank_, taken), size);
+    own.taken.store(taken + 1, std::memory_order_release);
+    ring(box((rank_ + ranks_ - 1) % ranks_).bell);
+    bytes = bytes.subspan(size);
+    return size;
+  }
+
+  void require_all_well() const {
+    if (const int32_t failed = box(0).failed.load(); failed != 0)
+      throw RankLost(fmt::format("rank {} cannot go on", failed - 1), "its own message says why", false);
+    for (int64_t other = 0; other < ranks_; ++other) {
+      const int32_t process = box(other).process.load();
+      if (process != 0 && kill(process, 0) != 0 && errno == ESRCH)
+        throw RankLost(fmt::format("rank {} (process {}) is gone", other, process),
+                       "start the run again with --resume-from-checkpoint: the last checkpoint is whole", claim_failure());
+    }
+  }
+
+  std::span<std::byte> shared_;
+  int64_t rank_, ranks_;
+};
+
+// The channel with the mapping it lies in.
+class MappedChannel final : public Channel {
+ public:
+  MappedChannel(int fd, int64_t rank, int64_t ranks)
+      : mapping_(map(fd, ranks)), channel_(make_mailbox_channel({mapping_.get(), size_of(ranks)}, rank, ranks)) {
+    mapping_.get_deleter().bytes = size_of(ranks);
+  }
+
+  int64_t rank() const override { return channel_->rank(); }
+  int64_t ranks() const override { return channel_->ranks(); }
+  void exchange(std::span<const std::byte> to_next, std::span<std::byte> from_previous) override {
+    channel_->exchange(to_next, from_previous);
+  }
+  void fail() noexcept override { channel_->fail(); }
+
+ private:
+  struct Unmap {
+    size_t bytes = 0;
+    void operator()(std::byte* data) const { munmap(data, bytes); }
+  };
+  using Mapping = std::unique_ptr<std::byte, Unmap>;
+
+  static size_t size_of(int64_t ranks) { return static_cast<size_t>(shared_bytes(ranks)); }
+
+  static Mapping map(int fd, int64_t ranks) {
+    struct stat status {};
+    if (fstat(fd, &status) != 0 || status.st_size != shared_bytes(ranks))
+      throw Error("the memory that ranks share is of another size", "ranks", "start all of them together");
+    void* const data = mmap(nullptr, size_of(ranks), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (data == MAP_FAILED) throw_errno("the memory that ranks share cannot be mapped", "ranks", errno);
+    return {static_cast<std::byte*>(data), Unmap{size_of(ranks)}};
+  }
+
+  Mapping mapping_;
+  std::unique_ptr<Channel> channel_;
+};
+
+}  // namespace
+
+int64_t shared_bytes(int64_t ranks) { return ranks * static_cast<int64_t>(kBoxBytes); }
+
+// Its own mailbox and the next rank's, and the page of each other.
+int64_t touched_shared_bytes() { return 2 * static_cast<int64_t>(kBoxBytes); }
+
+std::unique_ptr<Channel> make_mailbox_channel(std::span<std::byte> shared, int64_t rank, int64_t ranks) {
+  return std::make_unique<MailboxChannel>(shared, rank, ranks);
+}
+
+UniqueFd make_shared_memory(int64_t ranks) {
+  UniqueFd fd(memfd_create("snug-ranks", 0));  // inherited by the ranks
+  if (fd.get() < 0 || ftruncate(fd.get(), shared_bytes(ranks)) != 0)
+    throw_errno("memory for ranks to share cannot be made", "ranks", errno);
+  return fd;
+}
+
+std::unique_ptr<Channel> open_shared_memory(int fd, int64_t rank, int64_t ranks) {
+  return std::make_unique<MappedChannel>(fd, rank, ranks);
+}
+
+}  // namespace snug

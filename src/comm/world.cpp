@@ -1,0 +1,153 @@
+#include "comm/world.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <initializer_list>
+#include <string_view>
+#include <thread>
+
+#include "base/error.h"
+#include "comm/shared_memory.h"
+
+namespace snug {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char *kRank = "SNUG_RANK", *kRanks = "SNUG_RANKS", *kShared = "SNUG_RANKS_FD";
+constexpr std::chrono::seconds kPatience(30);
+constexpr std::chrono::milliseconds kBetween(20);
+
+std::string text_of(const char* name) {
+  const char* const value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+std::optional<int64_t> number_of(const char* name) {
+  const std::string text = text_of(name);
+  if (text.empty()) return std::nullopt;
+  int64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size() || number < 0)
+    throw Error(fmt::format("{}={} is no number of a process", name, text.substr(0, 40)), "environment",
+                "start the run with its launcher, or unset it");
+  return number;
+}
+
+// A launcher's variables. `job`: those that together name the run.
+struct Launcher {
+  const char *name, *rank, *ranks, *local_ranks;
+  std::initializer_list<const char*> job;
+};
+
+constexpr const char* kOmpiJob = "OMPI_MCA_ess_base_jobid";
+const Launcher kLaunchers[] = {
+    {kOwnLauncher, kRank, kRanks, kRanks, {}},
+    {"mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE", {kOmpiJob, "PMIX_NAMESPACE"}},
+    {"torchrun", "RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", {"TORCHELASTIC_RUN_ID", "MASTER_PORT"}},
+    {"srun", "SLURM_PROCID", "SLURM_NTASKS", nullptr, {"SLURM_JOB_ID", "SLURM_STEP_ID"}},
+};
+
+// A job of several machines says for each how many tasks it has, as "4(x2)".
+int64_t slurm_local_ranks(int64_t ranks) { return number_of("SLURM_NNODES").value_or(1) == 1 ? ranks : 0; }
+
+// srun sets these for what is not a step of several tasks, too: without a step there is no launch.
+bool is_launched(const Launcher& launcher) {
+  if (launcher.local_ranks == nullptr && text_of("SLURM_STEP_ID").empty()) return false;
+  return !text_of(launcher.rank).empty() && !text_of(launcher.ranks).empty();
+}
+
+fs::path meeting_place(const World& world) {
+  std::string name = fmt::format("snug-{}-{}-{}", getuid(), world.launcher, world.job);
+  for (char& c : name)
+    if (c == '/' || c == '\0') c = '_';
+  return fs::path("/dev/shm") / name.substr(0, 200);
+}
+
+template <class Try>
+void until_there(const World& world, const Try& attempt) {
+  const auto end = std::chrono::steady_clock::now() + kPatience;
+  while (!attempt()) {
+    if (std::chrono::steady_clock::now() > end)
+      throw Error(fmt::format("rank {} of {} waited {} seconds for the others", world.rank, world.ranks, kPatience.count()),
+                  "ranks", "start as many processes as " + world.launcher + " says there are, on one machine");
+    std::this_thread::sleep_for(kBetween);
+  }
+}
+
+// The first rank makes the file, under another name until it is of its size; the name goes when all have come.
+std::unique_ptr<Communicator> meet_at(const fs::path& place, const World& world) {
+  const bool first = world.rank == 0;
+  UniqueFd fd;
+  if (first) {
+    const fs::path made = place.string() + ".new";
+    ::unlink(place.c_str());
+    ::unlink(made.c_str());
+    fd = UniqueFd(open(made.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+    if (!fd || ftruncate(fd.get(), shared_bytes(world.ranks)) != 0)
+      throw_errno("memory for ranks to share cannot be made", made, errno);
+    rename_path(made, place);
+  } else {
+    until_there(world, [&] {
+      fd = UniqueFd(open(place.c_str(), O_RDWR | O_CLOEXEC));
+      struct stat status {};
+      return fd && fstat(fd.get(), &status) == 0 && status.st_size == shared_bytes(world.ranks);
+    });
+  }
+  auto ring = make_ring(open_shared_memory(fd.get(), world.rank, world.ranks));
+  ring->barrier();
+  if (first) ::unlink(place.c_str());
+  return ring;
+}
+
+}  // namespace
+
+std::optional<World> launched_world() {
+  for (const Launcher& launcher : kLaunchers) {
+    if (!is_launched(launcher)) continue;
+    World world{.rank = *number_of(launcher.rank), .ranks = *number_of(launcher.ranks), .launcher = launcher.name};
+    if (world.rank >= world.ranks)
+      throw Error(fmt::format("{}={} of {}={} processes", launcher.rank, world.rank, launcher.ranks, world.ranks),
+                  "environment", "start the run with its launcher, or unset both");
+    world.local_ranks = launcher.local_ranks == nullptr ? slurm_local_ranks(world.ranks)
+                                                        : number_of(launcher.local_ranks).value_or(world.ranks);
+    for (const char* const part : launcher.job) world.job += "-" + text_of(part);
+    return world;
+  }
+  return std::nullopt;
+}
+
+std::unique_ptr<Communicator> meet(const World& world) {
+  if (world.local_ranks != world.ranks)
+    throw Error(fmt::format("{} of {} processes are on this machine", world.local_ranks, world.ranks), "ranks",
+                "start all of them on one");
+  if (world.ranks > kMostLocalRanks)
+    throw Error(fmt::format("{} processes on one machine", world.ranks), "ranks",
+                fmt::format("start at most {}", kMostLocalRanks));
+  if (const std::optional<int64_t> fd = number_of(kShared); fd && world.launcher == kOwnLauncher) {
+    const UniqueFd shared(static_cast<int>(*fd));
+    auto ring = make_ring(open_shared_memory(shared.get(), world.rank, world.ranks));
+    ring->barrier();
+    return ring;
+  }
+  return meet_at(meeting_place(world), world);
+}
+
+OwnLaunch::OwnLaunch(int64_t ranks) : ranks_(ranks), shared_(make_shared_memory(ranks)) {}
+
+void OwnLaunch::set_environment(int64_t rank) const {
+  setenv(kRank, std::to_string(rank).c_str(), 1);
+  setenv(kRanks, std::to_string(ranks_).c_str(), 1);
+  setenv(kShared, std::to_string(shared_.get()).c_str(), 1);
+}
+
+}  // namespace snug
