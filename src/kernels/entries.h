@@ -7,12 +7,14 @@
 
 #define SNUG_DECLARE_host(kind)
 #define SNUG_DECLARE_executor(kind)
+#define SNUG_DECLARE_ranks(kind)
 #define SNUG_DECLARE_nobody(kind)
 #define SNUG_DECLARE_backend(kind) extern const Kernel kind;
 #define SNUG_DECLARE(kind, run_by, sizing) SNUG_DECLARE_##run_by(kind)
 
 #define SNUG_ADDRESS_host(kind) nullptr,
 #define SNUG_ADDRESS_executor(kind) nullptr,
+#define SNUG_ADDRESS_ranks(kind) nullptr,
 #define SNUG_ADDRESS_nobody(kind) nullptr,
 #define SNUG_ADDRESS_backend(kind) &kind,
 #define SNUG_ADDRESS(kind, run_by, sizing) SNUG_ADDRESS_##run_by(kind)

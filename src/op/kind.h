@@ -9,6 +9,7 @@ namespace snug {
 enum class RunBy : uint8_t {
   host,      // whoever drives the executor: files, batches
   executor,  // itself: copies between homes
+  ranks,     // all ranks together: collectives
   backend,   // a kernel
   nobody     // planned, not run yet
 };
@@ -68,7 +69,11 @@ enum class Sizing : uint8_t { even, own };
   OP(scale_columns_backward, backend, own)                                    \
   /* Between a home and a window in the arena */                              \
   OP(page_in, executor, even)                                                 \
-  OP(page_out, executor, even)
+  OP(page_out, executor, even)                                                \
+  /* Of all ranks together */                                                 \
+  OP(all_reduce, ranks, even)                                                 \
+  OP(reduce_scatter, ranks, even)                                             \
+  OP(all_gather, ranks, even)
 // clang-format on
 
 enum class OpKind : uint8_t {

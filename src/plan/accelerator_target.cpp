@@ -36,8 +36,10 @@ CostModel rates_of(const Accelerator& card) {
   set(CostClass::loss_half, half * kProduct);
   for (const CostClass link : kLinks) model.rate(link) = {.bytes = card.host_link * kLink, .seconds = kLaunch};
   for (const CostClass link : {CostClass::from_disk, CostClass::to_disk}) model.rate(link).bytes = kNominalDisk;
+  model.rate(CostClass::between_ranks) = {.bytes = or_else(card.peer_link, card.host_link) * kLink, .seconds = kLaunch};
   model.rate(CostClass::host) = {};
   model.overlaps = true;
+  model.collectives_beside = true;
   model.copies_beside = true;
   model.source = "the catalogue's rates of " + card.name;
   return model;

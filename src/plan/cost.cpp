@@ -78,12 +78,18 @@ class StepClock {
       before = end;
       size_t child = 0;
       for (const Item& item : region.items) {
-        if (const Op* op = item.op()) clock.run(*op, region.layer_of(iteration), seconds_of(model_, program_, *op));
+        if (const Op* op = item.op()) run(clock, *op, region.layer_of(iteration));
         if (item.region() != nullptr) clock.run(children[child++]);
       }
       end = clock.end();
     }
     return end + static_cast<double>(region.count - walked) * (end - before);
+  }
+
+  void run(LaneClock& clock, const Op& op, int64_t layer) const {
+    const double seconds = seconds_of(model_, program_, op);
+    if (op.lane == Lane::comm && !model_.collectives_beside) return clock.run(seconds);
+    clock.run(op, layer, seconds);
   }
 
   const CostModel& model_;
@@ -117,6 +123,7 @@ const char* name_of(CostClass cost_class) {
                                                    "to_pinned",
                                                    "to_host",
                                                    "to_disk",
+                                                   "between_ranks",
                                                    "host"};
   return kNames[static_cast<int>(cost_class)];
 }
@@ -165,6 +172,9 @@ CostClass cost_class_of(const Program& program, const Op& op) {
     case OpKind::adafactor: return CostClass::update_adafactor;
     case OpKind::page_in: return link_from(program.home_of(op.find(Slot::far)));
     case OpKind::page_out: return link_to(program.home_of(op.find(Slot::far)));
+    case OpKind::all_reduce:
+    case OpKind::reduce_scatter:
+    case OpKind::all_gather: return CostClass::between_ranks;
     case OpKind::load:
     case OpKind::save:
     case OpKind::batch:
@@ -184,6 +194,7 @@ CostModel nominal_cpu_rates(int32_t threads) {
     model.rate(half).flops = kHalfFlops * cores;
   for (const CostClass link : kLinks) model.rate(link) = {};  // the host is the device
   for (const CostClass link : {CostClass::from_disk, CostClass::to_disk}) model.rate(link) = {.bytes = kNominalDisk};
+  model.rate(CostClass::between_ranks) = {.bytes = kNominalLink};
   model.rate(CostClass::host) = {};
   model.copies_beside = true;  // the disk needs no core
   return model;

@@ -38,9 +38,10 @@ enum class CostClass : uint8_t {
   to_pinned,
   to_host,
   to_disk,
-  host,  // batches; loading and saving lie outside steps
+  between_ranks,  // collectives
+  host,           // batches; loading and saving lie outside steps
 };
-constexpr int kCostClassCount = 24;
+constexpr int kCostClassCount = 25;
 inline constexpr std::array kLinks = {CostClass::from_pinned, CostClass::from_host, CostClass::from_disk,
                                       CostClass::to_pinned,   CostClass::to_host,   CostClass::to_disk};
 // The link by which the device copies from a home that is not its own, and to it.
@@ -58,10 +59,11 @@ struct CostRate {
 
 struct CostModel {
   std::array<CostRate, kCostClassCount> rates{};
-  bool overlaps = false;       // arithmetic hides traffic, or the other way round
-  bool copies_beside = false;  // copies between homes run beside compute, on lanes of their own
-  double correction = 1;       // what slow_down has done so far
-  std::string source;          // "probed on 2 threads", "catalogue rates of A100-SXM4-80GB"; empty: nothing is known
+  bool overlaps = false;            // arithmetic hides traffic, or the other way round
+  bool copies_beside = false;       // copies between homes run beside compute, on lanes of their own
+  bool collectives_beside = false;  // likewise what ranks send each other
+  double correction = 1;            // what slow_down has done so far
+  std::string source;               // "probed on 2 threads", "catalogue rates of A100-SXM4-80GB"; empty: nothing is known
 
   bool known() const { return !source.empty(); }
   CostRate& rate(CostClass cost_class) { return rates[static_cast<size_t>(cost_class)]; }
@@ -71,6 +73,8 @@ struct CostModel {
 };
 
 inline constexpr double kNominalDisk = 1e9;  // bytes per second of a disk of which nothing is known
+
+inline constexpr double kNominalLink = 1e9;  // bytes per second that a rank sends to another, likewise
 
 // Rates of no machine in particular, for ranking alone: a core with wide vectors, memory that several share.
 CostModel nominal_cpu_rates(int32_t threads);

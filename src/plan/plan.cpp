@@ -55,7 +55,7 @@ int64_t runtime_bytes(const ModelSpec& model, const Program& program, const Reci
   const int64_t lengths = recipe.packing ? 1 : kMostBuckets;  // each prepares products of its own
   const int64_t products = target.runtime_bytes_per_product == 0 ? 0 : distinct_products(program);
   return target.runtime_bytes + target.threads * target.runtime_bytes_per_thread +
-         lengths * products * target.runtime_bytes_per_product +
+         lengths * products * target.runtime_bytes_per_product + (program.ranks > 1 ? target.runtime_bytes_of_ranks : 0) +
          most_file_tensors(model, program) * target.runtime_bytes_per_file_tensor;
 }
 

@@ -30,6 +30,15 @@ const char* name_of(Home home);
 // `run`: from load to save, whatever reads it. `computed`: from its first to its last use in the Program.
 enum class Lifetime : uint8_t { run, computed };
 
+// A stretch of a flat buffer that ranks cut among them: so many layers, one after the other, each padded so that every rank
+// has as much. Or what there is once, as one layer.
+struct Unit {
+  int64_t begin = 0;  // bytes, in the whole buffer
+  int64_t bytes = 0;  // of one layer, all ranks' parts
+  int64_t first_layer = 0, layers = 1;
+  bool per_layer = false;
+};
+
 struct Storage {
   std::string name;
   int64_t bytes = 0;  // of one instance
@@ -38,6 +47,8 @@ struct Storage {
   Lifetime lifetime = Lifetime::computed;
   int64_t alignment = kAlignment;  // at least; pages that are copied from and to another home lie on page borders
   int64_t instances = 1;           // one for each layer where blocks keep theirs; folded until lay-out
+  std::vector<Unit> units = {};    // of a flat buffer of which each rank updates its part
+  int64_t ranks = 1;               // that hold a part of each unit; `bytes` are one rank's
 };
 constexpr int64_t alignment_of(const Storage& storage) { return std::max(alignment_of(storage.home), storage.alignment); }
 
@@ -64,6 +75,8 @@ struct Tensor {
   int64_t instance = 0;            // which instance of the storage …
   bool instance_by_layer = false;  // … plus the layer in whose iteration the view is used
   int32_t window_of = kNone;       // the far tensor that is seen here: its elements count as they do there
+  int64_t rank_stride = 0;         // bytes from one rank's view to the next: each sees its own
+  bool spread = false;             // over the ranks that hold its storage: it lies where the whole buffer would have it
 
   int64_t elements() const {  // of the bound
     int64_t product = 1;

@@ -8,6 +8,7 @@
 #include "recipe/foreign_keys.h"
 #include "recipe/key_makers.h"
 #include "recipe/offload_keys.h"
+#include "recipe/parallel_keys.h"
 #include "recipe/quantize_keys.h"
 #include "recipe/schedule_keys.h"
 #include "recipe/strategy_keys.h"
@@ -423,6 +424,7 @@ std::vector<Key> make_key_table() {
   insert_after("tiled_mlp_num_shards", offload_keys());
   insert_after("optimizer_in_bwd", schedule_keys());
   insert_after("eval_on_start", strategy_keys());
+  insert_after("seed", parallel_keys());
   return table;
 }
 

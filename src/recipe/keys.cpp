@@ -10,6 +10,7 @@
 #include "recipe/foreign_keys.h"
 #include "recipe/key_table.h"
 #include "recipe/offload_keys.h"
+#include "recipe/parallel_keys.h"
 #include "recipe/quantize_keys.h"
 #include "recipe/schedule_keys.h"
 
@@ -150,6 +151,7 @@ void validate(const Recipe& recipe) {
   validate_schedule(recipe);
   validate_checkpointing(recipe);
   validate_offload(recipe);
+  validate_parallel(recipe);
   if (recipe.master_weights.has_value() && *recipe.master_weights &&
       !(recipe.method == Method::full && (recipe.bf16 || recipe.fp16))) {
     refuse("master_weights: true has a meaning only for full fine-tuning with bf16: true or fp16: true", "remove it");

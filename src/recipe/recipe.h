@@ -91,6 +91,13 @@ struct Lora {
 // Without packing, rows are padded to at most so many lengths, chosen from the data; each runs a Program of its own.
 inline constexpr int64_t kMostBuckets = 4;
 
+// Processes that train together, each with a share of every batch. `zero_stage` (Rajbhandari et al., "ZeRO", 2020): what
+// each holds a part of instead of all. 0 nothing (DDP), 1 the optimizer's states, 2 gradients too, 3 all weights too (FSDP).
+struct Parallel {
+  int64_t ranks = 1;
+  int64_t zero_stage = 0;
+};
+
 struct Recipe {
   std::string model;           // directory, config.json or catalogue name
   std::string data;            // file, directory or pattern; empty for a plan without data
@@ -171,6 +178,8 @@ struct Recipe {
   std::string resume_from_checkpoint;  // "", "true" or a checkpoint directory
   bool overwrite_output_dir = false;
   uint64_t seed = 42;
+
+  Parallel parallel;
 
   int64_t memory_bytes = 0;  // budget; 0: what this machine can give
   int64_t threads = 0;       // 0: the cores this process may use

@@ -4,6 +4,7 @@
 
 #include "advise/levers.h"
 #include "plan/away.h"
+#include "plan/ranks.h"
 #include "recipe/keys.h"
 #include "report/json_value.h"
 #include "report/plan_text.h"
@@ -119,10 +120,17 @@ Json cost_json(const Plan& plan, const std::optional<CountedData>& data) {
   return json;
 }
 
+// Of data alone is cut among them: each holds as much as every other.
+Json ranks_json(const Plan& plan) {
+  Json rank{
+      {"count", plan.program.ranks}, {"peak_bytes", plan.peak_bytes}, {"arena_bytes", plan.peak_bytes - plan.runtime_bytes}};
+  if (plan.program.ranks > 1) rank["sent_bytes"] = sent_to_ranks(plan.program, 0);
+  return Json::array({std::move(rank)});
+}
+
 }  // namespace
 
 std::string plan_json(const Plan& plan, const PlanDetails& details) {
-  const int64_t arena = plan.peak_bytes - plan.runtime_bytes;
   Json json{
       {"schema", 1},
       {"model", model_object(plan.model)},
@@ -137,7 +145,7 @@ std::string plan_json(const Plan& plan, const PlanDetails& details) {
       {"breakdown", breakdown_json(plan)},
       {"stages", stages_json(plan)},
       {"homes", homes_json(plan)},
-      {"ranks", Json::array({{{"count", 1}, {"peak_bytes", plan.peak_bytes}, {"arena_bytes", arena}}})},
+      {"ranks", ranks_json(plan)},
       {"cost", cost_json(plan, details.data)},
       {"made_again", saved_json(plan, plan.saved.released)},
       {"waits_on_disk", saved_json(plan, plan.saved.away)},

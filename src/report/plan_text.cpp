@@ -9,6 +9,7 @@
 #include "advise/engine.h"
 #include "advise/levers.h"
 #include "plan/away.h"
+#include "plan/ranks.h"
 #include "program/passes/lora.h"
 #include "recipe/bytes.h"
 #include "recipe/keys.h"
@@ -65,6 +66,16 @@ std::string precision_line(const Plan& plan) {
 
 std::string device_words(const Target& target) {
   return target.kind == TargetKind::cuda ? target.name : counted(target.threads, "thread");
+}
+
+// What each of several holds a part of, and sends.
+std::string ranks_line(const Plan& plan) {
+  constexpr const char* kShared[] = {"nothing is shared out (DDP)", "optimizer states are shared out (ZeRO 1)",
+                                     "states and gradients are shared out (ZeRO 2)",
+                                     "states, gradients and weights are shared out (ZeRO 3)"};
+  if (plan.program.ranks == 1) return "";
+  return fmt::format("{} processes, each as planned here: {}; each sends {} a step\n", plan.program.ranks,
+                     kShared[plan.recipe.parallel.zero_stage], format_bytes(sent_to_ranks(plan.program, 0)));
 }
 
 // "4.1 s a step; 625 steps: 42 min 10 s, $0.84", as far as it is known.
@@ -232,7 +243,7 @@ std::string plan_text(const Plan& plan, const std::vector<std::string>& keys_set
   text += fmt::format("{} x {} x {} a step, {}, {:.3g} TFLOP a step\n", counted(p.batch, "sequence"),
                       counted(p.seq_len, "token"), counted(p.micro_batches, "micro-batch"), device_words(plan.target),
                       plan.step_flops / 1e12);
-  text += cost_lines(plan, data);
+  text += ranks_line(plan) + cost_lines(plan, data);
   text += fmt::format("\nat the peak ({} = {} bytes)\n", format_bytes(plan.peak_bytes), plan.peak_bytes);
   text += breakdown(plan, style) + "\npeak of each stage\n" + stages(plan, style) + "\nlargest at the peak\n";
   for (const LargeStorage& large : largest_at_peak(plan, 10))

@@ -6,7 +6,7 @@
 namespace snug {
 
 void* Binding::address(TensorId id) const {
-  if (id == kNone) return nullptr;
+  if (id == kNone || program.tensor(id).spread) return nullptr;
   std::byte* const base = bases[static_cast<size_t>(program.home_of(id))];
   return base == nullptr ? nullptr : base + offset(id);
 }
@@ -21,7 +21,7 @@ int64_t Binding::first_byte(TensorId id) const {
   const Tensor& tensor = program.tensor(id);
   const auto turn = [](int64_t index, int64_t turns) { return turns > 0 ? index % turns : index; };
   return tensor.offset + turn(layer - tensor.first_layer, tensor.layer_turns) * tensor.layer_stride +
-         turn(chunk, tensor.chunk_turns) * tensor.chunk_stride;
+         turn(chunk, tensor.chunk_turns) * tensor.chunk_stride + rank * tensor.rank_stride;
 }
 
 int64_t Binding::first_element(TensorId id) const {

@@ -16,8 +16,9 @@ struct Binding {
   Bases bases{};  // null: addresses are null (before anything runs)
   int64_t layer = 0;
   int64_t chunk = 0;
+  int64_t rank = 0;  // whose homes these are
 
-  // The address of a tensor's view, null for kNone and on disk.
+  // The address of a tensor's view, null for kNone, on disk and where it is spread over ranks.
   void* address(TensorId id) const;
   // Bytes from the start of its home.
   int64_t offset(TensorId id) const;

@@ -15,6 +15,11 @@ class BucketExecutors {
   // is shorter than the plan's. A length whose layout would not fit is left out: its rows run in the next longer one.
   BucketExecutors(const Plan& plan, std::span<const int64_t> lengths, const std::filesystem::path& pages = {});
 
+  // See Executor::join.
+  void join(Communicator& ranks) {
+    each([&](Executor& executor) { executor.join(ranks); });
+  }
+
   Executor& of_plan() { return whole_; }
   // The executor with the shortest rows that hold `tokens`.
   Executor& holding(int64_t tokens);

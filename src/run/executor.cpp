@@ -122,25 +122,54 @@ void Executor::run_op(const Op& op, Host& host) {
   switch (run_by(op.kind)) {
     case RunBy::host: host.run(op, repetition_); break;
     case RunBy::executor: run_page(op, binding); break;
+    case RunBy::ranks: run_collective(op, binding); break;
     case RunBy::backend: run_kernel(op, binding); break;
     case RunBy::nobody: throw std::logic_error(std::string(name_of(op.kind)) + " is not run");
   }
   if (observer_ != nullptr) observer_->after(op, binding);
 }
 
+void Executor::join(Communicator& ranks) {
+  if (ranks.ranks() != program_.ranks) throw std::logic_error("a Program of another number of ranks");
+  ranks_ = &ranks;
+  transfer_.set_rank(ranks.rank());
+}
+
+// Until no page is at work on what the op touches.
+void Executor::wait_for(const OpView& view, const Op& op) {
+  if (lanes_.idle()) return;
+  size_t next = 0;
+  for (const OperandView& operand : view.operands())
+    lanes_.wait_for(static_cast<const std::byte*>(operand.data), operand.bytes(),
+                    op.operands[next++].access != Access::read);
+}
+
+void Executor::run_collective(const Op& op, const Binding& binding) {
+  if (ranks_ == nullptr) throw std::logic_error("a Program of several ranks that is run by one");
+  const OpView view = bound_view(op, binding);
+  wait_for(view, op);
+  const auto bytes = [&](Slot slot) {
+    const OperandView& operand = view[slot];
+    return std::span(static_cast<std::byte*>(operand.data), static_cast<size_t>(operand.bytes()));
+  };
+  const std::span<std::byte> x = bytes(Slot::x);
+  const DType dtype = view[Slot::x].dtype;
+  const int64_t sent_before = ranks_->sent_bytes();
+  if (op.kind == OpKind::all_reduce) ranks_->all_reduce(x, dtype, bytes(Slot::staging));
+  if (op.kind == OpKind::all_gather) ranks_->all_gather(x, bytes(Slot::out));
+  if (op.kind == OpKind::reduce_scatter)
+    ranks_->reduce_scatter(x, dtype, bytes(Slot::out), op.attributes.accumulate, bytes(Slot::staging));
+  sent_to_ranks_ += ranks_->sent_bytes() - sent_before;
+}
+
 void Executor::run_kernel(const Op& op, const Binding& binding) {
   const OpView view = bound_view(op, binding);
-  if (!lanes_.idle()) {
-    size_t next = 0;
-    for (const OperandView& operand : view.operands())
-      lanes_.wait_for(static_cast<const std::byte*>(operand.data), operand.bytes(),
-                      op.operands[next++].access != Access::read);
-  }
+  wait_for(view, op);
   backend_.kernel(op.kind)->run(*session_, view);
 }
 
 void Executor::run_apart(const Op& op, int64_t layer, std::span<std::byte> workspace) {
-  OpView view = bound_view(op, {program_, layout_, homes_.bases(), layer});
+  OpView view = bound_view(op, {program_, layout_, homes_.bases(), layer, 0, transfer_.rank()});
   const auto bytes = static_cast<int64_t>(workspace.size());
   view.add({.slot = Slot::workspace,
             .dtype = DType::u8,

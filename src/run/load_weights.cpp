@@ -98,16 +98,40 @@ void read_far_tensor(Executor& executor, const Checkpoint& checkpoint, const Ten
   }
 }
 
+// Into its place, or through staging where it has none in this rank's memory.
+void read_part(Executor& executor, const Checkpoint& file, const TensorEntry& entry, const WeightPart& part,
+               std::span<std::byte> staging) {
+  if (const std::span<std::byte> in_place = bytes_of(executor, part); in_place.empty()) {
+    read_far_tensor(executor, file, entry, part, staging);
+  } else {
+    read_tensor(file, entry, tensor_of(executor, part), in_place, staging);
+  }
+}
+
 uint64_t name_hash(const std::string& name) {  // FNV-1a: each tensor draws from a stream of its own
   uint64_t hash = 14695981039346656037ULL;
   for (char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ULL;
   return hash;
 }
 
-void draw_lora_a(std::span<float> out, int64_t in_features, uint64_t seed, const std::string& name) {
-  const Philox random{seed, name_hash(name)};
-  const float bound = 1.0F / std::sqrt(static_cast<float>(in_features));
-  for (size_t i = 0; i < out.size(); ++i) out[i] = bound * (2.0F * random.uniform(i) - 1.0F);
+// Fills one layer of a weight of an adapter, in place or through staging: make(i) is its element i.
+template <class Make>
+void fill_adapter(Executor& executor, TensorId tensor, int64_t layer, std::span<std::byte> staging, const Make& make) {
+  std::span<float> out = InPlace::elements<float>(executor, tensor, layer);
+  const bool in_place = !out.empty();
+  if (!in_place) out = {reinterpret_cast<float*>(staging.data()), staging.size() / sizeof(float)};
+  const auto elements = static_cast<size_t>(executor.program().tensor(tensor).elements());
+  for (size_t begin = 0; begin < elements; begin += out.size()) {
+    const std::span<float> some = out.first(std::min(out.size(), elements - begin));
+    for (size_t i = 0; i < some.size(); ++i) some[i] = make(begin + i);
+    if (!in_place) executor.transfer().write(tensor, static_cast<int64_t>(begin), std::span<const float>(some), layer);
+  }
+}
+
+void draw_lora_a(Executor& executor, const Weight& weight, int64_t layer, uint64_t seed, std::span<std::byte> staging) {
+  const Philox random{seed, name_hash(weight.parameter.instance(layer))};
+  const float bound = 1.0F / std::sqrt(static_cast<float>(weight.parameter.shape[1]));
+  fill_adapter(executor, weight.tensor, layer, staging, [&](size_t i) { return bound * (2.0F * random.uniform(i) - 1.0F); });
 }
 
 // A tensor that would change the result if it were used must not be passed over.
@@ -132,11 +156,7 @@ void read_pieces(Executor& executor, const ModelSpec& model, const std::vector<W
     const WeightPart& part = piece.part;
     const TensorEntry* former = file.find(piece.name) == nullptr ? file.find(former_name(piece)) : nullptr;
     const TensorEntry& entry = former != nullptr ? *former : find_tensor(model, file, piece.name);
-    if (const std::span<std::byte> in_place = bytes_of(executor, part); in_place.empty()) {
-      read_far_tensor(executor, file, entry, part, staging);
-    } else {
-      read_tensor(file, entry, tensor_of(executor, part), in_place, staging);
-    }
+    read_part(executor, file, entry, part, staging);
   }
 }
 
@@ -202,24 +222,24 @@ void read_forward(Executor& executor, const Checkpoint& base, std::vector<Source
       const MatrixParts parts(executor, *weight->quantization, part, room.piece);
       load_quantized(base, *entry, weight->parameter.input_features_first, parts.matrix(), room);
       parts.send();
-    } else if (const std::span<std::byte> in_place = bytes_of(executor, part); in_place.empty()) {
-      read_far_tensor(executor, base, *entry, part, room.staging);
     } else {
-      read_tensor(base, *entry, tensor_of(executor, part), in_place, room.staging);
+      read_part(executor, base, *entry, part, room.staging);
     }
   }
 }
 
-// One layer's elements of a weight as fp32, slice by slice. What lies far passes through staging: the weight's elements
-// through its first third, the copy's through the rest.
+// One layer's elements of a weight as fp32, slice by slice, as far as this rank holds the copy. What lies elsewhere passes
+// through staging: the weight's elements through its first third, the copy's through the rest.
 void fill_master(Executor& executor, const Weight& weight, TensorId copy, int64_t layer, std::span<std::byte> staging) {
   const DType dtype = executor.program().tensor(weight.tensor).dtype;
-  const auto size = static_cast<size_t>(size_of(dtype)), elements = static_cast<size_t>(weight.parameter.elements());
+  const auto size = static_cast<size_t>(size_of(dtype));
+  const auto [first, end] = executor.transfer().held_bytes(copy, layer);
+  const auto elements = static_cast<size_t>(end) / sizeof(float);
   const std::span<std::byte> weights = InPlace::elements(executor, weight.tensor, layer);
   const std::span<std::byte> copies = InPlace::elements(executor, copy, layer);
   const bool straight = !weights.empty() && !copies.empty();
   const size_t most = straight ? elements : staging.size() / (size + sizeof(float));
-  for (size_t begin = 0, count = 0; begin < elements; begin += count) {
+  for (size_t begin = static_cast<size_t>(first) / sizeof(float), count = 0; begin < elements; begin += count) {
     count = std::min(most, elements - begin);
     const auto slice = [&](std::span<std::byte> in_place, size_t bytes, size_t staged) {
       return in_place.empty() ? staging.subspan(staged, count * bytes) : in_place.subspan(begin * bytes, count * bytes);
@@ -296,11 +316,9 @@ void load_model(Executor& executor, const ModelSpec& model, const Checkpoint& ba
         used.insert(entry.name);
         sources.push_back({&entry, {weight.tensor, layer, expert}, &weight});
       } else if (weight.origin == Origin::lora_a) {
-        draw_lora_a(InPlace::elements<float>(executor, weight.tensor, layer), weight.parameter.shape[1], seed,
-                    weight.parameter.instance(layer));
+        draw_lora_a(executor, weight, layer, seed, room.staging);
       } else if (weight.origin == Origin::zeros) {
-        const std::span<std::byte> out = InPlace::elements(executor, weight.tensor, layer);
-        std::fill(out.begin(), out.end(), std::byte{0});
+        fill_adapter(executor, weight.tensor, layer, room.staging, [](size_t) { return 0.0F; });
       }
     });
   }
@@ -358,8 +376,7 @@ void load_adapter(Executor& executor, const std::filesystem::path& directory, co
   const Checkpoint file(directory / "adapter_model.safetensors");
   std::vector<WeightPiece> pieces = trained_pieces(executor, Naming::adapter);
   // PEFT may store the frozen matrix below an adapted, tied head as well; it is the base model's and not needed.
-  for (const auto& [name, part, former_end] : pieces)
-    read_tensor(file, file.at(name), tensor_of(executor, part), bytes_of(executor, part), staging);
+  for (const auto& [name, part, former_end] : pieces) read_part(executor, file, file.at(name), part, staging);
   for (const TensorEntry& entry : file.tensors()) {
     const bool known =
         entry.name.ends_with(".base_layer.weight") ||

@@ -1,7 +1,10 @@
 #include <algorithm>
 #include <array>
+#include <numeric>
+#include <optional>
 #include <set>
 
+#include "comm/agree.h"
 #include "formats/adapter.h"
 #include "formats/model_tensors.h"
 #include "formats/safetensors_writer.h"
@@ -25,7 +28,9 @@ Tower tower_of(const ModelSpec& model, const Checkpoint& base) {
   return tower;
 }
 
-void copy_tensor(const Checkpoint& base, const TensorEntry& entry, SafetensorsWriter& writer) {
+// `write`: takes the bytes from byte `begin` on.
+template <class Write>
+void copy_tensor(const Checkpoint& base, const TensorEntry& entry, const Write& write) {
   std::array<std::byte, 32768> chunk;
   const int64_t bytes = entry.elements() * size_of(entry.dtype());
   for (int64_t begin = 0; begin < bytes; begin += static_cast<int64_t>(chunk.size())) {
@@ -33,7 +38,7 @@ void copy_tensor(const Checkpoint& base, const TensorEntry& entry, SafetensorsWr
         std::span(chunk).first(static_cast<size_t>(std::min<int64_t>(chunk.size(), bytes - begin)));
     base.read(entry, begin, part);
     base.drop_behind(entry, begin, static_cast<int64_t>(part.size()));
-    writer.write(part);
+    write(begin, part);
   }
 }
 
@@ -46,6 +51,49 @@ void write_part(const Executor& executor, const WeightPart& part, SafetensorsWri
     executor.transfer().read_bytes(part.tensor, part.layer, begin + done, some);
     writer.write(some);
   }
+}
+
+// What this rank writes of a part: its share of what is spread, or all where it is its `turn`.
+void write_share(const Executor& executor, const WeightPart& part, const TensorEntry& entry, bool turn,
+                 SafetensorsWriter& writer, std::span<std::byte> staging) {
+  const Transfer& transfer = executor.transfer();
+  if (!executor.program().tensor(part.tensor).spread && !turn) return;
+  const int64_t bytes = tensor_of(executor, part).bytes(), begin = begin_of(executor, part);
+  if (const auto in_place = bytes_of(executor, part); !in_place.empty()) return writer.write_at(entry, 0, in_place);
+  const auto [first, end] = transfer.held_bytes(part.tensor, part.layer);
+  const int64_t until = std::min(begin + bytes, end);
+  const auto most = static_cast<int64_t>(staging.size());
+  for (int64_t done = std::max(begin, first); done < until; done += most) {
+    const std::span<std::byte> some = staging.first(static_cast<size_t>(std::min(most, until - done)));
+    transfer.read_bytes(part.tensor, part.layer, done, some);
+    writer.write_at(entry, done - begin, some);
+  }
+}
+
+// All ranks write one file: each what it holds alone, and of what all hold a piece in its turn.
+FileSum write_together(const Executor& executor, std::vector<TensorToWrite> list, const std::vector<WeightPiece>& pieces,
+                       const std::filesystem::path& path, std::span<std::byte> staging, const Tower& tower) {
+  Communicator& ranks = *executor.ranks();
+  const bool first = ranks.rank() == 0;
+  std::optional<SafetensorsWriter> writer;
+  const auto open = [&](Opening opening) { writer.emplace(path, std::move(list), kSafetensorsMetadata, opening); };
+  if (first) open(Opening::create);
+  ranks.barrier();
+  if (!first) open(Opening::join);
+  for (size_t i = 0; i < writer->order().size(); ++i) {
+    const TensorEntry& entry = writer->order()[i];
+    const bool turn = static_cast<int64_t>(i) % ranks.ranks() == ranks.rank();
+    if (const size_t given = writer->given()[i]; given < pieces.size()) {
+      write_share(executor, pieces[given].part, entry, turn, *writer, staging);
+    } else if (tower.base != nullptr && turn) {
+      copy_tensor(*tower.base, *tower.tensors.at(entry.name),
+                  [&](int64_t begin, std::span<const std::byte> bytes) { writer->write_at(entry, begin, bytes); });
+    }
+  }
+  const std::vector<int64_t> written = all_ranks(ranks, writer->written());
+  writer->close_joined(std::accumulate(written.begin(), written.end(), int64_t{0}));
+  ranks.barrier();
+  return first ? checksum_file(path) : FileSum{};
 }
 
 // The pieces' names go into the file's list; with thousands of tensors a second copy of them counts.
@@ -61,12 +109,14 @@ FileSum write_pieces(const Executor& executor, std::vector<WeightPiece> pieces, 
     list.push_back(std::move(entry));
   }
   for (const auto& [name, entry] : tower.tensors) list.push_back({name, entry->dtype(), entry->shape});
+  if (executor.ranks() != nullptr) return write_together(executor, std::move(list), pieces, path, staging, tower);
   SafetensorsWriter writer(path, std::move(list));
   for (size_t i = 0; i < writer.order().size(); ++i) {
     if (const size_t given = writer.given()[i]; given < pieces.size()) {
       write_part(executor, pieces[given].part, writer, staging);
     } else if (tower.base != nullptr) {
-      copy_tensor(*tower.base, *tower.tensors.at(writer.order()[i].name), writer);
+      copy_tensor(*tower.base, *tower.tensors.at(writer.order()[i].name),
+                  [&](int64_t, std::span<const std::byte> bytes) { writer.write(bytes); });
     }
   }
   return writer.finish();
@@ -116,8 +166,10 @@ std::map<std::string, FileSum> save_weights(const Executor& executor, const Mode
   config.modules_to_save = lora.modules_to_save;
   config.fan_in_fan_out = std::any_of(executor.program().weights.begin(), executor.program().weights.end(),
                                       [](const Weight& w) { return w.parameter.input_features_first; });
-  write_file_atomically(directory / "adapter_config.json", format_adapter_config(config));
-  sums["adapter_config.json"] = checksum_file(directory / "adapter_config.json");
+  if (executor.transfer().rank() == 0) {
+    write_file_atomically(directory / "adapter_config.json", format_adapter_config(config));
+    sums["adapter_config.json"] = checksum_file(directory / "adapter_config.json");
+  }
   const char* name = "adapter_model.safetensors";
   sums[name] = write_pieces(executor, trained_pieces(executor, Naming::adapter), directory / name, staging);
   return sums;

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstddef>
 #include <span>
+#include <utility>
 
 #include "plan/layout.h"
 #include "program/program.h"
@@ -17,7 +18,8 @@ class Transfer {
  public:
   Transfer(const Program& program, const Layout& layout, Homes& homes) : program_(program), layout_(layout), homes_(homes) {}
 
-  // Bytes of one layer's view of a tensor, from byte `begin` on.
+  // Bytes of one layer's view of a tensor, from byte `begin` on. What other ranks hold of it is not written; to read it is
+  // a mistake.
   void read_bytes(TensorId tensor, int64_t layer, int64_t begin, std::span<std::byte> out) const;
   void write_bytes(TensorId tensor, int64_t layer, int64_t begin, std::span<const std::byte> bytes);
 
@@ -34,6 +36,12 @@ class Transfer {
   }
 
   const Program& program() const { return program_; }
+
+  // Which rank's homes these are. Of a tensor that is spread over ranks each writes, and may read, what it holds.
+  void set_rank(int64_t rank) { rank_ = rank; }
+  int64_t rank() const { return rank_; }
+  // The bytes that this rank holds of one layer's view of a tensor: [first, second).
+  std::pair<int64_t, int64_t> held_bytes(TensorId tensor, int64_t layer) const;
 
   // Zeroes a storage that lives throughout the run.
   void clear(StorageId storage);
@@ -55,6 +63,7 @@ class Transfer {
   const Program& program_;
   const Layout& layout_;
   Homes& homes_;
+  int64_t rank_ = 0;
 };
 
 // Elements of one tensor, one after the other: gathered here and written some hundreds at a time.

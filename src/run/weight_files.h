@@ -44,6 +44,9 @@ void load_adapter(Executor& executor, const std::filesystem::path& directory, co
 void load_state(Executor& executor, const ModelSpec& model, const std::filesystem::path& directory, const Lora& lora,
                 std::span<std::byte> staging);
 
+// Where several ranks run the executor all call these together, each with the same directory, and the first one gets the
+// sums.
+
 // Writes the weights that users take away: `model.safetensors` (full, with the base model's vision tower), or PEFT's two
 // files (LoRA); what lies far goes through `staging`. Returns the files' sums.
 std::map<std::string, FileSum> save_weights(const Executor& executor, const ModelSpec& model,

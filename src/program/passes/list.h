@@ -20,6 +20,7 @@
   PASS(optimizer)                                                                \
   PASS(optimizer_in_backward)                                                    \
   PASS(offload)        /* before loading, which fills what lies far */           \
+  PASS(shard)          /* likewise, by each rank its parts */                    \
   PASS(tile_mlp)       /* with all that was put between its ops */               \
   PASS(load)                                                                     \
   PASS(save)

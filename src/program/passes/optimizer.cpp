@@ -8,11 +8,21 @@
 #include "program/passes/list.h"
 #include "program/passes/offload.h"
 #include "program/passes/pages.h"
+#include "program/passes/units.h"
 #include "program/passes/updates.h"
 
 namespace snug {
 
 namespace {
+
+// `view_of`: what the optimizer sees in place of a view of the weight's.
+template <class ViewOf>
+Trained trained_by(const Weight& weight, const ViewOf& view_of) {
+  Trained group{.parameter = view_of(weight.tensor), .gradient = view_of(weight.gradient), .states = weight.states};
+  for (OptimizerState& state : group.states) state.tensor = view_of(state.tensor);
+  group.decays = weight.decays;
+  return group;
+}
 
 std::vector<Trained> trained_groups(Program& program) {
   std::vector<Trained> groups;
@@ -22,14 +32,24 @@ std::vector<Trained> trained_groups(Program& program) {
     const StorageId storage = program.tensor(weight.tensor).storage;
     presume(storage != kNone, "a place for " + weight.parameter.name);
     if (!seen.insert(storage).second) continue;
-    Trained group{.parameter = whole_buffer(program, weight.tensor),
-                  .gradient = whole_buffer(program, weight.gradient),
-                  .states = weight.states};
-    for (OptimizerState& state : group.states) state.tensor = whole_buffer(program, state.tensor);
-    group.decays = weight.decays;
-    groups.push_back(std::move(group));
+    groups.push_back(trained_by(weight, [&](TensorId view) { return whole_buffer(program, view); }));
   }
   return groups;
+}
+
+// Of a buffer that ranks cut among them each updates its part, unit by unit.
+void add_part(Program& program, size_t unit, const Trained& group, Region& norm, Region& update, Updates& updates) {
+  const Unit of = program.storage(program.tensor(group.gradient).storage).units[unit];
+  const auto part = [&](TensorId view) { return own_part(program, view, unit); };
+  Trained own = group;
+  own.parameter = part(group.parameter);
+  own.gradient = part(group.gradient);
+  for (OptimizerState& state : own.states) state.tensor = part(state.tensor);
+  Region sums = unit_loop(of, "norm.parts", Stage::optimizer), loop = unit_loop(of, "optimizer.parts", Stage::optimizer);
+  sums.add(Op{OpKind::square_sum}).reads(Slot::gradient, own.gradient).updates(Slot::scalars, program.interface.scalars);
+  updates.add(loop, own);
+  norm.add(std::move(sums));
+  update.add(std::move(loop));
 }
 
 // Whether all gradients of a far buffer are made in windows, with no need to clear the buffer.
@@ -72,8 +92,11 @@ void add_optimizer(Program& program, const Recipe& recipe) {
   Updates updates(program, recipe);
   for (const Trained& group : groups) {
     const int64_t elements = program.tensor(group.gradient).elements();
+    const size_t units = program.storage(program.tensor(group.gradient).storage).units.size();
     if (!come_at_once(program, program.tensor(group.gradient).storage))
       add_in_pages(program, clear, Op{OpKind::zero}.writes(Slot::gradient, group.gradient), elements);
+    for (size_t unit = 0; unit < units; ++unit) add_part(program, unit, group, norm, update, updates);
+    if (units > 0) continue;
     add_in_pages(program, norm, Op{OpKind::square_sum}.reads(Slot::gradient, group.gradient).updates(Slot::scalars, scalars),
                  elements);
     if (recipe.optim != Optimizer::adafactor) updates.add(update, group);

@@ -36,6 +36,8 @@ struct Buffer {
   Role role;
   int64_t alignment = kElementAlignment;  // elements
   Home home = Home::device;
+  int64_t part = 0;   // elements that a rank's part of a unit is a multiple of; 0: ranks do not cut it
+  int64_t ranks = 1;  // that hold a part each
   struct View {
     TensorId tensor;
     const Parameter* parameter;
@@ -46,7 +48,7 @@ struct Buffer {
 class Placement {
  public:
   Placement(Program& program, const Precision& precision, const Recipe& recipe)
-      : program_(program), precision_(precision), recipe_(recipe) {}
+      : program_(program), precision_(precision), recipe_(recipe), ranks_(recipe.parallel.ranks) {}
 
   void run() {
     std::map<Group, std::vector<Weight*>> groups;
@@ -79,6 +81,8 @@ class Placement {
                       home(recipe_.offload_weights)};
     Buffer gradients{name + ".gradient", precision_.gradients, Role::gradient, alignment_of(group),
                      home(recipe_.offload_gradients)};
+    if (group.trainable || is_spread(3)) cut(parameters, part_of(group), 3);
+    cut(gradients, part_of(group), 2);
     std::vector<Buffer> states, scales;
     for (Weight* weight : weights) {
       if (!group.trainable && is_offloaded(*weight)) {
@@ -101,6 +105,24 @@ class Placement {
     for (const Buffer& buffer : states) place_buffer(buffer);
   }
 
+  // Whether each rank holds a part of what this stage of ZeRO is the first to share out.
+  bool is_spread(int64_t stage) const { return ranks_ > 1 && recipe_.parallel.zero_stage >= stage; }
+
+  // What ranks update, or hold, a part of.
+  void cut(Buffer& buffer, int64_t part, int64_t spread_from) const {
+    if (!is_spread(1)) return;
+    buffer.part = part;
+    if (is_spread(spread_from)) buffer.ranks = ranks_;
+  }
+
+  // Elements: blocks of states and kernels' alignment are whole in every rank's part.
+  static int64_t part_of(const Group& group) { return std::max(kStateBlock, alignment_of(group)); }
+
+  static int64_t part_of(const Group& group, Slot slot) {
+    const bool scales = slot == Slot::first_absmax || slot == Slot::second_absmax;
+    return scales ? part_of(group) / kStateBlock : part_of(group);
+  }
+
   // The scales of quantized weights, a buffer for each kind.
   void add_scales(const Weight& weight, const std::string& group_name, std::vector<Buffer>& buffers) {
     const Quantization& how = *weight.quantization;
@@ -109,7 +131,9 @@ class Placement {
     for (const auto& [part, tensor] : parts) {
       if (tensor == kNone) continue;
       const DType dtype = program_.tensor(tensor).dtype;
-      Buffer& buffer = buffer_of(buffers, {group_name + "." + part, dtype, Role::weight, element_count(dtype, kAlignment)});
+      Buffer wanted{group_name + "." + part, dtype, Role::weight, element_count(dtype, kAlignment)};
+      if (is_spread(3)) cut(wanted, wanted.alignment, 3);
+      Buffer& buffer = buffer_of(buffers, wanted);
       buffer.views.push_back({tensor, &weight.parameter});
     }
   }
@@ -148,8 +172,10 @@ class Placement {
         place_far(weight.parameter, {weight.states.back().tensor}, Role::optimizer);
         continue;
       }
-      Buffer& buffer = buffer_of(buffers, {group_name + what, state.dtype, Role::optimizer, alignment_of(group, state.slot),
-                                           states_lie_far(recipe_) ? Home::disk : Home::device});
+      Buffer wanted{group_name + what, state.dtype, Role::optimizer, alignment_of(group, state.slot),
+                    states_lie_far(recipe_) ? Home::disk : Home::device};
+      cut(wanted, part_of(group, state.slot), 1);
+      Buffer& buffer = buffer_of(buffers, wanted);
       buffer.views.push_back({weight.states.back().tensor, &weight.parameter});
     }
   }
@@ -200,28 +226,46 @@ class Placement {
 
   // Views of a buffer that repeat over the same layers, side by side.
   struct Block {
-    int64_t first = 0, count = 1;  // layers; what comes once is a block of its own
-    int64_t elements = 0;          // of one layer
+    int64_t first = 0, count = 1;      // layers; what comes once is a block of its own
+    int64_t elements = 0;              // of one layer
+    const Parameter* alone = nullptr;  // what comes once and is cut over ranks: it is gathered and summed by itself
   };
 
-  // What comes once, then what all layers have, then what only some have.
+  // What comes once, then what all layers have, then what only some have, or stands alone.
   std::vector<Block> blocks_of(const Buffer& buffer) const {
     std::vector<Block> blocks = {Block{}, Block{.count = program_.layers}};
     for (const Buffer::View& view : buffer.views) {
-      const size_t at = block_of(blocks, *view.parameter);
-      if (at == blocks.size()) blocks.push_back({view.parameter->first_layer, view.parameter->layer_count});
+      const Parameter& parameter = *view.parameter;
+      const size_t at = block_of(buffer, blocks, parameter);
+      if (at == blocks.size() && parameter.per_layer) blocks.push_back({parameter.first_layer, parameter.layer_count});
+      if (at == blocks.size()) blocks.push_back({.alone = &parameter});
       blocks[at].elements = checked_add(blocks[at].elements, padded(buffer, view));
     }
+    if (buffer.part > 0)
+      for (Block& block : blocks) block.elements = align_up(block.elements, checked_mul(ranks_, buffer.part));
     return blocks;
   }
 
-  static size_t block_of(const std::vector<Block>& blocks, const Parameter& parameter) {
-    if (!parameter.per_layer) return 0;
-    if (parameter.layer_count == 0) return 1;
-    size_t at = 2;
-    while (at < blocks.size() && (blocks[at].first != parameter.first_layer || blocks[at].count != parameter.layer_count))
-      ++at;
-    return at;
+  static size_t block_of(const Buffer& buffer, const std::vector<Block>& blocks, const Parameter& parameter) {
+    if (!parameter.per_layer && buffer.part == 0) return 0;
+    if (parameter.per_layer && parameter.layer_count == 0) return 1;
+    const auto is_its = [&](const Block& block) {
+      if (!parameter.per_layer) return block.alone == &parameter;
+      return block.alone == nullptr && block.first == parameter.first_layer && block.count == parameter.layer_count;
+    };
+    return static_cast<size_t>(std::find_if(blocks.begin() + 2, blocks.end(), is_its) - blocks.begin());
+  }
+
+  static std::vector<Unit> units_of(const Buffer& buffer, const std::vector<Block>& blocks) {
+    std::vector<Unit> units;
+    int64_t begin = 0;
+    for (const Block& block : blocks) {
+      const int64_t bytes = bytes_of(buffer.dtype, block.elements);
+      if (bytes > 0)
+        units.push_back({begin, bytes, block.first, block.count, &block != blocks.data() && block.alone == nullptr});
+      begin = checked_add(begin, checked_mul(bytes, block.count));
+    }
+    return units;
   }
 
   int64_t padded(const Buffer& buffer, const Buffer::View& view) const {
@@ -238,17 +282,20 @@ class Placement {
       next.push_back(elements);
       elements = checked_add(elements, checked_mul(block.elements, block.count));
     }
-    const int64_t bytes = bytes_of(buffer.dtype, elements);
-    const StorageId storage =
-        program_.add_storage({.name = buffer.name,
-                              .bytes = buffer.home == Home::device ? bytes : align_up(bytes, kFarAlignment),
-                              .role = buffer.role,
-                              .home = buffer.home,
-                              .lifetime = Lifetime::run});
+    const int64_t bytes = bytes_of(buffer.dtype, elements) / buffer.ranks;
+    Storage placed{.name = buffer.name,
+                   .bytes = buffer.home == Home::device ? bytes : align_up(bytes, kFarAlignment),
+                   .role = buffer.role,
+                   .home = buffer.home,
+                   .lifetime = Lifetime::run};
+    placed.ranks = buffer.ranks;
+    if (buffer.part > 0) placed.units = units_of(buffer, blocks);
+    const StorageId storage = program_.add_storage(std::move(placed));
     for (const Buffer::View& view : buffer.views) {
-      const size_t at = block_of(blocks, *view.parameter);
+      const size_t at = block_of(buffer, blocks, *view.parameter);
       Tensor& tensor = program_.tensor(view.tensor);
       tensor.storage = storage;
+      tensor.spread = buffer.ranks > 1;
       tensor.dtype = buffer.dtype;
       tensor.offset = bytes_of(buffer.dtype, next[at]);
       tensor.layer_stride = view.parameter->per_layer ? bytes_of(buffer.dtype, blocks[at].elements) : 0;
@@ -260,11 +307,13 @@ class Placement {
   Program& program_;
   const Precision& precision_;
   const Recipe& recipe_;
+  int64_t ranks_;
 };
 
 }  // namespace
 
 void place_weights(Program& program, const Precision& precision, const Recipe& recipe) {
+  program.ranks = recipe.parallel.ranks;
   Placement(program, precision, recipe).run();
 }
 

@@ -25,9 +25,14 @@ TensorId staging(Program& program, const char* name) {
   return program.make(name, DType::u8, {std::min(largest, kStagingBytes)}, Role::temporary);
 }
 
-// Whether what is saved lies far.
+// Whether it has no place of its own in this rank's memory.
+bool lies_elsewhere(const Program& program, TensorId tensor) {
+  return program.home_of(tensor) != Home::device || program.tensor(tensor).spread;
+}
+
+// Whether of what is saved something lies elsewhere.
 bool has_far_states(const Program& program) {
-  const auto is_far = [&](TensorId tensor) { return program.home_of(tensor) != Home::device; };
+  const auto is_far = [&](TensorId tensor) { return lies_elsewhere(program, tensor); };
   return std::any_of(program.weights.begin(), program.weights.end(), [&](const Weight& weight) {
     return weight.trainable &&
            (is_far(weight.tensor) || std::any_of(weight.states.begin(), weight.states.end(),
@@ -39,7 +44,7 @@ bool has_far_states(const Program& program) {
 int64_t far_piece_bytes(const Program& program) {
   int64_t most = 0;
   for (const Weight& weight : program.weights) {
-    if (!weight.quantization || program.home_of(weight.tensor) == Home::device) continue;
+    if (!weight.quantization || !lies_elsewhere(program, weight.tensor)) continue;
     int64_t bytes = 0;
     for (const TensorId part : {weight.tensor, weight.quantization->absmax, weight.quantization->nested_absmax,
                                 weight.quantization->absmax_offset})

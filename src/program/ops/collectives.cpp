@@ -1,0 +1,53 @@
+// all_reduce, reduce_scatter, all_gather: of all ranks together, as in MPI and NCCL. What each moves is a ring's share:
+// every byte that a rank lacks crosses its link once (Patarasuk & Yuan, "Bandwidth optimal all-reduce algorithms", 2009).
+
+#include "program/rules.h"
+
+namespace snug {
+
+namespace collective_rule {
+
+double others(const Op& op) { return static_cast<double>(op.attributes.ranks - 1); }
+
+bool is_summed(const Tensor& tensor) { return tensor.dtype == DType::f32 || tensor.dtype == DType::f64; }
+
+void check_sum(const Program& program, const Op& op) {
+  const Tensor& x = program.tensor(op.find(Slot::x));
+  expect(is_summed(x), op, "sums are of fp32 and fp64");
+  expect(program.tensor(op.find(Slot::staging)).dtype == x.dtype, op, "numbers of one kind");
+  expect(op.attributes.ranks > 1, op, "more than one rank");
+}
+
+void check_parts(const Program& program, const Op& op, const Tensor& whole, const Tensor& part) {
+  expect(whole.dtype == part.dtype, op, "numbers of one kind");
+  expect(whole.elements() == part.elements() * op.attributes.ranks, op, "as many parts as ranks");
+  expect(op.attributes.ranks == program.ranks, op, "every rank");
+}
+
+void check_scatter(const Program& program, const Op& op) {
+  check_sum(program, op);
+  check_parts(program, op, program.tensor(op.find(Slot::x)), program.tensor(op.find(Slot::out)));
+}
+
+void check_gather(const Program& program, const Op& op) {
+  check_parts(program, op, program.tensor(op.find(Slot::out)), program.tensor(op.find(Slot::x)));
+}
+
+// What a rank sends.
+Work part_work(const Program& program, const Op& op) {
+  const Slot part = op.kind == OpKind::all_gather ? Slot::x : Slot::out;
+  return {.flops = 0, .bytes = others(op) * static_cast<double>(program.tensor(op.find(part)).bytes())};
+}
+
+Work sum_work(const Program& program, const Op& op) {
+  const auto bytes = static_cast<double>(program.tensor(op.find(Slot::x)).bytes());
+  return {.flops = 0, .bytes = 2 * others(op) / static_cast<double>(op.attributes.ranks) * bytes};
+}
+
+}  // namespace collective_rule
+
+const OpRule rules::all_reduce = {.check = collective_rule::check_sum, .work = collective_rule::sum_work};
+const OpRule rules::reduce_scatter = {.check = collective_rule::check_scatter, .work = collective_rule::part_work};
+const OpRule rules::all_gather = {.check = collective_rule::check_gather, .work = collective_rule::part_work};
+
+}  // namespace snug

@@ -1,0 +1,130 @@
+// Sharding: ranks train together, each with its micro-batches. What each holds a part of (ZeRO: Rajbhandari et al., 2020;
+// FSDP: Zhao et al., 2023) is cut unit by unit, a unit being a layer's share of a flat buffer. Every rank runs this same
+// Program; which part is its own it knows by its number.
+
+#include <set>
+
+#include "base/scalars.h"
+#include "program/passes/list.h"
+#include "program/passes/optimizer.h"
+#include "program/passes/pages.h"
+#include "program/passes/units.h"
+#include "program/passes/windows.h"
+
+namespace snug {
+
+namespace {
+
+// One view in each flat buffer of trained weights.
+std::vector<const Weight*> one_of_each_group(const Program& program) {
+  std::vector<const Weight*> groups;
+  std::set<StorageId> seen;
+  for (const Weight& weight : program.weights)
+    if (weight.trainable && seen.insert(program.tensor(weight.tensor).storage).second) groups.push_back(&weight);
+  return groups;
+}
+
+void insert_front(Region& region, std::vector<Item> items) {
+  region.items.insert(region.items.begin(), std::make_move_iterator(items.begin()), std::make_move_iterator(items.end()));
+}
+
+// Every rank has all gradients, and sums them when its micro-batches are done.
+void sum_gradients(Program& program, const std::vector<const Weight*>& groups) {
+  std::vector<Item> sums;
+  for (const Weight* weight : groups) sums.push_back(Item{all_reduce(program, whole_buffer(program, weight->gradient))});
+  insert_front(program.region(Section::norm), std::move(sums));
+}
+
+// Every rank has all gradients until then; of the sums it takes its parts.
+void scatter_gradients(Program& program, const std::vector<const Weight*>& groups) {
+  std::vector<Item> sums;
+  for (const Weight* weight : groups) {
+    const size_t units = program.storage(program.tensor(weight->gradient).storage).units.size();
+    for (size_t unit = 0; unit < units; ++unit) {
+      Region loop = unit_loop(program.storage(program.tensor(weight->gradient).storage).units[unit], "reduce_scatter",
+                              Stage::optimizer);
+      loop.add(reduce_scatter(program, whole_unit(program, weight->gradient, unit),
+                              own_part(program, weight->gradient, unit), false));
+      sums.push_back(Item{std::move(loop)});
+    }
+  }
+  insert_front(program.region(Section::norm), std::move(sums));
+}
+
+// What each rank has updated a part of, all need.
+void gather_weights(Program& program, const std::vector<const Weight*>& groups) {
+  for (const Weight* weight : groups) {
+    const size_t units = program.storage(program.tensor(weight->tensor).storage).units.size();
+    for (size_t unit = 0; unit < units; ++unit) {
+      Region loop =
+          unit_loop(program.storage(program.tensor(weight->tensor).storage).units[unit], "all_gather", Stage::optimizer);
+      loop.add(all_gather(program, own_part(program, weight->tensor, unit), whole_unit(program, weight->tensor, unit)));
+      program.region(Section::optimizer).add(std::move(loop));
+    }
+  }
+}
+
+// A storage that ranks hold parts of is seen in windows, unit by unit.
+void see_in_windows(Program& program, TensorId view, Moves moves, std::set<StorageId>& seen) {
+  const StorageId id = program.tensor(view).storage;
+  if (!program.tensor(view).spread || !seen.insert(id).second) return;
+  const std::vector<Unit> units = program.storage(id).units;
+  for (size_t i = 0; i < units.size(); ++i) {
+    const Piece piece{.storage = id,
+                      .offset = units[i].begin,
+                      .bytes = units[i].bytes,
+                      .in_flat_buffer = true,
+                      .name = program.storage(id).name,
+                      .part = own_part(program, view, i)};
+    move_apart(program, program.root, piece, moves);
+  }
+}
+
+void open_windows(Program& program) {
+  std::set<StorageId> seen;
+  for (const Weight& weight : std::vector<Weight>(program.weights)) {
+    see_in_windows(program, weight.tensor, Moves::in, seen);
+    if (weight.trainable) see_in_windows(program, weight.gradient, Moves::made, seen);
+    if (!weight.quantization) continue;
+    const Quantization& how = *weight.quantization;
+    for (const TensorId scales : {how.absmax, how.nested_absmax, how.absmax_offset})
+      if (scales != kNone) see_in_windows(program, scales, Moves::in, seen);
+  }
+}
+
+Op sum_scalar(Program& program, Scalar scalar) {
+  const TensorId scalars = program.interface.scalars;
+  const TensorId one = program.view(scalars, "scalars", {1});
+  program.tensor(one).offset += static_cast<int64_t>(scalar) * size_of(program.tensor(scalars).dtype);
+  return all_reduce(program, one);
+}
+
+// Norms of parts make the norm of all, and losses of micro-batches that of the window: before the factor that clips.
+void sum_scalars(Program& program, bool parts) {
+  Region& norm = program.region(Section::norm);
+  const auto before_factor = [&](Op op) {
+    const auto factor = std::find_if(norm.items.begin(), norm.items.end(), [](const Item& item) {
+      return item.op() != nullptr && item.op()->kind == OpKind::clip_factor;
+    });
+    presume(factor != norm.items.end(), "a factor that clips");
+    norm.items.insert(factor, Item{std::move(op)});
+  };
+  before_factor(sum_scalar(program, Scalar::loss_sum));
+  if (parts) before_factor(sum_scalar(program, Scalar::square_sum));
+}
+
+}  // namespace
+
+void passes::shard(Program& program, const StepRequest& request) {
+  const Parallel& parallel = request.recipe.parallel;
+  if (parallel.ranks == 1) return;
+  presume(program.count(Section::norm) == 1 && program.count(Section::load) == 0, "an optimizer, and no load yet");
+  const std::vector<const Weight*> groups = one_of_each_group(program);
+  if (parallel.zero_stage == 0) sum_gradients(program, groups);
+  if (parallel.zero_stage == 1) scatter_gradients(program, groups);
+  if (parallel.zero_stage == 1 || parallel.zero_stage == 2) gather_weights(program, groups);
+  open_windows(program);
+  sum_scalars(program, parallel.zero_stage > 0);
+}
+
+}  // namespace snug

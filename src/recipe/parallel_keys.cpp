@@ -1,0 +1,51 @@
+#include "recipe/parallel_keys.h"
+
+#include "recipe/key_makers.h"
+
+namespace snug {
+
+namespace {
+
+using namespace keys;  // NOLINT(google-build-using-namespace): the table speaks the makers' language
+
+constexpr int64_t kMostRanks = int64_t{1} << 20;
+
+[[noreturn]] void refuse(std::string_view key, std::string_view with, const std::string& why, const std::string& mend) {
+  throw Error(fmt::format("{} does not go with {}: {}", key, with, why), "", mend);
+}
+
+}  // namespace
+
+std::vector<Key> parallel_keys() {
+  return {
+      integer(
+          "num_processes", {"nproc_per_node", "world_size"},
+          "Processes that train together, each with its share of every batch; a launcher's own count wins.",
+          {1, kMostRanks, "at least 1"}, [](auto& r) -> auto& { return r.parallel.ranks; }),
+      integer(
+          "zero_stage", {},
+          "What each process holds a part of: 0 nothing (DDP), 1 optimizer states, 2 and gradients, 3 and weights (FSDP).",
+          {0, 3, "0|1|2|3"}, [](auto& r) -> auto& { return r.parallel.zero_stage; }),
+  };
+}
+
+void validate_parallel(const Recipe& recipe) {
+  if (recipe.parallel.ranks == 1) return;
+  if (recipe.offload_gradients)
+    refuse("num_processes", "offload_gradients: disk", "gradients are summed over processes in memory",
+           "remove one of them");
+  if (recipe.parallel.zero_stage == 0) return;
+  if (recipe.optim == Optimizer::adafactor)
+    refuse("zero_stage", "optim: adafactor", "it needs whole matrices", "use another optim, or zero_stage: 0");
+  if (recipe.optimizer_in_bwd)
+    refuse("zero_stage", "optimizer_in_bwd", "each process updates its part of all weights", "remove one of them");
+  if (states_lie_far(recipe))
+    refuse("zero_stage", "states on disk", "each process holds a part of them in memory",
+           "remove offload_optimizer and paged_, or set zero_stage: 0");
+  if (recipe.offload_weights)
+    refuse("zero_stage", "offload_weights: disk", "weights lie on disk or with other processes", "remove one of them");
+  if (recipe.parallel.zero_stage == 3 && recipe.lora.use_dora)
+    refuse("zero_stage: 3", "use_dora", "lengths of rows are measured on whole matrices", "set zero_stage: 2");
+}
+
+}  // namespace snug

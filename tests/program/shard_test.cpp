@@ -1,0 +1,200 @@
+// What each rank holds and sends, against the figures that ZeRO is known by, and over random runs: parts, replicas and
+// padding are all that there is.
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <random>
+
+#include "base/error.h"
+#include "plan/liveness.h"
+#include "program/compile.h"
+#include "program/rules.h"
+#include "recipe/keys.h"
+
+namespace snug::testing {
+
+namespace {
+
+// Nothing divides evenly.
+ModelSpec small(bool tied, int64_t experts = 0) {
+  ModelSpec spec{.name = "small", .architecture = "LlamaForCausalLM", .family = "llama"};
+  spec.hidden_size = 60;
+  spec.intermediate_size = 83;
+  spec.vocab_size = 97;
+  spec.layers = 3;
+  spec.heads = 4;
+  spec.kv_heads = 2;
+  spec.head_size = 16;
+  spec.max_position = 64;
+  spec.tied_embeddings = tied;
+  if (experts > 0) {
+    spec.experts.count = experts;
+    spec.experts.per_token = 2;
+    spec.experts.intermediate_size = 40;
+  }
+  return spec;
+}
+
+Recipe recipe_of(Method method, int64_t ranks, int64_t zero_stage) {
+  Recipe recipe;
+  recipe.method = method;
+  recipe.seq_len = 16;
+  recipe.parallel = {ranks, zero_stage};
+  return recipe;
+}
+
+// Bytes that live from load to save, of one rank, by name of their storage.
+std::map<std::string, const Storage*> lasting(const Program& program) {
+  std::map<std::string, const Storage*> by_name;
+  for (const Storage& storage : program.storages)
+    if (storage.lifetime == Lifetime::run) by_name[storage.name] = &storage;
+  return by_name;
+}
+
+// Over all layers, of every weight and what stands beside it: one view each.
+std::map<StorageId, int64_t> bytes_of_views(const Program& program) {
+  std::map<StorageId, int64_t> sums;
+  for (const Weight& weight : program.weights) {
+    std::vector<TensorId> views = {weight.tensor};
+    if (weight.trainable) views.push_back(weight.gradient);
+    for (const OptimizerState& state : weight.states) views.push_back(state.tensor);
+    if (weight.quantization)
+      for (const TensorId scales :
+           {weight.quantization->absmax, weight.quantization->nested_absmax, weight.quantization->absmax_offset})
+        if (scales != kNone) views.push_back(scales);
+    for (const TensorId view : views)
+      sums[program.tensor(view).storage] += program.tensor(view).bytes() * weight.parameter.instances(program.layers);
+  }
+  return sums;
+}
+
+int64_t layers_of(const Storage& storage) {
+  int64_t layers = 0;
+  for (const Unit& unit : storage.units) layers += unit.layers;
+  return layers;
+}
+
+TEST(Shard, sums_over_ranks_are_the_unsharded_with_replicas_and_padding_over_600_random_runs) {
+  std::mt19937 random(7);
+  const auto pick = [&](auto... values) {
+    const int64_t all[] = {static_cast<int64_t>(values)...};
+    return all[random() % sizeof...(values)];
+  };
+  for (int i = 0; i < 600; ++i) {
+    const bool full = random() % 2 == 0;
+    const ModelSpec spec = small(random() % 2 == 0, pick(0, 0, 4));
+    Recipe recipe = recipe_of(full ? Method::full : Method::lora, 1, pick(0, 1, 2, 3));
+    recipe.bf16 = random() % 2 == 0;
+    recipe.optim = static_cast<Optimizer>(pick(Optimizer::adamw, Optimizer::adamw_8bit, Optimizer::lion, Optimizer::sgd));
+    if (!full && random() % 2 == 0) recipe.quantize.in_4bit = true;
+    if (!full) recipe.lora.target_modules = {"all-linear"};
+    const Program alone = compile(spec, recipe);
+    recipe.parallel.ranks = 2 + static_cast<int64_t>(random() % 63);
+    const Program shared = compile(spec, recipe);
+    const auto before = lasting(alone), after = lasting(shared);
+    ASSERT_EQ(before.size(), after.size());
+    const std::map<StorageId, int64_t> views = bytes_of_views(shared);
+    for (const auto& [name, storage] : after) {
+      const int64_t all_ranks = storage->bytes * recipe.parallel.ranks;
+      const int64_t copies = storage->ranks == 1 ? recipe.parallel.ranks : 1;
+      const int64_t padding = all_ranks - copies * before.at(name)->bytes;
+      ASSERT_GE(padding, 0) << name;
+      // At most a part of the alignment for each rank, of each layer's unit.
+      ASSERT_LE(padding, copies * layers_of(*storage) * recipe.parallel.ranks * 2048 * 4) << name;
+      if (storage->units.empty()) {
+        ASSERT_EQ(padding, 0) << name;
+      }
+      const auto id = static_cast<StorageId>(storage - shared.storages.data());
+      if (const auto found = views.find(id); found != views.end()) {
+        ASSERT_GE(all_ranks, copies * found->second) << name;
+      }
+    }
+  }
+}
+
+// "ZeRO: Memory Optimizations Toward Training Trillion Parameter Models", figure 1: with 16-bit weights and gradients and
+// K = 12 bytes of states a parameter: 16, 4 + 12/N, 2 + 14/N, 16/N. Gradients here are fp32, so 18, 6 + 12/N, 2 + 16/N,
+// 18/N.
+TEST(Shard, what_lasts_goes_down_as_zero_says) {
+  ModelSpec spec = small(false);
+  spec.hidden_size = spec.intermediate_size = 512;
+  spec.vocab_size = 4096;
+  spec.heads = spec.kv_heads = 8;
+  spec.head_size = 64;
+  for (const int64_t ranks : {4, 64}) {
+    const auto n = static_cast<double>(ranks);
+    const double bytes[] = {18, 6 + 12 / n, 2 + 16 / n, 18 / n};
+    for (const int64_t stage : {0, 1, 2, 3}) {
+      Recipe recipe = recipe_of(Method::full, ranks, stage);
+      recipe.bf16 = true;
+      const Program program = compile(spec, recipe);
+      int64_t sum = 0;
+      for (const auto& [name, storage] : lasting(program))
+        if (storage->role != Role::batch) sum += storage->bytes;
+      const auto parameters = static_cast<double>(program.total_parameters());
+      EXPECT_NEAR(static_cast<double>(sum) / parameters, bytes[stage], 0.01 * bytes[stage] + 0.02) << ranks << " " << stage;
+    }
+  }
+}
+
+double sent(const Program& program, const Region& region) {
+  double sum = 0;
+  for (const Item& item : region.items) {
+    if (const Op* op = item.op(); op != nullptr && run_by(op->kind) == RunBy::ranks)
+      sum += rule_of(op->kind).work(program, *op).bytes;
+    if (const Region* child = item.region()) sum += sent(program, *child);
+  }
+  return sum * static_cast<double>(region.count);
+}
+
+// Section 7 of the paper: twice the parameters in every stage but the last, where it is three times. (A tied embedding would
+// be summed, and fetched, where it is looked up and where it is the head.)
+TEST(Shard, ranks_send_twice_the_parameters_or_three_times) {
+  const ModelSpec spec = small(false);
+  for (const int64_t stage : {0, 1, 2, 3}) {
+    const Program program = compile(spec, recipe_of(Method::full, 4, stage));
+    int64_t buffers = 0;  // with their padding
+    for (const Storage& storage : program.storages)
+      if (storage.role == Role::weight && storage.lifetime == Lifetime::run) buffers += storage.bytes * storage.ranks;
+    const double scalars = (stage > 0 ? 2 : 1) * 2 * 8 * 3.0 / 4;
+    const double expected = 3.0 / 4 * static_cast<double>(buffers) * (stage == 3 ? 3 : 2) + scalars;
+    const double once = 3.0 / 4 * static_cast<double>(97 * 60 * 4 + 4096);  // backward needs no embedding, and no head
+    EXPECT_NEAR(sent(program, program.region(Section::step)), expected, stage == 3 ? 2.1 * once : 0.5) << stage;
+  }
+}
+
+TEST(Shard, with_one_rank_nothing_changes) {
+  for (const int64_t stage : {0, 1, 2, 3}) {
+    const Program program = compile(small(true), recipe_of(Method::full, 1, stage));
+    for_each_op(program.root, [](const Op& op, const Region&) { EXPECT_NE(run_by(op.kind), RunBy::ranks); });
+    for (const Storage& storage : program.storages) EXPECT_TRUE(storage.units.empty());
+  }
+}
+
+TEST(Shard, what_ranks_cannot_share_is_refused_with_the_reason) {
+  const auto refused = [](const auto& change) {
+    Recipe recipe = recipe_of(Method::full, 2, 2);
+    change(recipe);
+    EXPECT_THROW(validate(recipe), Error);
+    recipe.parallel.ranks = 1;
+    EXPECT_NO_THROW(validate(recipe));
+  };
+  refused([](Recipe& r) { r.optim = Optimizer::adafactor; });
+  refused([](Recipe& r) { r.pages_states = true; });
+  refused([](Recipe& r) { r.offload_gradients = true; });
+  refused([](Recipe& r) { r.offload_weights = true; });
+  refused([](Recipe& r) {
+    r.optimizer_in_bwd = true;
+    r.max_grad_norm = 0;
+  });
+  refused([](Recipe& r) {
+    r.method = Method::lora;
+    r.lora.use_dora = true;
+    r.parallel.zero_stage = 3;
+  });
+}
+
+}  // namespace
+
+}  // namespace snug::testing
