@@ -55,6 +55,7 @@ Compiles the fine-tuning step that the keys describe and prints its exact memory
 of each stage, what was assumed. Exit code 3 if it does not fit --memory (default: what this machine can give).
   --gpu NAME               plan for an accelerator of the catalogue (snug gpus)
   --gpus N [--fsdp | --deepspeed FILE]   so many of them share PyTorch's run; by DDP if nothing else is said
+  --num-processes N [--zero-stage 0|1|2|3]   so many share a run of snug's own: what each needs and sends (docs/parallel.md)
   --levers                 each single change: bytes saved, time, what it gives up
   --solve batch|seq|rank   the largest that fits
   --examples N --example-tokens M, or --count-data with --data FILE   steps, tokens, time and price of a run

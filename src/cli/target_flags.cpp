@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <limits>
 #include <optional>
@@ -28,8 +29,18 @@ std::optional<int64_t> free_bytes(std::filesystem::path directory) {
   return static_cast<int64_t>(space.available);
 }
 
-Target this_machine(const Recipe& recipe) {
+// What one of the processes that train together on this machine has of it.
+Target share_of_this_cpu(const Recipe& recipe) {
   Target target = this_cpu(recipe.threads);
+  const int64_t ranks = recipe.parallel.ranks;
+  if (ranks == 1) return target;
+  if (recipe.threads == 0) target = this_cpu(std::max<int64_t>(1, target.threads / ranks));
+  target.memory_bytes /= ranks;
+  return target;
+}
+
+Target this_machine(const Recipe& recipe) {
+  Target target = share_of_this_cpu(recipe);
   if (recipe.memory_bytes == 0)
     target = with_disk(std::move(target), recipe);  // else of another machine, as far as is known
   const auto kept = kept_probe(target.threads);

@@ -13,6 +13,7 @@
 #include "cli/commands.h"
 #include "cli/process.h"
 #include "cli/pytorch_setup.h"
+#include "cli/ranks.h"
 #include "cli/receipts.h"
 #include "cli/target_flags.h"
 #include "cli/train_screen.h"
@@ -75,6 +76,12 @@ void warn_if_nearly_full(const Plan& plan) {
   if (share >= kNearlyFull) fmt::print(stderr, "nearly full: {:.0f} % of what may be used\n", 100.0 * share);
 }
 
+void tell_of(const Plan& plan) {
+  fmt::print(stderr, "{}\n", plan_verdict(plan));
+  warn_if_nearly_full(plan);
+  for (const std::string& note : plan.program.notes) fmt::print(stderr, "{}\n", note);
+}
+
 void tell_how_it_went(const Plan& plan, const RunSummary& summary) {
   fmt::print("{} steps, mean loss {:.4f}, {:.0f} tokens/s\nplanned peak {} bytes, measured {} bytes ({:.2f} %)\n",
              summary.steps, summary.train_loss, summary.tokens_per_second, summary.planned_peak_bytes,
@@ -88,12 +95,32 @@ void tell_how_it_went(const Plan& plan, const RunSummary& summary) {
                seconds_text(plan.saved_seconds), seconds_text(plan.step_time.seconds));
 }
 
+// By this process, or by this and others.
+int run(const Plan& plan, const std::optional<World>& world, const std::string& trace) {
+  std::unique_ptr<Communicator> ranks;
+  if (world && world->ranks > 1) ranks = meet_for(*world, plan);
+  TrainScreen screen;
+  QuietReporter quiet;
+  const bool speaks = ranks == nullptr || ranks->rank() == 0;
+  Reporter& reporter = speaks ? static_cast<Reporter&>(screen) : quiet;
+  const RunSummary summary = train(plan, reporter, stop_signal(), trace, ranks.get());
+  if (speaks) {
+    screen.finish_line();
+    tell_how_it_went(plan, summary);
+    if (ranks == nullptr) leave_receipt(plan, summary);
+  }
+  return stop_signal().load() == 0 ? 0 : 128 + stop_signal().load();
+}
+
 }  // namespace
 
 int train_command(std::span<char* const> words) {
   wait_briefly("train", words);
+  const std::optional<World> world = launched_world();
+  const bool speaks = !world || world->rank == 0;
   Arguments arguments = parse_arguments(words, {"trace=", "max-memory="});
   const Recipe& recipe = arguments.recipe;
+  if (world) arguments.recipe.parallel.ranks = world->ranks;
   if (arguments.foreign) refuse_foreign(arguments);
   if (arguments.foreign && !sets(arguments, "chat_template"))
     for (const std::string& note : arguments.foreign->run_notes) fmt::print(stderr, "snug: {}\n", note);
@@ -109,17 +136,17 @@ int train_command(std::span<char* const> words) {
   Plan plan = planned(arguments, model);
   if (arguments.has("trace")) plan_tracing(plan);
   if (!plan.fits()) return refuse(plan);
-  fmt::print(stderr, "{}\n", plan_verdict(plan));
-  warn_if_nearly_full(plan);
-  for (const std::string& note : plan.program.notes) fmt::print(stderr, "{}\n", note);
-
-  end_at_signals("stopped before the first step\n");  // nothing is lost yet
-  TrainScreen screen;
-  const RunSummary summary = train(plan, screen, stop_signal(), arguments.value("trace"));
-  screen.finish_line();
-  tell_how_it_went(plan, summary);
-  leave_receipt(plan, summary);
-  return stop_signal().load() == 0 ? 0 : 128 + stop_signal().load();
+  if (!world || world->launcher != kOwnLauncher) {  // one that snug starts has been told of by the process that starts it
+    if (speaks) tell_of(plan);
+    if (recipe.parallel.ranks > 1 && !world) return launch_ranks(recipe.parallel.ranks, words);
+  }
+  end_at_signals(speaks ? "stopped before the first step\n" : "");  // nothing is lost yet
+  try {
+    return run(plan, world, arguments.value("trace"));
+  } catch (const RankLost& lost) {
+    if (lost.tells && world->launcher != kOwnLauncher) throw;
+    return 1;
+  }
 }
 
 }  // namespace snug::cli

@@ -206,7 +206,7 @@ void Loader::check(const BatchSink& sink, int64_t seq_len) const {
 
 MicroBatchCounts Loader::fill(const Window& window, int64_t micro_batch, BatchSink& sink) {
   const int64_t length = sink.seq_len == 0 ? window.seq_len : sink.seq_len;
-  if (micro_batch < 0 || micro_batch >= window.micro_batches)
+  if (micro_batch < 0 || micro_batch >= options_.accumulation)
     throw Error("the window has no micro-batch " + std::to_string(micro_batch));
   check(sink, length);
   MicroBatchCounts counts;

@@ -93,8 +93,8 @@ class Loader {
   // What step `step` (from 0, through all epochs) reads. Reads the sizes of its rows, no token.
   Window window(int64_t step);
 
-  // Writes micro-batch `micro_batch` (0 … micro_batches - 1) of `window`; missing rows are padding. Throws Error if the sink
-  // has another size, a row is longer than T or the files turn out damaged.
+  // Writes micro-batch `micro_batch` (0 … k - 1) of `window`; missing rows are padding, all from micro_batches on. Throws
+  // Error if the sink has another size, a row is longer than T or the files turn out damaged.
   MicroBatchCounts fill(const Window& window, int64_t micro_batch, BatchSink& sink);
 
  private:

@@ -1,6 +1,7 @@
 #pragma once
 // Counts what an evaluation got right: tokens, and documents whose every predicted token is right.
 
+#include <array>
 #include <cstdint>
 
 namespace snug {
@@ -10,6 +11,19 @@ class EvaluationCounts {
   // The next target of a batch, in the order of rows; `document`: the row of its document's first token.
   void add(int64_t document, bool right);
   void end_batch();
+
+  // What others counted, as these numbers of theirs; and ours.
+  using Numbers = std::array<double, 4>;
+  Numbers numbers() const {
+    return {static_cast<double>(tokens_), static_cast<double>(right_tokens_), static_cast<double>(documents_),
+            static_cast<double>(exact_)};
+  }
+  void set(const Numbers& numbers) {
+    tokens_ = static_cast<int64_t>(numbers[0]);
+    right_tokens_ = static_cast<int64_t>(numbers[1]);
+    documents_ = static_cast<int64_t>(numbers[2]);
+    exact_ = static_cast<int64_t>(numbers[3]);
+  }
 
   double token_accuracy() const {
     return tokens_ == 0 ? 0.0 : static_cast<double>(right_tokens_) / static_cast<double>(tokens_);

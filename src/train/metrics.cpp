@@ -1,6 +1,7 @@
 #include "train/metrics.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -170,16 +171,23 @@ void MetricsFile::write(const EvaluationMetrics& m) {
   line(text.data(), std::min(end.size, text.size()));
 }
 
+namespace {
+
+std::string of_ranks(const RunSummary& s) {
+  if (s.rank_peaks.empty()) return "";
+  return fmt::format(R"(, "rank_peak_bytes": [{}], "rank_sent_bytes": [{}])", fmt::join(s.rank_peaks, ", "),
+                     fmt::join(s.rank_sent, ", "));
+}
+
+}  // namespace
+
 void MetricsFile::write(const RunSummary& s) {
-  Line text;
-  const auto end =
-      fmt::format_to_n(text.data(), text.size(),
-                       "{{\"summary\": {{\"planned_peak_bytes\": {}, \"measured_peak_bytes\": {}, \"steps\": {}, "
-                       "\"train_loss\": {}, \"tokens_per_second\": {}, \"fetched_bytes\": {}, \"sent_bytes\": {}, "
-                       "\"waited_seconds\": {}}}}}\n",
-                       s.planned_peak_bytes, s.measured_peak_bytes, s.steps, Number{s.train_loss},
-                       Number{s.tokens_per_second}, s.fetched_bytes, s.sent_bytes, Number{s.waited_seconds});
-  line(text.data(), std::min(end.size, text.size()));
+  const std::string text = fmt::format(
+      "{{\"summary\": {{\"planned_peak_bytes\": {}, \"measured_peak_bytes\": {}, \"steps\": {}, \"train_loss\": {}, "
+      "\"tokens_per_second\": {}, \"fetched_bytes\": {}, \"sent_bytes\": {}, \"waited_seconds\": {}{}}}}}\n",
+      s.planned_peak_bytes, s.measured_peak_bytes, s.steps, Number{s.train_loss}, Number{s.tokens_per_second},
+      s.fetched_bytes, s.sent_bytes, Number{s.waited_seconds}, of_ranks(s));
+  line(text.data(), text.size());
 }
 
 }  // namespace snug

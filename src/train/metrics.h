@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <functional>
 #include <optional>
+#include <vector>
 
 #include "formats/file.h"
 
@@ -32,6 +33,8 @@ struct RunSummary {
   double tokens_per_second = 0;
   int64_t fetched_bytes = 0, sent_bytes = 0;  // pages from and to other homes
   double waited_seconds = 0;                  // for them
+  std::vector<int64_t> rank_peaks = {};       // measured by each rank; empty: it ran alone
+  std::vector<int64_t> rank_sent = {};        // bytes, by each one's collectives
 };
 
 // The evaluations that a metrics file tells of, in its order. Throws Error if it cannot be read.

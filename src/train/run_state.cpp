@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "base/error.h"
+#include "comm/agree.h"
 #include "formats/atomic_directory.h"
 #include "formats/manifest.h"
 #include "formats/model_card.h"
@@ -45,7 +46,8 @@ std::map<std::string, FileSum> write_result(const Executor& executor, const Plan
                                             std::span<std::byte> staging) {
   std::map<std::string, FileSum> sums =
       save_weights(executor, plan.model, directory, plan.recipe.lora, plan.recipe.model, staging);
-  if (plan.recipe.method == Method::full) copy_model_files(plan.recipe.model, directory, sums);
+  if (plan.recipe.method == Method::full && executor.transfer().rank() == 0)
+    copy_model_files(plan.recipe.model, directory, sums);
   return sums;
 }
 
@@ -56,7 +58,7 @@ std::map<std::string, StateValue> identity_of(const Plan& plan, const DataIdenti
   return {{"method", std::string(r.method == Method::full ? "full" : "lora")},
           {"trainable_parameters", plan.program.trainable_parameters()},
           {"per_device_train_batch_size", r.batch},
-          {"gradient_accumulation_steps", r.accumulation},
+          {"gradient_accumulation_steps", r.accumulation * r.parallel.ranks},  // of all ranks
           {"max_length", plan.program.seq_len},
           {"optim", find_key("optim")->get(r)},
           {"seed", static_cast<int64_t>(r.seed)},
@@ -121,12 +123,36 @@ void put_in_place(const fs::path& from, const fs::path& output, std::map<std::st
 
 }  // namespace
 
+namespace {
+
+// A directory that appears all at once: the first rank's, in which all write.
+class SharedDirectory {
+ public:
+  SharedDirectory(const Executor& executor, const fs::path& target) {
+    Communicator* const ranks = executor.ranks();
+    if (ranks == nullptr || ranks->rank() == 0) own_.emplace(target);
+    path_ = own_ ? own_->path() : fs::path();
+    if (ranks != nullptr) path_ = of_first_rank(*ranks, path_.string());
+  }
+
+  const fs::path& path() const { return path_; }
+  bool is_own() const { return own_.has_value(); }
+  void commit() { own_->commit(); }
+
+ private:
+  std::optional<AtomicDirectory> own_;
+  fs::path path_;
+};
+
+}  // namespace
+
 void save_checkpoint(Executor& executor, const Plan& plan, const DataIdentity& data, const Progress& progress,
                      std::span<std::byte> staging) {
-  AtomicDirectory directory(fs::path(plan.recipe.output_dir) / ("checkpoint-" + std::to_string(progress.step)));
+  SharedDirectory directory(executor, fs::path(plan.recipe.output_dir) / ("checkpoint-" + std::to_string(progress.step)));
   Manifest manifest{.version = kSnugVersion, .step = progress.step};
   manifest.files = write_result(executor, plan, directory.path(), staging);
   if (!plan.recipe.save_only_model) manifest.files.merge(save_state(executor, directory.path(), staging));
+  if (!directory.is_own()) return;
   manifest.state = identity_of(plan, data);
   if (plan.recipe.fp16) {
     manifest.state["updates"] = progress.updates;
@@ -138,8 +164,9 @@ void save_checkpoint(Executor& executor, const Plan& plan, const DataIdentity& d
 
 void save_result(const Executor& executor, const Plan& plan, const std::string& card, std::span<std::byte> staging) {
   const fs::path output = plan.recipe.output_dir;
-  const AtomicDirectory directory(output / "result");
-  put_in_place(directory.path(), output, write_result(executor, plan, directory.path(), staging), card);
+  const SharedDirectory directory(executor, output / "result");
+  const std::map<std::string, FileSum> files = write_result(executor, plan, directory.path(), staging);
+  if (directory.is_own()) put_in_place(directory.path(), output, files, card);
 }
 
 void publish_checkpoint(const Plan& plan, const fs::path& checkpoint, const std::string& card) {

@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "comm/agree.h"
 #include "data/loader.h"
 #include "formats/atomic_directory.h"
 #include "run/bucket_executors.h"
@@ -72,28 +73,31 @@ class BatchOfOp final : public BatchSink {
 
 class Run final : public Host {
  public:
-  Run(const Plan& plan, Reporter& reporter, const std::atomic<int>& stop, const fs::path& trace)
-      : plan_(plan), recipe_(plan.recipe), reporter_(reporter), stop_(stop), output_(recipe_.output_dir) {
-    if (!trace.empty()) trace_.emplace(trace, plan);
+  Run(const Plan& plan, Reporter& reporter, const std::atomic<int>& stop, const fs::path& trace, Communicator* ranks)
+      : plan_(plan), recipe_(plan.recipe), reporter_(reporter), stop_(stop), ranks_(ranks), output_(recipe_.output_dir) {
+    if (!trace.empty() && is_first()) trace_.emplace(trace, plan);
   }
 
   RunSummary go() {
-    const UniqueFd lock = lock_directory(output_);
-    const std::optional<fs::path> checkpoint = choose_start();
+    UniqueFd lock;
+    if (is_first()) lock = lock_directory(output_);
+    const std::optional<fs::path> checkpoint = agreed_start();
     prepare_data();
     settle_process(plan_.target.threads);
     executors_.emplace(plan_, std::span(data_summary_.bucket_length).first(static_cast<size_t>(data_summary_.buckets)),
-                       output_ / ".pages");
+                       output_ / (is_first() ? ".pages" : fmt::format(".pages-{}", rank())));
+    if (ranks_ != nullptr) executors_->join(*ranks_);
     executor_ = &executors_->of_plan();
     if (trace_) executors_->each([this](Executor& e) { trace_->expect(e.program(), e.layout()); });
     run_traced(*executor_, plan_.program.region(Section::load), 0);
     if (checkpoint) {
       restore(*checkpoint);
-    } else {
+    } else if (is_first()) {
       remove_checkpoints(output_);  // not before the new run has shown that it can start
     }
-    metrics_.emplace(output_ / "metrics.jsonl", done_);
-    if (recipe_.tensorboard)
+    if (is_first()) metrics_.emplace(output_ / "metrics.jsonl", done_);
+    meet();
+    if (recipe_.tensorboard && is_first())
       events_.emplace(recipe_.logging_dir.empty() ? output_ / "runs" : fs::path(recipe_.logging_dir), done_);
     if (done_ > 0) each_evaluation(output_ / "metrics.jsonl", [this](const EvaluationMetrics& e) { best_.note(e); });
     first_step_ = saved_step_ = done_;
@@ -101,7 +105,9 @@ class Run final : public Host {
     if (eval_ && done_ == 0 && recipe_.eval_on_start) evaluate();
     train_steps();
     finish();
-    return summary();
+    RunSummary result = summary();
+    meet();
+    return result;
   }
 
   void run(const Op& op, int64_t repetition) override {
@@ -111,6 +117,27 @@ class Run final : public Host {
   }
 
  private:
+  // ---- Ranks
+
+  int64_t rank() const { return ranks_ == nullptr ? 0 : ranks_->rank(); }
+  int64_t ranks() const { return ranks_ == nullptr ? 1 : ranks_->ranks(); }
+  bool is_first() const { return rank() == 0; }
+  void meet() {
+    if (ranks_ != nullptr) ranks_->barrier();
+  }
+  void sum(std::span<double> values) {
+    if (ranks_ != nullptr) sum_over_ranks(*ranks_, values);
+  }
+
+  // The first rank's choice.
+  std::optional<fs::path> agreed_start() {
+    std::optional<fs::path> checkpoint;
+    if (is_first()) checkpoint = choose_start();
+    if (ranks_ == nullptr) return checkpoint;
+    const std::string path = of_first_rank(*ranks_, checkpoint.value_or("").string());
+    return path.empty() ? std::nullopt : std::optional<fs::path>(path);
+  }
+
   // ---- Before the first step
 
   // A directory that holds a run is resumed or overwritten on purpose only.
@@ -145,14 +172,25 @@ class Run final : public Host {
     return request;
   }
 
-  DatasetSummary prepare(const DatasetRequest& request) {
+  void prepare(const DatasetRequest& request) {
     remove_temporaries(request.directory);
-    const DatasetSummary summary = prepare_in_child(request, recipe_.model);
-    reporter_.data_ready(summary, request.data);
-    return summary;
+    reporter_.data_ready(prepare_in_child(request, recipe_.model), request.data);
   }
 
   void prepare_data() {
+    if (is_first()) prepare_files();
+    meet();
+    data_.emplace(output_ / "dataset" / "train", loader_options(recipe_.shuffle, recipe_.accumulation * ranks()));
+    data_summary_ = data_->summary();
+    identity_ = {data_summary_.rows, data_summary_.tokens};
+    const int64_t an_epoch = data_->steps_per_epoch();
+    total_steps_ = recipe_.max_steps > 0
+                       ? recipe_.max_steps
+                       : static_cast<int64_t>(std::ceil(recipe_.num_train_epochs * static_cast<double>(an_epoch)));
+    if (evaluates(recipe_)) eval_.emplace(output_ / "dataset" / "eval", loader_options(false, 1));
+  }
+
+  void prepare_files() {
     DatasetRequest request = request_for(recipe_.data, "train");
     if (recipe_.val_size > 0) {
       if (!recipe_.eval_data.empty())
@@ -163,17 +201,8 @@ class Run final : public Host {
       if (!share) request.held_out.rows = static_cast<int64_t>(recipe_.val_size);
       remove_temporaries(request.held_out.directory);
     }
-    const DatasetSummary summary = prepare(request);
-    data_summary_ = summary;
-    identity_ = {summary.rows, summary.tokens};
-    data_.emplace(output_ / "dataset" / "train", loader_options(recipe_.shuffle, recipe_.accumulation));
-    const int64_t an_epoch = data_->steps_per_epoch();
-    total_steps_ = recipe_.max_steps > 0
-                       ? recipe_.max_steps
-                       : static_cast<int64_t>(std::ceil(recipe_.num_train_epochs * static_cast<double>(an_epoch)));
-    if (!evaluates(recipe_)) return;
-    if (!recipe_.eval_data.empty()) prepare(request_for(recipe_.eval_data, "eval"));
-    eval_.emplace(output_ / "dataset" / "eval", loader_options(false, 1));
+    prepare(request);
+    if (evaluates(recipe_) && !recipe_.eval_data.empty()) prepare(request_for(recipe_.eval_data, "eval"));
   }
 
   // What a host op passes bytes through; empty where it needs none.
@@ -206,11 +235,14 @@ class Run final : public Host {
 
   // ---- Steps
 
-  void fill_batch(const Op& op, int64_t micro_batch) {
+  // Ranks take a window's micro-batches in turn; where it has no more, one gets padding.
+  void fill_batch(const Op& op, int64_t repetition) {
     BatchOfOp batch(*running_, op);
+    const bool evaluating = loader_ != &*data_;
+    const int64_t micro_batch = evaluating ? repetition : repetition * ranks() + rank();
     const MicroBatchCounts counts = loader_->fill(window_, micro_batch, batch);
     executor_->set_scalar(Scalar::target_count, static_cast<double>(counts.targets));
-    executor_->set_scalar(Scalar::first_micro_batch, micro_batch == 0 ? 1.0 : 0.0);
+    executor_->set_scalar(Scalar::first_micro_batch, repetition == 0 ? 1.0 : 0.0);
     executor_->set_scalar(Scalar::micro_batch, static_cast<double>(micro_batch));
     tokens_ += counts.tokens;
   }
@@ -227,7 +259,7 @@ class Run final : public Host {
   void train_steps() {
     watch_ = Stopwatch();
     end_if_hopeless();
-    while (done_ < total_steps_ && stop_.load() == 0) {
+    while (done_ < total_steps_ && !stopped_) {
       watch_.lap();
       loader_ = &*data_;
       window_ = data_->window(done_);
@@ -235,10 +267,11 @@ class Run final : public Host {
       set_scalars(rate);
       const double loss_scale = executor_->scalar(Scalar::loss_scale);
       const int64_t tokens_before = tokens_;
-      run_window(Section::step, window_.micro_batches, true);
+      run_window(Section::step, (window_.micro_batches + ranks() - 1) / ranks(), true);
       if (trace_ && trace_->step_done()) finish_trace();
       ++done_;
       if (executor_->scalar(Scalar::skip) == 0.0) ++updates_;
+      agree(tokens_before);
       report(rate, loss_scale, rate_of(tokens_ - tokens_before, watch_.lap()));
       if (eval_ && due(recipe_.eval_strategy, recipe_.eval_steps)) evaluate();  // before saving: evaluated once
       if (due(recipe_.save_strategy, recipe_.save_steps)) save();
@@ -246,6 +279,14 @@ class Run final : public Host {
     }
     finish_trace();
     if (done_ < total_steps_ && done_ > saved_step_) save();  // stopped
+  }
+
+  // On what each rank knows alone: its tokens, and whether somebody asked it to stop.
+  void agree(int64_t tokens_before) {
+    double values[] = {static_cast<double>(tokens_ - tokens_before), stop_.load() == 0 ? 0.0 : 1.0};
+    sum(values);
+    tokens_ = tokens_before + static_cast<int64_t>(values[0]);
+    stopped_ = values[1] > 0;
   }
 
   // The region in the Program of the shortest rows that hold the window's.
@@ -324,7 +365,7 @@ class Run final : public Host {
   }
 
   void log(const StepMetrics& metrics) {
-    metrics_->write(metrics);
+    if (metrics_) metrics_->write(metrics);
     if (events_) events_->write(metrics, epoch());
   }
 
@@ -343,22 +384,31 @@ class Run final : public Host {
     const int64_t tokens = tokens_;
     Stopwatch watch;
     int64_t batches = 0;
-    while (batches < windows && stop_.load() == 0) {
-      window_ = eval_->window(batches++);
+    for (; batches < windows && !stopped_; batches += ranks()) {  // ranks take batches in turn
+      const int64_t own = batches + rank();
+      window_ = eval_->window(std::min(own, windows - 1));
+      if (own >= windows) window_.rows = 0;
       run_window(Section::evaluate, 0);
-      count_right(counts);
+      if (own < windows) count_right(counts);
+      agree(tokens_);
       watch.lap();
-      const double a_batch = watch.total() / static_cast<double>(batches);
-      reporter_.evaluating({done_, batches, windows, a_batch * static_cast<double>(windows - batches)});
+      const int64_t done = std::min(batches + ranks(), windows);
+      const double a_batch = watch.total() / static_cast<double>(done);
+      reporter_.evaluating({done_, done, windows, a_batch * static_cast<double>(windows - done)});
     }
     tokens_ = tokens;               // evaluation is not training speed
     if (batches < windows) return;  // stopped
+    EvaluationCounts::Numbers numbers = counts.numbers();
+    sum(numbers);
+    counts.set(numbers);
+    double loss = executor_->scalar(Scalar::loss_sum);
+    sum(std::span(&loss, 1));
     const EvaluationMetrics metrics{.step = done_,
-                                    .loss = executor_->scalar(Scalar::loss_sum),
+                                    .loss = loss,
                                     .token_accuracy = counts.token_accuracy(),
                                     .exact = counts.exact(),
                                     .documents = counts.documents()};
-    metrics_->write(metrics);
+    if (metrics_) metrics_->write(metrics);
     if (events_) events_->write(metrics);
     if (evaluations_.size() < 2) evaluations_.emplace_back();
     evaluations_.back() = metrics;  // the first and the last are kept
@@ -386,7 +436,7 @@ class Run final : public Host {
     executor_->run(plan_.program.region(Section::save), *this);
     saved_step_ = done_;
     const int64_t best = recipe_.load_best_model_at_end ? best_.step() : -1;
-    if (recipe_.save_total_limit > 0) remove_old_checkpoints(output_, recipe_.save_total_limit, done_, best);
+    if (recipe_.save_total_limit > 0 && is_first()) remove_old_checkpoints(output_, recipe_.save_total_limit, done_, best);
     reporter_.saved(output_ / ("checkpoint-" + std::to_string(done_)));
   }
 
@@ -404,6 +454,7 @@ class Run final : public Host {
     if (recipe_.load_best_model_at_end && best_.step() >= 0 && best_.step() != done_) {
       const bool there = is_there(best);
       reporter_.chose(best, best_.evaluations(), there);
+      if (there && !is_first()) return;
       if (there) return publish_checkpoint(plan_, best, card(best_.step()));
     }
     const Op& save_op = *plan_.program.region(Section::save).items.front().op();
@@ -437,7 +488,13 @@ class Run final : public Host {
     result.fetched_bytes = moved.fetched;
     result.sent_bytes = moved.sent;
     result.waited_seconds = moved.waited;
-    metrics_->write(result);
+    if (ranks_ != nullptr) {
+      int64_t sent = 0;
+      executors_->each([&](const Executor& executor) { sent += executor.sent_to_ranks(); });
+      result.rank_sent = all_ranks(*ranks_, sent);
+      result.rank_peaks = all_ranks(*ranks_, result.measured_peak_bytes);
+    }
+    if (metrics_) metrics_->write(result);
     if (events_) events_->write(result);
     return result;
   }
@@ -446,6 +503,7 @@ class Run final : public Host {
   const Recipe& recipe_;
   Reporter& reporter_;
   const std::atomic<int>& stop_;
+  Communicator* ranks_;  // null: it runs alone
   fs::path output_;
   DataIdentity identity_;
   std::optional<Loader> data_, eval_;
@@ -464,13 +522,20 @@ class Run final : public Host {
   int64_t total_steps_ = 0, done_ = 0, updates_ = 0, first_step_ = 0, saved_step_ = 0, evaluated_step_ = -1, tokens_ = 0,
           losses_ = 0;
   double loss_sum_ = 0;
+  bool stopped_ = false;  // on what all ranks agree
   Stopwatch watch_;
 };
 
 }  // namespace
 
-RunSummary train(const Plan& plan, Reporter& reporter, const std::atomic<int>& stop, const fs::path& trace) {
-  return Run(plan, reporter, stop, trace).go();
+RunSummary train(const Plan& plan, Reporter& reporter, const std::atomic<int>& stop, const fs::path& trace,
+                 Communicator* ranks) {
+  try {
+    return Run(plan, reporter, stop, trace, ranks).go();
+  } catch (...) {
+    if (ranks != nullptr) ranks->fail();
+    throw;
+  }
 }
 
 }  // namespace snug

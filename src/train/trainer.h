@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <optional>
 
+#include "comm/communicator.h"
 #include "data/dataset.h"
 #include "plan/plan.h"
 #include "train/metrics.h"
@@ -54,8 +55,9 @@ class Reporter {
 // Executes the plan, which must fit. Stops after the step in which `stop` became nonzero, with a checkpoint saved; an
 // evaluation ends after the batch in which it did, without a result.
 // Throws Error: bad files, a directory that holds another run, a loss that is not a number. `trace`: a file for a trace of
-// the first steps, which plan_tracing must have counted; empty: none.
-RunSummary train(const Plan& plan, Reporter& reporter, const std::atomic<int>& stop,
-                 const std::filesystem::path& trace = {});
+// the first steps, which plan_tracing must have counted; empty: none. `ranks`: of a plan for several, all of which call
+// this; they share the output directory, in which the first one alone writes but for the parts of checkpoints.
+RunSummary train(const Plan& plan, Reporter& reporter, const std::atomic<int>& stop, const std::filesystem::path& trace = {},
+                 Communicator* ranks = nullptr);
 
 }  // namespace snug

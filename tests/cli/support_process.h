@@ -38,6 +38,7 @@ class Process {
   // Reads until stderr holds `lines` whole lines. False if the program ended before.
   bool wait_for_error_lines(size_t lines);
   void send(int signal) const;
+  pid_t id() const { return process_; }
   // Reads to the end and reaps. Does not wait for what a killed program's children may still write.
   ProcessResult finish();
 

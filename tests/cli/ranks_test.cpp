@@ -1,0 +1,310 @@
+// Several processes train together: the same losses and weights as one with the same effective batch, the memory and the
+// bytes that were planned, and whatever ends one of them ends all, told once.
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <numeric>
+#include <random>
+
+#include "cli/support_workspace.h"
+#include "formats/checkpoint.h"
+#include "plan/ranks.h"
+#include "program/compile.h"
+
+namespace snug::cli_tests {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<double> losses(const fs::path& output) {
+  std::vector<double> values;
+  for (const Json& line : read_metrics(output))
+    if (line.contains("learning_rate")) values.push_back(line["loss"].get<double>());
+  return values;
+}
+
+Json summary_of(const fs::path& output) { return read_metrics(output).back()["summary"]; }
+
+// |a - b| / |a| of every tensor, the largest.
+double farthest(const fs::path& a, const fs::path& b) {
+  const Checkpoint first(a), second(b);
+  double most = first.tensors().size() == second.tensors().size() ? 0 : INFINITY;
+  for (const TensorEntry& entry : first.tensors()) {
+    const auto count = static_cast<size_t>(entry.elements());
+    std::vector<float> x(count), y(count);
+    first.read(entry, 0, std::as_writable_bytes(std::span(x)));
+    second.read(second.at(entry.name), 0, std::as_writable_bytes(std::span(y)));
+    double norm = 0, distance = 0;
+    for (size_t i = 0; i < count; ++i) {
+      norm += double{x[i]} * x[i];
+      distance += std::pow(double{x[i]} - y[i], 2);
+    }
+    most = std::max(most, std::sqrt(distance / std::max(norm, 1e-30)));
+  }
+  return most;
+}
+
+double farthest(const std::vector<double>& a, const std::vector<double>& b) {
+  double most = a.size() == b.size() ? 0 : INFINITY;
+  for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) most = std::max(most, std::abs(a[i] - b[i]));
+  return most;
+}
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  return lines;
+}
+
+class Ranks : public ::testing::Test {
+ protected:
+  // `together`: micro-batches of a step, of all ranks.
+  std::vector<std::string> words(const fs::path& output, int64_t ranks, int64_t stage, int64_t together,
+                                 const std::vector<std::string>& more) const {
+    return work_.train(output,
+                       joined({"--threads", "1", "--seq", "32", "--batch", "1", "--accum", std::to_string(together / ranks),
+                               "--num-processes", std::to_string(ranks), "--zero-stage", std::to_string(stage)},
+                              more));
+  }
+
+  ProcessResult run(const fs::path& output, int64_t ranks, int64_t stage, int64_t together,
+                    const std::vector<std::string>& more) const {
+    const ProcessResult result = run_program(words(output, ranks, stage, together, more));
+    EXPECT_EQ(result.exit_code, 0) << result.error;
+    return result;
+  }
+
+  Workspace work_;
+};
+
+struct Kind {
+  const char* name;
+  std::vector<std::string> keys;
+  const char* weights;
+};
+const Kind kKinds[] = {{"full", {"--method", "full"}, "model.safetensors"},
+                       {"lora", {"--method", "lora", "--lora-target-modules", "all-linear"}, "adapter_model.safetensors"},
+                       {"qlora", {"--method", "qlora", "--lora-target-modules", "all-linear"}, "adapter_model.safetensors"}};
+
+TEST_F(Ranks, learn_what_one_learns_with_the_same_effective_batch) {
+  const std::vector<std::string> common = {"--max-steps", "20", "--lr", "1e-4", "--save-steps", "0"};
+  for (const Kind& kind : snug::testing::thinned(kKinds, 2)) {
+    const std::vector<std::string> keys = joined(kind.keys, common);
+    const fs::path alone = work_ / kind.name;
+    run(alone, 1, 0, 8, keys);
+    for (const int64_t ranks : snug::testing::thinned(std::vector<int64_t>{2, 4, 8}, 3))
+      for (const int64_t stage : {0, 1, 2, 3}) {
+        const fs::path output = work_ / fmt::format("{}-{}-{}", kind.name, ranks, stage);
+        run(output, ranks, stage, 8, keys);
+        EXPECT_LE(farthest(losses(alone), losses(output)), 1e-5) << output;
+        EXPECT_LE(farthest(alone / kind.weights, output / kind.weights), 1e-4) << output;
+        fs::remove_all(output);
+      }
+  }
+}
+
+TEST_F(Ranks, the_same_world_gives_the_same_bits) {
+  for (const Kind& kind : snug::testing::thinned(kKinds, 3))
+    for (const int64_t stage : {0, 3}) {
+      std::vector<std::string> written;
+      for (const char* name : {"first", "second"}) {
+        run(work_ / name, 3, stage, 6, joined(kind.keys, {"--max-steps", "6", "--lr", "1e-3", "--overwrite-output-dir"}));
+        written.push_back(contents(work_ / name / kind.weights));
+        for (const std::string& line : step_lines(work_ / name)) written.back() += line;
+      }
+      EXPECT_TRUE(written[0] == written[1]) << kind.name << " " << stage;
+    }
+}
+
+// Dropout and noise are drawn for the micro-batch, whoever computes it; evaluation counts over all ranks.
+TEST_F(Ranks, draw_and_evaluate_as_one_does) {
+  const std::vector<std::string> keys = {
+      "--method",     "lora", "--lora-dropout", "0.2",  "--neftune-noise-alpha", "5",
+      "--max-steps",  "6",    "--lr",           "1e-3", "--eval-data",           work_.data().string(),
+      "--eval-steps", "3",    "--packing",      "false"};
+  run(work_ / "alone", 1, 0, 6, keys);
+  const auto evaluations = [](const fs::path& output) {
+    std::vector<double> values;
+    for (const Json& line : read_metrics(output))
+      if (line.contains("eval_loss"))
+        for (const char* name : {"eval_loss", "eval_token_accuracy", "eval_documents"})
+          values.push_back(line[name].get<double>());
+    return values;
+  };
+  for (const int64_t stage : {0, 3}) {
+    run(work_ / "three", 3, stage, 6, joined(keys, {"--overwrite-output-dir"}));
+    EXPECT_LE(farthest(losses(work_ / "alone"), losses(work_ / "three")), 1e-5);
+    EXPECT_EQ(evaluations(work_ / "alone").size(), 6u);
+    EXPECT_LE(farthest(evaluations(work_ / "alone"), evaluations(work_ / "three")), 1e-5);
+  }
+}
+
+std::vector<std::string> random_recipe(std::mt19937& random) {
+  const auto pick = [&](std::vector<std::string> values) { return values[random() % values.size()]; };
+  const int64_t stage = static_cast<int64_t>(random() % 4);
+  std::vector<std::string> words = {
+      "--max-steps",     "2",
+      "--num-processes", pick({"2", "3", "4"}),
+      "--zero-stage",    std::to_string(stage),
+      "--accum",         pick({"1", "2"}),
+      "--batch",         pick({"1", "2"}),
+      "--seq",           pick({"32", "64", "100"}),
+      "--threads",       "1",
+      "--optim",         pick({"adamw_torch", "adamw_8bit", "adamw_bf16_states", "lion_32bit", "sgd"})};
+  const auto sometimes = [&](unsigned of, std::vector<std::string> more) {
+    if (random() % of == 0) words.insert(words.end(), more.begin(), more.end());
+  };
+  const std::string method = pick({"full", "lora", "qlora"});
+  sometimes(1, {"--method", method});
+  sometimes(2, {pick({"--bf16", "--fp16"})});
+  sometimes(2, {"--gradient-checkpointing"});
+  sometimes(6, {"--offload-activations", "disk"});
+  if (method != "full") sometimes(3, {"--lora-target-modules", "all-linear"});
+  if (method == "lora" && stage < 3) sometimes(4, {"--use-dora"});
+  if (method == "lora") sometimes(6, {"--lora-target-modules", "q_proj", "--modules-to-save", "embed_tokens"});
+  if (method == "full" && stage == 0) sometimes(2, {"--optimizer-in-bwd", "--max-grad-norm", "0", "--accum", "1"});
+  return words;
+}
+
+// Every rank's own count, and that it ran within the plan and 16 MiB of data.
+TEST_F(Ranks, each_measures_what_was_planned_over_sixty_recipes) {
+  std::mt19937 random(31);
+  constexpr int64_t kMebibyte = int64_t{1} << 20;
+  int refused = 0;
+  for (int i = 0; i < snug::testing::drawn(66); ++i) {
+    std::vector<std::string> keys = random_recipe(random);
+    const fs::path output = work_ / "run";
+    const std::string shown = fmt::format("{}", fmt::join(keys, " "));
+    const ProcessResult planned =
+        run_program(joined(joined({"plan", work_.model().string(), "--runtime", "snug", "--json"}, keys), {}));
+    if (planned.exit_code == 1) {
+      ++refused;
+      continue;
+    }
+    const Json plan = Json::parse(planned.output);
+    const int64_t peak = plan["peak_bytes"], ranks = plan["ranks"][0]["count"];
+    ProcessOptions limited;
+    if (!snug::testing::kSanitized) limited.limits[RLIMIT_DATA] = static_cast<rlim_t>(peak + 16 * kMebibyte);
+    const ProcessResult result =
+        run_program(work_.train(output, joined(keys, {"--overwrite-output-dir", "--save-steps", "1"})), limited);
+    ASSERT_EQ(result.exit_code, 0) << shown << "\n" << result.error;
+    const Json summary = summary_of(output);
+    ASSERT_EQ(summary["rank_peak_bytes"].size(), static_cast<size_t>(ranks)) << shown;
+    for (int64_t rank = 0; rank < ranks; ++rank) {
+      const int64_t measured = summary["rank_peak_bytes"][static_cast<size_t>(rank)];
+      if (!snug::testing::kSanitized) {
+        EXPECT_LE(measured, peak) << shown << ", rank " << rank;
+        EXPECT_GE(measured, peak - 6 * kMebibyte) << shown << ", rank " << rank;
+      }
+    }
+    EXPECT_EQ(summary["rank_sent_bytes"][0].get<int64_t>(), 2 * plan["ranks"][0]["sent_bytes"].get<int64_t>()) << shown;
+    const int64_t sum = std::accumulate(summary["rank_sent_bytes"].begin(), summary["rank_sent_bytes"].end(), int64_t{0},
+                                        [](int64_t a, const Json& b) { return a + b.get<int64_t>(); });
+    EXPECT_NEAR(static_cast<double>(sum) / static_cast<double>(ranks), static_cast<double>(summary["rank_sent_bytes"][0]),
+                64.0 * 2)
+        << shown;
+  }
+  EXPECT_LE(refused, 6);
+}
+
+TEST_F(Ranks, killed_at_any_moment_they_stop_together_and_go_on_with_the_same_bits) {
+  const std::vector<std::string> keys = {"--method", "full", "--max-steps", "10", "--lr", "1e-3", "--save-steps", "2"};
+  const fs::path truth = work_ / "truth";
+  run(truth, 2, 2, 4, keys);
+  std::minstd_rand random(5);
+  const int kills = snug::testing::drawn(30);
+  int ended = 0;
+  for (int i = 0; ended < kills; ++i) {
+    ASSERT_LT(i, 2 * kills + 5) << "runs end before they are killed";
+    const fs::path output = work_ / "killed";
+    fs::remove_all(output);
+    Process process(words(output, 2, 2, 4, keys));
+    process.wait_for_error_lines(2 + random() % 12);
+    usleep(static_cast<useconds_t>(random() % 20'000));
+    // A rank is a child of the process that was started.
+    std::ifstream children(fmt::format("/proc/{}/task/{}/children", process.id(), process.id()));
+    std::vector<pid_t> ranks;
+    for (pid_t id = 0; children >> id;) ranks.push_back(id);
+    if (!ranks.empty()) kill(ranks[random() % ranks.size()], SIGKILL);
+    const ProcessResult killed = process.finish();
+    if (killed.exit_code != 0) {
+      ++ended;
+      EXPECT_EQ(killed.exit_code, 128 + SIGKILL) << killed.error;
+      const std::vector<std::string> lines = lines_of(killed.error);
+      EXPECT_EQ(std::count_if(lines.begin(), lines.end(), [](const std::string& l) { return l.starts_with("snug: "); }), 1)
+          << killed.error;
+      run(output, 2, 2, 4, joined(keys, {"--resume-from-checkpoint", "true"}));
+    }
+    EXPECT_TRUE(contents(truth / "model.safetensors") == contents(output / "model.safetensors")) << i;
+    EXPECT_EQ(step_lines(truth), step_lines(output)) << i;
+    EXPECT_EQ(unfinished(output), std::vector<std::string>()) << i;
+  }
+}
+
+TEST_F(Ranks, go_on_with_half_as_many_or_alone) {
+  const std::vector<std::string> keys = {"--method", "full", "--max-steps", "10", "--lr", "1e-4", "--save-steps", "5"};
+  const fs::path truth = work_ / "truth";
+  run(truth, 4, 3, 8, keys);
+  for (const int64_t ranks : {2, 1}) {
+    const fs::path output = work_ / fmt::format("with-{}", ranks);
+    fs::copy(truth, output, fs::copy_options::recursive);
+    fs::remove_all(output / "checkpoint-10");
+    run(output, ranks, ranks == 2 ? 1 : 0, 8, joined(keys, {"--resume-from-checkpoint", "true"}));
+    EXPECT_LE(farthest(losses(truth), losses(output)), 1e-5) << ranks;
+    EXPECT_LE(farthest(truth / "model.safetensors", output / "model.safetensors"), 1e-4) << ranks;
+  }
+}
+
+TEST_F(Ranks, an_error_of_one_is_told_once_and_ends_all) {
+  const fs::path output = work_ / "wrong";
+  put(work_ / "broken.jsonl", "{\"text\": \"fine\"}\n{\"text\": \n");
+  std::vector<std::string> command = words(output, 3, 1, 3, {"--method", "full", "--max-steps", "2"});
+  *(std::find(command.begin(), command.end(), "--data") + 1) = (work_ / "broken.jsonl").string();
+  const ProcessResult result = run_program(command);
+  EXPECT_EQ(result.exit_code, 1);
+  const std::vector<std::string> lines = lines_of(result.error);
+  EXPECT_EQ(std::count_if(lines.begin(), lines.end(), [](const std::string& l) { return l.find("broken.jsonl") != l.npos; }),
+            1)
+      << result.error;
+}
+
+// Two processes as torchrun starts them, with the variables that it sets.
+TEST_F(Ranks, started_by_a_launcher_meet_and_train) {
+  const fs::path output = work_ / "launched";
+  const auto start = [&](int rank, const std::string& seed) {
+    ProcessOptions options;
+    options.environment = {{"RANK", std::to_string(rank)},
+                           {"WORLD_SIZE", "2"},
+                           {"LOCAL_WORLD_SIZE", "2"},
+                           {"MASTER_PORT", std::to_string(getpid())}};
+    return std::make_unique<Process>(work_.train(output, {"--method", "full", "--seq", "32", "--max-steps", "3",
+                                                          "--zero-stage", "2", "--seed", seed, "--overwrite-output-dir"}),
+                                     options);
+  };
+  auto first = start(0, "1"), second = start(1, "1");
+  EXPECT_EQ(second->finish().exit_code, 0);
+  EXPECT_EQ(first->finish().exit_code, 0);
+  EXPECT_EQ(summary_of(output)["rank_peak_bytes"].size(), 2u);
+
+  first = start(0, "1");
+  second = start(1, "2");
+  const ProcessResult quiet = second->finish(), told = first->finish();
+  EXPECT_EQ(told.exit_code, 1);
+  EXPECT_NE(told.error.find("rank 1 runs another program than rank 0"), std::string::npos) << told.error;
+  EXPECT_EQ(quiet.exit_code, 1);
+  EXPECT_EQ(quiet.error.find("snug: "), std::string::npos) << quiet.error;
+}
+
+}  // namespace
+
+}  // namespace snug::cli_tests
