@@ -87,7 +87,8 @@ TextbookQuestion textbook_question(const Recipe& recipe, int64_t parameters) {
   q.value_bits = q.gradient_bits = q.weight_bits = half ? 16 : 32;
   if (recipe.quantize.in_8bit) q.weight_bits = 8;
   if (recipe.quantize.in_4bit) q.weight_bits = 4;
-  q.state_bits = state_bits(recipe);
+  q.state_bits = state_bits(recipe) + (half && recipe.master_weights.value_or(false) ? 32 : 0);
+  q.parallel = recipe.parallel;
   if (recipe.method == Method::full) q.trained = parameters;
   q.batch = recipe.batch;
   if (recipe.seq_len > 0) q.seq_len = recipe.seq_len;
@@ -106,14 +107,17 @@ TextbookQuestion textbook_question(const Plan& plan) {
 
 TextbookAnswer by_the_textbook(const TextbookQuestion& q) {
   TextbookAnswer answer;
-  const auto fill = [&](TextbookRow row, std::optional<int64_t> count, int64_t bits) {
+  // `stage`: of ZeRO, the first that shares it out.
+  const auto fill = [&](TextbookRow row, std::optional<int64_t> count, int64_t bits, int64_t stage) {
     const auto at = static_cast<size_t>(row);
-    if (count) answer.rows[at] = bytes_by(*count, bits);
+    const int64_t ranks = q.parallel.zero_stage >= stage ? q.parallel.ranks : 1;
+    if (count) answer.rows[at] = (bytes_by(*count, bits) + ranks - 1) / ranks;
     answer.rules[at] = count ? count_text(*count) + " x " + bytes_each(bits) : "unknown: give --trained";
+    if (count && ranks > 1) answer.rules[at] += fmt::format(" / {} processes", ranks);
   };
-  fill(TextbookRow::weights, q.parameters, q.weight_bits);
-  fill(TextbookRow::optimizer, q.trained, q.state_bits);
-  fill(TextbookRow::gradients, q.trained, q.gradient_bits);
+  fill(TextbookRow::weights, q.parameters, q.weight_bits, 3);
+  fill(TextbookRow::optimizer, q.trained, q.state_bits, 1);
+  fill(TextbookRow::gradients, q.trained, q.gradient_bits, 2);
   answer_activations(q, answer);
   add_up(answer);
   return answer;

@@ -27,6 +27,8 @@ struct TextbookQuestion {
   int64_t layers = 0;                        // L; 0: unknown
   int64_t heads = 0;                         // H; 0: unknown
   std::optional<int64_t> given_activations;  // bytes taken instead of the rule's
+  // Of several processes, one's share of what this stage of ZeRO shares out (Rajbhandari et al., 2020, figure 1).
+  Parallel parallel;
 };
 
 // The question that a recipe asks: dtypes, batch and length from its keys; `seq_len` 0 stays 1024.

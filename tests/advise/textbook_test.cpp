@@ -2,6 +2,7 @@
 
 #include "advise/textbook.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <numeric>
@@ -167,6 +168,18 @@ TEST(Textbook, without_checkpointing_a_block_keeps_many_times_what_the_rule_coun
   EXPECT_GT(row.bytes, 10 * rule);  // "10 to 30 times"
   EXPECT_LT(row.bytes, 30 * rule);
   EXPECT_NE(row.why.find("a block keeps"), std::string::npos);
+}
+
+// "ZeRO", figure 1: 7.5 B parameters, 64 devices, mixed-precision Adam (K = 12): 120, 31.4, 16.6, 1.9 GB.
+TEST(Textbook, the_table_of_the_zero_paper) {
+  Recipe recipe = recipe_of(Method::full, false, true, Optimizer::adamw);
+  recipe.master_weights = true;
+  const char* const printed[] = {"120.0", "31.4", "16.6", "1.9"};
+  for (const int64_t stage : {0, 1, 2, 3}) {
+    recipe.parallel = {64, stage};
+    const TextbookAnswer answer = by_the_textbook(textbook_question(recipe, 7'500'000'000));
+    EXPECT_EQ(fmt::format("{:.1f}", static_cast<double>(answer.static_total.value()) / 1e9), printed[stage]);
+  }
 }
 
 }  // namespace
