@@ -10,7 +10,7 @@ packages=(cmake ninja-build g++ pkg-config git python3
   node-d3)
 case $purpose in
   build) ;;
-  test) packages+=(libgtest-dev chromium) ;;
+  test) packages+=(libgtest-dev chromium openmpi-bin libopenmpi-dev) ;;
   check) packages+=(libgtest-dev chromium clang clang-format clang-tidy libclang-rt-14-dev) ;;
   *) echo "setup.sh: '$purpose' is none of build, test, check" >&2; exit 2 ;;
 esac

@@ -15,7 +15,8 @@
 #include <thread>
 
 #include "base/error.h"
-#include "comm/shared_memory.h"
+#include "comm/local/shared_memory.h"
+#include "comm/mpi_channel.h"
 
 namespace snug {
 
@@ -49,12 +50,13 @@ struct Launcher {
   std::initializer_list<const char*> job;
 };
 
+constexpr const char *kMpirun = "mpirun", *kSrun = "srun";
 constexpr const char* kOmpiJob = "OMPI_MCA_ess_base_jobid";
 const Launcher kLaunchers[] = {
     {kOwnLauncher, kRank, kRanks, kRanks, {}},
-    {"mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE", {kOmpiJob, "PMIX_NAMESPACE"}},
+    {kMpirun, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE", {kOmpiJob, "PMIX_NAMESPACE"}},
     {"torchrun", "RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", {"TORCHELASTIC_RUN_ID", "MASTER_PORT"}},
-    {"srun", "SLURM_PROCID", "SLURM_NTASKS", nullptr, {"SLURM_JOB_ID", "SLURM_STEP_ID"}},
+    {kSrun, "SLURM_PROCID", "SLURM_NTASKS", nullptr, {"SLURM_JOB_ID", "SLURM_STEP_ID"}},
 };
 
 // A job of several machines says for each how many tasks it has, as "4(x2)".
@@ -126,10 +128,13 @@ std::optional<World> launched_world() {
   return std::nullopt;
 }
 
+bool World::over_mpi() const { return local_ranks != ranks && (launcher == kMpirun || launcher == kSrun); }
+
 std::unique_ptr<Communicator> meet(const World& world) {
+  if (world.over_mpi()) return make_ring(make_mpi_channel());
   if (world.local_ranks != world.ranks)
     throw Error(fmt::format("{} of {} processes are on this machine", world.local_ranks, world.ranks), "ranks",
-                "start all of them on one");
+                "start those of several machines with mpirun or srun");
   if (world.ranks > kMostLocalRanks)
     throw Error(fmt::format("{} processes on one machine", world.ranks), "ranks",
                 fmt::format("start at most {}", kMostLocalRanks));

@@ -17,6 +17,7 @@ struct World {
   int64_t rank = 0, ranks = 1;
   int64_t local_ranks = 1;  // on this machine
   std::string launcher;     // "snug", "mpirun", "torchrun", "srun"
+  bool over_mpi() const;    // some are on other machines, and the launcher is one of MPI's
   std::string job;          // the same for all ranks of a run, and for no other on this machine
 };
 
@@ -24,7 +25,7 @@ struct World {
 // Throws Error for numbers that make no sense.
 std::optional<World> launched_world();
 
-// Waits for the others, half a minute at most. Throws Error if one does not come, or they are not all on this machine.
+// Waits for the others, half a minute at most on one machine; several need MPI. Throws Error if one does not come.
 std::unique_ptr<Communicator> meet(const World& world);
 
 // What snug gives to each process it starts itself: memory that they share, and their numbers.

@@ -69,7 +69,7 @@ Target this_cpu(int64_t threads) {
   target.runtime_bytes_per_product = int64_t{96} << 10;
   // From 47 000 tensors' worth of headers and lists: 300 to 760 bytes for each (names of experts are the longest).
   target.runtime_bytes_per_file_tensor = 768;
-  target.runtime_bytes_of_ranks = 2 * ((int64_t{256} << 10) + 4096);  // two mailboxes (comm/shared_memory.h)
+  target.runtime_bytes_of_ranks = 2 * ((int64_t{256} << 10) + 4096);  // two mailboxes (comm/local/shared_memory.h)
   target.cost = nominal_cpu_rates(target.threads);
   return target;
 }

@@ -26,6 +26,10 @@ std::vector<Key> parallel_keys() {
           "zero_stage", {},
           "What each process holds a part of: 0 nothing (DDP), 1 optimizer states, 2 and gradients, 3 and weights (FSDP).",
           {0, 3, "0|1|2|3"}, [](auto& r) -> auto& { return r.parallel.zero_stage; }),
+      boolean(
+          "overlap_comm", {},
+          "With zero_stage 2 or 3: a layer's weights come, and its gradients go, while another is worked on.",
+          [](auto& r) -> auto& { return r.parallel.overlaps; }),
   };
 }
 

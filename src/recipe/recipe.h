@@ -96,6 +96,7 @@ inline constexpr int64_t kMostBuckets = 4;
 struct Parallel {
   int64_t ranks = 1;
   int64_t zero_stage = 0;
+  bool overlaps = true;  // a layer's weights come, and its gradients go, while another is worked on: two windows of each
 };
 
 struct Recipe {

@@ -96,10 +96,11 @@ void Executor::run(const Region& region, Host& host, int64_t repetitions) {
     chunk_ = binding.chunk;
     if (region.axis == Axis::micro_batch) repetition_ = iteration;
     if (const Lookahead* ahead = lookahead_of(region); ahead != nullptr && iteration == 0)
-      for (const Op* op : ahead->at_entry) begin_page(*op, binding);
+      for (const Op* op : ahead->at_entry) begin(*op, binding);
     run_body(region, host, repetitions, binding_of(region, iteration + 1, count));
   }
   lanes_.wait_for_depth(depth_);  // lanes meet where a region ends
+  if (comm_ != nullptr) comm_->wait_for_depth(depth_);
   --depth_;
   if (region.axis == Axis::layer) layer_ = 0;
   if (region.axis == Axis::micro_batch) repetition_ = 0;
@@ -108,11 +109,11 @@ void Executor::run(const Region& region, Host& host, int64_t repetitions) {
 
 void Executor::run_body(const Region& region, Host& host, int64_t repetitions, const std::optional<Binding>& next) {
   const Lookahead* const ahead = lookahead_of(region);
-  if (ahead != nullptr) begin_pages(ahead->at_begin, next);
+  if (ahead != nullptr) begin_all(ahead->at_begin, next);
   for (size_t i = 0; i < region.items.size(); ++i) {
     if (const Region* child = region.items[i].region()) run(*child, host, repetitions);
     if (const Op* op = region.items[i].op()) run_op(*op, host);
-    if (ahead != nullptr) begin_pages(ahead->after_item[i], next);
+    if (ahead != nullptr) begin_all(ahead->after_item[i], next);
   }
 }
 
@@ -121,45 +122,32 @@ void Executor::run_op(const Op& op, Host& host) {
   if (observer_ != nullptr) observer_->before(op, binding);
   switch (run_by(op.kind)) {
     case RunBy::host: host.run(op, repetition_); break;
-    case RunBy::executor: run_page(op, binding); break;
-    case RunBy::ranks: run_collective(op, binding); break;
+    case RunBy::executor:
+    case RunBy::ranks: run_beside(op, binding); break;
     case RunBy::backend: run_kernel(op, binding); break;
     case RunBy::nobody: throw std::logic_error(std::string(name_of(op.kind)) + " is not run");
   }
   if (observer_ != nullptr) observer_->after(op, binding);
 }
 
-void Executor::join(Communicator& ranks) {
+void Executor::join(Communicator& ranks, CommLane& lane) {
   if (ranks.ranks() != program_.ranks) throw std::logic_error("a Program of another number of ranks");
   ranks_ = &ranks;
+  comm_ = &lane;
   transfer_.set_rank(ranks.rank());
 }
 
-// Until no page is at work on what the op touches.
-void Executor::wait_for(const OpView& view, const Op& op) {
-  if (lanes_.idle()) return;
-  size_t next = 0;
-  for (const OperandView& operand : view.operands())
-    lanes_.wait_for(static_cast<const std::byte*>(operand.data), operand.bytes(),
-                    op.operands[next++].access != Access::read);
+// Until no other lane is at work on these bytes.
+void Executor::wait_for(const std::byte* memory, int64_t bytes, bool writes) {
+  if (!lanes_.idle()) lanes_.wait_for(memory, bytes, writes);
+  if (comm_ != nullptr && !comm_->idle()) comm_->wait_for(memory, bytes, writes);
 }
 
-void Executor::run_collective(const Op& op, const Binding& binding) {
-  if (ranks_ == nullptr) throw std::logic_error("a Program of several ranks that is run by one");
-  const OpView view = bound_view(op, binding);
-  wait_for(view, op);
-  const auto bytes = [&](Slot slot) {
-    const OperandView& operand = view[slot];
-    return std::span(static_cast<std::byte*>(operand.data), static_cast<size_t>(operand.bytes()));
-  };
-  const std::span<std::byte> x = bytes(Slot::x);
-  const DType dtype = view[Slot::x].dtype;
-  const int64_t sent_before = ranks_->sent_bytes();
-  if (op.kind == OpKind::all_reduce) ranks_->all_reduce(x, dtype, bytes(Slot::staging));
-  if (op.kind == OpKind::all_gather) ranks_->all_gather(x, bytes(Slot::out));
-  if (op.kind == OpKind::reduce_scatter)
-    ranks_->reduce_scatter(x, dtype, bytes(Slot::out), op.attributes.accumulate, bytes(Slot::staging));
-  sent_to_ranks_ += ranks_->sent_bytes() - sent_before;
+void Executor::wait_for(const OpView& view, const Op& op) {
+  if (lanes_.idle() && (comm_ == nullptr || comm_->idle())) return;
+  size_t next = 0;
+  for (const OperandView& operand : view.operands())
+    wait_for(static_cast<const std::byte*>(operand.data), operand.bytes(), op.operands[next++].access != Access::read);
 }
 
 void Executor::run_kernel(const Op& op, const Binding& binding) {
@@ -180,21 +168,48 @@ void Executor::run_apart(const Op& op, int64_t layer, std::span<std::byte> works
   backend_.kernel(op.kind)->run(*session_, view);
 }
 
-// A page that is fetched has been begun before, unless somebody looks.
-void Executor::run_page(const Op& op, const Binding& binding) {
-  if (op.kind == OpKind::page_out || observer_ != nullptr) begin_page(op, binding);
-  if (observer_ != nullptr) lanes_.wait_for_depth(0);
+void Executor::run_beside(const Op& op, const Binding& binding) {
+  if (!is_fetch(op) || observer_ != nullptr) begin(op, binding);
+  if (observer_ == nullptr) return;
+  lanes_.wait_for_depth(0);
+  if (comm_ != nullptr) comm_->wait_for_depth(0);
 }
 
-void Executor::begin_pages(const std::vector<Lookahead::Start>& starts, const std::optional<Binding>& next) {
+void Executor::begin(const Op& op, const Binding& binding) {
+  if (run_by(op.kind) == RunBy::ranks) return begin_collective(op, binding);
+  begin_page(op, binding);
+}
+
+void Executor::begin_collective(const Op& op, const Binding& binding) {
+  if (comm_ == nullptr) throw std::logic_error("a Program of several ranks that is run by one");
+  const OpView view = bound_view(op, binding);
+  Collective collective{.kind = op.kind,
+                        .dtype = view[Slot::x].dtype,
+                        .x = {},
+                        .out = {},
+                        .staging = {},
+                        .accumulate = op.attributes.accumulate};
+  size_t next = 0;
+  for (const OperandView& operand : view.operands()) {
+    const std::span bytes(static_cast<std::byte*>(operand.data), static_cast<size_t>(operand.bytes()));
+    (operand.slot == Slot::x ? collective.x : operand.slot == Slot::out ? collective.out : collective.staging) = bytes;
+    if (!lanes_.idle()) lanes_.wait_for(bytes.data(), operand.bytes(), op.operands[next].access != Access::read);
+    ++next;
+  }
+  comm_->begin(collective, depth_);
+}
+
+void Executor::begin_all(const std::vector<Lookahead::Start>& starts, const std::optional<Binding>& next) {
   for (const Lookahead::Start& start : starts) {
-    if (!start.next_iteration) begin_page(*start.op, here());
-    if (start.next_iteration && next) begin_page(*start.op, *next);
+    if (!start.next_iteration) begin(*start.op, here());
+    if (start.next_iteration && next) begin(*start.op, *next);
   }
 }
 
 void Executor::begin_page(const Op& op, const Binding& binding) {
   const TensorId far = op.find(Slot::far), window = op.find(Slot::window);
+  if (comm_ != nullptr)
+    comm_->wait_for(static_cast<const std::byte*>(binding.address(window)), program_.tensor(window).bytes(), true);
   lanes_.begin({.home = program_.home_of(far),
                 .far = binding.offset(far),
                 .bytes = program_.tensor(window).bytes(),

@@ -11,6 +11,7 @@
 #include "comm/communicator.h"
 #include "kernels/backend.h"
 #include "run/binding.h"
+#include "run/comm_lane.h"
 #include "run/homes.h"
 #include "run/lookahead.h"
 #include "run/page_lanes.h"
@@ -49,11 +50,9 @@ class Executor {
 
   void observe(Observer* observer) { observer_ = observer; }
 
-  // Of a Program of several ranks: before it is run or written to. `ranks` must outlive it.
-  void join(Communicator& ranks);
+  // Of a Program of several ranks: before it is run or written to. `ranks` and the lane must outlive it.
+  void join(Communicator& ranks, CommLane& lane);
   Communicator* ranks() const { return ranks_; }  // null: it runs alone
-  // Bytes that its collectives have sent so far.
-  int64_t sent_to_ranks() const { return sent_to_ranks_; }
 
   // Of the device's arena.
   int64_t arena_bytes() const { return homes_.bytes(Home::device); }
@@ -84,10 +83,13 @@ class Executor {
   void run_op(const Op& op, Host& host);
   void run_kernel(const Op& op, const Binding& binding);
   void wait_for(const OpView& view, const Op& op);
-  void run_collective(const Op& op, const Binding& binding);
-  void run_page(const Op& op, const Binding& binding);
+  void wait_for(const std::byte* memory, int64_t bytes, bool writes);
+  // An op of another lane than compute, where the Program has it; what fetches was begun before unless somebody looks.
+  void run_beside(const Op& op, const Binding& binding);
+  void begin(const Op& op, const Binding& binding);
   void begin_page(const Op& op, const Binding& binding);
-  void begin_pages(const std::vector<Lookahead::Start>& starts, const std::optional<Binding>& next);
+  void begin_collective(const Op& op, const Binding& binding);
+  void begin_all(const std::vector<Lookahead::Start>& starts, const std::optional<Binding>& next);
   const Lookahead* lookahead_of(const Region& region) const;
   Binding here() const { return {program_, layout_, homes_.bases(), layer_, chunk_, transfer_.rank()}; }
   bool skipped(const Region& region);
@@ -104,7 +106,7 @@ class Executor {
   Lookaheads lookaheads_;
   Observer* observer_ = nullptr;
   Communicator* ranks_ = nullptr;
-  int64_t sent_to_ranks_ = 0;
+  CommLane* comm_ = nullptr;
   int64_t layer_ = 0, repetition_ = 0, chunk_ = 0;
   int depth_ = 0;  // of the region that runs
 };

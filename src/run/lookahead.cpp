@@ -9,7 +9,12 @@ namespace {
 class Search {
  public:
   Search(const Program& program, const Region& region, size_t place)
-      : program_(program), region_(region), place_(place), page_(*region.items[place].op()) {}
+      : program_(program),
+        region_(region),
+        place_(place),
+        page_(*region.items[place].op()),
+        window_(program.tensor(page_.find(page_.kind == OpKind::page_in ? Slot::window : Slot::out))),
+        source_(program.tensor(page_.find(page_.kind == OpKind::page_in ? Slot::far : Slot::x))) {}
 
   void into(Lookahead& found) const {
     const bool loop = region_.count > 1 && (region_.axis == Axis::layer || region_.axis == Axis::chunk);
@@ -28,10 +33,7 @@ class Search {
   }
 
  private:
-  bool takes_turns() const {
-    const Tensor& window = program_.tensor(page_.find(Slot::window));
-    return (region_.axis == Axis::layer ? window.layer_turns : window.chunk_turns) > 1;
-  }
+  bool takes_turns() const { return (region_.axis == Axis::layer ? window_.layer_turns : window_.chunk_turns) > 1; }
 
   // The same bytes in every iteration.
   static bool stays(const Tensor& tensor) {
@@ -39,10 +41,9 @@ class Search {
   }
 
   bool uses(const Op& op) const {
-    const Tensor &window = program_.tensor(page_.find(Slot::window)), &far = program_.tensor(page_.find(Slot::far));
     return std::any_of(op.operands.begin(), op.operands.end(), [&](const Operand& operand) {
       const StorageId storage = program_.tensor(operand.tensor).storage;
-      return storage == window.storage || (storage == far.storage && operand.access != Access::read && stays(far));
+      return storage == window_.storage || (storage == source_.storage && operand.access != Access::read && stays(source_));
     });
   }
 
@@ -57,6 +58,7 @@ class Search {
   const Region& region_;
   const size_t place_;
   const Op& page_;
+  const Tensor &window_, &source_;
 };
 
 void look(const Program& program, const Region& region, Lookaheads& found) {
@@ -65,7 +67,7 @@ void look(const Program& program, const Region& region, Lookaheads& found) {
   bool any = false;
   for (size_t i = 0; i < region.items.size(); ++i) {
     if (const Region* child = region.items[i].region()) look(program, *child, found);
-    if (const Op* op = region.items[i].op(); op != nullptr && op->kind == OpKind::page_in) {
+    if (const Op* op = region.items[i].op(); op != nullptr && is_fetch(*op)) {
       Search(program, region, i).into(here);
       any = true;
     }
@@ -74,6 +76,8 @@ void look(const Program& program, const Region& region, Lookaheads& found) {
 }
 
 }  // namespace
+
+bool is_fetch(const Op& op) { return op.kind == OpKind::page_in || op.kind == OpKind::all_gather; }
 
 Lookaheads lookaheads_of(const Program& program) {
   Lookaheads found;

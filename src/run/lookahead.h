@@ -1,6 +1,7 @@
 #pragma once
-// When each page of a Program may be fetched: as early as nothing that comes before it in the Program's order still uses the
-// memory that it is read into. In a loop that is in the iteration before. The Layout holds such memory throughout the region
+// When what comes from elsewhere, a page or ranks' parts, may be fetched: as early as nothing that comes before it in the
+// Program's order still uses the memory that it is read into. In a loop that is in the iteration before. The Layout holds
+// such memory throughout the region
 // (`plan/events.h`), so being early costs no bytes.
 
 #include <map>
@@ -10,7 +11,7 @@
 
 namespace snug {
 
-// page_in ops of a region's body, each listed once in `after_item` or `at_begin`.
+// Fetching ops of a region's body, each listed once in `after_item` or `at_begin`.
 struct Lookahead {
   struct Start {
     const Op* op = nullptr;
@@ -23,7 +24,10 @@ struct Lookahead {
 
 using Lookaheads = std::map<const Region*, Lookahead>;
 
-// Of all regions that have pages to fetch.
+// Whether the op brings into a window what lies elsewhere.
+bool is_fetch(const Op& op);
+
+// Of all regions that have something to fetch.
 Lookaheads lookaheads_of(const Program& program);
 
 }  // namespace snug

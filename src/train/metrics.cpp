@@ -175,8 +175,8 @@ namespace {
 
 std::string of_ranks(const RunSummary& s) {
   if (s.rank_peaks.empty()) return "";
-  return fmt::format(R"(, "rank_peak_bytes": [{}], "rank_sent_bytes": [{}])", fmt::join(s.rank_peaks, ", "),
-                     fmt::join(s.rank_sent, ", "));
+  return fmt::format(R"(, "rank_peak_bytes": [{}], "rank_sent_bytes": [{}], "waited_for_ranks_seconds": {})",
+                     fmt::join(s.rank_peaks, ", "), fmt::join(s.rank_sent, ", "), Number{s.waited_for_ranks});
 }
 
 }  // namespace

@@ -35,6 +35,7 @@ struct RunSummary {
   double waited_seconds = 0;                  // for them
   std::vector<int64_t> rank_peaks = {};       // measured by each rank; empty: it ran alone
   std::vector<int64_t> rank_sent = {};        // bytes, by each one's collectives
+  double waited_for_ranks = 0;                // seconds of this one
 };
 
 // The evaluations that a metrics file tells of, in its order. Throws Error if it cannot be read.

@@ -489,9 +489,8 @@ class Run final : public Host {
     result.sent_bytes = moved.sent;
     result.waited_seconds = moved.waited;
     if (ranks_ != nullptr) {
-      int64_t sent = 0;
-      executors_->each([&](const Executor& executor) { sent += executor.sent_to_ranks(); });
-      result.rank_sent = all_ranks(*ranks_, sent);
+      result.rank_sent = all_ranks(*ranks_, executors_->lane()->sent_bytes());
+      result.waited_for_ranks = executors_->lane()->waited_seconds();
       result.rank_peaks = all_ranks(*ranks_, result.measured_peak_bytes);
     }
     if (metrics_) metrics_->write(result);

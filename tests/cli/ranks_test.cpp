@@ -278,6 +278,35 @@ TEST_F(Ranks, an_error_of_one_is_told_once_and_ends_all) {
       << result.error;
 }
 
+// As on two machines: told that each is alone on its own, they meet through MPI. The same ring, so the same bits.
+TEST_F(Ranks, that_meet_through_mpi_learn_the_same_bits) {
+  const fs::path mpirun = "/usr/bin/mpirun";
+  if (!fs::exists(mpirun) || !fs::exists(SNUG_BINARY_DIR "/modules/snug_mpi.so"))
+    GTEST_SKIP() << "SKIPPED: Open MPI is not installed, or this build has no module over it";
+  const std::vector<std::string> keys = {"--method", "full", "--max-steps", "4", "--lr", "1e-3", "--save-steps", "2"};
+  run(work_ / "here", 2, 3, 4, keys);
+  ProcessOptions options{.program = mpirun};
+  for (const char* name : {"OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"}) options.environment[name] = "1";
+  const std::vector<std::string> launch = {
+      "--oversubscribe", "--bind-to", "none", "-n", "2", "env", "OMPI_COMM_WORLD_LOCAL_SIZE=1", SNUG_BINARY_DIR "/snug"};
+  const ProcessResult result = run_program(joined(launch, words(work_ / "there", 2, 3, 4, keys)), options);
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_TRUE(contents(work_ / "here" / "model.safetensors") == contents(work_ / "there" / "model.safetensors"));
+  EXPECT_EQ(step_lines(work_ / "here"), step_lines(work_ / "there"));
+  const Json summary = summary_of(work_ / "there");
+  EXPECT_EQ(summary["rank_sent_bytes"], summary_of(work_ / "here")["rank_sent_bytes"]);
+  for (const Json& peak : summary["rank_peak_bytes"])
+    EXPECT_LE(peak.get<int64_t>(), summary["planned_peak_bytes"].get<int64_t>());
+
+  // One that cannot go on: the launcher ends the other.
+  put(work_ / "broken.jsonl", "{\"text\": \n");
+  std::vector<std::string> wrong = joined(launch, words(work_ / "wrong", 2, 3, 4, keys));
+  *(std::find(wrong.begin(), wrong.end(), "--data") + 1) = (work_ / "broken.jsonl").string();
+  const ProcessResult told = run_program(wrong, options);
+  EXPECT_EQ(told.exit_code, 1);
+  EXPECT_NE(told.error.find("broken.jsonl"), std::string::npos) << told.error;
+}
+
 // Two processes as torchrun starts them, with the variables that it sets.
 TEST_F(Ranks, started_by_a_launcher_meet_and_train) {
   const fs::path output = work_ / "launched";

@@ -18,7 +18,7 @@
 
 #include "base/error.h"
 #include "comm/agree.h"
-#include "comm/shared_memory.h"
+#include "comm/local/shared_memory.h"
 #include "comm/world.h"
 
 namespace snug::testing {

@@ -65,7 +65,7 @@ void gather_weights(Program& program, const std::vector<const Weight*>& groups) 
 }
 
 // A storage that ranks hold parts of is seen in windows, unit by unit.
-void see_in_windows(Program& program, TensorId view, Moves moves, std::set<StorageId>& seen) {
+void see_in_windows(Program& program, TensorId view, Moves moves, bool overlaps, std::set<StorageId>& seen) {
   const StorageId id = program.tensor(view).storage;
   if (!program.tensor(view).spread || !seen.insert(id).second) return;
   const std::vector<Unit> units = program.storage(id).units;
@@ -75,20 +75,23 @@ void see_in_windows(Program& program, TensorId view, Moves moves, std::set<Stora
                       .bytes = units[i].bytes,
                       .in_flat_buffer = true,
                       .name = program.storage(id).name,
-                      .part = own_part(program, view, i)};
+                      .part = own_part(program, view, i),
+                      .per_layer = units[i].per_layer,
+                      .first_layer = units[i].first_layer,
+                      .turns = overlaps ? 2 : 1};
     move_apart(program, program.root, piece, moves);
   }
 }
 
-void open_windows(Program& program) {
+void open_windows(Program& program, bool overlaps) {
   std::set<StorageId> seen;
   for (const Weight& weight : std::vector<Weight>(program.weights)) {
-    see_in_windows(program, weight.tensor, Moves::in, seen);
-    if (weight.trainable) see_in_windows(program, weight.gradient, Moves::made, seen);
+    see_in_windows(program, weight.tensor, Moves::in, overlaps, seen);
+    if (weight.trainable) see_in_windows(program, weight.gradient, Moves::made, overlaps, seen);
     if (!weight.quantization) continue;
     const Quantization& how = *weight.quantization;
     for (const TensorId scales : {how.absmax, how.nested_absmax, how.absmax_offset})
-      if (scales != kNone) see_in_windows(program, scales, Moves::in, seen);
+      if (scales != kNone) see_in_windows(program, scales, Moves::in, overlaps, seen);
   }
 }
 
@@ -123,7 +126,7 @@ void passes::shard(Program& program, const StepRequest& request) {
   if (parallel.zero_stage == 0) sum_gradients(program, groups);
   if (parallel.zero_stage == 1) scatter_gradients(program, groups);
   if (parallel.zero_stage == 1 || parallel.zero_stage == 2) gather_weights(program, groups);
-  open_windows(program);
+  open_windows(program, parallel.overlaps);
   sum_scalars(program, parallel.zero_stage > 0);
 }
 

@@ -93,12 +93,12 @@ Window::Window(Program& program, const Piece& piece, int64_t turns) : program_(p
 TensorId Window::twin(TensorId id) {
   if (const auto found = twins_.find(id); found != twins_.end()) return found->second;
   Tensor tensor = program_.tensor(id);
-  const bool by_layer = tensor.instance_by_layer && turns_ > 1;
+  const bool by_layer = (tensor.instance_by_layer || piece_.per_layer) && turns_ > 1;
   tensor.storage = storage_;
   tensor.offset -= piece_.offset;
   tensor.layer_stride = by_layer ? piece_.bytes : 0;
   tensor.layer_turns = by_layer ? turns_ : 0;
-  tensor.first_layer = by_layer ? -tensor.instance : 0;
+  tensor.first_layer = !by_layer ? 0 : piece_.per_layer ? piece_.first_layer : -tensor.instance;
   if (!tensor.instance_by_layer) tensor.offset += tensor.instance % turns_ * piece_.bytes;
   tensor.instance = 0;
   tensor.instance_by_layer = false;
@@ -107,8 +107,14 @@ TensorId Window::twin(TensorId id) {
 }
 
 TensorId Window::whole(DType dtype) {
-  return program_.add_tensor(
-      {.name = piece_.name + ".window", .storage = storage_, .dtype = dtype, .shape = {element_count(dtype, piece_.bytes)}});
+  const bool by_layer = piece_.per_layer && turns_ > 1;
+  return program_.add_tensor({.name = piece_.name + ".window",
+                              .storage = storage_,
+                              .dtype = dtype,
+                              .shape = {element_count(dtype, piece_.bytes)},
+                              .layer_stride = by_layer ? piece_.bytes : 0,
+                              .first_layer = by_layer ? piece_.first_layer : 0,
+                              .layer_turns = by_layer ? turns_ : 0});
 }
 
 void move(Program& program, Region& body, const Piece& piece, Window& window, Moves moves) {
@@ -157,7 +163,8 @@ bool uses(const Program& program, const Region& body, const Piece& piece) {
 void move_apart(Program& program, Region& region, const Piece& piece, Moves moves) {
   for (Region* body : bodies_of(region)) {
     if (!uses(program, *body, piece)) continue;
-    Window window(program, piece, 1);
+    const bool takes_turns = piece.per_layer && body->axis == Axis::layer && body->count > 1;
+    Window window(program, piece, takes_turns ? piece.turns : 1);
     move(program, *body, piece, window, moves);
   }
 }

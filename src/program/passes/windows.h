@@ -18,7 +18,10 @@ struct Piece {
   int64_t offset = 0, bytes = 0;  // of the first layer's
   bool in_flat_buffer = false;
   std::string name;
-  TensorId part = kNone;  // this rank's; kNone: the piece lies in the far home
+  TensorId part = kNone;    // this rank's; kNone: the piece lies in the far home
+  bool per_layer = false;   // each layer has one …
+  int64_t first_layer = 0;  // … from this on
+  int64_t turns = 1;        // windows that layers take in turn
 
   bool holds(const Tensor& tensor) const {
     return tensor.storage == storage && tensor.offset >= offset && tensor.offset < offset + bytes &&

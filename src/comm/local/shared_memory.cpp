@@ -1,4 +1,4 @@
-#include "comm/shared_memory.h"
+#include "comm/local/shared_memory.h"
 
 #include <fmt/format.h>
 #include <linux/futex.h>
@@ -15,6 +15,7 @@
 #include <cstring>
 #include <ctime>
 #include <memory>
+#include <optional>
 
 #include "base/error.h"
 #include "formats/file.h"
@@ -63,12 +64,15 @@ class MailboxChannel final : public Channel {
 
   void exchange(std::span<const std::byte> to_next, std::span<std::byte> from_previous) override {
     Mailbox &own = box(rank_), &next = box((rank_ + 1) % ranks_);
+    const auto move_some = [&] { return send_some(next, to_next) + receive_some(own, from_previous) > 0; };
     while (!to_next.empty() || !from_previous.empty()) {
       const uint32_t seen = own.bell.load();
-      const bool moved = send_some(next, to_next) + receive_some(own, from_previous) > 0;
-      if (moved) continue;
+      if (move_some()) continue;
+      if (const std::optional<Lost> lost = lost_rank()) {
+        if (move_some()) continue;  // what it had sent before counts
+        tell(*lost);
+      }
       wait_at(own.bell, seen);
-      require_all_well();
     }
   }
 
@@ -117,15 +121,24 @@ class MailboxChannel final : public Channel {
     return size;
   }
 
-  void require_all_well() const {
-    if (const int32_t failed = box(0).failed.load(); failed != 0)
-      throw RankLost(fmt::format("rank {} cannot go on", failed - 1), "its own message says why", false);
+  struct Lost {
+    int64_t rank = 0;
+    int32_t process = 0;  // that is gone; 0: the rank says that it cannot go on
+  };
+
+  std::optional<Lost> lost_rank() const {
+    if (const int32_t failed = box(0).failed.load(); failed != 0) return Lost{.rank = failed - 1};
     for (int64_t other = 0; other < ranks_; ++other) {
       const int32_t process = box(other).process.load();
-      if (process != 0 && kill(process, 0) != 0 && errno == ESRCH)
-        throw RankLost(fmt::format("rank {} (process {}) is gone", other, process),
-                       "start the run again with --resume-from-checkpoint: the last checkpoint is whole", claim_failure());
+      if (process != 0 && kill(process, 0) != 0 && errno == ESRCH) return Lost{other, process};
     }
+    return std::nullopt;
+  }
+
+  [[noreturn]] void tell(const Lost& lost) const {
+    if (lost.process == 0) throw RankLost(fmt::format("rank {} cannot go on", lost.rank), "its own message says why", false);
+    throw RankLost(fmt::format("rank {} (process {}) is gone", lost.rank, lost.process),
+                   "start the run again with --resume-from-checkpoint: the last checkpoint is whole", claim_failure());
   }
 
   std::span<std::byte> shared_;

@@ -1,0 +1,76 @@
+#pragma once
+// The communication lane of a run: collectives that go on while ops compute, one after the other in the order in which they
+// were begun, which is the same for all ranks. Whoever is about to use what one works on waits for it first. A thread of its
+// own, which mostly sleeps until something arrives.
+
+#include <array>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <mutex>
+#include <span>
+#include <thread>
+
+#include "comm/communicator.h"
+#include "op/kind.h"
+
+namespace snug {
+
+struct Collective {
+  OpKind kind = OpKind::all_reduce;
+  DType dtype = DType::f32;
+  std::span<std::byte> x, out, staging;  // as the communicator takes them
+  bool accumulate = false;
+};
+
+class CommLane {
+ public:
+  // `ranks` must outlive it, and is used by nobody else while the lane is at work.
+  explicit CommLane(Communicator& ranks);
+  CommLane(const CommLane&) = delete;
+  CommLane& operator=(const CommLane&) = delete;
+  // What is still on its way is given up, with the run of all ranks.
+  ~CommLane();
+
+  // `depth`: of the region that it belongs to. Waits only where too many are on their way. Each of these throws what a
+  // collective threw, RankLost above all.
+  void begin(const Collective& collective, int depth);
+  // Until none is at work on these bytes; who only reads them need not wait for who does.
+  void wait_for(const std::byte* memory, int64_t bytes, bool writes);
+  // Until all of regions of this depth and deeper are done.
+  void wait_for_depth(int depth);
+
+  bool idle() const { return begun_ == seen_done_; }
+  double waited_seconds() const { return waited_; }
+  int64_t sent_bytes() const { return sent_bytes_; }  // by those that were waited for
+
+ private:
+  static constexpr uint64_t kMostFlights = 64;
+  struct Flight {
+    Collective collective;
+    int depth = 0;
+  };
+
+  Flight& flight(uint64_t number) { return flights_[number % kMostFlights]; }
+  template <class Meets>
+  void wait_where(const Meets& meets);
+  void wait_until_done(uint64_t number);
+  void work();
+
+  Communicator& ranks_;
+  std::array<Flight, kMostFlights> flights_{};
+  uint64_t begun_ = 0, seen_done_ = 0;  // the run's own count
+  double waited_ = 0;
+  int64_t sent_bytes_ = 0;
+
+  std::mutex mutex_;  // of what follows
+  std::condition_variable changed_;
+  uint64_t asked_ = 0, done_ = 0;
+  int64_t sent_ = 0;
+  bool ends_ = false;
+  std::exception_ptr error_;
+  std::thread thread_;  // last: it uses all of the above
+};
+
+}  // namespace snug

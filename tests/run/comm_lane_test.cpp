@@ -1,0 +1,121 @@
+// Collectives beside compute: begun in order, waited for where bytes meet, given up when another rank is lost.
+
+#include "run/comm_lane.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "base/error.h"
+#include "comm/local/shared_memory.h"
+#include "comm/ring.h"
+
+namespace snug::testing {
+
+namespace {
+
+template <class T>
+std::span<std::byte> bytes_of(std::vector<T>& values) {
+  return std::as_writable_bytes(std::span(values));
+}
+
+// Ranks as threads; each has a lane of its own. What one throws is told by whether it threw.
+template <class Work>
+std::vector<bool> run_lanes(int64_t ranks, const Work& work) {
+  std::vector<std::byte> shared(static_cast<size_t>(shared_bytes(ranks)));
+  std::vector<char> threw(static_cast<size_t>(ranks));
+  std::vector<std::thread> threads;
+  for (int64_t rank = 0; rank < ranks; ++rank)
+    threads.emplace_back([&, rank] {
+      const auto ring = make_ring(make_mailbox_channel(shared, rank, ranks));
+      try {
+        CommLane lane(*ring);
+        work(*ring, lane);
+      } catch (const Error&) {
+        ring->fail();
+        threw[static_cast<size_t>(rank)] = 1;
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  return {threw.begin(), threw.end()};
+}
+
+Collective gather(std::vector<float>& whole, int64_t rank, size_t part) {
+  const std::span<std::byte> all = bytes_of(whole);
+  return {.kind = OpKind::all_gather,
+          .dtype = DType::f32,
+          .x = all.subspan(static_cast<size_t>(rank) * part * 4, part * 4),
+          .out = all,
+          .staging = {}};
+}
+
+TEST(CommLane, many_at_once_arrive_in_their_order_while_others_compute) {
+  constexpr int64_t kRanks = 3;
+  constexpr size_t kPart = 5000;
+  const std::vector<bool> threw = run_lanes(kRanks, [&](Communicator& ring, CommLane& lane) {
+    std::mt19937 random(static_cast<unsigned>(ring.rank()));
+    std::vector<std::vector<float>> windows(4, std::vector<float>(kPart * kRanks));
+    std::vector<float> x(kPart * kRanks), own(kPart), staging(777);
+    double work = 0;
+    for (int step = 0; step < 200; ++step) {
+      std::vector<float>& window = windows[static_cast<size_t>(step) % windows.size()];
+      lane.wait_for(std::as_bytes(std::span(window)).data(), static_cast<int64_t>(window.size() * 4), true);
+      for (size_t i = 0; i < kPart; ++i)
+        window[static_cast<size_t>(ring.rank()) * kPart + i] = static_cast<float>(step * 10 + ring.rank());
+      lane.begin(gather(window, ring.rank(), kPart), 1);
+      if (step % 3 == 0) {
+        lane.wait_for(std::as_bytes(std::span(x)).data(), static_cast<int64_t>(x.size() * 4), true);
+        std::fill(x.begin(), x.end(), static_cast<float>(step));
+        lane.wait_for(std::as_bytes(std::span(own)).data(), static_cast<int64_t>(own.size() * 4), true);
+        lane.begin({.kind = OpKind::reduce_scatter,
+                    .dtype = DType::f32,
+                    .x = bytes_of(x),
+                    .out = bytes_of(own),
+                    .staging = bytes_of(staging),
+                    .accumulate = false},
+                   2);
+        lane.wait_for_depth(2);
+        ASSERT_EQ(own.front(), static_cast<float>(step * kRanks));
+        ASSERT_EQ(own.back(), static_cast<float>(step * kRanks));
+      }
+      for (unsigned i = 0; i < random() % 20'000; ++i) work += i;
+      lane.wait_for(std::as_bytes(std::span(window)).data(), 4, false);
+      for (int64_t rank = 0; rank < kRanks; ++rank)
+        ASSERT_EQ(window[static_cast<size_t>(rank) * kPart + kPart / 2], static_cast<float>(step * 10 + rank)) << work;
+    }
+    lane.wait_for_depth(0);
+    EXPECT_TRUE(lane.idle());
+    EXPECT_EQ(lane.sent_bytes(), static_cast<int64_t>((200 + 67) * (kRanks - 1) * kPart * 4));
+  });
+  EXPECT_EQ(threw, std::vector<bool>(kRanks, false));
+}
+
+TEST(CommLane, more_than_it_holds_wait_for_the_first) {
+  run_lanes(2, [](Communicator& ring, CommLane& lane) {
+    std::vector<std::vector<float>> windows(300, std::vector<float>(20));
+    for (std::vector<float>& window : windows) {
+      window[static_cast<size_t>(ring.rank()) * 10] = 7;
+      lane.begin(gather(window, ring.rank(), 10), 1);
+    }
+    lane.wait_for_depth(1);
+    for (const std::vector<float>& window : windows) ASSERT_EQ(window[static_cast<size_t>(1 - ring.rank()) * 10], 7);
+  });
+}
+
+TEST(CommLane, a_lost_rank_ends_what_is_on_its_way_and_what_waits_for_it) {
+  const std::vector<bool> threw = run_lanes(3, [](Communicator& ring, CommLane& lane) {
+    std::vector<float> window(300'000);
+    lane.begin(gather(window, ring.rank(), 100'000), 1);
+    if (ring.rank() == 1) throw Error("the disk is full");  // with one on its way
+    for (int i = 0; i < 5; ++i) lane.begin(gather(window, ring.rank(), 100'000), 1);
+    lane.wait_for_depth(0);
+  });
+  EXPECT_EQ(threw, std::vector<bool>(3, true));
+}
+
+}  // namespace
+
+}  // namespace snug::testing
