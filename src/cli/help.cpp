@@ -64,6 +64,7 @@ of each stage, what was assumed. Exit code 3 if it does not fit --memory (defaul
   --max-memory 0:80GiB,1:24GiB,cpu:200GiB   which part of the model on which device, and the device_map to paste
   --max-memory cpu:16GiB,disk:100GiB        which blocks on disk; snug train --max-memory runs it
       --weights-only       for inference: no gradients, states or activations
+  --megatron FILE --gpus N   what each rank of a Megatron-LM script holds between steps [--vocab-size N]
   --textbook               the rules of thumb of articles, beside the exact figures; MODEL may be a round count, such as 7B
       --parameters N --trained N --hidden N --layers N --heads N --activations SIZE   what a rule is to take instead
   --json                   one JSON object for scripts

@@ -13,6 +13,7 @@
 #include "cli/count_data.h"
 #include "cli/plan_devices.h"
 #include "cli/plan_held.h"
+#include "cli/plan_megatron.h"
 #include "cli/plan_textbook.h"
 #include "cli/pytorch_answer.h"
 #include "cli/pytorch_setup.h"
@@ -36,7 +37,7 @@ namespace {
 Arguments arguments_of(std::span<char* const> words) {
   std::vector<std::string> own = {
       "json", "dump", "gpu=", "levers", "solve=", "examples=", "example-tokens=", "count-data", "trace=", "html="};
-  for (const std::vector<std::string>& more : {textbook_flags(), device_flags(), pytorch_flags()})
+  for (const std::vector<std::string>& more : {textbook_flags(), device_flags(), pytorch_flags(), megatron_plan_flags()})
     own.insert(own.end(), more.begin(), more.end());
   return parse_arguments(words, own);
 }
@@ -126,6 +127,7 @@ std::optional<CountedData> data_asked(const Arguments& arguments, const Plan& pl
 
 int plan_command(std::span<char* const> words) {
   Arguments arguments = arguments_of(words);
+  if (arguments.has("megatron")) return plan_megatron(arguments);
   check_views(arguments);
   if (arguments.has("textbook")) return plan_textbook(arguments);
   if (arguments.has("max-memory")) return plan_devices(arguments);

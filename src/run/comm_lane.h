@@ -54,7 +54,7 @@ class CommLane {
 
   Flight& flight(uint64_t number) { return flights_[number % kMostFlights]; }
   template <class Meets>
-  void wait_where(const Meets& meets);
+  void wait_where(const Meets& matters);
   void wait_until_done(uint64_t number);
   void work();
 
