@@ -16,6 +16,7 @@
 #include "cli/plan_megatron.h"
 #include "cli/plan_textbook.h"
 #include "cli/pytorch_answer.h"
+#include "cli/pytorch_ranks.h"
 #include "cli/pytorch_setup.h"
 #include "cli/target_flags.h"
 #include "cli/terminal.h"
@@ -133,6 +134,7 @@ int plan_command(std::span<char* const> words) {
   if (arguments.has("max-memory")) return plan_devices(arguments);
   const ModelSpec model = resolve_model(arguments.recipe.model);
   if (!model.unmodelled_step.empty()) return plan_held(arguments, model);
+  if (arguments.value("runtime") == "snug") arguments.recipe.parallel = shared_by(arguments);
   validate(arguments.recipe);
   const Target target = target_for(arguments);
   assume_precision(arguments, target);

@@ -144,4 +144,21 @@ eager::Ranks pytorch_ranks(const Arguments& arguments, const eager::Setup& setup
   return ranks;
 }
 
+Parallel shared_by(const Arguments& arguments) {
+  Parallel parallel = arguments.recipe.parallel;
+  const snug::Sharding sharding = sharding_asked(arguments);
+  const std::optional<DeepSpeedConfig> config = deepspeed_config(arguments);
+  if (!sets(arguments, "num_processes") && gpus_asked(arguments) > 0) parallel.ranks = gpus_asked(arguments);
+  if (sets(arguments, "zero_stage")) return parallel;
+  if (config) {
+    parallel.zero_stage = config->stage;
+    parallel.overlaps = config->overlaps;
+  } else if (sharding == snug::Sharding::fsdp) {
+    parallel.zero_stage = 3;
+  } else if (sharding != snug::Sharding::none) {
+    parallel.zero_stage = usual_config(sharding).stage;
+  }
+  return parallel;
+}
+
 }  // namespace snug::cli

@@ -19,4 +19,8 @@ eager::Ranks pytorch_ranks(const Arguments& arguments, const eager::Setup& setup
 // Whether a key of another trainer's file is about this alone.
 bool is_about_ranks(const ForeignKey& key);
 
+// How the words that share a run of PyTorch's share one of snug's own: --gpus and --fsdp, --deepspeed or what another
+// trainer's recipe says; num_processes and zero_stage win.
+Parallel shared_by(const Arguments& arguments);
+
 }  // namespace snug::cli

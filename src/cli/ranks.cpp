@@ -19,7 +19,7 @@
 #include "base/hash.h"
 #include "cli/process.h"
 #include "comm/agree.h"
-#include "program/dump.h"
+#include "recipe/keys.h"
 #include "train/run_state.h"
 
 namespace snug::cli {
@@ -59,6 +59,16 @@ void pass_signals_on() {
   _exit(127);
 }
 
+// What must be the same for all ranks; how many cores and bytes each has need not.
+std::string what_runs(const Plan& plan) {
+  std::string text = fmt::format("{} {} {} {}", kSnugVersion, plan.program.total_parameters(),
+                                 plan.program.trainable_parameters(), plan.program.seq_len);
+  for (const Key& key : recipe_keys())
+    if (key.get && key.name != "threads" && key.name != "memory")
+      text += fmt::format("\n{}: {}", key.name, key.get(plan.recipe));
+  return text;
+}
+
 // The rank of a process; none if it is none of them.
 std::optional<size_t> rank_of(pid_t process) {
   const auto found = std::find_if(started.begin(), started.end(), [&](const auto& id) { return id.load() == process; });
@@ -90,7 +100,7 @@ int launch_ranks(int64_t ranks, std::span<char* const> words) {
     if (!rank) continue;
     started[*rank] = 0;
     --left;
-    if (WIFSIGNALED(status))
+    if (WIFSIGNALED(status) && code == 0)  // what ends all of them is told of once
       fmt::print(stderr, "snug: rank {} (process {}) was ended by signal {} ({})\n", *rank, ended, WTERMSIG(status),
                  strsignal(WTERMSIG(status)));
     const int its_code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
@@ -101,8 +111,7 @@ int launch_ranks(int64_t ranks, std::span<char* const> words) {
 
 std::unique_ptr<Communicator> meet_for(const World& world, const Plan& plan) {
   std::unique_ptr<Communicator> ranks = meet(world);
-  const std::string told = kSnugVersion + dump(plan.program) + fmt::format("{} {}", plan.recipe.seed, plan.recipe.model);
-  const std::vector<int64_t> all = all_ranks(*ranks, static_cast<int64_t>(hash_bytes(told)));
+  const std::vector<int64_t> all = all_ranks(*ranks, static_cast<int64_t>(hash_bytes(what_runs(plan))));
   const auto other = std::find_if(all.begin(), all.end(), [&](int64_t hash) { return hash != all.front(); });
   if (other == all.end()) return ranks;
   ranks->fail();

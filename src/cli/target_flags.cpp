@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "cli/receipts.h"
+#include "comm/world.h"
 #include "model/hub_cache.h"
 #include "plan/accelerator_target.h"
 #include "report/units.h"
@@ -32,7 +33,8 @@ std::optional<int64_t> free_bytes(std::filesystem::path directory) {
 // What one of the processes that train together on this machine has of it.
 Target share_of_this_cpu(const Recipe& recipe) {
   Target target = this_cpu(recipe.threads);
-  const int64_t ranks = recipe.parallel.ranks;
+  const std::optional<World> world = launched_world();
+  const int64_t ranks = world ? std::max<int64_t>(1, world->local_ranks) : recipe.parallel.ranks;
   if (ranks == 1) return target;
   if (recipe.threads == 0) target = this_cpu(std::max<int64_t>(1, target.threads / ranks));
   target.memory_bytes /= ranks;

@@ -12,6 +12,7 @@
 #include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/process.h"
+#include "cli/pytorch_ranks.h"
 #include "cli/pytorch_setup.h"
 #include "cli/ranks.h"
 #include "cli/receipts.h"
@@ -123,6 +124,11 @@ int train_command(std::span<char* const> words) {
   const bool speaks = !world || world->rank == 0;
   Arguments arguments = parse_arguments(words, {"trace=", "max-memory="});
   const Recipe& recipe = arguments.recipe;
+  if (arguments.foreign) {
+    const int64_t here = recipe.parallel.ranks;  // the GPUs that it was written for are not here
+    arguments.recipe.parallel = shared_by(arguments);
+    arguments.recipe.parallel.ranks = here;
+  }
   if (world) arguments.recipe.parallel.ranks = world->ranks;
   if (arguments.foreign) refuse_foreign(arguments);
   if (arguments.foreign && !sets(arguments, "chat_template"))
@@ -137,6 +143,8 @@ int train_command(std::span<char* const> words) {
   const ModelSpec model = resolve_model(recipe.model);
   refuse_plan_only(model, "trained");
   Plan plan = planned(arguments, model, world);
+  // Whoever watches runs in the order of the Program, the others ahead of it.
+  if (arguments.has("trace") && recipe.parallel.ranks > 1) throw UsageError("--trace is for a run of one process");
   if (arguments.has("trace")) plan_tracing(plan);
   if (!plan.fits()) return refuse(plan);
   if (!world || world->launcher != kOwnLauncher) {  // one that snug starts has been told of by the process that starts it

@@ -278,6 +278,24 @@ TEST_F(Ranks, an_error_of_one_is_told_once_and_ends_all) {
       << result.error;
 }
 
+TEST_F(Ranks, are_asked_for_by_the_words_of_other_trainers) {
+  put(work_ / "zero2.json", R"({"zero_optimization": {"stage": 2, "overlap_comm": false}})");
+  const auto planned = [&](const std::vector<std::string>& more) {
+    const ProcessResult result =
+        run_program(joined({"plan", work_.model().string(), "--runtime", "snug", "--method", "full", "--json"}, more));
+    EXPECT_EQ(result.exit_code, 0) << result.error;
+    return Json::parse(result.output)["ranks"][0];
+  };
+  const auto own = [&](int64_t stage, const char* overlaps = "true") {
+    return planned({"--num-processes", "4", "--zero-stage", std::to_string(stage), "--overlap-comm", overlaps});
+  };
+  EXPECT_EQ(planned({"--gpus", "4"}), own(0));
+  EXPECT_EQ(planned({"--gpus", "4", "--fsdp"}), own(3));
+  EXPECT_EQ(planned({"--gpus", "4", "--deepspeed", (work_ / "zero2.json").string()}), own(2, "false"));
+  EXPECT_EQ(planned({"--gpus", "8", "--fsdp", "--num-processes", "4", "--zero-stage", "1"}), own(1));
+  EXPECT_NE(own(1), own(2));
+}
+
 // As on two machines: told that each is alone on its own, they meet through MPI. The same ring, so the same bits.
 TEST_F(Ranks, that_meet_through_mpi_learn_the_same_bits) {
   const fs::path mpirun = "/usr/bin/mpirun";
