@@ -29,7 +29,7 @@ CountedData counted_examples(const Plan& plan, int64_t examples, int64_t example
 RunCost run_cost(const Plan& plan, const std::optional<Workload>& workload) {
   const Program& p = plan.program;
   const Recipe& recipe = plan.recipe;
-  const int64_t step_rows = checked_mul(checked_mul(p.batch, p.micro_batches), p.ranks);
+  const int64_t step_rows = checked_mul(checked_mul(p.batch, p.micro_batches), p.mesh.ranks);
   const auto step_tokens = static_cast<double>(step_rows) * static_cast<double>(p.seq_len);
   RunCost cost;
   if (recipe.max_steps > 0) {
@@ -49,7 +49,7 @@ RunCost run_cost(const Plan& plan, const std::optional<Workload>& workload) {
   cost.tokens = static_cast<int64_t>(std::llround(steps * step_tokens * real));
   if (recipe.max_steps <= 0 && workload)
     cost.tokens = static_cast<int64_t>(std::llround(recipe.num_train_epochs * static_cast<double>(workload->tokens)));
-  const auto ranks = static_cast<double>(p.ranks);
+  const auto ranks = static_cast<double>(p.mesh.ranks);
   cost.flops = steps * plan.step_flops * full * ranks;
   if (plan.target.cost.known()) cost.seconds = steps * plan.step_time.seconds * full;
   if (cost.seconds && plan.target.dollars_per_hour)

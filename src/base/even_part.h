@@ -11,8 +11,9 @@ struct EvenPart {
 
 // The part of rank `of`.
 constexpr EvenPart even_part(int64_t elements, int64_t ranks, int64_t of) {
-  const int64_t begin = elements * of / ranks;
-  return {begin, elements * (of + 1) / ranks - begin};
+  __extension__ using Wide = __int128;
+  const auto begin = static_cast<int64_t>(Wide{elements} * of / ranks);
+  return {begin, static_cast<int64_t>(Wide{elements} * (of + 1) / ranks) - begin};
 }
 
 }  // namespace snug

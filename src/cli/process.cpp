@@ -21,6 +21,15 @@ void say_answer() {
   [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, text, std::strlen(text));
 }
 
+// Who started a rank passes on what it was sent, and whoever signals a group or a service has sent it to the rank as well.
+extern "C" void remember_signal_once(int signal, siginfo_t* info, void* /*context*/) {
+  if (last_signal.load() != 0 && info->si_pid == getppid()) return;
+  if (last_signal.exchange(signal) != 0) _exit(128 + signal);
+  const int before = errno;
+  say_answer();
+  errno = before;
+}
+
 extern "C" void remember_signal(int signal) {
   last_signal.store(signal);
   const int before = errno;
@@ -47,6 +56,15 @@ void handle_signals(void (*handler)(int), const char* said) {
 std::atomic<int>& stop_signal() { return last_signal; }
 
 void listen_for_signals(const char* said) { handle_signals(remember_signal, said); }
+
+void listen_for_signals_as_rank(const char* said) {
+  signal_answer.store(said);
+  struct sigaction action {};
+  action.sa_sigaction = remember_signal_once;
+  action.sa_flags = SA_RESTART | SA_SIGINFO;
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+}
 
 void end_at_signals(const char* said) { handle_signals(end_at_once, said); }
 

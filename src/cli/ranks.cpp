@@ -10,9 +10,11 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "base/error.h"
@@ -29,7 +31,8 @@ namespace {
 constexpr size_t kMostStarted = 256;
 std::array<std::atomic<pid_t>, kMostStarted> started{};  // for the handler, which may touch nothing else
 
-// The terminal sends its signals to all of them; what was sent to this process alone is passed on.
+// What was sent to this process is passed on; a rank that was sent it too knows (cli/process.cpp). The terminal sends its
+// own signals to all of them.
 extern "C" void pass_on(int signal) {
   const int before = errno;
   for (const std::atomic<pid_t>& process : started)
@@ -59,13 +62,19 @@ void pass_signals_on() {
   _exit(127);
 }
 
-// What must be the same for all ranks; how many cores and bytes each has need not.
+// What must be the same for all ranks: what they are asked for, and the collectives that come of it. How many cores and
+// bytes each has need not.
 std::string what_runs(const Plan& plan) {
   std::string text = fmt::format("{} {} {} {}", kSnugVersion, plan.program.total_parameters(),
                                  plan.program.trainable_parameters(), plan.program.seq_len);
   for (const Key& key : recipe_keys())
     if (key.get && key.name != "threads" && key.name != "memory")
       text += fmt::format("\n{}: {}", key.name, key.get(plan.recipe));
+  for_each_op(plan.program.root, [&](const Op& op, const Region& region) {
+    if (run_by(op.kind) == RunBy::ranks)
+      text += fmt::format("\n{} {} {} x {} from {}", name_of(op.kind), plan.program.tensor(op.find(Slot::x)).bytes(),
+                          region.name, region.count, region.first);
+  });
   return text;
 }
 
@@ -73,6 +82,42 @@ std::string what_runs(const Plan& plan) {
 std::optional<size_t> rank_of(pid_t process) {
   const auto found = std::find_if(started.begin(), started.end(), [&](const auto& id) { return id.load() == process; });
   return found == started.end() ? std::nullopt : std::optional(static_cast<size_t>(found - started.begin()));
+}
+
+// The exit code of the first that failed. Those that live on when one has failed learn of it when they next meet the others;
+// who computes for longer is ended.
+int wait_for_ranks(int64_t ranks) {
+  constexpr std::chrono::seconds kGrace(10);
+  constexpr std::chrono::milliseconds kBetween(20);
+  using Clock = std::chrono::steady_clock;
+  int code = 0;
+  bool told = false;  // a rank that ended by itself has said why
+  std::string signalled;
+  Clock::time_point failed;
+  for (int64_t left = ranks; left > 0;) {
+    int status = 0;
+    const pid_t ended = waitpid(-1, &status, code == 0 ? 0 : WNOHANG);
+    if (ended < 0 && errno == EINTR) continue;
+    if (ended < 0) break;
+    if (ended == 0) {
+      if (Clock::now() - failed > kGrace) pass_on(SIGKILL);
+      std::this_thread::sleep_for(kBetween);
+      continue;
+    }
+    const std::optional<size_t> rank = rank_of(ended);
+    if (!rank) continue;
+    started[*rank] = 0;
+    --left;
+    if (WIFSIGNALED(status) && code == 0)
+      signalled = fmt::format("snug: rank {} (process {}) was ended by signal {} ({})\n", *rank, ended, WTERMSIG(status),
+                              strsignal(WTERMSIG(status)));
+    told = told || (WIFEXITED(status) && WEXITSTATUS(status) == 1);
+    if (code != 0) continue;
+    code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+    failed = Clock::now();
+  }
+  if (!told) fmt::print(stderr, "{}", signalled);
+  return code;
 }
 
 }  // namespace
@@ -90,35 +135,22 @@ int launch_ranks(int64_t ranks, std::span<char* const> words) {
     if (child == 0) become_rank(launch, rank, parent, words);
     started[static_cast<size_t>(rank)] = child;
   }
-  int code = 0;
-  for (int64_t left = ranks; left > 0;) {
-    int status = 0;
-    const pid_t ended = waitpid(-1, &status, 0);
-    if (ended < 0 && errno == EINTR) continue;
-    if (ended < 0) break;
-    const std::optional<size_t> rank = rank_of(ended);
-    if (!rank) continue;
-    started[*rank] = 0;
-    --left;
-    if (WIFSIGNALED(status) && code == 0)  // what ends all of them is told of once
-      fmt::print(stderr, "snug: rank {} (process {}) was ended by signal {} ({})\n", *rank, ended, WTERMSIG(status),
-                 strsignal(WTERMSIG(status)));
-    const int its_code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
-    if (code == 0) code = its_code;
-  }
-  return code;
+  return wait_for_ranks(ranks);
 }
 
-std::unique_ptr<Communicator> meet_for(const World& world, const Plan& plan) {
-  std::unique_ptr<Communicator> ranks = meet(world);
-  const std::vector<int64_t> all = all_ranks(*ranks, static_cast<int64_t>(hash_bytes(what_runs(plan))));
+int64_t least_of_ranks(const RankRings& ranks, int64_t value) {
+  const std::vector<int64_t> all = all_ranks(ranks.all(), value);
+  return *std::min_element(all.begin(), all.end());
+}
+
+void require_same(const RankRings& ranks, const Plan& plan) {
+  const std::vector<int64_t> all = all_ranks(ranks.all(), static_cast<int64_t>(hash_bytes(what_runs(plan))));
   const auto other = std::find_if(all.begin(), all.end(), [&](int64_t hash) { return hash != all.front(); });
-  if (other == all.end()) return ranks;
-  ranks->fail();
+  if (other == all.end()) return;
   throw RankLost(fmt::format("rank {} runs another program than rank 0", other - all.begin()),
-                 "give all of them the same recipe, model and version of snug", world.rank == 0);
+                 "give all of them the same recipe, model and version of snug", ranks.rank() == 0);
 }
 
-void QuietReporter::loaded() { listen_for_signals(); }
+void QuietReporter::loaded() { listen_for_signals_as_rank(""); }
 
 }  // namespace snug::cli

@@ -12,11 +12,12 @@
 namespace snug::cli {
 
 // Starts so many processes of `snug train words…` on this machine and waits for all of them. Returns the exit code of the
-// first that failed; tells of one that a signal ended.
+// first that failed; tells of one that a signal ended where no rank does.
 int launch_ranks(int64_t ranks, std::span<char* const> words);
 
-// Meets the others, and makes sure that all run the same program. Throws Error.
-std::unique_ptr<Communicator> meet_for(const World& world, const Plan& plan);
+int64_t least_of_ranks(const RankRings& ranks, int64_t value);
+// Throws RankLost, on all of them, where they do not run the same.
+void require_same(const RankRings& ranks, const Plan& plan);
 
 // Says nothing: the first rank speaks for all.
 class QuietReporter final : public Reporter {

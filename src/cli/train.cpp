@@ -18,6 +18,7 @@
 #include "cli/receipts.h"
 #include "cli/target_flags.h"
 #include "cli/train_screen.h"
+#include "comm/world.h"
 #include "model/catalogue.h"
 #include "model/families.h"
 #include "model/hub_cache.h"
@@ -65,11 +66,12 @@ void refuse_foreign(const Arguments& arguments) {
 }
 
 // With --max-memory as `snug plan` prints it.
-Plan planned(const Arguments& arguments, const ModelSpec& model, const std::optional<World>& world) {
+Plan planned(const Arguments& arguments, const ModelSpec& model, const std::optional<World>& world, const RankRings* ranks) {
   // Open MPI's buffers and libraries: 9 to 12 MiB were measured beside what ranks of one machine take (4.1.4, over TCP).
   constexpr int64_t kMpiBytes = int64_t{16} << 20;
   Target target = with_disk(target_for(arguments), arguments.recipe);
   if (world && world->over_mpi()) target.runtime_bytes_of_ranks = kMpiBytes;
+  if (ranks != nullptr) target.memory_bytes = least_of_ranks(*ranks, target.memory_bytes);  // one plan for all
   if (!arguments.has("max-memory")) return make_plan(model, arguments.recipe, target);
   return place_run(model, arguments.recipe, target, parse_max_memory(arguments.value("max-memory")));
 }
@@ -99,15 +101,13 @@ void tell_how_it_went(const Plan& plan, const RunSummary& summary) {
                seconds_text(plan.saved_seconds), seconds_text(plan.step_time.seconds));
 }
 
-// By this process, or by this and others.
-int run(const Plan& plan, const std::optional<World>& world, const std::string& trace) {
-  std::unique_ptr<Communicator> ranks;
-  if (world && world->ranks > 1) ranks = meet_for(*world, plan);
-  TrainScreen screen;
+int run(const Plan& plan, const std::string& trace, RankRings* ranks) {
+  if (ranks != nullptr) require_same(*ranks, plan);
+  TrainScreen screen(ranks != nullptr);
   QuietReporter quiet;
   const bool speaks = ranks == nullptr || ranks->rank() == 0;
   Reporter& reporter = speaks ? static_cast<Reporter&>(screen) : quiet;
-  const RunSummary summary = train(plan, reporter, stop_signal(), trace, ranks.get());
+  const RunSummary summary = train(plan, reporter, stop_signal(), trace, ranks);
   if (speaks) {
     screen.finish_line();
     tell_how_it_went(plan, summary);
@@ -116,12 +116,51 @@ int run(const Plan& plan, const std::optional<World>& world, const std::string& 
   return stop_signal().load() == 0 ? 0 : 128 + stop_signal().load();
 }
 
+// By this process, which may be one of several. Who starts others has planned for all, and runs nothing itself.
+int plan_and_run(Arguments& arguments, const std::optional<World>& world, RankRings* ranks, std::span<char* const> words) {
+  const Recipe& recipe = arguments.recipe;
+  const bool speaks = !world || world->rank == 0, starts_ranks = recipe.parallel.ranks > 1 && !world;
+  refuse_plan_only(resolve_model(recipe.model), "trained");  // by its name, before its files are looked for
+  arguments.recipe.model = local_checkpoint(recipe.model, "training").string();
+  const ModelSpec model = resolve_model(recipe.model);
+  refuse_plan_only(model, "trained");
+  Plan plan = planned(arguments, model, world, ranks);
+  // Whoever watches runs in the order of the Program, the others ahead of it.
+  if (arguments.has("trace") && recipe.parallel.ranks > 1) throw UsageError("--trace is for a run of one process");
+  if (arguments.has("trace")) plan_tracing(plan);
+  if (!plan.fits()) return speaks ? refuse(plan) : 3;
+  if (speaks && (!world || world->launcher != kOwnLauncher)) tell_of(plan);  // who starts ranks has told of it
+  if (starts_ranks) return launch_ranks(recipe.parallel.ranks, words);
+  end_at_signals(speaks ? "stopped before the first step\n" : "");  // nothing is lost yet
+  return run(plan, arguments.value("trace"), ranks);
+}
+
+// One of several: what ends it ends all, and one of them tells.
+int plan_and_run_as_rank(Arguments& arguments, const World& world, std::span<char* const> words) {
+  try {
+    const std::unique_ptr<RankRings> ranks = meet(world, arguments.recipe.parallel.mesh().parts);
+    try {
+      const int code = plan_and_run(arguments, world, ranks.get(), words);
+      if (code == 3) ranks->fail();
+      return code;
+    } catch (const RankLost&) {
+      ranks->fail();
+      throw;
+    } catch (...) {
+      if (!ranks->fail()) return 1;  // another has met the same, and tells
+      throw;
+    }
+  } catch (const RankLost& lost) {
+    if (lost.tells) throw;
+    return 1;
+  }
+}
+
 }  // namespace
 
 int train_command(std::span<char* const> words) {
   wait_briefly("train", words);
   const std::optional<World> world = launched_world();
-  const bool speaks = !world || world->rank == 0;
   Arguments arguments = parse_arguments(words, {"trace=", "max-memory="});
   const Recipe& recipe = arguments.recipe;
   if (arguments.foreign) {
@@ -138,26 +177,8 @@ int train_command(std::span<char* const> words) {
   validate(recipe);
   validate_strategies(recipe);
   for (const std::string& key : arguments.passed_over) fmt::print(stderr, "snug: {} has no effect here\n", key);
-  refuse_plan_only(resolve_model(recipe.model), "trained");  // by its name, before its files are looked for
-  arguments.recipe.model = local_checkpoint(recipe.model, "training").string();
-  const ModelSpec model = resolve_model(recipe.model);
-  refuse_plan_only(model, "trained");
-  Plan plan = planned(arguments, model, world);
-  // Whoever watches runs in the order of the Program, the others ahead of it.
-  if (arguments.has("trace") && recipe.parallel.ranks > 1) throw UsageError("--trace is for a run of one process");
-  if (arguments.has("trace")) plan_tracing(plan);
-  if (!plan.fits()) return refuse(plan);
-  if (!world || world->launcher != kOwnLauncher) {  // one that snug starts has been told of by the process that starts it
-    if (speaks) tell_of(plan);
-    if (recipe.parallel.ranks > 1 && !world) return launch_ranks(recipe.parallel.ranks, words);
-  }
-  end_at_signals(speaks ? "stopped before the first step\n" : "");  // nothing is lost yet
-  try {
-    return run(plan, world, arguments.value("trace"));
-  } catch (const RankLost& lost) {
-    if (lost.tells && world->launcher != kOwnLauncher) throw;
-    return 1;
-  }
+  if (world && world->ranks > 1) return plan_and_run_as_rank(arguments, *world, words);
+  return plan_and_run(arguments, std::nullopt, nullptr, words);
 }
 
 }  // namespace snug::cli

@@ -86,7 +86,7 @@ std::string evaluation_line(const EvaluationMetrics& m) {
       m.step, m.loss, 100.0 * m.token_accuracy, 100.0 * m.exact, m.documents);
 }
 
-TrainScreen::TrainScreen() : live_(is_terminal(stderr)) {}
+TrainScreen::TrainScreen(bool as_rank) : live_(is_terminal(stderr)), as_rank_(as_rank) {}
 
 void TrainScreen::data_ready(const DatasetSummary& summary, const std::filesystem::path& file) {
   fmt::print(stderr, "{}: {}\n", file.string(), describe(summary));
@@ -103,8 +103,9 @@ void TrainScreen::nothing_to_resume(const std::filesystem::path& directory) {
 }
 
 void TrainScreen::loaded() {
-  listen_for_signals(live_ ? "\r\033[Kstopping after this step, with a checkpoint; Ctrl-C again stops at once\n"
-                           : "stopping after this step, with a checkpoint; a second signal stops at once\n");
+  const auto listen = as_rank_ ? listen_for_signals_as_rank : listen_for_signals;
+  listen(live_ ? "\r\033[Kstopping after this step, with a checkpoint; Ctrl-C again stops at once\n"
+               : "stopping after this step, with a checkpoint; a second signal stops at once\n");
 }
 
 void TrainScreen::stepped(const StepReport& report) {

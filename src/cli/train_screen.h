@@ -18,7 +18,8 @@ std::string evaluation_line(const EvaluationMetrics& metrics);
 
 class TrainScreen final : public Reporter {
  public:
-  TrainScreen();
+  // `as_rank`: of one of several processes.
+  explicit TrainScreen(bool as_rank = false);
   void data_ready(const DatasetSummary& summary, const std::filesystem::path& file) override;
   void bad_row(const std::string& line) override;
   void resumed(const std::filesystem::path& checkpoint, int64_t step) override;
@@ -36,6 +37,7 @@ class TrainScreen final : public Reporter {
   void write_over(const std::string& line);
 
   bool live_;  // on a terminal
+  bool as_rank_;
   bool open_line_ = false;
 };
 

@@ -41,8 +41,9 @@ class Communicator {
 
   // Until all ranks have come here.
   virtual void barrier() = 0;
-  // Tells the other ranks that this one cannot go on, so that none waits for it. Never throws.
-  virtual void fail() noexcept = 0;
+  // Tells the other ranks that this one cannot go on, so that none waits for it. Whether it is the first to say so, as far
+  // as it knows: that one tells why.
+  virtual bool fail() noexcept = 0;
 
   // Bytes that this rank has sent in all_reduce, reduce_scatter and all_gather.
   virtual int64_t sent_bytes() const = 0;

@@ -34,32 +34,32 @@ const SnugMpi& open_module() {
               "apt install libopenmpi-dev, and build again");
 }
 
-class MpiChannel final : public Channel {
+// The run of all ranks.
+class MpiRun {
  public:
-  MpiChannel() : mpi_(open_module()) {
+  MpiRun() : mpi_(open_module()) {
     if (!mpi_.join(&rank_, &ranks_)) throw Error("MPI cannot join the run", "ranks", "start it with mpirun or srun");
   }
-  MpiChannel(const MpiChannel&) = delete;
-  MpiChannel& operator=(const MpiChannel&) = delete;
+  MpiRun(const MpiRun&) = delete;
+  MpiRun& operator=(const MpiRun&) = delete;
   // Who fails just ends: the launcher ends the others, who would wait for it.
-  ~MpiChannel() override {
+  ~MpiRun() {
     if (!failed_ && std::uncaught_exceptions() == 0) mpi_.leave();
   }
 
-  int64_t rank() const override { return rank_; }
-  int64_t ranks() const override { return ranks_; }
-
-  void exchange(std::span<const std::byte> to_next, std::span<std::byte> from_previous) override {
-    const bool well =
-        mpi_.exchange((rank_ + 1) % ranks_, to_next.data(), static_cast<int64_t>(to_next.size()),
-                      (rank_ + ranks_ - 1) % ranks_, from_previous.data(), static_cast<int64_t>(from_previous.size()));
-    if (!well) throw RankLost("a neighbour cannot be reached", "look for what the launcher says of it", true);
+  void exchange(RankGroup ring, int64_t next, std::span<const std::byte> sent, int64_t previous,
+                std::span<std::byte> received) const {
+    if (!mpi_.exchange(static_cast<int>(ring), next, sent.data(), static_cast<int64_t>(sent.size()), previous,
+                       received.data(), static_cast<int64_t>(received.size())))
+      throw RankLost("a neighbour cannot be reached", "look for what the launcher says of it", true);
   }
-
-  void fail() noexcept override {
+  bool fail() noexcept {
     failed_ = true;
     mpi_.give_up();
+    return true;
   }
+  int64_t rank() const { return rank_; }
+  int64_t ranks() const { return ranks_; }
 
  private:
   const SnugMpi& mpi_;
@@ -67,8 +67,33 @@ class MpiChannel final : public Channel {
   std::atomic<bool> failed_ = false;
 };
 
+class MpiChannel final : public Channel {
+ public:
+  MpiChannel(std::shared_ptr<MpiRun> run, const RankMesh& mesh, RankGroup group)
+      : run_(std::move(run)), mesh_(mesh), group_(group) {}
+
+  int64_t rank() const override { return mesh_.index(group_, run_->rank()); }
+  int64_t ranks() const override { return mesh_.size(group_); }
+  void exchange(std::span<const std::byte> to_next, std::span<std::byte> from_previous) override {
+    run_->exchange(group_, mesh_.next(group_, run_->rank()), to_next, mesh_.previous(group_, run_->rank()), from_previous);
+  }
+  bool fail() noexcept override { return run_->fail(); }
+
+ private:
+  std::shared_ptr<MpiRun> run_;
+  RankMesh mesh_;
+  RankGroup group_;
+};
+
 }  // namespace
 
-std::unique_ptr<Channel> make_mpi_channel() { return std::make_unique<MpiChannel>(); }
+std::unique_ptr<Channel> make_mpi_channel(const RankMesh& mesh, RankGroup group) {
+  static std::weak_ptr<MpiRun> joined;  // MPI knows one run in a process
+  std::shared_ptr<MpiRun> run = joined.lock();
+  if (run == nullptr) joined = run = std::make_shared<MpiRun>();
+  if (run->ranks() != mesh.ranks)
+    throw Error(fmt::format("MPI started {} ranks of {}", run->ranks(), mesh.ranks), "ranks", "start all of them together");
+  return std::make_unique<MpiChannel>(std::move(run), mesh, group);
+}
 
 }  // namespace snug

@@ -4,11 +4,13 @@
 
 #include <memory>
 
+#include "base/rank_group.h"
 #include "comm/ring.h"
 
 namespace snug {
 
-// Joins the run that mpirun or srun started. Throws Error where the module or MPI is not there. Once in a process.
-std::unique_ptr<Channel> make_mpi_channel();
+// A rank's end in the ring of a group, in the run that mpirun or srun started, which the first one joins and leaves; it must
+// go last. Throws Error where the module or MPI is not there.
+std::unique_ptr<Channel> make_mpi_channel(const RankMesh& mesh, RankGroup group);
 
 }  // namespace snug

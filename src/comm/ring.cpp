@@ -36,7 +36,7 @@ class Ring final : public Communicator {
   int64_t rank() const override { return channel_->rank(); }
   int64_t ranks() const override { return channel_->ranks(); }
   int64_t sent_bytes() const override { return sent_; }
-  void fail() noexcept override { channel_->fail(); }
+  bool fail() noexcept override { return channel_->fail(); }
 
   void all_reduce(std::span<std::byte> x, DType dtype, std::span<std::byte> staging) override {
     const auto part = [&](int64_t of) { return part_of_sum(x.size(), size_of(dtype), of); };

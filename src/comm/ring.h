@@ -18,7 +18,7 @@ class Channel {
   // Sends to the next rank while it receives from the one before; the sizes may differ, and either may be empty. Throws
   // RankLost when a rank has failed or is gone.
   virtual void exchange(std::span<const std::byte> to_next, std::span<std::byte> from_previous) = 0;
-  virtual void fail() noexcept = 0;
+  virtual bool fail() noexcept = 0;  // see Communicator
 };
 
 std::unique_ptr<Communicator> make_ring(std::unique_ptr<Channel> channel);

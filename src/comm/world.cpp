@@ -59,8 +59,32 @@ const Launcher kLaunchers[] = {
     {kSrun, "SLURM_PROCID", "SLURM_NTASKS", nullptr, {"SLURM_JOB_ID", "SLURM_STEP_ID"}},
 };
 
-// A job of several machines says for each how many tasks it has, as "4(x2)".
-int64_t slurm_local_ranks(int64_t ranks) { return number_of("SLURM_NNODES").value_or(1) == 1 ? ranks : 0; }
+// A step of several machines says how many tasks each has, as "4(x2),3". 0: it does not say.
+int64_t slurm_local_ranks(int64_t ranks) {
+  if (number_of("SLURM_NNODES").value_or(1) == 1) return ranks;
+  const std::string text = text_of("SLURM_STEP_TASKS_PER_NODE");
+  int64_t machine = number_of("SLURM_NODEID").value_or(0);
+  const char *at = text.data(), *const end = at + text.size();
+  const auto number = [&] {
+    int64_t value = 0;
+    const auto [behind, error] = std::from_chars(at, end, value);
+    at = error == std::errc() ? behind : end;
+    return value;
+  };
+  while (at < end) {
+    const int64_t tasks = number();
+    int64_t machines = 1;
+    if (end - at > 2 && at[0] == '(' && at[1] == 'x') {
+      at += 2;
+      machines = number();
+      if (at < end) ++at;
+    }
+    if (machine < machines) return tasks;
+    machine -= machines;
+    if (at < end) ++at;
+  }
+  return 0;
+}
 
 // srun sets these for what is not a step of several tasks, too: without a step there is no launch.
 bool is_launched(const Launcher& launcher) {
@@ -86,8 +110,15 @@ void until_there(const World& world, const Try& attempt) {
   }
 }
 
+std::unique_ptr<RankRings> rings_in(int fd, const World& world, const RankMesh& mesh) {
+  auto rings =
+      std::make_unique<RankRings>(mesh, [&](RankGroup group) { return open_shared_memory(fd, mesh, group, world.rank); });
+  rings->all().barrier();
+  return rings;
+}
+
 // The first rank makes the file, under another name until it is of its size; the name goes when all have come.
-std::unique_ptr<Communicator> meet_at(const fs::path& place, const World& world) {
+std::unique_ptr<RankRings> meet_at(const fs::path& place, const World& world, const RankMesh& mesh) {
   const bool first = world.rank == 0;
   UniqueFd fd;
   if (first) {
@@ -100,15 +131,16 @@ std::unique_ptr<Communicator> meet_at(const fs::path& place, const World& world)
     rename_path(made, place);
   } else {
     until_there(world, [&] {
-      fd = UniqueFd(open(place.c_str(), O_RDWR | O_CLOEXEC));
+      fd = UniqueFd(open(place.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
       struct stat status {};
-      return fd && fstat(fd.get(), &status) == 0 && status.st_size == shared_bytes(world.ranks);
+      return fd && fstat(fd.get(), &status) == 0 && status.st_size == shared_bytes(world.ranks) &&
+             status.st_uid == geteuid();
     });
   }
-  auto ring = make_ring(open_shared_memory(fd.get(), world.rank, world.ranks));
-  ring->barrier();
-  if (first) ::unlink(place.c_str());
-  return ring;
+  // The name goes whether they meet or not.
+  const auto forget = [](const char* name) { ::unlink(name); };
+  const std::unique_ptr<const char, decltype(forget)> name(first ? place.c_str() : nullptr, forget);
+  return rings_in(fd.get(), world, mesh);
 }
 
 }  // namespace
@@ -130,8 +162,10 @@ std::optional<World> launched_world() {
 
 bool World::over_mpi() const { return local_ranks != ranks && (launcher == kMpirun || launcher == kSrun); }
 
-std::unique_ptr<Communicator> meet(const World& world) {
-  if (world.over_mpi()) return make_ring(make_mpi_channel());
+std::unique_ptr<RankRings> meet(const World& world, int64_t parts) {
+  const RankMesh mesh{world.ranks, parts};
+  if (world.over_mpi())
+    return std::make_unique<RankRings>(mesh, [&](RankGroup group) { return make_mpi_channel(mesh, group); });
   if (world.local_ranks != world.ranks)
     throw Error(fmt::format("{} of {} processes are on this machine", world.local_ranks, world.ranks), "ranks",
                 "start those of several machines with mpirun or srun");
@@ -140,11 +174,9 @@ std::unique_ptr<Communicator> meet(const World& world) {
                 fmt::format("start at most {}", kMostLocalRanks));
   if (const std::optional<int64_t> fd = number_of(kShared); fd && world.launcher == kOwnLauncher) {
     const UniqueFd shared(static_cast<int>(*fd));
-    auto ring = make_ring(open_shared_memory(shared.get(), world.rank, world.ranks));
-    ring->barrier();
-    return ring;
+    return rings_in(shared.get(), world, mesh);
   }
-  return meet_at(meeting_place(world), world);
+  return meet_at(meeting_place(world), world, mesh);
 }
 
 OwnLaunch::OwnLaunch(int64_t ranks) : ranks_(ranks), shared_(make_shared_memory(ranks)) {}

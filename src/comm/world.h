@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "comm/communicator.h"
+#include "comm/rank_rings.h"
 #include "formats/file.h"
 
 namespace snug {
@@ -26,7 +26,8 @@ struct World {
 std::optional<World> launched_world();
 
 // Waits for the others, half a minute at most on one machine; several need MPI. Throws Error if one does not come.
-std::unique_ptr<Communicator> meet(const World& world);
+// `parts`: that each replica of what is shared out is cut into.
+std::unique_ptr<RankRings> meet(const World& world, int64_t parts);
 
 // What snug gives to each process it starts itself: memory that they share, and their numbers.
 class OwnLaunch {

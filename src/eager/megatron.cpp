@@ -38,7 +38,7 @@ int64_t megatron_layers(const MegatronRun& run, int64_t stage) {
   const int64_t said = static_cast<int64_t>(run.first_layers > 0) + static_cast<int64_t>(run.last_layers > 0);
   const int64_t counted = run.layers - run.first_layers - run.last_layers + static_cast<int64_t>(run.counts_embedding) +
                           static_cast<int64_t>(run.counts_loss);
-  const int64_t even = counted / (run.pipeline - said);
+  const int64_t even = counted / std::max<int64_t>(1, run.pipeline - said);
   return even - static_cast<int64_t>(first && run.counts_embedding) - static_cast<int64_t>(last && run.counts_loss);
 }
 

@@ -6,6 +6,7 @@
 #include "base/activation.h"
 #include "base/arithmetic.h"
 #include "base/dtype.h"
+#include "base/rank_group.h"
 
 namespace snug {
 
@@ -29,15 +30,16 @@ struct Attributes {
   double momentum = 0.0;
   uint64_t noise_seed = 0, noise_stream = 0;  // of what is rounded or left out at random
   double max_norm = 0.0;
-  int64_t scale_window = 0;        // update_scale: good steps before the scale grows
-  bool normalize_weights = false;  // of a token's chosen experts, so that they sum to 1
-  bool sigmoid_scores = false;     // route: of experts, in place of a softmax
-  double probability = 0.0;        // dropout: of an element to be left out
-  bool complement = false;         // dropout: what it takes away instead of what it leaves
-  int64_t needed_rows = 0;         // of routed rows: tokens times choices; the others are padding
-  int64_t block_size = 0;          // of a quantized b: elements to a scale
-  DType values = DType::f32;       // that its numbers are rounded to
-  int64_t ranks = 1;               // collectives: that take part
+  int64_t scale_window = 0;          // update_scale: good steps before the scale grows
+  bool normalize_weights = false;    // of a token's chosen experts, so that they sum to 1
+  bool sigmoid_scores = false;       // route: of experts, in place of a softmax
+  double probability = 0.0;          // dropout: of an element to be left out
+  bool complement = false;           // dropout: what it takes away instead of what it leaves
+  int64_t needed_rows = 0;           // of routed rows: tokens times choices; the others are padding
+  int64_t block_size = 0;            // of a quantized b: elements to a scale
+  DType values = DType::f32;         // that its numbers are rounded to
+  int64_t ranks = 1;                 // collectives: that take part …
+  RankGroup group = RankGroup::all;  // … of this group
 };
 
 // How an op is split over threads and in blocks of its result; the same cut gives the same bits.

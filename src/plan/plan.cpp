@@ -50,12 +50,18 @@ void find_stage_peaks(Plan& plan) {
   plan.stage_peaks[static_cast<size_t>(plan.peak_stage)] = plan.peak_bytes;
 }
 
+// A ring of all, and where what is shared out has replicas one of each kind of group.
+int64_t bytes_of_ranks(const RankMesh& mesh, const Target& target) {
+  if (mesh.ranks == 1) return 0;
+  return (mesh.parts > 1 && mesh.parts < mesh.ranks ? kRankGroupCount : 1) * target.runtime_bytes_of_ranks;
+}
+
 // What a process that runs the Program takes outside its arena.
 int64_t runtime_bytes(const ModelSpec& model, const Program& program, const Recipe& recipe, const Target& target) {
   const int64_t lengths = recipe.packing ? 1 : kMostBuckets;  // each prepares products of its own
   const int64_t products = target.runtime_bytes_per_product == 0 ? 0 : distinct_products(program);
   return target.runtime_bytes + target.threads * target.runtime_bytes_per_thread +
-         lengths * products * target.runtime_bytes_per_product + (program.ranks > 1 ? target.runtime_bytes_of_ranks : 0) +
+         lengths * products * target.runtime_bytes_per_product + bytes_of_ranks(program.mesh, target) +
          most_file_tensors(model, program) * target.runtime_bytes_per_file_tensor;
 }
 

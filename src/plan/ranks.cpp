@@ -8,13 +8,13 @@ namespace snug {
 namespace {
 
 // In a ring (comm/ring.h): a sum of parts sends all but this rank's, then all but the next one's.
-int64_t sent_by(const Program& program, const Op& op, int64_t rank) {
-  const int64_t ranks = op.attributes.ranks;
+int64_t sent_by(const Program& program, const Op& op, int64_t of) {
+  const int64_t ranks = op.attributes.ranks, rank = program.mesh.index(op.attributes.group, of);
   const Tensor& x = program.tensor(op.find(Slot::x));
   if (op.kind == OpKind::all_gather) return checked_mul(ranks - 1, x.bytes());
   if (op.kind == OpKind::reduce_scatter) return checked_mul(ranks - 1, program.tensor(op.find(Slot::out)).bytes());
   if (op.kind != OpKind::all_reduce) return 0;
-  const auto part = [&](int64_t of) { return even_part(x.elements(), ranks, of % ranks).elements; };
+  const auto part = [&](int64_t place) { return even_part(x.elements(), ranks, place % ranks).elements; };
   return checked_mul(2 * x.elements() - part(rank) - part(rank + 1), size_of(x.dtype));
 }
 
@@ -30,7 +30,7 @@ int64_t sent_in(const Program& program, const Region& region, int64_t rank) {
 }  // namespace
 
 int64_t sent_to_ranks(const Program& program, int64_t rank) {
-  return program.ranks == 1 ? 0 : sent_in(program, program.region(Section::step), rank);
+  return program.mesh.ranks == 1 ? 0 : sent_in(program, program.region(Section::step), rank);
 }
 
 }  // namespace snug

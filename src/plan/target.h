@@ -29,7 +29,7 @@ struct Target {
   int64_t runtime_bytes = 0;
   int64_t runtime_bytes_per_thread = 0;       // … stacks and the threading library's own
   int64_t runtime_bytes_per_product = 0;      // … and each prepared product: oneDNN's primitive with its generated code
-  int64_t runtime_bytes_of_ranks = 0;         // … and what ranks of one machine share, where there are several
+  int64_t runtime_bytes_of_ranks = 0;         // … and what a ring of ranks takes, where there are several
   int64_t runtime_bytes_per_file_tensor = 0;  // … and each tensor that the longest of the files lists
 
   CostModel cost;

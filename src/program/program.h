@@ -7,6 +7,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/rank_group.h"
 #include "model/parameters.h"
 #include "program/op.h"
 #include "program/tensor.h"
@@ -178,7 +179,7 @@ struct Program {
   int64_t layers = 0;
   std::vector<bool> local_layers;  // [L]: attention is windowed and rotates by the local table; empty: in none
   int64_t batch = 0, seq_len = 0, micro_batches = 0;
-  int64_t ranks = 1;               // that train together
+  RankMesh mesh;                   // of the ranks that train together
   std::vector<std::string> notes;  // decisions a user should be told: what PEFT does with a tied head …
 
   // Handles

@@ -15,7 +15,7 @@ namespace {
 
 using Flags = std::map<std::string, std::string>;
 
-constexpr int64_t kMost = int64_t{1} << 32;
+constexpr int64_t kMost = int64_t{1} << 20;  // of anything: products of three fit in 63 bits
 
 // What changes how much there is to hold, and is not counted.
 constexpr std::string_view kNotCounted[] = {"multi-latent-attention",
@@ -113,6 +113,12 @@ void check_mesh(const Reader& flags, const MegatronRun& run) {
   if (run.experts > 0) divides(run.experts, run.expert, "experts by expert ranks");
   divides(run.ranks, checked_mul(checked_mul(run.expert_tensor, run.expert), run.pipeline), "ranks by expert mesh");
   divides(checked_mul(run.heads, run.kv_channels), run.tensor, "heads by tensor ranks");
+  const int64_t said = static_cast<int64_t>(run.first_layers > 0) + static_cast<int64_t>(run.last_layers > 0);
+  const int64_t counted = run.layers - run.first_layers - run.last_layers + static_cast<int64_t>(run.counts_embedding) +
+                          static_cast<int64_t>(run.counts_loss);
+  if (counted < 0 || (run.pipeline <= said && counted > 0))
+    flags.refuse(fmt::format("{} layers are more, or fewer, than the stages have", run.layers), "mend the mesh");
+  if (run.pipeline > said) divides(counted, run.pipeline - said, "layers by pipeline stages");
   divides(run.data() * run.context, run.optimizer_instances, "data ranks by optimizer instances");
 }
 

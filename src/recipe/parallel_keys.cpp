@@ -26,6 +26,10 @@ std::vector<Key> parallel_keys() {
           "zero_stage", {},
           "What each process holds a part of: 0 nothing (DDP), 1 optimizer states, 2 and gradients, 3 and weights (FSDP).",
           {0, 3, "0|1|2|3"}, [](auto& r) -> auto& { return r.parallel.zero_stage; }),
+      integer(
+          "dp_replicate_size", {},
+          "With zero_stage: copies of what is shared out, each cut among so many fewer processes (hybrid sharding).",
+          {1, kMostRanks, "at least 1"}, [](auto& r) -> auto& { return r.parallel.replicas; }),
       boolean(
           "overlap_comm", {},
           "With zero_stage 2 or 3: a layer's weights come, and its gradients go, while another is worked on.",
@@ -34,15 +38,24 @@ std::vector<Key> parallel_keys() {
 }
 
 void validate_parallel(const Recipe& recipe) {
-  if (recipe.parallel.ranks == 1) return;
+  const Parallel& parallel = recipe.parallel;
+  if (parallel.replicas > 1 && parallel.zero_stage == 0)
+    throw Error("dp_replicate_size has no effect with zero_stage: 0, where every process has everything", "",
+                "remove it, or set zero_stage");
+  if (parallel.ranks % parallel.replicas != 0)
+    throw Error(
+        fmt::format("num_processes {} cannot be cut into dp_replicate_size {} copies", parallel.ranks, parallel.replicas),
+        "", "give a divisor of it");
+  if (parallel.ranks == 1) return;
   if (recipe.offload_gradients)
     refuse("num_processes", "offload_gradients: disk", "gradients are summed over processes in memory",
+           "remove one of them");
+  if (recipe.optimizer_in_bwd)
+    refuse("num_processes", "optimizer_in_bwd", "weights are updated before gradients are summed over processes",
            "remove one of them");
   if (recipe.parallel.zero_stage == 0) return;
   if (recipe.optim == Optimizer::adafactor)
     refuse("zero_stage", "optim: adafactor", "it needs whole matrices", "use another optim, or zero_stage: 0");
-  if (recipe.optimizer_in_bwd)
-    refuse("zero_stage", "optimizer_in_bwd", "each process updates its part of all weights", "remove one of them");
   if (states_lie_far(recipe))
     refuse("zero_stage", "states on disk", "each process holds a part of them in memory",
            "remove offload_optimizer and paged_, or set zero_stage: 0");

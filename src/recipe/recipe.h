@@ -11,6 +11,7 @@
 
 #include "base/dtype.h"
 #include "base/path_pattern.h"
+#include "base/rank_group.h"
 
 namespace snug {
 
@@ -96,6 +97,9 @@ inline constexpr int64_t kMostBuckets = 4;
 struct Parallel {
   int64_t ranks = 1;
   int64_t zero_stage = 0;
+  int64_t replicas = 1;  // of what is shared out: parts are cut among ranks / replicas (hybrid sharding)
+  // Where all ranks are replicas, each has all parts.
+  RankMesh mesh() const { return {.ranks = ranks, .parts = zero_stage > 0 ? ranks / replicas : ranks}; }
   bool overlaps = true;  // a layer's weights come, and its gradients go, while another is worked on: two windows of each
 };
 

@@ -122,9 +122,10 @@ Json cost_json(const Plan& plan, const std::optional<CountedData>& data) {
 
 // Of data alone is cut among them: each holds as much as every other.
 Json ranks_json(const Plan& plan) {
-  Json rank{
-      {"count", plan.program.ranks}, {"peak_bytes", plan.peak_bytes}, {"arena_bytes", plan.peak_bytes - plan.runtime_bytes}};
-  if (plan.program.ranks > 1) rank["sent_bytes"] = sent_to_ranks(plan.program, 0);
+  Json rank{{"count", plan.program.mesh.ranks},
+            {"peak_bytes", plan.peak_bytes},
+            {"arena_bytes", plan.peak_bytes - plan.runtime_bytes}};
+  if (plan.program.mesh.ranks > 1) rank["sent_bytes"] = sent_to_ranks(plan.program, 0);
   return Json::array({std::move(rank)});
 }
 

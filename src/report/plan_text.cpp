@@ -73,8 +73,8 @@ std::string ranks_line(const Plan& plan) {
   constexpr const char* kShared[] = {"nothing is shared out (DDP)", "optimizer states are shared out (ZeRO 1)",
                                      "states and gradients are shared out (ZeRO 2)",
                                      "states, gradients and weights are shared out (ZeRO 3)"};
-  if (plan.program.ranks == 1) return "";
-  return fmt::format("{} processes, each as planned here: {}; each sends {} a step\n", plan.program.ranks,
+  if (plan.program.mesh.ranks == 1) return "";
+  return fmt::format("{} processes, each as planned here: {}; each sends {} a step\n", plan.program.mesh.ranks,
                      kShared[plan.recipe.parallel.zero_stage], format_bytes(sent_to_ranks(plan.program, 0)));
 }
 

@@ -21,7 +21,7 @@ int64_t Binding::first_byte(TensorId id) const {
   const Tensor& tensor = program.tensor(id);
   const auto turn = [](int64_t index, int64_t turns) { return turns > 0 ? index % turns : index; };
   return tensor.offset + turn(layer - tensor.first_layer, tensor.layer_turns) * tensor.layer_stride +
-         turn(chunk, tensor.chunk_turns) * tensor.chunk_stride + rank * tensor.rank_stride;
+         turn(chunk, tensor.chunk_turns) * tensor.chunk_stride + part * tensor.rank_stride;
 }
 
 int64_t Binding::first_element(TensorId id) const {

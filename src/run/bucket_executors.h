@@ -17,7 +17,7 @@ class BucketExecutors {
   BucketExecutors(const Plan& plan, std::span<const int64_t> lengths, const std::filesystem::path& pages = {});
 
   // See Executor::join; the lane is theirs.
-  void join(Communicator& ranks) {
+  void join(RankRings& ranks) {
     lane_.emplace(ranks);
     each([&](Executor& executor) { executor.join(ranks, *lane_); });
   }

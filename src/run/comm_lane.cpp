@@ -20,7 +20,8 @@ bool meets(const Collective& c, const std::byte* memory, int64_t bytes, bool wri
          ((writes || writes_x(c)) && shares_memory(c.x, memory, bytes));
 }
 
-void run(Communicator& ranks, const Collective& c) {
+void run(const RankRings& rings, const Collective& c) {
+  Communicator& ranks = rings.of(c.group);
   if (c.kind == OpKind::all_reduce) return ranks.all_reduce(c.x, c.dtype, c.staging);
   if (c.kind == OpKind::all_gather) return ranks.all_gather(c.x, c.out);
   ranks.reduce_scatter(c.x, c.dtype, c.out, c.accumulate, c.staging);
@@ -38,7 +39,7 @@ std::thread quiet_thread(auto&& work) {
 
 }  // namespace
 
-CommLane::CommLane(Communicator& ranks) : ranks_(ranks), thread_(quiet_thread([this] { work(); })) {}
+CommLane::CommLane(RankRings& ranks) : ranks_(ranks), thread_(quiet_thread([this] { work(); })) {}
 
 CommLane::~CommLane() {
   if (!idle()) ranks_.fail();  // or it would wait for others that wait for this rank

@@ -12,13 +12,14 @@
 #include <span>
 #include <thread>
 
-#include "comm/communicator.h"
+#include "comm/rank_rings.h"
 #include "op/kind.h"
 
 namespace snug {
 
 struct Collective {
   OpKind kind = OpKind::all_reduce;
+  RankGroup group = RankGroup::all;
   DType dtype = DType::f32;
   std::span<std::byte> x, out, staging;  // as the communicator takes them
   bool accumulate = false;
@@ -26,8 +27,8 @@ struct Collective {
 
 class CommLane {
  public:
-  // `ranks` must outlive it, and is used by nobody else while the lane is at work.
-  explicit CommLane(Communicator& ranks);
+  // `ranks`, and the memory that collectives work in, must outlive it; nobody else uses `ranks` while the lane is at work.
+  explicit CommLane(RankRings& ranks);
   CommLane(const CommLane&) = delete;
   CommLane& operator=(const CommLane&) = delete;
   // What is still on its way is given up, with the run of all ranks.
@@ -58,7 +59,7 @@ class CommLane {
   void wait_until_done(uint64_t number);
   void work();
 
-  Communicator& ranks_;
+  RankRings& ranks_;
   std::array<Flight, kMostFlights> flights_{};
   uint64_t begun_ = 0, seen_done_ = 0;  // the run's own count
   double waited_ = 0;

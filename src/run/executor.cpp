@@ -130,11 +130,12 @@ void Executor::run_op(const Op& op, Host& host) {
   if (observer_ != nullptr) observer_->after(op, binding);
 }
 
-void Executor::join(Communicator& ranks, CommLane& lane) {
-  if (ranks.ranks() != program_.ranks) throw std::logic_error("a Program of another number of ranks");
+void Executor::join(RankRings& ranks, CommLane& lane) {
+  if (ranks.ranks() != program_.mesh.ranks || ranks.mesh().parts != program_.mesh.parts)
+    throw std::logic_error("a Program of another number of ranks");
   ranks_ = &ranks;
   comm_ = &lane;
-  transfer_.set_rank(ranks.rank());
+  transfer_.set_part(ranks.part());
 }
 
 // Until no other lane is at work on these bytes.
@@ -157,7 +158,7 @@ void Executor::run_kernel(const Op& op, const Binding& binding) {
 }
 
 void Executor::run_apart(const Op& op, int64_t layer, std::span<std::byte> workspace) {
-  OpView view = bound_view(op, {program_, layout_, homes_.bases(), layer, 0, transfer_.rank()});
+  OpView view = bound_view(op, {program_, layout_, homes_.bases(), layer, 0, transfer_.part()});
   const auto bytes = static_cast<int64_t>(workspace.size());
   view.add({.slot = Slot::workspace,
             .dtype = DType::u8,
@@ -184,6 +185,7 @@ void Executor::begin_collective(const Op& op, const Binding& binding) {
   if (comm_ == nullptr) throw std::logic_error("a Program of several ranks that is run by one");
   const OpView view = bound_view(op, binding);
   Collective collective{.kind = op.kind,
+                        .group = op.attributes.group,
                         .dtype = view[Slot::x].dtype,
                         .x = {},
                         .out = {},

@@ -8,7 +8,7 @@
 #include <span>
 
 #include "base/scalars.h"
-#include "comm/communicator.h"
+#include "comm/rank_rings.h"
 #include "kernels/backend.h"
 #include "run/binding.h"
 #include "run/comm_lane.h"
@@ -51,8 +51,8 @@ class Executor {
   void observe(Observer* observer) { observer_ = observer; }
 
   // Of a Program of several ranks: before it is run or written to. `ranks` and the lane must outlive it.
-  void join(Communicator& ranks, CommLane& lane);
-  Communicator* ranks() const { return ranks_; }  // null: it runs alone
+  void join(RankRings& ranks, CommLane& lane);
+  const RankRings* ranks() const { return ranks_; }  // null: it runs alone
 
   // Of the device's arena.
   int64_t arena_bytes() const { return homes_.bytes(Home::device); }
@@ -91,7 +91,7 @@ class Executor {
   void begin_collective(const Op& op, const Binding& binding);
   void begin_all(const std::vector<Lookahead::Start>& starts, const std::optional<Binding>& next);
   const Lookahead* lookahead_of(const Region& region) const;
-  Binding here() const { return {program_, layout_, homes_.bases(), layer_, chunk_, transfer_.rank()}; }
+  Binding here() const { return {program_, layout_, homes_.bases(), layer_, chunk_, transfer_.part()}; }
   bool skipped(const Region& region);
 
   const Program& program_;
@@ -105,7 +105,7 @@ class Executor {
   PageLanes lanes_;
   Lookaheads lookaheads_;
   Observer* observer_ = nullptr;
-  Communicator* ranks_ = nullptr;
+  const RankRings* ranks_ = nullptr;
   CommLane* comm_ = nullptr;
   int64_t layer_ = 0, repetition_ = 0, chunk_ = 0;
   int depth_ = 0;  // of the region that runs

@@ -15,6 +15,8 @@ namespace snug {
 
 namespace {
 
+bool is_first(const Executor& executor) { return executor.ranks() == nullptr || executor.ranks()->rank() == 0; }
+
 // Tensors of the base model that are written as they are.
 struct Tower {
   const Checkpoint* base = nullptr;
@@ -53,11 +55,12 @@ void write_part(const Executor& executor, const WeightPart& part, SafetensorsWri
   }
 }
 
-// What this rank writes of a part: its share of what is spread, or all where it is its `turn`.
+// What this rank writes of a part: its share of what is spread, in the first replica, or all where it is its `turn`.
 void write_share(const Executor& executor, const WeightPart& part, const TensorEntry& entry, bool turn,
                  SafetensorsWriter& writer, std::span<std::byte> staging) {
   const Transfer& transfer = executor.transfer();
-  if (!executor.program().tensor(part.tensor).spread && !turn) return;
+  const bool spread = executor.program().tensor(part.tensor).spread;
+  if (spread ? executor.ranks()->mesh().index(RankGroup::replica, executor.ranks()->rank()) != 0 : !turn) return;
   const int64_t bytes = tensor_of(executor, part).bytes(), begin = begin_of(executor, part);
   if (const auto in_place = bytes_of(executor, part); !in_place.empty()) return writer.write_at(entry, 0, in_place);
   const auto [first, end] = transfer.held_bytes(part.tensor, part.layer);
@@ -73,7 +76,7 @@ void write_share(const Executor& executor, const WeightPart& part, const TensorE
 // All ranks write one file: each what it holds alone, and of what all hold a piece in its turn.
 FileSum write_together(const Executor& executor, std::vector<TensorToWrite> list, const std::vector<WeightPiece>& pieces,
                        const std::filesystem::path& path, std::span<std::byte> staging, const Tower& tower) {
-  Communicator& ranks = *executor.ranks();
+  Communicator& ranks = executor.ranks()->all();
   const bool first = ranks.rank() == 0;
   std::optional<SafetensorsWriter> writer;
   const auto open = [&](Opening opening) { writer.emplace(path, std::move(list), kSafetensorsMetadata, opening); };
@@ -166,7 +169,7 @@ std::map<std::string, FileSum> save_weights(const Executor& executor, const Mode
   config.modules_to_save = lora.modules_to_save;
   config.fan_in_fan_out = std::any_of(executor.program().weights.begin(), executor.program().weights.end(),
                                       [](const Weight& w) { return w.parameter.input_features_first; });
-  if (executor.transfer().rank() == 0) {
+  if (is_first(executor)) {
     write_file_atomically(directory / "adapter_config.json", format_adapter_config(config));
     sums["adapter_config.json"] = checksum_file(directory / "adapter_config.json");
   }

@@ -46,7 +46,7 @@ std::map<std::string, FileSum> write_result(const Executor& executor, const Plan
                                             std::span<std::byte> staging) {
   std::map<std::string, FileSum> sums =
       save_weights(executor, plan.model, directory, plan.recipe.lora, plan.recipe.model, staging);
-  if (plan.recipe.method == Method::full && executor.transfer().rank() == 0)
+  if (plan.recipe.method == Method::full && (executor.ranks() == nullptr || executor.ranks()->rank() == 0))
     copy_model_files(plan.recipe.model, directory, sums);
   return sums;
 }
@@ -129,10 +129,10 @@ namespace {
 class SharedDirectory {
  public:
   SharedDirectory(const Executor& executor, const fs::path& target) {
-    Communicator* const ranks = executor.ranks();
+    const RankRings* const ranks = executor.ranks();
     if (ranks == nullptr || ranks->rank() == 0) own_.emplace(target);
     path_ = own_ ? own_->path() : fs::path();
-    if (ranks != nullptr) path_ = of_first_rank(*ranks, path_.string());
+    if (ranks != nullptr) path_ = of_first_rank(ranks->all(), path_.string());
   }
 
   const fs::path& path() const { return path_; }

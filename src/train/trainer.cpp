@@ -73,7 +73,7 @@ class BatchOfOp final : public BatchSink {
 
 class Run final : public Host {
  public:
-  Run(const Plan& plan, Reporter& reporter, const std::atomic<int>& stop, const fs::path& trace, Communicator* ranks)
+  Run(const Plan& plan, Reporter& reporter, const std::atomic<int>& stop, const fs::path& trace, RankRings* ranks)
       : plan_(plan), recipe_(plan.recipe), reporter_(reporter), stop_(stop), ranks_(ranks), output_(recipe_.output_dir) {
     if (!trace.empty() && is_first()) trace_.emplace(trace, plan);
   }
@@ -123,10 +123,10 @@ class Run final : public Host {
   int64_t ranks() const { return ranks_ == nullptr ? 1 : ranks_->ranks(); }
   bool is_first() const { return rank() == 0; }
   void meet() {
-    if (ranks_ != nullptr) ranks_->barrier();
+    if (ranks_ != nullptr) ranks_->all().barrier();
   }
   void sum(std::span<double> values) {
-    if (ranks_ != nullptr) sum_over_ranks(*ranks_, values);
+    if (ranks_ != nullptr) sum_over_ranks(ranks_->all(), values);
   }
 
   // The first rank's choice.
@@ -134,7 +134,7 @@ class Run final : public Host {
     std::optional<fs::path> checkpoint;
     if (is_first()) checkpoint = choose_start();
     if (ranks_ == nullptr) return checkpoint;
-    const std::string path = of_first_rank(*ranks_, checkpoint.value_or("").string());
+    const std::string path = of_first_rank(ranks_->all(), checkpoint.value_or("").string());
     return path.empty() ? std::nullopt : std::optional<fs::path>(path);
   }
 
@@ -452,7 +452,8 @@ class Run final : public Host {
   void save_result() {
     const fs::path best = output_ / ("checkpoint-" + std::to_string(best_.step()));
     if (recipe_.load_best_model_at_end && best_.step() >= 0 && best_.step() != done_) {
-      const bool there = is_there(best);
+      const bool there =
+          ranks_ == nullptr ? is_there(best) : !of_first_rank(ranks_->all(), is_there(best) ? "there" : "").empty();
       reporter_.chose(best, best_.evaluations(), there);
       if (there && !is_first()) return;
       if (there) return publish_checkpoint(plan_, best, card(best_.step()));
@@ -489,9 +490,9 @@ class Run final : public Host {
     result.sent_bytes = moved.sent;
     result.waited_seconds = moved.waited;
     if (ranks_ != nullptr) {
-      result.rank_sent = all_ranks(*ranks_, executors_->lane()->sent_bytes());
+      result.rank_sent = all_ranks(ranks_->all(), executors_->lane()->sent_bytes());
       result.waited_for_ranks = executors_->lane()->waited_seconds();
-      result.rank_peaks = all_ranks(*ranks_, result.measured_peak_bytes);
+      result.rank_peaks = all_ranks(ranks_->all(), result.measured_peak_bytes);
     }
     if (metrics_) metrics_->write(result);
     if (events_) events_->write(result);
@@ -502,7 +503,7 @@ class Run final : public Host {
   const Recipe& recipe_;
   Reporter& reporter_;
   const std::atomic<int>& stop_;
-  Communicator* ranks_;  // null: it runs alone
+  RankRings* ranks_;  // null: it runs alone
   fs::path output_;
   DataIdentity identity_;
   std::optional<Loader> data_, eval_;
@@ -528,7 +529,7 @@ class Run final : public Host {
 }  // namespace
 
 RunSummary train(const Plan& plan, Reporter& reporter, const std::atomic<int>& stop, const fs::path& trace,
-                 Communicator* ranks) {
+                 RankRings* ranks) {
   try {
     return Run(plan, reporter, stop, trace, ranks).go();
   } catch (...) {

@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <optional>
 
-#include "comm/communicator.h"
+#include "comm/rank_rings.h"
 #include "data/dataset.h"
 #include "plan/plan.h"
 #include "train/metrics.h"
@@ -58,6 +58,6 @@ class Reporter {
 // the first steps, which plan_tracing must have counted; empty: none. `ranks`: of a plan for several, all of which call
 // this; they share the output directory, in which the first one alone writes but for the parts of checkpoints.
 RunSummary train(const Plan& plan, Reporter& reporter, const std::atomic<int>& stop, const std::filesystem::path& trace = {},
-                 Communicator* ranks = nullptr);
+                 RankRings* ranks = nullptr);
 
 }  // namespace snug

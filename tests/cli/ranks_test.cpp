@@ -113,6 +113,28 @@ TEST_F(Ranks, learn_what_one_learns_with_the_same_effective_batch) {
   }
 }
 
+// Hybrid sharding: copies of what is shared out, whose gradients are summed over copies too.
+TEST_F(Ranks, of_several_replicas_learn_the_same) {
+  const std::vector<std::string> common = {"--max-steps", "20", "--lr", "1e-4", "--save-steps", "10"};
+  for (const Kind& kind : snug::testing::thinned(kKinds, 2)) {
+    const std::vector<std::string> keys = joined(kind.keys, common);
+    const fs::path alone = work_ / kind.name;
+    run(alone, 1, 0, 8, keys);
+    for (const auto& [ranks, replicas] : {std::pair(4, 2), std::pair(8, 2), std::pair(8, 4), std::pair(2, 2)})
+      for (const int64_t stage : {1, 2, 3}) {
+        const fs::path output = work_ / fmt::format("{}-{}-{}-{}", kind.name, ranks, replicas, stage);
+        run(output, ranks, stage, 8, joined(keys, {"--dp-replicate-size", std::to_string(replicas)}));
+        EXPECT_LE(farthest(losses(alone), losses(output)), 1e-5) << output;
+        EXPECT_LE(farthest(alone / kind.weights, output / kind.weights), 1e-4) << output;
+        EXPECT_LE(
+            farthest(alone / "checkpoint-20" / "optimizer.safetensors", output / "checkpoint-20" / "optimizer.safetensors"),
+            1e-3)
+            << output;
+        fs::remove_all(output);
+      }
+  }
+}
+
 TEST_F(Ranks, the_same_world_gives_the_same_bits) {
   for (const Kind& kind : snug::testing::thinned(kKinds, 3))
     for (const int64_t stage : {0, 3}) {
@@ -166,13 +188,13 @@ std::vector<std::string> random_recipe(std::mt19937& random) {
   };
   const std::string method = pick({"full", "lora", "qlora"});
   sometimes(1, {"--method", method});
+  if (stage > 0 && words[3] == "4") sometimes(2, {"--dp-replicate-size", "2"});
   sometimes(2, {pick({"--bf16", "--fp16"})});
   sometimes(2, {"--gradient-checkpointing"});
   sometimes(6, {"--offload-activations", "disk"});
   if (method != "full") sometimes(3, {"--lora-target-modules", "all-linear"});
   if (method == "lora" && stage < 3) sometimes(4, {"--use-dora"});
   if (method == "lora") sometimes(6, {"--lora-target-modules", "q_proj", "--modules-to-save", "embed_tokens"});
-  if (method == "full" && stage == 0) sometimes(2, {"--optimizer-in-bwd", "--max-grad-norm", "0", "--accum", "1"});
   return words;
 }
 
@@ -323,6 +345,32 @@ TEST_F(Ranks, that_meet_through_mpi_learn_the_same_bits) {
   const ProcessResult told = run_program(wrong, options);
   EXPECT_EQ(told.exit_code, 1);
   EXPECT_NE(told.error.find("broken.jsonl"), std::string::npos) << told.error;
+}
+
+// A step that is not a number is the same mistake for all: one line of all of them.
+TEST_F(Ranks, that_meet_the_same_mistake_tell_of_it_once) {
+  const ProcessResult result = run_program(
+      words(work_ / "nan", 4, 1, 4, {"--method", "full", "--max-steps", "30", "--lr", "1e30", "--max-grad-norm", "0"}));
+  EXPECT_EQ(result.exit_code, 1);
+  const std::vector<std::string> lines = lines_of(result.error);
+  EXPECT_EQ(std::count_if(lines.begin(), lines.end(), [](const std::string& l) { return l.starts_with("snug: "); }), 1)
+      << result.error;
+  EXPECT_NE(result.error.find("not a number"), std::string::npos) << result.error;
+}
+
+// Whoever signals a whole group reaches ranks and who started them, which passes it on: that is no second signal.
+TEST_F(Ranks, signalled_as_a_group_save_and_stop) {
+  const fs::path output = work_ / "stopped";
+  Process process(words(output, 2, 2, 4, {"--method", "full", "--max-steps", "4000", "--save-steps", "0"}));
+  ASSERT_TRUE(process.wait_for_error_lines(8));
+  std::ifstream children(fmt::format("/proc/{}/task/{}/children", process.id(), process.id()));
+  std::vector<pid_t> all = {process.id()};
+  for (pid_t id = 0; children >> id;) all.push_back(id);
+  ASSERT_EQ(all.size(), 3u);
+  for (const pid_t id : all) kill(id, SIGTERM);
+  const ProcessResult result = process.finish();
+  EXPECT_EQ(result.exit_code, 128 + SIGTERM) << result.error;
+  EXPECT_GT(newest_step(output), 0) << result.error;
 }
 
 // Two processes as torchrun starts them, with the variables that it sets.

@@ -46,7 +46,7 @@ void run_ranks(int64_t ranks, const Work& work) {
   std::vector<std::thread> threads;
   for (int64_t rank = 0; rank < ranks; ++rank)
     threads.emplace_back([&, rank] {
-      const auto ring = make_ring(make_mailbox_channel(shared.bytes(), rank, ranks));
+      const auto ring = make_ring(make_mailbox_channel(shared.bytes(), {ranks, ranks}, RankGroup::all, rank));
       try {
         work(*ring);
         ring->barrier();
@@ -183,7 +183,7 @@ pid_t start_rank(int fd, int64_t rank, int64_t ranks, const WorkOfRank& work) {
   if (child != 0) return child;
   int code = 0;
   try {
-    const auto ring = make_ring(open_shared_memory(fd, rank, ranks));
+    const auto ring = make_ring(open_shared_memory(fd, {ranks, ranks}, RankGroup::all, rank));
     ring->barrier();
     work(*ring);
   } catch (const RankLost& lost) {
@@ -230,7 +230,7 @@ TEST(RingOfProcesses, ranks_of_a_launcher_meet_by_its_job) {
     setenv("MASTER_PORT", std::to_string(getppid()).c_str(), 1);
     const std::optional<World> world = launched_world();
     if (!world || world->launcher != "torchrun" || world->ranks != kRanks) _exit(1);
-    _exit(all_ranks(*meet(*world), rank).back() == kRanks - 1 ? 0 : 2);
+    _exit(all_ranks(meet(*world, kRanks)->all(), rank).back() == kRanks - 1 ? 0 : 2);
   }
   for (const pid_t child : children) {
     int status = 0;
@@ -248,7 +248,7 @@ TEST(LaunchedWorld, is_what_the_launcher_says_or_a_mistake_that_is_told) {
   EXPECT_EQ(world.launcher, "mpirun");
   EXPECT_EQ(world.rank, 2);
   EXPECT_EQ(world.local_ranks, 2);
-  EXPECT_THROW(meet(world), Error);  // some are on another machine
+  EXPECT_THROW(meet(world, 4), Error);  // some are on another machine
   setenv("OMPI_COMM_WORLD_RANK", "4", 1);
   EXPECT_THROW(launched_world(), Error);
   setenv("OMPI_COMM_WORLD_RANK", "two", 1);

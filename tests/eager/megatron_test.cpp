@@ -146,6 +146,18 @@ TEST(Megatron, flags_that_are_missing_or_not_counted_are_named) {
   flags["tensor-model-parallel-size"] = "two";
   refused(flags, "--tensor-model-parallel-size");
   flags["tensor-model-parallel-size"] = "2";
+  for (const char* layers : {"30", "2"}) {
+    flags["num-layers"] = layers;
+    flags["pipeline-model-parallel-size"] = "4";
+    refused(flags, "leaves a rest");
+  }
+  flags["decoder-first-pipeline-num-layers"] = "10";
+  refused(flags, "more, or fewer");
+  flags.erase("decoder-first-pipeline-num-layers");
+  flags["num-layers"] = "4";
+  flags["hidden-size"] = "4294967296";
+  refused(flags, "--hidden-size");
+  flags["hidden-size"] = "512";
   flags["multi-latent-attention"] = "true";
   refused(flags, "not counted");
   EXPECT_THROW(megatron_flags("echo hello\n", "run.sh"), Error);

@@ -91,13 +91,14 @@ TEST(Shard, sums_over_ranks_are_the_unsharded_with_replicas_and_padding_over_600
     if (!full) recipe.lora.target_modules = {"all-linear"};
     const Program alone = compile(spec, recipe);
     recipe.parallel.ranks = 2 + static_cast<int64_t>(random() % 63);
+    if (recipe.parallel.zero_stage > 0 && recipe.parallel.ranks % 2 == 0) recipe.parallel.replicas = pick(1, 2);
     const Program shared = compile(spec, recipe);
     const auto before = lasting(alone), after = lasting(shared);
     ASSERT_EQ(before.size(), after.size());
     const std::map<StorageId, int64_t> views = bytes_of_views(shared);
     for (const auto& [name, storage] : after) {
       const int64_t all_ranks = storage->bytes * recipe.parallel.ranks;
-      const int64_t copies = storage->ranks == 1 ? recipe.parallel.ranks : 1;
+      const int64_t copies = storage->ranks == 1 ? recipe.parallel.ranks : recipe.parallel.replicas;
       const int64_t padding = all_ranks - copies * before.at(name)->bytes;
       ASSERT_GE(padding, 0) << name;
       // At most a part of the alignment for each rank, of each layer's unit.
@@ -184,6 +185,11 @@ TEST(Shard, what_ranks_cannot_share_is_refused_with_the_reason) {
   refused([](Recipe& r) { r.pages_states = true; });
   refused([](Recipe& r) { r.offload_gradients = true; });
   refused([](Recipe& r) { r.offload_weights = true; });
+  refused([](Recipe& r) {  // whatever the stage: weights change before gradients are summed
+    r.parallel.zero_stage = 0;
+    r.optimizer_in_bwd = true;
+    r.max_grad_norm = 0;
+  });
   refused([](Recipe& r) {
     r.optimizer_in_bwd = true;
     r.max_grad_norm = 0;

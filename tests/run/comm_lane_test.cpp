@@ -30,9 +30,11 @@ std::vector<bool> run_lanes(int64_t ranks, const Work& work) {
   std::vector<std::thread> threads;
   for (int64_t rank = 0; rank < ranks; ++rank)
     threads.emplace_back([&, rank] {
-      const auto ring = make_ring(make_mailbox_channel(shared, rank, ranks));
+      const RankMesh mesh{ranks, ranks};
+      RankRings rings(mesh, [&](RankGroup group) { return make_mailbox_channel(shared, mesh, group, rank); });
+      Communicator* const ring = &rings.all();
       try {
-        CommLane lane(*ring);
+        CommLane lane(rings);
         work(*ring, lane);
       } catch (const Error&) {
         ring->fail();
@@ -106,8 +108,9 @@ TEST(CommLane, more_than_it_holds_wait_for_the_first) {
 }
 
 TEST(CommLane, a_lost_rank_ends_what_is_on_its_way_and_what_waits_for_it) {
-  const std::vector<bool> threw = run_lanes(3, [](Communicator& ring, CommLane& lane) {
-    std::vector<float> window(300'000);
+  std::vector<std::vector<float>> windows(3, std::vector<float>(300'000));  // they outlive the lanes
+  const std::vector<bool> threw = run_lanes(3, [&](Communicator& ring, CommLane& lane) {
+    std::vector<float>& window = windows[static_cast<size_t>(ring.rank())];
     lane.begin(gather(window, ring.rank(), 100'000), 1);
     if (ring.rank() == 1) throw Error("the disk is full");  // with one on its way
     for (int i = 0; i < 5; ++i) lane.begin(gather(window, ring.rank(), 100'000), 1);

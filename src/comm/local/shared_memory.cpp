@@ -11,6 +11,7 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstring>
 #include <ctime>
@@ -30,18 +31,21 @@ constexpr size_t kSlots = 2, kSlotBytes = size_t{128} << 10, kPage = 4096;
 struct Mailbox {
   std::atomic<uint32_t> bell;           // rung for its rank: something came, or a slot of the next rank's is free
   std::atomic<uint32_t> filled, taken;  // slots
-  std::atomic<int32_t> process;         // of the rank; 0: not here yet
+  std::atomic<int32_t> process;         // of the rank; 0: not here yet, kLeft: it has left in order
   std::atomic<int32_t> failed;          // in the first rank's: 1 + the rank that cannot go on
   std::array<uint32_t, kSlots> sizes;
 };
 static_assert(sizeof(Mailbox) <= kPage && std::atomic<uint32_t>::is_always_lock_free);
 
+constexpr int32_t kLeft = -1;
+constexpr std::chrono::seconds kArrival(30);  // all must have come by then
+
 constexpr size_t kBoxBytes = kPage + kSlots * kSlotBytes;
 
 // Not the private kind: other processes wait on the same page.
 void wait_at(std::atomic<uint32_t>& bell, uint32_t seen) {
-  constexpr timespec kPatience{.tv_sec = 0, .tv_nsec = 100'000'000};
-  syscall(SYS_futex, reinterpret_cast<uint32_t*>(&bell), FUTEX_WAIT, seen, &kPatience, nullptr, 0);
+  constexpr timespec kNap{.tv_sec = 0, .tv_nsec = 100'000'000};
+  syscall(SYS_futex, reinterpret_cast<uint32_t*>(&bell), FUTEX_WAIT, seen, &kNap, nullptr, 0);
 }
 
 void ring(std::atomic<uint32_t>& bell) {
@@ -51,19 +55,27 @@ void ring(std::atomic<uint32_t>& bell) {
 
 class MailboxChannel final : public Channel {
  public:
-  MailboxChannel(std::span<std::byte> shared, int64_t rank, int64_t ranks) : shared_(shared), rank_(rank), ranks_(ranks) {
-    box(rank).process = static_cast<int32_t>(getpid());
+  MailboxChannel(std::span<std::byte> shared, const RankMesh& mesh, RankGroup group, int64_t rank)
+      : shared_(shared),
+        mesh_(mesh),
+        group_(group),
+        own_(rank),
+        next_(mesh.next(group, rank)),
+        previous_(mesh.previous(group, rank)) {
+    if (group == RankGroup::all) box(RankGroup::all, rank).process = static_cast<int32_t>(getpid());
   }
 
   MailboxChannel(const MailboxChannel&) = delete;
   MailboxChannel& operator=(const MailboxChannel&) = delete;
-  ~MailboxChannel() override { box(rank_).process = 0; }  // it has left, and is not missed
+  ~MailboxChannel() override {
+    if (group_ == RankGroup::all) box(RankGroup::all, own_).process = kLeft;  // and is not missed
+  }
 
-  int64_t rank() const override { return rank_; }
-  int64_t ranks() const override { return ranks_; }
+  int64_t rank() const override { return mesh_.index(group_, own_); }
+  int64_t ranks() const override { return mesh_.size(group_); }
 
   void exchange(std::span<const std::byte> to_next, std::span<std::byte> from_previous) override {
-    Mailbox &own = box(rank_), &next = box((rank_ + 1) % ranks_);
+    Mailbox &own = box(group_, own_), &next = box(group_, next_);
     const auto move_some = [&] { return send_some(next, to_next) + receive_some(own, from_previous) > 0; };
     while (!to_next.empty() || !from_previous.empty()) {
       const uint32_t seen = own.bell.load();
@@ -76,30 +88,30 @@ class MailboxChannel final : public Channel {
     }
   }
 
-  void fail() noexcept override { claim_failure(); }
+  bool fail() noexcept override { return claim_failure(); }
 
  private:
-  // Whether this rank is the first to say so.
+  // Whether this rank is the first to say so, now or before.
   bool claim_failure() const noexcept {
     int32_t none = 0;
-    const bool first = box(0).failed.compare_exchange_strong(none, static_cast<int32_t>(rank_) + 1);
-    for (int64_t other = 0; other < ranks_; ++other) ring(box(other).bell);
-    return first;
+    const bool first = box(RankGroup::all, 0).failed.compare_exchange_strong(none, static_cast<int32_t>(own_) + 1);
+    for (int ring_of = 0; ring_of < kRankGroupCount; ++ring_of)
+      for (int64_t other = 0; other < mesh_.ranks; ++other) ring(box(static_cast<RankGroup>(ring_of), other).bell);
+    return first || none == static_cast<int32_t>(own_) + 1;
   }
 
-  Mailbox& box(int64_t of) const {
-    return *std::launder(reinterpret_cast<Mailbox*>(shared_.data() + static_cast<size_t>(of) * kBoxBytes));
+  std::byte* box_bytes(RankGroup group, int64_t of) const {
+    return shared_.data() + static_cast<size_t>(static_cast<int64_t>(group) * mesh_.ranks + of) * kBoxBytes;
   }
-  std::byte* slot(int64_t of, uint32_t count) const {
-    return shared_.data() + static_cast<size_t>(of) * kBoxBytes + kPage + count % kSlots * kSlotBytes;
-  }
+  Mailbox& box(RankGroup group, int64_t of) const { return *std::launder(reinterpret_cast<Mailbox*>(box_bytes(group, of))); }
+  std::byte* slot(int64_t of, uint32_t count) const { return box_bytes(group_, of) + kPage + count % kSlots * kSlotBytes; }
 
   // Bytes that found a free slot; what is left stays in `bytes`.
   size_t send_some(Mailbox& next, std::span<const std::byte>& bytes) const {
     const uint32_t filled = next.filled.load(std::memory_order_relaxed);
     if (bytes.empty() || filled - next.taken.load(std::memory_order_acquire) == kSlots) return 0;
     const size_t size = std::min(bytes.size(), kSlotBytes);
-    std::memcpy(slot((rank_ + 1) % ranks_, filled), bytes.data(), size);
+    std::memcpy(slot(next_, filled), bytes.data(), size);
     next.sizes[filled % kSlots] = static_cast<uint32_t>(size);
     next.filled.store(filled + 1, std::memory_order_release);
     ring(next.bell);
@@ -111,54 +123,62 @@ class MailboxChannel final : public Channel {
     const uint32_t taken = own.taken.load(std::memory_order_relaxed);
     if (bytes.empty() || own.filled.load(std::memory_order_acquire) == taken) return 0;
     const size_t size = own.sizes[taken % kSlots];
-    if (size > bytes.size())
-      throw Error(fmt::format("rank {} was sent {} bytes where it waits for {}", rank_, size, bytes.size()), "ranks",
-                  "give all ranks the same files, recipe and version of snug");
-    std::memcpy(bytes.data(), slot(rank_, taken), size);
+    if (size != std::min(bytes.size(), kSlotBytes))
+      throw Error(
+          fmt::format("rank {} was sent {} bytes where it waits for {}", own_, size, std::min(bytes.size(), kSlotBytes)),
+          "ranks", "give all ranks the same files, recipe and version of snug");
+    std::memcpy(bytes.data(), slot(own_, taken), size);
     own.taken.store(taken + 1, std::memory_order_release);
-    ring(box((rank_ + ranks_ - 1) % ranks_).bell);
+    ring(box(group_, previous_).bell);
     bytes = bytes.subspan(size);
     return size;
   }
 
   struct Lost {
     int64_t rank = 0;
-    int32_t process = 0;  // that is gone; 0: the rank says that it cannot go on
+    int32_t process = 0;  // that is gone; 0: the rank says that it cannot go on, or has not come
+    bool absent = false;
   };
 
   std::optional<Lost> lost_rank() const {
-    if (const int32_t failed = box(0).failed.load(); failed != 0) return Lost{.rank = failed - 1};
-    for (int64_t other = 0; other < ranks_; ++other) {
-      const int32_t process = box(other).process.load();
-      if (process != 0 && kill(process, 0) != 0 && errno == ESRCH) return Lost{other, process};
+    if (const int32_t failed = box(RankGroup::all, 0).failed.load(); failed != 0) return Lost{.rank = failed - 1};
+    for (int64_t other = 0; other < mesh_.ranks; ++other) {
+      const int32_t process = box(RankGroup::all, other).process.load();
+      if (process > 0 && kill(process, 0) != 0 && errno == ESRCH) return Lost{other, process};
+      if (process == 0 && std::chrono::steady_clock::now() - made_ > kArrival) return Lost{.rank = other, .absent = true};
     }
     return std::nullopt;
   }
 
   [[noreturn]] void tell(const Lost& lost) const {
+    if (lost.absent)
+      throw RankLost(fmt::format("rank {} has not come within {} seconds", lost.rank, kArrival.count()),
+                     "its own message says why; else start all of them together", claim_failure());
     if (lost.process == 0) throw RankLost(fmt::format("rank {} cannot go on", lost.rank), "its own message says why", false);
     throw RankLost(fmt::format("rank {} (process {}) is gone", lost.rank, lost.process),
                    "start the run again with --resume-from-checkpoint: the last checkpoint is whole", claim_failure());
   }
 
   std::span<std::byte> shared_;
-  int64_t rank_, ranks_;
+  RankMesh mesh_;
+  RankGroup group_;
+  int64_t own_, next_, previous_;  // ranks
+  std::chrono::steady_clock::time_point made_ = std::chrono::steady_clock::now();
 };
 
 // The channel with the mapping it lies in.
 class MappedChannel final : public Channel {
  public:
-  MappedChannel(int fd, int64_t rank, int64_t ranks)
-      : mapping_(map(fd, ranks)), channel_(make_mailbox_channel({mapping_.get(), size_of(ranks)}, rank, ranks)) {
-    mapping_.get_deleter().bytes = size_of(ranks);
-  }
+  MappedChannel(int fd, const RankMesh& mesh, RankGroup group, int64_t rank)
+      : mapping_(map(fd, mesh.ranks)),
+        channel_(make_mailbox_channel({mapping_.get(), size_of(mesh.ranks)}, mesh, group, rank)) {}
 
   int64_t rank() const override { return channel_->rank(); }
   int64_t ranks() const override { return channel_->ranks(); }
   void exchange(std::span<const std::byte> to_next, std::span<std::byte> from_previous) override {
     channel_->exchange(to_next, from_previous);
   }
-  void fail() noexcept override { channel_->fail(); }
+  bool fail() noexcept override { return channel_->fail(); }
 
  private:
   struct Unmap {
@@ -184,13 +204,11 @@ class MappedChannel final : public Channel {
 
 }  // namespace
 
-int64_t shared_bytes(int64_t ranks) { return ranks * static_cast<int64_t>(kBoxBytes); }
+int64_t shared_bytes(int64_t ranks) { return kRankGroupCount * ranks * static_cast<int64_t>(kBoxBytes); }
 
-// Its own mailbox and the next rank's, and the page of each other.
-int64_t touched_shared_bytes() { return 2 * static_cast<int64_t>(kBoxBytes); }
-
-std::unique_ptr<Channel> make_mailbox_channel(std::span<std::byte> shared, int64_t rank, int64_t ranks) {
-  return std::make_unique<MailboxChannel>(shared, rank, ranks);
+std::unique_ptr<Channel> make_mailbox_channel(std::span<std::byte> shared, const RankMesh& mesh, RankGroup group,
+                                              int64_t rank) {
+  return std::make_unique<MailboxChannel>(shared, mesh, group, rank);
 }
 
 UniqueFd make_shared_memory(int64_t ranks) {
@@ -200,8 +218,8 @@ UniqueFd make_shared_memory(int64_t ranks) {
   return fd;
 }
 
-std::unique_ptr<Channel> open_shared_memory(int fd, int64_t rank, int64_t ranks) {
-  return std::make_unique<MappedChannel>(fd, rank, ranks);
+std::unique_ptr<Channel> open_shared_memory(int fd, const RankMesh& mesh, RankGroup group, int64_t rank) {
+  return std::make_unique<MappedChannel>(fd, mesh, group, rank);
 }
 
 }  // namespace snug

@@ -46,16 +46,17 @@ bool wait_for_both(MPI_Request* requests) {
 }
 
 // NOLINTBEGIN(clang-analyzer-optin.mpi.MPI-Checker): it knows no MPI_Testall
-bool exchange(int64_t next, const void* sent, int64_t sent_bytes, int64_t previous, void* received, int64_t received_bytes) {
+bool exchange(int ring, int64_t next, const void* sent, int64_t sent_bytes, int64_t previous, void* received,
+              int64_t received_bytes) {
   const auto* from = static_cast<const char*>(sent);
   auto* to = static_cast<char*>(received);
   while (sent_bytes > 0 || received_bytes > 0) {
     const int64_t out = std::min(sent_bytes, kMostBytes), in = std::min(received_bytes, kMostBytes);
     MPI_Request requests[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
-    if (in > 0 && MPI_Irecv(to, static_cast<int>(in), MPI_BYTE, static_cast<int>(previous), 0, MPI_COMM_WORLD,
+    if (in > 0 && MPI_Irecv(to, static_cast<int>(in), MPI_BYTE, static_cast<int>(previous), ring, MPI_COMM_WORLD,
                             &requests[0]) != MPI_SUCCESS)
       return false;
-    if (out > 0 && MPI_Isend(from, static_cast<int>(out), MPI_BYTE, static_cast<int>(next), 0, MPI_COMM_WORLD,
+    if (out > 0 && MPI_Isend(from, static_cast<int>(out), MPI_BYTE, static_cast<int>(next), ring, MPI_COMM_WORLD,
                              &requests[1]) != MPI_SUCCESS)
       return false;
     if (!wait_for_both(requests)) return false;

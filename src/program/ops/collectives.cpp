@@ -21,7 +21,7 @@ void check_sum(const Program& program, const Op& op) {
 void check_parts(const Program& program, const Op& op, const Tensor& whole, const Tensor& part) {
   expect(whole.dtype == part.dtype, op, "numbers of one kind");
   expect(whole.elements() == part.elements() * op.attributes.ranks, op, "as many parts as ranks");
-  expect(op.attributes.ranks == program.ranks, op, "every rank");
+  expect(op.attributes.ranks == program.mesh.size(op.attributes.group), op, "every rank of the group");
 }
 
 void check_scatter(const Program& program, const Op& op) {

@@ -48,7 +48,7 @@ struct Buffer {
 class Placement {
  public:
   Placement(Program& program, const Precision& precision, const Recipe& recipe)
-      : program_(program), precision_(precision), recipe_(recipe), ranks_(recipe.parallel.ranks) {}
+      : program_(program), precision_(precision), recipe_(recipe), parts_(recipe.parallel.mesh().parts) {}
 
   void run() {
     std::map<Group, std::vector<Weight*>> groups;
@@ -106,13 +106,13 @@ class Placement {
   }
 
   // Whether each rank holds a part of what this stage of ZeRO is the first to share out.
-  bool is_spread(int64_t stage) const { return ranks_ > 1 && recipe_.parallel.zero_stage >= stage; }
+  bool is_spread(int64_t stage) const { return parts_ > 1 && recipe_.parallel.zero_stage >= stage; }
 
   // What ranks update, or hold, a part of.
   void cut(Buffer& buffer, int64_t part, int64_t spread_from) const {
     if (!is_spread(1)) return;
     buffer.part = part;
-    if (is_spread(spread_from)) buffer.ranks = ranks_;
+    if (is_spread(spread_from)) buffer.ranks = parts_;
   }
 
   // Elements: blocks of states and kernels' alignment are whole in every rank's part.
@@ -242,7 +242,7 @@ class Placement {
       blocks[at].elements = checked_add(blocks[at].elements, padded(buffer, view));
     }
     if (buffer.part > 0)
-      for (Block& block : blocks) block.elements = align_up(block.elements, checked_mul(ranks_, buffer.part));
+      for (Block& block : blocks) block.elements = align_up(block.elements, checked_mul(parts_, buffer.part));
     return blocks;
   }
 
@@ -307,13 +307,13 @@ class Placement {
   Program& program_;
   const Precision& precision_;
   const Recipe& recipe_;
-  int64_t ranks_;
+  int64_t parts_;  // that ranks cut what is shared out into
 };
 
 }  // namespace
 
 void place_weights(Program& program, const Precision& precision, const Recipe& recipe) {
-  program.ranks = recipe.parallel.ranks;
+  program.mesh = recipe.parallel.mesh();
   Placement(program, precision, recipe).run();
 }
 

@@ -31,7 +31,8 @@ void insert_front(Region& region, std::vector<Item> items) {
 // Every rank has all gradients, and sums them when its micro-batches are done.
 void sum_gradients(Program& program, const std::vector<const Weight*>& groups) {
   std::vector<Item> sums;
-  for (const Weight* weight : groups) sums.push_back(Item{all_reduce(program, whole_buffer(program, weight->gradient))});
+  for (const Weight* weight : groups)
+    sums.push_back(Item{all_reduce(program, whole_buffer(program, weight->gradient), RankGroup::all)});
   insert_front(program.region(Section::norm), std::move(sums));
 }
 
@@ -45,6 +46,20 @@ void scatter_gradients(Program& program, const std::vector<const Weight*>& group
                               Stage::optimizer);
       loop.add(reduce_scatter(program, whole_unit(program, weight->gradient, unit),
                               own_part(program, weight->gradient, unit), false));
+      sums.push_back(Item{std::move(loop)});
+    }
+  }
+  insert_front(program.region(Section::norm), std::move(sums));
+}
+
+// Of their sums ranks take their parts, and sum these over replicas.
+void sum_over_replicas(Program& program, const std::vector<const Weight*>& groups) {
+  std::vector<Item> sums;
+  for (const Weight* weight : groups) {
+    const std::vector<Unit> units = program.storage(program.tensor(weight->gradient).storage).units;
+    for (size_t unit = 0; unit < units.size(); ++unit) {
+      Region loop = unit_loop(units[unit], "all_reduce", Stage::optimizer);
+      loop.add(all_reduce(program, own_part(program, weight->gradient, unit), RankGroup::replica));
       sums.push_back(Item{std::move(loop)});
     }
   }
@@ -95,11 +110,11 @@ void open_windows(Program& program, bool overlaps) {
   }
 }
 
-Op sum_scalar(Program& program, Scalar scalar) {
+Op sum_scalar(Program& program, Scalar scalar, RankGroup group) {
   const TensorId scalars = program.interface.scalars;
   const TensorId one = program.view(scalars, "scalars", {1});
   program.tensor(one).offset += static_cast<int64_t>(scalar) * size_of(program.tensor(scalars).dtype);
-  return all_reduce(program, one);
+  return all_reduce(program, one, group);
 }
 
 // Norms of parts make the norm of all, and losses of micro-batches that of the window: before the factor that clips.
@@ -112,8 +127,14 @@ void sum_scalars(Program& program, bool parts) {
     presume(factor != norm.items.end(), "a factor that clips");
     norm.items.insert(factor, Item{std::move(op)});
   };
-  before_factor(sum_scalar(program, Scalar::loss_sum));
-  if (parts) before_factor(sum_scalar(program, Scalar::square_sum));
+  before_factor(sum_scalar(program, Scalar::loss_sum, RankGroup::all));
+  if (parts) before_factor(sum_scalar(program, Scalar::square_sum, RankGroup::shard));
+}
+
+// Every rank has everything.
+void sum_all(Program& program, const std::vector<const Weight*>& groups) {
+  sum_gradients(program, groups);
+  sum_scalars(program, false);
 }
 
 }  // namespace
@@ -123,11 +144,13 @@ void passes::shard(Program& program, const StepRequest& request) {
   if (parallel.ranks == 1) return;
   presume(program.count(Section::norm) == 1 && program.count(Section::load) == 0, "an optimizer, and no load yet");
   const std::vector<const Weight*> groups = one_of_each_group(program);
-  if (parallel.zero_stage == 0) sum_gradients(program, groups);
+  const bool cut = program.mesh.parts > 1;  // else each rank is a replica
+  if (parallel.zero_stage == 0 || !cut) return sum_all(program, groups);
+  if (parallel.replicas > 1) sum_over_replicas(program, groups);  // behind what comes before them here
   if (parallel.zero_stage == 1) scatter_gradients(program, groups);
   if (parallel.zero_stage == 1 || parallel.zero_stage == 2) gather_weights(program, groups);
   open_windows(program, parallel.overlaps);
-  sum_scalars(program, parallel.zero_stage > 0);
+  sum_scalars(program, true);
 }
 
 }  // namespace snug

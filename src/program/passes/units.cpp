@@ -29,19 +29,26 @@ TensorId staging(Program& program, TensorId part) {
   return program.make("comm.staging", tensor.dtype, {std::min(most, tensor.elements())}, Role::comm);
 }
 
+Op collective(const Program& program, OpKind kind, RankGroup group) {
+  Op op{kind, Lane::comm};
+  op.attributes.ranks = program.mesh.size(group);
+  op.attributes.group = group;
+  return op;
+}
+
 }  // namespace
 
 TensorId own_part(Program& program, TensorId view, size_t unit) {
   Tensor part = unit_view(program, view, unit);
-  const int64_t bytes = program.storage(part.storage).units[unit].bytes / program.ranks;
+  const int64_t bytes = program.storage(part.storage).units[unit].bytes / program.mesh.parts;
   part.shape = {element_count(part.dtype, bytes)};
   part.rank_stride = bytes;
   if (program.storage(part.storage).ranks == 1) return program.add_tensor(std::move(part));
   part.spread = true;
   const TensorId in_whole = program.add_tensor(part);
   part.spread = false;
-  part.offset /= program.ranks;
-  part.layer_stride /= program.ranks;
+  part.offset /= program.mesh.parts;
+  part.layer_stride /= program.mesh.parts;
   part.rank_stride = 0;
   part.window_of = in_whole;
   return program.add_tensor(std::move(part));
@@ -61,23 +68,20 @@ Region unit_loop(const Unit& unit, const char* name, Stage stage) {
   return region;
 }
 
-Op all_reduce(Program& program, TensorId x) {
-  Op op{OpKind::all_reduce, Lane::comm};
-  op.attributes.ranks = program.ranks;
+Op all_reduce(Program& program, TensorId x, RankGroup group) {
+  Op op = collective(program, OpKind::all_reduce, group);
   return op.updates(Slot::x, x).writes(Slot::staging, staging(program, x));
 }
 
 Op reduce_scatter(Program& program, TensorId x, TensorId out, bool accumulates) {
-  Op op{OpKind::reduce_scatter, Lane::comm};
-  op.attributes.ranks = program.ranks;
+  Op op = collective(program, OpKind::reduce_scatter, RankGroup::shard);
   op.attributes.accumulate = accumulates;
   op.updates(Slot::x, x).with(Slot::out, accumulates ? Access::update : Access::write, out);
   return op.writes(Slot::staging, staging(program, out));
 }
 
 Op all_gather(Program& program, TensorId x, TensorId out) {
-  Op op{OpKind::all_gather, Lane::comm};
-  op.attributes.ranks = program.ranks;
+  Op op = collective(program, OpKind::all_gather, RankGroup::shard);
   return op.reads(Slot::x, x).writes(Slot::out, out);
 }
 

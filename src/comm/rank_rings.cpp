@@ -1,0 +1,24 @@
+#include "comm/rank_rings.h"
+
+namespace snug {
+
+RankRings::RankRings(const RankMesh& mesh, const std::function<std::unique_ptr<Channel>(RankGroup)>& channel_of)
+    : mesh_(mesh) {
+  for (const RankGroup group : {RankGroup::all, RankGroup::shard, RankGroup::replica})
+    if (group == RankGroup::all || (mesh.size(group) > 1 && mesh.size(group) < mesh.ranks))
+      rings_[static_cast<size_t>(group)] = make_ring(channel_of(group));
+}
+
+Communicator& RankRings::of(RankGroup group) const {
+  const std::unique_ptr<Communicator>& ring = rings_[static_cast<size_t>(group)];
+  return ring == nullptr ? all() : *ring;
+}
+
+int64_t RankRings::sent_bytes() const {
+  int64_t sum = 0;
+  for (const std::unique_ptr<Communicator>& ring : rings_)
+    if (ring != nullptr) sum += ring->sent_bytes();
+  return sum;
+}
+
+}  // namespace snug
