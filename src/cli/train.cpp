@@ -101,6 +101,7 @@ void tell_how_it_went(const Plan& plan, const RunSummary& summary) {
                seconds_text(plan.saved_seconds), seconds_text(plan.step_time.seconds));
 }
 
+// `ranks`: of several processes, of which this is one; null: it runs alone.
 int run(const Plan& plan, const std::string& trace, RankRings* ranks) {
   if (ranks != nullptr) require_same(*ranks, plan);
   TrainScreen screen(ranks != nullptr);
@@ -170,13 +171,15 @@ int train_command(std::span<char* const> words) {
   }
   if (world) arguments.recipe.parallel.ranks = world->ranks;
   if (arguments.foreign) refuse_foreign(arguments);
-  if (arguments.foreign && !sets(arguments, "chat_template"))
+  const bool speaks = !world || (world->rank == 0 && world->launcher != kOwnLauncher);  // whoever starts ranks has spoken
+  if (speaks && arguments.foreign && !sets(arguments, "chat_template"))
     for (const std::string& note : arguments.foreign->run_notes) fmt::print(stderr, "snug: {}\n", note);
   if (recipe.model.empty()) throw UsageError("which model? snug train RECIPE.yaml, or snug train MODEL --data FILE");
   if (recipe.data.empty()) throw UsageError("which data? add --data FILE.jsonl");
   validate(recipe);
   validate_strategies(recipe);
-  for (const std::string& key : arguments.passed_over) fmt::print(stderr, "snug: {} has no effect here\n", key);
+  if (speaks)
+    for (const std::string& key : arguments.passed_over) fmt::print(stderr, "snug: {} has no effect here\n", key);
   if (world && world->ranks > 1) return plan_and_run_as_rank(arguments, *world, words);
   return plan_and_run(arguments, std::nullopt, nullptr, words);
 }
