@@ -46,6 +46,23 @@ void add_real_changes(const Plan& plan, std::vector<AlternativeGroup>& groups) {
   if (now.lora.use_dora) group("DoRA", {{{{"use_dora", "false"}}, Effect::real, "LoRA without magnitudes"}});
 }
 
+// What several processes may share out, or cut among more of them.
+void add_sharing(const Recipe& now, std::vector<AlternativeGroup>& groups) {
+  constexpr const char* kNotes[] = {"", "each process holds a part of the optimizer's states",
+                                    "each process holds a part of states and gradients",
+                                    "each process holds a part of states, gradients and weights"};
+  const Parallel& parallel = now.parallel;
+  if (parallel.ranks == 1) return;
+  std::vector<Alternative> stages, copies;
+  for (int64_t stage = parallel.zero_stage + 1; stage <= 3; ++stage)
+    stages.push_back({{{"zero_stage", std::to_string(stage)}}, Effect::none, kNotes[stage]});
+  for (int64_t fewer = parallel.replicas / 2; fewer >= 1; fewer /= 2)
+    if (parallel.ranks % fewer == 0)
+      copies.push_back({{{"dp_replicate_size", std::to_string(fewer)}}, Effect::none, "fewer copies, each cut among more"});
+  groups.push_back({"sharing", std::move(stages)});
+  groups.push_back({"copies", std::move(copies)});
+}
+
 // Where the disk has too little room.
 void add_nearer_homes(const Recipe& now, std::vector<AlternativeGroup>& groups) {
   Recipe near = now;
@@ -98,6 +115,7 @@ std::vector<AlternativeGroup> groups_of(const Plan& plan, const std::vector<std:
   for (AlternativeGroup& group : groups)
     if (group.name == "optimizer" && now.optim != Optimizer::sgd)
       group.choices.push_back({{{"optim", "sgd"}}, Effect::real, "another rule: no states"});
+  add_sharing(now, groups);
   if (plan.overfull_home()) add_nearer_homes(now, groups);
   add_real_changes(plan, groups);
   for (AlternativeGroup& group : groups)

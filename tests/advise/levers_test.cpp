@@ -36,7 +36,8 @@ TEST(Levers, a_saving_is_the_difference_of_two_plans) {
            {{"method", "full"}, {"bf16", "true"}},
            {{"use_dora", "true"}, {"lora_target_modules", "all-linear"}},
            {{"bf16", "true"}, {"load_in_8bit", "true"}, {"prepare_model_for_kbit_training", "true"}},
-           {{"method", "full"}, {"optim", "lion_32bit"}}}) {
+           {{"method", "full"}, {"optim", "lion_32bit"}},
+           {{"method", "full"}, {"num_processes", "8"}, {"zero_stage", "1"}, {"dp_replicate_size", "4"}}}) {
     const ModelSpec model = *find_model("HuggingFaceTB/SmolLM2-135M");
     const Target target = target_with(int64_t{1} << 36);
     const Plan plan = make_plan(model, lever_recipe_with(settings), target);
@@ -51,8 +52,9 @@ TEST(Levers, a_saving_is_the_difference_of_two_plans) {
     }
   }
   EXPECT_GE(checked, 40);
-  for (const char* key : {"gradient_checkpointing", "per_device_train_batch_size", "optim", "load_in_4bit", "bf16",
-                          "max_length", "method", "lora_r", "lora_target_modules", "use_dora", "master_weights"})
+  for (const char* key :
+       {"gradient_checkpointing", "per_device_train_batch_size", "optim", "load_in_4bit", "bf16", "max_length", "method",
+        "lora_r", "lora_target_modules", "use_dora", "master_weights", "zero_stage", "dp_replicate_size"})
     EXPECT_TRUE(keys.contains(key)) << key;
 }
 
