@@ -3,10 +3,12 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <memory>
 #include <numeric>
 #include <stdexcept>
 #include <vector>
 
+#include "program/compile.h"
 #include "run/executor.h"
 #include "run/in_place.h"
 
@@ -104,6 +106,81 @@ TEST(Transfer, gives_the_host_no_room_that_an_op_works_in) {
   EXPECT_EQ(executor.transfer().host_room<float>(homes.room).size(), 4U);
   EXPECT_TRUE(executor.transfer().host_room<std::byte>(kNone).empty());
   EXPECT_THROW(executor.transfer().host_room<float>(homes.scratch), std::logic_error);
+}
+
+// A model whose sizes divide by nothing, in 4 bits beside an adapter, or trained in full with states in blocks.
+std::vector<Program> spread_programs(int64_t ranks) {
+  ModelSpec spec{.name = "small", .architecture = "LlamaForCausalLM", .family = "llama"};
+  spec.hidden_size = 64;
+  spec.intermediate_size = 83;
+  spec.vocab_size = 97;
+  spec.layers = 3;
+  spec.heads = 4;
+  spec.kv_heads = 2;
+  spec.head_size = 16;
+  spec.max_position = 64;
+  Recipe full, adapter;
+  full.seq_len = adapter.seq_len = 16;
+  full.parallel = adapter.parallel = {.ranks = ranks, .zero_stage = 3};
+  full.method = Method::full;
+  full.bf16 = true;
+  full.optim = Optimizer::adamw_8bit;
+  adapter.quantize.in_4bit = true;
+  adapter.lora.target_modules = {"all-linear"};
+  std::vector<Program> programs;
+  programs.push_back(compile(spec, full));
+  programs.push_back(compile(spec, adapter));
+  return programs;
+}
+
+// What one part writes and reads of a view is what the others lack, and nothing else is touched.
+TEST(Transfer, parts_of_what_is_spread_make_the_whole_and_each_keeps_its_own) {
+  for (const int64_t ranks : {2, 3, 8})
+    for (const Program& program : spread_programs(ranks)) {
+      const Layout layout = lay_out(program);
+      std::vector<std::unique_ptr<Homes>> homes;
+      std::vector<Transfer> parts;
+      for (int64_t part = 0; part < ranks; ++part) {
+        homes.push_back(std::make_unique<Homes>(layout, std::filesystem::path()));
+        parts.emplace_back(program, layout, *homes.back()).set_part(part);
+      }
+      int views = 0;
+      const auto check = [&](TensorId tensor, const Parameter& parameter) {
+        if (tensor == kNone || !program.tensor(tensor).spread) return;
+        ++views;
+        for (int64_t layer = parameter.first_layer; layer < parameter.end_layer(program.layers); ++layer) {
+          const int64_t bytes = program.tensor(tensor).bytes();
+          std::vector<std::byte> whole(static_cast<size_t>(bytes)), back(whole.size());
+          for (size_t i = 0; i < whole.size(); ++i)
+            whole[i] = static_cast<std::byte>(i * 7 + static_cast<size_t>(layer + tensor));
+          int64_t next = 0;
+          for (Transfer& part : parts) {
+            part.write_bytes(tensor, layer, 0, whole);
+            const auto [begin, end] = part.held_bytes(tensor, layer);
+            if (begin == end) continue;
+            ASSERT_EQ(begin, next) << program.tensor(tensor).name;
+            next = end;
+            part.read_bytes(tensor, layer, begin,
+                            std::span(back).subspan(static_cast<size_t>(begin), static_cast<size_t>(end - begin)));
+          }
+          ASSERT_EQ(next, bytes) << program.tensor(tensor).name;
+          ASSERT_EQ(back, whole) << program.tensor(tensor).name;
+        }
+      };
+      const auto each = [&](const auto& visit) {
+        for (const Weight& weight : program.weights) {
+          visit(weight.tensor, weight.parameter);
+          if (weight.trainable) visit(weight.gradient, weight.parameter);
+          for (const OptimizerState& state : weight.states) visit(state.tensor, weight.parameter);
+          if (weight.quantization) visit(weight.quantization->absmax, weight.parameter);
+        }
+      };
+      each(check);
+      EXPECT_GT(views, 20);
+      const TensorId first = program.weights.front().tensor;  // its last byte is another rank's
+      std::byte one{};
+      EXPECT_THROW(parts[0].read_bytes(first, 0, program.tensor(first).bytes() - 1, std::span(&one, 1)), std::logic_error);
+    }
 }
 
 }  // namespace
