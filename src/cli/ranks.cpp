@@ -21,6 +21,7 @@
 #include "base/hash.h"
 #include "cli/process.h"
 #include "comm/agree.h"
+#include "comm/local/shared_memory.h"
 #include "recipe/keys.h"
 #include "train/run_state.h"
 
@@ -28,8 +29,7 @@ namespace snug::cli {
 
 namespace {
 
-constexpr size_t kMostStarted = 256;
-std::array<std::atomic<pid_t>, kMostStarted> started{};  // for the handler, which may touch nothing else
+std::array<std::atomic<pid_t>, kMostLocalRanks> started{};  // for the handler, which may touch nothing else
 
 // What was sent to this process is passed on; a rank that was sent it too knows (cli/process.cpp). The terminal sends its
 // own signals to all of them.
@@ -123,9 +123,9 @@ int wait_for_ranks(int64_t ranks) {
 }  // namespace
 
 int launch_ranks(int64_t ranks, std::span<char* const> words) {
-  if (ranks > static_cast<int64_t>(kMostStarted))
+  if (ranks > kMostLocalRanks)
     throw Error(fmt::format("{} processes on one machine", ranks), "num_processes",
-                fmt::format("give at most {}", kMostStarted));
+                fmt::format("give at most {}", kMostLocalRanks));
   const OwnLaunch launch(ranks);
   pass_signals_on();
   const pid_t parent = getpid();

@@ -12,24 +12,24 @@ class Search {
       : program_(program),
         region_(region),
         place_(place),
-        page_(*region.items[place].op()),
-        window_(program.tensor(page_.find(page_.kind == OpKind::page_in ? Slot::window : Slot::out))),
-        source_(program.tensor(page_.find(page_.kind == OpKind::page_in ? Slot::far : Slot::x))) {}
+        fetch_(*region.items[place].op()),
+        window_(program.tensor(fetch_.find(fetch_.kind == OpKind::page_in ? Slot::window : Slot::out))),
+        source_(program.tensor(fetch_.find(fetch_.kind == OpKind::page_in ? Slot::far : Slot::x))) {}
 
   void into(Lookahead& found) const {
     const bool loop = region_.count > 1 && (region_.axis == Axis::layer || region_.axis == Axis::chunk);
     if (loop && takes_turns()) {  // its part of the memory was last used two iterations ago
-      found.at_entry.push_back(&page_);
-      found.at_begin.push_back({&page_, true});
+      found.at_entry.push_back(&fetch_);
+      found.at_begin.push_back({&fetch_, true});
       return;
     }
     for (size_t i = place_; i-- > 0;)
-      if (uses(region_.items[i])) return found.after_item[i].push_back({&page_, false});
-    if (!loop) return found.at_begin.push_back({&page_, false});
-    found.at_entry.push_back(&page_);
+      if (uses(region_.items[i])) return found.after_item[i].push_back({&fetch_, false});
+    if (!loop) return found.at_begin.push_back({&fetch_, false});
+    found.at_entry.push_back(&fetch_);
     for (size_t i = region_.items.size(); --i > place_;)
-      if (uses(region_.items[i])) return found.after_item[i].push_back({&page_, true});
-    found.at_begin.push_back({&page_, true});
+      if (uses(region_.items[i])) return found.after_item[i].push_back({&fetch_, true});
+    found.at_begin.push_back({&fetch_, true});
   }
 
  private:
@@ -57,7 +57,7 @@ class Search {
   const Program& program_;
   const Region& region_;
   const size_t place_;
-  const Op& page_;
+  const Op& fetch_;
   const Tensor &window_, &source_;
 };
 

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <optional>
 
@@ -16,6 +15,7 @@
 #include "run/inverse_frequency.h"
 #include "run/process_memory.h"
 #include "run/weight_files.h"
+#include "train/batch_of_op.h"
 #include "train/best_evaluation.h"
 #include "train/evaluator.h"
 #include "train/event_log.h"
@@ -24,6 +24,7 @@
 #include "train/run_state.h"
 #include "train/run_trace.h"
 #include "train/schedule.h"
+#include "train/stopwatch.h"
 
 namespace snug {
 
@@ -31,45 +32,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// Seconds that passed. A clock that jumps back stood still: rates and times left are never negative.
-class Stopwatch {
- public:
-  double lap() {
-    const Clock::time_point now = Clock::now();
-    const double seconds = std::max(0.0, std::chrono::duration<double>(now - last_).count());
-    last_ = now;
-    total_ += seconds;
-    return seconds;
-  }
-  double total() const { return total_; }
-
- private:
-  using Clock = std::chrono::steady_clock;
-  Clock::time_point last_ = Clock::now();
-  double total_ = 0;
-};
-
 double rate_of(int64_t count, double seconds) { return seconds > 0 ? static_cast<double>(count) / seconds : 0.0; }
-
-// A micro-batch goes to the tensors that its op names.
-class BatchOfOp final : public BatchSink {
- public:
-  BatchOfOp(Executor& executor, const Op& op) : BatchSink(executor.program().seq_len), executor_(executor), op_(op) {}
-  int64_t room(BatchPart part) const override { return executor_.program().tensor(tensor_of(part)).elements(); }
-  void write(BatchPart part, int64_t begin, std::span<const int32_t> values) override {
-    executor_.transfer().write(tensor_of(part), begin, values);
-  }
-
- private:
-  TensorId tensor_of(BatchPart part) const {
-    constexpr Slot kSlots[kBatchParts] = {Slot::ids, Slot::positions, Slot::document_start, Slot::target_rows,
-                                          Slot::target_tokens};
-    return op_.find(kSlots[static_cast<size_t>(part)]);
-  }
-
-  Executor& executor_;
-  const Op& op_;
-};
 
 class Run final : public Host {
  public:

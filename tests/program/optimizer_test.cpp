@@ -9,24 +9,11 @@
 #include "base/scalars.h"
 #include "program/compile.h"
 #include "program/passes/pages.h"
+#include "program/support_tiny.h"
 
 namespace snug::testing {
 
 namespace {
-
-// Weights below and above 4,096 elements, and of sizes that fill no block.
-ModelSpec small() {
-  ModelSpec spec{.name = "small", .architecture = "LlamaForCausalLM", .family = "llama"};
-  spec.hidden_size = 60;
-  spec.intermediate_size = 83;
-  spec.vocab_size = 97;
-  spec.layers = 3;
-  spec.heads = 4;
-  spec.kv_heads = 2;
-  spec.head_size = 16;
-  spec.max_position = 64;
-  return spec;
-}
 
 Recipe recipe_of(Optimizer optim) {
   Recipe recipe;
@@ -39,7 +26,7 @@ Recipe recipe_of(Optimizer optim) {
 Program compiled(Optimizer optim, double momentum = 0.0) {
   Recipe recipe = recipe_of(optim);
   recipe.momentum = momentum;
-  return compile(small(), recipe);
+  return compile(uneven_decoder(), recipe);
 }
 
 int64_t state_bytes(const Program& program) {
@@ -130,10 +117,10 @@ TEST(PagedStates, lie_in_the_far_home_with_their_master_copies_and_nothing_else_
     Recipe recipe = recipe_of(optim);
     recipe.bf16 = true;
     int64_t states = 0;  // each buffer of them on pages of its own
-    for (const Storage& storage : compile(small(), recipe).storages)
+    for (const Storage& storage : compile(uneven_decoder(), recipe).storages)
       if (storage.role == Role::optimizer) states += align_up(storage.bytes, kFarAlignment);
     recipe.pages_states = true;
-    const Program paged = compile(small(), recipe);
+    const Program paged = compile(uneven_decoder(), recipe);
     EXPECT_EQ(bytes_at(paged, Home::disk), states);
     for (const Storage& storage : paged.storages) {
       EXPECT_EQ(storage.home == Home::disk, storage.role == Role::optimizer && storage.lifetime == Lifetime::run)
@@ -171,7 +158,7 @@ void expect_each_byte_once(const Program& program, std::vector<Bytes> list) {
 }
 
 TEST(PagedStates, come_and_go_in_chunks_that_hold_every_byte_once_and_no_part_of_a_block) {
-  ModelSpec wide = small();
+  ModelSpec wide = uneven_decoder();
   wide.vocab_size = 30011;  // 1.8 million elements: several chunks and a rest
   Recipe recipe = recipe_of(Optimizer::adamw_8bit);
   recipe.pages_states = true;
@@ -254,7 +241,7 @@ TEST(OptimizerInBackward, updates_each_weight_once_and_after_its_last_use) {
     for (const bool tied : {false, true})
       for (const std::vector<int64_t>& recomputed : {std::vector<int64_t>(), {0, 1, 2}, {1}})
         for (const Optimizer optim : {Optimizer::adamw, Optimizer::adamw_8bit, Optimizer::adafactor}) {
-          ModelSpec spec = small();
+          ModelSpec spec = uneven_decoder();
           spec.tied_embeddings = tied;
           Recipe recipe = recipe_of(optim);
           recipe.method = method;
@@ -270,7 +257,7 @@ TEST(OptimizerInBackward, updates_each_weight_once_and_after_its_last_use) {
 TEST(OptimizerInBackward, keeps_no_gradient_throughout_the_run_and_counts_each_in_the_norm) {
   Recipe recipe = recipe_of(Optimizer::adamw);
   recipe.optimizer_in_bwd = true;
-  const Program program = compile(small(), recipe);
+  const Program program = compile(uneven_decoder(), recipe);
   for (const Storage& storage : program.storages) {
     if (storage.role != Role::gradient) continue;
     EXPECT_EQ(storage.lifetime, Lifetime::computed) << storage.name;

@@ -10,6 +10,7 @@
 #include "plan/liveness.h"
 #include "program/compile.h"
 #include "program/rules.h"
+#include "program/support_tiny.h"
 #include "recipe/keys.h"
 
 namespace snug::testing {
@@ -18,15 +19,7 @@ namespace {
 
 // Nothing divides evenly.
 ModelSpec small(bool tied, int64_t experts = 0) {
-  ModelSpec spec{.name = "small", .architecture = "LlamaForCausalLM", .family = "llama"};
-  spec.hidden_size = 60;
-  spec.intermediate_size = 83;
-  spec.vocab_size = 97;
-  spec.layers = 3;
-  spec.heads = 4;
-  spec.kv_heads = 2;
-  spec.head_size = 16;
-  spec.max_position = 64;
+  ModelSpec spec = uneven_decoder();
   spec.tied_embeddings = tied;
   if (experts > 0) {
     spec.experts.count = experts;

@@ -24,6 +24,20 @@ inline ModelSpec tiny_decoder() {
   return spec;
 }
 
+// Of sizes that fill no block and divide by nothing: weights below and above 4,096 elements.
+inline ModelSpec uneven_decoder() {
+  ModelSpec spec{.name = "small", .architecture = "LlamaForCausalLM", .family = "llama"};
+  spec.hidden_size = 60;
+  spec.intermediate_size = 83;
+  spec.vocab_size = 97;
+  spec.layers = 3;
+  spec.heads = 4;
+  spec.kv_heads = 2;
+  spec.head_size = 16;
+  spec.max_position = 64;
+  return spec;
+}
+
 inline Program tiny_forward(const ModelSpec& spec = tiny_decoder()) {
   return build_forward(spec, {}, {.batch = 2, .seq_len = 16});
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "program/compile.h"
+#include "program/support_tiny.h"
 #include "run/executor.h"
 #include "run/in_place.h"
 
@@ -110,15 +111,8 @@ TEST(Transfer, gives_the_host_no_room_that_an_op_works_in) {
 
 // A model whose sizes divide by nothing, in 4 bits beside an adapter, or trained in full with states in blocks.
 std::vector<Program> spread_programs(int64_t ranks) {
-  ModelSpec spec{.name = "small", .architecture = "LlamaForCausalLM", .family = "llama"};
-  spec.hidden_size = 64;
-  spec.intermediate_size = 83;
-  spec.vocab_size = 97;
-  spec.layers = 3;
-  spec.heads = 4;
-  spec.kv_heads = 2;
-  spec.head_size = 16;
-  spec.max_position = 64;
+  ModelSpec spec = testing::uneven_decoder();
+  spec.hidden_size = 64;  // quantized in whole blocks
   Recipe full, adapter;
   full.seq_len = adapter.seq_len = 16;
   full.parallel = adapter.parallel = {.ranks = ranks, .zero_stage = 3};
