@@ -106,6 +106,7 @@ struct Passes {
                .heads = c.heads,
                .kv_heads = c.kv_heads,
                .head_size = c.head_size,
+               .keys = c.seq_len,
                .scale = scale_of(c),
                .softcap = c.softcap,
                .window = c.window,
@@ -126,6 +127,7 @@ struct Passes {
                         .heads = c.heads,
                         .kv_heads = c.kv_heads,
                         .head_size = c.head_size,
+                        .keys = c.seq_len,
                         .scale = scale_of(c),
                         .softcap = c.softcap,
                         .window = c.window,
@@ -288,6 +290,90 @@ TEST(Attention, DocumentsDoNotSeeEachOther) {
   const Values whole = run.out.values(), part = first.out.values();
   // Random operands are drawn by index, so that the first document's are the same in both.
   expect_close(Values(whole.begin(), whole.begin() + static_cast<int64_t>(part.size())), part, 1e-6, "first document");
+}
+
+// Ranks that split a sequence: stretches of its queries, against all keys, make what all queries do.
+void expect_stretches(const Case& c, int64_t ways, double tolerance) {
+  const Passes whole(c);
+  const int64_t rows = c.seq_len / ways, width = c.heads * c.head_size;
+  Values d_k(static_cast<size_t>(whole.k.elements()), 0.0), d_v(d_k);
+  for (int64_t first = 0; first < c.seq_len; first += rows) {
+    const auto part = [&](const Operand& of, DType type) {
+      const Values values = of.values();
+      return Operand(Values(values.begin() + first * width, values.begin() + (first + rows) * width), type);
+    };
+    Case own = c;
+    own.seq_len = rows;
+    const Plan plan(own);
+    Operand q = part(whole.q, c.storage), d_out = part(whole.d_out, DType::f32), out(rows * width, c.out),
+            lse(c.heads * rows, DType::f32), d_q(rows * width, DType::f32), own_d_k(whole.k.elements(), DType::f32),
+            own_d_v(whole.k.elements(), DType::f32);
+    Operand forward = workspace_of(plan.forward_bytes), backward = workspace_of(plan.backward_bytes);
+    const int32_t* const starts = whole.reference.document_start.data() + first;
+    attention({.q = q.in(),
+               .k = whole.k.in(),
+               .v = whole.v.in(),
+               .document_start = starts,
+               .out = out.out(),
+               .lse = lse.f32(),
+               .batch = 1,
+               .seq_len = rows,
+               .heads = c.heads,
+               .kv_heads = c.kv_heads,
+               .head_size = c.head_size,
+               .keys = c.seq_len,
+               .first_query = first,
+               .scale = scale_of(c),
+               .softcap = c.softcap,
+               .window = c.window,
+               .workspace = as_workspace(forward, plan.forward_bytes),
+               .cut = plan.cut});
+    attention_backward({.d_out = d_out.f32(),
+                        .q = q.in(),
+                        .k = whole.k.in(),
+                        .v = whole.v.in(),
+                        .out = out.in(),
+                        .document_start = starts,
+                        .lse = lse.f32(),
+                        .d_q = d_q.f32(),
+                        .d_k = own_d_k.f32(),
+                        .d_v = own_d_v.f32(),
+                        .batch = 1,
+                        .seq_len = rows,
+                        .heads = c.heads,
+                        .kv_heads = c.kv_heads,
+                        .head_size = c.head_size,
+                        .keys = c.seq_len,
+                        .first_query = first,
+                        .scale = scale_of(c),
+                        .softcap = c.softcap,
+                        .window = c.window,
+                        .workspace = as_workspace(backward, plan.backward_bytes),
+                        .cut = plan.cut});
+    for (const Operand* operand : {&out, &lse, &d_q, &own_d_k, &own_d_v, &forward, &backward})
+      EXPECT_TRUE(operand->intact());
+    expect_close(out.values(), part(whole.out, c.out).values(), tolerance, "out");
+    expect_close(d_q.values(), part(whole.d_q, DType::f32).values(), tolerance, "d_q");
+    const Values k = own_d_k.values(), v = own_d_v.values();
+    for (size_t i = 0; i < d_k.size(); ++i) d_k[i] += k[i], d_v[i] += v[i];
+  }
+  expect_close(d_k, whole.d_k.values(), tolerance, "d_k");
+  expect_close(d_v, whole.d_v.values(), tolerance, "d_v");
+}
+
+TEST(Attention, StretchesOfQueriesMakeTheWhole) {
+  for (const int64_t ways : {2, 3, 4})
+    for (const int32_t threads : {1, 4}) {
+      Case c{1, 180, 4, 2, 32, {7, 80}};
+      c.threads = threads;
+      expect_stretches(c, ways, 1e-5);
+      c.window = 50;
+      expect_stretches(c, ways, 1e-5);
+      if (!multiplies_bf16_faster()) continue;
+      c.storage = c.out = DType::bf16;
+      c.arithmetic = Arithmetic::bf16;
+      expect_stretches(c, ways, 2e-2);
+    }
 }
 
 TEST(Attention, RefusesAWorkspaceThatIsTooSmall) {

@@ -42,6 +42,7 @@ void attention_block(const Attention& op, float* workspace, int64_t b, int64_t h
   auto* const start = reinterpret_cast<int32_t*>(workspace + parts.start);
 
   const int64_t rows = std::min(op.cut.rows, op.seq_len - first_query);
+  const int64_t position = op.first_query + first_query;
   const int64_t padded_rows = padded_to(rows, kTileCols);
   const int64_t q_step = op.heads * head_size;
   const int64_t q_at = ((b * op.seq_len + first_query) * op.heads + h) * head_size;
@@ -53,16 +54,16 @@ void attention_block(const Attention& op, float* workspace, int64_t b, int64_t h
   std::fill_n(highest, padded_rows, -1e30F);
   std::fill_n(total, padded_rows, 0.0F);
   const int32_t first_key =
-      read_starts(op.document_start + b * op.seq_len + first_query, first_query, op.window, rows, padded_rows, start);
+      read_starts(op.document_start + b * op.seq_len + first_query, position, op.window, rows, padded_rows, start);
 
   const int64_t kv_step = op.kv_heads * head_size;
-  for (int64_t key = first_key / op.cut.cols * op.cut.cols; key < first_query + rows; key += op.cut.cols) {
-    const int64_t cols = std::min(op.cut.cols, first_query + rows - key);
-    const int64_t kv_at = ((b * op.seq_len + key) * op.kv_heads + kv) * head_size;
+  for (int64_t key = first_key / op.cut.cols * op.cut.cols; key < position + rows; key += op.cut.cols) {
+    const int64_t cols = std::min(op.cut.cols, position + rows - key);
+    const int64_t kv_at = ((b * op.keys + key) * op.kv_heads + kv) * head_size;
     widen(op.k, kv_at, kv_step, cols, head_size, 1.0F, keys, head_size);
     widen(op.v, kv_at, kv_step, cols, head_size, 1.0F, values, head_size);
     for (int64_t p = 0; p < padded_rows; p += kTileCols) {
-      const Visible<kTileCols> visible(start + p, first_query + p, key);
+      const Visible<kTileCols> visible(start + p, position + p, key);
       const int64_t seen = visible.keys(cols);
       if (seen == 0) continue;
       const TileC to_out = {out + p * head_size, kTileCols};

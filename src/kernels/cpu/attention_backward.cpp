@@ -39,6 +39,7 @@ struct QueryBlock {
         h(of_head),
         kv(of_head / (op.heads / op.kv_heads)),
         first_query(from),
+        position(op.first_query + from),
         rows(std::min(op.cut.rows, op.seq_len - from)),
         padded_rows(padded_to(rows, kTileCols)),
         queries(workspace + parts.queries),
@@ -54,7 +55,7 @@ struct QueryBlock {
         start(reinterpret_cast<int32_t*>(workspace + parts.start)) {}
 
   BackwardParts parts;
-  int64_t b, h, kv, first_query, rows, padded_rows;
+  int64_t b, h, kv, first_query, position, rows, padded_rows;  // position: of the first query, among keys
   float *queries, *d_out, *query_rows, *d_out_rows, *keys, *values, *scores, *d_scores, *lse, *delta;
   int32_t* start;
 };
@@ -78,7 +79,7 @@ int32_t load_queries(const AttentionBackward& op, const QueryBlock& block) {
   std::fill_n(block.delta + rows, padding, 0.0F);
   std::copy_n(op.lse + (block.b * op.heads + block.h) * op.seq_len + block.first_query, rows, block.lse);
   std::fill_n(block.lse + rows, padding, 0.0F);
-  return read_starts(op.document_start + block.b * op.seq_len + block.first_query, block.first_query, op.window, rows,
+  return read_starts(op.document_start + block.b * op.seq_len + block.first_query, block.position, op.window, rows,
                      block.padded_rows, block.start);
 }
 
@@ -119,17 +120,17 @@ void attention_backward_block(const AttentionBackward& op, int64_t round, float*
   std::fill_n(d_queries, block.padded_rows * head_size, 0.0F);
 
   const int64_t kv_step = op.kv_heads * head_size;
-  const int64_t last_block = (first_query + block.rows - 1) / op.cut.cols;
+  const int64_t last_block = (block.position + block.rows - 1) / op.cut.cols;
   for (int64_t at = first_key / op.cut.cols; at <= last_block; ++at) {
     if (at % team != member) continue;
     const int64_t key = at * op.cut.cols;
-    const int64_t cols = std::min(op.cut.cols, first_query + block.rows - key);
-    const int64_t kv_at = ((b * op.seq_len + key) * op.kv_heads + block.kv) * head_size;
+    const int64_t cols = std::min(op.cut.cols, block.position + block.rows - key);
+    const int64_t kv_at = ((b * op.keys + key) * op.kv_heads + block.kv) * head_size;
     widen(op.k, kv_at, kv_step, cols, head_size, 1.0F, block.keys, head_size);
     widen(op.v, kv_at, kv_step, cols, head_size, 1.0F, block.values, head_size);
     int64_t first = block.padded_rows, last = 0;  // panels that see any of these keys
     for (int64_t p = 0; p < block.padded_rows; p += kTileCols) {
-      const Visible<kTileCols> visible(block.start + p, first_query + p, key);
+      const Visible<kTileCols> visible(block.start + p, block.position + p, key);
       const int64_t seen = visible.keys(cols);
       if (seen == 0 && first == block.padded_rows) continue;
       first = std::min(first, p);
@@ -204,8 +205,8 @@ void block_against_keys(const AttentionBackward& op, const MemberParts& parts, f
 }
 
 void zero_keys(const AttentionBackward& op, int64_t b, int64_t kv) {
-  for (int64_t t = 0; t < op.seq_len; ++t) {
-    const int64_t at = ((b * op.seq_len + t) * op.kv_heads + kv) * op.head_size;
+  for (int64_t t = 0; t < op.keys; ++t) {
+    const int64_t at = ((b * op.keys + t) * op.kv_heads + kv) * op.head_size;
     std::fill_n(op.d_k + at, op.head_size, 0.0F);
     std::fill_n(op.d_v + at, op.head_size, 0.0F);
   }

@@ -25,7 +25,7 @@ class Block {
         d_queries_(d_queries),
         b_(b),
         kv_(h / (op.heads / op.kv_heads)),
-        first_query_(first_query),
+        position_(op.first_query + first_query),
         head_size_(op.head_size),
         rows_(std::min(op.cut.rows, op.seq_len - first_query)),
         padded_rows_(padded_to(rows_, kTile)),
@@ -39,13 +39,13 @@ class Block {
     std::copy_n(op.lse + (b * op.heads + h) * op.seq_len + first_query, rows_, lse());
     std::fill_n(lse() + rows_, padded_rows_ - rows_, 0.0F);
     std::fill_n(d_queries, padded_rows_ * head_size_, 0.0F);
-    first_key_ = first_visible_keys(op.document_start + b * op.seq_len + first_query, first_query, op.window, rows_,
+    first_key_ = first_visible_keys(op.document_start + b * op.seq_len + first_query, position_, op.window, rows_,
                                     padded_rows_, start());
   }
 
   // Every team-th block of keys.
   void against_keys(int64_t member, int64_t team) {
-    const int64_t last_block = (first_query_ + rows_ - 1) / op_.cut.cols;
+    const int64_t last_block = (position_ + rows_ - 1) / op_.cut.cols;
     for (int64_t block = first_key_ / op_.cut.cols; block <= last_block; ++block)
       if (block % team == member) against_block(block * op_.cut.cols);
   }
@@ -67,9 +67,9 @@ class Block {
   }
 
   void against_block(int64_t key) const {
-    const int64_t cols = std::min(op_.cut.cols, first_query_ + rows_ - key);
+    const int64_t cols = std::min(op_.cut.cols, position_ + rows_ - key);
     const int64_t padded_cols = padded_to(cols, kTile);
-    const int64_t kv_at = ((b_ * op_.seq_len + key) * op_.kv_heads + kv_) * head_size_;
+    const int64_t kv_at = ((b_ * op_.keys + key) * op_.kv_heads + kv_) * head_size_;
     const MatrixView key_rows{at(op_.k, kv_at), kv_step_, false, cols, head_size_};
     const MatrixView value_rows{at(op_.v, kv_at), kv_step_, false, cols, head_size_};
     const MatrixView turned_keys{at(op_.k, kv_at), kv_step_, true, head_size_, cols};
@@ -83,7 +83,7 @@ class Block {
 
     int64_t first = padded_rows_, last = 0;  // panels that see any of these keys
     for (int64_t p = 0; p < padded_rows_; p += kTile) {
-      const PanelKeys panel{start() + p, first_query_ + p, key};
+      const PanelKeys panel{start() + p, position_ + p, key};
       const int64_t seen = seen_keys(panel, cols);
       if (seen == 0 && first == padded_rows_) continue;
       first = std::min(first, p);
@@ -141,7 +141,7 @@ class Block {
   const BackwardPartsInBf16& parts_;
   float* workspace_;
   float* d_queries_;
-  int64_t b_, kv_, first_query_, head_size_, rows_, padded_rows_, kv_step_, first_key_ = 0;
+  int64_t b_, kv_, position_, head_size_, rows_, padded_rows_, kv_step_, first_key_ = 0;
 };
 
 }  // namespace

@@ -28,6 +28,7 @@ void attention_block_in_bf16(const Attention& op, float* workspace, int64_t b, i
   auto* const start = reinterpret_cast<int32_t*>(workspace + parts.start);
 
   const int64_t rows = std::min(op.cut.rows, op.seq_len - first_query);
+  const int64_t position = op.first_query + first_query;
   const int64_t padded_rows = padded_to(rows, kTile);
   const int64_t q_step = op.heads * head_size, kv_step = op.kv_heads * head_size;
   const int64_t q_at = ((b * op.seq_len + first_query) * op.heads + h) * head_size;
@@ -38,12 +39,12 @@ void attention_block_in_bf16(const Attention& op, float* workspace, int64_t b, i
   std::fill_n(highest, padded_rows, -1e30F);
   std::fill_n(total, padded_rows, 0.0F);
   const int32_t first_key =
-      first_visible_keys(op.document_start + b * op.seq_len + first_query, first_query, op.window, rows, padded_rows, start);
+      first_visible_keys(op.document_start + b * op.seq_len + first_query, position, op.window, rows, padded_rows, start);
 
-  for (int64_t key = first_key / op.cut.cols * op.cut.cols; key < first_query + rows; key += op.cut.cols) {
-    const int64_t cols = std::min(op.cut.cols, first_query + rows - key);
+  for (int64_t key = first_key / op.cut.cols * op.cut.cols; key < position + rows; key += op.cut.cols) {
+    const int64_t cols = std::min(op.cut.cols, position + rows - key);
     const int64_t padded_cols = padded_to(cols, kTile);
-    const int64_t kv_at = ((b * op.seq_len + key) * op.kv_heads + kv) * head_size;
+    const int64_t kv_at = ((b * op.keys + key) * op.kv_heads + kv) * head_size;
     const MatrixView key_rows{at(op.k, kv_at), kv_step, false, cols, head_size};
     const MatrixView turned_values{at(op.v, kv_at), kv_step, true, head_size, cols};
     for (int64_t r = 0; r < cols; r += kTile)
@@ -51,7 +52,7 @@ void attention_block_in_bf16(const Attention& op, float* workspace, int64_t b, i
     for (int64_t d = 0; d < head_size; d += kTile)
       split_rows(turned_values.part(d, 0, kTile, cols), values + d * padded_cols, 0);
     for (int64_t p = 0; p < padded_rows; p += kTile) {
-      const PanelKeys panel_keys{start + p, first_query + p, key};
+      const PanelKeys panel_keys{start + p, position + p, key};
       const int64_t seen = seen_keys(panel_keys, cols);
       if (seen == 0) continue;
       const int64_t padded_seen = padded_to(seen, kTile);

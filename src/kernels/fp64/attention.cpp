@@ -16,9 +16,10 @@ namespace {
 struct Visible {
   int64_t first, last;
 };
-Visible visible(const int32_t* document_start, int64_t window, int64_t seq_len, int64_t batch, int64_t token) {
-  const int64_t start = document_start[batch * seq_len + token];
-  return {window > 0 ? std::max(start, token - window + 1) : start, token};
+template <class Op>
+Visible visible(const Op& op, int64_t batch, int64_t query) {
+  const int64_t start = op.document_start[batch * op.seq_len + query], token = op.first_query + query;
+  return {op.window > 0 ? std::max(start, token - op.window + 1) : start, token};
 }
 
 double capped(double score, double softcap) { return softcap > 0 ? softcap * std::tanh(score / softcap) : score; }
@@ -40,10 +41,10 @@ void attention(const Attention& op) {
   std::vector<double> scores;
   for (int64_t b = 0; b < op.batch; ++b) {
     for (int64_t t = 0; t < op.seq_len; ++t) {
-      const Visible seen = visible(op.document_start, op.window, op.seq_len, b, t);
+      const Visible seen = visible(op, b, t);
       for (int64_t h = 0; h < op.heads; ++h) {
         const int64_t query = ((b * op.seq_len + t) * op.heads + h) * D;
-        const auto key_at = [&](int64_t s) { return ((b * op.seq_len + s) * op.kv_heads + h / group) * D; };
+        const auto key_at = [&](int64_t s) { return ((b * op.keys + s) * op.kv_heads + h / group) * D; };
         const double lse = scores_of(
             seen,
             [&](int64_t s) {
@@ -68,17 +69,17 @@ void attention(const Attention& op) {
 void attention_backward(const AttentionBackward& op) {
   const Reader q(op.q), k(op.k), v(op.v), out(op.out);
   const int64_t D = op.head_size, group = op.heads / op.kv_heads;
-  const int64_t keys = op.batch * op.seq_len * op.kv_heads * D;
+  const int64_t keys = op.batch * op.keys * op.kv_heads * D;
   std::vector<double> d_k(static_cast<size_t>(keys)), d_v(d_k), d_q(static_cast<size_t>(D));
   for (int64_t row = 0; row < op.batch * op.seq_len * op.heads; ++row) {
     const int64_t h = row % op.heads, t = row / op.heads % op.seq_len, b = row / op.heads / op.seq_len, query = row * D;
     const auto lse = static_cast<double>(op.lse[(b * op.heads + h) * op.seq_len + t]);
-    const Visible seen = visible(op.document_start, op.window, op.seq_len, b, t);
+    const Visible seen = visible(op, b, t);
     std::fill(d_q.begin(), d_q.end(), 0.0);
     double delta = 0;
     for (int64_t d = 0; d < D; ++d) delta += static_cast<double>(op.d_out[query + d]) * out[query + d];
     for (int64_t s = seen.first; s <= seen.last; ++s) {
-      const int64_t key = ((b * op.seq_len + s) * op.kv_heads + h / group) * D;
+      const int64_t key = ((b * op.keys + s) * op.kv_heads + h / group) * D;
       double product = 0, d_share = 0;
       for (int64_t d = 0; d < D; ++d) {
         product += q[query + d] * k[key + d];

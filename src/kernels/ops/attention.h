@@ -8,13 +8,14 @@ namespace snug::kernels {
 // `window` of them alone. With a softcap a scaled score s becomes softcap * tanh(s / softcap). Grouped queries: head h
 // reads key/value head h / (H/K). Blocks of cut.rows queries by cut.cols keys with running softmax (Dao et al.,
 // FlashAttention, 2022); no T x T matrix. lse[b, h, t] = log sum exp of the scaled scores. workspace:
-// attention_workspace(...) as the op's rule states it, one part for each thread.
+// attention_workspace(...) as the op's rule states it, one part for each thread. There may be more keys, S, than queries.
 struct Attention {
-  In q, k, v;                               // [B, T, H, D], [B, T, K, D], [B, T, K, D]
+  In q, k, v;                               // [B, T, H, D], [B, S, K, D], [B, S, K, D]
   const int32_t* document_start = nullptr;  // [B, T], index within the sequence
   Out out;                                  // [B, T, H, D]
   float* lse = nullptr;                     // [B, H, T]
   int64_t batch = 0, seq_len = 0, heads = 0, kv_heads = 0, head_size = 0;
+  int64_t keys = 0, first_query = 0;  // in each sequence, and which of them the first query stands at
   float scale = 1.0F;
   float softcap = 0;   // 0: none
   int64_t window = 0;  // tokens, 0: none
@@ -29,15 +30,22 @@ struct AttentionBackward {
   const int32_t* document_start = nullptr;
   const float* lse = nullptr;  // [B, H, T]
   float* d_q = nullptr;        // [B, T, H, D]
-  float* d_k = nullptr;        // [B, T, K, D]
+  float* d_k = nullptr;        // [B, S, K, D]
   float* d_v = nullptr;
   int64_t batch = 0, seq_len = 0, heads = 0, kv_heads = 0, head_size = 0;
+  int64_t keys = 0, first_query = 0;  // in each sequence, and which of them the first query stands at
   float scale = 1.0F;
   float softcap = 0;
   int64_t window = 0;
   Workspace workspace;
   Cut cut;
 };
+
+// Where ranks split a sequence, their queries are a stretch of it and the keys are all of it.
+inline int64_t first_query_of(const OpView& op) {
+  const OperandView& q = op[Slot::q];
+  return q.dim(1) == op[Slot::k].dim(1) ? 0 : q.first_element / (q.dim(2) * q.dim(3));
+}
 
 template <>
 inline Attention bind<Attention>(const OpView& op) {
@@ -53,6 +61,8 @@ inline Attention bind<Attention>(const OpView& op) {
           .heads = q.dim(2),
           .kv_heads = op[Slot::k].dim(2),
           .head_size = q.dim(3),
+          .keys = op[Slot::k].dim(1),
+          .first_query = first_query_of(op),
           .scale = static_cast<float>(op.attributes.scale),
           .softcap = static_cast<float>(op.attributes.softcap),
           .window = op.is_local ? op.attributes.window : 0,
@@ -78,6 +88,8 @@ inline AttentionBackward bind<AttentionBackward>(const OpView& op) {
           .heads = q.dim(2),
           .kv_heads = op[Slot::k].dim(2),
           .head_size = q.dim(3),
+          .keys = op[Slot::k].dim(1),
+          .first_query = first_query_of(op),
           .scale = static_cast<float>(op.attributes.scale),
           .softcap = static_cast<float>(op.attributes.softcap),
           .window = op.is_local ? op.attributes.window : 0,

@@ -1,7 +1,7 @@
 // attention: causal within documents, windowed in local layers, grouped queries, blockwise with a running softmax (Dao et
-// al., FlashAttention, 2022). q [B, T, H, D], k [B, T, K, D], v [B, T, K, D'], out [B, T, H, D'], lse [B, H, T]; kernels
-// have D' = D. No T x T matrix, forward or backward. A bias, where there is one, is a score for each head [H] beside those
-// of the keys (plans only).
+// al., FlashAttention, 2022). q [B, T, H, D], k [B, S, K, D], v [B, S, K, D'], out [B, T, H, D'], lse [B, H, T]; S is T,
+// or a multiple where ranks split sequences and these are the queries of one of them; kernels have D' = D. No T x T matrix,
+// forward or backward. A bias, where there is one, is a score for each head [H] beside those of the keys (plans only).
 
 #include <algorithm>
 
@@ -17,7 +17,7 @@ void check(const Program& program, const Op& op) {
   const Tensor& k = program.tensor(op.find(Slot::k));
   const Tensor& v = program.tensor(op.find(Slot::v));
   expect(q.shape.size() == 4 && k.shape.size() == 4 && v.shape.size() == 4, op, "q, k, v have four axes");
-  expect(q.dim(0) == k.dim(0) && q.dim(1) == k.dim(1) && q.dim(3) == k.dim(3), op, "q and k agree");
+  expect(q.dim(0) == k.dim(0) && k.dim(1) % q.dim(1) == 0 && q.dim(3) == k.dim(3), op, "q and k agree");
   expect(v.dim(0) == k.dim(0) && v.dim(1) == k.dim(1) && v.dim(2) == k.dim(2), op, "k and v agree");
   const Tensor& out = program.tensor(op.find(Slot::out));
   expect(out.elements() * q.dim(3) == q.elements() * v.dim(3), op, "out has a row of v's size for each query");
@@ -39,9 +39,9 @@ Work causal_work(const Program& program, const Op& op, double with_keys, double 
   const Tensor& q = program.tensor(op.find(Slot::q));
   const auto keys = static_cast<double>(q.elements());
   const auto values = static_cast<double>(program.tensor(op.find(Slot::out)).elements());
-  return {
-      .flops = (with_keys * keys + with_values * values) * twice_visible_keys(program, op, static_cast<double>(q.dim(1))),
-      .bytes = memory_work(program, op).bytes};
+  const auto seq_len = static_cast<double>(program.tensor(op.find(Slot::k)).dim(1));
+  return {.flops = (with_keys * keys + with_values * values) * twice_visible_keys(program, op, seq_len),
+          .bytes = memory_work(program, op).bytes};
 }
 
 Work work(const Program& program, const Op& op) { return causal_work(program, op, 1, 1); }
