@@ -29,7 +29,7 @@ CountedData counted_examples(const Plan& plan, int64_t examples, int64_t example
 RunCost run_cost(const Plan& plan, const std::optional<Workload>& workload) {
   const Program& p = plan.program;
   const Recipe& recipe = plan.recipe;
-  const int64_t step_rows = checked_mul(checked_mul(p.batch, p.micro_batches), p.mesh.ranks);
+  const int64_t step_rows = checked_mul(checked_mul(p.batch, p.micro_batches), p.mesh.batches());
   const auto step_tokens = static_cast<double>(step_rows) * static_cast<double>(p.seq_len);
   RunCost cost;
   if (recipe.max_steps > 0) {

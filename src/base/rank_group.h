@@ -1,36 +1,76 @@
 #pragma once
-// The ranks of a run as a mesh: replicas of what is shared out, times parts that it is cut into. Ranks of one replica follow
-// one another, so that they lie on one machine where machines are filled in order.
+// The ranks of a run as a mesh. From the innermost dimension on: ranks that split each layer's products (tensor), that split
+// each sequence (context), that have batches of their own (data). What is shared out (ZeRO) is cut among ranks of the last
+// two, into as many parts as a replica has. Ranks that say most to each other follow one another, so that they lie on one
+// machine where machines are filled in order.
 
 #include <cstdint>
 
 namespace snug {
 
-// Who takes part in a collective: all; those of one replica, which hold a part each; those of all replicas that hold the
-// same part.
-enum class RankGroup : uint8_t { all, shard, replica };
-constexpr int kRankGroupCount = 3;
+// Who takes part in a collective.
+enum class RankGroup : uint8_t {
+  all,
+  shard,    // those of one replica, which hold a part each
+  replica,  // those of all replicas that hold the same part
+  tensor,   // those that split the same products
+  context,  // those that split the same sequences
+  batch,    // those that work on the same micro-batch
+  data,     // those that have the same share of products, so that all they train is the same
+};
+constexpr int kRankGroupCount = 7;
+constexpr RankGroup kRankGroups[kRankGroupCount] = {RankGroup::all,    RankGroup::shard,   RankGroup::replica,
+                                                    RankGroup::tensor, RankGroup::context, RankGroup::batch,
+                                                    RankGroup::data};
 
 struct RankMesh {
   int64_t ranks = 1;
   int64_t parts = 1;  // of a replica
+  int64_t tensor = 1;
+  int64_t context = 1;
 
-  int64_t replicas() const { return ranks / parts; }
-  int64_t size(RankGroup group) const {
-    return group == RankGroup::all ? ranks : group == RankGroup::shard ? parts : replicas();
-  }
+  bool operator==(const RankMesh&) const = default;
+
+  int64_t size(RankGroup group) const { return line(group).count; }
   // The place of a rank in its group.
-  int64_t index(RankGroup group, int64_t rank) const {
-    return group == RankGroup::all ? rank : group == RankGroup::shard ? rank % parts : rank / parts;
-  }
+  int64_t index(RankGroup group, int64_t rank) const { return rank / line(group).stride % line(group).count; }
   // The rank that has a place in the group of `rank`.
   int64_t member(RankGroup group, int64_t rank, int64_t place) const {
-    if (group == RankGroup::all) return place;
-    return group == RankGroup::shard ? rank / parts * parts + place : place * parts + rank % parts;
+    return rank + (place - index(group, rank)) * line(group).stride;
   }
   int64_t next(RankGroup group, int64_t rank) const { return member(group, rank, (index(group, rank) + 1) % size(group)); }
   int64_t previous(RankGroup group, int64_t rank) const {
     return member(group, rank, (index(group, rank) + size(group) - 1) % size(group));
+  }
+
+  // Micro-batches that are worked on at a time, and which of them is this rank's.
+  int64_t batches() const { return ranks / size(RankGroup::batch); }
+  int64_t batch_of(int64_t rank) const { return rank / size(RankGroup::batch); }
+
+  // The first group with the same ranks, which need one ring.
+  RankGroup ring_of(RankGroup group) const {
+    for (const RankGroup other : kRankGroups)
+      if (line(other) == line(group)) return other;
+    return group;
+  }
+  bool has_ring(RankGroup group) const { return ring_of(group) == group && (group == RankGroup::all || size(group) > 1); }
+
+ private:
+  // A group: so many ranks, so far from each other.
+  struct Line {
+    int64_t stride, count;
+    bool operator==(const Line&) const = default;
+  };
+  Line line(RankGroup group) const {
+    switch (group) {
+      case RankGroup::shard: return {tensor, parts};
+      case RankGroup::replica: return {tensor * parts, ranks / tensor / parts};
+      case RankGroup::tensor: return {1, tensor};
+      case RankGroup::context: return {tensor, context};
+      case RankGroup::batch: return {1, tensor * context};
+      case RankGroup::data: return {tensor, ranks / tensor};
+      default: return {1, ranks};
+    }
   }
 };
 

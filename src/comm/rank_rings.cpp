@@ -4,15 +4,11 @@ namespace snug {
 
 RankRings::RankRings(const RankMesh& mesh, const std::function<std::unique_ptr<Channel>(RankGroup)>& channel_of)
     : mesh_(mesh) {
-  for (const RankGroup group : {RankGroup::all, RankGroup::shard, RankGroup::replica})
-    if (group == RankGroup::all || (mesh.size(group) > 1 && mesh.size(group) < mesh.ranks))
-      rings_[static_cast<size_t>(group)] = make_ring(channel_of(group));
+  for (const RankGroup group : kRankGroups)
+    if (mesh.has_ring(group)) rings_[static_cast<size_t>(group)] = make_ring(channel_of(group));
 }
 
-Communicator& RankRings::of(RankGroup group) const {
-  const std::unique_ptr<Communicator>& ring = rings_[static_cast<size_t>(group)];
-  return ring == nullptr ? all() : *ring;
-}
+Communicator& RankRings::of(RankGroup group) const { return *rings_[static_cast<size_t>(mesh_.ring_of(group))]; }
 
 int64_t RankRings::sent_bytes() const {
   int64_t sum = 0;

@@ -1,5 +1,5 @@
 #pragma once
-// The rings of a rank: of all ranks, of its replica, of those that hold the same part in other replicas.
+// The rings of a rank: one for each group that it is in.
 
 #include <array>
 #include <functional>
@@ -12,7 +12,7 @@ namespace snug {
 
 class RankRings {
  public:
-  // `channel_of`: makes this rank's end in the ring of a group. Groups that are all ranks share a ring; of one rank there is
+  // `channel_of`: makes this rank's end in the ring of a group. Groups of the same ranks share a ring; of one rank there is
   // none.
   RankRings(const RankMesh& mesh, const std::function<std::unique_ptr<Channel>(RankGroup)>& channel_of);
 
@@ -21,8 +21,6 @@ class RankRings {
   Communicator& of(RankGroup group) const;
   int64_t rank() const { return all().rank(); }
   int64_t ranks() const { return mesh_.ranks; }
-  // Whose part of what is shared out this rank holds.
-  int64_t part() const { return mesh_.index(RankGroup::shard, rank()); }
 
   bool fail() const noexcept { return all().fail(); }
   int64_t sent_bytes() const;  // in all of them

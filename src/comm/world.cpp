@@ -162,8 +162,7 @@ std::optional<World> launched_world() {
 
 bool World::over_mpi() const { return local_ranks != ranks && (launcher == kMpirun || launcher == kSrun); }
 
-std::unique_ptr<RankRings> meet(const World& world, int64_t parts) {
-  const RankMesh mesh{world.ranks, parts};
+std::unique_ptr<RankRings> meet(const World& world, const RankMesh& mesh) {
   if (world.over_mpi())
     return std::make_unique<RankRings>(mesh, [&](RankGroup group) { return make_mpi_channel(mesh, group); });
   if (world.local_ranks != world.ranks)

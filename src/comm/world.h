@@ -26,8 +26,7 @@ struct World {
 std::optional<World> launched_world();
 
 // Waits for the others, half a minute at most on one machine; several need MPI. Throws Error if one does not come.
-// `parts`: that each replica of what is shared out is cut into.
-std::unique_ptr<RankRings> meet(const World& world, int64_t parts);
+std::unique_ptr<RankRings> meet(const World& world, const RankMesh& mesh);
 
 // What snug gives to each process it starts itself: memory that they share, and their numbers.
 class OwnLaunch {

@@ -60,27 +60,49 @@ struct Loader::Parts {
     std::array<int32_t, 512> values_;
   };
 
+  // Rows and tokens of targets, side by side.
+  class Targets {
+   public:
+    explicit Targets(BatchSink& sink) : sink_(sink) {}
+    void put(int32_t row, int32_t token) {
+      if (held_ == rows_.size()) flush();
+      rows_[held_] = row;
+      tokens_[held_++] = token;
+    }
+    void flush() {
+      sink_.write_targets(std::span<const int32_t>(rows_).first(held_), std::span<const int32_t>(tokens_).first(held_));
+      held_ = 0;
+    }
+    void finish() {
+      flush();
+      sink_.end_targets();
+    }
+
+   private:
+    BatchSink& sink_;
+    size_t held_ = 0;
+    std::array<int32_t, 512> rows_, tokens_;
+  };
+
   explicit Parts(BatchSink& sink)
       : tokens(sink, BatchPart::tokens),
         positions(sink, BatchPart::positions),
         document_start(sink, BatchPart::document_start),
-        target_rows(sink, BatchPart::target_rows),
-        target_tokens(sink, BatchPart::target_tokens) {}
+        targets(sink) {}
 
   void put_token(int32_t token, int64_t position, int64_t start) {
     tokens.put(token);
     positions.put(static_cast<int32_t>(position));
     document_start.put(static_cast<int32_t>(start));
   }
-  void put_target(int64_t row, int32_t token) {
-    target_rows.put(static_cast<int32_t>(row));
-    target_tokens.put(token);
-  }
+  void put_target(int64_t row, int32_t token) { targets.put(static_cast<int32_t>(row), token); }
   void finish() {
-    for (Part* part : {&tokens, &positions, &document_start, &target_rows, &target_tokens}) part->flush();
+    for (Part* part : {&tokens, &positions, &document_start}) part->flush();
+    targets.finish();
   }
 
-  Part tokens, positions, document_start, target_rows, target_tokens;
+  Part tokens, positions, document_start;
+  Targets targets;
 };
 
 Loader::Loader(const std::filesystem::path& directory, const LoaderOptions& options)
@@ -224,7 +246,6 @@ MicroBatchCounts Loader::fill(const Window& window, int64_t micro_batch, BatchSi
     for (int64_t t = used; t < length; ++t) parts.put_token(options_.pad_token, t - used, used);
     counts.tokens += used;
   }
-  for (int64_t i = counts.targets; i < options_.batch * length; ++i) parts.put_target(0, 0);
   parts.finish();
   return counts;
 }

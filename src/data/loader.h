@@ -60,8 +60,11 @@ class BatchSink {
   virtual ~BatchSink() = default;
   // The numbers that a part has.
   virtual int64_t room(BatchPart part) const = 0;
-  // Its next numbers, of which it has had `begin`.
+  // The next numbers of a part that is no target, of which it has had `begin`.
   virtual void write(BatchPart part, int64_t begin, std::span<const int32_t> values) = 0;
+  // The next targets, as many rows as tokens; when all have come, zeros follow them.
+  virtual void write_targets(std::span<const int32_t> rows, std::span<const int32_t> tokens) = 0;
+  virtual void end_targets() = 0;
 
   const int64_t seq_len;
 };

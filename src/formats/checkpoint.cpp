@@ -164,15 +164,23 @@ void Checkpoint::read(const TensorEntry& entry, int64_t begin, std::span<std::by
         path_.string());
   }
   const auto file = static_cast<size_t>(entry.file);
-  read_at(fds_[file].get(), entry.offset + begin, out, paths_[file]);
+  entry.cut.for_each_run(begin, count, [&](int64_t at, int64_t bytes) {
+    read_at(fds_[file].get(), entry.offset + at, out.first(static_cast<size_t>(bytes)), paths_[file]);
+    out = out.subspan(static_cast<size_t>(bytes));
+  });
 }
 
 void Checkpoint::drop_behind(const TensorEntry& entry, int64_t begin, int64_t bytes) const {
   // The cache keeps bytes in blocks of up to 2 MiB and drops whole blocks only: the block that holds the first byte is
   // included, since whoever reads forward is done with what precedes. Advice only: its failure changes nothing.
   constexpr int64_t kLargestBlock = int64_t{2} << 20;
-  const int64_t start = (entry.offset + begin) / kLargestBlock * kLargestBlock;
-  const int64_t end = entry.offset + begin + bytes;
+  int64_t first = -1, last = 0;
+  entry.cut.for_each_run(begin, bytes, [&](int64_t at, int64_t count) {
+    if (first < 0) first = at;
+    last = at + count;
+  });
+  const int64_t start = (entry.offset + first) / kLargestBlock * kLargestBlock;
+  const int64_t end = entry.offset + last;
   static_cast<void>(::posix_fadvise(fds_[static_cast<size_t>(entry.file)].get(), start, end - start, POSIX_FADV_DONTNEED));
 }
 

@@ -10,6 +10,7 @@
 
 #include "base/dtype.h"
 #include "formats/stored_type.h"
+#include "formats/tensor_cut.h"
 
 namespace snug {
 
@@ -20,6 +21,7 @@ struct TensorEntry {
   int file = 0;                        // index of the shard
   int64_t offset = 0;                  // from the start of the data in a header, from the start of the file in a Checkpoint
   int64_t bytes = 0;
+  TensorCut cut = {};  // where this is a part of the file's tensor: shape and bytes are the part's
 
   int64_t elements() const;
   DType dtype() const;  // throws Error for a type that can be listed but not used

@@ -53,7 +53,9 @@ void find_stage_peaks(Plan& plan) {
 // A ring of all, and where what is shared out has replicas one of each kind of group.
 int64_t bytes_of_ranks(const RankMesh& mesh, const Target& target) {
   if (mesh.ranks == 1) return 0;
-  return (mesh.parts > 1 && mesh.parts < mesh.ranks ? kRankGroupCount : 1) * target.runtime_bytes_of_ranks;
+  return std::count_if(std::begin(kRankGroups), std::end(kRankGroups),
+                       [&](RankGroup group) { return mesh.has_ring(group); }) *
+         target.runtime_bytes_of_ranks;
 }
 
 // What a process that runs the Program takes outside its arena.

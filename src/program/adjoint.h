@@ -21,6 +21,7 @@ class Adjoint {
   };
 
   const Program& program() const { return program_; }
+  Program& program() { return program_; }  // for temporaries
   bool wanted(TensorId tensor) const { return wanted_.contains(tensor); }
   // The gradient of `tensor` so far, kNone if nothing has reached it.
   TensorId gradient(TensorId tensor) const;

@@ -1,5 +1,7 @@
 #include "program/compile.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "base/error.h"
@@ -19,6 +21,14 @@ constexpr Pass kPasses[] = {
 #undef SNUG_PASS
 };
 
+// Rows of a sequence that one rank has.
+int64_t stretch_of(int64_t seq_len, const RankMesh& mesh) {
+  if (seq_len % mesh.context != 0)
+    throw Error(fmt::format("{} tokens cannot be split among cp_size {} processes", seq_len, mesh.context), "recipe",
+                fmt::format("set max_length: {}", (seq_len / mesh.context + 1) * mesh.context));
+  return seq_len / mesh.context;
+}
+
 void check_all(const Program& program) {
   for_each_op(program.root, [&](const Op& op, const Region&) { rule_of(op.kind).check(program, op); });
 }
@@ -36,12 +46,15 @@ int64_t sequence_length(const ModelSpec& spec, const Recipe& recipe) {
 
 Program compile(const ModelSpec& spec, const Recipe& recipe, const SavedChoice* saved) {
   const Precision precision = precision_of(recipe);
-  const BatchShape shape{
-      .batch = recipe.batch, .seq_len = sequence_length(spec, recipe), .micro_batches = recipe.accumulation};
+  const RankMesh mesh = recipe.parallel.mesh();
+  const BatchShape shape{.batch = recipe.batch,
+                         .seq_len = stretch_of(sequence_length(spec, recipe), mesh),
+                         .micro_batches = recipe.accumulation};
   // Nothing below may wrap: the largest products of sizes are checked here once.
   checked_mul(checked_mul(shape.batch, shape.seq_len), checked_mul(std::max(spec.intermediate_size, spec.hidden_size), 64));
 
   Program program = build_forward(spec, precision, shape);
+  program.mesh = mesh;
   if (recipe.method == Method::full)
     for (Weight& weight : program.weights) weight.trainable = true;
   for (const Pass pass : kPasses) pass(program, {spec, recipe, precision, saved});

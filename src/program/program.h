@@ -101,14 +101,23 @@ struct Quantization {
   TensorId absmax_offset = kNone;  // f32 [1], likewise
 };
 
+// What each rank of a group has of a weight: of every segment along an axis its even part, by its place in the group.
+// Segments are what one product makes of several things, such as queries, keys and values.
+struct Slice {
+  RankGroup group = RankGroup::tensor;
+  size_t axis = 0;                     // of the parameter
+  std::vector<int64_t> segments = {};  // their whole sizes
+};
+
 // A weight of the model or of an adapter, with its place in the Program.
 struct Weight {
-  Parameter parameter;  // name, shape; folded over layers
+  Parameter parameter;  // name, shape, whole; folded over layers
   std::string source;   // name in the checkpoint (a tied head saved by LoRA starts from the embedding)
   TensorId tensor = kNone;
   TensorId gradient = kNone;           // view of a flat gradient buffer, if trained
   std::vector<OptimizerState> states;  // if trained
   std::optional<Quantization> quantization;
+  std::optional<Slice> slice;  // that this rank has of it, in its tensor, gradient and states
   bool trainable = false;
   bool adapter = false;  // belongs to the adapter's files
   bool copied = false;   // beside the model's own: a tied module that is saved apart

@@ -30,6 +30,14 @@ std::vector<Key> parallel_keys() {
           "dp_replicate_size", {},
           "With zero_stage: copies of what is shared out, each cut among so many fewer processes (hybrid sharding).",
           {1, kMostRanks, "at least 1"}, [](auto& r) -> auto& { return r.parallel.replicas; }),
+      integer(
+          "tp_size", {"tensor_parallel_size", "tensor_model_parallel_size"},
+          "Processes that split the products of every layer among them, and the rows between these (sequence parallelism).",
+          {1, kMostRanks, "at least 1"}, [](auto& r) -> auto& { return r.parallel.tensor; }),
+      integer(
+          "cp_size", {"context_parallel_size"},
+          "Processes that split every sequence among them: each has its stretch of the rows, and gathers keys and values.",
+          {1, kMostRanks, "at least 1"}, [](auto& r) -> auto& { return r.parallel.context; }),
       boolean(
           "overlap_comm", {},
           "With zero_stage 2 or 3: a layer's weights come, and its gradients go, while another is worked on.",
@@ -37,16 +45,37 @@ std::vector<Key> parallel_keys() {
   };
 }
 
+// What is made of whole weights or whole rows.
+void validate_split_products(const Recipe& recipe) {
+  const auto refuse_with = [&](const char* what, const char* why, const char* mend) { refuse("tp_size", what, why, mend); };
+  const char* const whole = "it needs whole matrices";
+  if (recipe.optim == Optimizer::adafactor) refuse_with("optim: adafactor", whole, "use another optim, or cp_size");
+  if (recipe.optim == Optimizer::adamw_8bit || recipe.optim == Optimizer::lion_8bit)
+    refuse_with("8-bit states", "their blocks lie across what each process has of a matrix",
+                "use another optim, or zero_stage");
+  if (recipe.lora.use_dora) refuse_with("use_dora", whole, "set it to false, or use cp_size");
+  if (recipe.tiled_mlp) refuse_with("tiled_mlp", "rows are gathered for all of an MLP", "remove one of them");
+}
+
 void validate_parallel(const Recipe& recipe) {
   const Parallel& parallel = recipe.parallel;
   if (parallel.replicas > 1 && parallel.zero_stage == 0)
     throw Error("dp_replicate_size has no effect with zero_stage: 0, where every process has everything", "",
                 "remove it, or set zero_stage");
-  if (parallel.ranks % parallel.replicas != 0)
-    throw Error(
-        fmt::format("num_processes {} cannot be cut into dp_replicate_size {} copies", parallel.ranks, parallel.replicas),
-        "", "give a divisor of it");
+  const auto divides = [&](std::string_view key, int64_t size, std::string_view what) {
+    if (parallel.ranks % size != 0)
+      throw Error(fmt::format("num_processes {} cannot be cut into {} {} {}", parallel.ranks, key, size, what), "",
+                  "give a divisor of it");
+  };
+  divides("dp_replicate_size", parallel.replicas, "copies");
+  divides("tp_size", parallel.tensor, "shares");
+  divides("tp_size times cp_size", checked_mul(parallel.tensor, parallel.context), "shares");
+  divides("tp_size times dp_replicate_size", checked_mul(parallel.tensor, parallel.replicas), "shares");
   if (parallel.ranks == 1) return;
+  if (parallel.context > 1 && recipe.batch > 1)
+    refuse("cp_size", "per_device_train_batch_size above 1", "each micro-batch is one sequence that processes split",
+           "set it to 1, and gradient_accumulation_steps to as many");
+  if (parallel.tensor > 1) validate_split_products(recipe);
   if (recipe.offload_gradients)
     refuse("num_processes", "offload_gradients: disk", "gradients are summed over processes in memory",
            "remove one of them");

@@ -97,9 +97,14 @@ inline constexpr int64_t kMostBuckets = 4;
 struct Parallel {
   int64_t ranks = 1;
   int64_t zero_stage = 0;
-  int64_t replicas = 1;  // of what is shared out: parts are cut among ranks / replicas (hybrid sharding)
-  // Where all ranks are replicas, each has all parts.
-  RankMesh mesh() const { return {.ranks = ranks, .parts = zero_stage > 0 ? ranks / replicas : ranks}; }
+  int64_t replicas = 1;  // of what is shared out: parts are cut among so many fewer ranks (hybrid sharding)
+  int64_t tensor = 1;    // ranks that split each layer's products, and between them rows (sequence parallelism)
+  int64_t context = 1;   // ranks that split each sequence
+  // Where nothing is shared out, each rank of the data group has all parts.
+  RankMesh mesh() const {
+    const int64_t data = ranks / tensor;
+    return {.ranks = ranks, .parts = zero_stage > 0 ? data / replicas : data, .tensor = tensor, .context = context};
+  }
   bool overlaps = true;  // a layer's weights come, and its gradients go, while another is worked on: two windows of each
 };
 

@@ -21,12 +21,14 @@ int64_t Binding::first_byte(TensorId id) const {
   const Tensor& tensor = program.tensor(id);
   const auto turn = [](int64_t index, int64_t turns) { return turns > 0 ? index % turns : index; };
   return tensor.offset + turn(layer - tensor.first_layer, tensor.layer_turns) * tensor.layer_stride +
-         turn(chunk, tensor.chunk_turns) * tensor.chunk_stride + part * tensor.rank_stride;
+         turn(chunk, tensor.chunk_turns) * tensor.chunk_stride +
+         program.mesh.index(tensor.rank_group, rank) * tensor.rank_stride;
 }
 
 int64_t Binding::first_element(TensorId id) const {
   const Tensor& tensor = program.tensor(id);
-  return element_count(tensor.dtype, first_byte(tensor.window_of == kNone ? id : tensor.window_of));
+  return element_count(tensor.dtype, first_byte(tensor.window_of == kNone ? id : tensor.window_of)) +
+         program.mesh.index(tensor.rank_group, rank) * tensor.rank_elements;
 }
 
 OpView bound_view(const Op& op, const Binding& binding) {

@@ -16,7 +16,7 @@ struct Binding {
   Bases bases{};  // null: addresses are null (before anything runs)
   int64_t layer = 0;
   int64_t chunk = 0;
-  int64_t part = 0;  // of what is shared out, that lies in these homes
+  int64_t rank = 0;  // whose homes these are
 
   // The address of a tensor's view, null for kNone, on disk and where it is spread over ranks.
   void* address(TensorId id) const;

@@ -131,11 +131,10 @@ void Executor::run_op(const Op& op, Host& host) {
 }
 
 void Executor::join(RankRings& ranks, CommLane& lane) {
-  if (ranks.ranks() != program_.mesh.ranks || ranks.mesh().parts != program_.mesh.parts)
-    throw std::logic_error("a Program of another number of ranks");
+  if (ranks.mesh() != program_.mesh) throw std::logic_error("a Program of another mesh of ranks");
   ranks_ = &ranks;
   comm_ = &lane;
-  transfer_.set_part(ranks.part());
+  transfer_.set_rank(ranks.rank());
 }
 
 // Until no other lane is at work on these bytes.
@@ -158,7 +157,7 @@ void Executor::run_kernel(const Op& op, const Binding& binding) {
 }
 
 void Executor::run_apart(const Op& op, int64_t layer, std::span<std::byte> workspace) {
-  OpView view = bound_view(op, {program_, layout_, homes_.bases(), layer, 0, transfer_.part()});
+  OpView view = bound_view(op, {program_, layout_, homes_.bases(), layer, 0, transfer_.rank()});
   const auto bytes = static_cast<int64_t>(workspace.size());
   view.add({.slot = Slot::workspace,
             .dtype = DType::u8,
@@ -171,9 +170,9 @@ void Executor::run_apart(const Op& op, int64_t layer, std::span<std::byte> works
 
 void Executor::run_beside(const Op& op, const Binding& binding) {
   if (!is_fetch(op) || observer_ != nullptr) begin(op, binding);
-  if (observer_ == nullptr) return;
-  lanes_.wait_for_depth(0);
-  if (comm_ != nullptr) comm_->wait_for_depth(0);
+  const bool waits = observer_ != nullptr;
+  if (waits) lanes_.wait_for_depth(0);
+  if (comm_ != nullptr && (waits || (op.lane == Lane::compute && run_by(op.kind) == RunBy::ranks))) comm_->wait_for_depth(0);
 }
 
 void Executor::begin(const Op& op, const Binding& binding) {

@@ -91,7 +91,7 @@ class Executor {
   void begin_collective(const Op& op, const Binding& binding);
   void begin_all(const std::vector<Lookahead::Start>& starts, const std::optional<Binding>& next);
   const Lookahead* lookahead_of(const Region& region) const;
-  Binding here() const { return {program_, layout_, homes_.bases(), layer_, chunk_, transfer_.part()}; }
+  Binding here() const { return {program_, layout_, homes_.bases(), layer_, chunk_, transfer_.rank()}; }
   bool skipped(const Region& region);
 
   const Program& program_;

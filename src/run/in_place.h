@@ -15,7 +15,7 @@ struct InPlace {
   // One layer's view of a tensor; empty on disk.
   template <class T = std::byte>
   static std::span<T> elements(const Executor& executor, TensorId tensor, int64_t layer = 0) {
-    const Binding binding{executor.program_, executor.layout_, executor.homes_.bases(), layer, 0, executor.transfer_.part()};
+    const Binding binding{executor.program_, executor.layout_, executor.homes_.bases(), layer, 0, executor.transfer_.rank()};
     void* const address = binding.address(tensor);
     if (address == nullptr) return {};
     return {static_cast<T*>(address), static_cast<size_t>(executor.program_.tensor(tensor).bytes()) / sizeof(T)};

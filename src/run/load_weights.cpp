@@ -49,17 +49,21 @@ DType require_weights(const Checkpoint& checkpoint, const TensorEntry& entry, co
 
 constexpr float kBeyondF16 = 65520.0F;  // rounds to infinity
 
-// Reads one tensor into the arena, through staging where the dtype changes.
-void read_tensor(const Checkpoint& checkpoint, const TensorEntry& entry, const Tensor& tensor, std::span<std::byte> out,
-                 std::span<std::byte> staging) {
-  std::vector<int64_t> shape;
-  for (const Extent& extent : tensor.shape) shape.push_back(extent.bound);
-  const DType from = require_weights(checkpoint, entry, shape, tensor.dtype);
-  const bool straight = from == tensor.dtype;
+// Elements of a tensor, one after the other.
+struct Elements {
+  int64_t begin, count;
+};
+
+// Reads these, of a type that was looked at, into memory, through staging where the dtype changes.
+void read_elements(const Checkpoint& checkpoint, const TensorEntry& entry, Elements elements, DType to,
+                   std::span<std::byte> out, std::span<std::byte> staging) {
+  const DType from = entry.dtype();
+  const bool straight = from == to;
   const int64_t most = straight ? kStagedAtOnce : element_count(from, static_cast<int64_t>(staging.size()));
-  for (int64_t begin = 0, count = 0; begin < entry.elements(); begin += count) {
-    count = elements_at_once(entry, begin, most);
-    std::byte* const target = out.data() + begin * size_of(tensor.dtype);
+  for (int64_t done = 0, count = 0; done < elements.count; done += count) {
+    const int64_t begin = elements.begin + done;
+    count = std::min(elements_at_once(entry, begin, most), elements.count - done);
+    std::byte* const target = out.data() + done * size_of(to);
     const auto bytes = static_cast<size_t>(count * size_of(from));
     const std::span<std::byte> read = straight ? std::span(target, bytes) : staging.first(bytes);
     checkpoint.read(entry, begin * size_of(from), read);
@@ -67,19 +71,28 @@ void read_tensor(const Checkpoint& checkpoint, const TensorEntry& entry, const T
     if (straight) continue;
     for (int64_t i = 0; i < count; ++i) {
       const float value = element_as_float(read.data(), from, static_cast<size_t>(i));
-      if (tensor.dtype == DType::f16 && std::abs(value) >= kBeyondF16 && std::isfinite(value))
+      if (to == DType::f16 && std::abs(value) >= kBeyondF16 && std::isfinite(value))
         throw Error(fmt::format("tensor '{}' holds {:g}, which is too large for float16", entry.name, value),
                     checkpoint.path().string(), "use bf16: true");
-      store_float(target, tensor.dtype, static_cast<size_t>(i), value);
+      store_float(target, to, static_cast<size_t>(i), value);
     }
   }
+}
+
+// Reads one tensor into its place.
+void read_tensor(const Checkpoint& checkpoint, const TensorEntry& entry, const Tensor& tensor, std::span<std::byte> out,
+                 std::span<std::byte> staging) {
+  std::vector<int64_t> shape;
+  for (const Extent& extent : tensor.shape) shape.push_back(extent.bound);
+  require_weights(checkpoint, entry, shape, tensor.dtype);
+  read_elements(checkpoint, entry, {0, entry.elements()}, tensor.dtype, out, staging);
 }
 
 // Reads one tensor into the far home, slice by slice: the file's bytes through the first half of staging, ours through the
 // second.
 void read_far_tensor(Executor& executor, const Checkpoint& checkpoint, const TensorEntry& entry, const WeightPart& part,
                      std::span<std::byte> staging) {
-  Tensor tensor = tensor_of(executor, part);
+  const Tensor tensor = tensor_of(executor, part);
   std::vector<int64_t> shape;
   for (const Extent& extent : tensor.shape) shape.push_back(extent.bound);
   const int64_t from = size_of(require_weights(checkpoint, entry, shape, tensor.dtype)), size = size_of(tensor.dtype);
@@ -87,20 +100,16 @@ void read_far_tensor(Executor& executor, const Checkpoint& checkpoint, const Ten
   const int64_t most = static_cast<int64_t>(half) / std::max(from, size);
   for (int64_t begin = 0, count = 0; begin < entry.elements(); begin += count) {
     count = std::min(most, entry.elements() - begin);
-    TensorEntry slice = entry;
-    slice.shape = {count};
-    slice.offset += begin * from;
-    slice.bytes = count * from;
-    tensor.shape = {count};
     const std::span<std::byte> ours = staging.subspan(half, static_cast<size_t>(count * size));
-    read_tensor(checkpoint, slice, tensor, ours, staging.first(half));
+    read_elements(checkpoint, entry, {begin, count}, tensor.dtype, ours, staging.first(half));
     executor.transfer().write_bytes(part.tensor, part.layer, begin_of(executor, part) + begin * size, ours);
   }
 }
 
 // Into its place, or through staging where it has none in this rank's memory.
-void read_part(Executor& executor, const Checkpoint& file, const TensorEntry& entry, const WeightPart& part,
+void read_part(Executor& executor, const Checkpoint& file, const TensorEntry& whole, const WeightPart& part,
                std::span<std::byte> staging) {
+  const TensorEntry entry = own_cut(executor, part, whole, file.path().string());
   if (const std::span<std::byte> in_place = bytes_of(executor, part); in_place.empty()) {
     read_far_tensor(executor, file, entry, part, staging);
   } else {
@@ -130,8 +139,15 @@ void fill_adapter(Executor& executor, TensorId tensor, int64_t layer, std::span<
 
 void draw_lora_a(Executor& executor, const Weight& weight, int64_t layer, uint64_t seed, std::span<std::byte> staging) {
   const Philox random{seed, name_hash(weight.parameter.instance(layer))};
-  const float bound = 1.0F / std::sqrt(static_cast<float>(weight.parameter.shape[1]));
-  fill_adapter(executor, weight.tensor, layer, staging, [&](size_t i) { return bound * (2.0F * random.uniform(i) - 1.0F); });
+  const int64_t features = weight.parameter.shape[1];
+  const float bound = 1.0F / std::sqrt(static_cast<float>(features));
+  const RankMesh& mesh = executor.program().mesh;
+  const int64_t own = executor.program().tensor(weight.tensor).dim(1);  // of these this rank has so many, from here on
+  const int64_t first = weight.slice ? mesh.index(weight.slice->group, executor.transfer().rank()) * own : 0;
+  fill_adapter(executor, weight.tensor, layer, staging, [&](size_t i) {
+    const auto index = static_cast<int64_t>(i);
+    return bound * (2.0F * random.uniform(static_cast<uint64_t>(index / own * features + first + index % own)) - 1.0F);
+  });
 }
 
 // A tensor that would change the result if it were used must not be passed over.
@@ -220,7 +236,8 @@ void read_forward(Executor& executor, const Checkpoint& base, std::vector<Source
   for (const auto& [entry, part, weight] : sources) {
     if (weight->quantization) {
       const MatrixParts parts(executor, *weight->quantization, part, room.piece);
-      load_quantized(base, *entry, weight->parameter.input_features_first, parts.matrix(), room);
+      load_quantized(base, own_cut(executor, part, *entry, base.path().string()), weight->parameter.input_features_first,
+                     parts.matrix(), room);
       parts.send();
     } else {
       read_part(executor, base, *entry, part, room.staging);
@@ -314,7 +331,7 @@ void load_model(Executor& executor, const ModelSpec& model, const Checkpoint& ba
       if (weight.origin == Origin::checkpoint) {
         const TensorEntry& entry = find_tensor(model, base, source.instance(layer, expert));
         used.insert(entry.name);
-        sources.push_back({&entry, {weight.tensor, layer, expert}, &weight});
+        sources.push_back({&entry, {weight.tensor, layer, expert, slice_of(weight)}, &weight});
       } else if (weight.origin == Origin::lora_a) {
         draw_lora_a(executor, weight, layer, seed, room.staging);
       } else if (weight.origin == Origin::zeros) {

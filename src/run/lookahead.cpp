@@ -77,7 +77,9 @@ void look(const Program& program, const Region& region, Lookaheads& found) {
 
 }  // namespace
 
-bool is_fetch(const Op& op) { return op.kind == OpKind::page_in || op.kind == OpKind::all_gather; }
+bool is_fetch(const Op& op) {
+  return op.kind == OpKind::page_in || (op.kind == OpKind::all_gather && op.lane == Lane::comm);
+}
 
 Lookaheads lookaheads_of(const Program& program) {
   Lookaheads found;

@@ -55,21 +55,36 @@ void write_part(const Executor& executor, const WeightPart& part, SafetensorsWri
   }
 }
 
-// What this rank writes of a part: its share of what is spread, in the first replica, or all where it is its `turn`.
-void write_share(const Executor& executor, const WeightPart& part, const TensorEntry& entry, bool turn,
+// What this rank writes of a part: its share of what is spread, in the first replica, or all that it has where it is its
+// turn to write a piece of this number.
+void write_share(const Executor& executor, const WeightPart& part, const TensorEntry& entry, int64_t piece,
                  SafetensorsWriter& writer, std::span<std::byte> staging) {
   const Transfer& transfer = executor.transfer();
-  const bool spread = executor.program().tensor(part.tensor).spread;
-  if (spread ? executor.ranks()->mesh().index(RankGroup::replica, executor.ranks()->rank()) != 0 : !turn) return;
+  const RankMesh& mesh = executor.ranks()->mesh();
+  const int64_t rank = executor.ranks()->rank();
+  const bool alike = part.slice == nullptr;  // what those who split products have
+  if (executor.program().tensor(part.tensor).spread) {
+    if (mesh.index(RankGroup::replica, rank) != 0 || (alike && mesh.index(RankGroup::tensor, rank) != 0)) return;
+  } else if (piece % (alike ? mesh.ranks : mesh.size(RankGroup::data)) !=
+             mesh.index(alike ? RankGroup::all : RankGroup::data, rank)) {
+    return;
+  }
+  const TensorEntry own = own_cut(executor, part, entry, "");
+  const auto write = [&](int64_t at, std::span<const std::byte> some) {
+    own.cut.for_each_run(at, static_cast<int64_t>(some.size()), [&](int64_t to, int64_t count) {
+      writer.write_at(entry, to, some.first(static_cast<size_t>(count)));
+      some = some.subspan(static_cast<size_t>(count));
+    });
+  };
   const int64_t bytes = tensor_of(executor, part).bytes(), begin = begin_of(executor, part);
-  if (const auto in_place = bytes_of(executor, part); !in_place.empty()) return writer.write_at(entry, 0, in_place);
+  if (const auto in_place = bytes_of(executor, part); !in_place.empty()) return write(0, in_place);
   const auto [first, end] = transfer.held_bytes(part.tensor, part.layer);
   const int64_t until = std::min(begin + bytes, end);
   const auto most = static_cast<int64_t>(staging.size());
   for (int64_t done = std::max(begin, first); done < until; done += most) {
     const std::span<std::byte> some = staging.first(static_cast<size_t>(std::min(most, until - done)));
     transfer.read_bytes(part.tensor, part.layer, done, some);
-    writer.write_at(entry, done - begin, some);
+    write(done - begin, some);
   }
 }
 
@@ -87,7 +102,7 @@ FileSum write_together(const Executor& executor, std::vector<TensorToWrite> list
     const TensorEntry& entry = writer->order()[i];
     const bool turn = static_cast<int64_t>(i) % ranks.ranks() == ranks.rank();
     if (const size_t given = writer->given()[i]; given < pieces.size()) {
-      write_share(executor, pieces[given].part, entry, turn, *writer, staging);
+      write_share(executor, pieces[given].part, entry, static_cast<int64_t>(i), *writer, staging);
     } else if (tower.base != nullptr && turn) {
       copy_tensor(*tower.base, *tower.tensors.at(entry.name),
                   [&](int64_t begin, std::span<const std::byte> bytes) { writer->write_at(entry, begin, bytes); });
@@ -106,10 +121,7 @@ FileSum write_pieces(const Executor& executor, std::vector<WeightPiece> pieces, 
   list.reserve(pieces.size());
   for (WeightPiece& piece : pieces) {
     const Tensor tensor = tensor_of(executor, piece.part);
-    TensorToWrite entry{std::move(piece.name), tensor.dtype, {}};
-    entry.shape.reserve(tensor.shape.size());
-    for (const Extent& extent : tensor.shape) entry.shape.push_back(extent.bound);
-    list.push_back(std::move(entry));
+    list.push_back({std::move(piece.name), tensor.dtype, file_shape(executor, piece.part)});
   }
   for (const auto& [name, entry] : tower.tensors) list.push_back({name, entry->dtype(), entry->shape});
   if (executor.ranks() != nullptr) return write_together(executor, std::move(list), pieces, path, staging, tower);

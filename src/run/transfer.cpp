@@ -31,7 +31,7 @@ int64_t Transfer::place_of(TensorId tensor, int64_t layer, int64_t begin, size_t
   const Tensor& moved = program_.tensor(tensor);
   if (begin < 0 || begin + static_cast<int64_t>(bytes) > moved.bytes())
     throw std::logic_error("a transfer beyond the tensor " + moved.name);
-  const Binding binding{program_, layout_, homes_.bases(), layer, 0, part_};
+  const Binding binding{program_, layout_, homes_.bases(), layer, 0, rank_};
   if (!moved.spread) return binding.offset(tensor) + begin;
   const auto [first, end] = held_bytes(tensor, layer);
   if (begin < first || begin + static_cast<int64_t>(bytes) > end)
@@ -48,7 +48,8 @@ std::pair<int64_t, int64_t> Transfer::held_bytes(TensorId tensor, int64_t layer)
   const Storage& storage = program_.storage(moved.storage);
   const int64_t begin = Binding{program_, layout_, {}, layer}.first_byte(tensor);
   const int64_t part = unit_of(storage, begin).bytes / storage.ranks;
-  const int64_t own = layer_begin_of(storage, begin) + part_ * part - begin;  // where this rank's part begins, in the view
+  const int64_t own = layer_begin_of(storage, begin) + program_.mesh.index(RankGroup::shard, rank_) * part -
+                      begin;  // where this rank's part begins, in the view
   return {std::clamp<int64_t>(own, 0, moved.bytes()), std::clamp<int64_t>(own + part, 0, moved.bytes())};
 }
 

@@ -37,10 +37,9 @@ class Transfer {
 
   const Program& program() const { return program_; }
 
-  // Whose part of what is shared out lies in these homes. Of a tensor that is spread over ranks each writes, and may read,
-  // what it holds.
-  void set_part(int64_t part) { part_ = part; }
-  int64_t part() const { return part_; }
+  // Whose homes these are. Of a tensor that is spread over ranks each writes, and may read, what it holds.
+  void set_rank(int64_t rank) { rank_ = rank; }
+  int64_t rank() const { return rank_; }
   // The bytes that this rank holds of one layer's view of a tensor: [first, second).
   std::pair<int64_t, int64_t> held_bytes(TensorId tensor, int64_t layer) const;
 
@@ -64,7 +63,7 @@ class Transfer {
   const Program& program_;
   const Layout& layout_;
   Homes& homes_;
-  int64_t part_ = 0;
+  int64_t rank_ = 0;
 };
 
 // Elements of one tensor, one after the other: gathered here and written some hundreds at a time.

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 
 #include "base/bfloat16.h"
+#include "base/error.h"
 #include "base/float16.h"
 #include "run/in_place.h"
 
@@ -30,6 +32,37 @@ int64_t begin_of(const Executor& executor, const WeightPart& part) {
   return part.expert == kAll ? 0 : part.expert * tensor_of(executor, part).bytes();
 }
 
+std::vector<int64_t> file_shape(const Executor& executor, const WeightPart& part) {
+  std::vector<int64_t> shape;
+  for (const Extent& extent : tensor_of(executor, part).shape) shape.push_back(extent.bound);
+  if (part.slice != nullptr)
+    shape[part.slice->axis] = std::accumulate(part.slice->segments.begin(), part.slice->segments.end(), int64_t{0});
+  return shape;
+}
+
+TensorEntry own_cut(const Executor& executor, const WeightPart& part, const TensorEntry& entry, const std::string& where) {
+  if (part.slice == nullptr) return entry;
+  const auto& [group, axis, segments] = *part.slice;
+  if (entry.shape != file_shape(executor, part))
+    throw Error("tensor '" + entry.name + "' has another shape than the model's configuration says", where,
+                "use the config.json that belongs to these weights");
+  const RankMesh& mesh = executor.program().mesh;
+  const int64_t ways = mesh.size(group), place = mesh.index(group, executor.transfer().rank());
+  int64_t along = size_of(entry.dtype());  // bytes of one step along the axis
+  for (size_t i = axis + 1; i < entry.shape.size(); ++i) along *= entry.shape[i];
+  TensorEntry own = entry;
+  own.shape[axis] /= ways;
+  own.bytes /= ways;
+  own.cut.row_bytes = along * entry.shape[axis];
+  int64_t begin = 0;
+  for (const int64_t segment : segments) {
+    const int64_t bytes = segment / ways * along;
+    own.cut.stretches.push_back({begin + place * bytes, bytes});
+    begin += segment * along;
+  }
+  return own;
+}
+
 int64_t end_layer(const Executor& executor, const Weight& weight) {
   return weight.parameter.end_layer(executor.program().layers);
 }
@@ -54,6 +87,8 @@ void store_float(std::byte* bytes, DType dtype, size_t index, float value) {
   std::memcpy(bytes + index * 2, &rounded, 2);
 }
 
+const Slice* slice_of(const Weight& weight) { return weight.slice ? &*weight.slice : nullptr; }
+
 std::string file_name_of(const Weight& weight, int64_t layer, int64_t expert, Naming naming) {
   const std::string name = weight.parameter.instance(layer, expert);
   return naming == Naming::adapter ? "base_model.model." + name : name;
@@ -64,7 +99,7 @@ std::vector<WeightPiece> trained_pieces(const Executor& executor, Naming naming)
   for (const Weight& weight : executor.program().weights) {
     if (!weight.trainable) continue;
     for_each_part(executor, weight, [&](int64_t layer, int64_t expert) {
-      pieces.push_back({file_name_of(weight, layer, expert, naming), {weight.tensor, layer, expert}});
+      pieces.push_back({file_name_of(weight, layer, expert, naming), {weight.tensor, layer, expert, slice_of(weight)}});
     });
   }
   return pieces;
@@ -77,7 +112,7 @@ std::vector<WeightPiece> state_pieces(const Executor& executor) {
     for_each_part(executor, weight, [&](int64_t layer, int64_t expert) {
       const std::string name = weight.parameter.instance(layer, expert) + ".";
       for (const OptimizerState& state : weight.states)
-        pieces.push_back({name + state.name, {state.tensor, layer, expert}, name_of(state.slot)});
+        pieces.push_back({name + state.name, {state.tensor, layer, expert, slice_of(weight)}, name_of(state.slot)});
     });
   }
   return pieces;

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "formats/safetensors_header.h"
 #include "run/executor.h"
 #include "run/weight_files.h"
 
@@ -18,6 +19,7 @@ inline constexpr int64_t kAll = -1;  // of a weight's experts, or of a weight th
 struct WeightPart {
   TensorId tensor;
   int64_t layer, expert;
+  const Slice* slice = nullptr;  // that ranks have of it; null: all of it
 };
 
 // A part, and what files call it.
@@ -36,6 +38,11 @@ std::span<std::byte> bytes_of(const Executor& executor, const WeightPart& part);
 // Bytes of a layer's tensor before this part of it.
 int64_t begin_of(const Executor& executor, const WeightPart& part);
 
+// The shape that files give it.
+std::vector<int64_t> file_shape(const Executor& executor, const WeightPart& part);
+// What this rank has of a file's tensor. Throws Error if it has another shape than this.
+TensorEntry own_cut(const Executor& executor, const WeightPart& part, const TensorEntry& entry, const std::string& where);
+
 int64_t end_layer(const Executor& executor, const Weight& weight);
 // visit(layer, expert) for every tensor that files hold of this weight.
 template <class Visit>
@@ -49,6 +56,8 @@ void for_each_part(const Executor& executor, const Weight& weight, const Visit& 
 // Elements of f32, bf16 and f16.
 float element_as_float(const std::byte* bytes, DType dtype, size_t index);
 void store_float(std::byte* bytes, DType dtype, size_t index, float value);
+
+const Slice* slice_of(const Weight& weight);  // null: it has all
 
 // Of what is trained, and of its optimizer states.
 std::vector<WeightPiece> trained_pieces(const Executor& executor, Naming naming);

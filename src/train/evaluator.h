@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 
 namespace snug {
 
@@ -11,6 +12,18 @@ class EvaluationCounts {
   // The next target of a batch, in the order of rows; `document`: the row of its document's first token.
   void add(int64_t document, bool right);
   void end_batch();
+
+  // A batch whose rows ranks split, each a stretch: what one has counted of it, apart from its first and its last document,
+  // which may go on elsewhere.
+  struct Stretch {
+    int64_t tokens = 0, right_tokens = 0, documents = 0, exact = 0;
+    int64_t first = -1, last = -1;  // documents; -1: none
+    bool first_right = false, last_right = false;
+  };
+  // Of what add() has counted since then; nothing of it stays here.
+  Stretch take_stretch();
+  // The stretches of a batch, in the order of rows.
+  void add(std::span<const Stretch> stretches);
 
   // What others counted, as these numbers of theirs; and ours.
   using Numbers = std::array<double, 4>;
@@ -32,9 +45,13 @@ class EvaluationCounts {
   int64_t documents() const { return documents_; }
 
  private:
+  void end_document();
+
   int64_t tokens_ = 0, right_tokens_ = 0, documents_ = 0, exact_ = 0;
   int64_t document_ = -1;  // that is being counted
   bool all_right_ = false;
+  int64_t first_ = -1;  // … and was first in its batch
+  bool first_right_ = false;
 };
 
 }  // namespace snug

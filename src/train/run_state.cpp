@@ -58,7 +58,7 @@ std::map<std::string, StateValue> identity_of(const Plan& plan, const DataIdenti
   return {{"method", std::string(r.method == Method::full ? "full" : "lora")},
           {"trainable_parameters", plan.program.trainable_parameters()},
           {"per_device_train_batch_size", r.batch},
-          {"gradient_accumulation_steps", r.accumulation * r.parallel.ranks},  // of all ranks
+          {"gradient_accumulation_steps", r.accumulation * r.parallel.mesh().batches()},  // of all ranks
           {"max_length", plan.program.seq_len},
           {"optim", find_key("optim")->get(r)},
           {"seed", static_cast<int64_t>(r.seed)},

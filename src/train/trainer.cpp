@@ -83,7 +83,10 @@ class Run final : public Host {
   // ---- Ranks
 
   int64_t rank() const { return ranks_ == nullptr ? 0 : ranks_->rank(); }
-  int64_t ranks() const { return ranks_ == nullptr ? 1 : ranks_->ranks(); }
+  // Micro-batches that ranks work on at a time, which of them is this rank's, and its place among those that split it.
+  int64_t batches() const { return ranks_ == nullptr ? 1 : ranks_->mesh().batches(); }
+  int64_t batch_of_rank() const { return ranks_ == nullptr ? 0 : ranks_->mesh().batch_of(rank()); }
+  int64_t place_in_batch() const { return ranks_ == nullptr ? 0 : ranks_->mesh().index(RankGroup::batch, rank()); }
   bool is_first() const { return rank() == 0; }
   void meet() {
     if (ranks_ != nullptr) ranks_->all().barrier();
@@ -143,7 +146,7 @@ class Run final : public Host {
   void prepare_data() {
     if (is_first()) prepare_files();
     meet();
-    data_.emplace(output_ / "dataset" / "train", loader_options(recipe_.shuffle, recipe_.accumulation * ranks()));
+    data_.emplace(output_ / "dataset" / "train", loader_options(recipe_.shuffle, recipe_.accumulation * batches()));
     data_summary_ = data_->summary();
     identity_ = {data_summary_.rows, data_summary_.tokens};
     const int64_t an_epoch = data_->steps_per_epoch();
@@ -202,12 +205,12 @@ class Run final : public Host {
   void fill_batch(const Op& op, int64_t repetition) {
     BatchOfOp batch(*running_, op);
     const bool evaluating = loader_ != &*data_;
-    const int64_t micro_batch = evaluating ? repetition : repetition * ranks() + rank();
+    const int64_t micro_batch = evaluating ? repetition : repetition * batches() + batch_of_rank();
     const MicroBatchCounts counts = loader_->fill(window_, micro_batch, batch);
-    executor_->set_scalar(Scalar::target_count, static_cast<double>(counts.targets));
+    executor_->set_scalar(Scalar::target_count, static_cast<double>(batch.targets()));
     executor_->set_scalar(Scalar::first_micro_batch, repetition == 0 ? 1.0 : 0.0);
     executor_->set_scalar(Scalar::micro_batch, static_cast<double>(micro_batch));
-    tokens_ += counts.tokens;
+    if (place_in_batch() == 0) tokens_ += counts.tokens;
   }
 
   void set_scalars(double rate) {
@@ -230,7 +233,7 @@ class Run final : public Host {
       set_scalars(rate);
       const double loss_scale = executor_->scalar(Scalar::loss_scale);
       const int64_t tokens_before = tokens_;
-      run_window(Section::step, (window_.micro_batches + ranks() - 1) / ranks(), true);
+      run_window(Section::step, (window_.micro_batches + batches() - 1) / batches(), true);
       if (trace_ && trace_->step_done()) finish_trace();
       ++done_;
       if (executor_->scalar(Scalar::skip) == 0.0) ++updates_;
@@ -346,21 +349,21 @@ class Run final : public Host {
     EvaluationCounts counts;
     const int64_t tokens = tokens_;
     Stopwatch watch;
-    int64_t batches = 0;
-    for (; batches < windows && !stopped_; batches += ranks()) {  // ranks take batches in turn
-      const int64_t own = batches + rank();
+    int64_t begun = 0;
+    for (; begun < windows && !stopped_; begun += batches()) {  // ranks take batches in turn
+      const int64_t own = begun + batch_of_rank();
       window_ = eval_->window(std::min(own, windows - 1));
       if (own >= windows) window_.rows = 0;
       run_window(Section::evaluate, 0);
-      if (own < windows) count_right(counts);
+      if (own < windows) count_batch(counts);
       agree(tokens_);
       watch.lap();
-      const int64_t done = std::min(batches + ranks(), windows);
+      const int64_t done = std::min(begun + batches(), windows);
       const double a_batch = watch.total() / static_cast<double>(done);
       reporter_.evaluating({done_, done, windows, a_batch * static_cast<double>(windows - done)});
     }
-    tokens_ = tokens;               // evaluation is not training speed
-    if (batches < windows) return;  // stopped
+    tokens_ = tokens;             // evaluation is not training speed
+    if (begun < windows) return;  // stopped
     EvaluationCounts::Numbers numbers = counts.numbers();
     sum(numbers);
     counts.set(numbers);
@@ -380,19 +383,39 @@ class Run final : public Host {
     reporter_.evaluated(metrics);
   }
 
+  // Where ranks split a batch, the first of them counts what all have.
+  void count_batch(EvaluationCounts& counts) {
+    const int64_t ways = ranks_ == nullptr ? 1 : ranks_->mesh().size(RankGroup::batch);
+    if (ways == 1) {
+      count_right(counts);
+      return counts.end_batch();
+    }
+    EvaluationCounts here;
+    count_right(here);
+    const EvaluationCounts::Stretch own = here.take_stretch();
+    std::vector<EvaluationCounts::Stretch> all(static_cast<size_t>(ways));
+    ranks_->of(RankGroup::batch).all_gather(std::as_bytes(std::span(&own, 1)), std::as_writable_bytes(std::span(all)));
+    if (place_in_batch() == 0) counts.add(all);
+  }
+
   void count_right(EvaluationCounts& counts) {
     const Interface& io = running_->program().evaluation;
     const Extent targets = running_->program().tensor(io.target_rows).shape.front();
     const auto n = static_cast<int64_t>(running_->scalar(static_cast<Scalar>(targets.count)));
-    const int64_t length = running_->program().seq_len;
+    const Program& program = running_->program();
+    const int64_t length = program.seq_len;
+    const auto first_of = [&](TensorId id) {  // row of the batch that this rank has of it
+      const Tensor& tensor = program.tensor(id);
+      return program.mesh.index(tensor.rank_group, running_->transfer().rank()) * tensor.rank_elements;
+    };
+    const int64_t first_row = first_of(io.target_rows), first_start = first_of(io.document_start);
     const auto numbers = [&](TensorId tensor) { return ElementReader<int32_t>(running_->transfer(), tensor); };
     auto predictions = numbers(io.predictions), rows = numbers(io.target_rows), tokens = numbers(io.target_tokens),
          starts = numbers(io.document_start);
     for (int64_t i = 0; i < n; ++i) {
-      const int64_t row = rows.at(i);
-      counts.add(row / length * length + starts.at(row), predictions.at(i) == tokens.at(i));
+      const int64_t row = first_row + rows.at(i);
+      counts.add(row / length * length + starts.at(row - first_start), predictions.at(i) == tokens.at(i));
     }
-    counts.end_batch();
   }
 
   void save() {

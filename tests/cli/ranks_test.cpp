@@ -66,15 +66,39 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
+struct Kind {
+  const char* name;
+  std::vector<std::string> keys;
+  const char* weights;
+};
+const Kind kKinds[] = {{"full", {"--method", "full"}, "model.safetensors"},
+                       {"lora", {"--method", "lora", "--lora-target-modules", "all-linear"}, "adapter_model.safetensors"},
+                       {"qlora", {"--method", "qlora", "--lora-target-modules", "all-linear"}, "adapter_model.safetensors"}};
+
+// Ranks that split what one micro-batch takes, alone and beside those that have batches of their own.
+struct Mesh {
+  int64_t ranks, tensor, context, stage, replicas;
+  int64_t batches() const { return ranks / tensor / context; }
+  std::string name() const { return fmt::format("{}-tp{}-cp{}-z{}-r{}", ranks, tensor, context, stage, replicas); }
+  std::vector<std::string> keys() const {
+    return {"--tp-size",           std::to_string(tensor),  "--cp-size", std::to_string(context),
+            "--dp-replicate-size", std::to_string(replicas)};
+  }
+};
+
 class Ranks : public ::testing::Test {
  protected:
   // `together`: micro-batches of a step, of all ranks.
   std::vector<std::string> words(const fs::path& output, int64_t ranks, int64_t stage, int64_t together,
                                  const std::vector<std::string>& more) const {
-    return work_.train(output,
-                       joined({"--threads", "1", "--seq", "32", "--batch", "1", "--accum", std::to_string(together / ranks),
-                               "--num-processes", std::to_string(ranks), "--zero-stage", std::to_string(stage)},
-                              more));
+    return words(work_, output, ranks, stage, together, more);
+  }
+  static std::vector<std::string> words(const Workspace& work, const fs::path& output, int64_t ranks, int64_t stage,
+                                        int64_t together, const std::vector<std::string>& more) {
+    return work.train(output,
+                      joined({"--threads", "1", "--seq", "32", "--batch", "1", "--accum", std::to_string(together / ranks),
+                              "--num-processes", std::to_string(ranks), "--zero-stage", std::to_string(stage)},
+                             more));
   }
 
   ProcessResult run(const fs::path& output, int64_t ranks, int64_t stage, int64_t together,
@@ -84,17 +108,29 @@ class Ranks : public ::testing::Test {
     return result;
   }
 
+  // Runs of a kind on these meshes against one of one process, with the same effective batch.
+  static void compare(const Workspace& work, const Kind& kind, std::span<const Mesh> meshes) {
+    constexpr int64_t kTogether = 4;
+    const auto go = [&](const fs::path& output, const Mesh& mesh) {
+      const ProcessResult result = run_program(
+          words(work, output, mesh.ranks, mesh.stage, kTogether * mesh.tensor * mesh.context,
+                joined(joined(kind.keys, mesh.keys()), {"--max-steps", "20", "--lr", "1e-4", "--save-steps", "10"})));
+      EXPECT_EQ(result.exit_code, 0) << result.error;
+    };
+    const fs::path alone = work / kind.name, states = fs::path("checkpoint-20") / "optimizer.safetensors";
+    go(alone, {1, 1, 1, 0, 1});
+    for (const Mesh& mesh : snug::testing::thinned(meshes, 3)) {
+      const fs::path output = work / fmt::format("{}-{}", kind.name, mesh.name());
+      go(output, mesh);
+      EXPECT_LE(farthest(losses(alone), losses(output)), 1e-5) << output;
+      EXPECT_LE(farthest(alone / kind.weights, output / kind.weights), 1e-4) << output;
+      EXPECT_LE(farthest(alone / states, output / states), 1e-3) << output;
+      fs::remove_all(output);
+    }
+  }
+
   Workspace work_;
 };
-
-struct Kind {
-  const char* name;
-  std::vector<std::string> keys;
-  const char* weights;
-};
-const Kind kKinds[] = {{"full", {"--method", "full"}, "model.safetensors"},
-                       {"lora", {"--method", "lora", "--lora-target-modules", "all-linear"}, "adapter_model.safetensors"},
-                       {"qlora", {"--method", "qlora", "--lora-target-modules", "all-linear"}, "adapter_model.safetensors"}};
 
 TEST_F(Ranks, learn_what_one_learns_with_the_same_effective_batch) {
   const std::vector<std::string> common = {"--max-steps", "20", "--lr", "1e-4", "--save-steps", "0"};
@@ -135,6 +171,28 @@ TEST_F(Ranks, of_several_replicas_learn_the_same) {
   }
 }
 
+TEST_F(Ranks, that_split_sequences_learn_the_same) {
+  constexpr Mesh kMeshes[] = {{2, 1, 2, 0, 1}, {4, 1, 4, 0, 1}, {8, 1, 8, 0, 1}, {2, 1, 2, 3, 1},
+                              {4, 1, 2, 1, 1}, {4, 1, 2, 2, 1}, {4, 1, 2, 3, 1}, {8, 1, 2, 3, 2}};
+  for (const Kind& kind : snug::testing::thinned(kKinds, 2)) compare(work_, kind, kMeshes);
+}
+
+TEST_F(Ranks, that_split_products_learn_the_same) {
+  constexpr Mesh kMeshes[] = {{2, 2, 1, 0, 1}, {4, 2, 1, 0, 1}, {4, 2, 1, 1, 1}, {4, 2, 1, 2, 1},
+                              {4, 2, 1, 3, 1}, {8, 2, 1, 3, 2}, {4, 2, 2, 0, 1}, {8, 2, 2, 3, 1}};
+  for (const Kind& kind : snug::testing::thinned(std::span(kKinds).first(2), 2)) compare(work_, kind, kMeshes);
+}
+
+// Each process quantizes what it has: the same codes where blocks of 64 are whole in its share of a row.
+TEST_F(Ranks, that_split_quantized_products_learn_the_same) {
+  const Workspace wide(
+      {{"hidden_size", 256}, {"intermediate_size", 512}, {"num_attention_heads", 8}, {"num_key_value_heads", 4}});
+  constexpr Mesh kMeshes[] = {{2, 2, 1, 0, 1}, {4, 4, 1, 0, 1}, {4, 2, 1, 3, 1}, {8, 4, 2, 3, 1}};
+  Kind kind = kKinds[2];
+  kind.keys = joined(kind.keys, {"--double-quantization", "false"});
+  compare(wide, kind, kMeshes);
+}
+
 TEST_F(Ranks, the_same_world_gives_the_same_bits) {
   for (const Kind& kind : snug::testing::thinned(kKinds, 3))
     for (const int64_t stage : {0, 3}) {
@@ -169,31 +227,43 @@ TEST_F(Ranks, draw_and_evaluate_as_one_does) {
     EXPECT_EQ(evaluations(work_ / "alone").size(), 6u);
     EXPECT_LE(farthest(evaluations(work_ / "alone"), evaluations(work_ / "three")), 1e-5);
   }
+  // Their rows are stretches of a batch's, and so are documents.
+  for (const Mesh& mesh : {Mesh{2, 1, 2, 0, 1}, Mesh{4, 2, 1, 1, 1}, Mesh{8, 2, 2, 3, 1}}) {
+    run(work_ / "split", mesh.ranks, mesh.stage, 6 * mesh.tensor * mesh.context,
+        joined(joined(keys, mesh.keys()), {"--overwrite-output-dir"}));
+    EXPECT_LE(farthest(losses(work_ / "alone"), losses(work_ / "split")), 1e-5) << mesh.name();
+    EXPECT_LE(farthest(evaluations(work_ / "alone"), evaluations(work_ / "split")), 1e-5) << mesh.name();
+  }
 }
 
 std::vector<std::string> random_recipe(std::mt19937& random) {
   const auto pick = [&](std::vector<std::string> values) { return values[random() % values.size()]; };
   const int64_t stage = static_cast<int64_t>(random() % 4);
-  std::vector<std::string> words = {
-      "--max-steps",     "2",
-      "--num-processes", pick({"2", "3", "4"}),
-      "--zero-stage",    std::to_string(stage),
-      "--accum",         pick({"1", "2"}),
-      "--batch",         pick({"1", "2"}),
-      "--seq",           pick({"32", "64", "100"}),
-      "--threads",       "1",
-      "--optim",         pick({"adamw_torch", "adamw_8bit", "adamw_bf16_states", "lion_32bit", "sgd"})};
+  const bool splits_products = random() % 3 == 0, splits_sequences = random() % 3 == 0;
+  const bool splits = splits_products || splits_sequences;
+  std::vector<std::string> optimizers = {"adamw_torch", "adamw_bf16_states", "lion_32bit", "sgd"};
+  if (!splits_products) optimizers.emplace_back("adamw_8bit");
+  std::vector<std::string> words = {"--max-steps",     "2",
+                                    "--num-processes", splits ? pick({"4", "8"}) : pick({"2", "3", "4"}),
+                                    "--zero-stage",    std::to_string(stage),
+                                    "--accum",         pick({"1", "2"}),
+                                    "--batch",         splits_sequences ? "1" : pick({"1", "2"}),
+                                    "--seq",           pick({"32", "64", "100"}),
+                                    "--threads",       "1",
+                                    "--optim",         pick(optimizers),
+                                    "--tp-size",       splits_products ? "2" : "1",
+                                    "--cp-size",       splits_sequences ? "2" : "1"};
   const auto sometimes = [&](unsigned of, std::vector<std::string> more) {
     if (random() % of == 0) words.insert(words.end(), more.begin(), more.end());
   };
   const std::string method = pick({"full", "lora", "qlora"});
   sometimes(1, {"--method", method});
-  if (stage > 0 && words[3] == "4") sometimes(2, {"--dp-replicate-size", "2"});
+  if (stage > 0 && (words[3] == "4" || words[3] == "8")) sometimes(2, {"--dp-replicate-size", "2"});
   sometimes(2, {pick({"--bf16", "--fp16"})});
   sometimes(2, {"--gradient-checkpointing"});
   sometimes(6, {"--offload-activations", "disk"});
   if (method != "full") sometimes(3, {"--lora-target-modules", "all-linear"});
-  if (method == "lora" && stage < 3) sometimes(4, {"--use-dora"});
+  if (method == "lora" && stage < 3 && !splits_products) sometimes(4, {"--use-dora"});
   if (method == "lora") sometimes(6, {"--lora-target-modules", "q_proj", "--modules-to-save", "embed_tokens"});
   return words;
 }
@@ -270,6 +340,28 @@ TEST_F(Ranks, killed_at_any_moment_they_stop_together_and_go_on_with_the_same_bi
     EXPECT_TRUE(contents(truth / "model.safetensors") == contents(output / "model.safetensors")) << i;
     EXPECT_EQ(step_lines(truth), step_lines(output)) << i;
     EXPECT_EQ(unfinished(output), std::vector<std::string>()) << i;
+  }
+}
+
+// Every tensor is written whole, by whoever has parts of it.
+TEST_F(Ranks, that_split_go_on_in_another_mesh_or_alone) {
+  const std::vector<std::string> common = {"--max-steps", "10", "--lr", "1e-4", "--save-steps", "5"};
+  for (const Kind& kind : std::span(kKinds).first(2)) {
+    const std::vector<std::string> keys = joined(kind.keys, common);
+    const fs::path truth = work_ / kind.name;
+    const Mesh first{8, 2, 2, 3, 1};
+    run(truth, first.ranks, first.stage, 8 * 4, joined(keys, first.keys()));
+    for (const Mesh& mesh : {first, Mesh{4, 2, 1, 1, 1}, Mesh{2, 1, 2, 0, 1}, Mesh{1, 1, 1, 0, 1}}) {
+      const fs::path output = work_ / fmt::format("{}-{}", kind.name, mesh.name());
+      fs::copy(truth, output, fs::copy_options::recursive);
+      fs::remove_all(output / "checkpoint-10");
+      run(output, mesh.ranks, mesh.stage, 8 * mesh.tensor * mesh.context,
+          joined(joined(keys, mesh.keys()), {"--resume-from-checkpoint", "true"}));
+      EXPECT_LE(farthest(losses(truth), losses(output)), 1e-5) << output;
+      EXPECT_LE(farthest(truth / kind.weights, output / kind.weights), 1e-4) << output;
+      if (mesh.name() != first.name()) continue;
+      EXPECT_TRUE(contents(truth / kind.weights) == contents(output / kind.weights)) << "the same world, the same bits";
+    }
   }
 }
 

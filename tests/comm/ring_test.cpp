@@ -230,7 +230,7 @@ TEST(RingOfProcesses, ranks_of_a_launcher_meet_by_its_job) {
     setenv("MASTER_PORT", std::to_string(getppid()).c_str(), 1);
     const std::optional<World> world = launched_world();
     if (!world || world->launcher != "torchrun" || world->ranks != kRanks) _exit(1);
-    _exit(all_ranks(meet(*world, kRanks)->all(), rank).back() == kRanks - 1 ? 0 : 2);
+    _exit(all_ranks(meet(*world, {kRanks, kRanks})->all(), rank).back() == kRanks - 1 ? 0 : 2);
   }
   for (const pid_t child : children) {
     int status = 0;
@@ -248,7 +248,7 @@ TEST(LaunchedWorld, is_what_the_launcher_says_or_a_mistake_that_is_told) {
   EXPECT_EQ(world.launcher, "mpirun");
   EXPECT_EQ(world.rank, 2);
   EXPECT_EQ(world.local_ranks, 2);
-  EXPECT_THROW(meet(world, 4), Error);  // some are on another machine
+  EXPECT_THROW(meet(world, {4, 4}), Error);  // some are on another machine
   setenv("OMPI_COMM_WORLD_RANK", "4", 1);
   EXPECT_THROW(launched_world(), Error);
   setenv("OMPI_COMM_WORLD_RANK", "two", 1);

@@ -22,10 +22,21 @@ class HeldBatch : public BatchSink {
     if (begin + static_cast<int64_t>(values.size()) > room(part)) throw std::logic_error("more numbers than a part has");
     std::copy(values.begin(), values.end(), out.begin() + begin);
   }
+  void write_targets(std::span<const int32_t> rows, std::span<const int32_t> tokens) override {
+    write(BatchPart::target_rows, targets_, rows);
+    write(BatchPart::target_tokens, targets_, tokens);
+    targets_ += static_cast<int64_t>(rows.size());
+  }
+  void end_targets() override {
+    constexpr int32_t kZero = 0;
+    while (targets_ < room(BatchPart::target_rows)) write_targets({&kZero, 1}, {&kZero, 1});
+    targets_ = 0;
+  }
   const std::vector<int32_t>& of(BatchPart part) const { return parts_[static_cast<size_t>(part)]; }
 
  private:
   std::array<std::vector<int32_t>, kBatchParts> parts_;
+  int64_t targets_ = 0;  // of the batch that comes
 };
 
 }  // namespace snug::test

@@ -136,7 +136,7 @@ TEST(Transfer, parts_of_what_is_spread_make_the_whole_and_each_keeps_its_own) {
       std::vector<Transfer> parts;
       for (int64_t part = 0; part < ranks; ++part) {
         homes.push_back(std::make_unique<Homes>(layout, std::filesystem::path()));
-        parts.emplace_back(program, layout, *homes.back()).set_part(part);
+        parts.emplace_back(program, layout, *homes.back()).set_rank(part);
       }
       int views = 0;
       const auto check = [&](TensorId tensor, const Parameter& parameter) {

@@ -52,7 +52,7 @@ void noise(const Noise& op) {
   require_storage({op.x.dtype});
   const auto scalar = [&](Scalar which) { return static_cast<uint64_t>(op.scalars[static_cast<int32_t>(which)]); };
   const Philox random{op.seed ^ kPurpose, scalar(Scalar::step)};
-  const uint64_t first_block = scalar(Scalar::micro_batch) << 40;
+  const uint64_t first_block = (scalar(Scalar::micro_batch) << 40) + static_cast<uint64_t>(op.first_element / 4);
   for_parts(op.cut.threads, op.elements, kDrawn, [&](int32_t, int64_t begin, int64_t end) {
     HWY_DYNAMIC_DISPATCH(noise_part)(op, random, first_block, begin, end);
   });

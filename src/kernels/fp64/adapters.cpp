@@ -32,8 +32,8 @@ void noise(const Noise& op) {
   constexpr uint64_t kPurpose = 0x6e6f697365000000;
   const Philox random{op.seed ^ kPurpose, static_cast<uint64_t>(scalar(op.scalars, Scalar::step))};
   for (int64_t i = 0; i < op.elements; ++i) {
-    const uint64_t block =
-        (static_cast<uint64_t>(scalar(op.scalars, Scalar::micro_batch)) << 40) + static_cast<uint64_t>(i / 4);
+    const uint64_t block = (static_cast<uint64_t>(scalar(op.scalars, Scalar::micro_batch)) << 40) +
+                           static_cast<uint64_t>((op.first_element + i) / 4);
     const auto drawn = static_cast<int32_t>(random.words(block)[static_cast<size_t>(i % 4)]);
     Writer(op.x).set(i, Writer(op.x)[i] + static_cast<double>(op.magnitude) * drawn * 0x1p-31);
   }

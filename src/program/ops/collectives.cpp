@@ -1,6 +1,8 @@
 // all_reduce, reduce_scatter, all_gather: of all ranks together, as in MPI and NCCL. What each moves is a ring's share:
 // every byte that a rank lacks crosses its link once (Patarasuk & Yuan, "Bandwidth optimal all-reduce algorithms", 2009).
 
+#include "program/adjoint.h"
+#include "program/collective.h"
 #include "program/rules.h"
 
 namespace snug {
@@ -44,10 +46,31 @@ Work sum_work(const Program& program, const Op& op) {
   return {.flops = 0, .bytes = 2 * others(op) / static_cast<double>(op.attributes.ranks) * bytes};
 }
 
+// What ranks made of the gathered rows adds up, each rank's rows to their own rank.
+void gather_adjoint(Adjoint& adjoint, const Op& op) {
+  const TensorId out = op.find(Slot::out), d_out = adjoint.gradient(out);
+  if (d_out == kNone || !adjoint.wanted(op.find(Slot::x))) return;
+  expect(adjoint.alone(out), op, "a gradient that is used up");
+  const auto d_x = adjoint.destination(op.find(Slot::x));
+  adjoint.emit(reduce_scatter(adjoint.program(), d_out, d_x.tensor, d_x.accumulate, {op.attributes.group, op.lane}));
+}
+
+// A sum's gradient is that of each of its terms.
+void scatter_adjoint(Adjoint& adjoint, const Op& op) {
+  const TensorId d_out = adjoint.gradient(op.find(Slot::out));
+  if (d_out == kNone || !adjoint.wanted(op.find(Slot::x))) return;
+  const auto d_x = adjoint.destination(op.find(Slot::x));
+  expect(!d_x.accumulate, op, "terms that are used once");
+  adjoint.emit(all_gather(adjoint.program(), d_out, d_x.tensor, {op.attributes.group, op.lane}));
+}
+
 }  // namespace collective_rule
 
 const OpRule rules::all_reduce = {.check = collective_rule::check_sum, .work = collective_rule::sum_work};
-const OpRule rules::reduce_scatter = {.check = collective_rule::check_scatter, .work = collective_rule::part_work};
-const OpRule rules::all_gather = {.check = collective_rule::check_gather, .work = collective_rule::part_work};
+const OpRule rules::reduce_scatter = {.check = collective_rule::check_scatter,
+                                      .work = collective_rule::part_work,
+                                      .adjoint = collective_rule::scatter_adjoint};
+const OpRule rules::all_gather = {
+    .check = collective_rule::check_gather, .work = collective_rule::part_work, .adjoint = collective_rule::gather_adjoint};
 
 }  // namespace snug

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/error.h"
 #include "program/find_op.h"
 #include "program/passes/clone.h"
 #include "program/passes/list.h"
@@ -27,12 +28,20 @@ class DropoutPass {
     Op op{OpKind::dropout};
     op.attributes = {.noise_seed = seed_, .noise_stream = stream_, .probability = p_, .complement = complement};
     op.reads(Slot::x, x).reads(Slot::scalars, program_.interface.scalars);
-    op.writes(Slot::out, program_.make(source.name + end, source.dtype, source.shape, Role::temporary));
+    const TensorId out = program_.make(source.name + end, source.dtype, source.shape, Role::temporary);
+    program_.tensor(out).rank_group = source.rank_group;
+    program_.tensor(out).rank_elements = source.rank_elements;
+    op.writes(Slot::out, out);
     return op;
   }
 
   void drop(Linear& linear) {
     if (linear.adapter.down == kNone) return;
+    const std::optional<Slice>& slice = program_.weights[static_cast<size_t>(linear.weight)].slice;
+    if (slice &&
+        slice->axis == (program_.weights[static_cast<size_t>(linear.weight)].parameter.input_features_first ? 0 : 1))
+      throw Error("tp_size does not go with lora_dropout on modules that end attention or an MLP", "recipe",
+                  "set lora_dropout: 0, or adapt the others");
     presume(linear.adapter.dropout == kNone, "an adapter without dropout");
     Operand& input = operand(find_op(forward_, linear.adapter.down).op(), Slot::a);
     presume(input.tensor == linear.input, "an adapter that reads what its module does");

@@ -45,7 +45,7 @@ void add_evaluation(Program& program) {
   io = program.interface;
   for (TensorId* id : {&io.tokens, &io.positions, &io.document_start, &io.target_rows, &io.target_tokens})
     *id = clones.of(*id);
-  const int64_t rows = program.batch * program.seq_len;
+  const int64_t rows = program.tensor(io.tokens).elements();
   io.predictions = program.make("predictions", DType::i32, {rows}, Role::batch, Lifetime::run);
   Op& loss = find_op(evaluate, program.loss).op();
   loss.writes(Slot::predictions, io.predictions);

@@ -9,6 +9,8 @@
 
 // clang-format off
 #define SNUG_PASSES(PASS)                                                        \
+  PASS(split_sequences) /* over ranks; first of all, so that what follows knows each rank's rows */ \
+  PASS(split_products)  /* likewise */                                           \
   PASS(lora)                                                                     \
   PASS(quantize)                                                                 \
   PASS(evaluate)       /* with adapters; before a backward, which it must not copy */ \

@@ -197,9 +197,21 @@ class LoraPass {
     note("alpha_pattern", lora_.alpha_pattern);
   }
 
+  // Of a slice of the base's inputs A has the same, of one of its outputs B.
+  void slice_pair(const Weight& base, const Pair& pair) {
+    if (!base.slice) return;
+    const bool inputs = base.slice->axis == (base.parameter.input_features_first ? 0 : 1);
+    const auto sliced = std::find_if(program_.weights.begin(), program_.weights.end(),
+                                     [&](const Weight& w) { return w.tensor == (inputs ? pair.a : pair.b); });
+    Extent& along = program_.tensor(sliced->tensor).shape[inputs ? 1 : 0];
+    sliced->slice = base.slice;
+    sliced->slice->axis = inputs ? 1 : 0;
+    along.bound /= program_.mesh.size(base.slice->group);
+  }
+
   // low [M, r] = s x A^T
   Op low_product(const Parameter& base, TensorId x, const Pair& pair) {
-    const int64_t rows = program_.tensor(x).elements() / base.input_features();
+    const int64_t rows = program_.tensor(x).elements() / program_.tensor(pair.a).dim(1);
     Op op{OpKind::matmul};
     op.attributes = {.transpose_b = true, .scale = pair.scale};
     op.reads(Slot::a, x).reads(Slot::b, pair.a);
@@ -209,6 +221,7 @@ class LoraPass {
 
   void adapt_linear(const Parameter& base, int32_t weight) {
     const Pair pair = add_pair(base);
+    slice_pair(program_.weights[static_cast<size_t>(weight)], pair);
     int64_t products = 0;
     for (Linear& linear : program_.linears) {
       if (linear.weight != weight) continue;

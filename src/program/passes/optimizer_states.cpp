@@ -68,11 +68,11 @@ bool keeps_blocks(const Weight& weight, const Recipe& recipe) {
   return wanted && splits && parameter.elements() >= kLeastCodedElements;
 }
 
-std::vector<StateShape> optimizer_states(const Weight& weight, DType stored, const Precision& precision,
+std::vector<StateShape> optimizer_states(const Weight& weight, const Tensor& stored, const Precision& precision,
                                          const Recipe& recipe) {
-  const Shape whole(weight.parameter.shape.begin(), weight.parameter.shape.end());
-  std::vector<StateShape> states = states_without_master(weight, whole, precision, recipe);
-  if (stored != DType::f32 && precision.master == DType::f32) states.push_back({Slot::master, "master", DType::f32, whole});
+  std::vector<StateShape> states = states_without_master(weight, stored.shape, precision, recipe);
+  if (stored.dtype != DType::f32 && precision.master == DType::f32)
+    states.push_back({Slot::master, "master", DType::f32, stored.shape});
   return states;
 }
 

@@ -17,8 +17,8 @@ struct StateShape {
 };
 
 // The states that `recipe`'s optimizer keeps of `weight`, in the order of its op's operands; then the fp32 master copy of a
-// weight that is stored in another dtype, if `precision` keeps one.
-std::vector<StateShape> optimizer_states(const Weight& weight, DType stored, const Precision& precision,
+// weight whose tensor, `stored`, has another dtype, if `precision` keeps one.
+std::vector<StateShape> optimizer_states(const Weight& weight, const Tensor& stored, const Precision& precision,
                                          const Recipe& recipe);
 
 // Whether these states are codes in blocks of kStateBlock elements: of large weights alone, as in bitsandbytes.

@@ -19,6 +19,7 @@ struct Group {
   bool trainable, decays, adapter;
   DType dtype;
   bool in_blocks = false;  // states are codes in blocks, which must not span two weights
+  bool sliced = false;     // ranks have slices of it: whose gradients, and norms, are summed by others
   bool of_layers = false;  // trained matrices of layers: those that may lie far, in the same order wherever they lie
   auto operator<=>(const Group&) const = default;
 };
@@ -26,7 +27,7 @@ struct Group {
 std::string name_of(const Group& group) {
   if (!group.trainable) return "frozen." + std::string(snug::name_of(group.dtype));
   return (group.adapter ? std::string("adapter.") : std::string("trained.")) + (group.decays ? "decayed" : "undecayed") +
-         (group.in_blocks ? ".8bit" : "") + (group.of_layers ? ".layers" : "");
+         (group.in_blocks ? ".8bit" : "") + (group.sliced ? ".sliced" : "") + (group.of_layers ? ".layers" : "");
 }
 
 // A flat buffer of one group and the views that it will hold.
@@ -48,7 +49,7 @@ struct Buffer {
 class Placement {
  public:
   Placement(Program& program, const Precision& precision, const Recipe& recipe)
-      : program_(program), precision_(precision), recipe_(recipe), parts_(recipe.parallel.mesh().parts) {}
+      : program_(program), precision_(precision), recipe_(recipe), parts_(program.mesh.parts) {}
 
   void run() {
     std::map<Group, std::vector<Weight*>> groups;
@@ -57,7 +58,7 @@ class Placement {
       presume(tensor.storage == kNone, "an unplaced weight " + tensor.name);
       presume(weight.trainable == (weight.gradient != kNone), "a gradient of what is trained alone: " + tensor.name);
       groups[{weight.trainable, weight.decays, weight.adapter, program_.tensor(weight.tensor).dtype,
-              weight.trainable && keeps_blocks(weight, recipe_),
+              weight.trainable && keeps_blocks(weight, recipe_), weight.trainable && weight.slice.has_value(),
               weight.trainable && !weight.adapter && is_matrix_of_layers(weight)}]
           .push_back(&weight);
     }
@@ -161,7 +162,7 @@ class Placement {
   }
 
   void add_states(Weight& weight, const Group& group, const std::string& group_name, std::vector<Buffer>& buffers) {
-    for (StateShape& state : optimizer_states(weight, group.dtype, precision_, recipe_)) {
+    for (StateShape& state : optimizer_states(weight, Tensor(program_.tensor(weight.tensor)), precision_, recipe_)) {
       const std::string what = std::string(".") + snug::name_of(state.slot);
       Tensor tensor = program_.tensor(weight.tensor);
       tensor.name += what;
@@ -313,7 +314,6 @@ class Placement {
 }  // namespace
 
 void place_weights(Program& program, const Precision& precision, const Recipe& recipe) {
-  program.mesh = recipe.parallel.mesh();
   Placement(program, precision, recipe).run();
 }
 

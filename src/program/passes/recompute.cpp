@@ -200,14 +200,36 @@ void recompute(Program& program, const SavedChoice& choice, const std::set<int64
   number(program.region(Section::backward), Section::blocks_backward);
 }
 
+namespace {
+
+// What blocks gather from other ranks they gather again for their backward, from what each rank keeps.
+SavedChoice gathered_again(const Program& program) {
+  SavedChoice choice;
+  for (int32_t i = 0; i < static_cast<int32_t>(program.blocks.size()); ++i) {
+    const Region& loop = program.region(Section::blocks, i);
+    const BlockRun& block = program.blocks[static_cast<size_t>(i)];
+    const std::set<StorageId> saved(block.saved.begin(), block.saved.end());
+    for_each_op(loop, [&](const Op& op, const Region&) {
+      if (op.kind != OpKind::all_gather) return;
+      const StorageId out = program.tensor(op.find(Slot::out)).storage;
+      for (int64_t layer = loop.first; saved.contains(out) && layer < loop.first + loop.count; ++layer)
+        choice.released[layer].insert(out);
+    });
+  }
+  return choice;
+}
+
+}  // namespace
+
 void recompute_blocks(Program& program, const std::vector<int64_t>& layers, const std::vector<BlockPart>& parts,
                       const std::set<int64_t>& begins) {
-  SavedChoice choice;
+  SavedChoice choice = gathered_again(program);
   for (int32_t i = 0; i < static_cast<int32_t>(program.blocks.size()); ++i) {
     const Region& loop = program.region(Section::blocks, i);
     const Storages released = saved_of(program, loop, program.blocks[static_cast<size_t>(i)], parts);
     for (int64_t layer : layers)
-      if (layer >= loop.first && layer < loop.first + loop.count && !released.empty()) choice.released[layer] = released;
+      if (layer >= loop.first && layer < loop.first + loop.count && !released.empty())
+        choice.released[layer].insert(released.begin(), released.end());
   }
   recompute(program, choice, begins);
 }

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/scalars.h"
+#include "program/collective.h"
 #include "program/passes/list.h"
 #include "program/passes/optimizer.h"
 #include "program/passes/pages.h"
@@ -24,15 +25,24 @@ std::vector<const Weight*> one_of_each_group(const Program& program) {
   return groups;
 }
 
+std::vector<const Weight*> without_slices(std::vector<const Weight*> groups) {
+  std::erase_if(groups, [](const Weight* weight) { return weight->slice.has_value(); });
+  return groups;
+}
+
 void insert_front(Region& region, std::vector<Item> items) {
   region.items.insert(region.items.begin(), std::make_move_iterator(items.begin()), std::make_move_iterator(items.end()));
 }
+
+// Whose gradients add up to that of what this rank trains: those who have the same share of the weight.
+RankGroup ranks_of(const Weight& weight) { return weight.slice ? RankGroup::data : RankGroup::all; }
 
 // Every rank has all gradients, and sums them when its micro-batches are done.
 void sum_gradients(Program& program, const std::vector<const Weight*>& groups) {
   std::vector<Item> sums;
   for (const Weight* weight : groups)
-    sums.push_back(Item{all_reduce(program, whole_buffer(program, weight->gradient), RankGroup::all)});
+    if (program.mesh.size(ranks_of(*weight)) > 1)
+      sums.push_back(Item{all_reduce(program, whole_buffer(program, weight->gradient), {ranks_of(*weight)})});
   insert_front(program.region(Section::norm), std::move(sums));
 }
 
@@ -45,21 +55,21 @@ void scatter_gradients(Program& program, const std::vector<const Weight*>& group
       Region loop = unit_loop(program.storage(program.tensor(weight->gradient).storage).units[unit], "reduce_scatter",
                               Stage::optimizer);
       loop.add(reduce_scatter(program, whole_unit(program, weight->gradient, unit),
-                              own_part(program, weight->gradient, unit), false));
+                              own_part(program, weight->gradient, unit), false, {RankGroup::shard}));
       sums.push_back(Item{std::move(loop)});
     }
   }
   insert_front(program.region(Section::norm), std::move(sums));
 }
 
-// Of their sums ranks take their parts, and sum these over replicas.
-void sum_over_replicas(Program& program, const std::vector<const Weight*>& groups) {
+// Of their sums ranks take their parts, and sum these over the group.
+void sum_parts(Program& program, const std::vector<const Weight*>& groups, RankGroup group) {
   std::vector<Item> sums;
   for (const Weight* weight : groups) {
     const std::vector<Unit> units = program.storage(program.tensor(weight->gradient).storage).units;
     for (size_t unit = 0; unit < units.size(); ++unit) {
       Region loop = unit_loop(units[unit], "all_reduce", Stage::optimizer);
-      loop.add(all_reduce(program, own_part(program, weight->gradient, unit), RankGroup::replica));
+      loop.add(all_reduce(program, own_part(program, weight->gradient, unit), {group}));
       sums.push_back(Item{std::move(loop)});
     }
   }
@@ -73,7 +83,8 @@ void gather_weights(Program& program, const std::vector<const Weight*>& groups) 
     for (size_t unit = 0; unit < units; ++unit) {
       Region loop =
           unit_loop(program.storage(program.tensor(weight->tensor).storage).units[unit], "all_gather", Stage::optimizer);
-      loop.add(all_gather(program, own_part(program, weight->tensor, unit), whole_unit(program, weight->tensor, unit)));
+      loop.add(all_gather(program, own_part(program, weight->tensor, unit), whole_unit(program, weight->tensor, unit),
+                          {RankGroup::shard}));
       program.region(Section::optimizer).add(std::move(loop));
     }
   }
@@ -114,7 +125,37 @@ Op sum_scalar(Program& program, Scalar scalar, RankGroup group) {
   const TensorId scalars = program.interface.scalars;
   const TensorId one = program.view(scalars, "scalars", {1});
   program.tensor(one).offset += static_cast<int64_t>(scalar) * size_of(program.tensor(scalars).dtype);
-  return all_reduce(program, one, group);
+  return all_reduce(program, one, {group});
+}
+
+bool is_square_sum(const Item& item) {
+  bool found = false;
+  const auto look = [&](const Op& op, const Region&) { found = found || op.kind == OpKind::square_sum; };
+  if (const Op* op = item.op()) look(*op, {});
+  if (const Region* region = item.region()) for_each_op(*region, look);
+  return found;
+}
+
+// Norms of slices make that of whole weights; to it those are added which all ranks of the group have alike.
+void sum_slices(Program& program, const std::vector<const Weight*>& groups) {
+  std::set<StorageId> sliced;
+  for (const Weight* weight : groups)
+    if (weight->slice) sliced.insert(program.tensor(weight->gradient).storage);
+  if (sliced.empty()) return;
+  const auto is_of_slices = [&](const Item& item) {
+    bool found = false;
+    const auto look = [&](const Op& op, const Region&) {
+      found = found || sliced.contains(program.tensor(op.find(Slot::gradient)).storage);
+    };
+    if (const Op* op = item.op()) look(*op, {});
+    if (const Region* region = item.region()) for_each_op(*region, look);
+    return found;
+  };
+  std::vector<Item>& items = program.region(Section::norm).items;
+  const auto first = std::find_if(items.begin(), items.end(), is_square_sum);
+  const auto end = std::find_if_not(first, items.end(), is_square_sum);
+  const auto rest = std::stable_partition(first, end, is_of_slices);
+  items.insert(rest, Item{sum_scalar(program, Scalar::square_sum, RankGroup::tensor)});
 }
 
 // Norms of parts make the norm of all, and losses of micro-batches that of the window: before the factor that clips.
@@ -144,9 +185,12 @@ void passes::shard(Program& program, const StepRequest& request) {
   if (parallel.ranks == 1) return;
   presume(program.count(Section::norm) == 1 && program.count(Section::load) == 0, "an optimizer, and no load yet");
   const std::vector<const Weight*> groups = one_of_each_group(program);
-  const bool cut = program.mesh.parts > 1;  // else each rank is a replica
+  const bool cut = program.mesh.parts > 1;  // else each rank that trains the same is a replica
+  sum_slices(program, groups);
   if (parallel.zero_stage == 0 || !cut) return sum_all(program, groups);
-  if (parallel.replicas > 1) sum_over_replicas(program, groups);  // behind what comes before them here
+  // Behind what comes before them here:
+  if (parallel.replicas > 1) sum_parts(program, groups, RankGroup::replica);
+  if (program.mesh.tensor > 1) sum_parts(program, without_slices(groups), RankGroup::tensor);
   if (parallel.zero_stage == 1) scatter_gradients(program, groups);
   if (parallel.zero_stage == 1 || parallel.zero_stage == 2) gather_weights(program, groups);
   open_windows(program, parallel.overlaps);

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/element_count.h"
-#include "program/passes/units.h"
+#include "program/collective.h"
 
 namespace snug {
 
@@ -30,13 +30,15 @@ Op page_out(TensorId far, TensorId window) {
 }
 
 Op fetched_op(Program& program, const Piece& piece, Window& window, TensorId view) {
-  if (piece.part != kNone) return all_gather(program, piece.part, window.whole(program.tensor(piece.part).dtype));
+  if (piece.part != kNone)
+    return all_gather(program, piece.part, window.whole(program.tensor(piece.part).dtype), {RankGroup::shard});
   const TensorId bytes = whole_of(program, piece, view);
   return page_in(bytes, window.twin(bytes));
 }
 
 Op sent_op(Program& program, const Piece& piece, Window& window, TensorId view) {
-  if (piece.part != kNone) return reduce_scatter(program, window.whole(program.tensor(piece.part).dtype), piece.part, true);
+  if (piece.part != kNone)
+    return reduce_scatter(program, window.whole(program.tensor(piece.part).dtype), piece.part, true, {RankGroup::shard});
   const TensorId bytes = whole_of(program, piece, view);
   return page_out(bytes, window.twin(bytes));
 }
