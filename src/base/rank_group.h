@@ -1,8 +1,8 @@
 #pragma once
 // The ranks of a run as a mesh. From the innermost dimension on: ranks that split each layer's products (tensor), that split
 // each sequence (context), that have batches of their own (data). What is shared out (ZeRO) is cut among ranks of the last
-// two, into as many parts as a replica has. Ranks that say most to each other follow one another, so that they lie on one
-// machine where machines are filled in order.
+// two, into as many parts as a replica has; experts are split among neighbours of these. Ranks that say most to each other
+// follow one another, so that they lie on one machine where machines are filled in order.
 
 #include <cstdint>
 
@@ -11,23 +11,27 @@ namespace snug {
 // Who takes part in a collective.
 enum class RankGroup : uint8_t {
   all,
-  shard,    // those of one replica, which hold a part each
-  replica,  // those of all replicas that hold the same part
-  tensor,   // those that split the same products
-  context,  // those that split the same sequences
-  batch,    // those that work on the same micro-batch
-  data,     // those that have the same share of products, so that all they train is the same
+  shard,         // those of one replica, which hold a part each
+  replica,       // those of all replicas that hold the same part
+  tensor,        // those that split the same products
+  context,       // those that split the same sequences
+  batch,         // those that work on the same micro-batch
+  data,          // those that have the same share of products, so that all they train is the same
+  expert,        // those that split experts
+  expert_data,   // those that have the same experts
+  expert_shard,  // … of a replica, which hold a part each
 };
-constexpr int kRankGroupCount = 7;
-constexpr RankGroup kRankGroups[kRankGroupCount] = {RankGroup::all,    RankGroup::shard,   RankGroup::replica,
-                                                    RankGroup::tensor, RankGroup::context, RankGroup::batch,
-                                                    RankGroup::data};
+constexpr int kRankGroupCount = 10;
+constexpr RankGroup kRankGroups[kRankGroupCount] = {
+    RankGroup::all,   RankGroup::shard, RankGroup::replica, RankGroup::tensor,      RankGroup::context,
+    RankGroup::batch, RankGroup::data,  RankGroup::expert,  RankGroup::expert_data, RankGroup::expert_shard};
 
 struct RankMesh {
   int64_t ranks = 1;
   int64_t parts = 1;  // of a replica
   int64_t tensor = 1;
   int64_t context = 1;
+  int64_t expert = 1;  // of the ranks that split sequences or have batches of their own
 
   bool operator==(const RankMesh&) const = default;
 
@@ -69,6 +73,9 @@ struct RankMesh {
       case RankGroup::context: return {tensor, context};
       case RankGroup::batch: return {1, tensor * context};
       case RankGroup::data: return {tensor, ranks / tensor};
+      case RankGroup::expert: return {tensor, expert};
+      case RankGroup::expert_data: return {tensor * expert, ranks / tensor / expert};
+      case RankGroup::expert_shard: return {tensor * expert, parts > expert ? parts / expert : 1};
       default: return {1, ranks};
     }
   }

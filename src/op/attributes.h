@@ -38,7 +38,7 @@ struct Attributes {
   int64_t needed_rows = 0;           // of routed rows: tokens times choices; the others are padding
   int64_t block_size = 0;            // of a quantized b: elements to a scale
   DType values = DType::f32;         // that its numbers are rounded to
-  int64_t ranks = 1;                 // collectives: that take part …
+  int64_t ranks = 1;                 // collectives: that take part; route: that split experts …
   RankGroup group = RankGroup::all;  // … of this group
 };
 

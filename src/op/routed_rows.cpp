@@ -19,4 +19,8 @@ RoutedRows routed_rows(int64_t tokens, int64_t experts, int64_t choices) {
   return {checked_add(needed, checked_mul(used_experts, tile - 1)) / tile * tile, tile};
 }
 
+RoutedRows routed_rows(int64_t tokens, int64_t experts, int64_t choices, int64_t ranks) {
+  return routed_rows(tokens, experts / ranks, std::min(choices, experts / ranks));
+}
+
 }  // namespace snug

@@ -13,5 +13,7 @@ struct RoutedRows {
 };
 // For so many tokens that choose so many of the experts each.
 RoutedRows routed_rows(int64_t tokens, int64_t experts, int64_t choices);
+// For those of a rank's own experts, where so many ranks split them: all tokens may choose as many of these as they can.
+RoutedRows routed_rows(int64_t tokens, int64_t experts, int64_t choices, int64_t ranks);
 
 }  // namespace snug

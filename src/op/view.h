@@ -54,6 +54,7 @@ class OpView {
   const Attributes& attributes;
   const OpCut& cut;
   int64_t layer = 0;      // whose turn it is
+  int64_t place = 0;      // of the rank, in the op's group
   bool is_local = false;  // a layer whose attention is windowed, and that rotates by the local table
 
  private:

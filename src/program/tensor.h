@@ -46,10 +46,11 @@ struct Storage {
   Role role = Role::temporary;
   Home home = Home::device;
   Lifetime lifetime = Lifetime::computed;
-  int64_t alignment = kAlignment;  // at least; pages that are copied from and to another home lie on page borders
-  int64_t instances = 1;           // one for each layer where blocks keep theirs; folded until lay-out
-  std::vector<Unit> units = {};    // of a flat buffer of which each rank updates its part
-  int64_t ranks = 1;               // that hold a part of each unit; `bytes` are one rank's
+  int64_t alignment = kAlignment;       // at least; pages that are copied from and to another home lie on page borders
+  int64_t instances = 1;                // one for each layer where blocks keep theirs; folded until lay-out
+  std::vector<Unit> units = {};         // of a flat buffer of which each rank updates its part
+  int64_t ranks = 1;                    // that hold a part of each unit; `bytes` are one rank's
+  RankGroup cut_by = RankGroup::shard;  // … or update one
 };
 constexpr int64_t alignment_of(const Storage& storage) { return std::max(alignment_of(storage.home), storage.alignment); }
 

@@ -38,6 +38,10 @@ std::vector<Key> parallel_keys() {
           "cp_size", {"context_parallel_size"},
           "Processes that split every sequence among them: each has its stretch of the rows, and gathers keys and values.",
           {1, kMostRanks, "at least 1"}, [](auto& r) -> auto& { return r.parallel.context; }),
+      integer(
+          "ep_size", {"expert_parallel_size", "expert_model_parallel_size"},
+          "Processes that split the experts of every layer among them: each takes the tokens of all for its own.",
+          {1, kMostRanks, "at least 1"}, [](auto& r) -> auto& { return r.parallel.expert; }),
       boolean(
           "overlap_comm", {},
           "With zero_stage 2 or 3: a layer's weights come, and its gradients go, while another is worked on.",
@@ -71,6 +75,8 @@ void validate_parallel(const Recipe& recipe) {
   divides("tp_size", parallel.tensor, "shares");
   divides("tp_size times cp_size", checked_mul(parallel.tensor, parallel.context), "shares");
   divides("tp_size times dp_replicate_size", checked_mul(parallel.tensor, parallel.replicas), "shares");
+  divides("tp_size times dp_replicate_size times ep_size",
+          checked_mul(checked_mul(parallel.tensor, parallel.replicas), parallel.expert), "shares");
   if (parallel.ranks == 1) return;
   if (parallel.context > 1 && recipe.batch > 1)
     refuse("cp_size", "per_device_train_batch_size above 1", "each micro-batch is one sequence that processes split",

@@ -100,10 +100,15 @@ struct Parallel {
   int64_t replicas = 1;  // of what is shared out: parts are cut among so many fewer ranks (hybrid sharding)
   int64_t tensor = 1;    // ranks that split each layer's products, and between them rows (sequence parallelism)
   int64_t context = 1;   // ranks that split each sequence
+  int64_t expert = 1;    // ranks that split the experts of each layer
   // Where nothing is shared out, each rank of the data group has all parts.
   RankMesh mesh() const {
     const int64_t data = ranks / tensor;
-    return {.ranks = ranks, .parts = zero_stage > 0 ? data / replicas : data, .tensor = tensor, .context = context};
+    return {.ranks = ranks,
+            .parts = zero_stage > 0 ? data / replicas : data,
+            .tensor = tensor,
+            .context = context,
+            .expert = expert};
   }
   bool overlaps = true;  // a layer's weights come, and its gradients go, while another is worked on: two windows of each
 };

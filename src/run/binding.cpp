@@ -34,6 +34,7 @@ int64_t Binding::first_element(TensorId id) const {
 OpView bound_view(const Op& op, const Binding& binding) {
   OpView view = view_of(binding.program, op);
   view.layer = binding.layer;
+  view.place = binding.program.mesh.index(op.attributes.group, binding.rank);
   const auto layer = static_cast<size_t>(binding.layer);
   view.is_local = layer < binding.program.local_layers.size() && binding.program.local_layers[layer];
   size_t next = 0;

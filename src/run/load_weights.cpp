@@ -170,6 +170,7 @@ void read_pieces(Executor& executor, const ModelSpec& model, const std::vector<W
                 file.path().string(), "use the recipe that made it");
   for (const WeightPiece& piece : pieces) {
     const WeightPart& part = piece.part;
+    if (!is_here(executor, part)) continue;
     const TensorEntry* former = file.find(piece.name) == nullptr ? file.find(former_name(piece)) : nullptr;
     const TensorEntry& entry = former != nullptr ? *former : find_tensor(model, file, piece.name);
     read_part(executor, file, entry, part, staging);
@@ -190,14 +191,14 @@ class MatrixParts {
   MatrixParts(Executor& executor, const Quantization& how, const WeightPart& part, std::span<std::byte> piece)
       : executor_(executor), piece_(piece) {
     const Tensor codes = tensor_of(executor, part);
-    const std::span<float> offset = part_of<float>({how.absmax_offset, part.layer, part.expert});
+    const std::span<float> offset = part_of<float>({how.absmax_offset, part.layer, part.expert, part.slice});
     matrix_ = {.type = codes.dtype,
                .rows = codes.dim(0),
                .columns = codes.dim(1),
                .block_size = how.block_size,
                .codes = part_of<std::byte>(part),
-               .absmax = part_of<std::byte>({how.absmax, part.layer, part.expert}),
-               .nested_absmax = part_of<float>({how.nested_absmax, part.layer, part.expert}),
+               .absmax = part_of<std::byte>({how.absmax, part.layer, part.expert, part.slice}),
+               .nested_absmax = part_of<float>({how.nested_absmax, part.layer, part.expert, part.slice}),
                .offset = offset.empty() ? nullptr : offset.data()};
   }
 
@@ -331,7 +332,8 @@ void load_model(Executor& executor, const ModelSpec& model, const Checkpoint& ba
       if (weight.origin == Origin::checkpoint) {
         const TensorEntry& entry = find_tensor(model, base, source.instance(layer, expert));
         used.insert(entry.name);
-        sources.push_back({&entry, {weight.tensor, layer, expert, slice_of(weight)}, &weight});
+        const WeightPart part{weight.tensor, layer, expert, slice_of(weight)};
+        if (is_here(executor, part)) sources.push_back({&entry, part, &weight});
       } else if (weight.origin == Origin::lora_a) {
         draw_lora_a(executor, weight, layer, seed, room.staging);
       } else if (weight.origin == Origin::zeros) {
@@ -393,7 +395,8 @@ void load_adapter(Executor& executor, const std::filesystem::path& directory, co
   const Checkpoint file(directory / "adapter_model.safetensors");
   std::vector<WeightPiece> pieces = trained_pieces(executor, Naming::adapter);
   // PEFT may store the frozen matrix below an adapted, tied head as well; it is the base model's and not needed.
-  for (const auto& [name, part, former_end] : pieces) read_part(executor, file, file.at(name), part, staging);
+  for (const auto& [name, part, former_end] : pieces)
+    if (is_here(executor, part)) read_part(executor, file, file.at(name), part, staging);
   for (const TensorEntry& entry : file.tensors()) {
     const bool known =
         entry.name.ends_with(".base_layer.weight") ||

@@ -62,12 +62,15 @@ void write_share(const Executor& executor, const WeightPart& part, const TensorE
   const Transfer& transfer = executor.transfer();
   const RankMesh& mesh = executor.ranks()->mesh();
   const int64_t rank = executor.ranks()->rank();
-  const bool alike = part.slice == nullptr;  // what those who split products have
+  const bool alike = part.slice == nullptr;  // what those who split products, or experts, have
+  if (!is_here(executor, part)) return;
   if (executor.program().tensor(part.tensor).spread) {
     if (mesh.index(RankGroup::replica, rank) != 0 || (alike && mesh.index(RankGroup::tensor, rank) != 0)) return;
-  } else if (piece % (alike ? mesh.ranks : mesh.size(RankGroup::data)) !=
-             mesh.index(alike ? RankGroup::all : RankGroup::data, rank)) {
-    return;
+  } else {
+    const RankGroup turns = alike                                    ? RankGroup::all
+                            : part.slice->group == RankGroup::expert ? RankGroup::expert_data
+                                                                     : RankGroup::data;
+    if (piece % mesh.size(turns) != mesh.index(turns, rank)) return;
   }
   const TensorEntry own = own_cut(executor, part, entry, "");
   const auto write = [&](int64_t at, std::span<const std::byte> some) {

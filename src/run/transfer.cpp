@@ -48,7 +48,7 @@ std::pair<int64_t, int64_t> Transfer::held_bytes(TensorId tensor, int64_t layer)
   const Storage& storage = program_.storage(moved.storage);
   const int64_t begin = Binding{program_, layout_, {}, layer}.first_byte(tensor);
   const int64_t part = unit_of(storage, begin).bytes / storage.ranks;
-  const int64_t own = layer_begin_of(storage, begin) + program_.mesh.index(RankGroup::shard, rank_) * part -
+  const int64_t own = layer_begin_of(storage, begin) + program_.mesh.index(storage.cut_by, rank_) * part -
                       begin;  // where this rank's part begins, in the view
   return {std::clamp<int64_t>(own, 0, moved.bytes()), std::clamp<int64_t>(own + part, 0, moved.bytes())};
 }

@@ -21,27 +21,46 @@ Tensor tensor_of(const Executor& executor, const WeightPart& part) {
   return tensor;
 }
 
+namespace {
+
+bool splits_experts(const WeightPart& part) { return part.slice != nullptr && part.slice->group == RankGroup::expert; }
+
+// Of this rank's experts, which.
+int64_t own_expert(const Executor& executor, const WeightPart& part) {
+  if (!splits_experts(part)) return part.expert;
+  const int64_t here = executor.program().tensor(part.tensor).dim(0);
+  return part.expert - here * executor.program().mesh.index(RankGroup::expert, executor.transfer().rank());
+}
+
+}  // namespace
+
+bool is_here(const Executor& executor, const WeightPart& part) {
+  if (!splits_experts(part)) return true;
+  const int64_t own = own_expert(executor, part);
+  return own >= 0 && own < executor.program().tensor(part.tensor).dim(0);
+}
+
 std::span<std::byte> bytes_of(const Executor& executor, const WeightPart& part) {
   const std::span<std::byte> all = InPlace::elements(executor, part.tensor, part.layer);
   if (part.expert == kAll || all.empty()) return all;
   const auto bytes = static_cast<size_t>(tensor_of(executor, part).bytes());
-  return all.subspan(static_cast<size_t>(part.expert) * bytes, bytes);
+  return all.subspan(static_cast<size_t>(own_expert(executor, part)) * bytes, bytes);
 }
 
 int64_t begin_of(const Executor& executor, const WeightPart& part) {
-  return part.expert == kAll ? 0 : part.expert * tensor_of(executor, part).bytes();
+  return part.expert == kAll ? 0 : own_expert(executor, part) * tensor_of(executor, part).bytes();
 }
 
 std::vector<int64_t> file_shape(const Executor& executor, const WeightPart& part) {
   std::vector<int64_t> shape;
   for (const Extent& extent : tensor_of(executor, part).shape) shape.push_back(extent.bound);
-  if (part.slice != nullptr)
+  if (part.slice != nullptr && !splits_experts(part))
     shape[part.slice->axis] = std::accumulate(part.slice->segments.begin(), part.slice->segments.end(), int64_t{0});
   return shape;
 }
 
 TensorEntry own_cut(const Executor& executor, const WeightPart& part, const TensorEntry& entry, const std::string& where) {
-  if (part.slice == nullptr) return entry;
+  if (part.slice == nullptr || splits_experts(part)) return entry;
   const auto& [group, axis, segments] = *part.slice;
   if (entry.shape != file_shape(executor, part))
     throw Error("tensor '" + entry.name + "' has another shape than the model's configuration says", where,

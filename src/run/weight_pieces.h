@@ -15,7 +15,7 @@ namespace snug {
 inline constexpr std::string_view kLoraAEnd = ".lora_A.weight";
 inline constexpr int64_t kAll = -1;  // of a weight's experts, or of a weight that has none
 
-// One layer's instance of a tensor, or one expert's part of it.
+// One layer's instance of a tensor, or one expert's part of it, which another rank may have.
 struct WeightPart {
   TensorId tensor;
   int64_t layer, expert;
@@ -33,7 +33,9 @@ struct WeightPiece {
 std::string former_name(const WeightPiece& piece);
 
 Tensor tensor_of(const Executor& executor, const WeightPart& part);
-// Where it lies; empty in the far home, which goes through Transfer.
+// Whether this rank has it, or a slice of it.
+bool is_here(const Executor& executor, const WeightPart& part);
+// Of what is here: where it lies; empty in the far home, which goes through Transfer.
 std::span<std::byte> bytes_of(const Executor& executor, const WeightPart& part);
 // Bytes of a layer's tensor before this part of it.
 int64_t begin_of(const Executor& executor, const WeightPart& part);

@@ -149,7 +149,7 @@ TEST(Route, RefusesMoreChoicesThanExpertsAndTooFewRows) {
   Route op{logits.data(), weights.data(), rows.data(), tokens.data(), tiles.data(), 4, 2, 3, 8, 8};
   op.workspace = {counts.data(), 8};
   EXPECT_THROW(route(op), Error);
-  op.choices = 2;  // two experts of four tokens need two tiles
+  op.choices = op.here = 2;  // two experts of four tokens need two tiles
   EXPECT_THROW(route(op), Error);
 }
 
@@ -296,6 +296,75 @@ TEST(Combine, SumsWeightedRows) {
   });
 }
 
+// What a token gets where each of its experts multiplies by one more than the last, and the logits' gradient.
+struct Mixed {
+  Values out, d_logits;
+};
+Mixed mixed(const RoutingCase& c, const Operand& logits, const Operand& x, const Operand& d_out, bool normalize,
+            int64_t ranks, int64_t place) {
+  const int64_t cols = x.elements() / c.tokens;
+  const Routing routing(c, static_cast<const float*>(logits.data()), normalize, 2, ranks, place);
+  Operand rows(routing.rows * cols, DType::f32), out(c.tokens * cols, DType::f32), d_rows(rows.elements(), DType::f32),
+      d_weights(c.tokens * c.choices, DType::f32), d_logits(logits.elements(), DType::f32);
+  const int32_t* const at = routing.expert_rows.data();
+  const Cut cut{.threads = 2};
+  gather_rows({x.in(), at, routing.row_tokens.data(), rows.out(), c.tokens, cols, c.choices, routing.rows, cut});
+  Values made = rows.values();
+  for (size_t i = 0; i < made.size(); ++i)
+    made[i] *= static_cast<double>(2 + routing.op.first_expert + routing.tile_experts[i / (cols * routing.tile)]);
+  rows.set(made);
+  combine({rows.in(), routing.weights.data(), at, out.out(), c.tokens, cols, c.choices, cut});
+  combine_backward({.d_out = static_cast<const float*>(d_out.data()),
+                    .x = rows.in(),
+                    .route_weights = routing.weights.data(),
+                    .expert_rows = at,
+                    .row_tokens = routing.row_tokens.data(),
+                    .d_x = d_rows.f32(),
+                    .d_route_weights = d_weights.f32(),
+                    .rows = c.tokens,
+                    .cols = cols,
+                    .choices = c.choices,
+                    .routed_rows = routing.rows,
+                    .cut = cut});
+  route_backward({.d_route_weights = d_weights.f32(),
+                  .route_weights = routing.weights.data(),
+                  .expert_rows = at,
+                  .tile_experts = routing.tile_experts.data(),
+                  .logits = static_cast<const float*>(logits.data()),
+                  .d_logits = d_logits.f32(),
+                  .rows = c.tokens,
+                  .experts = c.experts,
+                  .choices = c.choices,
+                  .tile = routing.tile,
+                  .first_expert = routing.op.first_expert,
+                  .normalize = normalize,
+                  .cut = cut});
+  EXPECT_TRUE(rows.intact() && out.intact() && d_rows.intact() && d_weights.intact() && d_logits.intact());
+  return {out.values(), d_logits.values()};
+}
+
+TEST(Combine, WhatRanksThatSplitExpertsMakeAddsUp) {
+  int splits = 0;
+  for (const RoutingCase& c : kCases)
+    for (const int64_t ranks : {2, 4, 8})
+      for (const bool normalize : {false, true}) {
+        if (c.experts % ranks != 0) continue;
+        ++splits;
+        const Operand logits(token_logits(c, 11), DType::f32), x(random_values(c.tokens * 24, 12), DType::f32),
+            d_out(random_values(c.tokens * 24, 13), DType::f32);
+        const Mixed whole = mixed(c, logits, x, d_out, normalize, 1, 0);
+        Mixed sum{Values(whole.out.size(), 0.0), Values(whole.d_logits.size(), 0.0)};
+        for (int64_t place = 0; place < ranks; ++place) {
+          const Mixed part = mixed(c, logits, x, d_out, normalize, ranks, place);
+          for (size_t i = 0; i < sum.out.size(); ++i) sum.out[i] += part.out[i];
+          for (size_t i = 0; i < sum.d_logits.size(); ++i) sum.d_logits[i] += part.d_logits[i];
+        }
+        expect_close(sum.out, whole.out, 1e-5, "out of " + c.name());
+        expect_close(sum.d_logits, whole.d_logits, 1e-4, "d_logits of " + c.name());
+      }
+  EXPECT_GT(splits, 6);
+}
+
 TEST(Combine, GradientsEqualCentralDifferencesAndAreZeroInPadding) {
   on_every_target([](const std::string& target) {
     for (const RoutingCase& c : kCases) {
@@ -358,7 +427,7 @@ TEST(Route, RoutingAndMovingRowsAllocatesNothing) {
                     d_weights.f32(), 200, 64, 4, r.rows, cut});
   gather_rows_backward({d_rows.f32(), r.expert_rows.data(), d_x.f32(), 200, 64, 4, true, cut});
   route_backward({d_weights.f32(), r.weights.data(), r.expert_rows.data(), r.tile_experts.data(),
-                  static_cast<const float*>(t.logits.data()), d_logits.f32(), 200, 16, 4, r.tile, false, cut});
+                  static_cast<const float*>(t.logits.data()), d_logits.f32(), 200, 16, 4, r.tile, 0, false, cut});
   EXPECT_LT(snug::tests::take_largest_allocation(), size_t{4096});
 }
 

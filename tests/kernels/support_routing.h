@@ -29,8 +29,11 @@ struct Routing {
   std::vector<int32_t> expert_rows, row_tokens, tile_experts, workspace;
   kernels::Route op;
 
-  Routing(const RoutingCase& of, const float* logits, bool normalize, int32_t threads = 2) : c(of) {
-    const RoutedRows routed = routed_rows(c.tokens, c.experts, c.choices);
+  // Of the rank at this place among those that split experts.
+  Routing(const RoutingCase& of, const float* logits, bool normalize, int32_t threads = 2, int64_t ranks = 1,
+          int64_t place = 0)
+      : c(of) {
+    const RoutedRows routed = routed_rows(c.tokens, c.experts, c.choices, ranks);
     rows = routed.rows, tile = routed.tile;
     weights.resize(static_cast<size_t>(c.tokens * c.choices));
     for (auto [part, size] : {std::pair{&expert_rows, c.tokens * c.choices},
@@ -48,6 +51,8 @@ struct Routing {
           .choices = c.choices,
           .routed_rows = rows,
           .tile = tile,
+          .first_expert = place * c.experts / ranks,
+          .here = c.experts / ranks,
           .normalize = normalize,
           .workspace = {workspace.data(), c.experts * 4},
           .cut = {.threads = threads}};
@@ -66,7 +71,9 @@ struct Routing {
 
   std::vector<int32_t> experts_chosen() const {
     std::vector<int32_t> chosen;
-    for (int32_t row : expert_rows) chosen.push_back(tile_experts.at(static_cast<size_t>(row / tile)));
+    for (int32_t row : expert_rows)
+      chosen.push_back(row < 0 ? -1 - row
+                               : static_cast<int32_t>(op.first_expert) + tile_experts.at(static_cast<size_t>(row / tile)));
     return chosen;
   }
 

@@ -107,6 +107,69 @@ TEST(Shard, sums_over_ranks_are_the_unsharded_with_replicas_and_padding_over_600
   }
 }
 
+// Of every weight, gradient and state, over all ranks: what one rank alone would have, as many times as it is copied.
+TEST(Shard, sums_over_meshes_of_all_dimensions_are_the_unsharded_with_copies_over_500_random_runs) {
+  std::mt19937 random(8);
+  const auto pick = [&](auto... values) {
+    const int64_t all[] = {static_cast<int64_t>(values)...};
+    return all[random() % sizeof...(values)];
+  };
+  int cut = 0;
+  for (int i = 0; i < 500; ++i) {
+    const bool full = random() % 2 == 0, experts = random() % 3 == 0;
+    ModelSpec spec = small(random() % 2 == 0, experts ? 8 : 0);
+    spec.heads = 8, spec.kv_heads = 4, spec.head_size = 16, spec.hidden_size = 128, spec.intermediate_size = 192;
+    Recipe recipe = recipe_of(full ? Method::full : Method::lora, 1, pick(0, 1, 2, 3));
+    recipe.seq_len = 32;
+    recipe.bf16 = random() % 2 == 0;
+    recipe.optim = static_cast<Optimizer>(pick(Optimizer::adamw, Optimizer::lion, Optimizer::sgd));
+    if (!full && random() % 2 == 0) recipe.quantize.in_4bit = true;
+    if (!full && !experts) recipe.lora.target_modules = {"all-linear"};
+    const Program alone = compile(spec, recipe);
+    Parallel& parallel = recipe.parallel;
+    if (!experts) parallel.tensor = pick(1, 2, 4);
+    parallel.context = pick(1, 2, 4);
+    if (experts) parallel.expert = pick(1, 2, 4);
+    parallel.ranks = parallel.tensor * parallel.context * parallel.expert * pick(1, 2, 3, 8);
+    if (parallel.zero_stage > 0 && parallel.ranks / parallel.tensor % (2 * parallel.expert) == 0)
+      parallel.replicas = pick(1, 2);
+    if (parallel.ranks == 1) continue;
+    validate(recipe);
+    const Program shared = compile(spec, recipe);
+    ASSERT_EQ(alone.weights.size(), shared.weights.size());
+    const RankMesh& mesh = shared.mesh;
+    for (size_t w = 0; w < alone.weights.size(); ++w) {
+      const Weight &before = alone.weights[w], &after = shared.weights[w];
+      std::vector<std::pair<TensorId, TensorId>> views = {{before.tensor, after.tensor}};
+      if (before.trainable) views.emplace_back(before.gradient, after.gradient);
+      for (size_t s = 0; s < before.states.size(); ++s) views.emplace_back(before.states[s].tensor, after.states[s].tensor);
+      const int64_t slices = after.slice ? mesh.size(after.slice->group) : 1;
+      for (const auto& [whole, own] : views) {
+        const Storage& storage = shared.storage(shared.tensor(own).storage);
+        cut += storage.ranks > 1 ? 1 : 0;
+        // Ranks that together have one copy: those that have slices, and parts of these.
+        const int64_t together = slices * storage.ranks;
+        ASSERT_EQ(mesh.ranks % together, 0);
+        ASSERT_EQ(shared.tensor(own).bytes() * slices, alone.tensor(whole).bytes()) << before.parameter.name;
+        int64_t units = 0;
+        for (const Unit& unit : storage.units) units += unit.bytes * unit.layers;
+        if (storage.ranks > 1) {
+          ASSERT_EQ(units, storage.bytes * storage.ranks) << storage.name;
+        }
+      }
+    }
+    // And of whole buffers: views and bounded padding.
+    const std::map<StorageId, int64_t> views = bytes_of_views(shared);
+    for (const auto& [id, bytes] : views) {
+      const Storage& storage = shared.storage(id);
+      const int64_t padding = storage.bytes * storage.ranks - bytes;
+      ASSERT_GE(padding, 0) << storage.name;
+      ASSERT_LE(padding, (layers_of(storage) + 60) * (mesh.size(storage.cut_by) + 1) * 2048 * 4) << storage.name;
+    }
+  }
+  EXPECT_GT(cut, 500);
+}
+
 // "ZeRO: Memory Optimizations Toward Training Trillion Parameter Models", figure 1: with 16-bit weights and gradients and
 // K = 12 bytes of states a parameter: 16, 4 + 12/N, 2 + 14/N, 16/N. Gradients here are fp32, so 18, 6 + 12/N, 2 + 16/N,
 // 18/N.

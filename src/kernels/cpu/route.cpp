@@ -40,14 +40,15 @@ void weigh(const Route& op, const float* logits, const int32_t* chosen, float* w
 }
 
 // expert_rows, which hold the chosen experts, become the row of each choice; next_row: E int32.
-void give_rows(const Route& op, int32_t* next_row) {
+void give_rows(const Route& op, int32_t* all_rows) {
   const int64_t all = op.rows * op.choices;
-  std::fill_n(next_row, op.experts, 0);
-  for (int64_t i = 0; i < all; ++i) ++next_row[op.expert_rows[i]];
+  std::fill_n(all_rows, op.experts, 0);
+  for (int64_t i = 0; i < all; ++i) ++all_rows[op.expert_rows[i]];
+  int32_t* const next_row = all_rows + op.first_expert;  // of those here
   std::fill_n(op.tile_experts, op.routed_rows / op.tile, -1);
   std::fill_n(op.row_tokens, op.routed_rows, -1);
   int64_t tile = 0;
-  for (int64_t expert = 0; expert < op.experts; ++expert) {
+  for (int64_t expert = 0; expert < op.here; ++expert) {
     const int64_t tiles = (next_row[expert] + op.tile - 1) / op.tile;
     if ((tile + tiles) * op.tile > op.routed_rows) throw Error("route needs more rows than the plan gives it");
     next_row[expert] = static_cast<int32_t>(tile * op.tile);
@@ -55,7 +56,12 @@ void give_rows(const Route& op, int32_t* next_row) {
     tile += tiles;
   }
   for (int64_t i = 0; i < all; ++i) {
-    const int32_t row = next_row[op.expert_rows[i]]++;
+    const int64_t expert = op.expert_rows[i] - op.first_expert;
+    if (expert < 0 || expert >= op.here) {
+      op.expert_rows[i] = -1 - op.expert_rows[i];
+      continue;
+    }
+    const int32_t row = next_row[expert]++;
     op.row_tokens[row] = static_cast<int32_t>(i / op.choices);
     op.expert_rows[i] = row;
   }
@@ -68,7 +74,10 @@ void token_backward(const RouteBackward& op, int64_t token) {
   const float* const weights = op.route_weights + first;
   const float* const d_weights = op.d_route_weights + first;
   float* const d_logits = op.d_logits + token * op.experts;
-  const auto expert_of = [&](int64_t j) { return op.tile_experts[op.expert_rows[first + j] / op.tile]; };
+  const auto expert_of = [&](int64_t j) {
+    const int32_t row = op.expert_rows[first + j];
+    return row < 0 ? -1 - row : op.first_expert + op.tile_experts[row / op.tile];
+  };
   float sum = 0;
   for (int64_t j = 0; j < op.choices; ++j) sum += weights[j] * d_weights[j];
   if (op.normalize) {

@@ -25,7 +25,8 @@ namespace snug::kernels::HWY_NAMESPACE {
 void gather_tokens(const GatherRows& op, int64_t begin, int64_t end) {
   with_types(op.x, op.out, [&](auto* x, auto* out) HWY_ATTR {
     for (int64_t i = begin * op.choices; i < end * op.choices; ++i)
-      copy_row(HighwayLanes(), x + i / op.choices * op.cols, out + op.expert_rows[i] * op.cols, op.cols);
+      if (op.expert_rows[i] >= 0)
+        copy_row(HighwayLanes(), x + i / op.choices * op.cols, out + op.expert_rows[i] * op.cols, op.cols);
   });
 }
 
@@ -52,6 +53,10 @@ void combine_tokens(const Combine& op, int64_t begin, int64_t end) {
 void combine_backward_tokens(const CombineBackward& op, int64_t begin, int64_t end) {
   with_type(op.x, [&](auto* x) HWY_ATTR {
     for (int64_t i = begin * op.choices; i < end * op.choices; ++i) {
+      if (op.expert_rows[i] < 0) {
+        if (op.d_route_weights != nullptr) op.d_route_weights[i] = 0.0F;
+        continue;
+      }
       const float* const d_out = op.d_out + i / op.choices * op.cols;
       const int64_t at = op.expert_rows[i] * op.cols;
       if (op.d_route_weights != nullptr) op.d_route_weights[i] = dot_row(HighwayLanes(), d_out, x + at, op.cols);

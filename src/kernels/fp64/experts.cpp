@@ -15,13 +15,17 @@ namespace {
 
 // Rows in the order of experts, then tokens; each expert's share ends with padding.
 void give_rows(const Route& op, const std::vector<std::vector<int32_t>>& choices_by_expert) {
+  for (size_t expert = 0; expert < choices_by_expert.size(); ++expert)
+    for (const int32_t choice : choices_by_expert[expert]) op.expert_rows[choice] = -1 - static_cast<int32_t>(expert);
   std::fill_n(op.row_tokens, op.routed_rows, -1);
   std::fill_n(op.tile_experts, op.routed_rows / op.tile, -1);
   int64_t row = 0;
-  for (size_t expert = 0; expert < choices_by_expert.size(); ++expert) {
+  const auto first = static_cast<size_t>(op.first_expert);
+  for (size_t expert = first; expert < first + static_cast<size_t>(op.here); ++expert) {
     const int64_t end = (row + static_cast<int64_t>(choices_by_expert[expert].size()) + op.tile - 1) / op.tile * op.tile;
     if (end > op.routed_rows) throw Error("route needs more rows than the plan gives it");
-    for (int64_t tile = row / op.tile; tile < end / op.tile; ++tile) op.tile_experts[tile] = static_cast<int32_t>(expert);
+    for (int64_t tile = row / op.tile; tile < end / op.tile; ++tile)
+      op.tile_experts[tile] = static_cast<int32_t>(expert - first);
     for (const int32_t choice : choices_by_expert[expert]) {
       op.row_tokens[row] = choice / static_cast<int32_t>(op.choices);
       op.expert_rows[choice] = static_cast<int32_t>(row++);
@@ -55,7 +59,10 @@ void route_backward(const RouteBackward& op) {
   std::fill_n(op.d_logits, op.rows * op.experts, 0.0F);
   for (int64_t token = 0; token < op.rows; ++token) {
     const int64_t first = token * op.choices;
-    const auto expert_of = [&](int64_t j) { return op.tile_experts[op.expert_rows[first + j] / op.tile]; };
+    const auto expert_of = [&](int64_t j) {
+      const int32_t row = op.expert_rows[first + j];
+      return row < 0 ? -1 - row : op.first_expert + op.tile_experts[row / op.tile];
+    };
     float* const d_logits = op.d_logits + token * op.experts;
     double sum = 0;
     for (int64_t j = 0; j < op.choices; ++j)
@@ -87,7 +94,8 @@ void gather_rows_backward(const GatherRowsBackward& op) {
   for (int64_t i = 0; i < op.rows * op.cols; ++i) {
     double sum = op.accumulate ? static_cast<double>(op.d_x[i]) : 0.0;
     for (int64_t j = 0; j < op.choices; ++j)
-      sum += static_cast<double>(op.d_out[op.expert_rows[i / op.cols * op.choices + j] * op.cols + i % op.cols]);
+      if (op.expert_rows[i / op.cols * op.choices + j] >= 0)
+        sum += static_cast<double>(op.d_out[op.expert_rows[i / op.cols * op.choices + j] * op.cols + i % op.cols]);
     op.d_x[i] = static_cast<float>(sum);
   }
 }
@@ -97,6 +105,7 @@ void combine(const Combine& op) {
     double sum = 0;
     for (int64_t j = 0; j < op.choices; ++j) {
       const int64_t choice = i / op.cols * op.choices + j;
+      if (op.expert_rows[choice] < 0) continue;
       sum += static_cast<double>(op.route_weights[choice]) * Reader(op.x)[op.expert_rows[choice] * op.cols + i % op.cols];
     }
     Writer(op.out).set(i, sum);
@@ -107,6 +116,10 @@ void combine_backward(const CombineBackward& op) {
   if (op.d_x != nullptr) std::fill_n(op.d_x, op.routed_rows * op.cols, 0.0F);
   for (int64_t choice = 0; choice < op.rows * op.choices; ++choice) {
     const int64_t row = op.expert_rows[choice];
+    if (row < 0) {
+      if (op.d_route_weights != nullptr) op.d_route_weights[choice] = 0.0F;
+      continue;
+    }
     const float* const d_out = op.d_out + choice / op.choices * op.cols;
     double sum = 0;
     for (int64_t j = 0; j < op.cols; ++j) {

@@ -7,14 +7,16 @@ namespace snug::kernels {
 
 // Chooses the J experts with the largest logits of each token, the lowest index first among equals (NaN counts as infinite),
 // weighs them by softmax over all E logits or, if `normalize`, over the J chosen ones, and gives every choice its row.
-// workspace: E int32. Indices are within their bounds whatever the logits are.
+// workspace: E int32. Indices are within their bounds whatever the logits are. Where ranks split experts each gives rows to
+// the choices of its own, `here` from `first_expert` on; of others' a choice keeps -1 - its expert.
 struct Route {
   const float* logits = nullptr;    // [M, E]
   float* route_weights = nullptr;   // [M, J]
-  int32_t* expert_rows = nullptr;   // [M, J], the row of each choice
+  int32_t* expert_rows = nullptr;   // [M, J], the row of each choice; below 0: elsewhere
   int32_t* row_tokens = nullptr;    // [P], the token of each row; -1: padding
-  int32_t* tile_experts = nullptr;  // [P / tile], the expert of each tile of rows; -1: unused
+  int32_t* tile_experts = nullptr;  // [P / tile], which of those here each tile of rows is of; -1: unused
   int64_t rows = 0, experts = 0, choices = 0, routed_rows = 0, tile = 0;
+  int64_t first_expert = 0, here = 0;
   bool normalize = false;
   Workspace workspace;
   Cut cut;
@@ -29,9 +31,12 @@ struct RouteBackward {
   const float* logits = nullptr;           // [M, E]; not read if `normalize`
   float* d_logits = nullptr;               // [M, E]
   int64_t rows = 0, experts = 0, choices = 0, tile = 0;
+  int64_t first_expert = 0;
   bool normalize = false;
   Cut cut;
 };
+
+// In all that follow, choices that have no row here are passed over.
 
 // out[expert_rows[m, j], :] = x[m, :]; rows of padding are zeroed.
 struct GatherRows {
@@ -64,7 +69,7 @@ struct Combine {
 };
 
 // d_x[expert_rows[m, j], :] = route_weights[m, j] * d_out[m, :], zero in padding; d_route_weights[m, j] = the product of
-// d_out[m, :] and x[expert_rows[m, j], :]. Either may be null.
+// d_out[m, :] and x[expert_rows[m, j], :], 0 where there is no row here. Either may be null.
 struct CombineBackward {
   const float* d_out = nullptr;          // [M, C]
   In x;                                  // [P, C]
@@ -93,6 +98,8 @@ inline Route bind<Route>(const OpView& op) {
           .choices = choices_of(op),
           .routed_rows = routed_rows_of(op),
           .tile = routed_rows_of(op) / op[Slot::tile_experts].elements,
+          .first_expert = op.place * logits.dim(1) / op.attributes.ranks,
+          .here = logits.dim(1) / op.attributes.ranks,
           .normalize = op.attributes.normalize_weights,
           .workspace = workspace(op),
           .cut = op.cut};
@@ -101,7 +108,7 @@ inline Route bind<Route>(const OpView& op) {
 template <>
 inline RouteBackward bind<RouteBackward>(const OpView& op) {
   const OperandView& d_logits = op[Slot::d_logits];
-  const int64_t tile = routed_rows(d_logits.dim(0), d_logits.dim(1), choices_of(op)).tile;
+  const int64_t tile = routed_rows(d_logits.dim(0), d_logits.dim(1), choices_of(op), op.attributes.ranks).tile;
   return {.d_route_weights = floats(op, Slot::d_route_weights),
           .route_weights = floats(op, Slot::route_weights),
           .expert_rows = ints(op, Slot::expert_rows),
@@ -112,6 +119,7 @@ inline RouteBackward bind<RouteBackward>(const OpView& op) {
           .experts = d_logits.dim(1),
           .choices = choices_of(op),
           .tile = tile,
+          .first_expert = op.place * d_logits.dim(1) / op.attributes.ranks,
           .normalize = op.attributes.normalize_weights,
           .cut = op.cut};
 }

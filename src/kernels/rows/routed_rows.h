@@ -1,4 +1,4 @@
-// Rows scattered over a matrix: at[0 … choices) name those of one token.
+// Rows scattered over a matrix: at[0 … choices) name those of one token; below 0 none.
 
 // out = the sum over j of weights[j] * rows[at[j], :].
 template <class Lanes, class X, class Y>
@@ -7,7 +7,7 @@ SNUG_ROW void weighted_sum_row(Lanes lanes, const X* rows, const int32_t* at, co
   for (int64_t i = 0; i < cols; i += lanes.width()) {
     auto sum = lanes.set(0.0F);
     for (int64_t j = 0; j < choices; ++j)
-      sum = lanes.fma(lanes.set(weights[j]), lanes.load(rows + at[j] * cols, i, cols), sum);
+      if (at[j] >= 0) sum = lanes.fma(lanes.set(weights[j]), lanes.load(rows + at[j] * cols, i, cols), sum);
     lanes.store(sum, out, i, cols);
   }
 }
@@ -17,7 +17,8 @@ template <bool kAccumulate, class Lanes>
 SNUG_ROW void sum_rows_row(Lanes lanes, const float* rows, const int32_t* at, int64_t choices, float* out, int64_t cols) {
   for (int64_t i = 0; i < cols; i += lanes.width()) {
     auto sum = kAccumulate ? lanes.load(out, i, cols) : lanes.set(0.0F);
-    for (int64_t j = 0; j < choices; ++j) sum = lanes.add(sum, lanes.load(rows + at[j] * cols, i, cols));
+    for (int64_t j = 0; j < choices; ++j)
+      if (at[j] >= 0) sum = lanes.add(sum, lanes.load(rows + at[j] * cols, i, cols));
     lanes.store(sum, out, i, cols);
   }
 }

@@ -1,6 +1,6 @@
 // route: logits [M, E] -> the J largest of each token: their weights [M, J], their rows [M, J], and what every routed row
-// and tile of rows holds. With sigmoid scores (plans only) a bias [E] helps to choose, and has no part in the weights.
-// Adjoint: d_logits from d_route_weights; which experts are chosen has no gradient.
+// and tile of rows holds; where ranks split experts, of this rank's. With sigmoid scores (plans only) a bias [E] helps to
+// choose, and has no part in the weights. Adjoint: d_logits from d_route_weights; which experts are chosen has no gradient.
 
 #include <algorithm>
 #include <limits>
@@ -33,7 +33,8 @@ void check(const Program& program, const Op& op) {
   expect(sizes.choices >= 1 && sizes.choices <= sizes.experts, op, "1 <= J <= E");
   for (Slot slot : {Slot::route_weights, Slot::expert_rows})
     expect(program.tensor(op.find(slot)).elements() == sizes.tokens * sizes.choices, op, "one row and weight a choice");
-  const RoutedRows routed = routed_rows(sizes.tokens, sizes.experts, sizes.choices);
+  const RoutedRows routed = routed_rows(sizes.tokens, sizes.experts, sizes.choices, op.attributes.ranks);
+  expect(sizes.experts % op.attributes.ranks == 0, op, "as many experts for each rank");
   expect(routed.rows <= std::numeric_limits<int32_t>::max(), op, "rows are counted in int32");
   expect(program.tensor(op.find(Slot::row_tokens)).elements() == routed.rows, op, "row_tokens is P");
   expect(program.tensor(op.find(Slot::tile_experts)).elements() == routed.rows / routed.tile, op, "tile_experts is P/tile");

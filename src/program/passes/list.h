@@ -11,6 +11,7 @@
 #define SNUG_PASSES(PASS)                                                        \
   PASS(split_sequences) /* over ranks; first of all, so that what follows knows each rank's rows */ \
   PASS(split_products)  /* likewise */                                           \
+  PASS(split_experts)   /* likewise */                                           \
   PASS(lora)                                                                     \
   PASS(quantize)                                                                 \
   PASS(evaluate)       /* with adapters; before a backward, which it must not copy */ \

@@ -11,13 +11,15 @@ constexpr int64_t kLeastCodedElements = 4096;  // bitsandbytes' min_8bit_size
 using Shape = std::vector<Extent>;
 
 // The scales of a weight's blocks, split over stacked experts, whose files are apart.
-Shape absmax_shape(const Parameter& parameter) {
-  const int64_t blocks = (parameter.elements() + kStateBlock - 1) / kStateBlock;
-  return parameter.experts > 0 ? Shape{parameter.experts, blocks / parameter.experts} : Shape{blocks};
+Shape absmax_shape(const Parameter& parameter, const Shape& whole) {
+  int64_t elements = 1;
+  for (const Extent& extent : whole) elements *= extent.bound;
+  const int64_t blocks = (elements + kStateBlock - 1) / kStateBlock, experts = whole.front().bound;
+  return parameter.experts > 0 ? Shape{experts, blocks / experts} : Shape{blocks};
 }
 
 std::vector<StateShape> blocks(const Parameter& parameter, const Shape& whole, bool second) {
-  const Shape absmax = absmax_shape(parameter);
+  const Shape absmax = absmax_shape(parameter, whole);
   std::vector<StateShape> states = {{Slot::first_moment, "state1", DType::u8, whole},
                                     {Slot::first_absmax, "absmax1", DType::f32, absmax}};
   if (!second) return states;

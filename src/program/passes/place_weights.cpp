@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <map>
+#include <optional>
 
 #include "base/element_count.h"
 #include "base/scalars.h"
@@ -18,16 +19,17 @@ constexpr int64_t kPageElements = kFarAlignment / 2;  // whole pages of weights 
 struct Group {
   bool trainable, decays, adapter;
   DType dtype;
-  bool in_blocks = false;  // states are codes in blocks, which must not span two weights
-  bool sliced = false;     // ranks have slices of it: whose gradients, and norms, are summed by others
+  bool in_blocks = false;               // states are codes in blocks, which must not span two weights
+  std::optional<RankGroup> slice = {};  // whose ranks have slices of it: gradients, and norms, are summed by others
   bool of_layers = false;  // trained matrices of layers: those that may lie far, in the same order wherever they lie
   auto operator<=>(const Group&) const = default;
 };
 
 std::string name_of(const Group& group) {
-  if (!group.trainable) return "frozen." + std::string(snug::name_of(group.dtype));
+  const char* const slice = !group.slice ? "" : *group.slice == RankGroup::expert ? ".experts" : ".sliced";
+  if (!group.trainable) return "frozen." + std::string(snug::name_of(group.dtype)) + slice;
   return (group.adapter ? std::string("adapter.") : std::string("trained.")) + (group.decays ? "decayed" : "undecayed") +
-         (group.in_blocks ? ".8bit" : "") + (group.sliced ? ".sliced" : "") + (group.of_layers ? ".layers" : "");
+         (group.in_blocks ? ".8bit" : "") + slice + (group.of_layers ? ".layers" : "");
 }
 
 // A flat buffer of one group and the views that it will hold.
@@ -39,6 +41,7 @@ struct Buffer {
   Home home = Home::device;
   int64_t part = 0;   // elements that a rank's part of a unit is a multiple of; 0: ranks do not cut it
   int64_t ranks = 1;  // that hold a part each
+  RankGroup cut_by = RankGroup::shard;
   struct View {
     TensorId tensor;
     const Parameter* parameter;
@@ -49,7 +52,7 @@ struct Buffer {
 class Placement {
  public:
   Placement(Program& program, const Precision& precision, const Recipe& recipe)
-      : program_(program), precision_(precision), recipe_(recipe), parts_(program.mesh.parts) {}
+      : program_(program), precision_(precision), recipe_(recipe) {}
 
   void run() {
     std::map<Group, std::vector<Weight*>> groups;
@@ -58,7 +61,7 @@ class Placement {
       presume(tensor.storage == kNone, "an unplaced weight " + tensor.name);
       presume(weight.trainable == (weight.gradient != kNone), "a gradient of what is trained alone: " + tensor.name);
       groups[{weight.trainable, weight.decays, weight.adapter, program_.tensor(weight.tensor).dtype,
-              weight.trainable && keeps_blocks(weight, recipe_), weight.trainable && weight.slice.has_value(),
+              weight.trainable && keeps_blocks(weight, recipe_), slice_of(weight),
               weight.trainable && !weight.adapter && is_matrix_of_layers(weight)}]
           .push_back(&weight);
     }
@@ -82,8 +85,8 @@ class Placement {
                       home(recipe_.offload_weights)};
     Buffer gradients{name + ".gradient", precision_.gradients, Role::gradient, alignment_of(group),
                      home(recipe_.offload_gradients)};
-    if (group.trainable || is_spread(3)) cut(parameters, part_of(group), 3);
-    cut(gradients, part_of(group), 2);
+    if (group.trainable || recipe_.parallel.zero_stage == 3) cut(parameters, group, part_of(group), 3);
+    cut(gradients, group, part_of(group), 2);
     std::vector<Buffer> states, scales;
     for (Weight* weight : weights) {
       if (!group.trainable && is_offloaded(*weight)) {
@@ -91,7 +94,7 @@ class Placement {
         continue;
       }
       parameters.views.push_back({weight->tensor, &weight->parameter});
-      if (weight->quantization) add_scales(*weight, name, scales);
+      if (weight->quantization) add_scales(*weight, group, scales);
       if (!group.trainable) continue;
       if (recipe_.optimizer_in_bwd) {
         place_apart(weight->gradient);
@@ -106,14 +109,23 @@ class Placement {
     for (const Buffer& buffer : states) place_buffer(buffer);
   }
 
+  // Of frozen weights those that other ranks cut are apart, of trained ones those whose gradients others sum.
+  static std::optional<RankGroup> slice_of(const Weight& weight) {
+    if (!weight.slice || (!weight.trainable && weight.slice->group != RankGroup::expert)) return {};
+    return weight.slice->group;
+  }
+
   // Whether each rank holds a part of what this stage of ZeRO is the first to share out.
-  bool is_spread(int64_t stage) const { return parts_ > 1 && recipe_.parallel.zero_stage >= stage; }
+  bool is_spread(RankGroup by, int64_t stage) const {
+    return program_.mesh.size(by) > 1 && recipe_.parallel.zero_stage >= stage;
+  }
 
   // What ranks update, or hold, a part of.
-  void cut(Buffer& buffer, int64_t part, int64_t spread_from) const {
-    if (!is_spread(1)) return;
+  void cut(Buffer& buffer, const Group& group, int64_t part, int64_t spread_from) const {
+    buffer.cut_by = group.slice == RankGroup::expert ? RankGroup::expert_shard : RankGroup::shard;
+    if (!is_spread(buffer.cut_by, 1)) return;
     buffer.part = part;
-    if (is_spread(spread_from)) buffer.ranks = parts_;
+    if (is_spread(buffer.cut_by, spread_from)) buffer.ranks = program_.mesh.size(buffer.cut_by);
   }
 
   // Elements: blocks of states and kernels' alignment are whole in every rank's part.
@@ -125,15 +137,15 @@ class Placement {
   }
 
   // The scales of quantized weights, a buffer for each kind.
-  void add_scales(const Weight& weight, const std::string& group_name, std::vector<Buffer>& buffers) {
+  void add_scales(const Weight& weight, const Group& group, std::vector<Buffer>& buffers) {
     const Quantization& how = *weight.quantization;
     const std::pair<const char*, TensorId> parts[] = {
         {"absmax", how.absmax}, {"nested_absmax", how.nested_absmax}, {"nested_offset", how.absmax_offset}};
     for (const auto& [part, tensor] : parts) {
       if (tensor == kNone) continue;
       const DType dtype = program_.tensor(tensor).dtype;
-      Buffer wanted{group_name + "." + part, dtype, Role::weight, element_count(dtype, kAlignment)};
-      if (is_spread(3)) cut(wanted, wanted.alignment, 3);
+      Buffer wanted{name_of(group) + "." + part, dtype, Role::weight, element_count(dtype, kAlignment)};
+      if (recipe_.parallel.zero_stage == 3) cut(wanted, group, wanted.alignment, 3);
       Buffer& buffer = buffer_of(buffers, wanted);
       buffer.views.push_back({tensor, &weight.parameter});
     }
@@ -175,7 +187,7 @@ class Placement {
       }
       Buffer wanted{group_name + what, state.dtype, Role::optimizer, alignment_of(group, state.slot),
                     states_lie_far(recipe_) ? Home::disk : Home::device};
-      cut(wanted, part_of(group, state.slot), 1);
+      cut(wanted, group, part_of(group, state.slot), 1);
       Buffer& buffer = buffer_of(buffers, wanted);
       buffer.views.push_back({weight.states.back().tensor, &weight.parameter});
     }
@@ -243,7 +255,8 @@ class Placement {
       blocks[at].elements = checked_add(blocks[at].elements, padded(buffer, view));
     }
     if (buffer.part > 0)
-      for (Block& block : blocks) block.elements = align_up(block.elements, checked_mul(parts_, buffer.part));
+      for (Block& block : blocks)
+        block.elements = align_up(block.elements, checked_mul(program_.mesh.size(buffer.cut_by), buffer.part));
     return blocks;
   }
 
@@ -290,6 +303,7 @@ class Placement {
                    .home = buffer.home,
                    .lifetime = Lifetime::run};
     placed.ranks = buffer.ranks;
+    placed.cut_by = buffer.cut_by;
     if (buffer.part > 0) placed.units = units_of(buffer, blocks);
     const StorageId storage = program_.add_storage(std::move(placed));
     for (const Buffer::View& view : buffer.views) {
@@ -308,7 +322,6 @@ class Placement {
   Program& program_;
   const Precision& precision_;
   const Recipe& recipe_;
-  int64_t parts_;  // that ranks cut what is shared out into
 };
 
 }  // namespace

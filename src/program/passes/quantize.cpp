@@ -39,8 +39,8 @@ class QuantizePass {
       turned_.insert(weight.tensor);
     }
     codes.dtype = quantize_.in_8bit ? DType::i8 : quantize_.type_4bit;
-    const int64_t experts = weight.parameter.experts > 0 ? weight.parameter.experts : 1;
-    const int64_t elements = codes.elements() / experts;  // of a matrix that files hold
+    const int64_t experts = weight.parameter.experts > 0 ? codes.dim(0) : 1;  // that this rank has
+    const int64_t elements = codes.elements() / experts;                      // of a matrix that files hold
     Quantization how{.block_size = quantize_.in_8bit ? codes.shape.back().bound : kQuantizedBlock, .values = values_};
     const int64_t blocks = quantized_blocks_of(elements, how.block_size);
     const bool nested = !quantize_.in_8bit && quantize_.double_quant;

@@ -30,12 +30,28 @@ std::vector<const Weight*> without_slices(std::vector<const Weight*> groups) {
   return groups;
 }
 
+// Of which there is one part: experts, where each rank of a replica has its own.
+std::vector<const Weight*> without_units(const Program& program, std::vector<const Weight*> groups) {
+  std::erase_if(groups, [&](const Weight* weight) {
+    return !program.storage(program.tensor(weight->gradient).storage).units.empty();
+  });
+  return groups;
+}
+
 void insert_front(Region& region, std::vector<Item> items) {
   region.items.insert(region.items.begin(), std::make_move_iterator(items.begin()), std::make_move_iterator(items.end()));
 }
 
 // Whose gradients add up to that of what this rank trains: those who have the same share of the weight.
-RankGroup ranks_of(const Weight& weight) { return weight.slice ? RankGroup::data : RankGroup::all; }
+RankGroup ranks_of(const Weight& weight) {
+  if (!weight.slice) return RankGroup::all;
+  return weight.slice->group == RankGroup::expert ? RankGroup::expert_data : RankGroup::data;
+}
+
+// Who cut what is shared out of it.
+RankGroup cut_by(const Program& program, const Weight& weight) {
+  return program.storage(program.tensor(weight.gradient).storage).cut_by;
+}
 
 // Every rank has all gradients, and sums them when its micro-batches are done.
 void sum_gradients(Program& program, const std::vector<const Weight*>& groups) {
@@ -55,7 +71,7 @@ void scatter_gradients(Program& program, const std::vector<const Weight*>& group
       Region loop = unit_loop(program.storage(program.tensor(weight->gradient).storage).units[unit], "reduce_scatter",
                               Stage::optimizer);
       loop.add(reduce_scatter(program, whole_unit(program, weight->gradient, unit),
-                              own_part(program, weight->gradient, unit), false, {RankGroup::shard}));
+                              own_part(program, weight->gradient, unit), false, {cut_by(program, *weight)}));
       sums.push_back(Item{std::move(loop)});
     }
   }
@@ -84,7 +100,7 @@ void gather_weights(Program& program, const std::vector<const Weight*>& groups) 
       Region loop =
           unit_loop(program.storage(program.tensor(weight->tensor).storage).units[unit], "all_gather", Stage::optimizer);
       loop.add(all_gather(program, own_part(program, weight->tensor, unit), whole_unit(program, weight->tensor, unit),
-                          {RankGroup::shard}));
+                          {cut_by(program, *weight)}));
       program.region(Section::optimizer).add(std::move(loop));
     }
   }
@@ -136,11 +152,11 @@ bool is_square_sum(const Item& item) {
   return found;
 }
 
-// Norms of slices make that of whole weights; to it those are added which all ranks of the group have alike.
-void sum_slices(Program& program, const std::vector<const Weight*>& groups) {
+// Norms of a group's slices make that of whole weights; to it those are added which all of its ranks have alike.
+void sum_slices(Program& program, const std::vector<const Weight*>& groups, RankGroup group) {
   std::set<StorageId> sliced;
   for (const Weight* weight : groups)
-    if (weight->slice) sliced.insert(program.tensor(weight->gradient).storage);
+    if (weight->slice && weight->slice->group == group) sliced.insert(program.tensor(weight->gradient).storage);
   if (sliced.empty()) return;
   const auto is_of_slices = [&](const Item& item) {
     bool found = false;
@@ -155,7 +171,7 @@ void sum_slices(Program& program, const std::vector<const Weight*>& groups) {
   const auto first = std::find_if(items.begin(), items.end(), is_square_sum);
   const auto end = std::find_if_not(first, items.end(), is_square_sum);
   const auto rest = std::stable_partition(first, end, is_of_slices);
-  items.insert(rest, Item{sum_scalar(program, Scalar::square_sum, RankGroup::tensor)});
+  items.insert(rest, Item{sum_scalar(program, Scalar::square_sum, group)});
 }
 
 // Norms of parts make the norm of all, and losses of micro-batches that of the window: before the factor that clips.
@@ -186,10 +202,14 @@ void passes::shard(Program& program, const StepRequest& request) {
   presume(program.count(Section::norm) == 1 && program.count(Section::load) == 0, "an optimizer, and no load yet");
   const std::vector<const Weight*> groups = one_of_each_group(program);
   const bool cut = program.mesh.parts > 1;  // else each rank that trains the same is a replica
-  sum_slices(program, groups);
-  if (parallel.zero_stage == 0 || !cut) return sum_all(program, groups);
+  sum_slices(program, groups, RankGroup::tensor);
+  if (parallel.zero_stage == 0 || !cut) {
+    sum_slices(program, groups, RankGroup::expert);
+    return sum_all(program, groups);
+  }
   // Behind what comes before them here:
   if (parallel.replicas > 1) sum_parts(program, groups, RankGroup::replica);
+  sum_gradients(program, without_units(program, groups));
   if (program.mesh.tensor > 1) sum_parts(program, without_slices(groups), RankGroup::tensor);
   if (parallel.zero_stage == 1) scatter_gradients(program, groups);
   if (parallel.zero_stage == 1 || parallel.zero_stage == 2) gather_weights(program, groups);

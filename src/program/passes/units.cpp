@@ -22,15 +22,18 @@ Tensor unit_view(const Program& program, TensorId view, size_t index) {
 
 TensorId own_part(Program& program, TensorId view, size_t unit) {
   Tensor part = unit_view(program, view, unit);
-  const int64_t bytes = program.storage(part.storage).units[unit].bytes / program.mesh.parts;
+  const RankGroup group = program.storage(part.storage).cut_by;
+  const int64_t parts = program.mesh.size(group);
+  const int64_t bytes = program.storage(part.storage).units[unit].bytes / parts;
+  part.rank_group = group;
   part.shape = {element_count(part.dtype, bytes)};
   part.rank_stride = bytes;
   if (program.storage(part.storage).ranks == 1) return program.add_tensor(std::move(part));
   part.spread = true;
   const TensorId in_whole = program.add_tensor(part);
   part.spread = false;
-  part.offset /= program.mesh.parts;
-  part.layer_stride /= program.mesh.parts;
+  part.offset /= parts;
+  part.layer_stride /= parts;
   part.rank_stride = 0;
   part.window_of = in_whole;
   return program.add_tensor(std::move(part));

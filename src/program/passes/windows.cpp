@@ -31,14 +31,16 @@ Op page_out(TensorId far, TensorId window) {
 
 Op fetched_op(Program& program, const Piece& piece, Window& window, TensorId view) {
   if (piece.part != kNone)
-    return all_gather(program, piece.part, window.whole(program.tensor(piece.part).dtype), {RankGroup::shard});
+    return all_gather(program, piece.part, window.whole(program.tensor(piece.part).dtype),
+                      {program.storage(piece.storage).cut_by});
   const TensorId bytes = whole_of(program, piece, view);
   return page_in(bytes, window.twin(bytes));
 }
 
 Op sent_op(Program& program, const Piece& piece, Window& window, TensorId view) {
   if (piece.part != kNone)
-    return reduce_scatter(program, window.whole(program.tensor(piece.part).dtype), piece.part, true, {RankGroup::shard});
+    return reduce_scatter(program, window.whole(program.tensor(piece.part).dtype), piece.part, true,
+                          {program.storage(piece.storage).cut_by});
   const TensorId bytes = whole_of(program, piece, view);
   return page_out(bytes, window.twin(bytes));
 }
