@@ -65,11 +65,12 @@ void pass_signals_on() {
 // What must be the same for all ranks: what they are asked for, and the collectives that come of it. How many cores and
 // bytes each has need not.
 std::string what_runs(const Plan& plan) {
-  std::string text = fmt::format("{} {} {} {}", kSnugVersion, plan.program.total_parameters(),
-                                 plan.program.trainable_parameters(), plan.program.seq_len);
+  std::string text = fmt::format("{} {}", kSnugVersion, plan.program.seq_len);
   for (const Key& key : recipe_keys())
     if (key.get && key.name != "threads" && key.name != "memory")
       text += fmt::format("\n{}: {}", key.name, key.get(plan.recipe));
+  if (plan.program.mesh.pipeline > 1) return text;  // stages run other ops
+  text += fmt::format("\n{} {}", plan.program.total_parameters(), plan.program.trainable_parameters());
   for_each_op(plan.program.root, [&](const Op& op, const Region& region) {
     if (run_by(op.kind) == RunBy::ranks)
       text += fmt::format("\n{} {} {} x {} from {}", name_of(op.kind), plan.program.tensor(op.find(Slot::x)).bytes(),

@@ -139,7 +139,9 @@ int plan_and_run(Arguments& arguments, const std::optional<World>& world, RankRi
 // One of several: what ends it ends all, and one of them tells.
 int plan_and_run_as_rank(Arguments& arguments, const World& world, std::span<char* const> words) {
   try {
-    const std::unique_ptr<RankRings> ranks = meet(world, arguments.recipe.parallel.mesh());
+    const RankMesh mesh = arguments.recipe.parallel.mesh();
+    const std::unique_ptr<RankRings> ranks = meet(world, mesh);
+    if (mesh.pipeline > 1) arguments.recipe.parallel.stage = mesh.stage_of(world.rank);
     try {
       const int code = plan_and_run(arguments, world, ranks.get(), words);
       if (code == 3) ranks->fail();

@@ -1,5 +1,6 @@
 #include "comm/agree.h"
 
+#include <algorithm>
 #include <array>
 
 #include "base/error.h"
@@ -21,6 +22,18 @@ std::vector<int64_t> all_ranks(Communicator& ranks, int64_t value) {
   std::vector<int64_t> all(static_cast<size_t>(ranks.ranks()));
   ranks.all_gather(std::as_bytes(std::span(&value, 1)), std::as_writable_bytes(std::span(all)));
   return all;
+}
+
+std::vector<std::string> texts_of_ranks(Communicator& ranks, const std::string& text) {
+  const std::vector<int64_t> sizes = all_ranks(ranks, static_cast<int64_t>(text.size()));
+  const auto most = static_cast<size_t>(*std::max_element(sizes.begin(), sizes.end()));
+  std::string own = text, all(most * sizes.size(), ' ');
+  own.resize(most);
+  ranks.all_gather(std::as_bytes(std::span(own)), std::as_writable_bytes(std::span(all)));
+  std::vector<std::string> texts;
+  for (size_t rank = 0; rank < sizes.size(); ++rank)
+    texts.push_back(all.substr(rank * most, static_cast<size_t>(sizes[rank])));
+  return texts;
 }
 
 std::string of_first_rank(Communicator& ranks, const std::string& text) {

@@ -17,4 +17,7 @@ std::vector<int64_t> all_ranks(Communicator& ranks, int64_t value);
 // What the first rank gave. Throws Error where that is longer than 4,096 bytes.
 std::string of_first_rank(Communicator& ranks, const std::string& text);
 
+// What each gave, in their order, however long.
+std::vector<std::string> texts_of_ranks(Communicator& ranks, const std::string& text);
+
 }  // namespace snug

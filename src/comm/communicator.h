@@ -39,13 +39,17 @@ class Communicator {
   // out = all ranks' parts, one after the other. `part` may lie in out, at this rank's place.
   virtual void all_gather(std::span<const std::byte> part, std::span<std::byte> out) = 0;
 
+  // x goes to the next rank, or comes from the one before, which ends when the other has asked for the same.
+  virtual void send(std::span<const std::byte> x) = 0;
+  virtual void receive(std::span<std::byte> x) = 0;
+
   // Until all ranks have come here.
   virtual void barrier() = 0;
   // Tells the other ranks that this one cannot go on, so that none waits for it. Whether it is the first to say so, as far
   // as it knows: that one tells why.
   virtual bool fail() noexcept = 0;
 
-  // Bytes that this rank has sent in all_reduce, reduce_scatter and all_gather.
+  // Bytes that this rank has sent, barriers apart.
   virtual int64_t sent_bytes() const = 0;
 };
 

@@ -23,6 +23,7 @@ enum class Sizing : uint8_t { even, own };
   OP(save, host, even)    /* weights and state -> files */                    \
   OP(batch, host, even)   /* the next micro-batch -> batch tensors */         \
   OP(fetch, host, even)   /* logits -> the host's own room */                 \
+  OP(turn, host, even)    /* a micro-batch that was begun before goes on */   \
   OP(embedding, backend, even)                                                \
   OP(embedding_backward, backend, even)                                       \
   OP(rms_norm, backend, even)                                                 \
@@ -73,7 +74,9 @@ enum class Sizing : uint8_t { even, own };
   /* Of all ranks together */                                                 \
   OP(all_reduce, ranks, even)                                                 \
   OP(reduce_scatter, ranks, even)                                             \
-  OP(all_gather, ranks, even)
+  OP(all_gather, ranks, even)                                                 \
+  OP(send, ranks, even)    /* to the next of the group */                     \
+  OP(receive, ranks, even) /* from the one before */
 // clang-format on
 
 enum class OpKind : uint8_t {

@@ -174,10 +174,13 @@ CostClass cost_class_of(const Program& program, const Op& op) {
     case OpKind::page_out: return link_to(program.home_of(op.find(Slot::far)));
     case OpKind::all_reduce:
     case OpKind::reduce_scatter:
+    case OpKind::send:
+    case OpKind::receive:
     case OpKind::all_gather: return CostClass::between_ranks;
     case OpKind::load:
     case OpKind::save:
     case OpKind::batch:
+    case OpKind::turn:
     case OpKind::fetch: return CostClass::host;
     default: return CostClass::rows;
   }

@@ -5,6 +5,7 @@
 
 #include "plan/checkpoint_search.h"
 #include "plan/file_tensors.h"
+#include "plan/ranks.h"
 #include "plan/workspaces.h"
 #include "program/block_builder.h"
 #include "program/compile.h"
@@ -29,7 +30,7 @@ void add_up_peak(Plan& plan) {
   const HomeLayout& device = plan.layout.device();
   for (const Storage& storage : plan.program.storages)
     if (storage.lifetime == Lifetime::run && storage.home == Home::device)
-      plan.breakdown[static_cast<size_t>(storage.role)] += align_up(storage.bytes, kAlignment);
+      plan.breakdown[static_cast<size_t>(storage.role)] += align_up(storage.bytes, kAlignment) * storage.instances;
   for (const Life& life : plan.layout.timeline.lives)
     if (life.is_alive(Home::device, device.peak_time))
       plan.breakdown[static_cast<size_t>(plan.program.storage(life.storage).role)] += life.bytes;
@@ -87,6 +88,12 @@ std::optional<Home> overfull(const Target& target, const BytesIn& bytes_in) {
   return std::nullopt;
 }
 
+// A pipeline fills and empties once a step: as much longer as stages stand idle.
+double with_bubble(const Program& program) {
+  const auto micro_batches = static_cast<double>(program.micro_batches);
+  return (micro_batches + static_cast<double>(program.mesh.pipeline - 1)) / micro_batches;
+}
+
 Plan planned(const ModelSpec& model, const Recipe& recipe, const Target& target, const SavedChoice* saved,
              int64_t red_zone) {
   Plan plan{.model = model, .recipe = recipe, .precision = {}, .target = target};
@@ -97,6 +104,7 @@ Plan planned(const ModelSpec& model, const Recipe& recipe, const Target& target,
   complete(plan, red_zone, 0);
   plan.step_flops = flops_of(plan.program, plan.program.region(Section::step));
   if (target.cost.known()) plan.step_time = step_time(target.cost, plan.program);
+  plan.step_time.seconds *= with_bubble(plan.program);
   return plan;
 }
 
@@ -188,9 +196,35 @@ Plan plan_with_all_inputs(const ModelSpec& model, const Recipe& recipe, const Ta
   return *plan;
 }
 
+namespace {
+
+// Of every stage; the plan is that of the one which needs most.
+Plan plan_of_stages(const ModelSpec& model, Recipe recipe, const Target& target, int64_t red_zone) {
+  std::optional<Plan> most;
+  std::vector<StagePlan> stages;
+  for (int64_t stage = 0; stage < recipe.parallel.pipeline; ++stage) {
+    recipe.parallel.stage = stage;
+    Plan plan = make_plan(model, recipe, target, red_zone);
+    stages.push_back({.peak_bytes = plan.peak_bytes,
+                      .arena_bytes = plan.peak_bytes - plan.runtime_bytes,
+                      .sent_bytes = sent_to_ranks(plan.program, stage * plan.program.mesh.of_stage())});
+    if (!most || plan.peak_bytes > most->peak_bytes) most = std::move(plan);
+  }
+  most->recipe.parallel.stage = Parallel::kEveryStage;
+  most->stages = std::move(stages);
+  return std::move(*most);
+}
+
+bool means_every_stage(const Recipe& recipe) {
+  return recipe.parallel.pipeline > 1 && recipe.parallel.stage == Parallel::kEveryStage;
+}
+
+}  // namespace
+
 Plan make_plan(const ModelSpec& model, const Recipe& recipe, const Target& target, int64_t red_zone) {
+  if (means_every_stage(recipe)) return plan_of_stages(model, recipe, target, red_zone);
   Plan plan = plan_with_all_inputs(model, recipe, target, red_zone);
-  if (!recipe.checkpoint_to_budget || plan.fits()) return plan;
+  if (!recipe.checkpoint_to_budget || plan.fits() || recipe.parallel.pipeline > 1) return plan;
   const auto fewer = with_fewer_inputs(model, recipe, target, plan.saved);
   if (!fewer) return plan;
   Plan tried = planned(model, recipe, target, &*fewer, red_zone);
@@ -200,6 +234,13 @@ Plan make_plan(const ModelSpec& model, const Recipe& recipe, const Target& targe
 }
 
 Estimate estimate(const ModelSpec& model, const Recipe& recipe, const Target& target) {
+  if (means_every_stage(recipe)) {  // the first has most on its way, the last the loss
+    Recipe first = recipe, last = recipe;
+    first.parallel.stage = 0;
+    last.parallel.stage = recipe.parallel.pipeline - 1;
+    const Estimate a = estimate(model, first, target), b = estimate(model, last, target);
+    return a.peak_bytes >= b.peak_bytes ? a : b;
+  }
   if (recipe.checkpoint_to_budget) return estimate(model, recipe, target, *CheckpointSearch(model, recipe, target).next());
   return estimated(model, recipe, target, nullptr);
 }
@@ -260,7 +301,7 @@ std::vector<LargeStorage> largest_at_peak(const Plan& plan, size_t count) {
   std::map<std::pair<std::string, Role>, int64_t> by_name;
   for (const Storage& storage : plan.program.storages)
     if (storage.lifetime == Lifetime::run && storage.home == Home::device)
-      by_name[{storage.name, storage.role}] += storage.bytes;
+      by_name[{storage.name, storage.role}] += storage.bytes * storage.instances;
   for (const Life& life : plan.layout.timeline.lives) {
     if (!life.is_alive(Home::device, plan.layout.device().peak_time)) continue;
     const Storage& storage = plan.program.storage(life.storage);

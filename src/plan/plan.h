@@ -16,6 +16,11 @@
 
 namespace snug {
 
+// One stage of a pipeline, whose ranks are all alike.
+struct StagePlan {
+  int64_t peak_bytes = 0, arena_bytes = 0, sent_bytes = 0;
+};
+
 struct Plan {
   ModelSpec model;
   Recipe recipe;
@@ -34,6 +39,7 @@ struct Plan {
   double step_flops = 0;                                          // needed work of one optimizer step
   StepTime step_time;                                             // by the target's cost model, if it is known
   double saved_seconds = 0;                                       // … of it, to make again and move what `saved` says
+  std::vector<StagePlan> stages;                                  // of a plan for all of them: it is that which needs most
 
   // What it takes in bytes that each home has.
   bool fits() const { return peak_bytes <= budget_bytes && !overfull_home(); }

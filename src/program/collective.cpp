@@ -43,4 +43,14 @@ Op all_gather(Program& program, TensorId x, TensorId out, Together together) {
   return op.reads(Slot::x, x).writes(Slot::out, out);
 }
 
+Op send(const Program& program, TensorId x, Together together) {
+  Op op = collective(program, OpKind::send, together);
+  return op.reads(Slot::x, x);
+}
+
+Op receive(const Program& program, TensorId x, Together together) {
+  Op op = collective(program, OpKind::receive, together);
+  return op.writes(Slot::x, x);
+}
+
 }  // namespace snug

@@ -1,5 +1,6 @@
 #pragma once
-// Ops that ranks run together. On the comm lane they go on beside what computes; on the compute lane they are waited for.
+// Ops that ranks run together, or with a neighbour. On the comm lane they go on beside what computes; on the compute lane
+// they are waited for.
 
 #include "program/program.h"
 
@@ -16,5 +17,9 @@ Op all_reduce(Program& program, TensorId x, Together together);
 Op reduce_scatter(Program& program, TensorId x, TensorId out, bool accumulates, Together together);
 // out = all parts x of the group, one after the other. `x` may lie in out.
 Op all_gather(Program& program, TensorId x, TensorId out, Together together);
+
+// x goes to the next rank of the group, which receives it into its x.
+Op send(const Program& program, TensorId x, Together together);
+Op receive(const Program& program, TensorId x, Together together);
 
 }  // namespace snug

@@ -29,6 +29,13 @@ int64_t stretch_of(int64_t seq_len, const RankMesh& mesh) {
   return seq_len / mesh.context;
 }
 
+Program forward_of(const ModelSpec& spec, const Recipe& recipe, const Precision& precision, const BatchShape& shape) {
+  Program program = build_forward(spec, precision, shape);
+  if (recipe.method == Method::full)
+    for (Weight& weight : program.weights) weight.trainable = true;
+  return program;
+}
+
 void check_all(const Program& program) {
   for_each_op(program.root, [&](const Op& op, const Region&) { rule_of(op.kind).check(program, op); });
 }
@@ -53,10 +60,13 @@ Program compile(const ModelSpec& spec, const Recipe& recipe, const SavedChoice* 
   // Nothing below may wrap: the largest products of sizes are checked here once.
   checked_mul(checked_mul(shape.batch, shape.seq_len), checked_mul(std::max(spec.intermediate_size, spec.hidden_size), 64));
 
-  Program program = build_forward(spec, precision, shape);
+  Program program = forward_of(spec, recipe, precision, shape);
+  if (mesh.pipeline > 1) {
+    Program whole = program;
+    passes::lora(whole, {spec, recipe, precision});
+    program.of_all_stages = {whole.total_parameters(), whole.trainable_parameters()};
+  }
   program.mesh = mesh;
-  if (recipe.method == Method::full)
-    for (Weight& weight : program.weights) weight.trainable = true;
   for (const Pass pass : kPasses) pass(program, {spec, recipe, precision, saved});
   check_all(program);
   return program;

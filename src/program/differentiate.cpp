@@ -66,7 +66,7 @@ bool spread(const Region& region, Tensors& wanted) {
   const size_t before = wanted.size();
   for (const Item& item : region.items) {
     if (const Op* op = item.op()) {
-      bool reached = false;
+      bool reached = op->kind == OpKind::receive;  // others train what comes before
       for (const Operand& operand : op->operands)
         reached = reached || (operand.access != Access::write && wanted.contains(operand.tensor));
       for (const Operand& operand : op->operands)
@@ -132,6 +132,7 @@ void differentiate_ops(Adjoint& adjoint, Region& forward, Region& backward, Prog
 
 // What a block makes and its backward reads is kept for every layer.
 void keep_for_each_layer(Program& program, const Region& forward, const Region& backward, BlockRun& block) {
+  const bool staged = program.mesh.pipeline > 1;  // instances are those of this stage's layers
   std::set<StorageId> made, read;
   for_each_op(forward, [&](const Op& op, const Region&) {
     for (const Operand& operand : op.operands)
@@ -143,10 +144,13 @@ void keep_for_each_layer(Program& program, const Region& forward, const Region& 
   for (StorageId id : made) {
     if (!read.contains(id) || program.storage(id).instances > 1) continue;  // the residual stream has instances already
     Storage& storage = program.storage(id);
-    storage.instances = program.layers;
+    storage.instances = staged ? forward.count : program.layers;
     storage.role = Role::activation;
     for (Tensor& tensor : program.tensors)
-      if (tensor.storage == id) tensor.instance_by_layer = true;
+      if (tensor.storage == id) {
+        tensor.instance_by_layer = true;
+        if (staged) tensor.instance = -forward.first;
+      }
     block.saved.push_back(id);
   }
 }
@@ -156,7 +160,8 @@ void keep_for_each_layer(Program& program, const Region& forward, const Region& 
 void differentiate(Program& program) {
   presume(program.count(Section::backward) == 0, "no backward yet");
   Region& forward = program.region(Section::forward);
-  presume(find_op(forward, program.loss).region == &forward, "the loss outside of loops");
+  const bool has_loss = program.loss != kNone;  // else a later stage has it
+  presume(!has_loss || find_op(forward, program.loss).region == &forward, "the loss outside of loops");
   Tensors wanted;
   for (Weight& weight : program.weights) {
     if (!weight.trainable) continue;
@@ -173,9 +178,11 @@ void differentiate(Program& program) {
   differentiate_ops(adjoint, forward, backward, program);
 
   // The loss op's training form replaces it in forward: it makes its gradients while the logits exist.
-  const OpPlace training = find_op(backward, program.loss);
-  find_op(forward, program.loss).op() = training.op();
-  erase(training);
+  if (has_loss) {
+    const OpPlace training = find_op(backward, program.loss);
+    find_op(forward, program.loss).op() = training.op();
+    erase(training);
+  }
 
   program.region(Section::micro_batch).add(std::move(backward));
   program.blocks.resize(static_cast<size_t>(program.count(Section::blocks)));

@@ -38,6 +38,7 @@ TensorId Program::view(TensorId id, std::string name, std::vector<Extent> shape)
 }
 
 int64_t Program::trainable_parameters() const {
+  if (of_all_stages) return of_all_stages->trainable;
   int64_t sum = 0;
   for (const Weight& weight : weights)
     if (weight.trainable) sum += weight.parameter.elements() * weight.parameter.instances(layers);
@@ -45,6 +46,7 @@ int64_t Program::trainable_parameters() const {
 }
 
 int64_t Program::total_parameters() const {
+  if (of_all_stages) return of_all_stages->total;
   int64_t sum = 0;
   for (const Weight& weight : weights)
     if (weight.origin == Origin::checkpoint && !weight.copied)
@@ -105,9 +107,10 @@ const char* name_of(Stage stage) {
 }
 
 const char* name_of(Section section) {
-  constexpr const char* kNames[] = {
-      "other",           "load",  "keep", "step",      "micro_batch", "batch",    "forward",         "backward", "blocks",
-      "blocks_backward", "clear", "norm", "optimizer", "scale",       "evaluate", "generation_step", "head",     "save"};
+  constexpr const char* kNames[] = {"other",           "load",      "keep",  "step",      "micro_batch", "warm_up",
+                                    "steady",          "cool_down", "batch", "forward",   "backward",    "blocks",
+                                    "blocks_backward", "clear",     "norm",  "optimizer", "scale",       "evaluate",
+                                    "generation_step", "head",      "save"};
   return kNames[static_cast<int>(section)];
 }
 

@@ -30,6 +30,9 @@ struct Carry {
 
 struct Item;
 
+// Whether a region begins the next micro-batch, or brings back the first that is on its way.
+enum class Turn : uint8_t { none, ahead, back };
+
 // What a region is to whoever looks for it; its name is for people. `other`: found by nobody.
 enum class Section : uint8_t {
   other,
@@ -37,6 +40,9 @@ enum class Section : uint8_t {
   keep,  // of what lies far, what stays in memory all the same: within loading
   step,
   micro_batch,
+  warm_up,    // of stages of a pipeline: micro-batches that are begun before the first one comes back …
+  steady,     // … then one goes back for each that is begun …
+  cool_down,  // … and in the end those come back that are on their way
   batch,
   forward,
   backward,
@@ -59,8 +65,9 @@ struct Region {
   int32_t index = 0;  // where a Program has several of the section
   Stage stage = Stage::forward;
   Axis axis = Axis::none;
-  int64_t first = 0;            // first layer
-  int64_t count = 1;            // repetitions
+  int64_t first = 0;  // first layer
+  int64_t count = 1;  // repetitions
+  Turn turn = Turn::none;
   bool reverse = false;         // layers from last to first
   std::optional<int32_t> skip;  // a Scalar; where it is nonzero at run time the region is passed over
   std::vector<Carry> carries;
@@ -188,8 +195,13 @@ struct Program {
   int64_t layers = 0;
   std::vector<bool> local_layers;  // [L]: attention is windowed and rotates by the local table; empty: in none
   int64_t batch = 0, seq_len = 0, micro_batches = 0;
-  RankMesh mesh;                   // of the ranks that train together
-  std::vector<std::string> notes;  // decisions a user should be told: what PEFT does with a tied head …
+  RankMesh mesh;      // of the ranks that train together
+  int64_t stage = 0;  // of its pipeline, that this is the Program of
+  struct Parameters {
+    int64_t total = 0, trainable = 0;
+  };
+  std::optional<Parameters> of_all_stages;  // where this is one of several
+  std::vector<std::string> notes;           // decisions a user should be told: what PEFT does with a tied head …
 
   // Handles
   std::vector<Linear> linears;      // of blocks, in the order of their products
@@ -216,6 +228,7 @@ struct Program {
 
   Home home_of(TensorId id) const { return storage(tensor(id).storage).home; }
 
+  // Of all stages.
   int64_t trainable_parameters() const;
   int64_t total_parameters() const;  // of the model, without adapters
 

@@ -68,15 +68,17 @@ struct Tensor {
   StorageId storage = kNone;  // kNone until parameters are placed
   DType dtype = DType::f32;
   std::vector<Extent> shape;
-  int64_t offset = 0;                       // bytes from the start of the storage
-  int64_t layer_stride = 0;                 // bytes from one layer's view to the next, in flat buffers
-  int64_t first_layer = 0;                  // whose view lies at `offset`
-  int64_t chunk_stride = 0;                 // bytes from one chunk's view to the next, in a loop over chunks
-  int64_t layer_turns = 0;                  // so many views are taken in turn, layer after layer; 0: each layer has its own
-  int64_t chunk_turns = 0;                  // … and chunk after chunk
-  int64_t instance = 0;                     // which instance of the storage …
-  bool instance_by_layer = false;           // … plus the layer in whose iteration the view is used
-  int32_t window_of = kNone;                // the far tensor that is seen here: its elements count as they do there
+  int64_t offset = 0;              // bytes from the start of the storage
+  int64_t layer_stride = 0;        // bytes from one layer's view to the next, in flat buffers
+  int64_t first_layer = 0;         // whose view lies at `offset`
+  int64_t chunk_stride = 0;        // bytes from one chunk's view to the next, in a loop over chunks
+  int64_t layer_turns = 0;         // so many views are taken in turn, layer after layer; 0: each layer has its own
+  int64_t chunk_turns = 0;         // … and chunk after chunk
+  int64_t instance = 0;            // which instance of the storage …
+  bool instance_by_layer = false;  // … plus the layer in whose iteration the view is used
+  int64_t slots = 1;               // micro-batches that are on their way at once have instances of their own, in turn: …
+  int64_t slot_instances = 0;      // … each so many
+  int32_t window_of = kNone;       // the far tensor that is seen here: its elements count as they do there
   RankGroup rank_group = RankGroup::shard;  // whose ranks have views apart, of which each sees its own:
   int64_t rank_stride = 0;                  // bytes from one to the next
   int64_t rank_elements = 0;                // likewise of what each holds of a larger whole: elements

@@ -42,6 +42,10 @@ std::vector<Key> parallel_keys() {
           "ep_size", {"expert_parallel_size", "expert_model_parallel_size"},
           "Processes that split the experts of every layer among them: each takes the tokens of all for its own.",
           {1, kMostRanks, "at least 1"}, [](auto& r) -> auto& { return r.parallel.expert; }),
+      integer(
+          "pp_size", {"pipeline_parallel_size", "pipeline_model_parallel_size"},
+          "Stages that have some of the layers each, and hand on what these make (1F1B); processes are split among them.",
+          {1, kMostRanks, "at least 1"}, [](auto& r) -> auto& { return r.parallel.pipeline; }),
       boolean(
           "overlap_comm", {},
           "With zero_stage 2 or 3: a layer's weights come, and its gradients go, while another is worked on.",
@@ -61,6 +65,19 @@ void validate_split_products(const Recipe& recipe) {
   if (recipe.tiled_mlp) refuse_with("tiled_mlp", "rows are gathered for all of an MLP", "remove one of them");
 }
 
+// What looks at all layers, or at one micro-batch after the other.
+void validate_stages(const Recipe& recipe) {
+  const auto refuse_with = [&](const char* what, const char* why) { refuse("pp_size", what, why, "remove one of them"); };
+  const char* const several = "several micro-batches are on their way at a time";
+  if (!recipe.lora.modules_to_save.empty()) refuse_with("modules_to_save", "only one stage has them");
+  const std::vector<std::string>& targets = recipe.lora.target_modules;
+  if (std::find(targets.begin(), targets.end(), "lm_head") != targets.end())
+    refuse_with("an adapter on lm_head", "only one stage has it");
+  if (recipe.checkpoint_inputs > 0) refuse_with("gradient_checkpointing_inputs", several);
+  if (recipe.offload_activations) refuse_with("offload_activations", several);
+  if (recipe.offload_weights || states_lie_far(recipe)) refuse_with("what lies on disk", several);
+}
+
 void validate_parallel(const Recipe& recipe) {
   const Parallel& parallel = recipe.parallel;
   if (parallel.replicas > 1 && parallel.zero_stage == 0)
@@ -72,16 +89,19 @@ void validate_parallel(const Recipe& recipe) {
                   "give a divisor of it");
   };
   divides("dp_replicate_size", parallel.replicas, "copies");
-  divides("tp_size", parallel.tensor, "shares");
-  divides("tp_size times cp_size", checked_mul(parallel.tensor, parallel.context), "shares");
-  divides("tp_size times dp_replicate_size", checked_mul(parallel.tensor, parallel.replicas), "shares");
-  divides("tp_size times dp_replicate_size times ep_size",
-          checked_mul(checked_mul(parallel.tensor, parallel.replicas), parallel.expert), "shares");
+  divides("pp_size", parallel.pipeline, "stages");
+  const int64_t split = checked_mul(parallel.pipeline, parallel.tensor);
+  divides("pp_size times tp_size", split, "shares");
+  divides("pp_size times tp_size times cp_size", checked_mul(split, parallel.context), "shares");
+  divides("pp_size times tp_size times dp_replicate_size", checked_mul(split, parallel.replicas), "shares");
+  divides("pp_size times tp_size times dp_replicate_size times ep_size",
+          checked_mul(checked_mul(split, parallel.replicas), parallel.expert), "shares");
   if (parallel.ranks == 1) return;
   if (parallel.context > 1 && recipe.batch > 1)
     refuse("cp_size", "per_device_train_batch_size above 1", "each micro-batch is one sequence that processes split",
            "set it to 1, and gradient_accumulation_steps to as many");
   if (parallel.tensor > 1) validate_split_products(recipe);
+  if (parallel.pipeline > 1) validate_stages(recipe);
   if (recipe.offload_gradients)
     refuse("num_processes", "offload_gradients: disk", "gradients are summed over processes in memory",
            "remove one of them");

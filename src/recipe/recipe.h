@@ -95,20 +95,24 @@ inline constexpr int64_t kMostBuckets = 4;
 // Processes that train together, each with a share of every batch. `zero_stage` (Rajbhandari et al., "ZeRO", 2020): what
 // each holds a part of instead of all. 0 nothing (DDP), 1 the optimizer's states, 2 gradients too, 3 all weights too (FSDP).
 struct Parallel {
+  static constexpr int64_t kEveryStage = -1;
   int64_t ranks = 1;
   int64_t zero_stage = 0;
-  int64_t replicas = 1;  // of what is shared out: parts are cut among so many fewer ranks (hybrid sharding)
-  int64_t tensor = 1;    // ranks that split each layer's products, and between them rows (sequence parallelism)
-  int64_t context = 1;   // ranks that split each sequence
-  int64_t expert = 1;    // ranks that split the experts of each layer
+  int64_t replicas = 1;         // of what is shared out: parts are cut among so many fewer ranks (hybrid sharding)
+  int64_t tensor = 1;           // ranks that split each layer's products, and between them rows (sequence parallelism)
+  int64_t context = 1;          // ranks that split each sequence
+  int64_t expert = 1;           // ranks that split the experts of each layer
+  int64_t pipeline = 1;         // stages that have some of the layers each
+  int64_t stage = kEveryStage;  // … and which of them is meant: each rank has its own
   // Where nothing is shared out, each rank of the data group has all parts.
   RankMesh mesh() const {
-    const int64_t data = ranks / tensor;
+    const int64_t data = ranks / tensor / pipeline;
     return {.ranks = ranks,
             .parts = zero_stage > 0 ? data / replicas : data,
             .tensor = tensor,
             .context = context,
-            .expert = expert};
+            .expert = expert,
+            .pipeline = pipeline};
   }
   bool overlaps = true;  // a layer's weights come, and its gradients go, while another is worked on: two windows of each
 };

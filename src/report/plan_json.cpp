@@ -120,8 +120,18 @@ Json cost_json(const Plan& plan, const std::optional<CountedData>& data) {
   return json;
 }
 
-// Of data alone is cut among them: each holds as much as every other.
+// By stage where there are several; within one each holds as much as every other.
 Json ranks_json(const Plan& plan) {
+  if (!plan.stages.empty()) {
+    Json stages = Json::array();
+    for (const StagePlan& stage : plan.stages)
+      stages.push_back({{"count", plan.program.mesh.of_stage()},
+                        {"stage", stages.size()},
+                        {"peak_bytes", stage.peak_bytes},
+                        {"arena_bytes", stage.arena_bytes},
+                        {"sent_bytes", stage.sent_bytes}});
+    return stages;
+  }
   Json rank{{"count", plan.program.mesh.ranks},
             {"peak_bytes", plan.peak_bytes},
             {"arena_bytes", plan.peak_bytes - plan.runtime_bytes}};

@@ -74,8 +74,24 @@ std::string ranks_line(const Plan& plan) {
                                      "states and gradients are shared out (ZeRO 2)",
                                      "states, gradients and weights are shared out (ZeRO 3)"};
   if (plan.program.mesh.ranks == 1) return "";
-  return fmt::format("{} processes, each as planned here: {}; each sends {} a step\n", plan.program.mesh.ranks,
-                     kShared[plan.recipe.parallel.zero_stage], format_bytes(sent_to_ranks(plan.program, 0)));
+  const RankMesh& mesh = plan.program.mesh;
+  std::string splits;
+  const auto add = [&](int64_t ways, const char* what) {
+    if (ways > 1) splits += fmt::format("; {} {}", ways, what);
+  };
+  add(mesh.pipeline, "stages of layers");
+  add(mesh.tensor, "split products");
+  add(mesh.context, "split sequences");
+  add(mesh.expert, "split experts");
+  if (plan.stages.empty())
+    return fmt::format("{} processes, each as planned here: {}{}; each sends {} a step\n", mesh.ranks,
+                       kShared[plan.recipe.parallel.zero_stage], splits, format_bytes(sent_to_ranks(plan.program, 0)));
+  const auto by_peak = [](const StagePlan& a, const StagePlan& b) { return a.peak_bytes < b.peak_bytes; };
+  const StagePlan& least = *std::min_element(plan.stages.begin(), plan.stages.end(), by_peak);
+  return fmt::format("{} processes: {}{}; stage {} needs most and sends {} a step, the least needs {}\n", mesh.ranks,
+                     kShared[plan.recipe.parallel.zero_stage], splits, plan.program.stage,
+                     format_bytes(plan.stages[static_cast<size_t>(plan.program.stage)].sent_bytes),
+                     format_bytes(least.peak_bytes));
 }
 
 // "4.1 s a step; 625 steps: 42 min 10 s, $0.84", as far as it is known.

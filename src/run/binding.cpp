@@ -13,15 +13,16 @@ void* Binding::address(TensorId id) const {
 
 int64_t Binding::offset(TensorId id) const {
   const Tensor& tensor = program.tensor(id);
-  const int64_t instance = tensor.instance + (tensor.instance_by_layer ? layer : 0);
+  const int64_t instance =
+      tensor.instance + (tensor.instance_by_layer ? layer : 0) + turn % tensor.slots * tensor.slot_instances;
   return layout.offset_of(tensor.storage, instance) + first_byte(id);
 }
 
 int64_t Binding::first_byte(TensorId id) const {
   const Tensor& tensor = program.tensor(id);
-  const auto turn = [](int64_t index, int64_t turns) { return turns > 0 ? index % turns : index; };
-  return tensor.offset + turn(layer - tensor.first_layer, tensor.layer_turns) * tensor.layer_stride +
-         turn(chunk, tensor.chunk_turns) * tensor.chunk_stride +
+  const auto in_turn = [](int64_t index, int64_t turns) { return turns > 0 ? index % turns : index; };
+  return tensor.offset + in_turn(layer - tensor.first_layer, tensor.layer_turns) * tensor.layer_stride +
+         in_turn(chunk, tensor.chunk_turns) * tensor.chunk_stride +
          program.mesh.index(tensor.rank_group, rank) * tensor.rank_stride;
 }
 

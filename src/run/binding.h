@@ -17,6 +17,7 @@ struct Binding {
   int64_t layer = 0;
   int64_t chunk = 0;
   int64_t rank = 0;  // whose homes these are
+  int64_t turn = 0;  // the micro-batch, counted from the step's first
 
   // The address of a tensor's view, null for kNone, on disk and where it is spread over ranks.
   void* address(TensorId id) const;

@@ -16,13 +16,13 @@ class BucketExecutors {
   // is shorter than the plan's. A length whose layout would not fit is left out: its rows run in the next longer one.
   BucketExecutors(const Plan& plan, std::span<const int64_t> lengths, const std::filesystem::path& pages = {});
 
-  // See Executor::join; the lane is theirs.
+  // See Executor::join; the lanes are theirs.
   void join(RankRings& ranks) {
     lane_.emplace(ranks);
     each([&](Executor& executor) { executor.join(ranks, *lane_); });
   }
   // Null: they run alone.
-  const CommLane* lane() const { return lane_ ? &*lane_ : nullptr; }
+  const CommLanes* lane() const { return lane_ ? &*lane_ : nullptr; }
 
   Executor& of_plan() { return whole_; }
   // The executor with the shortest rows that hold `tokens`.
@@ -42,8 +42,8 @@ class BucketExecutors {
   };
 
   Executor whole_;
-  std::list<Bucket> buckets_;     // ascending; an Executor stays where it is
-  std::optional<CommLane> lane_;  // the first to go: it works in their memory
+  std::list<Bucket> buckets_;      // ascending; an Executor stays where it is
+  std::optional<CommLanes> lane_;  // the first to go: it works in their memory
 };
 
 }  // namespace snug

@@ -12,7 +12,9 @@ bool shares_memory(std::span<const std::byte> a, const std::byte* memory, int64_
   return !a.empty() && memory < a.data() + a.size() && a.data() < memory + bytes;
 }
 
-bool writes_x(const Collective& collective) { return collective.kind != OpKind::all_gather; }
+bool writes_x(const Collective& collective) {
+  return collective.kind != OpKind::all_gather && collective.kind != OpKind::send;
+}
 
 // Whether the collective writes what is about to be used, or uses what is about to be written.
 bool meets(const Collective& c, const std::byte* memory, int64_t bytes, bool writes) {
@@ -24,6 +26,8 @@ void run(const RankRings& rings, const Collective& c) {
   Communicator& ranks = rings.of(c.group);
   if (c.kind == OpKind::all_reduce) return ranks.all_reduce(c.x, c.dtype, c.staging);
   if (c.kind == OpKind::all_gather) return ranks.all_gather(c.x, c.out);
+  if (c.kind == OpKind::send) return ranks.send(c.x);
+  if (c.kind == OpKind::receive) return ranks.receive(c.x);
   ranks.reduce_scatter(c.x, c.dtype, c.out, c.accumulate, c.staging);
 }
 
@@ -59,13 +63,14 @@ void CommLane::work() {
     const Collective collective = flight(done_).collective;
     lock.unlock();
     std::exception_ptr error;
-    const int64_t before = ranks_.sent_bytes();
+    const Communicator& ring = ranks_.of(collective.group);
+    const int64_t before = ring.sent_bytes();
     try {
       run(ranks_, collective);
     } catch (...) {
       error = std::current_exception();
     }
-    const int64_t sent = ranks_.sent_bytes() - before;
+    const int64_t sent = ring.sent_bytes() - before;
     lock.lock();
     sent_ += sent;
     ++done_;
@@ -113,6 +118,39 @@ void CommLane::wait_for(const std::byte* memory, int64_t bytes, bool writes) {
 
 void CommLane::wait_for_depth(int depth) {
   wait_where([&](const Flight& f) { return f.depth >= depth; });
+}
+
+CommLanes::CommLanes(RankRings& ranks) : together_(ranks) {
+  if (ranks.mesh().pipeline == 1) return;
+  ahead_.emplace(ranks);
+  back_.emplace(ranks);
+}
+
+CommLane& CommLanes::lane_of(RankGroup group) {
+  if (group == RankGroup::ahead) return *ahead_;
+  return group == RankGroup::back ? *back_ : together_;
+}
+
+void CommLanes::wait_for(const std::byte* memory, int64_t bytes, bool writes) {
+  if (!together_.idle()) together_.wait_for(memory, bytes, writes);
+  for (std::optional<CommLane>* lane : {&ahead_, &back_})
+    if (*lane && !(*lane)->idle()) (*lane)->wait_for(memory, bytes, writes);
+}
+
+void CommLanes::wait_for_depth(int depth) {
+  together_.wait_for_depth(depth);
+  for (std::optional<CommLane>* lane : {&ahead_, &back_})
+    if (*lane) (*lane)->wait_for_depth(depth);
+}
+
+bool CommLanes::idle() const { return together_.idle() && (!ahead_ || (ahead_->idle() && back_->idle())); }
+
+double CommLanes::waited_seconds() const {
+  return together_.waited_seconds() + (ahead_ ? ahead_->waited_seconds() + back_->waited_seconds() : 0.0);
+}
+
+int64_t CommLanes::sent_bytes() const {
+  return together_.sent_bytes() + (ahead_ ? ahead_->sent_bytes() + back_->sent_bytes() : 0);
 }
 
 }  // namespace snug

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <exception>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <thread>
 
@@ -41,6 +42,7 @@ class CommLane {
   void wait_for(const std::byte* memory, int64_t bytes, bool writes);
   // Until all of regions of this depth and deeper are done.
   void wait_for_depth(int depth);
+  void wait_for_all() { wait_until_done(begun_); }
 
   bool idle() const { return begun_ == seen_done_; }
   double waited_seconds() const { return waited_; }
@@ -72,6 +74,30 @@ class CommLane {
   bool ends_ = false;
   std::exception_ptr error_;
   std::thread thread_;  // last: it uses all of the above
+};
+
+// The lanes of a rank: what goes along stages of a pipeline, one way and the other, has lanes of its own, so that neither
+// waits for the other or for what ranks do together.
+class CommLanes {
+ public:
+  // As CommLane.
+  explicit CommLanes(RankRings& ranks);
+
+  void begin(const Collective& collective, int depth) { lane_of(collective.group).begin(collective, depth); }
+  void wait_for(const std::byte* memory, int64_t bytes, bool writes);
+  void wait_for_depth(int depth);
+  // All that was begun on the group's lane.
+  void wait_for_all_of(RankGroup group) { lane_of(group).wait_for_all(); }
+
+  bool idle() const;
+  double waited_seconds() const;
+  int64_t sent_bytes() const;
+
+ private:
+  CommLane& lane_of(RankGroup group);
+
+  CommLane together_;
+  std::optional<CommLane> ahead_, back_;
 };
 
 }  // namespace snug

@@ -88,7 +88,8 @@ std::optional<Binding> Executor::binding_of(const Region& region, int64_t iterat
 
 void Executor::run(const Region& region, Host& host, int64_t repetitions) {
   if (skipped(region)) return;
-  const int64_t count = region.axis == Axis::micro_batch && repetitions > 0 ? repetitions : region.count;
+  const int64_t count = count_of(region, repetitions);
+  take_turn(region);
   ++depth_;
   for (int64_t iteration = 0; iteration < count; ++iteration) {
     const Binding binding = *binding_of(region, iteration, count);
@@ -102,9 +103,29 @@ void Executor::run(const Region& region, Host& host, int64_t repetitions) {
   lanes_.wait_for_depth(depth_);  // lanes meet where a region ends
   if (comm_ != nullptr) comm_->wait_for_depth(depth_);
   --depth_;
+  if (comm_ != nullptr && depth_ == 0) comm_->wait_for_depth(0);  // what was sent has come where it goes
   if (region.axis == Axis::layer) layer_ = 0;
-  if (region.axis == Axis::micro_batch) repetition_ = 0;
+  if (region.axis == Axis::micro_batch) repetition_ = turn_ = 0;
+  transfer_.set_turn(turn_);
   if (region.axis == Axis::chunk) chunk_ = 0;
+}
+
+int64_t Executor::count_of(const Region& region, int64_t repetitions) const {
+  if (region.axis != Axis::micro_batch || repetitions == 0) return region.count;
+  switch (region.section) {
+    case Section::warm_up:
+    case Section::cool_down: return std::min(region.count, repetitions);
+    case Section::steady: return std::max<int64_t>(0, repetitions - (program_.micro_batches - region.count));
+    default: return repetitions;
+  }
+}
+
+// Which micro-batch a region is of, where several are on their way.
+void Executor::take_turn(const Region& region) {
+  if (region.section == Section::micro_batch) begun_ = come_back_ = 0;
+  if (region.turn == Turn::none) return;
+  turn_ = repetition_ = region.turn == Turn::ahead ? begun_++ : come_back_++;
+  transfer_.set_turn(turn_);
 }
 
 void Executor::run_body(const Region& region, Host& host, int64_t repetitions, const std::optional<Binding>& next) {
@@ -130,10 +151,10 @@ void Executor::run_op(const Op& op, Host& host) {
   if (observer_ != nullptr) observer_->after(op, binding);
 }
 
-void Executor::join(RankRings& ranks, CommLane& lane) {
+void Executor::join(RankRings& ranks, CommLanes& lanes) {
   if (ranks.mesh() != program_.mesh) throw std::logic_error("a Program of another mesh of ranks");
   ranks_ = &ranks;
-  comm_ = &lane;
+  comm_ = &lanes;
   transfer_.set_rank(ranks.rank());
 }
 
@@ -157,7 +178,7 @@ void Executor::run_kernel(const Op& op, const Binding& binding) {
 }
 
 void Executor::run_apart(const Op& op, int64_t layer, std::span<std::byte> workspace) {
-  OpView view = bound_view(op, {program_, layout_, homes_.bases(), layer, 0, transfer_.rank()});
+  OpView view = bound_view(op, {program_, layout_, homes_.bases(), layer, 0, transfer_.rank(), turn_});
   const auto bytes = static_cast<int64_t>(workspace.size());
   view.add({.slot = Slot::workspace,
             .dtype = DType::u8,
@@ -170,9 +191,10 @@ void Executor::run_apart(const Op& op, int64_t layer, std::span<std::byte> works
 
 void Executor::run_beside(const Op& op, const Binding& binding) {
   if (!is_fetch(op) || observer_ != nullptr) begin(op, binding);
-  const bool waits = observer_ != nullptr;
-  if (waits) lanes_.wait_for_depth(0);
-  if (comm_ != nullptr && (waits || (op.lane == Lane::compute && run_by(op.kind) == RunBy::ranks))) comm_->wait_for_depth(0);
+  if (run_by(op.kind) == RunBy::ranks && op.lane == Lane::compute) comm_->wait_for_all_of(op.attributes.group);
+  if (observer_ == nullptr) return;
+  lanes_.wait_for_depth(0);
+  if (comm_ != nullptr) comm_->wait_for_depth(0);
 }
 
 void Executor::begin(const Op& op, const Binding& binding) {
@@ -197,7 +219,7 @@ void Executor::begin_collective(const Op& op, const Binding& binding) {
     if (!lanes_.idle()) lanes_.wait_for(bytes.data(), operand.bytes(), op.operands[next].access != Access::read);
     ++next;
   }
-  comm_->begin(collective, depth_);
+  comm_->begin(collective, op.kind == OpKind::send ? 0 : depth_);  // nobody waits for what is sent
 }
 
 void Executor::begin_all(const std::vector<Lookahead::Start>& starts, const std::optional<Binding>& next) {

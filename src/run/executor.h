@@ -50,8 +50,8 @@ class Executor {
 
   void observe(Observer* observer) { observer_ = observer; }
 
-  // Of a Program of several ranks: before it is run or written to. `ranks` and the lane must outlive it.
-  void join(RankRings& ranks, CommLane& lane);
+  // Of a Program of several ranks: before it is run or written to. `ranks` and the lanes must outlive it.
+  void join(RankRings& ranks, CommLanes& lanes);
   const RankRings* ranks() const { return ranks_; }  // null: it runs alone
 
   // Of the device's arena.
@@ -91,8 +91,10 @@ class Executor {
   void begin_collective(const Op& op, const Binding& binding);
   void begin_all(const std::vector<Lookahead::Start>& starts, const std::optional<Binding>& next);
   const Lookahead* lookahead_of(const Region& region) const;
-  Binding here() const { return {program_, layout_, homes_.bases(), layer_, chunk_, transfer_.rank()}; }
+  Binding here() const { return {program_, layout_, homes_.bases(), layer_, chunk_, transfer_.rank(), turn_}; }
   bool skipped(const Region& region);
+  int64_t count_of(const Region& region, int64_t repetitions) const;
+  void take_turn(const Region& region);
 
   const Program& program_;
   const Layout& layout_;
@@ -106,9 +108,10 @@ class Executor {
   Lookaheads lookaheads_;
   Observer* observer_ = nullptr;
   const RankRings* ranks_ = nullptr;
-  CommLane* comm_ = nullptr;
-  int64_t layer_ = 0, repetition_ = 0, chunk_ = 0;
-  int depth_ = 0;  // of the region that runs
+  CommLanes* comm_ = nullptr;
+  int64_t layer_ = 0, repetition_ = 0, chunk_ = 0, turn_ = 0;
+  int64_t begun_ = 0, come_back_ = 0;  // micro-batches of this step
+  int depth_ = 0;                      // of the region that runs
 };
 
 }  // namespace snug

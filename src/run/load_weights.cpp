@@ -165,7 +165,7 @@ void read_pieces(Executor& executor, const ModelSpec& model, const std::vector<W
   const auto towers = std::count_if(file.tensors().begin(), file.tensors().end(),
                                     [&](const TensorEntry& entry) { return is_in_tower(model, entry.name); });
   const size_t trained = file.tensors().size() - static_cast<size_t>(towers);
-  if (pieces.size() != trained)
+  if (pieces.size() != trained && executor.program().mesh.pipeline == 1)
     throw Error("holds " + std::to_string(trained) + " tensors where this recipe has " + std::to_string(pieces.size()),
                 file.path().string(), "use the recipe that made it");
   for (const WeightPiece& piece : pieces) {
@@ -344,7 +344,7 @@ void load_model(Executor& executor, const ModelSpec& model, const Checkpoint& ba
   read_forward(executor, base, sources, room);
   fill_magnitudes(executor, room.staging);
   fill_masters(executor, room.staging);
-  refuse_unused(model, base, used, !has_head);
+  if (executor.program().mesh.pipeline == 1) refuse_unused(model, base, used, !has_head);  // else other stages use them
 }
 
 LoadRoom load_room(const Executor& executor, const Op& load) {
@@ -399,7 +399,7 @@ void load_adapter(Executor& executor, const std::filesystem::path& directory, co
     if (is_here(executor, part)) read_part(executor, file, file.at(name), part, staging);
   for (const TensorEntry& entry : file.tensors()) {
     const bool known =
-        entry.name.ends_with(".base_layer.weight") ||
+        executor.program().mesh.pipeline > 1 || entry.name.ends_with(".base_layer.weight") ||
         std::any_of(pieces.begin(), pieces.end(), [&](const WeightPiece& piece) { return piece.name == entry.name; });
     if (!known)
       throw Error("tensor '" + entry.name + "' has no place in this recipe", file.path().string(),

@@ -1,8 +1,12 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <array>
 #include <numeric>
 #include <optional>
 #include <set>
+#include <sstream>
 
 #include "comm/agree.h"
 #include "formats/adapter.h"
@@ -67,7 +71,7 @@ void write_share(const Executor& executor, const WeightPart& part, const TensorE
   if (executor.program().tensor(part.tensor).spread) {
     if (mesh.index(RankGroup::replica, rank) != 0 || (alike && mesh.index(RankGroup::tensor, rank) != 0)) return;
   } else {
-    const RankGroup turns = alike                                    ? RankGroup::all
+    const RankGroup turns = alike                                    ? RankGroup::stage
                             : part.slice->group == RankGroup::expert ? RankGroup::expert_data
                                                                      : RankGroup::data;
     if (piece % mesh.size(turns) != mesh.index(turns, rank)) return;
@@ -91,10 +95,34 @@ void write_share(const Executor& executor, const WeightPart& part, const TensorE
   }
 }
 
+// What all stages have: their tensors' names, types and shapes, each stage's own first.
+std::vector<TensorToWrite> of_all_stages(const Executor& executor, std::vector<TensorToWrite> own) {
+  if (executor.program().mesh.pipeline == 1) return own;
+  std::string text;
+  for (const TensorToWrite& tensor : own)
+    text += fmt::format("{} {} {}\n", tensor.name, static_cast<int>(tensor.dtype), fmt::join(tensor.shape, " "));
+  std::set<std::string> names;
+  for (const TensorToWrite& tensor : own) names.insert(tensor.name);
+  for (const std::string& theirs : texts_of_ranks(executor.ranks()->of(RankGroup::pipeline), text)) {
+    std::istringstream lines(theirs);
+    for (std::string line; std::getline(lines, line);) {
+      std::istringstream words(line);
+      TensorToWrite tensor;
+      int dtype = 0;
+      words >> tensor.name >> dtype;
+      tensor.dtype = static_cast<DType>(dtype);
+      for (int64_t size = 0; words >> size;) tensor.shape.push_back(size);
+      if (names.insert(tensor.name).second) own.push_back(std::move(tensor));
+    }
+  }
+  return own;
+}
+
 // All ranks write one file: each what it holds alone, and of what all hold a piece in its turn.
 FileSum write_together(const Executor& executor, std::vector<TensorToWrite> list, const std::vector<WeightPiece>& pieces,
                        const std::filesystem::path& path, std::span<std::byte> staging, const Tower& tower) {
   Communicator& ranks = executor.ranks()->all();
+  list = of_all_stages(executor, std::move(list));
   const bool first = ranks.rank() == 0;
   std::optional<SafetensorsWriter> writer;
   const auto open = [&](Opening opening) { writer.emplace(path, std::move(list), kSafetensorsMetadata, opening); };
@@ -106,7 +134,7 @@ FileSum write_together(const Executor& executor, std::vector<TensorToWrite> list
     const bool turn = static_cast<int64_t>(i) % ranks.ranks() == ranks.rank();
     if (const size_t given = writer->given()[i]; given < pieces.size()) {
       write_share(executor, pieces[given].part, entry, static_cast<int64_t>(i), *writer, staging);
-    } else if (tower.base != nullptr && turn) {
+    } else if (turn && tower.tensors.contains(entry.name)) {
       copy_tensor(*tower.base, *tower.tensors.at(entry.name),
                   [&](int64_t begin, std::span<const std::byte> bytes) { writer->write_at(entry, begin, bytes); });
     }

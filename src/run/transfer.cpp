@@ -31,7 +31,7 @@ int64_t Transfer::place_of(TensorId tensor, int64_t layer, int64_t begin, size_t
   const Tensor& moved = program_.tensor(tensor);
   if (begin < 0 || begin + static_cast<int64_t>(bytes) > moved.bytes())
     throw std::logic_error("a transfer beyond the tensor " + moved.name);
-  const Binding binding{program_, layout_, homes_.bases(), layer, 0, rank_};
+  const Binding binding{program_, layout_, homes_.bases(), layer, 0, rank_, turn_};
   if (!moved.spread) return binding.offset(tensor) + begin;
   const auto [first, end] = held_bytes(tensor, layer);
   if (begin < first || begin + static_cast<int64_t>(bytes) > end)

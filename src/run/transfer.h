@@ -40,6 +40,8 @@ class Transfer {
   // Whose homes these are. Of a tensor that is spread over ranks each writes, and may read, what it holds.
   void set_rank(int64_t rank) { rank_ = rank; }
   int64_t rank() const { return rank_; }
+  // The micro-batch whose tensors are read and written, where several are on their way.
+  void set_turn(int64_t turn) { turn_ = turn; }
   // The bytes that this rank holds of one layer's view of a tensor: [first, second).
   std::pair<int64_t, int64_t> held_bytes(TensorId tensor, int64_t layer) const;
 
@@ -63,7 +65,7 @@ class Transfer {
   const Program& program_;
   const Layout& layout_;
   Homes& homes_;
-  int64_t rank_ = 0;
+  int64_t rank_ = 0, turn_ = 0;
 };
 
 // Elements of one tensor, one after the other: gathered here and written some hundreds at a time.

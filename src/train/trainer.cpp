@@ -47,7 +47,9 @@ class Run final : public Host {
     const std::optional<fs::path> checkpoint = agreed_start();
     prepare_data();
     settle_process(plan_.target.threads);
-    executors_.emplace(plan_, std::span(data_summary_.bucket_length).first(static_cast<size_t>(data_summary_.buckets)),
+    // Stages have plans of their own, and must agree on lengths.
+    const auto lengths = static_cast<size_t>(plan_.program.mesh.pipeline > 1 ? 0 : data_summary_.buckets);
+    executors_.emplace(plan_, std::span(data_summary_.bucket_length).first(lengths),
                        output_ / (is_first() ? ".pages" : fmt::format(".pages-{}", rank())));
     if (ranks_ != nullptr) executors_->join(*ranks_);
     executor_ = &executors_->of_plan();
@@ -76,6 +78,7 @@ class Run final : public Host {
   void run(const Op& op, int64_t repetition) override {
     if (op.kind == OpKind::load) load(op);
     if (op.kind == OpKind::batch) fill_batch(op, repetition);
+    if (op.kind == OpKind::turn) take_turn(repetition);
     if (op.kind == OpKind::save) save_checkpoint(*executor_, plan_, identity_, {done_, updates_}, staging_of(op));
   }
 
@@ -208,10 +211,18 @@ class Run final : public Host {
     const int64_t micro_batch = evaluating ? repetition : repetition * batches() + batch_of_rank();
     const MicroBatchCounts counts = loader_->fill(window_, micro_batch, batch);
     executor_->set_scalar(Scalar::target_count, static_cast<double>(batch.targets()));
+    name_micro_batch(repetition, micro_batch);
+    if (place_in_batch() == 0 && plan_.program.stage == 0) tokens_ += counts.tokens;
+  }
+
+  // What draws for a micro-batch draws for this one.
+  void name_micro_batch(int64_t repetition, int64_t micro_batch) {
     executor_->set_scalar(Scalar::first_micro_batch, repetition == 0 ? 1.0 : 0.0);
     executor_->set_scalar(Scalar::micro_batch, static_cast<double>(micro_batch));
-    if (place_in_batch() == 0) tokens_ += counts.tokens;
   }
+
+  // Of several on their way, back comes the one that this stage began so many before.
+  void take_turn(int64_t repetition) { name_micro_batch(repetition, repetition * batches() + batch_of_rank()); }
 
   void set_scalars(double rate) {
     executor_->set_scalar(Scalar::learning_rate, rate);
@@ -355,7 +366,7 @@ class Run final : public Host {
       window_ = eval_->window(std::min(own, windows - 1));
       if (own >= windows) window_.rows = 0;
       run_window(Section::evaluate, 0);
-      if (own < windows) count_batch(counts);
+      if (own < windows && plan_.program.loss != kNone) count_batch(counts);
       agree(tokens_);
       watch.lap();
       const int64_t done = std::min(begun + batches(), windows);

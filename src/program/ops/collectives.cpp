@@ -1,5 +1,6 @@
-// all_reduce, reduce_scatter, all_gather: of all ranks together, as in MPI and NCCL. What each moves is a ring's share:
-// every byte that a rank lacks crosses its link once (Patarasuk & Yuan, "Bandwidth optimal all-reduce algorithms", 2009).
+// all_reduce, reduce_scatter, all_gather: of all ranks together, as in MPI and NCCL; send, receive: of two. What each moves
+// is a ring's share: every byte that a rank lacks crosses its link once (Patarasuk & Yuan, "Bandwidth optimal all-reduce
+// algorithms", 2009).
 
 #include "program/adjoint.h"
 #include "program/collective.h"
@@ -64,6 +65,32 @@ void scatter_adjoint(Adjoint& adjoint, const Op& op) {
   adjoint.emit(all_gather(adjoint.program(), d_out, d_x.tensor, {op.attributes.group, op.lane}));
 }
 
+void check_pair(const Program& program, const Op& op) {
+  expect(op.attributes.ranks > 1 && program.tensor(op.find(Slot::x)).elements() > 0, op, "something, and another rank");
+}
+
+Work pair_work(const Program& program, const Op& op) {
+  return {.flops = 0, .bytes = static_cast<double>(program.tensor(op.find(Slot::x)).bytes())};
+}
+
+// Along stages back: from where what was sent went to, the gradient of it. It comes whether somebody wants it or not.
+void send_adjoint(Adjoint& adjoint, const Op& op) {
+  const TensorId x = op.find(Slot::x);
+  Program& program = adjoint.program();
+  const TensorId d_x = adjoint.wanted(x) ? adjoint.destination(x).tensor
+                                         : program.make("d_unwanted", DType::f32, program.tensor(x).shape, Role::temporary);
+  adjoint.emit(receive(program, d_x, {RankGroup::back, Lane::compute}));
+}
+
+// It is on its way while the next micro-batch is worked on: nothing else may come to lie there.
+void receive_adjoint(Adjoint& adjoint, const Op& op) {
+  const TensorId d_x = adjoint.gradient(op.find(Slot::x));
+  expect(d_x != kNone, op, "a gradient for the stage before");
+  Program& program = adjoint.program();
+  program.storage(program.tensor(d_x).storage).lifetime = Lifetime::run;
+  adjoint.emit(send(program, d_x, {RankGroup::back, Lane::comm}));
+}
+
 }  // namespace collective_rule
 
 const OpRule rules::all_reduce = {.check = collective_rule::check_sum, .work = collective_rule::sum_work};
@@ -72,5 +99,9 @@ const OpRule rules::reduce_scatter = {.check = collective_rule::check_scatter,
                                       .adjoint = collective_rule::scatter_adjoint};
 const OpRule rules::all_gather = {
     .check = collective_rule::check_gather, .work = collective_rule::part_work, .adjoint = collective_rule::gather_adjoint};
+const OpRule rules::send = {
+    .check = collective_rule::check_pair, .work = collective_rule::pair_work, .adjoint = collective_rule::send_adjoint};
+const OpRule rules::receive = {
+    .check = collective_rule::check_pair, .work = collective_rule::pair_work, .adjoint = collective_rule::receive_adjoint};
 
 }  // namespace snug

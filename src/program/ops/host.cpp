@@ -1,4 +1,5 @@
 // load, save, batch, fetch: the host's ops. They move bytes between the host and the arena; nothing flows back through them.
+// turn: the host says which micro-batch it is.
 
 #include "program/rules.h"
 
@@ -17,5 +18,6 @@ const OpRule rules::load = {.check = host_rule::check_staging, .work = memory_wo
 const OpRule rules::save = {.check = host_rule::check_staging, .work = memory_work};
 const OpRule rules::batch = {.check = host_rule::check_staging, .work = memory_work};
 const OpRule rules::fetch = {.check = host_rule::check_staging, .work = memory_work};
+const OpRule rules::turn = {.check = host_rule::check_staging, .work = memory_work};
 
 }  // namespace snug

@@ -46,6 +46,10 @@ void add_evaluation(Program& program) {
   for (TensorId* id : {&io.tokens, &io.positions, &io.document_start, &io.target_rows, &io.target_tokens})
     *id = clones.of(*id);
   const int64_t rows = program.tensor(io.tokens).elements();
+  if (program.loss == kNone) {  // a later stage has it
+    program.root.add(std::move(evaluate));
+    return;
+  }
   io.predictions = program.make("predictions", DType::i32, {rows}, Role::batch, Lifetime::run);
   Op& loss = find_op(evaluate, program.loss).op();
   loss.writes(Slot::predictions, io.predictions);

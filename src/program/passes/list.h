@@ -9,7 +9,8 @@
 
 // clang-format off
 #define SNUG_PASSES(PASS)                                                        \
-  PASS(split_sequences) /* over ranks; first of all, so that what follows knows each rank's rows */ \
+  PASS(split_layers)    /* over ranks; first of all, so that what follows knows each rank's share */ \
+  PASS(split_sequences) /* likewise */                                           \
   PASS(split_products)  /* likewise */                                           \
   PASS(split_experts)   /* likewise */                                           \
   PASS(lora)                                                                     \
@@ -25,6 +26,7 @@
   PASS(offload)        /* before loading, which fills what lies far */           \
   PASS(shard)          /* likewise, by each rank its parts */                    \
   PASS(tile_mlp)       /* with all that was put between its ops */               \
+  PASS(pipeline)     /* of all that a micro-batch takes */                       \
   PASS(load)                                                                     \
   PASS(save)
 // clang-format on

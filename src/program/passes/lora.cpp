@@ -36,13 +36,13 @@ class LoraPass {
 
  private:
   // In training the head's product is within the loss.
-  bool generates() const { return program_.loss == kNone; }
+  bool generates() const { return program_.generation.capacity > 0; }
 
   Operand& head_operand() {
     return operand(find_op(program_.root, program_.head.product).op(), generates() ? Slot::b : Slot::weight);
   }
   Parameter head_parameter() const { return program_.weights[static_cast<size_t>(program_.head.weight)].parameter; }
-  bool head_is_tied() const { return head_parameter().kind == ParameterKind::embedding; }
+  bool head_is_tied() const { return program_.head.weight != kNone && head_parameter().kind == ParameterKind::embedding; }
 
   // The module's weight becomes an fp32 copy that is trained whole.
   void save_in_full(size_t index) {

@@ -44,7 +44,7 @@ void insert_front(Region& region, std::vector<Item> items) {
 
 // Whose gradients add up to that of what this rank trains: those who have the same share of the weight.
 RankGroup ranks_of(const Weight& weight) {
-  if (!weight.slice) return RankGroup::all;
+  if (!weight.slice) return RankGroup::stage;
   return weight.slice->group == RankGroup::expert ? RankGroup::expert_data : RankGroup::data;
 }
 
@@ -186,6 +186,7 @@ void sum_scalars(Program& program, bool parts) {
   };
   before_factor(sum_scalar(program, Scalar::loss_sum, RankGroup::all));
   if (parts) before_factor(sum_scalar(program, Scalar::square_sum, RankGroup::shard));
+  if (program.mesh.pipeline > 1) before_factor(sum_scalar(program, Scalar::square_sum, RankGroup::pipeline));
 }
 
 // Every rank has everything.
