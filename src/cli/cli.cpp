@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "base/version.h"
 #include "cli/arguments.h"
 #include "cli/commands.h"
 
@@ -40,7 +41,7 @@ int dispatch(std::span<char* const> arguments) {
   const std::string_view name = arguments[0];
   if (name == "--help" || name == "-h") return help_command({});
   if (name == "--version") {
-    fmt::print("snug 0.1.0\n");
+    fmt::print("snug {}\n", kVersion);
     return 0;
   }
   for (const Command& command : kCommands) {

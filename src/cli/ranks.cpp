@@ -19,6 +19,7 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "base/version.h"
 #include "cli/process.h"
 #include "comm/agree.h"
 #include "comm/local/shared_memory.h"
@@ -65,7 +66,7 @@ void pass_signals_on() {
 // What must be the same for all ranks: what they are asked for, and the collectives that come of it. How many cores and
 // bytes each has need not.
 std::string what_runs(const Plan& plan) {
-  std::string text = fmt::format("{} {}", kSnugVersion, plan.program.seq_len);
+  std::string text = fmt::format("{} {}", kVersion, plan.program.seq_len);
   for (const Key& key : recipe_keys())
     if (key.get && key.name != "threads" && key.name != "memory")
       text += fmt::format("\n{}: {}", key.name, key.get(plan.recipe));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "base/version.h"
 #include "data/row_source.h"
 #include "formats/model_card.h"
 #include "recipe/keys.h"
@@ -34,7 +35,7 @@ std::string data_names(const Recipe& recipe) {
 std::string run_card(const Plan& plan, const DatasetSummary& data, std::span<const EvaluationMetrics> evaluations,
                      int64_t step, double mean_loss) {
   const Recipe& recipe = plan.recipe;
-  TrainingCard card{.version = kSnugVersion,
+  TrainingCard card{.version = kVersion,
                     .base_model = recipe.model,
                     .adapter = recipe.method == Method::lora,
                     .directory = recipe.output_dir,

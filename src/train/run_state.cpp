@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "base/error.h"
+#include "base/version.h"
 #include "comm/agree.h"
 #include "formats/atomic_directory.h"
 #include "formats/manifest.h"
@@ -149,7 +150,7 @@ class SharedDirectory {
 void save_checkpoint(Executor& executor, const Plan& plan, const DataIdentity& data, const Progress& progress,
                      std::span<std::byte> staging) {
   SharedDirectory directory(executor, fs::path(plan.recipe.output_dir) / ("checkpoint-" + std::to_string(progress.step)));
-  Manifest manifest{.version = kSnugVersion, .step = progress.step};
+  Manifest manifest{.version = kVersion, .step = progress.step};
   manifest.files = write_result(executor, plan, directory.path(), staging);
   if (!plan.recipe.save_only_model) manifest.files.merge(save_state(executor, directory.path(), staging));
   if (!directory.is_own()) return;

@@ -12,8 +12,6 @@
 
 namespace snug {
 
-inline constexpr const char* kSnugVersion = "0.1.0";
-
 // What must be the same for a resumed run to see the same data in the same order.
 struct DataIdentity {
   int64_t rows = 0, tokens = 0;
