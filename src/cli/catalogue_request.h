@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "cli/command_table.h"
 #include "cli/options.h"
 
 namespace snug::cli {
@@ -18,7 +19,7 @@ struct CatalogueRequest {
 
 // [NAME] [--json]; NAME may be several words ("RTX 4090"). Throws UsageError for any other flag.
 inline CatalogueRequest parse_catalogue_request(std::string_view command, std::span<char* const> words) {
-  const Options options = parse_options(words, {"json"});
+  const Options options = parse_options(words, own_flags(command));
   CatalogueRequest request{.json = options.has("json")};
   for (const std::string& word : options.positional) {
     if (word.starts_with('-'))

@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "cli/arguments.h"
+#include "cli/command_table.h"
 #include "cli/commands.h"
 #include "cli/target_flags.h"
 #include "cli/terminal.h"
@@ -28,7 +29,7 @@ constexpr int64_t kMostRows = 1000;
 
 // FILE MODEL, or a recipe that names both.
 Arguments data_arguments(std::span<char* const> words) {
-  Options options = parse_options(words, {"rows=", "ids"}, takes_of_key);
+  Options options = parse_options(words, own_flags("data"), takes_of_key);
   std::string file;
   if (options.positional.size() > 1) {
     file = options.positional.front();

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "cli/arguments.h"
+#include "cli/command_table.h"
 #include "cli/commands.h"
 #include "cli/pytorch_answer.h"
 #include "cli/target_flags.h"
@@ -41,10 +42,9 @@ struct Request {
 };
 
 Request parse(std::span<char* const> words) {
-  std::vector<std::string> own = {"json", "html=", "trace=", "gpu="};
-  const std::vector<std::string> more = pytorch_flags();
-  own.insert(own.end(), more.begin(), more.end());
-  Request request{.rest = parse_options(words, own, takes_of_key)};
+  Request request{.rest = parse_options(words, own_flags("explain"), takes_of_key)};
+  if (request.rest.has("try")) throw UsageError("--try comes first: snug explain --try -- COMMAND");
+  if (request.rest.has("steps")) throw UsageError("--steps has a meaning only with --try");
   std::vector<std::string>& names = request.rest.positional;
   if (names.empty()) throw UsageError("which file? snug explain FILE, or - for what comes in");
   request.file = names.front();

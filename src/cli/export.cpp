@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "base/error.h"
+#include "cli/command_table.h"
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "formats/gguf_export.h"
@@ -38,7 +39,7 @@ GgufSummary export_model(const std::filesystem::path& model, const Options& opti
 }  // namespace
 
 int export_command(std::span<char* const> words) {
-  const Options options = parse_options(words, {"gguf=", "model=", "adapter=", "outtype=", "pretokenizer="});
+  const Options options = parse_options(words, own_flags("export"));
   if (options.positional.size() != 1) throw UsageError("what? snug export MODEL | ADAPTER --gguf FILE");
   if (options.value("gguf").empty()) throw UsageError("where to? add --gguf FILE");
   const std::filesystem::path source = options.positional.front();

@@ -8,6 +8,7 @@
 #include "advise/foreign_fit.h"
 #include "advise/recommend.h"
 #include "cli/arguments.h"
+#include "cli/command_table.h"
 #include "cli/commands.h"
 #include "cli/count_data.h"
 #include "cli/pytorch_answer.h"
@@ -23,10 +24,7 @@ namespace snug::cli {
 namespace {
 
 Arguments fit_arguments(std::span<char* const> words) {
-  std::vector<std::string> own = {"json", "gpu=", "examples=", "example-tokens=", "write="};
-  const std::vector<std::string> more = pytorch_flags();
-  own.insert(own.end(), more.begin(), more.end());
-  Arguments arguments = parse_arguments(words, own);
+  Arguments arguments = parse_arguments(words, own_flags("fit"));
   if (arguments.recipe.model.empty()) throw UsageError("which model? snug fit MODEL --gpu NAME [--data FILE]");
   return arguments;
 }

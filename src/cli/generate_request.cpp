@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "chat/json.h"
+#include "cli/command_table.h"
 #include "cli/terminal.h"
 #include "formats/adapter_file.h"
 #include "formats/file.h"
@@ -98,8 +99,7 @@ std::vector<int32_t> question_of(const chat::Value& row, const TextSide& text) {
 }  // namespace
 
 GenerateRequest read_generate_request(std::span<char* const> words) {
-  const Arguments arguments = parse_arguments(
-      words, {"json", "prompt=", "chat=", "max-new-tokens=", "temperature=", "top-p=", "top-k=", "stop=", "adapter="});
+  const Arguments arguments = parse_arguments(words, own_flags("generate"));
   const Flags flags(arguments);
   GenerateRequest request;
   take_model(arguments, request);

@@ -2,12 +2,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
 #include <string>
 #include <string_view>
 
 #include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/help_layout.h"
+#include "cli/help_page.h"
 #include "cli/terminal.h"
 #include "recipe/keys.h"
 
@@ -35,6 +38,7 @@ constexpr std::string_view kOverview = R"(snug fine-tunes language models in the
   snug gpus [NAME]                  accelerators: memory, bandwidth, rates, rough rents
   snug probe                        how fast this machine is: a few seconds, so that plans tell times
   snug help keys                    every key, with its default
+  snug help pytorch                 flags of plan, fit and explain for a run on PyTorch
 
 MODEL is a Hugging Face checkpoint directory, a config.json, or a name such as meta-llama/Llama-3.1-8B.
 
@@ -64,9 +68,10 @@ of each stage, what was assumed. Exit code 3 if it does not fit --memory (defaul
   --max-memory 0:80GiB,1:24GiB,cpu:200GiB   which part of the model on which device, and the device_map to paste
   --max-memory cpu:16GiB,disk:100GiB        which blocks on disk; snug train --max-memory runs it
       --weights-only       for inference: no gradients, states or activations
-  --megatron FILE --gpus N   what each rank of a Megatron-LM script holds between steps [--vocab-size N]
+  --megatron FILE --gpus N [--vocab-size N]   what each rank of a Megatron-LM script holds between steps
   --textbook               the rules of thumb of articles, beside the exact figures; MODEL may be a round count, such as 7B
       --parameters N --trained N --hidden N --layers N --heads N --activations SIZE   what a rule is to take instead
+  --runtime, --stack …     whose memory, and what a script says to PyTorch: snug help pytorch
   --json                   one JSON object for scripts
   --dump                   the compiled program and its layout, for review
 )";
@@ -80,8 +85,10 @@ they are. Every recipe shown is planned in full. Exit code 3 if nothing fits, wi
 For a card, and for another trainer's recipe, the answer is for PyTorch, with a margin that it states.
 MODEL may be a recipe of axolotl, LLaMA-Factory, TRL, torchtune, Unsloth or ms-swift: method, rank, targets, length and the
 effective batch stay, and the best is shown as a diff of that file too.
+  --gpu NAME                 the card (snug gpus)
+  --examples N --example-tokens M   the rows and their tokens, where there is no --data FILE: steps, time and price of the run
   --method full|lora|qlora   search this one (default: all are shown, LoRA is chosen)
-  --runtime snug|pytorch     whose memory is searched; --stack and the rest as of snug plan
+  --runtime snug|pytorch     whose memory is searched; --stack and the rest: snug help pytorch
   --write FILE.yaml          the chosen recipe, for snug train; of another trainer's recipe for PyTorch the changed file
   --json                     one JSON object for scripts
 )";
@@ -105,6 +112,7 @@ Exit code 1 if the file holds none of these.
   --try                    runs COMMAND on a card that you do not have (snug help measure); where it runs out there, makes each
                            change that is advised, as far as arguments of Trainer, of TRL and of from_pretrained go, and runs
                            it again until one is enough. Exit code 3 if none is
+  --steps N                with --try: of the optimizer, before the program is ended
 )";
 
 constexpr std::string_view kMeasure =
@@ -123,6 +131,30 @@ the device would have run out, and then PyTorch's own snapshot is explained.
 Weights that are not here are empty ones of the same shapes, and take neither disk nor memory.
 )";
 
+constexpr std::string_view kPyTorch = R"(snug plan|fit|explain … [--runtime snug|pytorch] [what a script says to PyTorch]
+
+Whose memory it is, and what only a run on PyTorch has to say. PyTorch's is what another trainer's recipe asks for, and a model
+with --gpu; snug's own is that of a plan of this machine.
+  --runtime snug|pytorch     the one or the other
+  --stack torch=2.4.1,transformers=4.48.1   versions, of peft and bitsandbytes too; what is left out is today's
+  --attn-implementation sdpa|flash_attention_2|eager   as from_pretrained takes it
+  --gradient-checkpointing-kwargs use_reentrant=false   the other way to recompute
+  --use-liger-kernel         Liger's kernels
+  --fused-kernels norm,rope,lora,loss   fms-acceleration's
+  --trainer litgpt|torchtune   their own models and loops
+  --own-loop labels|logits   no Trainer: the loop gives the model labels, or makes the loss of its logits
+  --row-lengths 2048,731,…   of successive micro-batches
+  --gptq 128|none            the checkpoint's linears are GPTQ's, in such groups
+  --eval-rows N              rows that are evaluated
+  --eval-batch N             in batches of so many
+  --compute-metrics          the logits of all of them are kept on the device
+  --eval-accumulation-steps N   until so many batches are there
+  --gpus N                   so many share the run; by DDP if nothing else is said
+  --fsdp                     by FSDP
+  --ddp                      by DDP, whatever a recipe says
+  --deepspeed FILE           by ZeRO, as DeepSpeed's configuration has it
+)";
+
 constexpr std::string_view kWatch = R"(snug watch [PID | GPU] [--interval SECONDS] [--count N] [--json]
 
 Shows a memory live: of every NVIDIA GPU and the processes on it, of one (GPU: 0, 1 …), or of a process (PID), with its peak and
@@ -136,6 +168,7 @@ constexpr std::string_view kProbe = R"(snug probe [--threads N]
 
 Runs a few steps of small random models and keeps how fast each kind of op went in ~/.cache/snug (or $XDG_CACHE_HOME/snug).
 From then on snug plan and snug fit tell seconds for this machine, and finished runs leave receipts there that correct them.
+  --threads N   cores used (default: those that this process may use)
 )";
 
 constexpr std::string_view kData = R"(snug data FILE MODEL [--rows N] [--ids] [keys]
@@ -163,6 +196,7 @@ constexpr std::string_view kInit =
 
 Writes config.json and random weights of that configuration; copies the tokenizer's files along. Quantized ones are those that
 snug quantize would make of the numbers, which never lie on disk.
+  --tokenizer DIRECTORY   whose tokenizer's files come along (default: the model's own)
 )";
 
 constexpr std::string_view kGenerate =
@@ -193,6 +227,8 @@ constexpr std::string_view kMerge = R"(snug merge ADAPTER… --output-dir DIRECT
 Adds adapters of PEFT, snug or mlx-lm to the weights of their base model and writes a checkpoint that needs no adapter:
 weights in float32 arithmetic, rounded once to the base's own dtype; configuration and tokenizer come along. Several adapters,
 as words, with commas or as --adapter, are added in that order.
+  --output-dir DIRECTORY  where the checkpoint is written
+  --adapter ADAPTER       one more; may be repeated
   --model DIRECTORY       the base (default: the one that the adapter names, if it is a directory)
   --max-shard-size SIZE   of one file of weights (default: 5GB)
   --overwrite-output-dir  replace a model that stands there
@@ -202,6 +238,7 @@ constexpr std::string_view kQuantize = R"(snug quantize MODEL --output-dir DIREC
 
 Writes a checkpoint whose linears are quantized in bitsandbytes' formats, piece by piece, so that a model of any size can be
 quantized in little memory. transformers and snug load it as it is; embedding, head, router, experts and norms stay as they are.
+  --output-dir DIRECTORY                    where the checkpoint is written
   --bnb-4bit-quant-type nf4|fp4             4 bits a weight, a scale for each 64 (default: nf4)
   --bnb-4bit-use-double-quant true|false    the scales in 8 bits (default: true)
   --load-in-8bit                            LLM.int8 instead: 8 bits a weight, a scale for each row
@@ -214,6 +251,9 @@ snug export ADAPTER --gguf FILE [--model DIRECTORY]
 
 Writes a GGUF file, which llama.cpp and what is built on it read: a model, with adapters merged on the way, or a LoRA adapter
 by itself. Families: llama, mistral, mixtral, qwen2, qwen3, qwen3_moe, gemma2, gemma3_text, phi3, gpt2.
+  --gguf FILE                   the file to write
+  --adapter ADAPTER             merged into the model; may be repeated
+  --model DIRECTORY             of an adapter: its base (default: the one that the adapter names, if it is a directory)
   --outtype f32|f16|bf16|q8_0   of the matrices (default: the model's own; an adapter's: f32)
   --pretokenizer NAME           tokenizer.ggml.pre, for a tokenizer that is not recognized
 )";
@@ -222,12 +262,14 @@ constexpr std::string_view kModels = R"(snug models [NAME] [--json]
 
 Lists the models that plan knows by name, family by family, with their parameters; with NAME all about one: what its config.json
 says, where its parameters are, and whether it can be trained or only planned.
+  --json   one JSON object for scripts
 )";
 
 constexpr std::string_view kGpus = R"(snug gpus [NAME] [--json]
 
 Lists accelerators by vendor: memory, bandwidth, dense 16-bit rate, rough rent, best use; with NAME all about one. Names are
 taken as drivers and sellers write them: "NVIDIA GeForce RTX 4090", rtx4090, 4090.
+  --json   one JSON object for scripts
 )";
 
 void print_keys() {
@@ -240,7 +282,21 @@ void print_keys() {
   }
 }
 
+struct Page {
+  std::string_view topic, text;
+};
+
+constexpr Page kPages[] = {{"plan", kPlan},         {"fit", kFit},         {"explain", kExplain},   {"watch", kWatch},
+                           {"data", kData},         {"train", kTrain},     {"generate", kGenerate}, {"merge", kMerge},
+                           {"quantize", kQuantize}, {"export", kExport},   {"init", kInit},         {"models", kModels},
+                           {"gpus", kGpus},         {"measure", kMeasure}, {"probe", kProbe},       {"pytorch", kPyTorch}};
+
 }  // namespace
+
+std::string_view help_page(std::string_view topic) {
+  const auto found = std::ranges::find(kPages, topic, &Page::topic);
+  return found == std::end(kPages) ? kOverview : found->text;
+}
 
 int help_command(std::span<char* const> words) {
   const std::string_view topic = words.empty() ? std::string_view() : words[0];
@@ -248,22 +304,7 @@ int help_command(std::span<char* const> words) {
     print_keys();
     return 0;
   }
-  std::string_view text = kOverview;
-  if (topic == "plan") text = kPlan;
-  if (topic == "fit") text = kFit;
-  if (topic == "explain") text = kExplain;
-  if (topic == "measure") text = kMeasure;
-  if (topic == "watch") text = kWatch;
-  if (topic == "probe") text = kProbe;
-  if (topic == "data") text = kData;
-  if (topic == "train") text = kTrain;
-  if (topic == "generate") text = kGenerate;
-  if (topic == "merge") text = kMerge;
-  if (topic == "quantize") text = kQuantize;
-  if (topic == "export") text = kExport;
-  if (topic == "init") text = kInit;
-  if (topic == "models") text = kModels;
-  if (topic == "gpus") text = kGpus;
+  const std::string_view text = help_page(topic);
   constexpr int kWritten = 128;  // columns
   const int width = style_of(stdout).width;
   if (is_terminal(stdout) && width < kWritten) {

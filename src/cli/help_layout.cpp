@@ -125,7 +125,26 @@ void lay_out_row(Layout& layout, const Block& block, size_t width) {
   layout.fill(row.substr(second), at);
 }
 
+HelpPart part_of(const Block& block) {
+  using Kind = HelpPart::Kind;
+  const std::string_view text = block.text;
+  const size_t indent = indent_of(text);
+  if (block.prose) return {Kind::prose, block.text, ""};
+  if (block.second != std::string_view::npos)
+    return {Kind::row, std::string(text.substr(indent, text.find("  ", indent) - indent)),
+            std::string(text.substr(block.second))};
+  const Kind kind = !Block::is_command(text) ? Kind::prose : indent == 0 ? Kind::usage : Kind::example;
+  return {kind, std::string(text.substr(indent)), ""};
+}
+
 }  // namespace
+
+std::vector<HelpPart> help_parts(std::string_view page) {
+  std::vector<HelpPart> parts;
+  for (const Block& block : blocks_of(page))
+    if (!block.text.empty()) parts.push_back(part_of(block));
+  return parts;
+}
 
 std::string laid_out(std::string_view text, int width) {
   Layout layout(static_cast<size_t>(std::max(width, 20)));

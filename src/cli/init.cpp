@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "cli/arguments.h"
+#include "cli/command_table.h"
 #include "cli/commands.h"
 #include "model/catalogue.h"
 #include "model/families.h"
@@ -15,7 +16,7 @@
 namespace snug::cli {
 
 int init_command(std::span<char* const> words) {
-  const Arguments arguments = parse_arguments(words, {"tokenizer="});
+  const Arguments arguments = parse_arguments(words, own_flags("init"));
   if (arguments.recipe.model.empty())
     throw UsageError(
         "which model? snug init MODEL --output-dir DIRECTORY [--bf16|--fp16] [--load-in-4bit] [--tokenizer DIRECTORY]");

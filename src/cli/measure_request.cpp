@@ -8,7 +8,8 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "cli/arguments.h"
+#include "cli/command_table.h"
+#include "cli/options.h"
 #include "recipe/bytes.h"
 
 namespace snug::cli {
@@ -25,46 +26,37 @@ int64_t number_of(std::string_view word, std::string_view flag, int64_t most) {
   return value;
 }
 
-void take_flag(MeasureWords& request, std::string_view flag, std::string_view value, const std::string& command) {
-  if (flag == "--gpu") {
+void take_flag(MeasureWords& request, const Flag& flag) {
+  const auto& [name, value] = flag;
+  if (name == "gpu") {
     request.gpu = value;
     request.gpu_told = true;
-  } else if (flag == "--memory") {
+  } else if (name == "memory") {
     request.memory_bytes = parse_bytes(value, "--memory");
-  } else if (flag == "--gpus") {
-    request.run.device.count = static_cast<int32_t>(number_of(value, flag, kMostDevices));
-  } else if (flag == "--steps") {
-    request.run.steps = number_of(value, flag, kMostSteps);
-  } else if (flag == "--json") {
+  } else if (name == "gpus") {
+    request.run.device.count = static_cast<int32_t>(number_of(value, "--gpus", kMostDevices));
+  } else if (name == "steps") {
+    request.run.steps = number_of(value, "--steps", kMostSteps);
+  } else if (name == "json") {
     request.json = value;
-  } else if (flag == "--snapshot") {
+  } else if (name == "snapshot") {
     request.snapshot = value;
-  } else {
-    throw UsageError(fmt::format(
-        "{0} has no flag {1} here; snug help measure lists those it has. The program's own stand after --", command, flag));
+  } else if (name == "synthetic") {
+    request.run.synthetic = true;
   }
 }
 
 }  // namespace
 
 MeasureWords parse_measure(std::span<char* const> words, const std::string& command) {
+  const auto end = std::ranges::find(words, std::string_view("--"), [](const char* word) { return std::string_view(word); });
+  const auto ours = static_cast<size_t>(end - words.begin());
+  const Options options = parse_options(words.first(ours), own_flags("measure"));
+  if (!options.positional.empty())
+    throw UsageError(fmt::format("the command stands after --: snug {} --gpu RTX-4090 -- python train.py", command));
   MeasureWords request;
-  size_t i = 0;
-  for (; i < words.size() && std::string_view(words[i]) != "--"; ++i) {
-    const std::string_view word = words[i], flag = word.substr(0, word.find('='));
-    if (!word.starts_with("--"))
-      throw UsageError(fmt::format("the command stands after --: snug {} --gpu RTX-4090 -- python train.py", command));
-    if (word == "--synthetic") {
-      request.run.synthetic = true;
-    } else if (flag.size() < word.size()) {
-      take_flag(request, flag, word.substr(flag.size() + 1), command);
-    } else if (i + 1 == words.size() || std::string_view(words[i + 1]) == "--") {
-      throw UsageError(fmt::format("{} needs a value", flag));
-    } else {
-      take_flag(request, flag, words[++i], command);
-    }
-  }
-  for (++i; i < words.size(); ++i) request.run.command.emplace_back(words[i]);
+  for (const Flag& flag : options.flags) take_flag(request, flag);
+  for (size_t i = ours + 1; i < words.size(); ++i) request.run.command.emplace_back(words[i]);
   if (request.run.command.empty())
     throw UsageError(fmt::format("which command? snug {} --gpu RTX-4090 -- python train.py", command));
   return request;

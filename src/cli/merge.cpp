@@ -6,6 +6,7 @@
 
 #include <cstdio>
 
+#include "cli/command_table.h"
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "model/hub_cache.h"
@@ -14,8 +15,7 @@
 namespace snug::cli {
 
 int merge_command(std::span<char* const> words) {
-  const Options options =
-      parse_options(words, {"model=", "adapter=", "output-dir=", "max-shard-size=", "overwrite-output-dir"});
+  const Options options = parse_options(words, own_flags("merge"));
   std::vector<std::string> named = options.positional;
   for (const std::string& adapter : options.values("adapter")) named.push_back(adapter);
   MergeRequest request{.adapters = adapter_list(named),

@@ -9,6 +9,7 @@
 #include "advise/solve.h"
 #include "base/file.h"
 #include "cli/arguments.h"
+#include "cli/command_table.h"
 #include "cli/commands.h"
 #include "cli/count_data.h"
 #include "cli/plan_devices.h"
@@ -34,14 +35,6 @@
 namespace snug::cli {
 
 namespace {
-
-Arguments arguments_of(std::span<char* const> words) {
-  std::vector<std::string> own = {
-      "json", "dump", "gpu=", "levers", "solve=", "examples=", "example-tokens=", "count-data", "trace=", "html="};
-  for (const std::vector<std::string>& more : {textbook_flags(), device_flags(), pytorch_flags(), megatron_plan_flags()})
-    own.insert(own.end(), more.begin(), more.end());
-  return parse_arguments(words, own);
-}
 
 // A flag of another view than the one asked for would be without effect.
 void refuse_strays(const Arguments& arguments, const std::string& view, const std::vector<std::string>& flags) {
@@ -127,7 +120,7 @@ std::optional<CountedData> data_asked(const Arguments& arguments, const Plan& pl
 }  // namespace
 
 int plan_command(std::span<char* const> words) {
-  Arguments arguments = arguments_of(words);
+  Arguments arguments = parse_arguments(words, own_flags("plan"));
   if (arguments.has("megatron")) return plan_megatron(arguments);
   check_views(arguments);
   if (arguments.has("textbook")) return plan_textbook(arguments);

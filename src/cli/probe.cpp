@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "cli/command_table.h"
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "cli/process.h"
@@ -33,7 +34,7 @@ void print_rates(const CostModel& model) {
 
 int probe_command(std::span<char* const> words) {
   wait_briefly("probe", words);
-  const Options options = parse_options(words, {"threads="});
+  const Options options = parse_options(words, own_flags("probe"));
   Recipe recipe;
   if (options.has("threads")) apply(recipe, "threads", options.value("threads"), "--threads");
   const Target target = this_cpu(recipe.threads);

@@ -4,6 +4,7 @@
 
 #include <cstdio>
 
+#include "cli/command_table.h"
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "formats/quantize_checkpoint.h"
@@ -28,9 +29,7 @@ bool truth(const std::string& flag, const std::string& word) {
 }  // namespace
 
 int quantize_command(std::span<char* const> words) {
-  const Options options =
-      parse_options(words, {"output-dir=", "bnb-4bit-quant-type=", "bnb-4bit-use-double-quant=", "load-in-8bit",
-                            "max-shard-size=", "overwrite-output-dir"});
+  const Options options = parse_options(words, own_flags("quantize"));
   if (options.positional.size() != 1) throw UsageError("which model? snug quantize MODEL --output-dir DIRECTORY");
   if (options.value("output-dir").empty()) throw UsageError("where to? add --output-dir DIRECTORY");
   QuantizeRequest request{.model = local_checkpoint(options.positional.front(), "quantizing"),

@@ -10,6 +10,7 @@
 #include "advise/placed_run.h"
 #include "base/error.h"
 #include "cli/arguments.h"
+#include "cli/command_table.h"
 #include "cli/commands.h"
 #include "cli/process.h"
 #include "cli/pytorch_ranks.h"
@@ -164,7 +165,7 @@ int plan_and_run_as_rank(Arguments& arguments, const World& world, std::span<cha
 int train_command(std::span<char* const> words) {
   wait_briefly("train", words);
   const std::optional<World> world = launched_world();
-  Arguments arguments = parse_arguments(words, {"trace=", "max-memory="});
+  Arguments arguments = parse_arguments(words, own_flags("train"));
   const Recipe& recipe = arguments.recipe;
   if (arguments.foreign) {
     const int64_t here = recipe.parallel.ranks;  // the GPUs that it was written for are not here

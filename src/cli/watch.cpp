@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "cli/command_table.h"
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "cli/terminal.h"
@@ -50,7 +51,7 @@ T number_of(std::string_view word, const char* what, T least, T most) {
 }
 
 WatchRequest parse_watch(std::span<char* const> words) {
-  const Options options = parse_options(words, {"json", "interval=", "count="});
+  const Options options = parse_options(words, own_flags("watch"));
   if (options.positional.size() > 1) throw UsageError("watch takes one process or one device");
   WatchRequest request{.json = options.has("json")};
   for (const std::string& word : options.positional)
