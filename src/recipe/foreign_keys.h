@@ -13,6 +13,9 @@ namespace snug {
 // `values` switch on something that is not supported. `values` empty: null, or an empty list or map.
 bool pass_over_foreign_key(std::string_view key, std::span<const std::string> values);
 
+// The keys that are known and have no effect here, whatever their value.
+std::span<const std::string_view> harmless_keys();
+
 // True if a value means "off": false, no, none, null, 0, the empty text.
 bool means_off(std::string_view value);
 

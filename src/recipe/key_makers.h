@@ -184,6 +184,9 @@ struct Choice {
 template <class Value, class Field>
 Key choice(std::string_view name, Names aliases, std::string_view help, std::string_view values,
            std::vector<Choice<Value>> choices, Field field) {
+  Names words;
+  for (const auto& known : choices)
+    if (known.refusal.empty()) words.push_back(known.word);
   return {name,
           std::move(aliases),
           KeyType::choice,
@@ -205,7 +208,9 @@ Key choice(std::string_view name, Names aliases, std::string_view help, std::str
               if (known.refusal.empty() && known.value == std::invoke(field, recipe)) return std::string(known.word);
             }
             return std::string();
-          }};
+          },
+          {},
+          std::move(words)};
 }
 
 }  // namespace snug::keys

@@ -92,6 +92,7 @@ constexpr Paged kPaged[] = {
     {"paged_lion_32bit", Optimizer::lion},   {"paged_lion", Optimizer::lion},   {"paged_lion_8bit", Optimizer::lion_8bit}};
 
 Key or_paged(Key key) {
+  for (const Paged& paged : kPaged) key.words.push_back(paged.word);
   key.set = [set = key.set](Recipe& recipe, KeyValues values) {
     const std::string& word = single_value("optim", values);
     const auto* paged = std::find_if(std::begin(kPaged), std::end(kPaged), [&](const Paged& p) { return p.word == word; });
@@ -156,9 +157,10 @@ Key save_total_limit() {
 }
 
 // Services that Hugging Face's Trainer reports to and snug does not: such a recipe runs, and says so.
+constexpr std::string_view kServices[] = {"wandb",   "mlflow",  "comet_ml",   "swanlab", "trackio", "clearml",
+                                          "dagshub", "neptune", "codecarbon", "dvclive", "flyte",   "azure_ml"};
+
 bool is_other_service(const std::string& word) {
-  constexpr std::string_view kServices[] = {"wandb",   "mlflow",  "comet_ml",   "swanlab", "trackio", "clearml",
-                                            "dagshub", "neptune", "codecarbon", "dvclive", "flyte",   "azure_ml"};
   return std::find(std::begin(kServices), std::end(kServices), word) != std::end(kServices);
 }
 
@@ -182,7 +184,8 @@ Key report_to() {
           [](KeyValues values) {
             const std::vector<std::string> words = parse_list("report_to", values);
             return std::any_of(words.begin(), words.end(), is_other_service);
-          }};
+          },
+          {std::begin(kServices), std::end(kServices)}};
 }
 
 Key seed() {
@@ -380,7 +383,8 @@ std::vector<Key> main_keys() {  // NOLINT(readability-function-size): a table
       boolean("optimizer_in_bwd", {"optimizer_in_backward"},
               "Update each weight as soon as its gradient is complete, so that gradients never exist together.",
               &Recipe::optimizer_in_bwd),
-      choice<LossNormalization>("loss_normalization", {}, "What a window's summed loss is divided by.", "targets|unshifted",
+      choice<LossNormalization>("loss_normalization", {}, "What a window's summed loss is divided by.",
+                                "huggingface|targets|unshifted",
                                 {{"huggingface", LossNormalization::targets},
                                  {"targets", LossNormalization::targets},
                                  {"unshifted", LossNormalization::unshifted}},
