@@ -62,6 +62,7 @@ std::vector<Command> make_table() {
            Names::nothing,
            {"gpu=", "memory=", "gpus=", "synthetic", "steps=", "json=", "snapshot="}},
           {"probe", probe_command, Names::nothing, {"threads="}},
+          {"completion", completion_command, Names::shell},
           {"help", help_command, Names::command}};
 }
 

@@ -10,7 +10,7 @@
 namespace snug::cli {
 
 // What a word may name, for those who complete it.
-enum class Names : uint8_t { nothing, file, directory, model, accelerator, process, command };
+enum class Names : uint8_t { nothing, file, directory, model, accelerator, process, command, shell };
 
 struct Command {
   std::string_view name;

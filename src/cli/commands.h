@@ -20,6 +20,7 @@ int export_command(std::span<char* const> words);
 int init_command(std::span<char* const> words);
 int models_command(std::span<char* const> words);
 int gpus_command(std::span<char* const> words);
+int completion_command(std::span<char* const> words);
 int help_command(std::span<char* const> words);
 
 }  // namespace snug::cli

@@ -37,6 +37,7 @@ constexpr std::string_view kOverview = R"(snug fine-tunes language models in the
   snug models [NAME]                models that plan knows by name
   snug gpus [NAME]                  accelerators: memory, bandwidth, rates, rough rents
   snug probe                        how fast this machine is: a few seconds, so that plans tell times
+  snug completion bash|zsh|fish     what the shell offers for Tab
   snug help keys                    every key, with its default
   snug help pytorch                 flags of plan, fit and explain for a run on PyTorch
 
@@ -196,7 +197,7 @@ constexpr std::string_view kInit =
 
 Writes config.json and random weights of that configuration; copies the tokenizer's files along. Quantized ones are those that
 snug quantize would make of the numbers, which never lie on disk.
-  --tokenizer DIRECTORY   whose tokenizer's files come along (default: the model's own)
+  --tokenizer DIRECTORY   whose tokenizer's files come along (default: none)
 )";
 
 constexpr std::string_view kGenerate =
@@ -258,6 +259,15 @@ by itself. Families: llama, mistral, mixtral, qwen2, qwen3, qwen3_moe, gemma2, g
   --pretokenizer NAME           tokenizer.ggml.pre, for a tokenizer that is not recognized
 )";
 
+constexpr std::string_view kCompletion = R"(snug completion bash|zsh|fish
+
+Prints the script by which a shell completes commands, flags, keys and their values, models and accelerators. make install and
+the Debian package put it where the shell finds it; otherwise
+  bash   source <(snug completion bash), in ~/.bashrc
+  zsh    snug completion zsh > DIRECTORY/_snug, a DIRECTORY of $fpath, before compinit
+  fish   snug completion fish > ~/.config/fish/completions/snug.fish
+)";
+
 constexpr std::string_view kModels = R"(snug models [NAME] [--json]
 
 Lists the models that plan knows by name, family by family, with their parameters; with NAME all about one: what its config.json
@@ -286,10 +296,12 @@ struct Page {
   std::string_view topic, text;
 };
 
-constexpr Page kPages[] = {{"plan", kPlan},         {"fit", kFit},         {"explain", kExplain},   {"watch", kWatch},
-                           {"data", kData},         {"train", kTrain},     {"generate", kGenerate}, {"merge", kMerge},
-                           {"quantize", kQuantize}, {"export", kExport},   {"init", kInit},         {"models", kModels},
-                           {"gpus", kGpus},         {"measure", kMeasure}, {"probe", kProbe},       {"pytorch", kPyTorch}};
+constexpr Page kPages[] = {
+    {"plan", kPlan},         {"fit", kFit},         {"explain", kExplain},   {"watch", kWatch},
+    {"data", kData},         {"train", kTrain},     {"generate", kGenerate}, {"merge", kMerge},
+    {"quantize", kQuantize}, {"export", kExport},   {"init", kInit},         {"models", kModels},
+    {"gpus", kGpus},         {"measure", kMeasure}, {"probe", kProbe},       {"completion", kCompletion},
+    {"pytorch", kPyTorch}};
 
 }  // namespace
 
