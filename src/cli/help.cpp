@@ -11,6 +11,7 @@
 #include "cli/commands.h"
 #include "cli/help_layout.h"
 #include "cli/help_page.h"
+#include "cli/man_page.h"
 #include "cli/terminal.h"
 #include "recipe/keys.h"
 
@@ -40,6 +41,7 @@ constexpr std::string_view kOverview = R"(snug fine-tunes language models in the
   snug completion bash|zsh|fish     what the shell offers for Tab
   snug help keys                    every key, with its default
   snug help pytorch                 flags of plan, fit and explain for a run on PyTorch
+  snug help man                     the manual page
 
 MODEL is a Hugging Face checkpoint directory, a config.json, or a name such as meta-llama/Llama-3.1-8B.
 
@@ -314,6 +316,10 @@ int help_command(std::span<char* const> words) {
   const std::string_view topic = words.empty() ? std::string_view() : words[0];
   if (topic == "keys") {
     print_keys();
+    return 0;
+  }
+  if (topic == "man") {
+    fmt::print("{}", man_page());
     return 0;
   }
   const std::string_view text = help_page(topic);
