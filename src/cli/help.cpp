@@ -14,6 +14,7 @@
 #include "cli/man_page.h"
 #include "cli/terminal.h"
 #include "recipe/keys.h"
+#include "report/recipe_schema.h"
 
 namespace snug::cli {
 
@@ -41,7 +42,7 @@ constexpr std::string_view kOverview = R"(snug fine-tunes language models in the
   snug completion bash|zsh|fish     what the shell offers for Tab
   snug help keys                    every key, with its default
   snug help pytorch                 flags of plan, fit and explain for a run on PyTorch
-  snug help man                     the manual page
+  snug help schema | man            a JSON Schema of recipes, for editors; the manual page
 
 MODEL is a Hugging Face checkpoint directory, a config.json, or a name such as meta-llama/Llama-3.1-8B.
 
@@ -318,8 +319,8 @@ int help_command(std::span<char* const> words) {
     print_keys();
     return 0;
   }
-  if (topic == "man") {
-    fmt::print("{}", man_page());
+  if (topic == "schema" || topic == "man") {
+    fmt::print("{}", topic == "man" ? man_page() : recipe_schema());
     return 0;
   }
   const std::string_view text = help_page(topic);

@@ -185,7 +185,11 @@ Key report_to() {
             const std::vector<std::string> words = parse_list("report_to", values);
             return std::any_of(words.begin(), words.end(), is_other_service);
           },
-          {std::begin(kServices), std::end(kServices)}};
+          [] {
+            Names words(std::begin(kServices), std::end(kServices));
+            words.emplace_back("all");
+            return words;
+          }()};
 }
 
 Key seed() {

@@ -70,6 +70,7 @@ KeyGrammar grammar_of(const Key& key) {
       grammar.numbers = numbers;
     } else if (is_example(key, one)) {
       grammar.open = true;
+      if (key.type == KeyType::text) grammar.pair = one.substr(0, one.find('='));
     } else if (all_of(one, std::isupper)) {
       grammar.names = one;
       grammar.open = true;

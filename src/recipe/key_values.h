@@ -23,6 +23,7 @@ struct KeyGrammar {
   std::optional<NumberRange> numbers;  // "at least 1", "from 0 to less than 1"
   std::string names;                   // what a value names: "FILE", "DIRECTORY", "NAME"; "": nothing that there is
   bool open = false;                   // other words too, of which examples are given: "q_proj,v_proj,…"
+  std::string pair;                    // of an example "momentum=0.9" what stands before the =
 
   bool operator==(const KeyGrammar&) const = default;
 };

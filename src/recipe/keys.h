@@ -26,7 +26,8 @@ struct Key {
   std::function<void(Recipe&, KeyValues)> set;    // throws Error without `where`
   std::function<std::string(const Recipe&)> get;  // text that `set` takes back; empty function: the key only sets others
   std::function<bool(KeyValues)> foreign;  // true for values that are another program's and have no effect; may be empty
-  std::vector<std::string_view> words;     // that `set` takes beside those of `values`: other trainers' names
+  // That `set` takes beside those of `values`, such as other trainers' names; of a map its names, if it takes no others.
+  std::vector<std::string_view> words;
 
   // The default as text, from a fresh Recipe.
   std::string default_text() const { return get ? get(Recipe{}) : std::string(); }

@@ -50,6 +50,14 @@ Key warmup_steps() {
   return key;
 }
 
+std::vector<std::string_view> argument_names() {
+  std::vector<std::string_view> names;
+  for (const Arguments& of : argument_table())
+    for (const std::string_view name : of.takes)
+      if (std::ranges::find(names, name) == names.end()) names.push_back(name);
+  return names;
+}
+
 // {"num_cycles": 2, "min_lr": 1e-5}, as transformers takes it on a command line, in pairs name=value.
 std::string without_braces(std::string_view text) {
   std::string plain;
@@ -93,7 +101,9 @@ Key lr_scheduler_kwargs() {
             for (const auto& [name, value] : recipe.lr_scheduler_kwargs)
               text += fmt::format("{}{}={}", text.empty() ? "" : ",", name, value);
             return text;
-          }};
+          },
+          {},
+          argument_names()};
 }
 
 void validate_arguments(const Recipe& recipe) {

@@ -38,7 +38,8 @@ TEST(KeyGrammar, every_word_that_it_tells_of_is_taken) {
   for (const Key& key : recipe_keys()) {
     std::vector<std::string> told = grammar_of(key).words;
     told.insert(told.end(), key.words.begin(), key.words.end());
-    for (const std::string& word : told) {
+    for (std::string word : told) {
+      if (key.type == KeyType::map) word += "=1";
       Recipe recipe;
       EXPECT_NO_THROW(key.set(recipe, std::vector<std::string>{word})) << key.name << ": " << word;
       ++words;
