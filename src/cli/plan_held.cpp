@@ -13,6 +13,7 @@
 #include "model/families.h"
 #include "recipe/bytes.h"
 #include "recipe/keys.h"
+#include "report/plan_json.h"
 
 namespace snug::cli {
 
@@ -44,7 +45,8 @@ std::string held_text(const eager::Held& held, const PyTorchAnswer& answer) {
 }
 
 std::string held_json(const ModelSpec& model, const eager::Held& held, const PyTorchAnswer& answer, bool too_much) {
-  nlohmann::ordered_json json{{"model", model.name}, {"fits", nullptr}, {"at_least_bytes", held.bytes()}};
+  nlohmann::ordered_json json{
+      {"schema", 1}, {"model", model_object(model)}, {"fits", nullptr}, {"at_least_bytes", held.bytes()}};
   if (too_much) json["fits"] = false;
   for (const Part& part : parts_of(held)) json["held"][part.name] = part.bytes;
   json["pytorch"] = pytorch_json(answer);

@@ -16,19 +16,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json model_object(const ModelSpec& m) {
-  return {{"name", m.name},
-          {"family", m.family},
-          {"hidden_size", m.hidden_size},
-          {"intermediate_size", m.intermediate_size},
-          {"layers", m.layers},
-          {"heads", m.heads},
-          {"kv_heads", m.kv_heads},
-          {"head_size", m.head_size},
-          {"vocab_size", m.vocab_size},
-          {"tied_embeddings", m.tied_embeddings}};
-}
-
 Json recipe_json(const Plan& plan) {
   Json json;
   for (const Key& key : recipe_keys())
@@ -140,6 +127,19 @@ Json ranks_json(const Plan& plan) {
 }
 
 }  // namespace
+
+nlohmann::ordered_json model_object(const ModelSpec& m) {
+  return {{"name", m.name},
+          {"family", m.family},
+          {"hidden_size", m.hidden_size},
+          {"intermediate_size", m.intermediate_size},
+          {"layers", m.layers},
+          {"heads", m.heads},
+          {"kv_heads", m.kv_heads},
+          {"head_size", m.head_size},
+          {"vocab_size", m.vocab_size},
+          {"tied_embeddings", m.tied_embeddings}};
+}
 
 std::string plan_json(const Plan& plan, const PlanDetails& details) {
   Json json{

@@ -1,6 +1,7 @@
 #pragma once
 // A plan as the JSON object that scripts read (`snug plan --json`).
 
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -20,6 +21,9 @@ struct PlanDetails {
   std::optional<ForeignRecipe> foreign;              // the file that was planned, if it is another trainer's
   std::optional<PyTorchAnswer> pytorch;              // what PyTorch needs for it; where it decides, "fits" is its
 };
+
+// Its "model".
+nlohmann::ordered_json model_object(const ModelSpec& model);
 
 std::string plan_json(const Plan& plan, const PlanDetails& details = {});
 
