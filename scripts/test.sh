@@ -15,4 +15,7 @@ step "documents: the key table as printed, every command as written"
 scripts/make_keys_doc.sh | diff docs/keys.md -
 python3 scripts/check_docs.py
 
+step "schemas: what the program says and reads"
+python3 scripts/check_schemas.py || [ $? -eq 77 ]
+
 step "done"

@@ -31,7 +31,7 @@ bool is_installed(const std::string& shell) { return fs::exists("/usr/bin/" + sh
 class Shell {
  public:
   explicit Shell(const std::string& name) : name_(name) {
-    std::ofstream(work_ / ("snug." + name)) << run_program({"completion", name}).output;
+    std::ofstream(work_ / (name == "zsh" ? "_snug" : "snug." + name)) << run_program({"completion", name}).output;
     std::ofstream(work_ / "run.log") << "";
     fs::create_directories(work_ / "model-dir");
   }
@@ -70,7 +70,7 @@ class Shell {
   static std::string zsh_asks(const std::string& line) {
     return R"(rm -f offers ready; zmodload zsh/zpty
 zpty shell zsh -f -i
-zpty -w shell 'PROMPT= RPROMPT=; autoload -U compinit; compinit -u -d $PWD/dump; source ./snug.zsh'
+zpty -w shell 'PROMPT= RPROMPT=; fpath=($PWD $fpath); autoload -U compinit; compinit -u -d $PWD/dump'
 zpty -w shell 'compadd() { local -a said; builtin compadd -O said "$@"; print -rl -- "+"${^said} >> offers; builtin compadd "$@" }'
 zpty -w shell 'ask() { zle complete-word; print end >> offers; BUFFER= }; zle -N ask; bindkey "^T" ask; print ready > ready'
 for i in {1..400}; do [[ -s ready ]] && break; sleep 0.05; done
