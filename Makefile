@@ -1,11 +1,22 @@
 # The few commands a person needs. Each sets up what it lacks (Debian 12) and says so.
 
-.PHONY: build test check exhaustive demo bench fuzz format clean
+.PHONY: build install package test check exhaustive demo bench fuzz format clean
 
 build:
 	@scripts/setup.sh build
 	@cmake --preset release >/dev/null
 	@cmake --build --preset release --target snug
+
+# Into PREFIX: the program, its manual page, what shells complete, schemas.
+PREFIX ?= /usr/local
+install: build
+	@cmake --build --preset release --target shipped
+	@cmake --install build --prefix $(PREFIX)
+
+# Debian packages, in build/packages.
+package: build
+	@scripts/setup.sh package
+	@scripts/package.sh
 
 demo: build
 	@demo/run.sh

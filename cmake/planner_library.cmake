@@ -1,6 +1,5 @@
 # The planner as a library of its own, for other programs: find_package(snug CONFIG), snug::planner, <snug/planner.h>. One shared
 # object with the rooms inside and nothing else visible, so that what snug is made of cannot clash with the program's own.
-include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 add_library(snug_planner SHARED src/library/planner.cpp)
@@ -14,9 +13,7 @@ set_target_properties(snug_planner PROPERTIES VERSION ${PROJECT_VERSION} SOVERSI
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/snug)
 install(TARGETS snug_planner EXPORT snug LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
-install(TARGETS snug RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(FILES include/snug/planner.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/snug)
-install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(EXPORT snug FILE snugConfig.cmake NAMESPACE snug:: DESTINATION ${package_dir})
 write_basic_package_version_file(snugConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/snugConfigVersion.cmake DESTINATION ${package_dir})

@@ -14,10 +14,14 @@ python3 scripts/check_rooms.py
 step "CUDA: one source against the kernel header"
 cmake/check_cuda.sh
 
+step "Debian packages, in a bare root"
+scripts/package.sh
+scripts/check_package.sh || [ $? -eq 77 ]
+
 # Its sources are those of the release, and tested there; what can differ is what is left out and how it is put together.
 step "planner alone"
 cmake --preset planner -D CMAKE_BUILD_TYPE=Debug -D CMAKE_CXX_FLAGS_DEBUG="-O0" >/dev/null
-cmake --build --preset planner --target snug snug_planner library_tests
+cmake --build --preset planner --target snug shipped snug_planner library_tests
 tests build-planner -E NOT_BUILT
 scripts/check_planner_library.sh
 

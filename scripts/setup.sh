@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs the Debian packages that are missing, and only those that the purpose needs: setup.sh [build|test|check]. Asks for sudo
+# Installs the Debian packages that are missing, and only those that the purpose needs: setup.sh [build|package|test|check]. Asks for sudo
 # only if not root. Each purpose needs what the one before it needs.
 set -euo pipefail
 purpose=${1:-build}
@@ -10,9 +10,10 @@ packages=(cmake ninja-build g++ pkg-config git python3
   node-d3)
 case $purpose in
   build) ;;
-  test) packages+=(libgtest-dev chromium openmpi-bin libopenmpi-dev) ;;
-  check) packages+=(libgtest-dev chromium clang clang-format clang-tidy libclang-rt-14-dev) ;;
-  *) echo "setup.sh: '$purpose' is none of build, test, check" >&2; exit 2 ;;
+  package) packages+=(dpkg-dev libopenmpi-dev) ;;
+  test) packages+=(libgtest-dev chromium openmpi-bin libopenmpi-dev man-db zsh fish python3-jsonschema) ;;
+  check) packages+=(libgtest-dev chromium dpkg-dev debootstrap clang clang-format clang-tidy libclang-rt-14-dev) ;;
+  *) echo "setup.sh: '$purpose' is none of build, package, test, check" >&2; exit 2 ;;
 esac
 
 missing=()
