@@ -40,6 +40,7 @@ constexpr std::string_view kOverview = R"(snug fine-tunes language models in the
   snug gpus [NAME]                  accelerators: memory, bandwidth, rates, rough rents
   snug probe                        how fast this machine is: a few seconds, so that plans tell times
   snug completion bash|zsh|fish     what the shell offers for Tab
+  snug help COMMAND                 what it takes, flag by flag
   snug help keys                    every key, with its default
   snug help pytorch                 flags of plan, fit and explain for a run on PyTorch
   snug help schema | man            a JSON Schema of recipes, for editors; the manual page
