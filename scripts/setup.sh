@@ -10,9 +10,9 @@ packages=(cmake ninja-build g++ pkg-config git python3
   node-d3)
 case $purpose in
   build) ;;
-  package) packages+=(dpkg-dev libopenmpi-dev) ;;
+  package) packages+=(dpkg-dev file libopenmpi-dev) ;;
   test) packages+=(libgtest-dev chromium openmpi-bin libopenmpi-dev man-db zsh fish python3-jsonschema) ;;
-  check) packages+=(libgtest-dev chromium dpkg-dev debootstrap clang clang-format clang-tidy libclang-rt-14-dev) ;;
+  check) packages+=(libgtest-dev chromium dpkg-dev file debootstrap clang clang-format clang-tidy libclang-rt-14-dev) ;;
   *) echo "setup.sh: '$purpose' is none of build, package, test, check" >&2; exit 2 ;;
 esac
 
