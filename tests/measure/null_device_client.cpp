@@ -192,6 +192,7 @@ void finds_functions_by_name() {
   int status = -1;
   CHECK(call("cuGetProcAddress_v2", "cuMemAlloc", &function, 12000, uint64_t{0}, &status) == 0);
   CHECK(function == ::dlsym(library, "cuMemAlloc_v2"));
+  CHECK(::dlsym(library, "cuStreamWriteValue32") != nullptr);  // PyTorch 2.6 and later look for it when memory runs out
   CHECK(call("cuGetProcAddress_v2", "cuNoSuchFunction", &function, 12000, uint64_t{0}, &status) == 500);
   CHECK(call("cudaImportExternalMemory") == 801);  // refused by name
   const auto refused = reinterpret_cast<const char* (*)()>(::dlsym(library, "snug_null_device_refused"));

@@ -140,6 +140,7 @@ SNUG_ENTRY int cuStreamWaitEvent(Handle, Handle, unsigned int) { return kSuccess
 SNUG_ENTRY int cuStreamGetPriority(Handle, int* priority) { return give(priority, 0); }
 SNUG_ENTRY int cuStreamIsCapturing(Handle stream, int* status) { return describe_capture(stream, status, nullptr); }
 SNUG_ENTRY int cuStreamGetCtx(Handle, Handle* context) { return give(context, as_pointer(1)); }
+SNUG_ENTRY int cuStreamWriteValue32(Handle, uint64_t, uint32_t, unsigned int) { return kSuccess; }  // PyTorch 2.6 and later
 SNUG_ENTRY int cuStreamWriteValue32_v2(Handle, uint64_t, uint32_t, unsigned int) { return kSuccess; }
 SNUG_ENTRY int cuStreamWaitValue32_v2(Handle, uint64_t, uint32_t, unsigned int) { return kSuccess; }
 SNUG_ENTRY int cuEventCreate(Handle* event, unsigned int) { return give(event, new_handle()); }
