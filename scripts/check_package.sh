@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Installs the Debian packages in a bare Debian 12 root, plans and trains there, removes them and looks for what is left:
-# check_package.sh [BUILD]. Needs root, for chroot, and Debian's mirror. Exit code 77 where it cannot run.
+# check_package.sh. Needs root, for chroot, and Debian's mirror. Exit code 77 where it cannot run.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-packages=${1:-build}/packages
+packages=build/packages
 mirror=${DEBIAN_MIRROR:-http://deb.debian.org/debian}
 
 skip() { echo "skipped: $*"; exit 77; }
