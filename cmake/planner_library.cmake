@@ -1,5 +1,6 @@
 # The planner as a library of its own, for other programs: find_package(snug CONFIG), snug::planner, <snug/planner.h>. One shared
 # object with the rooms inside and nothing else visible, so that what snug is made of cannot clash with the program's own.
+include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 add_library(snug_planner SHARED src/library/planner.cpp)
