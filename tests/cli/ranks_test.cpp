@@ -495,6 +495,13 @@ TEST_F(Ranks, that_meet_through_mpi_learn_the_same_bits) {
   for (const Json& peak : summary["rank_peak_bytes"])
     EXPECT_LE(peak.get<int64_t>(), summary["planned_peak_bytes"].get<int64_t>());
 
+  // Stages of a pipeline, whose lanes say things at the same time.
+  const std::vector<std::string> staged = joined(keys, {"--pp-size", "2", "--zero-stage", "0"});
+  run(work_ / "stages-here", 2, 0, 8, staged);
+  const ProcessResult apart = run_program(joined(launch, words(work_ / "stages-there", 2, 0, 8, staged)), options);
+  ASSERT_EQ(apart.exit_code, 0) << apart.error;
+  EXPECT_TRUE(contents(work_ / "stages-here" / "model.safetensors") == contents(work_ / "stages-there" / "model.safetensors"));
+
   // One that cannot go on: the launcher ends the other.
   put(work_ / "broken.jsonl", "{\"text\": \n");
   std::vector<std::string> wrong = joined(launch, words(work_ / "wrong", 2, 3, 4, keys));

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
+#include <mutex>
 
 #include "comm/mpi/interface.h"
 
@@ -14,6 +15,7 @@ namespace {
 constexpr int64_t kMostBytes = int64_t{1} << 30;  // of a message: MPI counts in int
 
 std::atomic<bool> gave_up{false};
+std::mutex one_at_a_time;  // the lanes of a rank call from threads of their own, and none of the calls waits
 
 bool join(int64_t* rank, int64_t* ranks) {
   // Long messages sent one after the other: with remote puts over TCP two hosts that send to each other take turns, at half
@@ -37,7 +39,10 @@ bool wait_for_both(MPI_Request* requests) {
   timespec pause{.tv_sec = 0, .tv_nsec = kShortest};
   for (;;) {
     int done = 0;
-    if (MPI_Testall(2, requests, &done, MPI_STATUSES_IGNORE) != MPI_SUCCESS) return false;
+    {
+      const std::lock_guard lock(one_at_a_time);
+      if (MPI_Testall(2, requests, &done, MPI_STATUSES_IGNORE) != MPI_SUCCESS) return false;
+    }
     if (done != 0) return true;
     if (gave_up.load()) return false;
     nanosleep(&pause, nullptr);
@@ -53,12 +58,15 @@ bool exchange(int ring, int64_t next, const void* sent, int64_t sent_bytes, int6
   while (sent_bytes > 0 || received_bytes > 0) {
     const int64_t out = std::min(sent_bytes, kMostBytes), in = std::min(received_bytes, kMostBytes);
     MPI_Request requests[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
-    if (in > 0 && MPI_Irecv(to, static_cast<int>(in), MPI_BYTE, static_cast<int>(previous), ring, MPI_COMM_WORLD,
-                            &requests[0]) != MPI_SUCCESS)
-      return false;
-    if (out > 0 && MPI_Isend(from, static_cast<int>(out), MPI_BYTE, static_cast<int>(next), ring, MPI_COMM_WORLD,
-                             &requests[1]) != MPI_SUCCESS)
-      return false;
+    {
+      const std::lock_guard lock(one_at_a_time);
+      if (in > 0 && MPI_Irecv(to, static_cast<int>(in), MPI_BYTE, static_cast<int>(previous), ring, MPI_COMM_WORLD,
+                              &requests[0]) != MPI_SUCCESS)
+        return false;
+      if (out > 0 && MPI_Isend(from, static_cast<int>(out), MPI_BYTE, static_cast<int>(next), ring, MPI_COMM_WORLD,
+                               &requests[1]) != MPI_SUCCESS)
+        return false;
+    }
     if (!wait_for_both(requests)) return false;
     from += out;
     to += in;
