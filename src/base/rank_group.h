@@ -58,6 +58,12 @@ struct RankMesh {
     return member(group, rank, (index(group, rank) + size(group) - 1) % size(group));
   }
 
+  // Ranks from the first to the last that a byte passes in a group: on its way to a neighbour, or round the ring.
+  int64_t reach(RankGroup group, bool to_neighbour) const {
+    const auto [stride, count] = line(group);
+    return count > 1 ? stride * (to_neighbour ? 1 : count - 1) + 1 : 1;
+  }
+
   // Micro-batches that are worked on at a time, and which of them is this rank's.
   int64_t batches() const { return of_stage() / size(RankGroup::batch); }
   int64_t batch_of(int64_t rank) const { return rank % of_stage() / size(RankGroup::batch); }

@@ -33,7 +33,7 @@ std::vector<Command> make_table() {
   constexpr bool kKeys = true;
   return {{"plan", plan_command, Names::model, plan_flags(), kKeys},
           {"fit", fit_command, Names::model,
-           joined({{"json", "gpu=", "examples=", "example-tokens=", "write="}, pytorch_flags()}), kKeys},
+           joined({{"json", "gpu=", "gpus-per-node=", "examples=", "example-tokens=", "write="}, pytorch_flags()}), kKeys},
           {"explain", explain_command, Names::file,
            joined({{"json", "html=", "trace=", "gpu=", "try", "steps="}, pytorch_flags()}), kKeys},
           {"watch", watch_command, Names::process, {"json", "interval=", "count="}},

@@ -6,18 +6,22 @@
 #include <cstdio>
 
 #include "advise/foreign_fit.h"
+#include "advise/mesh_search.h"
 #include "advise/recommend.h"
 #include "cli/arguments.h"
 #include "cli/command_table.h"
 #include "cli/commands.h"
 #include "cli/count_data.h"
 #include "cli/pytorch_answer.h"
+#include "cli/pytorch_ranks.h"
+#include "cli/pytorch_setup.h"
 #include "cli/target_flags.h"
 #include "cli/terminal.h"
 #include "formats/file.h"
 #include "model/catalogue.h"
 #include "recipe/yaml.h"
 #include "report/fit_report.h"
+#include "report/mesh_report.h"
 
 namespace snug::cli {
 
@@ -60,8 +64,23 @@ void write_recipe(const std::string& written, const FitAnswer& answer, const std
 
 }  // namespace
 
+// How the asked number of GPUs should share the run.
+int fit_meshes(const Arguments& arguments) {
+  if (arguments.has("json") || arguments.has("write")) throw UsageError("--gpus-per-node has its answer in words alone");
+  const ModelSpec model = resolve_model(arguments.recipe.model);
+  const Target target = with_nodes(target_for(arguments), arguments);
+  Recipe recipe = arguments.recipe;
+  recipe.parallel.ranks = std::max(recipe.parallel.ranks, gpus_asked(arguments));
+  if (!sets(arguments, "bf16") && !sets(arguments, "fp16")) apply(recipe, usual_half(target), "true");
+  const MeshAnswer answer = search_meshes(model, recipe, target, arguments.keys_set);
+  const std::string text = mesh_text(model, target, budget_of(recipe, target), answer);
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  return answer.fastest.empty() ? 3 : 0;
+}
+
 int fit_command(std::span<char* const> words) {
   const Arguments arguments = fit_arguments(words);
+  if (arguments.has("gpus-per-node")) return fit_meshes(arguments);
   FitQuestion question{.model = resolve_model(arguments.recipe.model),
                        .target = target_for(arguments),
                        .recipe = arguments.recipe,

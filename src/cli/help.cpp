@@ -92,6 +92,7 @@ MODEL may be a recipe of axolotl, LLaMA-Factory, TRL, torchtune, Unsloth or ms-s
 effective batch stay, and the best is shown as a diff of that file too.
   --gpu NAME                 the card (snug gpus)
   --examples N --example-tokens M   the rows and their tokens, where there is no --data FILE: steps, time and price of the run
+  --gpus N --gpus-per-node M   how so many should share a run of snug's own: all meshes, the fastest first, and its launch
   --method full|lora|qlora   search this one (default: all are shown, LoRA is chosen)
   --runtime snug|pytorch     whose memory is searched; --stack and the rest: snug help pytorch
   --write FILE.yaml          the chosen recipe, for snug train; of another trainer's recipe for PyTorch the changed file

@@ -14,6 +14,7 @@
 #include "comm/world.h"
 #include "model/hub_cache.h"
 #include "plan/accelerator_target.h"
+#include "recipe/dialects/reading.h"
 #include "report/units.h"
 
 namespace snug::cli {
@@ -67,6 +68,17 @@ Target with_disk(Target target, const Recipe& recipe) {
 
 std::string method_word(const Recipe& recipe) {
   return recipe.method == Method::full ? "full" : recipe.quantize.any() ? "qlora" : "lora";
+}
+
+Target with_nodes(Target target, const Arguments& arguments) {
+  constexpr int64_t kMost = 1024;
+  if (!arguments.has("gpus-per-node")) return target;
+  const std::string word = arguments.value("gpus-per-node");
+  const int64_t count = dialects::count_of(word);
+  if (count < 1 || count > kMost) throw UsageError("--gpus-per-node is a number of GPUs, not '" + word + "'");
+  target.cost.ranks_per_node = count;
+  if (target.cost.network.bytes == 0) target.cost.network = target.cost.rate(CostClass::between_ranks);
+  return target;
 }
 
 Target target_for(const Arguments& arguments) {

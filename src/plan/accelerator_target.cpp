@@ -37,6 +37,8 @@ CostModel rates_of(const Accelerator& card) {
   for (const CostClass link : kLinks) model.rate(link) = {.bytes = card.host_link * kLink, .seconds = kLaunch};
   for (const CostClass link : {CostClass::from_disk, CostClass::to_disk}) model.rate(link).bytes = kNominalDisk;
   model.rate(CostClass::between_ranks) = {.bytes = or_else(card.peer_link, card.host_link) * kLink, .seconds = kLaunch};
+  // What machines for training are built with: 400 Gbit/s for each card (InfiniBand NDR).
+  model.network = {.bytes = 50e9 * kLink, .seconds = kLaunch};
   model.rate(CostClass::host) = {};
   model.overlaps = true;
   model.collectives_beside = true;

@@ -211,8 +211,28 @@ Work cost_of(const CostModel& model, const Program& program, const Op& op) {
   return work;
 }
 
+namespace {
+
+// Of ranks on several nodes the slowest link counts.
+const CostRate& rate_of(const CostModel& model, const Program& program, const Op& op) {
+  const CostClass cost_class = cost_class_of(program, op);
+  const bool pair = op.kind == OpKind::send || op.kind == OpKind::receive;
+  if (cost_class == CostClass::between_ranks && model.ranks_per_node > 0 &&
+      program.mesh.reach(op.attributes.group, pair) > model.ranks_per_node)
+    return model.network;
+  return model.rate(cost_class);
+}
+
+// A pipeline fills and empties once a step: as much longer as stages stand idle.
+double with_bubble(const Program& program) {
+  const auto micro_batches = static_cast<double>(program.micro_batches);
+  return (micro_batches + static_cast<double>(program.mesh.pipeline - 1)) / micro_batches;
+}
+
+}  // namespace
+
 double seconds_of(const CostModel& model, const Program& program, const Op& op) {
-  const CostRate& rate = model.rate(cost_class_of(program, op));
+  const CostRate& rate = rate_of(model, program, op);
   const Work work = cost_of(model, program, op);
   const double arithmetic = rate.flops > 0 ? work.flops / rate.flops : 0;
   const double traffic = rate.bytes > 0 ? work.bytes / rate.bytes : 0;
@@ -222,7 +242,9 @@ double seconds_of(const CostModel& model, const Program& program, const Op& op) 
 StepTime step_time(const CostModel& model, const Program& program) {
   StepClock clock(model, program);
   clock.add(program.region(Section::step), 1);
-  return clock.time();
+  StepTime time = clock.time();
+  time.seconds *= with_bubble(program);
+  return time;
 }
 
 }  // namespace snug

@@ -62,8 +62,10 @@ struct CostModel {
   bool overlaps = false;            // arithmetic hides traffic, or the other way round
   bool copies_beside = false;       // copies between homes run beside compute, on lanes of their own
   bool collectives_beside = false;  // likewise what ranks send each other
-  double correction = 1;            // what slow_down has done so far
-  std::string source;               // "probed on 2 threads", "catalogue rates of A100-SXM4-80GB"; empty: nothing is known
+  int64_t ranks_per_node = 0;       // ranks beyond so many send by `network`; 0: all are on one node
+  CostRate network;
+  double correction = 1;  // what slow_down has done so far
+  std::string source;     // "probed on 2 threads", "catalogue rates of A100-SXM4-80GB"; empty: nothing is known
 
   bool known() const { return !source.empty(); }
   CostRate& rate(CostClass cost_class) { return rates[static_cast<size_t>(cost_class)]; }

@@ -88,12 +88,6 @@ std::optional<Home> overfull(const Target& target, const BytesIn& bytes_in) {
   return std::nullopt;
 }
 
-// A pipeline fills and empties once a step: as much longer as stages stand idle.
-double with_bubble(const Program& program) {
-  const auto micro_batches = static_cast<double>(program.micro_batches);
-  return (micro_batches + static_cast<double>(program.mesh.pipeline - 1)) / micro_batches;
-}
-
 Plan planned(const ModelSpec& model, const Recipe& recipe, const Target& target, const SavedChoice* saved,
              int64_t red_zone) {
   Plan plan{.model = model, .recipe = recipe, .precision = {}, .target = target};
@@ -104,7 +98,6 @@ Plan planned(const ModelSpec& model, const Recipe& recipe, const Target& target,
   complete(plan, red_zone, 0);
   plan.step_flops = flops_of(plan.program, plan.program.region(Section::step));
   if (target.cost.known()) plan.step_time = step_time(target.cost, plan.program);
-  plan.step_time.seconds *= with_bubble(plan.program);
   return plan;
 }
 
@@ -198,20 +191,23 @@ Plan plan_with_all_inputs(const ModelSpec& model, const Recipe& recipe, const Ta
 
 namespace {
 
-// Of every stage; the plan is that of the one which needs most.
+// Of every stage; the plan is that of the one which needs most, and lasts as long as the slowest takes.
 Plan plan_of_stages(const ModelSpec& model, Recipe recipe, const Target& target, int64_t red_zone) {
   std::optional<Plan> most;
   std::vector<StagePlan> stages;
+  StepTime slowest;
   for (int64_t stage = 0; stage < recipe.parallel.pipeline; ++stage) {
     recipe.parallel.stage = stage;
     Plan plan = make_plan(model, recipe, target, red_zone);
     stages.push_back({.peak_bytes = plan.peak_bytes,
                       .arena_bytes = plan.peak_bytes - plan.runtime_bytes,
                       .sent_bytes = sent_to_ranks(plan.program, stage * plan.program.mesh.of_stage())});
+    if (plan.step_time.seconds > slowest.seconds) slowest = plan.step_time;
     if (!most || plan.peak_bytes > most->peak_bytes) most = std::move(plan);
   }
   most->recipe.parallel.stage = Parallel::kEveryStage;
   most->stages = std::move(stages);
+  most->step_time = slowest;
   return std::move(*most);
 }
 
@@ -239,7 +235,10 @@ Estimate estimate(const ModelSpec& model, const Recipe& recipe, const Target& ta
     first.parallel.stage = 0;
     last.parallel.stage = recipe.parallel.pipeline - 1;
     const Estimate a = estimate(model, first, target), b = estimate(model, last, target);
-    return a.peak_bytes >= b.peak_bytes ? a : b;
+    Estimate most = a.peak_bytes >= b.peak_bytes ? a : b;
+    if (a.step_time.seconds > b.step_time.seconds) most.step_time = a.step_time;
+    if (b.step_time.seconds > a.step_time.seconds) most.step_time = b.step_time;
+    return most;
   }
   if (recipe.checkpoint_to_budget) return estimate(model, recipe, target, *CheckpointSearch(model, recipe, target).next());
   return estimated(model, recipe, target, nullptr);

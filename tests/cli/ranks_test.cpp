@@ -500,7 +500,8 @@ TEST_F(Ranks, that_meet_through_mpi_learn_the_same_bits) {
   run(work_ / "stages-here", 2, 0, 8, staged);
   const ProcessResult apart = run_program(joined(launch, words(work_ / "stages-there", 2, 0, 8, staged)), options);
   ASSERT_EQ(apart.exit_code, 0) << apart.error;
-  EXPECT_TRUE(contents(work_ / "stages-here" / "model.safetensors") == contents(work_ / "stages-there" / "model.safetensors"));
+  EXPECT_TRUE(contents(work_ / "stages-here" / "model.safetensors") ==
+              contents(work_ / "stages-there" / "model.safetensors"));
 
   // One that cannot go on: the launcher ends the other.
   put(work_ / "broken.jsonl", "{\"text\": \n");

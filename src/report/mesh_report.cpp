@@ -1,0 +1,77 @@
+#include "report/mesh_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "recipe/bytes.h"
+#include "recipe/keys.h"
+#include "report/units.h"
+
+namespace snug {
+
+namespace {
+
+// "tp 8, pp 4, 32 batches, ZeRO 1 in 4 copies, blocks recomputed"
+std::string mesh_words(const Recipe& recipe) {
+  const Parallel& parallel = recipe.parallel;
+  const RankMesh mesh = parallel.mesh();
+  std::string words;
+  const auto add = [&](const std::string& word) { words += (words.empty() ? "" : ", ") + word; };
+  const auto split = [&](const char* name, int64_t ways) {
+    if (ways > 1) add(fmt::format("{} {}", name, ways));
+  };
+  split("tp", mesh.tensor);
+  split("cp", mesh.context);
+  split("pp", mesh.pipeline);
+  split("ep", mesh.expert);
+  split("dp", mesh.batches());
+  if (parallel.zero_stage > 0) add(fmt::format("ZeRO {}", parallel.zero_stage));
+  if (parallel.replicas > 1) words += fmt::format(" in {} copies", parallel.replicas);
+  if (recipe.gradient_checkpointing) add("blocks recomputed");
+  return words;
+}
+
+// All that is not as usual, in the words of a recipe.
+std::string flags_of(const Recipe& recipe) {
+  std::string flags;
+  for (const Key& key : recipe_keys()) {
+    const bool elsewhere =
+        key.name == "model_name_or_path" || key.name == "num_processes" || key.name == "memory" || key.name == "threads";
+    if (elsewhere || !key.get || key.get(recipe) == key.default_text()) continue;
+    std::string flag(key.name);
+    std::replace(flag.begin(), flag.end(), '_', '-');
+    flags += fmt::format(" --{} {}", flag, key.get(recipe));
+  }
+  return flags;
+}
+
+std::string row(const MeshChoice& choice) {
+  return fmt::format("  {:<52} {:>10} {:>12} {:>12}\n", mesh_words(choice.recipe), format_bytes(choice.peak_bytes),
+                     seconds_text(choice.step_seconds), format_bytes(choice.sent_bytes));
+}
+
+}  // namespace
+
+std::string mesh_text(const ModelSpec& model, const Target& target, int64_t budget_bytes, const MeshAnswer& answer) {
+  const std::string tried = fmt::format("{} ways to share it tried in {:.1f} s", answer.tried, answer.seconds);
+  if (answer.fastest.empty() && !answer.least)
+    return fmt::format("does not fit: weights and gradients alone are more than {} on every rank; {}\n",
+                       format_bytes(budget_bytes), tried);
+  if (answer.fastest.empty())
+    return fmt::format("does not fit: {} at least of {}; {}\n  {}\n", format_bytes(answer.least->peak_bytes),
+                       format_bytes(budget_bytes), tried, mesh_words(answer.least->recipe));
+  const MeshChoice& best = answer.fastest.front();
+  const int64_t ranks = best.recipe.parallel.ranks, node = target.cost.ranks_per_node;
+  std::string text = fmt::format("fits: {} of {}, {} a step of {} sequences: {}\n{}; of snug's own engine, by {}\n\n",
+                                 format_bytes(best.peak_bytes), format_bytes(budget_bytes), seconds_text(best.step_seconds),
+                                 answer.step_rows, mesh_words(best.recipe), tried, target.cost.source);
+  text += fmt::format("  {:<52} {:>10} {:>12} {:>12}\n", "the fastest", "a rank", "a step", "sent");
+  for (const MeshChoice& choice : answer.fastest) text += row(choice);
+  const std::string run = fmt::format("snug train {}{}", model.name, flags_of(best.recipe));
+  if (node == 0 || ranks <= node) return text + fmt::format("\nlaunch it\n  {} --num-processes {}\n", run, ranks);
+  return text +
+         fmt::format("\nlaunch it\n  srun --nodes {} --ntasks-per-node {} {}\n", (ranks + node - 1) / node, node, run);
+}
+
+}  // namespace snug
