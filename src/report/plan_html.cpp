@@ -165,8 +165,8 @@ std::string hidden_text(const Plan& plan, const MemoryTimeline& timeline) {
 
 std::string shape_text(const Plan& plan) {
   const Program& p = plan.program;
-  return fmt::format("{} × {} × {} a step, {:.3g} TFLOP a step, for {}", counted(p.batch, "sequence"),
-                     counted(p.seq_len, "token"), counted(p.micro_batches, "micro-batch"), plan.step_flops / 1e12,
+  return fmt::format("{} × {} × {} a step, {} a step, for {}", counted(p.batch, "sequence"),
+                     counted(p.seq_len, "token"), counted(p.micro_batches, "micro-batch"), flops_text(plan.step_flops),
                      plan.target.name);
 }
 

@@ -35,6 +35,14 @@ std::string seconds_text(std::optional<double> seconds) {
   return fmt::format("{:.1f} days", s / 86400);
 }
 
+std::string flops_text(double flops) {
+  constexpr const char* kUnits[] = {"TFLOP", "PFLOP", "EFLOP", "ZFLOP"};
+  flops /= 1e12;
+  size_t unit = 0;
+  for (; flops >= 999.5 && unit + 1 < std::size(kUnits); ++unit) flops /= 1000;
+  return fmt::format("{:.3g} {}", flops, kUnits[unit]);
+}
+
 std::string dollars_text(std::optional<double> dollars) {
   if (!dollars) return "–";
   if (*dollars < 100) return fmt::format("${:.2f}", *dollars);
