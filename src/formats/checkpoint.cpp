@@ -164,7 +164,7 @@ void Checkpoint::read(const TensorEntry& entry, int64_t begin, std::span<std::by
         path_.string());
   }
   const auto file = static_cast<size_t>(entry.file);
-  entry.cut.for_each_run(begin, count, [&](int64_t at, int64_t bytes) {
+  for_each_run(entry.cut.get(), begin, count, [&](int64_t at, int64_t bytes) {
     read_at(fds_[file].get(), entry.offset + at, out.first(static_cast<size_t>(bytes)), paths_[file]);
     out = out.subspan(static_cast<size_t>(bytes));
   });
@@ -175,7 +175,7 @@ void Checkpoint::drop_behind(const TensorEntry& entry, int64_t begin, int64_t by
   // included, since whoever reads forward is done with what precedes. Advice only: its failure changes nothing.
   constexpr int64_t kLargestBlock = int64_t{2} << 20;
   int64_t first = -1, last = 0;
-  entry.cut.for_each_run(begin, bytes, [&](int64_t at, int64_t count) {
+  for_each_run(entry.cut.get(), begin, bytes, [&](int64_t at, int64_t count) {
     if (first < 0) first = at;
     last = at + count;
   });

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,7 +22,7 @@ struct TensorEntry {
   int file = 0;                        // index of the shard
   int64_t offset = 0;                  // from the start of the data in a header, from the start of the file in a Checkpoint
   int64_t bytes = 0;
-  TensorCut cut = {};  // where this is a part of the file's tensor: shape and bytes are the part's
+  std::shared_ptr<const TensorCut> cut = {};  // of a part of the file's tensor, whose shape and bytes these are; null: whole
 
   int64_t elements() const;
   DType dtype() const;  // throws Error for a type that can be listed but not used

@@ -13,9 +13,8 @@ struct TensorCut {
     int64_t begin = 0, bytes = 0;  // in a row
   };
   int64_t row_bytes = 0;                // in the file
-  std::vector<Stretch> stretches = {};  // ascending; empty: the tensor is whole
+  std::vector<Stretch> stretches = {};  // ascending
 
-  bool is_whole() const { return stretches.empty(); }
   // Of a row that the part has.
   int64_t part_bytes() const {
     int64_t sum = 0;
@@ -26,7 +25,6 @@ struct TensorCut {
   // visit(byte of the file's tensor, bytes) for bytes [begin, begin + bytes) of the part, in their order.
   template <class Visit>
   void for_each_run(int64_t begin, int64_t bytes, const Visit& visit) const {
-    if (is_whole()) return visit(begin, bytes);
     const int64_t in_row = part_bytes(), end = begin + bytes;
     for (int64_t row = begin / in_row; begin < end; ++row) {
       int64_t from = row * in_row;
@@ -39,5 +37,11 @@ struct TensorCut {
     }
   }
 };
+
+// The same of a tensor that may be whole.
+template <class Visit>
+void for_each_run(const TensorCut* cut, int64_t begin, int64_t bytes, const Visit& visit) {
+  cut == nullptr ? visit(begin, bytes) : cut->for_each_run(begin, bytes, visit);
+}
 
 }  // namespace snug

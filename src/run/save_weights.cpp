@@ -78,7 +78,7 @@ void write_share(const Executor& executor, const WeightPart& part, const TensorE
   }
   const TensorEntry own = own_cut(executor, part, entry, "");
   const auto write = [&](int64_t at, std::span<const std::byte> some) {
-    own.cut.for_each_run(at, static_cast<int64_t>(some.size()), [&](int64_t to, int64_t count) {
+    for_each_run(own.cut.get(), at, static_cast<int64_t>(some.size()), [&](int64_t to, int64_t count) {
       writer.write_at(entry, to, some.first(static_cast<size_t>(count)));
       some = some.subspan(static_cast<size_t>(count));
     });

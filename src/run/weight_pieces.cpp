@@ -72,13 +72,14 @@ TensorEntry own_cut(const Executor& executor, const WeightPart& part, const Tens
   TensorEntry own = entry;
   own.shape[axis] /= ways;
   own.bytes /= ways;
-  own.cut.row_bytes = along * entry.shape[axis];
+  TensorCut cut{.row_bytes = along * entry.shape[axis]};
   int64_t begin = 0;
   for (const int64_t segment : segments) {
     const int64_t bytes = segment / ways * along;
-    own.cut.stretches.push_back({begin + place * bytes, bytes});
+    cut.stretches.push_back({begin + place * bytes, bytes});
     begin += segment * along;
   }
+  own.cut = std::make_shared<const TensorCut>(std::move(cut));
   return own;
 }
 
