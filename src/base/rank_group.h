@@ -12,7 +12,8 @@ namespace snug {
 // Who takes part in a collective.
 enum class RankGroup : uint8_t {
   all,
-  shard,         // those of one replica, which hold a part each
+  shard,         // those of one replica, which hold a part each: of what all of them train alike …
+  slice_shard,   // … of slices that those who split products have
   replica,       // those of all replicas that hold the same part
   tensor,        // those that split the same products
   context,       // those that split the same sequences
@@ -26,15 +27,15 @@ enum class RankGroup : uint8_t {
   ahead,         // … as what is handed on goes from stage to stage …
   back,          // … and its gradients come back
 };
-constexpr int kRankGroupCount = 14;
+constexpr int kRankGroupCount = 15;
 constexpr RankGroup kRankGroups[kRankGroupCount] = {
-    RankGroup::all,   RankGroup::shard,    RankGroup::replica, RankGroup::tensor,      RankGroup::context,
-    RankGroup::batch, RankGroup::data,     RankGroup::expert,  RankGroup::expert_data, RankGroup::expert_shard,
-    RankGroup::stage, RankGroup::pipeline, RankGroup::ahead,   RankGroup::back};
+    RankGroup::all,          RankGroup::shard, RankGroup::slice_shard, RankGroup::replica, RankGroup::tensor,
+    RankGroup::context,      RankGroup::batch, RankGroup::data,        RankGroup::expert,  RankGroup::expert_data,
+    RankGroup::expert_shard, RankGroup::stage, RankGroup::pipeline,    RankGroup::ahead,   RankGroup::back};
 
 struct RankMesh {
   int64_t ranks = 1;
-  int64_t parts = 1;  // of a replica
+  int64_t parts = 1;  // of a slice, in a replica
   int64_t tensor = 1;
   int64_t context = 1;
   int64_t expert = 1;    // of the ranks that split sequences or have batches of their own
@@ -88,7 +89,8 @@ struct RankMesh {
   };
   Line line(RankGroup group) const {
     switch (group) {
-      case RankGroup::shard: return {tensor, parts};
+      case RankGroup::shard: return {1, tensor * parts};
+      case RankGroup::slice_shard: return {tensor, parts};
       case RankGroup::replica: return {tensor * parts, of_stage() / tensor / parts};
       case RankGroup::tensor: return {1, tensor};
       case RankGroup::context: return {tensor, context};

@@ -23,7 +23,9 @@ bool same_run_storages(const Program& shorter, const Plan& plan) {
 }  // namespace
 
 std::optional<BucketProgram> plan_bucket(const Plan& plan, int64_t seq_len) {
-  if (seq_len % plan.program.mesh.context != 0) return std::nullopt;
+  // Rows that the ranks of a micro-batch cannot split.
+  const RankMesh& mesh = plan.program.mesh;
+  if (seq_len % mesh.context != 0 || plan.recipe.batch * (seq_len / mesh.context) % mesh.tensor != 0) return std::nullopt;
   Recipe recipe = plan.recipe;
   recipe.seq_len = seq_len;
   BucketProgram bucket{.program = compile(plan.model, recipe, plan.recipe.checkpoint_to_budget ? &plan.saved : nullptr)};

@@ -69,7 +69,7 @@ void write_share(const Executor& executor, const WeightPart& part, const TensorE
   const bool alike = part.slice == nullptr;  // what those who split products, or experts, have
   if (!is_here(executor, part)) return;
   if (executor.program().tensor(part.tensor).spread) {
-    if (mesh.index(RankGroup::replica, rank) != 0 || (alike && mesh.index(RankGroup::tensor, rank) != 0)) return;
+    if (mesh.index(RankGroup::replica, rank) != 0) return;
   } else {
     const RankGroup turns = alike                                    ? RankGroup::stage
                             : part.slice->group == RankGroup::expert ? RankGroup::expert_data

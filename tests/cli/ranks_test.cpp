@@ -187,8 +187,9 @@ TEST_F(Ranks, that_split_sequences_learn_the_same) {
 }
 
 TEST_F(Ranks, that_split_products_learn_the_same) {
-  constexpr Mesh kMeshes[] = {{2, 2, 1, 0, 1}, {4, 2, 1, 0, 1}, {4, 2, 1, 1, 1}, {4, 2, 1, 2, 1},
-                              {4, 2, 1, 3, 1}, {8, 2, 1, 3, 2}, {4, 2, 2, 0, 1}, {8, 2, 2, 3, 1}};
+  constexpr Mesh kMeshes[] = {{2, 2, 1, 0, 1}, {2, 2, 1, 1, 1}, {2, 2, 1, 3, 1}, {4, 2, 1, 0, 1},
+                              {4, 2, 1, 1, 1}, {4, 2, 1, 2, 2}, {4, 2, 1, 2, 1}, {4, 2, 1, 3, 1},
+                              {8, 2, 1, 3, 2}, {4, 2, 2, 0, 1}, {8, 2, 2, 3, 1}};
   for (const Kind& kind : snug::testing::thinned(std::span(kKinds).first(2), 2)) compare(work_, kind, kMeshes);
 }
 

@@ -109,10 +109,9 @@ class Placement {
     for (const Buffer& buffer : states) place_buffer(buffer);
   }
 
-  // Of frozen weights those that other ranks cut are apart, of trained ones those whose gradients others sum.
+  // What other ranks cut, and whose gradients others sum, is apart.
   static std::optional<RankGroup> slice_of(const Weight& weight) {
-    if (!weight.slice || (!weight.trainable && weight.slice->group != RankGroup::expert)) return {};
-    return weight.slice->group;
+    return weight.slice ? std::optional(weight.slice->group) : std::nullopt;
   }
 
   // Whether each rank holds a part of what this stage of ZeRO is the first to share out.
@@ -122,7 +121,9 @@ class Placement {
 
   // What ranks update, or hold, a part of.
   void cut(Buffer& buffer, const Group& group, int64_t part, int64_t spread_from) const {
-    buffer.cut_by = group.slice == RankGroup::expert ? RankGroup::expert_shard : RankGroup::shard;
+    buffer.cut_by = !group.slice                        ? RankGroup::shard
+                    : *group.slice == RankGroup::expert ? RankGroup::expert_shard
+                                                        : RankGroup::slice_shard;
     if (!is_spread(buffer.cut_by, 1)) return;
     buffer.part = part;
     if (is_spread(buffer.cut_by, spread_from)) buffer.ranks = program_.mesh.size(buffer.cut_by);

@@ -25,12 +25,7 @@ std::vector<const Weight*> one_of_each_group(const Program& program) {
   return groups;
 }
 
-std::vector<const Weight*> without_slices(std::vector<const Weight*> groups) {
-  std::erase_if(groups, [](const Weight* weight) { return weight->slice.has_value(); });
-  return groups;
-}
-
-// Of which there is one part: experts, where each rank of a replica has its own.
+// Of which there is one part: slices, or experts, where each rank of a replica has its own.
 std::vector<const Weight*> without_units(const Program& program, std::vector<const Weight*> groups) {
   std::erase_if(groups, [&](const Weight* weight) {
     return !program.storage(program.tensor(weight->gradient).storage).units.empty();
@@ -202,16 +197,15 @@ void passes::shard(Program& program, const StepRequest& request) {
   if (parallel.ranks == 1) return;
   presume(program.count(Section::norm) == 1 && program.count(Section::load) == 0, "an optimizer, and no load yet");
   const std::vector<const Weight*> groups = one_of_each_group(program);
-  const bool cut = program.mesh.parts > 1;  // else each rank that trains the same is a replica
-  sum_slices(program, groups, RankGroup::tensor);
+  const bool cut = program.mesh.size(RankGroup::shard) > 1;  // else each rank that trains the same is a replica
   if (parallel.zero_stage == 0 || !cut) {
+    sum_slices(program, groups, RankGroup::tensor);
     sum_slices(program, groups, RankGroup::expert);
     return sum_all(program, groups);
   }
   // Behind what comes before them here:
   if (parallel.replicas > 1) sum_parts(program, groups, RankGroup::replica);
   sum_gradients(program, without_units(program, groups));
-  if (program.mesh.tensor > 1) sum_parts(program, without_slices(groups), RankGroup::tensor);
   if (parallel.zero_stage == 1) scatter_gradients(program, groups);
   if (parallel.zero_stage == 1 || parallel.zero_stage == 2) gather_weights(program, groups);
   open_windows(program, parallel.overlaps);
