@@ -225,6 +225,7 @@ const CostRate& rate_of(const CostModel& model, const Program& program, const Op
 
 // A pipeline fills and empties once a step: as much longer as stages stand idle.
 double with_bubble(const Program& program) {
+  if (program.mesh.pipeline == 1) return 1;
   const auto micro_batches = static_cast<double>(program.micro_batches);
   return (micro_batches + static_cast<double>(program.mesh.pipeline - 1)) / micro_batches;
 }
