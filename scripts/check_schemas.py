@@ -45,6 +45,7 @@ QUESTIONS = [
     "plan demo/model --gradient-checkpointing auto --offload-activations disk --memory 24MiB",
     "plan demo/model --method full --offload-weights disk --offload-gradients disk --offload-optimizer disk",
     "plan demo/model --gradient-checkpointing --checkpoint-inputs 3", "plan demo/model --num-processes 4 --zero-stage 3 --method full",
+    f"plan {LLAMA} --gpu H100 --gpus 64 --gpus-per-node 8 --runtime snug --tp-size 4 --pp-size 4 --cp-size 2 --bf16",
     "plan demo/model --load-in-8bit --bf16 --max-steps 10", "plan demo/model --runtime pytorch --levers",
     f"plan {LLAMA} --bf16 --memory 24GiB", f"plan {LLAMA} --gpu RTX-4090 --method qlora --gradient-checkpointing --levers",
     f"plan {LLAMA} --gpu A100 --runtime snug --max-steps 100", f"plan {LLAMA} --gpu H100 --gpus 4 --fsdp --method full --use-dora false",

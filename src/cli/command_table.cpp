@@ -21,12 +21,12 @@ FlagNames joined(std::initializer_list<FlagNames> groups) {
 }
 
 FlagNames plan_flags() {
-  return joined(
-      {{"json", "dump", "gpu=", "levers", "solve=", "examples=", "example-tokens=", "count-data", "trace=", "html="},
-       textbook_flags(),
-       device_flags(),
-       pytorch_flags(),
-       megatron_plan_flags()});
+  return joined({{"json", "dump", "gpu=", "gpus-per-node=", "levers", "solve=", "examples=", "example-tokens=", "count-data",
+                  "trace=", "html="},
+                 textbook_flags(),
+                 device_flags(),
+                 pytorch_flags(),
+                 megatron_plan_flags()});
 }
 
 std::vector<Command> make_table() {

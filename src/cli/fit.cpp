@@ -68,7 +68,7 @@ void write_recipe(const std::string& written, const FitAnswer& answer, const std
 int fit_meshes(const Arguments& arguments) {
   if (arguments.has("json") || arguments.has("write")) throw UsageError("--gpus-per-node has its answer in words alone");
   const ModelSpec model = resolve_model(arguments.recipe.model);
-  const Target target = with_nodes(target_for(arguments), arguments);
+  const Target target = target_for(arguments);
   Recipe recipe = arguments.recipe;
   recipe.parallel.ranks = std::max(recipe.parallel.ranks, gpus_asked(arguments));
   if (!sets(arguments, "bf16") && !sets(arguments, "fp16")) apply(recipe, usual_half(target), "true");

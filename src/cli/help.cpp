@@ -65,6 +65,7 @@ of each stage, what was assumed. Exit code 3 if it does not fit --memory (defaul
   --gpu NAME               plan for an accelerator of the catalogue (snug gpus)
   --gpus N [--fsdp | --deepspeed FILE]   so many of them share PyTorch's run; by DDP if nothing else is said
   --num-processes N [--zero-stage 0|1|2|3]   so many share a run of snug's own: what each needs and sends (docs/parallel.md)
+  --gpus-per-node M        beyond so many they reach each other by a network: counts in the time of snug's own runs
   --levers                 each single change: bytes saved, time, what it gives up
   --solve batch|seq|rank   the largest that fits
   --examples N --example-tokens M, or --count-data with --data FILE   steps, tokens, time and price of a run

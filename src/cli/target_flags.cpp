@@ -21,6 +21,18 @@ namespace snug::cli {
 
 namespace {
 
+// As nodes of --gpus-per-node each, which reach each other by a network.
+Target with_nodes(Target target, const Arguments& arguments) {
+  constexpr int64_t kMost = 1024;
+  if (!arguments.has("gpus-per-node")) return target;
+  const std::string word = arguments.value("gpus-per-node");
+  const int64_t count = dialects::count_of(word);
+  if (count < 1 || count > kMost) throw UsageError("--gpus-per-node is a number of GPUs, not '" + word + "'");
+  target.cost.ranks_per_node = count;
+  if (target.cost.network.bytes == 0) target.cost.network = target.cost.rate(CostClass::between_ranks);
+  return target;
+}
+
 // What a run that writes there may fill; none if the file system does not say.
 std::optional<int64_t> free_bytes(std::filesystem::path directory) {
   std::error_code problem;
@@ -59,6 +71,16 @@ Target this_machine(const Recipe& recipe) {
   return target;
 }
 
+Target machine_of(const Arguments& arguments) {
+  if (!arguments.has("gpu")) return this_machine(arguments.recipe);
+  const std::string name = arguments.value("gpu");
+  const Accelerator* card = find_accelerator(name);
+  if (card == nullptr)
+    throw Error("there is no accelerator '" + name + "' in the catalogue", "--gpu",
+                "did you mean " + nearest_accelerator(name) + "? snug gpus lists all; --memory plans for any size");
+  return target_of(*card);
+}
+
 }  // namespace
 
 Target with_disk(Target target, const Recipe& recipe) {
@@ -70,25 +92,6 @@ std::string method_word(const Recipe& recipe) {
   return recipe.method == Method::full ? "full" : recipe.quantize.any() ? "qlora" : "lora";
 }
 
-Target with_nodes(Target target, const Arguments& arguments) {
-  constexpr int64_t kMost = 1024;
-  if (!arguments.has("gpus-per-node")) return target;
-  const std::string word = arguments.value("gpus-per-node");
-  const int64_t count = dialects::count_of(word);
-  if (count < 1 || count > kMost) throw UsageError("--gpus-per-node is a number of GPUs, not '" + word + "'");
-  target.cost.ranks_per_node = count;
-  if (target.cost.network.bytes == 0) target.cost.network = target.cost.rate(CostClass::between_ranks);
-  return target;
-}
-
-Target target_for(const Arguments& arguments) {
-  if (!arguments.has("gpu")) return this_machine(arguments.recipe);
-  const std::string name = arguments.value("gpu");
-  const Accelerator* card = find_accelerator(name);
-  if (card == nullptr)
-    throw Error("there is no accelerator '" + name + "' in the catalogue", "--gpu",
-                "did you mean " + nearest_accelerator(name) + "? snug gpus lists all; --memory plans for any size");
-  return target_of(*card);
-}
+Target target_for(const Arguments& arguments) { return with_nodes(machine_of(arguments), arguments); }
 
 }  // namespace snug::cli

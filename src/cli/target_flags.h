@@ -8,15 +8,13 @@
 
 namespace snug::cli {
 
-// With the rates of its catalogue row, or of the kept probe and receipts of this model's runs. Throws Error naming the
+// With the rates of its catalogue row, or of the kept probe and receipts of this model's runs; where --gpus-per-node says
+// where links end, as far as that. Throws Error naming the
 // nearest accelerator.
 Target target_for(const Arguments& arguments);
 
 // The same with the room that output_dir's disk has.
 Target with_disk(Target target, const Recipe& recipe);
-
-// The same as nodes of --gpus-per-node each, which reach each other by a network.
-Target with_nodes(Target target, const Arguments& arguments);
 
 // The receipts' word for the recipe's method: "full", "lora" or "qlora".
 std::string method_word(const Recipe& recipe);

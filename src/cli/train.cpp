@@ -130,7 +130,9 @@ int plan_and_run(Arguments& arguments, const std::optional<World>& world, RankRi
   // Whoever watches runs in the order of the Program, the others ahead of it.
   if (arguments.has("trace") && recipe.parallel.ranks > 1) throw UsageError("--trace is for a run of one process");
   if (arguments.has("trace")) plan_tracing(plan);
-  if (!plan.fits()) return speaks ? refuse(plan) : 3;
+  // Each stage of a pipeline has a plan of its own.
+  const bool tells = !world || world->rank % recipe.parallel.mesh().of_stage() == 0;
+  if (!plan.fits()) return tells ? refuse(plan) : 3;
   if (speaks && (!world || world->launcher != kOwnLauncher)) tell_of(plan);  // who starts ranks has told of it
   if (starts_ranks) return launch_ranks(recipe.parallel.ranks, words);
   end_at_signals(speaks ? "stopped before the first step\n" : "");  // nothing is lost yet
