@@ -119,6 +119,70 @@ TEST(CommLane, a_lost_rank_ends_what_is_on_its_way_and_what_waits_for_it) {
   EXPECT_EQ(threw, std::vector<bool>(3, true));
 }
 
+// Stages of a pipeline, one forward one backward: messages that no mailbox holds go both ways at once, and nobody waits for
+// who waits for him.
+TEST(CommLanes, stages_hand_on_and_back_while_all_sum) {
+  constexpr int64_t kStages = 4, kBatches = 9;
+  constexpr size_t kNumbers = 300'000;
+  const RankMesh mesh{.ranks = kStages, .pipeline = kStages};
+  std::vector<std::byte> shared(static_cast<size_t>(shared_bytes(kStages)));
+  std::vector<std::thread> threads;
+  for (int64_t stage = 0; stage < kStages; ++stage)
+    threads.emplace_back([&, stage] {
+      RankRings rings(mesh, [&](RankGroup group) { return make_mailbox_channel(shared, mesh, group, stage); });
+      std::vector<float> back(kNumbers), sum(1000), staging(100);
+      std::vector<std::vector<float>> ahead(kStages, std::vector<float>(kNumbers));
+      CommLanes lanes(rings);
+      const auto pair = [&](OpKind kind, RankGroup group, std::vector<float>& x) {
+        lanes.wait_for(bytes_of(x).data(), static_cast<int64_t>(kNumbers * 4), kind == OpKind::receive);
+        lanes.begin({.kind = kind, .group = group, .x = bytes_of(x), .out = {}, .staging = {}},
+                    kind == OpKind::send ? 0 : 1);
+        if (kind == OpKind::receive) lanes.wait_for_all_of(group);
+      };
+      const auto forward = [&](int64_t batch) {
+        std::vector<float>& x = ahead[static_cast<size_t>(batch % kStages)];
+        if (stage > 0) pair(OpKind::receive, RankGroup::ahead, x);
+        lanes.wait_for(bytes_of(x).data(), static_cast<int64_t>(kNumbers * 4), true);
+        if (stage == 0) std::fill(x.begin(), x.end(), static_cast<float>(100 * batch));
+        ASSERT_EQ(x.front(), static_cast<float>(100 * batch + stage));
+        ASSERT_EQ(x.back(), static_cast<float>(100 * batch + stage));
+        for (float& value : x) ++value;
+        if (stage + 1 < kStages) pair(OpKind::send, RankGroup::ahead, x);
+      };
+      const auto backward = [&](int64_t batch) {
+        if (stage + 1 < kStages) pair(OpKind::receive, RankGroup::back, back);
+        lanes.wait_for(bytes_of(back).data(), static_cast<int64_t>(kNumbers * 4), true);
+        if (stage + 1 == kStages) std::fill(back.begin(), back.end(), static_cast<float>(-100 * batch));
+        ASSERT_EQ(back.front(), static_cast<float>(-100 * batch - (kStages - 1 - stage)));
+        for (float& value : back) --value;
+        if (stage > 0) pair(OpKind::send, RankGroup::back, back);
+      };
+      const int64_t warm = kStages - 1 - stage;
+      for (int step = 0; step < 3; ++step) {
+        for (int64_t batch = 0; batch < warm; ++batch) forward(batch);
+        for (int64_t batch = 0; batch + warm < kBatches; ++batch) {
+          forward(batch + warm);
+          backward(batch);
+        }
+        for (int64_t batch = kBatches - warm; batch < kBatches; ++batch) backward(batch);
+        std::fill(sum.begin(), sum.end(), 1.0F);
+        lanes.begin({.kind = OpKind::all_reduce,
+                     .group = RankGroup::pipeline,
+                     .x = bytes_of(sum),
+                     .out = {},
+                     .staging = bytes_of(staging)},
+                    1);
+        lanes.wait_for_all_of(RankGroup::pipeline);
+        ASSERT_EQ(sum.back(), static_cast<float>(kStages));
+      }
+      lanes.wait_for_depth(0);
+      EXPECT_TRUE(lanes.idle());
+      const int64_t neighbours = (stage > 0 ? 1 : 0) + (stage + 1 < kStages ? 1 : 0);
+      EXPECT_GE(lanes.sent_bytes(), static_cast<int64_t>(3 * kBatches * kNumbers * 4) * neighbours);
+    });
+  for (std::thread& thread : threads) thread.join();
+}
+
 }  // namespace
 
 }  // namespace snug::testing
