@@ -165,9 +165,8 @@ std::string hidden_text(const Plan& plan, const MemoryTimeline& timeline) {
 
 std::string shape_text(const Plan& plan) {
   const Program& p = plan.program;
-  return fmt::format("{} × {} × {} a step, {} a step, for {}", counted(p.batch, "sequence"),
-                     counted(p.seq_len, "token"), counted(p.micro_batches, "micro-batch"), flops_text(plan.step_flops),
-                     plan.target.name);
+  return fmt::format("{} × {} × {} a step, {} a step, for {}", counted(p.batch, "sequence"), counted(p.seq_len, "token"),
+                     counted(p.micro_batches, "micro-batch"), flops_text(plan.step_flops), plan.target.name);
 }
 
 Json page_json(const Plan& plan, const std::vector<std::string>& keys_set) {
