@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "op/routed_rows.h"
 #include "program/collective.h"
+#include "program/find_op.h"
 #include "program/passes/list.h"
 
 namespace snug {
@@ -67,12 +68,12 @@ class SplitExperts {
           all = all_rows(own);
           tokens = program_.tensor(all).dim(0);
           first = i;
-          rename(op, Slot::a, all);
+          operand(op, Slot::a).tensor = all;
           resize(op.find(Slot::c), tokens);
           break;
         case OpKind::route: rows = route(op, tokens); break;
         case OpKind::gather_rows:
-          rename(op, Slot::x, all);
+          operand(op, Slot::x).tensor = all;
           resize(op.find(Slot::out), rows);
           routed.insert(op.find(Slot::out));
           break;
@@ -97,11 +98,6 @@ class SplitExperts {
     std::vector<Extent> shape = like.shape;
     shape[0].bound *= ways_;
     return program_.make(like.name + ".gathered", like.dtype, std::move(shape), Role::temporary);
-  }
-
-  static void rename(Op& op, Slot slot, TensorId to) {
-    for (Operand& operand : op.operands)
-      if (operand.slot == slot) operand.tensor = to;
   }
 
   // The rows that this rank's experts may need.
@@ -136,7 +132,7 @@ class SplitExperts {
     Tensor like = program_.tensor(own);
     like.shape[0].bound = tokens;
     const TensorId partial = program_.make(like.name + ".partial", DType::f32, like.shape, Role::temporary);
-    rename(combine, Slot::out, partial);
+    operand(combine, Slot::out).tensor = partial;
     body.items.insert(body.items.begin() + static_cast<int64_t>(at) + 1,
                       Item{reduce_scatter(program_, partial, own, false, {RankGroup::expert, Lane::compute})});
   }

@@ -7,11 +7,11 @@
 #include <fmt/format.h>
 
 #include <map>
-#include <numeric>
 #include <set>
 
 #include "base/error.h"
 #include "program/collective.h"
+#include "program/find_op.h"
 #include "program/passes/list.h"
 
 namespace snug {
@@ -168,11 +168,6 @@ class SplitProducts {
     return gather_input(region, at, linear);
   }
 
-  static void rename(Op& op, Slot slot, TensorId to) {
-    for (Operand& operand : op.operands)
-      if (operand.slot == slot) operand.tensor = to;
-  }
-
   // All ranks' rows before the product, once for all products that read them.
   size_t gather_input(Region& region, size_t at, Linear& linear) {
     const TensorId own = linear.input;
@@ -180,7 +175,7 @@ class SplitProducts {
     const auto [found, is_new] = gathered_.emplace(own, kNone);
     if (is_new) found->second = all_rows(own, ".gathered");
     linear.input = found->second;
-    rename(*region.items[at].op(), Slot::a, linear.input);
+    operand(*region.items[at].op(), Slot::a).tensor = linear.input;
     if (!is_new) return at;
     region.items.insert(region.items.begin() + static_cast<int64_t>(at),
                         Item{all_gather(program_, own, linear.input, {RankGroup::tensor, Lane::compute})});
@@ -194,7 +189,7 @@ class SplitProducts {
     keep_rows(own);
     program_.storage(program_.tensor(own).storage).bytes = program_.tensor(own).bytes();
     linear.output = all_rows(own, ".partial");
-    rename(*region.items[at].op(), Slot::c, linear.output);
+    operand(*region.items[at].op(), Slot::c).tensor = linear.output;
     region.items.insert(region.items.begin() + static_cast<int64_t>(at) + 1,
                         Item{reduce_scatter(program_, linear.output, own, false, {RankGroup::tensor, Lane::compute})});
     return at + 1;

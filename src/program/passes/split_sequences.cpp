@@ -4,6 +4,7 @@
 // and to what is shared out these ranks are as those that have other batches.
 
 #include "program/collective.h"
+#include "program/find_op.h"
 #include "program/passes/list.h"
 
 namespace snug {
@@ -27,8 +28,7 @@ void gather_keys_and_values(Program& program, Region& region) {
     for (const Slot slot : {Slot::k, Slot::v}) {
       const TensorId part = region.items[i].op()->find(slot), all = gathered(program, part);
       before.push_back({all_gather(program, part, all, {RankGroup::context, Lane::compute})});
-      for (Operand& operand : region.items[i].op()->operands)
-        if (operand.slot == slot) operand.tensor = all;
+      operand(*region.items[i].op(), slot).tensor = all;
     }
     const auto at = region.items.begin() + static_cast<int64_t>(i);
     region.items.insert(at, std::make_move_iterator(before.begin()), std::make_move_iterator(before.end()));
