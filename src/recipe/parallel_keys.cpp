@@ -90,6 +90,9 @@ void validate_parallel(const Recipe& recipe) {
   };
   divides("dp_replicate_size", parallel.replicas, "copies");
   divides("pp_size", parallel.pipeline, "stages");
+  divides("tp_size", parallel.tensor, "shares");
+  divides("cp_size", parallel.context, "shares");
+  divides("ep_size", parallel.expert, "shares");
   const int64_t split = checked_mul(parallel.pipeline, parallel.tensor);
   divides("pp_size times tp_size", split, "shares");
   divides("pp_size times tp_size times cp_size", checked_mul(split, parallel.context), "shares");
