@@ -69,9 +69,10 @@ std::string mesh_text(const ModelSpec& model, const Target& target, int64_t budg
   text += fmt::format("  {:<52} {:>10} {:>12} {:>12}\n", "the fastest", "a rank", "a step", "sent");
   for (const MeshChoice& choice : answer.fastest) text += row(choice);
   const std::string run = fmt::format("snug train {}{}", model.name, flags_of(best.recipe));
-  if (node == 0 || ranks <= node) return text + fmt::format("\nlaunch it\n  {} --num-processes {}\n", run, ranks);
-  return text +
-         fmt::format("\nlaunch it\n  srun --nodes {} --ntasks-per-node {} {}\n", (ranks + node - 1) / node, node, run);
+  text += "\nlaunch it";
+  if (target.kind != TargetKind::cpu) text += " (on CPUs so far: snug has no kernels for GPUs that train yet)";
+  if (node == 0 || ranks <= node) return text + fmt::format("\n  {} --num-processes {}\n", run, ranks);
+  return text + fmt::format("\n  srun --nodes {} --ntasks-per-node {} {}\n", (ranks + node - 1) / node, node, run);
 }
 
 }  // namespace snug
