@@ -256,9 +256,8 @@ std::string plan_text(const Plan& plan, const std::vector<std::string>& keys_set
   text += fmt::format("\n{}: {} parameters, {} trained ({:.3g} %)\n", plan.model.name, count_text(p.total_parameters()),
                       count_text(p.trainable_parameters()),
                       100.0 * static_cast<double>(p.trainable_parameters()) / static_cast<double>(p.total_parameters()));
-  text += fmt::format("{} x {} x {} a step, {}, {} a step\n", counted(p.batch, "sequence"),
-                      counted(p.seq_len, "token"), counted(p.micro_batches, "micro-batch"), device_words(plan.target),
-                      flops_text(plan.step_flops));
+  text += fmt::format("{} x {} x {} a step, {}, {} a step\n", counted(p.batch, "sequence"), counted(p.seq_len, "token"),
+                      counted(p.micro_batches, "micro-batch"), device_words(plan.target), flops_text(plan.step_flops));
   text += ranks_line(plan) + cost_lines(plan, data);
   text += fmt::format("\nat the peak ({} = {} bytes)\n", format_bytes(plan.peak_bytes), plan.peak_bytes);
   text += breakdown(plan, style) + "\npeak of each stage\n" + stages(plan, style) + "\nlargest at the peak\n";
