@@ -8,8 +8,8 @@
 #include <chrono>
 #include <string>
 
+#include "ask/arguments.h"
 #include "base/error.h"
-#include "cli/arguments.h"
 #include "formats/checkpoint.h"
 #include "kernels/backend.h"
 #include "model/catalogue.h"
@@ -48,7 +48,8 @@ class TimedLoad final : public Host {
 };
 
 int run(std::span<char* const> words) {
-  const cli::Arguments arguments = cli::parse_arguments(words, {"json"});
+  Listener listener;
+  const Arguments arguments = parse_arguments(words, {"json"}, listener);
   const Plan plan = make_plan(resolve_model(arguments.recipe.model), arguments.recipe, this_cpu(arguments.recipe.threads));
   if (!plan.fits()) throw Error(fmt::format("needs {} bytes, more than this machine can give", plan.peak_bytes), "plan");
   settle_process(plan.target.threads);

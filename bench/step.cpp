@@ -22,9 +22,9 @@
 #include <string>
 #include <vector>
 
+#include "ask/arguments.h"
+#include "ask/target_flags.h"
 #include "base/error.h"
-#include "cli/arguments.h"
-#include "cli/target_flags.h"
 #include "kernels/backend.h"
 #include "model/catalogue.h"
 #include "plan/plan.h"
@@ -294,10 +294,11 @@ void print_ops(const Profile& profile, const Result& result, double bandwidth) {
 }
 
 int run(std::span<char* const> words) {
-  const cli::Arguments arguments = cli::parse_arguments(words, {"steps=", "fp32-products", "whole"});
+  Listener listener;
+  const Arguments arguments = parse_arguments(words, {"steps=", "fp32-products", "whole"}, listener);
   const int64_t steps = std::stoll(arguments.value("steps", "20"));
   Recipe recipe = arguments.recipe;
-  Target target = cli::target_for(arguments);
+  Target target = target_for(arguments);
   if (arguments.has("fp32-products")) target.products = Arithmetic::fp32;
   const Plan plan = make_plan(resolve_model(recipe.model), recipe, target);
   settle_process(plan.target.threads);

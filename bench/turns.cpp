@@ -14,9 +14,9 @@
 #include <string>
 #include <vector>
 
+#include "ask/arguments.h"
+#include "ask/target_flags.h"
 #include "base/error.h"
-#include "cli/arguments.h"
-#include "cli/target_flags.h"
 #include "model/catalogue.h"
 #include "plan/plan.h"
 #include "run/executor.h"
@@ -38,8 +38,9 @@ Plan plan_of(const std::string& words) {
   for (std::string part; stream >> part;) parts.push_back(part);
   std::vector<char*> pointers;
   for (std::string& part : parts) pointers.push_back(part.data());
-  const cli::Arguments arguments = cli::parse_arguments(pointers, {});
-  return make_plan(resolve_model(arguments.recipe.model), arguments.recipe, cli::target_for(arguments));
+  Listener listener;
+  const Arguments arguments = parse_arguments(pointers, {}, listener);
+  return make_plan(resolve_model(arguments.recipe.model), arguments.recipe, target_for(arguments));
 }
 
 class Runner {

@@ -12,10 +12,10 @@ cmake --install "$build" --prefix "$work/prefix" >/dev/null
 cmake -S examples/planner -B "$work/example" -G Ninja -DCMAKE_PREFIX_PATH="$work/prefix" >"$work/log" || { cat "$work/log"; exit 1; }
 cmake --build "$work/example" >"$work/log" || { cat "$work/log"; exit 1; }
 
-installed=$(cd "$work/prefix" && find . -name '*.h' -o -name '*.hpp')
-[ "$installed" = ./include/snug/planner.h ] || { echo "installed headers: $installed"; exit 1; }
+installed=$(cd "$work/prefix" && find . -name '*.h' -o -name '*.hpp' | sort | xargs)
+[ "$installed" = "./include/snug/ask.h ./include/snug/planner.h" ] || { echo "installed headers: $installed"; exit 1; }
 foreign=$(nm -D --defined-only "$work"/prefix/lib*/*/libsnug_planner.so "$work"/prefix/lib*/libsnug_planner.so 2>/dev/null |
-  c++filt | awk '$2 == "T"' | grep -v ' snug::planner::' || true)
+  c++filt | awk '$2 == "T"' | grep -vE ' (snug::planner::.*|snug_(ask|exit_code|output|messages|free|version))$' || true)
 [ -z "$foreign" ] || { echo "visible symbols: $foreign"; exit 1; }
 
 compare() {  # MODEL GIB KEY=VALUE...

@@ -30,8 +30,9 @@ MAY_USE = {
     "run": {"base", "op", "model", "recipe", "program", "plan", "formats", "quantize", "kernels", "comm"},
     "train": {"comm", "base", "model", "recipe", "program", "plan", "formats", "tokenizer", "chat", "data", "run"},
     "generate": {"base", "model", "recipe", "program", "plan", "formats", "tokenizer", "chat", "run"},
-    "cli": {"base", "model", "recipe", "program", "plan", "advise", "formats", "tokenizer", "chat", "data", "comm", "run", "train", "generate", "torch", "explain", "watch", "report", "eager", "measure"},
-    "library": {"base", "model", "recipe", "plan", "advise", "report"},
+    "ask": {"base", "model", "recipe", "program", "plan", "advise", "formats", "torch", "explain", "report", "eager"},
+    "cli": {"ask", "base", "model", "recipe", "program", "plan", "advise", "formats", "tokenizer", "chat", "data", "comm", "run", "train", "generate", "torch", "explain", "watch", "report", "eager", "measure"},
+    "library": {"base", "model", "recipe", "plan", "advise", "report", "ask"},
 }
 
 # What knows where tensors lie. Only src/run may: all others read and write them through run/transfer.h.

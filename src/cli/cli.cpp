@@ -6,11 +6,11 @@
 #include <string>
 #include <string_view>
 
-#include "base/error.h"
+#include "ask/options.h"
 #include "base/version.h"
-#include "cli/arguments.h"
 #include "cli/command_table.h"
 #include "cli/commands.h"
+#include "cli/terminal.h"
 
 namespace snug::cli {
 
@@ -47,15 +47,9 @@ int dispatch(std::span<char* const> arguments) {
 }  // namespace
 
 int run(int argc, char** argv) {
-  try {
-    return dispatch(std::span<char* const>(argv, static_cast<size_t>(argc)).subspan(argc > 0 ? 1 : 0));
-  } catch (const UsageError& error) {
-    fmt::print(stderr, "snug: {}\n", error.what());
-    return 2;
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "snug: {}\n", error.what());
-    return 1;
-  }
+  Terminal terminal;
+  const auto words = std::span<char* const>(argv, static_cast<size_t>(argc)).subspan(argc > 0 ? 1 : 0);
+  return exit_code_of([&] { return dispatch(words); }, terminal);
 }
 
 }  // namespace snug::cli

@@ -2,40 +2,18 @@
 
 #include <algorithm>
 
+#include "ask/answers.h"
 #include "cli/commands.h"
-#include "cli/plan_devices.h"
-#include "cli/plan_megatron.h"
-#include "cli/plan_textbook.h"
-#include "cli/pytorch_answer.h"
 
 namespace snug::cli {
 
 namespace {
 
-using FlagNames = std::vector<std::string>;
-
-FlagNames joined(std::initializer_list<FlagNames> groups) {
-  FlagNames all;
-  for (const FlagNames& group : groups) all.insert(all.end(), group.begin(), group.end());
-  return all;
-}
-
-FlagNames plan_flags() {
-  return joined({{"json", "dump", "gpu=", "gpus-per-node=", "levers", "solve=", "examples=", "example-tokens=", "count-data",
-                  "trace=", "html="},
-                 textbook_flags(),
-                 device_flags(),
-                 pytorch_flags(),
-                 megatron_plan_flags()});
-}
-
 std::vector<Command> make_table() {
   constexpr bool kKeys = true;
   return {{"plan", plan_command, Names::model, plan_flags(), kKeys},
-          {"fit", fit_command, Names::model,
-           joined({{"json", "gpu=", "gpus-per-node=", "examples=", "example-tokens=", "write="}, pytorch_flags()}), kKeys},
-          {"explain", explain_command, Names::file,
-           joined({{"json", "html=", "trace=", "gpu=", "try", "steps="}, pytorch_flags()}), kKeys},
+          {"fit", fit_command, Names::model, fit_flags(), kKeys},
+          {"explain", explain_command, Names::file, explain_flags(), kKeys},
           {"watch", watch_command, Names::process, {"json", "interval=", "count="}},
           {"data", data_command, Names::file, {"rows=", "ids"}, kKeys},
           {"train", train_command, Names::model, {"trace=", "max-memory="}, kKeys},
@@ -55,8 +33,8 @@ std::vector<Command> make_table() {
             "max-shard-size=", "overwrite-output-dir"}},
           {"export", export_command, Names::directory, {"gguf=", "model=", "adapter=", "outtype=", "pretokenizer="}},
           {"init", init_command, Names::model, {"tokenizer="}, kKeys},
-          {"models", models_command, Names::model, {"json"}},
-          {"gpus", gpus_command, Names::accelerator, {"json"}},
+          {"models", models_command, Names::model, catalogue_flags()},
+          {"gpus", gpus_command, Names::accelerator, catalogue_flags()},
           {"measure",
            measure_command,
            Names::nothing,

@@ -6,8 +6,8 @@
 
 #include <string_view>
 
+#include "ask/options.h"
 #include "cli/commands.h"
-#include "cli/options.h"
 
 namespace snug::cli {
 

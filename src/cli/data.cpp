@@ -9,11 +9,11 @@
 #include <filesystem>
 #include <span>
 
+#include "ask/arguments.h"
+#include "ask/target_flags.h"
 #include "base/error.h"
-#include "cli/arguments.h"
 #include "cli/command_table.h"
 #include "cli/commands.h"
-#include "cli/target_flags.h"
 #include "cli/terminal.h"
 #include "model/catalogue.h"
 #include "model/hub_cache.h"
@@ -35,7 +35,8 @@ Arguments data_arguments(std::span<char* const> words) {
     file = options.positional.front();
     options.positional.erase(options.positional.begin());
   }
-  Arguments arguments = read_arguments(std::move(options));
+  Terminal terminal;
+  Arguments arguments = read_arguments(std::move(options), terminal);
   if (!file.empty()) arguments.recipe.data = file;
   if (arguments.recipe.model.empty() || arguments.recipe.data.empty())
     throw UsageError("which rows, and whose tokens? snug data FILE MODEL");

@@ -4,10 +4,10 @@
 
 #include <cstdio>
 
+#include "ask/options.h"
 #include "base/error.h"
 #include "cli/command_table.h"
 #include "cli/commands.h"
-#include "cli/options.h"
 #include "formats/gguf_export.h"
 #include "formats/merge.h"
 #include "recipe/bytes.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cctype>
 
-#include "cli/arguments.h"
+#include "ask/arguments.h"
 #include "cli/help_layout.h"
 #include "cli/help_page.h"
 #include "model/catalogue.h"

@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
+#include "ask/options.h"
 #include "cli/command_table.h"
-#include "cli/options.h"
 
 namespace snug::cli {
 

@@ -99,7 +99,8 @@ std::vector<int32_t> question_of(const chat::Value& row, const TextSide& text) {
 }  // namespace
 
 GenerateRequest read_generate_request(std::span<char* const> words) {
-  const Arguments arguments = parse_arguments(words, own_flags("generate"));
+  Terminal terminal;
+  const Arguments arguments = parse_arguments(words, own_flags("generate"), terminal);
   const Flags flags(arguments);
   GenerateRequest request;
   take_model(arguments, request);

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "ask/arguments.h"
 #include "base/dtype.h"
-#include "cli/arguments.h"
 #include "formats/generation_config.h"
 #include "generate/answer.h"
 #include "generate/text_side.h"

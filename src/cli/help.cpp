@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "cli/arguments.h"
+#include "ask/arguments.h"
 #include "cli/commands.h"
 #include "cli/help_layout.h"
 #include "cli/help_page.h"

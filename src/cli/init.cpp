@@ -2,10 +2,11 @@
 
 #include <fmt/format.h>
 
+#include "ask/arguments.h"
 #include "base/error.h"
-#include "cli/arguments.h"
 #include "cli/command_table.h"
 #include "cli/commands.h"
+#include "cli/terminal.h"
 #include "model/catalogue.h"
 #include "model/families.h"
 #include "model/parameters.h"
@@ -16,7 +17,8 @@
 namespace snug::cli {
 
 int init_command(std::span<char* const> words) {
-  const Arguments arguments = parse_arguments(words, own_flags("init"));
+  Terminal terminal;
+  const Arguments arguments = parse_arguments(words, own_flags("init"), terminal);
   if (arguments.recipe.model.empty())
     throw UsageError(
         "which model? snug init MODEL --output-dir DIRECTORY [--bf16|--fp16] [--load-in-4bit] [--tokenizer DIRECTORY]");

@@ -9,9 +9,9 @@
 #include <optional>
 #include <string>
 
+#include "ask/arguments.h"
 #include "base/error.h"
 #include "base/file.h"
-#include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/measure_request.h"
 #include "explain/snapshot_explanation.h"

@@ -6,10 +6,10 @@
 #include <charconv>
 #include <nlohmann/json.hpp>
 
+#include "ask/options.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "cli/command_table.h"
-#include "cli/options.h"
 #include "recipe/bytes.h"
 
 namespace snug::cli {

@@ -6,11 +6,11 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "ask/options.h"
+#include "ask/receipts.h"
 #include "cli/command_table.h"
 #include "cli/commands.h"
-#include "cli/options.h"
 #include "cli/process.h"
-#include "cli/receipts.h"
 #include "cli/terminal.h"
 #include "recipe/keys.h"
 #include "report/units.h"

@@ -4,9 +4,9 @@
 
 #include <cstdio>
 
+#include "ask/options.h"
 #include "cli/command_table.h"
 #include "cli/commands.h"
-#include "cli/options.h"
 #include "formats/quantize_checkpoint.h"
 #include "model/hub_cache.h"
 #include "recipe/bytes.h"

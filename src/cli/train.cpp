@@ -8,16 +8,17 @@
 #include <vector>
 
 #include "advise/placed_run.h"
+#include "ask/arguments.h"
+#include "ask/pytorch_ranks.h"
+#include "ask/pytorch_setup.h"
+#include "ask/receipts.h"
+#include "ask/target_flags.h"
 #include "base/error.h"
-#include "cli/arguments.h"
 #include "cli/command_table.h"
 #include "cli/commands.h"
 #include "cli/process.h"
-#include "cli/pytorch_ranks.h"
-#include "cli/pytorch_setup.h"
 #include "cli/ranks.h"
-#include "cli/receipts.h"
-#include "cli/target_flags.h"
+#include "cli/terminal.h"
 #include "cli/train_screen.h"
 #include "comm/world.h"
 #include "model/catalogue.h"
@@ -48,7 +49,12 @@ void leave_receipt(const Plan& plan, const RunSummary& summary) {
       .measured_peak_bytes = summary.measured_peak_bytes,
       .planned_step_seconds = plan.target.cost.known() ? plan.step_time.seconds / plan.target.cost.correction : 0,
       .measured_step_seconds = summary.tokens_per_second > 0 ? tokens / summary.tokens_per_second : 0};
-  if (plan.recipe.packing) keep_receipt(receipt);  // padded rows are shorter than planned
+  if (!plan.recipe.packing) return;  // padded rows are shorter than planned
+  try {
+    keep_receipt(receipt);
+  } catch (const Error& error) {
+    fmt::print(stderr, "snug: the receipt is not kept: {}\n", error.what());
+  }
 }
 
 int refuse(const Plan& plan) {
@@ -70,7 +76,8 @@ void refuse_foreign(const Arguments& arguments) {
 Plan planned(const Arguments& arguments, const ModelSpec& model, const std::optional<World>& world, const RankRings* ranks) {
   // Open MPI's buffers and libraries: 9 to 12 MiB were measured beside what ranks of one machine take (4.1.4, over TCP).
   constexpr int64_t kMpiBytes = int64_t{16} << 20;
-  Target target = with_disk(target_for(arguments), arguments.recipe);
+  const int64_t ranks_here = world ? std::max<int64_t>(1, world->local_ranks) : arguments.recipe.parallel.ranks;
+  Target target = with_disk(target_for(arguments, ranks_here), arguments.recipe);
   if (world && world->over_mpi()) target.runtime_bytes_of_ranks = kMpiBytes;
   if (ranks != nullptr) target.memory_bytes = least_of_ranks(*ranks, target.memory_bytes);  // one plan for all
   if (!arguments.has("max-memory")) return make_plan(model, arguments.recipe, target);
@@ -166,8 +173,9 @@ int plan_and_run_as_rank(Arguments& arguments, const World& world, std::span<cha
 
 int train_command(std::span<char* const> words) {
   wait_briefly("train", words);
+  Terminal terminal;
   const std::optional<World> world = launched_world();
-  Arguments arguments = parse_arguments(words, own_flags("train"));
+  Arguments arguments = parse_arguments(words, own_flags("train"), terminal);
   const Recipe& recipe = arguments.recipe;
   if (arguments.foreign) {
     const int64_t here = recipe.parallel.ranks;  // the GPUs that it was written for are not here

@@ -9,8 +9,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "ask/arguments.h"
 #include "base/error.h"
-#include "cli/arguments.h"
 #include "cli/measure_request.h"
 #include "explain/snapshot_explanation.h"
 #include "recipe/bytes.h"

@@ -15,10 +15,10 @@
 #include <string_view>
 #include <vector>
 
+#include "ask/options.h"
 #include "base/error.h"
 #include "cli/command_table.h"
 #include "cli/commands.h"
-#include "cli/options.h"
 #include "cli/terminal.h"
 #include "plan/target.h"
 #include "report/watch_view.h"

@@ -127,7 +127,7 @@ TEST(FlagWords, every_flag_of_every_command_has_its_line_of_help) {
     EXPECT_NE(cli::summary_of(command.name), "") << command.name;
     for (const cli::FlagWords& flag : cli::own_flag_words(command)) {
       EXPECT_NE(flag.help, "") << command.name << " --" << flag.name;
-      EXPECT_EQ(flag.takes == cli::Takes::nothing, flag.value.empty()) << command.name << " --" << flag.name;
+      EXPECT_EQ(flag.takes == Takes::nothing, flag.value.empty()) << command.name << " --" << flag.name;
       ++flags;
     }
   }

@@ -1,0 +1,158 @@
+#include "ask/arguments.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
+#include "ask/given_adapter.h"
+#include "base/error.h"
+#include "model/catalogue.h"
+#include "model/hub_cache.h"
+#include "recipe/keys.h"
+#include "recipe/yaml.h"
+
+namespace snug {
+
+namespace {
+
+bool ends_in(const std::string& word, std::initializer_list<std::string_view> endings) {
+  return std::any_of(endings.begin(), endings.end(), [&](std::string_view end) { return word.ends_with(end); });
+}
+
+// A .json may be a model's config.json, or the arguments that a trainer has left.
+bool is_recipe(const std::string& word) {
+  if (ends_in(word, {".yaml", ".yml", ".sh", ".bash", ".py", ".ipynb"})) return true;
+  if (!ends_in(word, {".json"}) || std::filesystem::path(word).filename() == "config.json") return false;
+  try {
+    const dialects::Document document = dialects::read_document(read_recipe_text(word), word);
+    return recognise(document) || (!what_else(document).empty() && !document.has("hidden_size"));
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+// Takes the recipe among the positionals; returns the model.
+std::string read_positionals(Arguments& result) {
+  std::string model;
+  for (const std::string& word : result.positional) {
+    const bool recipe = is_recipe(word);
+    std::string& taken = recipe ? result.recipe_file : model;
+    if (!taken.empty())
+      throw UsageError(fmt::format("one {} at a time: '{}' is too much", recipe ? "recipe" : "model", word));
+    taken = word;
+  }
+  return model;
+}
+
+// A model of somebody's own is planned as the one that its name tells of, which is said.
+void take_for_its_base(Arguments& result) {
+  std::string& model = result.recipe.model;
+  if (model.empty() || std::filesystem::exists(model) || find_model(model) || cached_snapshot(model)) return;
+  const std::string base = model_within(model);
+  if (base.empty()) return;
+  result.foreign->notes.push_back(fmt::format(
+      "its model '{}' is taken for {}, by its name; words that were added to its vocabulary are not planned", model, base));
+  model = base;
+}
+
+// True if the file is another trainer's recipe. What is no recipe of theirs is left to our own reader and its messages.
+bool take_foreign(Arguments& result) {
+  const bool script = ends_in(result.recipe_file, {".sh", ".bash", ".py", ".ipynb"});
+  const std::string text = read_recipe_text(result.recipe_file);
+  dialects::Document document;
+  std::optional<Dialect> dialect;
+  try {
+    document = dialects::read_document(text, result.recipe_file);
+    dialect = recognise(document);
+  } catch (const Error&) {
+    if (script) throw;
+  }
+  if (!dialect) {
+    if (const std::string what = what_else(document); !what.empty())
+      throw Error("this is no recipe of a language model: it is " + what, result.recipe_file,
+                  "give the file that holds the trainer's own keys");
+    if (script) throw Error("what this script starts is no trainer that snug knows", result.recipe_file);
+    return false;
+  }
+  result.foreign = read_foreign(document, *dialect);
+  result.recipe = result.foreign->recipe;
+  result.keys_set = result.foreign->keys_set;
+  for (const std::string& name : result.foreign->models) {
+    if (!std::filesystem::exists(name) && !find_model(name)) continue;
+    result.recipe.model = name;
+    break;
+  }
+  take_for_its_base(result);
+  // Rows are counted and trained on only where file and tokenizer are at hand; --data says otherwise.
+  if (!std::filesystem::exists(result.recipe.data) || !std::filesystem::exists(result.recipe.model))
+    result.recipe.data.clear();
+  return true;
+}
+
+void set_key(const Flag& flag, Arguments& result) {
+  if (apply(result.recipe, flag.name, flag.value, "--" + flag.name) == Applied::passed_over)
+    result.passed_over.push_back(flag.name);
+  const Key* key = find_key(flag.name);
+  if (!key) return;
+  result.keys_set.emplace_back(key->name);
+  result.keys_of_flags.emplace_back(key->name);
+}
+
+// Another trainer's recipe is told of; what it leaves open must be said beside it.
+void check_foreign(const Arguments& result, Asker& asker) {
+  const ForeignRecipe& foreign = *result.foreign;
+  const std::string &file = result.recipe_file, &model = result.recipe.model;
+  asker.tell(fmt::format("snug: {}: {}\n", file, describe(foreign)));
+  for (const std::string& note : foreign.notes) asker.tell(fmt::format("snug: {}\n", note));
+  if (!foreign.keys_in.empty() && model.empty())
+    throw Error(fmt::format("the script's keys are in {}", foreign.keys_in), file, "give that file");
+  if (model.empty()) throw UsageError(file + " does not say which model: give it beside the file");
+  if (std::filesystem::exists(model) || find_model(model)) return;
+  try {
+    resolve_model(model);
+  } catch (const Error& error) {
+    throw Error("its model: " + error.problem(), file,
+                "give the model's own config.json, or a model like it, beside the recipe");
+  }
+}
+
+}  // namespace
+
+Takes takes_of_key(const std::string& name) {
+  if (const Key* key = find_key(name)) {
+    if (key->type == KeyType::boolean) return Takes::truth;
+    return key->name == "resume_from_checkpoint" ? Takes::anything : Takes::value;  // the directory may be left to choose
+  }
+  try {
+    Recipe unused;
+    apply(unused, name, "true", "--" + name);
+  } catch (const Error& error) {
+    if (error.problem().starts_with("there is no key")) throw UsageError(error.what());
+  }
+  return Takes::anything;  // another trainer's: --load-in-4bit asks for something
+}
+
+// The file first, whatever its place: flags change what it says.
+Arguments read_arguments(Options options, Asker& asker) {
+  Arguments result{std::move(options)};
+  const std::string model = read_positionals(result);
+  if (!result.recipe_file.empty() && !take_foreign(result)) {
+    RecipeFile file = read_recipe_yaml(result.recipe_file);
+    result.recipe = std::move(file.recipe);
+    result.keys_set = std::move(file.keys_set);
+    result.passed_over = std::move(file.passed_over);
+  }
+  for (const Flag& flag : result.others) set_key(flag, result);
+  if (!model.empty()) result.recipe.model = model;
+  if (result.foreign) check_foreign(result, asker);
+  take_given_adapter(result);
+  return result;
+}
+
+Arguments parse_arguments(std::span<char* const> words, const std::vector<std::string>& own, Asker& asker) {
+  return read_arguments(parse_options(words, own, takes_of_key), asker);
+}
+
+}  // namespace snug

@@ -1,0 +1,38 @@
+#pragma once
+// Arguments of a command that takes a recipe: one MODEL or RECIPE.yaml, recipe keys as flags, and the command's own flags.
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "ask/asker.h"
+#include "ask/options.h"
+#include "recipe/dialects/dialect.h"
+#include "recipe/recipe.h"
+
+namespace snug {
+
+struct Arguments : Options {
+  Recipe recipe;
+  std::vector<std::string> keys_set;       // recipe keys given by file or flag
+  std::vector<std::string> keys_of_flags;  // of these, the ones that flags gave
+  std::vector<std::string> passed_over;    // keys that are known and have no effect here
+
+  std::string recipe_file;               // "" without one
+  std::optional<ForeignRecipe> foreign;  // the recipe file, if it is another trainer's
+};
+
+// What a recipe key takes as a flag; throws UsageError for a name that is neither ours nor another trainer's.
+Takes takes_of_key(const std::string& name);
+
+// Flags that are not the command's own are recipe keys. A positional that ends in .yaml, .yml or .sh is read as a recipe, as
+// is a .json of another trainer; flags then change it. Another trainer's recipe is told of, with its keys that touch
+// memory and are not planned. Any other positional is the model. Throws UsageError for more than one of either, Error for a
+// bad value.
+Arguments read_arguments(Options options, Asker& asker);
+
+// Both steps; `own` as parse_options takes it. Throws UsageError for an unknown flag or a missing value too.
+Arguments parse_arguments(std::span<char* const> words, const std::vector<std::string>& own, Asker& asker);
+
+}  // namespace snug

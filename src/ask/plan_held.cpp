@@ -1,0 +1,76 @@
+#include "ask/plan_held.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "ask/pytorch_answer.h"
+#include "ask/pytorch_setup.h"
+#include "ask/target_flags.h"
+#include "eager/held.h"
+#include "model/families.h"
+#include "recipe/bytes.h"
+#include "recipe/keys.h"
+#include "report/plan_json.h"
+
+namespace snug {
+
+namespace {
+
+struct Part {
+  const char* name;
+  int64_t bytes;
+};
+
+std::vector<Part> parts_of(const eager::Held& held) {
+  return {
+      {"weights", held.weights}, {"adapters", held.adapters}, {"gradients", held.gradients}, {"optimizer", held.optimizer}};
+}
+
+std::string held_text(const eager::Held& held, const PyTorchAnswer& answer, const TextStyle& style) {
+  std::string text = fmt::format("{}\nheld in any case, activations left out\n", pytorch_verdict(answer));
+  for (const Part& part : parts_of(held))
+    if (part.bytes > 0) text += fmt::format("  {:<12} {:>10}\n", part.name, format_bytes(part.bytes));
+  const std::string least = format_bytes(held.bytes());
+  if (answer.memory_bytes == 0) {
+    text += fmt::format("at least {}\n", least);
+  } else if (held.bytes() > answer.memory_bytes) {
+    text += fmt::format("does not fit: at least {} of {}\n", least, format_bytes(answer.memory_bytes));
+  } else {
+    text += fmt::format("at least {} of {}; whether it fits is not known\n", least, format_bytes(answer.memory_bytes));
+  }
+  return text + pytorch_text(answer, style);
+}
+
+std::string held_json(const ModelSpec& model, const eager::Held& held, const PyTorchAnswer& answer, bool too_much) {
+  nlohmann::ordered_json json{
+      {"schema", 1}, {"model", model_object(model)}, {"fits", nullptr}, {"at_least_bytes", held.bytes()}};
+  if (too_much) json["fits"] = false;
+  for (const Part& part : parts_of(held)) json["held"][part.name] = part.bytes;
+  json["pytorch"] = pytorch_json(answer);
+  return json.dump(2) + "\n";
+}
+
+}  // namespace
+
+int plan_held(const Arguments& arguments, const ModelSpec& model, Asker& asker) {
+  const bool for_pytorch = arguments.has("gpu") || arguments.foreign || arguments.value("runtime") == "pytorch";
+  for (const char* view : {"dump", "html", "trace", "solve", "levers", "textbook", "max-memory"})
+    if (arguments.has(view)) refuse_unmodelled(model);
+  if (!for_pytorch || arguments.value("runtime") == "snug") refuse_unmodelled(model);
+  validate(arguments.recipe);
+  const Target target = target_for(arguments);
+  const int64_t named = arguments.recipe.memory_bytes > 0 ? arguments.recipe.memory_bytes : target.memory_bytes;
+  auto answer = pytorch_answer(arguments, model, target, named);
+  if (!answer) refuse_unmodelled(model);
+  answer->memory_bytes = named;
+  const auto setup = pytorch_setup(arguments, arguments.recipe, model, answer->stack);
+  const eager::Held held = eager::held_bytes(model, setup, answer->stack);
+  const bool too_much = held.bytes() > named;
+  const std::string text =
+      arguments.has("json") ? held_json(model, held, *answer, too_much) : held_text(held, *answer, asker.style());
+  asker.print(text);
+  return too_much ? 3 : 1;
+}
+
+}  // namespace snug
