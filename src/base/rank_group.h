@@ -26,12 +26,14 @@ enum class RankGroup : uint8_t {
   pipeline,      // those that together have all of them
   ahead,         // … as what is handed on goes from stage to stage …
   back,          // … and its gradients come back
+  ends,          // the first and the last of these: a tied embedding is in both stages
 };
-constexpr int kRankGroupCount = 15;
+constexpr int kRankGroupCount = 16;
 constexpr RankGroup kRankGroups[kRankGroupCount] = {
-    RankGroup::all,          RankGroup::shard, RankGroup::slice_shard, RankGroup::replica, RankGroup::tensor,
-    RankGroup::context,      RankGroup::batch, RankGroup::data,        RankGroup::expert,  RankGroup::expert_data,
-    RankGroup::expert_shard, RankGroup::stage, RankGroup::pipeline,    RankGroup::ahead,   RankGroup::back};
+    RankGroup::all,      RankGroup::shard,       RankGroup::slice_shard,  RankGroup::replica,
+    RankGroup::tensor,   RankGroup::context,     RankGroup::batch,        RankGroup::data,
+    RankGroup::expert,   RankGroup::expert_data, RankGroup::expert_shard, RankGroup::stage,
+    RankGroup::pipeline, RankGroup::ahead,       RankGroup::back,         RankGroup::ends};
 
 struct RankMesh {
   int64_t ranks = 1;
@@ -80,6 +82,9 @@ struct RankMesh {
   int64_t stage_of(int64_t rank) const { return rank / of_stage(); }
 
   bool has_ring(RankGroup group) const { return ring_of(group) == group && (group == RankGroup::all || size(group) > 1); }
+  bool is_in(RankGroup group, int64_t rank) const {
+    return group != RankGroup::ends || stage_of(rank) == 0 || stage_of(rank) == pipeline - 1;
+  }
 
  private:
   // A group: so many ranks, so far from each other.
@@ -103,6 +108,7 @@ struct RankMesh {
       case RankGroup::pipeline:
       case RankGroup::ahead:
       case RankGroup::back: return {of_stage(), pipeline};
+      case RankGroup::ends: return pipeline > 1 ? Line{of_stage() * (pipeline - 1), 2} : Line{1, 1};
       default: return {1, ranks};
     }
   }

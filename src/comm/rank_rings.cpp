@@ -2,10 +2,11 @@
 
 namespace snug {
 
-RankRings::RankRings(const RankMesh& mesh, const std::function<std::unique_ptr<Channel>(RankGroup)>& channel_of)
+RankRings::RankRings(const RankMesh& mesh, int64_t rank,
+                     const std::function<std::unique_ptr<Channel>(RankGroup)>& channel_of)
     : mesh_(mesh) {
   for (const RankGroup group : kRankGroups)
-    if (mesh.has_ring(group)) rings_[static_cast<size_t>(group)] = make_ring(channel_of(group));
+    if (mesh.has_ring(group) && mesh.is_in(group, rank)) rings_[static_cast<size_t>(group)] = make_ring(channel_of(group));
 }
 
 Communicator& RankRings::of(RankGroup group) const { return *rings_[static_cast<size_t>(mesh_.ring_of(group))]; }

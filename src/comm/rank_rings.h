@@ -14,7 +14,7 @@ class RankRings {
  public:
   // `channel_of`: makes this rank's end in the ring of a group. Groups of the same ranks share a ring; of one rank there is
   // none.
-  RankRings(const RankMesh& mesh, const std::function<std::unique_ptr<Channel>(RankGroup)>& channel_of);
+  RankRings(const RankMesh& mesh, int64_t rank, const std::function<std::unique_ptr<Channel>(RankGroup)>& channel_of);
 
   const RankMesh& mesh() const { return mesh_; }
   Communicator& all() const { return *rings_[0]; }

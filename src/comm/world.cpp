@@ -111,8 +111,8 @@ void until_there(const World& world, const Try& attempt) {
 }
 
 std::unique_ptr<RankRings> rings_in(int fd, const World& world, const RankMesh& mesh) {
-  auto rings =
-      std::make_unique<RankRings>(mesh, [&](RankGroup group) { return open_shared_memory(fd, mesh, group, world.rank); });
+  auto rings = std::make_unique<RankRings>(mesh, world.rank,
+                                           [&](RankGroup group) { return open_shared_memory(fd, mesh, group, world.rank); });
   rings->all().barrier();
   return rings;
 }
@@ -164,7 +164,7 @@ bool World::over_mpi() const { return local_ranks != ranks && (launcher == kMpir
 
 std::unique_ptr<RankRings> meet(const World& world, const RankMesh& mesh) {
   if (world.over_mpi())
-    return std::make_unique<RankRings>(mesh, [&](RankGroup group) { return make_mpi_channel(mesh, group); });
+    return std::make_unique<RankRings>(mesh, world.rank, [&](RankGroup group) { return make_mpi_channel(mesh, group); });
   if (world.local_ranks != world.ranks)
     throw Error(fmt::format("{} of {} processes are on this machine", world.local_ranks, world.ranks), "ranks",
                 "start those of several machines with mpirun or srun");

@@ -127,6 +127,8 @@ struct Weight {
   std::optional<Slice> slice;  // that this rank has of it, in its tensor, gradient and states
   bool trainable = false;
   bool adapter = false;  // belongs to the adapter's files
+  bool at_ends = false;  // in the first stage and the last, which train it alike: an embedding that is the head too
+  bool repeats = false;  // … the last stage's: its norm and its file are the first's matter
   bool copied = false;   // beside the model's own: a tied module that is saved apart
   bool decays = true;    // under weight decay; norms are not, as in Hugging Face's Trainer
   Origin origin = Origin::checkpoint;

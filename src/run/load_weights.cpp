@@ -395,8 +395,8 @@ void load_adapter(Executor& executor, const std::filesystem::path& directory, co
   const Checkpoint file(directory / "adapter_model.safetensors");
   std::vector<WeightPiece> pieces = trained_pieces(executor, Naming::adapter);
   // PEFT may store the frozen matrix below an adapted, tied head as well; it is the base model's and not needed.
-  for (const auto& [name, part, former_end] : pieces)
-    if (is_here(executor, part)) read_part(executor, file, file.at(name), part, staging);
+  for (const WeightPiece& piece : pieces)
+    if (is_here(executor, piece.part)) read_part(executor, file, file.at(piece.name), piece.part, staging);
   for (const TensorEntry& entry : file.tensors()) {
     const bool known =
         executor.program().mesh.pipeline > 1 || entry.name.ends_with(".base_layer.weight") ||

@@ -133,7 +133,8 @@ FileSum write_together(const Executor& executor, std::vector<TensorToWrite> list
     const TensorEntry& entry = writer->order()[i];
     const bool turn = static_cast<int64_t>(i) % ranks.ranks() == ranks.rank();
     if (const size_t given = writer->given()[i]; given < pieces.size()) {
-      write_share(executor, pieces[given].part, entry, static_cast<int64_t>(i), *writer, staging);
+      if (!pieces[given].repeats)
+        write_share(executor, pieces[given].part, entry, static_cast<int64_t>(i), *writer, staging);
     } else if (turn && tower.tensors.contains(entry.name)) {
       copy_tensor(*tower.base, *tower.tensors.at(entry.name),
                   [&](int64_t begin, std::span<const std::byte> bytes) { writer->write_at(entry, begin, bytes); });

@@ -119,7 +119,8 @@ std::vector<WeightPiece> trained_pieces(const Executor& executor, Naming naming)
   for (const Weight& weight : executor.program().weights) {
     if (!weight.trainable) continue;
     for_each_part(executor, weight, [&](int64_t layer, int64_t expert) {
-      pieces.push_back({file_name_of(weight, layer, expert, naming), {weight.tensor, layer, expert, slice_of(weight)}});
+      pieces.push_back(
+          {file_name_of(weight, layer, expert, naming), {weight.tensor, layer, expert, slice_of(weight)}, weight.repeats});
     });
   }
   return pieces;
@@ -132,7 +133,8 @@ std::vector<WeightPiece> state_pieces(const Executor& executor) {
     for_each_part(executor, weight, [&](int64_t layer, int64_t expert) {
       const std::string name = weight.parameter.instance(layer, expert) + ".";
       for (const OptimizerState& state : weight.states)
-        pieces.push_back({name + state.name, {state.tensor, layer, expert, slice_of(weight)}, name_of(state.slot)});
+        pieces.push_back(
+            {name + state.name, {state.tensor, layer, expert, slice_of(weight)}, weight.repeats, name_of(state.slot)});
     });
   }
   return pieces;

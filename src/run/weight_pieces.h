@@ -26,6 +26,7 @@ struct WeightPart {
 struct WeightPiece {
   std::string name;
   WeightPart part;
+  bool repeats = false;              // another stage's: it is that one which writes it
   const char* former_end = nullptr;  // what its name ends with in older files
 };
 

@@ -230,7 +230,8 @@ TEST(RingOfProcesses, ranks_of_a_launcher_meet_by_its_job) {
     setenv("MASTER_PORT", std::to_string(getppid()).c_str(), 1);
     const std::optional<World> world = launched_world();
     if (!world || world->launcher != "torchrun" || world->ranks != kRanks) _exit(1);
-    _exit(all_ranks(meet(*world, {kRanks, kRanks})->all(), rank).back() == kRanks - 1 ? 0 : 2);
+    const auto last = [&] { return all_ranks(meet(*world, {kRanks, kRanks})->all(), rank).back(); };  // and leaves in order
+    _exit(last() == kRanks - 1 ? 0 : 2);
   }
   for (const pid_t child : children) {
     int status = 0;

@@ -107,15 +107,63 @@ TEST(Shard, sums_over_ranks_are_the_unsharded_with_replicas_and_padding_over_600
   }
 }
 
-// Of every weight, gradient and state, over all ranks: what one rank alone would have, as many times as it is copied.
-TEST(Shard, sums_over_meshes_of_all_dimensions_are_the_unsharded_with_copies_over_500_random_runs) {
+// Views of a weight, its gradient and its states.
+std::vector<TensorId> views_of(const Weight& weight) {
+  std::vector<TensorId> views = {weight.tensor};
+  if (weight.trainable) views.push_back(weight.gradient);
+  for (const OptimizerState& state : weight.states) views.push_back(state.tensor);
+  return views;
+}
+
+// What one rank of a stage has of each weight, against that of one which has everything: a slice, and parts of that.
+// Adds the layers of each to `layers`. Returns how many views are cut.
+int compare_weights(const Program& shared, const Program& alone, std::map<std::string, int64_t>& layers) {
+  int cut = 0;
+  const RankMesh& mesh = shared.mesh;
+  for (const Weight& after : shared.weights) {
+    const auto before =
+        std::ranges::find(alone.weights, after.parameter.name, [](const Weight& weight) { return weight.parameter.name; });
+    EXPECT_NE(before, alone.weights.end()) << after.parameter.name;
+    layers[after.parameter.name] += after.parameter.instances(shared.layers);
+    const std::vector<TensorId> whole = views_of(*before), own = views_of(after);
+    EXPECT_EQ(whole.size(), own.size());
+    const int64_t slices = after.slice ? mesh.size(after.slice->group) : 1;
+    for (size_t i = 0; i < whole.size(); ++i) {
+      const Storage& storage = shared.storage(shared.tensor(own[i]).storage);
+      cut += storage.ranks > 1 ? 1 : 0;
+      // Ranks that together have one copy: those that have slices, and parts of these.
+      EXPECT_EQ(mesh.of_stage() % (slices * storage.ranks), 0);
+      EXPECT_EQ(shared.tensor(own[i]).bytes() * slices, alone.tensor(whole[i]).bytes()) << after.parameter.name;
+      int64_t units = 0;
+      for (const Unit& unit : storage.units) units += unit.bytes * unit.layers;
+      if (storage.ranks > 1) {
+        EXPECT_EQ(units, storage.bytes * storage.ranks) << storage.name;
+      }
+    }
+  }
+  return cut;
+}
+
+// Whole buffers are views and bounded padding.
+void bound_padding(const Program& shared) {
+  for (const auto& [id, bytes] : bytes_of_views(shared)) {
+    const Storage& storage = shared.storage(id);
+    const int64_t padding = storage.bytes * storage.ranks - bytes;
+    EXPECT_GE(padding, 0) << storage.name;
+    EXPECT_LE(padding, (layers_of(storage) + 60) * (shared.mesh.size(storage.cut_by) + 1) * 2048 * 4) << storage.name;
+  }
+}
+
+// Of every weight, gradient and state, over all ranks: what one rank alone would have, as many times as it is copied; of a
+// tied embedding that the first stage and the last have, twice.
+TEST(Shard, sums_over_meshes_of_all_dimensions_are_the_unsharded_with_copies_over_700_random_runs) {
   std::mt19937 random(8);
   const auto pick = [&](auto... values) {
     const int64_t all[] = {static_cast<int64_t>(values)...};
     return all[random() % sizeof...(values)];
   };
-  int cut = 0;
-  for (int i = 0; i < 500; ++i) {
+  int cut = 0, staged = 0, tied = 0;
+  for (int i = 0; i < 700 && !HasFailure(); ++i) {
     const bool full = random() % 2 == 0, experts = random() % 3 == 0;
     ModelSpec spec = small(random() % 2 == 0, experts ? 8 : 0);
     spec.heads = 8, spec.kv_heads = 4, spec.head_size = 16, spec.hidden_size = 128, spec.intermediate_size = 192;
@@ -129,45 +177,30 @@ TEST(Shard, sums_over_meshes_of_all_dimensions_are_the_unsharded_with_copies_ove
     Parallel& parallel = recipe.parallel;
     if (!experts) parallel.tensor = pick(1, 2, 4);
     parallel.context = pick(1, 2, 4);
+    parallel.pipeline = pick(1, 1, 2, 3);
     if (experts) parallel.expert = pick(1, 2, 4);
-    parallel.ranks = parallel.tensor * parallel.context * parallel.expert * pick(1, 2, 3, 8);
-    if (parallel.zero_stage > 0 && parallel.ranks / parallel.tensor % (2 * parallel.expert) == 0)
+    parallel.ranks = parallel.pipeline * parallel.tensor * parallel.context * parallel.expert * pick(1, 2, 3, 8);
+    if (parallel.zero_stage > 0 && parallel.ranks / parallel.pipeline / parallel.tensor % (2 * parallel.expert) == 0)
       parallel.replicas = pick(1, 2);
     if (parallel.ranks == 1) continue;
     validate(recipe);
-    const Program shared = compile(spec, recipe);
-    ASSERT_EQ(alone.weights.size(), shared.weights.size());
-    const RankMesh& mesh = shared.mesh;
-    for (size_t w = 0; w < alone.weights.size(); ++w) {
-      const Weight &before = alone.weights[w], &after = shared.weights[w];
-      std::vector<std::pair<TensorId, TensorId>> views = {{before.tensor, after.tensor}};
-      if (before.trainable) views.emplace_back(before.gradient, after.gradient);
-      for (size_t s = 0; s < before.states.size(); ++s) views.emplace_back(before.states[s].tensor, after.states[s].tensor);
-      const int64_t slices = after.slice ? mesh.size(after.slice->group) : 1;
-      for (const auto& [whole, own] : views) {
-        const Storage& storage = shared.storage(shared.tensor(own).storage);
-        cut += storage.ranks > 1 ? 1 : 0;
-        // Ranks that together have one copy: those that have slices, and parts of these.
-        const int64_t together = slices * storage.ranks;
-        ASSERT_EQ(mesh.ranks % together, 0);
-        ASSERT_EQ(shared.tensor(own).bytes() * slices, alone.tensor(whole).bytes()) << before.parameter.name;
-        int64_t units = 0;
-        for (const Unit& unit : storage.units) units += unit.bytes * unit.layers;
-        if (storage.ranks > 1) {
-          ASSERT_EQ(units, storage.bytes * storage.ranks) << storage.name;
-        }
-      }
+    std::map<std::string, int64_t> layers;
+    for (parallel.stage = 0; parallel.stage < parallel.pipeline; ++parallel.stage) {
+      const Program shared = compile(spec, recipe);
+      cut += compare_weights(shared, alone, layers);
+      bound_padding(shared);
     }
-    // And of whole buffers: views and bounded padding.
-    const std::map<StorageId, int64_t> views = bytes_of_views(shared);
-    for (const auto& [id, bytes] : views) {
-      const Storage& storage = shared.storage(id);
-      const int64_t padding = storage.bytes * storage.ranks - bytes;
-      ASSERT_GE(padding, 0) << storage.name;
-      ASSERT_LE(padding, (layers_of(storage) + 60) * (mesh.size(storage.cut_by) + 1) * 2048 * 4) << storage.name;
+    staged += parallel.pipeline > 1 ? 1 : 0;
+    for (const Weight& weight : alone.weights) {
+      const bool twice = parallel.pipeline > 1 && spec.tied_embeddings && weight.parameter.kind == ParameterKind::embedding;
+      tied += twice && full ? 1 : 0;
+      EXPECT_EQ(layers[weight.parameter.name], weight.parameter.instances(alone.layers) * (twice ? 2 : 1))
+          << weight.parameter.name;
     }
   }
   EXPECT_GT(cut, 500);
+  EXPECT_GT(staged, 250);
+  EXPECT_GT(tied, 50);
 }
 
 // "ZeRO: Memory Optimizations Toward Training Trillion Parameter Models", figure 1: with 16-bit weights and gradients and

@@ -144,7 +144,8 @@ class MailboxChannel final : public Channel {
     if (const int32_t failed = box(RankGroup::all, 0).failed.load(); failed != 0) return Lost{.rank = failed - 1};
     for (int64_t other = 0; other < mesh_.ranks; ++other) {
       const int32_t process = box(RankGroup::all, other).process.load();
-      if (process > 0 && kill(process, 0) != 0 && errno == ESRCH) return Lost{other, process};
+      const auto has_left = [&] { return box(RankGroup::all, other).process.load() != process; };  // in order, meanwhile
+      if (process > 0 && kill(process, 0) != 0 && errno == ESRCH && !has_left()) return Lost{other, process};
       if (process == 0 && std::chrono::steady_clock::now() - made_ > kArrival) return Lost{.rank = other, .absent = true};
     }
     return std::nullopt;

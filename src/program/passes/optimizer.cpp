@@ -21,6 +21,7 @@ Trained trained_by(const Weight& weight, const ViewOf& view_of) {
   Trained group{.parameter = view_of(weight.tensor), .gradient = view_of(weight.gradient), .states = weight.states};
   for (OptimizerState& state : group.states) state.tensor = view_of(state.tensor);
   group.decays = weight.decays;
+  group.counts = !weight.repeats;
   return group;
 }
 
@@ -48,7 +49,7 @@ void add_part(Program& program, size_t unit, const Trained& group, Region& norm,
   Region sums = unit_loop(of, "norm.parts", Stage::optimizer), loop = unit_loop(of, "optimizer.parts", Stage::optimizer);
   sums.add(Op{OpKind::square_sum}).reads(Slot::gradient, own.gradient).updates(Slot::scalars, program.interface.scalars);
   updates.add(loop, own);
-  norm.add(std::move(sums));
+  if (group.counts) norm.add(std::move(sums));
   update.add(std::move(loop));
 }
 
@@ -97,8 +98,9 @@ void add_optimizer(Program& program, const Recipe& recipe) {
       add_in_pages(program, clear, Op{OpKind::zero}.writes(Slot::gradient, group.gradient), elements);
     for (size_t unit = 0; unit < units; ++unit) add_part(program, unit, group, norm, update, updates);
     if (units > 0) continue;
-    add_in_pages(program, norm, Op{OpKind::square_sum}.reads(Slot::gradient, group.gradient).updates(Slot::scalars, scalars),
-                 elements);
+    if (group.counts)
+      add_in_pages(program, norm,
+                   Op{OpKind::square_sum}.reads(Slot::gradient, group.gradient).updates(Slot::scalars, scalars), elements);
     if (recipe.optim != Optimizer::adafactor) updates.add(update, group);
   }
   if (recipe.optim == Optimizer::adafactor) update_each_weight(program, update, updates);

@@ -21,6 +21,7 @@ struct Group {
   DType dtype;
   bool in_blocks = false;               // states are codes in blocks, which must not span two weights
   std::optional<RankGroup> slice = {};  // whose ranks have slices of it: gradients, and norms, are summed by others
+  bool at_ends = false;                 // of the first stage and the last: gradients are summed over both
   bool of_layers = false;  // trained matrices of layers: those that may lie far, in the same order wherever they lie
   auto operator<=>(const Group&) const = default;
 };
@@ -29,7 +30,7 @@ std::string name_of(const Group& group) {
   const char* const slice = !group.slice ? "" : *group.slice == RankGroup::expert ? ".experts" : ".sliced";
   if (!group.trainable) return "frozen." + std::string(snug::name_of(group.dtype)) + slice;
   return (group.adapter ? std::string("adapter.") : std::string("trained.")) + (group.decays ? "decayed" : "undecayed") +
-         (group.in_blocks ? ".8bit" : "") + slice + (group.of_layers ? ".layers" : "");
+         (group.in_blocks ? ".8bit" : "") + (group.at_ends ? ".tied" : "") + slice + (group.of_layers ? ".layers" : "");
 }
 
 // A flat buffer of one group and the views that it will hold.
@@ -61,7 +62,7 @@ class Placement {
       presume(tensor.storage == kNone, "an unplaced weight " + tensor.name);
       presume(weight.trainable == (weight.gradient != kNone), "a gradient of what is trained alone: " + tensor.name);
       groups[{weight.trainable, weight.decays, weight.adapter, program_.tensor(weight.tensor).dtype,
-              weight.trainable && keeps_blocks(weight, recipe_), slice_of(weight),
+              weight.trainable && keeps_blocks(weight, recipe_), slice_of(weight), weight.trainable && weight.at_ends,
               weight.trainable && !weight.adapter && is_matrix_of_layers(weight)}]
           .push_back(&weight);
     }

@@ -184,8 +184,22 @@ void sum_scalars(Program& program, bool parts) {
   if (program.mesh.pipeline > 1) before_factor(sum_scalar(program, Scalar::square_sum, RankGroup::pipeline));
 }
 
+// What the first stage and the last have both.
+std::vector<const Weight*> at_ends(std::vector<const Weight*> groups) {
+  std::erase_if(groups, [](const Weight* weight) { return !weight->at_ends; });
+  return groups;
+}
+
+void sum_over_ends(Program& program, const std::vector<const Weight*>& groups) {
+  std::vector<Item> sums;
+  for (const Weight* weight : at_ends(groups))
+    sums.push_back(Item{all_reduce(program, whole_buffer(program, weight->gradient), {RankGroup::ends})});
+  insert_front(program.region(Section::norm), std::move(sums));
+}
+
 // Every rank has everything.
 void sum_all(Program& program, const std::vector<const Weight*>& groups) {
+  sum_over_ends(program, groups);
   sum_gradients(program, groups);
   sum_scalars(program, false);
 }
@@ -205,6 +219,7 @@ void passes::shard(Program& program, const StepRequest& request) {
   }
   // Behind what comes before them here:
   if (parallel.replicas > 1) sum_parts(program, groups, RankGroup::replica);
+  sum_parts(program, at_ends(groups), RankGroup::ends);
   sum_gradients(program, without_units(program, groups));
   if (parallel.zero_stage == 1) scatter_gradients(program, groups);
   if (parallel.zero_stage == 1 || parallel.zero_stage == 2) gather_weights(program, groups);

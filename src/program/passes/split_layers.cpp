@@ -27,6 +27,9 @@ class SplitLayers {
 
   void run() {
     Region& forward = program_.region(Section::forward);
+    if (program_.head.weight != kNone &&
+        program_.weights[static_cast<size_t>(program_.head.weight)].parameter.kind == ParameterKind::embedding)
+      tied_ = program_.head.weight;
     const StorageId stream = program_.tensor(forward_loop(forward).carries.front().in).storage;
     keep_layers(forward);
     number_stream(stream);
@@ -112,6 +115,8 @@ class SplitLayers {
         parameter.layer_count = last - parameter.first_layer;
       }
       program_.tensor(weight.tensor).first_layer = parameter.first_layer;
+      weight.at_ends = static_cast<int32_t>(i) == tied_;
+      weight.repeats = weight.at_ends && is_last_;
       places[static_cast<int32_t>(i)] = static_cast<int32_t>(kept.size());
       kept.push_back(std::move(weight));
     }
@@ -124,6 +129,7 @@ class SplitLayers {
   Program& program_;
   EvenPart layers_;
   bool is_first_, is_last_;
+  int32_t tied_ = kNone;  // the weight that is embedding and head
 };
 
 }  // namespace
@@ -134,9 +140,6 @@ void passes::split_layers(Program& program, const StepRequest& request) {
   if (stages > program.layers)
     throw Error(fmt::format("pp_size {} does not go with {} layers", stages, program.layers), "recipe",
                 "give at most as many stages as layers");
-  if (request.model.tied_embeddings && request.recipe.method == Method::full)
-    throw Error("pp_size does not go with an embedding that is tied to the head and trained: two stages would have it",
-                "recipe", "set method: lora, or use tp_size or zero_stage");
   program.stage = std::max<int64_t>(0, request.recipe.parallel.stage);
   SplitLayers(program, program.stage).run();
 }

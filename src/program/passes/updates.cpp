@@ -8,6 +8,8 @@ namespace snug {
 
 namespace {
 
+constexpr uint64_t kStreamOfEnds = 1 << 20;  // the same in both stages
+
 OpKind kind_of(Optimizer optimizer) {
   switch (optimizer) {
     case Optimizer::adamw:
@@ -25,7 +27,8 @@ OpKind kind_of(Optimizer optimizer) {
 
 Updates::Updates(Program& program, const Recipe& recipe) : program_(program), recipe_(recipe) {
   for (const Weight& weight : program.weights)
-    if (weight.trainable) streams_.emplace(program.tensor(weight.tensor).storage, streams_.size());
+    if (weight.trainable)
+      streams_.emplace(program.tensor(weight.tensor).storage, weight.at_ends ? kStreamOfEnds : streams_.size());
 }
 
 // With a master copy the parameter is only written.

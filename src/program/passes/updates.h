@@ -14,6 +14,7 @@ struct Trained {
   TensorId parameter = kNone, gradient = kNone;
   std::vector<OptimizerState> states = {};
   bool decays = true;
+  bool counts = true;  // to the norm of all gradients
 };
 
 // Makes a Program's update ops and adds them to its regions.
