@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""ZeRO-3 over a slow link: two_hosts.py [--rate 1gbit] [--batch N] [--steps N] [--strategies …] [SNUG]
+"""ZeRO-3 over a slow link: two_hosts.py [--rate 1gbit] [--batch N] [--steps N] [--strategies …] [--break-link] [SNUG]
 
 Two network namespaces stand for two hosts; the link between them is shaped to the rate. A rank on each trains a model of
 SmolLM2-135M's shape in full, with one thread and weights, gradients and states shared out. Beside the time of a step: what it takes
 to compute (two runs of one rank each at the same time, so that both cores are as busy), and what its bytes take on the link as a
 plain socket fills it. A step that hides one behind the other takes the longer of the two.
+
+--break-link instead takes the link away in the middle of a run and tells when the rank on either side ends, and what is said.
 
 Needs root, Open MPI and `ip`; says so and ends with 0 where it may not make namespaces."""
 
@@ -16,6 +18,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 HOSTS = {"snug-a": "10.77.0.1", "snug-b": "10.77.0.2"}
@@ -82,7 +85,7 @@ def seconds_of_steps(output):
     return lines[-1]["summary"], rates
 
 
-def mpirun(directory, command):
+def mpirun_words(directory, command):
     agent = directory / "agent"
     agent.write_text('#!/bin/sh\nhost=$1; shift\nexec ip netns exec snug-b unshare --uts sh -c "hostname snug-b; $*"\n')
     agent.chmod(0o755)
@@ -93,7 +96,12 @@ def mpirun(directory, command):
     settings = ["--mca", "plm_rsh_agent", agent, "--mca", "plm_rsh_no_tree_spawn", "1", "--mca", "btl", "tcp,self", "--mca",
                 "btl_tcp_if_include", net, "--mca", "oob_tcp_if_include", net, "--bind-to", "none", "-H", "snug-a:1,snug-b:1", "-n", "2"]
     start = f"mount --bind {hosts} /etc/hosts; hostname snug-a; exec mpirun \"$@\""
-    return run(*inside("snug-a", "unshare", "--uts", "--mount", "sh", "-c", start, "sh", *settings, *command), env=environment)
+    return inside("snug-a", "unshare", "--uts", "--mount", "sh", "-c", start, "sh", *settings, *command), environment
+
+
+def mpirun(directory, command):
+    words, environment = mpirun_words(directory, command)
+    return run(*words, env=environment)
 
 
 def main():
@@ -102,6 +110,7 @@ def main():
     parser.add_argument("--steps", type=int, default=6)
     parser.add_argument("--batch", type=int, default=2, help="rows of 512 tokens that a rank takes")
     parser.add_argument("--strategies", nargs="+", choices=STRATEGIES, default=list(STRATEGIES))
+    parser.add_argument("--break-link", action="store_true")
     parser.add_argument("snug", nargs="?", default=str(ROOT / "build/snug"))
     asked = parser.parse_args()
     missing = [tool for tool in ("ip", "tc", "mpirun", "unshare") if shutil.which(tool) is None]
@@ -114,17 +123,52 @@ def main():
         return
     try:
         with tempfile.TemporaryDirectory() as name:
-            measure(asked, pathlib.Path(name))
+            (break_link if asked.break_link else measure)(asked, pathlib.Path(name))
     finally:
         take_down()
 
 
-def measure(asked, directory):
+def prepare(asked, directory, named):
     model, data = directory / "model", directory / "rows.jsonl"
-    run(asked.snug, "init", MODEL, "--output-dir", model)
+    run(asked.snug, "init", named, "--output-dir", model)
     for file in ("tokenizer.json", "tokenizer_config.json"):
         shutil.copy(ROOT / "demo/model" / file, model / file)
     data.write_text("".join(json.dumps({"text": "the quick brown fox jumps over the lazy dog " * 60}) + "\n" for _ in range(400)))
+    return model, data
+
+
+def ranks_in(host):  # what has ended has no program any more
+    inside_it = run("ip", "netns", "pids", host).split()
+    return [id for id in inside_it if os.path.exists(f"/proc/{id}/exe") and os.readlink(f"/proc/{id}/exe").endswith("/snug")]
+
+
+def break_link(asked, directory):
+    model, data = prepare(asked, directory, ROOT / "demo/model")
+    output, told = directory / "together", directory / "told"
+    asked.steps = 100_000
+    command, environment = mpirun_words(directory, words(asked, model, data, output, ["--zero-stage", 3, "--seq", 64]))
+    with open(told, "w") as file:
+        launcher = subprocess.Popen(command, env=environment, stdout=file, stderr=file)
+        metrics = output / "metrics.jsonl"
+        while launcher.poll() is None and not (metrics.exists() and len(metrics.read_text().splitlines()) > 3):
+            time.sleep(0.1)
+        run("ip", "-n", "snug-a", "link", "set", "va", "down")
+        begin, ended = time.time(), {}
+        while len(ended) < 2 and time.time() - begin < 60:
+            for host in HOSTS:
+                if host not in ended and not ranks_in(host):
+                    ended[host] = time.time() - begin
+            time.sleep(0.1)
+        for host in HOSTS:  # what of the launcher waits for the other side
+            for id in run("ip", "netns", "pids", host).split():
+                subprocess.run(["kill", "-9", id], capture_output=True)
+        launcher.wait()
+    print("ranks ended after " + " and ".join(f"{ended.get(host, 999):.1f} s" for host in HOSTS))
+    print("\n".join(line for line in told.read_text().splitlines() if line.startswith("snug: ")))
+
+
+def measure(asked, directory):
+    model, data = prepare(asked, directory, MODEL)
     link = link_bytes_per_second()
     alone = [directory / "alone-1", directory / "alone-2"]
     for process in [subprocess.Popen([str(w) for w in words(asked, model, data, output)], stdout=subprocess.DEVNULL,

@@ -43,15 +43,13 @@ class MpiRun {
   MpiRun(const MpiRun&) = delete;
   MpiRun& operator=(const MpiRun&) = delete;
   // Who fails just ends: the launcher ends the others, who would wait for it.
-  ~MpiRun() {
-    if (!failed_ && std::uncaught_exceptions() == 0) mpi_.leave();
-  }
+  ~MpiRun() { mpi_.leave(!failed_ && std::uncaught_exceptions() == 0); }
 
   void exchange(RankGroup ring, int64_t next, std::span<const std::byte> sent, int64_t previous,
                 std::span<std::byte> received) const {
     if (!mpi_.exchange(static_cast<int>(ring), next, sent.data(), static_cast<int64_t>(sent.size()), previous,
                        received.data(), static_cast<int64_t>(received.size())))
-      throw RankLost("a neighbour cannot be reached", "look for what the launcher says of it", true);
+      throw lost();
   }
   bool fail() noexcept {
     failed_ = true;
@@ -62,6 +60,14 @@ class MpiRun {
   int64_t ranks() const { return ranks_; }
 
  private:
+  RankLost lost() const {
+    const int64_t rank = mpi_.lost();
+    if (rank == kSnugMpiTold) return {"another rank cannot go on", "its own message says why", false};
+    if (rank < 0) return {"a neighbour cannot be reached", "look for what the launcher says of it", true};
+    return {fmt::format("rank {} has not been heard of for {} seconds: it, or the link to it, hangs", rank, kSnugMpiSilence),
+            "start the run again with --resume-from-checkpoint: the last checkpoint is whole", true};
+  }
+
   const SnugMpi& mpi_;
   int64_t rank_ = 0, ranks_ = 1;
   std::atomic<bool> failed_ = false;

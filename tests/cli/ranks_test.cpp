@@ -1,5 +1,5 @@
 // Several processes train together: the same losses and weights as one with the same effective batch, the memory and the
-// bytes that were planned, and whatever ends one of them ends all, told once.
+// bytes that were planned.
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -9,153 +9,17 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cmath>
 #include <fstream>
 #include <numeric>
 #include <random>
 
-#include "cli/support_workspace.h"
-#include "formats/checkpoint.h"
+#include "cli/support_ranks.h"
 #include "plan/ranks.h"
 #include "program/compile.h"
 
 namespace snug::cli_tests {
 
 namespace {
-
-namespace fs = std::filesystem;
-
-std::vector<double> losses(const fs::path& output) {
-  std::vector<double> values;
-  for (const Json& line : read_metrics(output))
-    if (line.contains("learning_rate")) values.push_back(line["loss"].get<double>());
-  return values;
-}
-
-Json summary_of(const fs::path& output) { return read_metrics(output).back()["summary"]; }
-
-// |a - b| / |a| of every tensor, the largest.
-double farthest(const fs::path& a, const fs::path& b) {
-  const Checkpoint first(a), second(b);
-  double most = first.tensors().size() == second.tensors().size() ? 0 : INFINITY;
-  for (const TensorEntry& entry : first.tensors()) {
-    const auto count = static_cast<size_t>(entry.elements());
-    std::vector<float> x(count), y(count);
-    first.read(entry, 0, std::as_writable_bytes(std::span(x)));
-    second.read(second.at(entry.name), 0, std::as_writable_bytes(std::span(y)));
-    double norm = 0, distance = 0;
-    for (size_t i = 0; i < count; ++i) {
-      norm += double{x[i]} * x[i];
-      distance += std::pow(double{x[i]} - y[i], 2);
-    }
-    most = std::max(most, std::sqrt(distance / std::max(norm, 1e-30)));
-  }
-  return most;
-}
-
-double farthest(const std::vector<double>& a, const std::vector<double>& b) {
-  double most = a.size() == b.size() ? 0 : INFINITY;
-  for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) most = std::max(most, std::abs(a[i] - b[i]));
-  return most;
-}
-
-std::vector<std::string> lines_of(const std::string& text) {
-  std::vector<std::string> lines;
-  std::istringstream in(text);
-  for (std::string line; std::getline(in, line);) lines.push_back(line);
-  return lines;
-}
-
-struct Kind {
-  const char* name;
-  std::vector<std::string> keys;
-  const char* weights;
-};
-const Kind kKinds[] = {{"full", {"--method", "full"}, "model.safetensors"},
-                       {"lora", {"--method", "lora", "--lora-target-modules", "all-linear"}, "adapter_model.safetensors"},
-                       {"qlora", {"--method", "qlora", "--lora-target-modules", "all-linear"}, "adapter_model.safetensors"}};
-
-// Ranks that split what one micro-batch takes, alone and beside those that have batches of their own.
-struct Mesh {
-  int64_t ranks, tensor, context, stage, replicas, expert = 1, pipeline = 1;
-  // Processes that work on one micro-batch.
-  int64_t together() const { return tensor * context * pipeline; }
-  std::string name() const {
-    return fmt::format("{}-tp{}-cp{}-ep{}-pp{}-z{}-r{}", ranks, tensor, context, expert, pipeline, stage, replicas);
-  }
-  std::vector<std::string> keys() const {
-    std::vector<std::string> words;
-    for (const auto& [key, size] : {std::pair{"--tp-size", tensor},
-                                    {"--cp-size", context},
-                                    {"--ep-size", expert},
-                                    {"--pp-size", pipeline},
-                                    {"--dp-replicate-size", replicas}})
-      words.insert(words.end(), {key, std::to_string(size)});
-    return words;
-  }
-};
-
-Json mixture_config() {
-  return {{"architectures", {"MixtralForCausalLM"}},
-          {"model_type", "mixtral"},
-          {"hidden_size", 64},
-          {"intermediate_size", 96},
-          {"num_hidden_layers", 2},
-          {"num_attention_heads", 4},
-          {"num_key_value_heads", 2},
-          {"num_local_experts", 8},
-          {"num_experts_per_tok", 2},
-          {"vocab_size", 257},
-          {"max_position_embeddings", 256},
-          {"initializer_range", 0.1},
-          {"tie_word_embeddings", false}};
-}
-
-class Ranks : public ::testing::Test {
- protected:
-  // `together`: micro-batches of a step, of all ranks.
-  std::vector<std::string> words(const fs::path& output, int64_t ranks, int64_t stage, int64_t together,
-                                 const std::vector<std::string>& more) const {
-    return words(work_, output, ranks, stage, together, more);
-  }
-  static std::vector<std::string> words(const Workspace& work, const fs::path& output, int64_t ranks, int64_t stage,
-                                        int64_t together, const std::vector<std::string>& more) {
-    return work.train(output,
-                      joined({"--threads", "1", "--seq", "32", "--batch", "1", "--accum", std::to_string(together / ranks),
-                              "--num-processes", std::to_string(ranks), "--zero-stage", std::to_string(stage)},
-                             more));
-  }
-
-  ProcessResult run(const fs::path& output, int64_t ranks, int64_t stage, int64_t together,
-                    const std::vector<std::string>& more) const {
-    const ProcessResult result = run_program(words(output, ranks, stage, together, more));
-    EXPECT_EQ(result.exit_code, 0) << result.error;
-    return result;
-  }
-
-  // Runs of a kind on these meshes against one of one process, with the same effective batch.
-  static void compare(const Workspace& work, const Kind& kind, std::span<const Mesh> meshes) {
-    constexpr int64_t kTogether = 8;
-    const auto go = [&](const fs::path& output, const Mesh& mesh) {
-      const ProcessResult result = run_program(
-          words(work, output, mesh.ranks, mesh.stage, kTogether * mesh.together(),
-                joined(joined(kind.keys, mesh.keys()), {"--max-steps", "20", "--lr", "1e-4", "--save-steps", "10"})));
-      EXPECT_EQ(result.exit_code, 0) << result.error;
-    };
-    const fs::path alone = work / kind.name, states = fs::path("checkpoint-20") / "optimizer.safetensors";
-    go(alone, {1, 1, 1, 0, 1});
-    for (const Mesh& mesh : snug::testing::thinned(meshes, 3)) {
-      const fs::path output = work / fmt::format("{}-{}", kind.name, mesh.name());
-      go(output, mesh);
-      EXPECT_LE(farthest(losses(alone), losses(output)), 1e-5) << output;
-      EXPECT_LE(farthest(alone / kind.weights, output / kind.weights), 1e-4) << output;
-      EXPECT_LE(farthest(alone / states, output / states), 1e-3) << output;
-      fs::remove_all(output);
-    }
-  }
-
-  Workspace work_;
-};
 
 TEST_F(Ranks, learn_what_one_learns_with_the_same_effective_batch) {
   const std::vector<std::string> common = {"--max-steps", "20", "--lr", "1e-4", "--save-steps", "0"};
@@ -388,46 +252,6 @@ TEST_F(Ranks, each_measures_what_was_planned_over_ninety_recipes) {
   EXPECT_LE(refused, run / 10);
 }
 
-// Two that share out states and gradients, and four that split layers and products, in turn.
-TEST_F(Ranks, killed_at_any_moment_they_stop_together_and_go_on_with_the_same_bits) {
-  const std::vector<std::string> common = {"--method", "full", "--max-steps", "10", "--lr", "1e-3", "--save-steps", "2"};
-  const Mesh kMeshes[] = {{2, 1, 1, 2, 1}, {4, 2, 1, 0, 1, 1, 2}};
-  for (const Mesh& mesh : kMeshes)
-    run(work_ / mesh.name(), mesh.ranks, mesh.stage, 4 * mesh.together(), joined(common, mesh.keys()));
-  std::minstd_rand random(5);
-  const int kills = snug::testing::drawn(30);
-  int ended = 0;
-  for (int i = 0; ended < kills; ++i) {
-    ASSERT_LT(i, 2 * kills + 5) << "runs end before they are killed";
-    const Mesh& mesh = kMeshes[i % 2];
-    const fs::path output = work_ / "killed", truth = work_ / mesh.name();
-    const std::vector<std::string> keys = joined(common, mesh.keys());
-    const int64_t together = 4 * mesh.together();
-    fs::remove_all(output);
-    Process process(words(output, mesh.ranks, mesh.stage, together, keys));
-    process.wait_for_error_lines(2 + random() % 12);
-    usleep(static_cast<useconds_t>(random() % 20'000));
-    // A rank is a child of the process that was started.
-    std::ifstream children(fmt::format("/proc/{}/task/{}/children", process.id(), process.id()));
-    std::vector<pid_t> ranks;
-    for (pid_t id = 0; children >> id;) ranks.push_back(id);
-    if (!ranks.empty()) kill(ranks[random() % ranks.size()], SIGKILL);
-    const ProcessResult killed = process.finish();
-    if (killed.exit_code != 0) {
-      ++ended;
-      EXPECT_EQ(killed.exit_code, 128 + SIGKILL) << killed.error;
-      const std::vector<std::string> lines = lines_of(killed.error);
-      EXPECT_EQ(std::count_if(lines.begin(), lines.end(), [](const std::string& l) { return l.starts_with("snug: "); }), 1)
-          << killed.error;
-      run(output, mesh.ranks, mesh.stage, together, joined(keys, {"--resume-from-checkpoint", "true"}));
-    }
-    EXPECT_TRUE(contents(truth / "model.safetensors") == contents(output / "model.safetensors")) << i;
-    EXPECT_EQ(step_lines(truth), step_lines(output)) << i;
-    EXPECT_EQ(unfinished(output), std::vector<std::string>()) << i;
-  }
-}
-
-// Every tensor is written whole, by whoever has parts of it.
 TEST_F(Ranks, that_split_go_on_in_another_mesh_or_alone) {
   const std::vector<std::string> common = {"--max-steps", "10", "--lr", "1e-4", "--save-steps", "5"};
   for (const Kind& kind : std::span(kKinds).first(2)) {
@@ -464,19 +288,6 @@ TEST_F(Ranks, go_on_with_half_as_many_or_alone) {
   }
 }
 
-TEST_F(Ranks, an_error_of_one_is_told_once_and_ends_all) {
-  const fs::path output = work_ / "wrong";
-  put(work_ / "broken.jsonl", "{\"text\": \"fine\"}\n{\"text\": \n");
-  std::vector<std::string> command = words(output, 3, 1, 3, {"--method", "full", "--max-steps", "2"});
-  *(std::find(command.begin(), command.end(), "--data") + 1) = (work_ / "broken.jsonl").string();
-  const ProcessResult result = run_program(command);
-  EXPECT_EQ(result.exit_code, 1);
-  const std::vector<std::string> lines = lines_of(result.error);
-  EXPECT_EQ(std::count_if(lines.begin(), lines.end(), [](const std::string& l) { return l.find("broken.jsonl") != l.npos; }),
-            1)
-      << result.error;
-}
-
 TEST_F(Ranks, are_asked_for_by_the_words_of_other_trainers) {
   put(work_ / "zero2.json", R"({"zero_optimization": {"stage": 2, "overlap_comm": false}})");
   const auto planned = [&](const std::vector<std::string>& more) {
@@ -497,15 +308,11 @@ TEST_F(Ranks, are_asked_for_by_the_words_of_other_trainers) {
 
 // As on two machines: told that each is alone on its own, they meet through MPI. The same ring, so the same bits.
 TEST_F(Ranks, that_meet_through_mpi_learn_the_same_bits) {
-  const fs::path mpirun = "/usr/bin/mpirun";
-  if (!fs::exists(mpirun) || !fs::exists(SNUG_BINARY_DIR "/modules/snug_mpi.so"))
-    GTEST_SKIP() << "SKIPPED: Open MPI is not installed, or this build has no module over it";
+  if (!has_mpi()) GTEST_SKIP() << kNoMpi;
   const std::vector<std::string> keys = {"--method", "full", "--max-steps", "4", "--lr", "1e-3", "--save-steps", "2"};
   run(work_ / "here", 2, 3, 4, keys);
-  ProcessOptions options{.program = mpirun};
-  for (const char* name : {"OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"}) options.environment[name] = "1";
-  const std::vector<std::string> launch = {
-      "--oversubscribe", "--bind-to", "none", "-n", "2", "env", "OMPI_COMM_WORLD_LOCAL_SIZE=1", SNUG_BINARY_DIR "/snug"};
+  const ProcessOptions options = mpirun();
+  const std::vector<std::string>& launch = kOverMpi;
   const ProcessResult result = run_program(joined(launch, words(work_ / "there", 2, 3, 4, keys)), options);
   ASSERT_EQ(result.exit_code, 0) << result.error;
   EXPECT_TRUE(contents(work_ / "here" / "model.safetensors") == contents(work_ / "there" / "model.safetensors"));
@@ -530,32 +337,6 @@ TEST_F(Ranks, that_meet_through_mpi_learn_the_same_bits) {
   const ProcessResult told = run_program(wrong, options);
   EXPECT_EQ(told.exit_code, 1);
   EXPECT_NE(told.error.find("broken.jsonl"), std::string::npos) << told.error;
-}
-
-// A step that is not a number is the same mistake for all: one line of all of them.
-TEST_F(Ranks, that_meet_the_same_mistake_tell_of_it_once) {
-  const ProcessResult result = run_program(
-      words(work_ / "nan", 4, 1, 4, {"--method", "full", "--max-steps", "30", "--lr", "1e30", "--max-grad-norm", "0"}));
-  EXPECT_EQ(result.exit_code, 1);
-  const std::vector<std::string> lines = lines_of(result.error);
-  EXPECT_EQ(std::count_if(lines.begin(), lines.end(), [](const std::string& l) { return l.starts_with("snug: "); }), 1)
-      << result.error;
-  EXPECT_NE(result.error.find("not a number"), std::string::npos) << result.error;
-}
-
-// Whoever signals a whole group reaches ranks and who started them, which passes it on: that is no second signal.
-TEST_F(Ranks, signalled_as_a_group_save_and_stop) {
-  const fs::path output = work_ / "stopped";
-  Process process(words(output, 2, 2, 4, {"--method", "full", "--max-steps", "4000", "--save-steps", "0"}));
-  ASSERT_TRUE(process.wait_for_error_lines(8));
-  std::ifstream children(fmt::format("/proc/{}/task/{}/children", process.id(), process.id()));
-  std::vector<pid_t> all = {process.id()};
-  for (pid_t id = 0; children >> id;) all.push_back(id);
-  ASSERT_EQ(all.size(), 3u);
-  for (const pid_t id : all) kill(id, SIGTERM);
-  const ProcessResult result = process.finish();
-  EXPECT_EQ(result.exit_code, 128 + SIGTERM) << result.error;
-  EXPECT_GT(newest_step(output), 0) << result.error;
 }
 
 // Two processes as torchrun starts them, with the variables that it sets.

@@ -15,6 +15,7 @@
 #include <csignal>
 #include <cstring>
 #include <ctime>
+#include <fstream>
 #include <memory>
 #include <optional>
 
@@ -39,6 +40,8 @@ static_assert(sizeof(Mailbox) <= kPage && std::atomic<uint32_t>::is_always_lock_
 
 constexpr int32_t kLeft = -1;
 constexpr std::chrono::seconds kArrival(30);  // all must have come by then
+constexpr int kNapsPerLook = 10;              // at whether the others run
+constexpr int kMostLooks = 15;                // at one that is stopped: a second each
 
 constexpr size_t kBoxBytes = kPage + kSlots * kSlotBytes;
 
@@ -51,6 +54,15 @@ void wait_at(std::atomic<uint32_t>& bell, uint32_t seen) {
 void ring(std::atomic<uint32_t>& bell) {
   bell.fetch_add(1);
   syscall(SYS_futex, reinterpret_cast<uint32_t*>(&bell), FUTEX_WAKE, INT32_MAX, nullptr, nullptr, 0);
+}
+
+// Whether a signal or a debugger keeps the process from running ("T" and "t" in /proc/PID/stat, behind its name).
+bool is_stopped(int32_t process) {
+  std::ifstream file(fmt::format("/proc/{}/stat", process));
+  std::string text;
+  std::getline(file, text);
+  const size_t state = text.rfind(')') + 2;  // 1 where there is no such process
+  return state > 1 && state < text.size() && (text[state] == 'T' || text[state] == 't');
 }
 
 class MailboxChannel final : public Channel {
@@ -77,6 +89,8 @@ class MailboxChannel final : public Channel {
   void exchange(std::span<const std::byte> to_next, std::span<std::byte> from_previous) override {
     Mailbox &own = box(group_, own_), &next = box(group_, next_);
     const auto move_some = [&] { return send_some(next, to_next) + receive_some(own, from_previous) > 0; };
+    StoppedRank stopped;
+    int naps = 0;
     while (!to_next.empty() || !from_previous.empty()) {
       const uint32_t seen = own.bell.load();
       if (move_some()) continue;
@@ -84,6 +98,7 @@ class MailboxChannel final : public Channel {
         if (move_some()) continue;  // what it had sent before counts
         tell(*lost);
       }
+      if (++naps % kNapsPerLook == 0) look_for_stopped(stopped);
       wait_at(own.bell, seen);
     }
   }
@@ -132,6 +147,25 @@ class MailboxChannel final : public Channel {
     ring(box(group_, previous_).bell);
     bytes = bytes.subspan(size);
     return size;
+  }
+
+  // One that does not run, and how often it was seen so. Looks are counted, not seconds: who is stopped with the others
+  // and goes on with them has not looked meanwhile.
+  struct StoppedRank {
+    int64_t rank = 0;
+    int looks = 0;
+  };
+
+  void look_for_stopped(StoppedRank& seen) const {
+    int64_t stopped = 0;
+    while (stopped < mesh_.ranks && !is_stopped(box(RankGroup::all, stopped).process.load())) ++stopped;
+    const bool same = seen.looks > 0 && seen.rank == stopped;
+    seen = {.rank = stopped, .looks = stopped == mesh_.ranks ? 0 : same ? seen.looks + 1 : 1};
+    if (seen.looks < kMostLooks) return;
+    const int32_t process = box(RankGroup::all, stopped).process.load();
+    throw RankLost(
+        fmt::format("rank {} (process {}) is stopped and has not gone on for {} seconds", stopped, process, kMostLooks),
+        "start the run again with --resume-from-checkpoint: the last checkpoint is whole", claim_failure());
   }
 
   struct Lost {

@@ -1,12 +1,16 @@
 // Ranks on several machines, over MPI: point-to-point alone, since sums in a fixed order are the ring's.
 
 #include <mpi.h>
+#include <pthread.h>
+#include <signal.h>
 #include <time.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <mutex>
+#include <optional>
+#include <thread>
 
 #include "comm/mpi/interface.h"
 
@@ -15,7 +19,97 @@ namespace {
 constexpr int64_t kMostBytes = int64_t{1} << 30;  // of a message: MPI counts in int
 
 std::atomic<bool> gave_up{false};
+std::atomic<int64_t> lost_rank{kSnugMpiFailed};
 std::mutex one_at_a_time;  // the lanes of a rank call from threads of their own, and none of the calls waits
+
+void nap(long nanoseconds) {
+  const timespec pause{.tv_sec = 0, .tv_nsec = nanoseconds};
+  nanosleep(&pause, nullptr);
+}
+
+// NOLINTBEGIN(clang-analyzer-optin.mpi.MPI-Checker): it knows no MPI_Testall
+// Every rank tells the next each second that it lives: what computes for minutes says nothing else. Who hears nothing for
+// long, or that another has given up, gives up and hands that on.
+class Heart {
+ public:
+  Heart(int rank, int ranks) : next_((rank + 1) % ranks), previous_((rank + ranks - 1) % ranks), thread_(quiet_thread()) {}
+  Heart(const Heart&) = delete;
+  Heart& operator=(const Heart&) = delete;
+  ~Heart() {
+    ends_.store(true);
+    thread_.join();
+  }
+
+ private:
+  static constexpr int kTag = 1000;  // above those of rings
+  static constexpr long kNap = 100'000'000;
+  static constexpr int kNapsPerBeat = 10;
+  enum Word : int { alive, given_up };
+
+  // Signals are the main thread's to answer.
+  std::thread quiet_thread() {
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    std::thread thread([this] { beat(); });
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    return thread;
+  }
+
+  // Naps are counted, not seconds: who is stopped together with the others has not napped meanwhile.
+  void beat() {
+    int silent = 0;
+    for (int naps = 0; !ends_.load(); ++naps) {
+      {
+        const std::lock_guard lock(one_at_a_time);
+        silent = hears() ? 0 : silent + 1;
+        if (silent == kSnugMpiSilence * kNapsPerBeat) give_up_for(previous_);
+        if (gave_up.load() && !handed_on_) handed_on_ = says(given_up);
+        if (naps % kNapsPerBeat == 0) says(alive);
+      }
+      nap(kNap);
+    }
+    const std::lock_guard lock(one_at_a_time);
+    if (hearing_ == MPI_REQUEST_NULL) return;
+    MPI_Cancel(&hearing_);
+    MPI_Request_free(&hearing_);
+  }
+
+  static void give_up_for(int64_t rank) {
+    if (gave_up.load()) return;
+    lost_rank.store(rank);
+    gave_up.store(true);
+  }
+
+  // Whether the rank before has said something.
+  bool hears() {
+    if (hearing_ == MPI_REQUEST_NULL &&
+        MPI_Irecv(&heard_, 1, MPI_INT, previous_, kTag, MPI_COMM_WORLD, &hearing_) != MPI_SUCCESS)
+      return false;
+    int done = 0;
+    if (MPI_Test(&hearing_, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS || done == 0) return false;
+    if (heard_ == given_up) give_up_for(kSnugMpiTold);
+    return true;
+  }
+
+  // Not while the last word is on its way.
+  bool says(int word) {
+    int done = 1;
+    if (saying_ != MPI_REQUEST_NULL) MPI_Test(&saying_, &done, MPI_STATUS_IGNORE);
+    if (done == 0) return false;
+    said_ = word;
+    return MPI_Isend(&said_, 1, MPI_INT, next_, kTag, MPI_COMM_WORLD, &saying_) == MPI_SUCCESS;
+  }
+
+  const int next_, previous_;
+  int heard_ = 0, said_ = 0;
+  MPI_Request hearing_ = MPI_REQUEST_NULL, saying_ = MPI_REQUEST_NULL;
+  bool handed_on_ = false;
+  std::atomic<bool> ends_{false};
+  std::thread thread_;  // last: it uses all of the above
+};
+
+std::optional<Heart> heart;
 
 bool join(int64_t* rank, int64_t* ranks) {
   // Long messages sent one after the other: with remote puts over TCP two hosts that send to each other take turns, at half
@@ -29,6 +123,7 @@ bool join(int64_t* rank, int64_t* ranks) {
   MPI_Comm_size(MPI_COMM_WORLD, &all);
   *rank = own;
   *ranks = all;
+  if (all > 1) heart.emplace(own, all);
   return true;
 }
 
@@ -50,7 +145,6 @@ bool wait_for_both(MPI_Request* requests) {
   }
 }
 
-// NOLINTBEGIN(clang-analyzer-optin.mpi.MPI-Checker): it knows no MPI_Testall
 bool exchange(int ring, int64_t next, const void* sent, int64_t sent_bytes, int64_t previous, void* received,
               int64_t received_bytes) {
   const auto* from = static_cast<const char*>(sent);
@@ -76,13 +170,35 @@ bool exchange(int ring, int64_t next, const void* sent, int64_t sent_bytes, int6
   return true;
 }
 
+int64_t lost() { return lost_rank.load(); }
+
+void give_up() {
+  if (!gave_up.load()) lost_rank.store(kSnugMpiTold);
+  gave_up.store(true);
+}
+
+// Hearts beat until all have come to this.
+void leave(bool in_order) {
+  if (in_order) {
+    MPI_Request request = MPI_REQUEST_NULL;
+    const auto all_came = [&] {
+      int done = 0;
+      const std::lock_guard lock(one_at_a_time);
+      return MPI_Test(&request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS || done != 0;
+    };
+    {
+      const std::lock_guard lock(one_at_a_time);
+      MPI_Ibarrier(MPI_COMM_WORLD, &request);
+    }
+    while (!all_came() && !gave_up.load()) nap(1'000'000);
+  }
+  heart.reset();
+  if (in_order && !gave_up.load()) MPI_Finalize();
+}
+
 // NOLINTEND(clang-analyzer-optin.mpi.MPI-Checker)
 
-void give_up() { gave_up.store(true); }
-
-void leave() { MPI_Finalize(); }
-
-constexpr SnugMpi kTable{join, exchange, give_up, leave};
+constexpr SnugMpi kTable{join, exchange, lost, give_up, leave};
 
 }  // namespace
 
