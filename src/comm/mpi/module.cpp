@@ -27,7 +27,6 @@ void nap(long nanoseconds) {
   nanosleep(&pause, nullptr);
 }
 
-// NOLINTBEGIN(clang-analyzer-optin.mpi.MPI-Checker): it knows no MPI_Testall
 // Every rank tells the next each second that it lives: what computes for minutes says nothing else. Who hears nothing for
 // long, or that another has given up, gives up and hands that on.
 class Heart {
@@ -195,8 +194,6 @@ void leave(bool in_order) {
   heart.reset();
   if (in_order && !gave_up.load()) MPI_Finalize();
 }
-
-// NOLINTEND(clang-analyzer-optin.mpi.MPI-Checker)
 
 constexpr SnugMpi kTable{join, exchange, lost, give_up, leave};
 
