@@ -13,6 +13,24 @@ constexpr int64_t kFewLayers = 2, kMoreLayers = 4, kWorthIt = 12;
 // Blocks that see a window take turns with others in at most so many.
 constexpr int64_t kTurn = 6;
 
+PyTorchWork done_in(const eager::Plan& plan) {
+  PyTorchWork sum;
+  for (const eager::Phase phase : {eager::Phase::forward, eager::Phase::backward}) {
+    const eager::Work& work = plan.work[static_cast<size_t>(phase)];
+    sum.tensors += static_cast<double>(work.tensors);
+    sum.bytes += static_cast<double>(work.bytes);
+    sum.waits += static_cast<double>(work.waits);
+  }
+  return sum;
+}
+
+// So many times as far beyond b as b is from a.
+PyTorchWork beyond(const PyTorchWork& a, const PyTorchWork& b, double times) {
+  return {.tensors = b.tensors + (b.tensors - a.tensors) * times,
+          .bytes = b.bytes + (b.bytes - a.bytes) * times,
+          .waits = b.waits + (b.waits - a.waits) * times};
+}
+
 }  // namespace
 
 eager::Target pytorch_target(const Accelerator& card) {
@@ -75,16 +93,20 @@ std::optional<eager::Plan> PyTorchEngine::first_step(const Recipe& recipe, bool 
   return run(*setup, model_.layers, side_.card);
 }
 
+std::pair<int64_t, int64_t> PyTorchEngine::few_and_more() const {
+  const auto& local = model_.local_layers;
+  const bool turns = std::find(local.begin(), local.end(), true) != local.end() &&
+                     std::find(local.begin(), local.end(), false) != local.end();
+  return turns ? std::pair(kTurn, 2 * kTurn) : std::pair(kFewLayers, kMoreLayers);
+}
+
 // What tensors hold at each phase's peak grows by the same with every layer, to a few tenths of a percent; what the
 // allocator reserves beside it does not.
 int64_t PyTorchEngine::from_few_layers(const eager::Setup& setup) const {
   eager::Setup shorter = setup;
   shorter.accumulation = std::min<int64_t>(2, setup.accumulation);
   if (setup.optimizer == eager::Optimizer::sgd) shorter.steps = 1;  // no states: a second step is like the first
-  const auto& local = model_.local_layers;
-  const bool turns = std::find(local.begin(), local.end(), true) != local.end() &&
-                     std::find(local.begin(), local.end(), false) != local.end();
-  const int64_t few_layers = turns ? kTurn : kFewLayers, more_layers = turns ? 2 * kTurn : kMoreLayers;
+  const auto [few_layers, more_layers] = few_and_more();
   const auto few = run(shorter, few_layers, side_.card), more = run(shorter, more_layers, side_.card);
   if (!few || !more) return kNever;
   const auto extended = [&](int64_t at_few, int64_t at_more) {
@@ -96,8 +118,42 @@ int64_t PyTorchEngine::from_few_layers(const eager::Setup& setup) const {
   return bytes + side_.card.context_most_bytes;
 }
 
-double PyTorchEngine::step_seconds(const Recipe& recipe) const {
-  return estimate(model_, recipe, target_).step_time.seconds;
+// What is done grows by the same with every layer, and with every row.
+PyTorchWork PyTorchEngine::work_of(const eager::Setup& setup) {
+  eager::Setup rows = setup;
+  rows.batch = rows.accumulation = rows.steps = 1;
+  rows.lengths.clear();
+  auto known = std::ranges::find(works_, rows, &RowWork::setup);
+  if (known == works_.end()) {
+    works_.push_back({rows, {}});
+    known = std::prev(works_.end());
+    for (PyTorchWork& work : known->of_rows) {
+      work = work_of_rows(rows);
+      ++rows.batch;
+    }
+  }
+  return beyond(known->of_rows[0], known->of_rows[1], static_cast<double>(setup.batch - 2));
+}
+
+PyTorchWork PyTorchEngine::work_of_rows(const eager::Setup& setup) const {
+  if (model_.layers <= kWorthIt) {
+    const auto whole = run(setup, model_.layers, side_.card);
+    return whole ? done_in(*whole) : PyTorchWork{};
+  }
+  const auto [few_layers, more_layers] = few_and_more();
+  const auto few = run(setup, few_layers, side_.card), more = run(setup, more_layers, side_.card);
+  if (!few || !more) return {};
+  return beyond(done_in(*few), done_in(*more),
+                static_cast<double>(model_.layers - more_layers) / static_cast<double>(more_layers - few_layers));
+}
+
+double PyTorchEngine::step_seconds(const Recipe& recipe) {
+  const auto setup = setup_of(recipe);
+  if (!setup) return 0;
+  const Estimate estimated = estimate(model_, recipe, target_);
+  PyTorchWork work = work_of(*setup);
+  work.flops = estimated.step_flops / static_cast<double>(setup->accumulation);
+  return pytorch_step_seconds(work, *setup, estimated.trainable_parameters, target_.cost);
 }
 
 int64_t PyTorchEngine::about_bytes(const Recipe& recipe) {

@@ -3,12 +3,14 @@
 // of a few layers tell which are worth it. A recipe fits that leaves a margin beside what the model says: PyTorch may
 // reserve a little more. How a recipe becomes a Setup (the words of file and flags) is for others to say.
 
+#include <array>
 #include <deque>
 #include <functional>
 #include <optional>
 #include <string>
 
 #include "advise/engine.h"
+#include "advise/pytorch_time.h"
 #include "eager/estimate.h"
 #include "plan/accelerators.h"
 
@@ -49,7 +51,8 @@ class PyTorchEngine : public Engine {
   std::optional<eager::Plan> first_step(const Recipe& recipe, bool own_loop = false) const;
   // The bytes of `about` alone.
   int64_t about_bytes(const Recipe& recipe);
-  double step_seconds(const Recipe& recipe) const;
+  // By the card's rates, which must be known; 0 for what the eager model does not cover.
+  double step_seconds(const Recipe& recipe);
 
   const PyTorchSide& side() const { return side_; }
   int64_t looked_at() const { return static_cast<int64_t>(few_.size() + whole_.size()); }
@@ -68,11 +71,21 @@ class PyTorchEngine : public Engine {
   std::optional<eager::Setup> setup_of(const Recipe& recipe) const;
   std::optional<eager::Plan> run(const eager::Setup& setup, int64_t layers, const eager::Target& card) const;
   int64_t from_few_layers(const eager::Setup& setup) const;
+  // Layers of the two runs that tell what one adds.
+  std::pair<int64_t, int64_t> few_and_more() const;
+  PyTorchWork work_of(const eager::Setup& setup);
+  PyTorchWork work_of_rows(const eager::Setup& setup) const;
 
   const ModelSpec& model_;
   const Target& target_;
   PyTorchSide side_;
   std::deque<Run> whole_, few_;  // what was asked before
+  // Of setups whose rows alone differ: forward and backward of one row, and of two.
+  struct RowWork {
+    eager::Setup setup;
+    std::array<PyTorchWork, 2> of_rows;
+  };
+  std::deque<RowWork> works_;
 };
 
 }  // namespace snug

@@ -33,13 +33,13 @@ bool offloads(const Json& zero, const char* key) {
 }
 
 // engine.py _configure_basic_optimizer: FusedAdam, unless PyTorch's own is asked for
-bool names_adam(const Json& whole) {
-  if (!whole.contains("optimizer") || !whole["optimizer"].is_object()) return false;
+std::optional<bool> own_adam(const Json& whole) {
+  if (!whole.contains("optimizer") || !whole["optimizer"].is_object()) return std::nullopt;
   const Json& optimizer = whole["optimizer"];
   const bool adam = optimizer.contains("type") && (optimizer["type"] == "AdamW" || optimizer["type"] == "Adam");
   const bool of_torch =
       optimizer.contains("params") && optimizer["params"].is_object() && is_true(optimizer["params"], "torch_adam", false);
-  return adam && !of_torch;
+  return adam ? std::optional(!of_torch) : std::nullopt;
 }
 
 }  // namespace
@@ -61,7 +61,7 @@ DeepSpeedConfig read_deepspeed_config(const std::string& path) {
   config.sub_group = size_of(zero, "sub_group_size", path);
   config.overlaps = is_true(zero, "overlap_comm", config.stage == 3);
   config.contiguous = is_true(zero, "contiguous_gradients", true);
-  config.own_adam = names_adam(whole);
+  config.own_adam = own_adam(whole);
   config.offloads = offloads(zero, "offload_optimizer") || offloads(zero, "offload_param");
   return config;
 }

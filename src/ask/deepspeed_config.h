@@ -17,9 +17,9 @@ struct DeepSpeedConfig {
   int64_t stage = 0;
   DeepSpeedSize bucket, prefetch, persistent, most_live, reuse, sub_group;  // of zero_optimization
   bool overlaps = false;                                                    // overlap_comm
-  bool offloads = false;   // optimizer states or weights lie on the host or on disk
-  bool contiguous = true;  // contiguous_gradients
-  bool own_adam = false;   // an optimizer of type Adam or AdamW, by DeepSpeed's kernels
+  bool offloads = false;         // optimizer states or weights lie on the host or on disk
+  bool contiguous = true;        // contiguous_gradients
+  std::optional<bool> own_adam;  // whether its optimizer, Adam or AdamW, is by DeepSpeed's kernels; none: it names no such
 };
 
 // Throws Error for a file that cannot be read or is no such configuration.

@@ -107,6 +107,12 @@ void assume_precision(Arguments& arguments, const Target& target) {
     apply(arguments.recipe, usual_half(target), "true");
 }
 
+// A step's of PyTorch, where no other rank is waited for and the card's rates are known.
+std::optional<double> seconds_alone(PyTorchEngine& engine, const Plan& plan) {
+  if (!plan.target.cost.known() || engine.side().setup(plan.recipe).ranks.count > 1) return std::nullopt;
+  return engine.step_seconds(plan.recipe);
+}
+
 std::optional<CountedData> data_asked(const Arguments& arguments, const Plan& plan, Asker& asker) {
   const bool asked = arguments.has("examples") || arguments.has("example-tokens") || arguments.has("count-data");
   return asked ? count_data(arguments, plan, asker) : std::nullopt;
@@ -143,11 +149,12 @@ int answer_plan(std::span<char* const> words, Asker& asker) {
   assume_precision(arguments, target);
   const Plan plan = make_plan(model, arguments.recipe, target);
   write_views(plan, arguments);
-  const auto pytorch = pytorch_answer(arguments, plan.model, plan.target, plan.budget_bytes);
+  auto pytorch = pytorch_answer(arguments, plan.model, plan.target, plan.budget_bytes);
   std::optional<PyTorchEngine> engine;
-  if (pytorch && (arguments.has("solve") || arguments.has("levers")))
+  if (pytorch)
     if (auto side = pytorch_side(arguments, plan.model, *pytorch, plan.budget_bytes))
       engine.emplace(plan.model, plan.target, std::move(*side));
+  if (engine) pytorch->step_seconds = seconds_alone(*engine, plan);
   bool fits = pytorch && pytorch->decides() ? pytorch->plan->fits : plan.fits();
   if (arguments.has("solve")) {
     fits = print_solution(plan, arguments.value("solve"), engine ? &*engine : nullptr, asker);
@@ -157,15 +164,13 @@ int answer_plan(std::span<char* const> words, Asker& asker) {
     PlanDetails details{
         .data = data_asked(arguments, plan, asker), .levers = arguments.has("levers"), .foreign = arguments.foreign};
     details.pytorch = pytorch;
-    if (engine) details.pytorch_levers = levers(plan, *engine);
+    if (engine && details.levers) details.pytorch_levers = levers(plan, *engine);
     asker.print(plan_json(plan, details) + "\n");
   } else {
     asker.print(plan_text(plan, arguments.keys_set, data_asked(arguments, plan, asker), asker.style(), pytorch));
-    if (engine) {
-      asker.print(levers_text(levers(plan, *engine), asker.style(), engine->side().trainer));
-    } else if (arguments.has("levers")) {
-      asker.print(levers_text(levers(plan), asker.style()));
-    }
+    if (arguments.has("levers"))
+      asker.print(engine ? levers_text(levers(plan, *engine), asker.style(), engine->side().trainer)
+                         : levers_text(levers(plan), asker.style()));
   }
   for (const std::string& key : arguments.passed_over) asker.tell(fmt::format("snug: {} has no effect here\n", key));
   return fits ? 0 : 3;

@@ -66,7 +66,7 @@ eager::Ranks deepspeed_ranks(const DeepSpeedConfig& config, const ModelSpec& mod
   fill(ranks.sub_group, config.sub_group, ranks.sub_group);
   ranks.overlaps = config.overlaps && config.stage < 3;
   ranks.loads_in_parts = config.stage == 3;
-  ranks.own_adam = config.own_adam;
+  ranks.own_adam = config.own_adam.value_or(false);
   return ranks;
 }
 
@@ -142,6 +142,11 @@ eager::Ranks pytorch_ranks(const Arguments& arguments, const eager::Setup& setup
   ranks.sharding = eager::Sharding::ddp;
   ranks.finds_unused = finds_unused(arguments, setup);
   return ranks;
+}
+
+std::optional<bool> deepspeed_fuses_adam(const Arguments& arguments) {
+  const auto config = deepspeed_config(arguments);
+  return config ? config->own_adam : std::nullopt;
 }
 
 Parallel shared_by(const Arguments& arguments) {

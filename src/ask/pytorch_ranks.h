@@ -2,6 +2,8 @@
 // How several GPUs share a PyTorch run: --gpus, --fsdp, --ddp and --deepspeed, what another trainer's file, its launcher and
 // its DeepSpeed configuration say, and the trainers' habits.
 
+#include <optional>
+
 #include "ask/arguments.h"
 #include "eager/setup.h"
 #include "eager/stack.h"
@@ -22,5 +24,8 @@ bool is_about_ranks(const ForeignKey& key);
 // How the words that share a run of PyTorch's share one of snug's own: --gpus and --fsdp, --deepspeed or what another
 // trainer's recipe says; num_processes and zero_stage win.
 Parallel shared_by(const Arguments& arguments);
+
+// Whether DeepSpeed's configuration has Adam by one kernel; none where it does not name Adam.
+std::optional<bool> deepspeed_fuses_adam(const Arguments& arguments);
 
 }  // namespace snug

@@ -1,6 +1,7 @@
 #include "ask/pytorch_setup.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 
 #include "ask/pytorch_evaluation.h"
@@ -112,6 +113,29 @@ bool chunks_loss(const ForeignRecipe& file, const eager::StackProfile& stack) {
   return says->value == "chunked_nll";
 }
 
+// The optimizer in the words of flag or file; "" where neither says.
+std::string optimizer_word(const Arguments& arguments) {
+  std::string word;
+  if (arguments.foreign)
+    for (const ForeignKey& key : arguments.foreign->keys)
+      if (const std::string leaf = leaf_of(key); leaf == "optim" || leaf == "optimizer") word = key.value;
+  for (const Flag& flag : arguments.others)
+    if (flag.name == "optim") word = flag.value;
+  return word;
+}
+
+// AdamW has one kernel where it is asked for by that name, and where it is Trainer's own choice: an optimizer that a search
+// puts in the place of another will be named.
+bool fuses_adam(const Arguments& arguments, const Recipe& recipe, const eager::StackProfile& stack) {
+  if (const auto fuses = deepspeed_fuses_adam(arguments)) return *fuses;
+  const std::string word = optimizer_word(arguments);
+  if (!word.empty() || recipe.optim != arguments.recipe.optim) return word == "adamw_torch_fused";
+  if (!arguments.foreign) return stack.trainer_fuses_adam && !sets(arguments, "optim");
+  constexpr std::array kOfTrainer = {Dialect::hugging_face, Dialect::trl, Dialect::llama_factory};
+  if (arguments.foreign->dialect == Dialect::axolotl) return true;  // its own default
+  return stack.trainer_fuses_adam && std::ranges::find(kOfTrainer, arguments.foreign->dialect) != kOfTrainer.end();
+}
+
 // Words of another trainer's file that change what PyTorch allocates and that no key of ours says; axolotl and
 // LLaMA-Factory switch the cache off themselves.
 void apply_file(const ForeignRecipe& file, const eager::StackProfile& stack, eager::Setup& setup) {
@@ -202,12 +226,13 @@ eager::Setup pytorch_setup(const Arguments& arguments, const Recipe& recipe, con
   }
   apply_flags(arguments, setup);
   const bool is_trainer = setup.program == eager::Program::transformers;
+  if (is_trainer && setup.optimizer == eager::Optimizer::adamw && fuses_adam(arguments, recipe, stack))
+    setup.optimizer = eager::Optimizer::adamw_fused;
   if (is_trainer && assumes_autocast(arguments)) setup.autocast = DType::bf16;  // every card that is modelled has it
   if (is_trainer) setup.liger = liger_kernels(arguments, setup, stack);
   if (setup.liger.linear_loss) setup.chunked_loss = false;
   setup.evaluation = pytorch_evaluation(arguments, recipe, setup, stack);
   setup.ranks = pytorch_ranks(arguments, setup, model, stack);
-  if (setup.ranks.own_adam && setup.optimizer == eager::Optimizer::adamw) setup.optimizer = eager::Optimizer::adamw_fused;
   // axolotl's loaders/model.py (is_qlora_and_fsdp_enabled) and trl's prepare_peft_model (is_sharded_qlora) widen nothing
   // then
   const bool skips_widening =

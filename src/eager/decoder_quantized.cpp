@@ -116,6 +116,7 @@ void Decoder::quantize_eight_bit(Linear& l) {
 
 // autograd/_functions.py, MatMul8bitLt since 0.45. What its context keeps is freed with the graph.
 Tensor Decoder::matmul_eight_bit(const Tensor& x, Linear& l) {
+  t_.device().wait();  // functional.py, int8_vectorwise_quant: which columns have outliers
   if (t_.stack().int8_is_transformed) return matmul_transformed(x, l);
   const int64_t rows = x.count / l.in, outputs = rows * l.out;
   Tensor output;

@@ -38,6 +38,11 @@ void Device::take_memory(detail::Cell* cell, int64_t stream) {
   cell->address = *address;
   cell->bytes = allocator_.block_bytes(*address);
   cell->id = count_++;
+  if (cell->role != Role::workspace) {
+    Work& work = work_[static_cast<size_t>(phase_)];
+    ++work.tensors;
+    work.bytes += bytes;
+  }
   cell->has_memory = true;
   bytes_[static_cast<size_t>(cell->role)] += cell->bytes;
   raise_peaks();

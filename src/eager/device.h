@@ -76,6 +76,12 @@ class Storage {
   detail::Cell* cell_ = nullptr;
 };
 
+// What a phase did, as far as allocations tell: nearly every kernel makes one tensor, and writes it.
+struct Work {
+  int64_t tensors = 0, bytes = 0;
+  int64_t waits = 0;  // for the device, whose numbers decide what comes next
+};
+
 // What a phase reached.
 struct PhasePeak {
   int64_t allocated_bytes = 0, reserved_bytes = 0;
@@ -105,12 +111,16 @@ class Device {
   }
   Phase phase() const { return phase_; }
 
+  // The host asks the device for a number.
+  void wait() { ++work_[static_cast<size_t>(phase_)].waits; }
+
   // Forgets the peaks so far, and gives cached segments back: what a trainer does before its first step.
   void reset_peaks();
   void release_cached() { allocator_.release_cached(); }
 
   const MemoryTotals& totals() const { return allocator_.totals(); }
   const PhasePeak& peak(Phase phase) const { return peaks_[static_cast<size_t>(phase)]; }
+  const Work& work(Phase phase) const { return work_[static_cast<size_t>(phase)]; }
   Phase peak_phase() const { return peak_phase_; }
   const RoleBytes& bytes_at_peak() const { return at_peak_; }
   const RoleBytes& bytes_now() const { return bytes_; }
@@ -139,6 +149,7 @@ class Device {
   uint64_t digest_ = kEmptyDigest;
   Allocator allocator_;
   std::array<PhasePeak, kPhases> peaks_{};
+  std::array<Work, kPhases> work_{};
   RoleBytes bytes_{}, at_peak_{};
   int64_t peak_ = 0, count_ = 0;
   Phase phase_ = Phase::load, peak_phase_ = Phase::load;

@@ -237,6 +237,7 @@ Plan follow(const ModelSpec& spec, const Setup& setup, const StackProfile& stack
   plan.breakdown = device.bytes_at_peak();
   for (size_t i = 0; i < kPhases; ++i) {
     plan.phases[i] = device.peak(static_cast<Phase>(i));
+    plan.work[i] = device.work(static_cast<Phase>(i));
     plan.allocated_bytes = std::max(plan.allocated_bytes, plan.phases[i].allocated_bytes);
     plan.reserved_bytes = std::max(plan.reserved_bytes, plan.phases[i].reserved_bytes);
   }

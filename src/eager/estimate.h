@@ -32,6 +32,7 @@ struct Plan {
   Phase phase = Phase::load;                            // of the highest allocated
   RoleBytes breakdown{};                                // at that moment; its sum is allocated_bytes
   std::array<PhasePeak, kPhases> phases{};
+  std::array<Work, kPhases> work{};  // of all steps
   bool fits = true;  // the card holds what must be had beside the largest context; cached memory can be given back
 };
 

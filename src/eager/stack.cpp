@@ -73,6 +73,7 @@ StackProfile stack_profile(std::string_view torch, std::string_view transformers
   stack.sdpa_copies_inputs = transformers_number < version_number("4.54");
   stack.rotary_by_product = transformers_number < version_number("5.20");
   stack.rotary_keeps_original = transformers_number >= version_number("5.0");
+  stack.trainer_fuses_adam = transformers_number >= version_number("4.54") && torch_number >= version_number("2.8");
   stack.trainer_keeps_cache = transformers_number < version_number("5.0");
   stack.cache_copies_first = transformers_number >= version_number("4.56");
   stack.sft_drops_cache = version_number(stack.trl) >= version_number("0.23");

@@ -69,6 +69,8 @@ struct StackProfile {
   bool embeddings_keep_wide_states = false;
   // trainer.py get_decay_parameter_names: norms are told by class, and these families' are not in the list; later by name.
   bool norms_are_told_by_class = true;
+  // training_args.py, default_optim: AdamW is the fused one where nothing is said.
+  bool trainer_fuses_adam = false;
   // trainer.py _prepare_for_training: use_cache is taken from TrainingArguments, which have it off; before, the model's own
   // was left on.
   bool trainer_keeps_cache = true;

@@ -115,13 +115,17 @@ Estimate bytes_of(const Program& program, const ModelSpec& model, const Recipe& 
   const int64_t arena = most_in(Home::device);
   return {.peak_bytes = runtime_bytes(model, program, recipe, target) + align_up(arena, target.page_bytes),
           .overfull_home = overfull(target, most_in),
-          .step_time = {}};
+          .step_time = {},
+          .step_flops = 0,
+          .trainable_parameters = 0};
 }
 
 Estimate estimated(const ModelSpec& model, const Recipe& recipe, const Target& target, const SavedChoice* saved) {
   const Program program = fitted(model, recipe, target, saved);
   Estimate estimate = bytes_of(program, model, recipe, target);
   estimate.step_time = step_time(target.cost, program);
+  estimate.step_flops = flops_of(program, program.region(Section::step));
+  estimate.trainable_parameters = program.trainable_parameters();
   return estimate;
 }
 

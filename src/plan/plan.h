@@ -62,6 +62,8 @@ struct Estimate {
   int64_t peak_bytes = 0;
   std::optional<Home> overfull_home;
   StepTime step_time;
+  double step_flops = 0;             // as the plan's; without the time none
+  int64_t trainable_parameters = 0;  // likewise
 };
 Estimate estimate(const ModelSpec& model, const Recipe& recipe, const Target& target);
 // The same where this is chosen, whatever the recipe says.

@@ -159,6 +159,8 @@ std::string pytorch_text(const PyTorchAnswer& answer, const TextStyle& style) {
       text += fmt::format("  {:<12} {:>10}\n", eager::kRoleNames[role], format_bytes(plan.breakdown[role]));
   text += phases_text(plan);
   text += fmt::format("  between steps {} stay allocated\n", format_bytes(plan.steady_bytes));
+  if (answer.step_seconds)
+    text += fmt::format("  {} a step, by the card's rates and what the host takes\n", seconds_text(*answer.step_seconds));
   const std::string autocast =
       answer.autocast ? "autocast to " + *answer.autocast + (answer.assumes_autocast ? " (nothing else was said)" : "")
                       : "no autocast";
@@ -189,6 +191,7 @@ nlohmann::ordered_json pytorch_json(const PyTorchAnswer& answer) {
             {"device_bytes", {{"low", plan.device_low_bytes}, {"high", plan.device_high_bytes}}},
             {"phase", eager::kPhaseNames[static_cast<size_t>(plan.phase)]},
             {"steady_bytes", plan.steady_bytes},
+            {"step_seconds", answer.step_seconds ? Json(*answer.step_seconds) : Json()},
             {"phases", phases_json(plan)},
             {"breakdown", breakdown_of(plan)},
             {"fits", answer.memory_bytes > 0 ? Json(plan.fits) : Json()},

@@ -25,6 +25,7 @@ struct PyTorchAnswer {
   bool assumes_autocast = false;        // nobody said so
   std::string weights;                  // their dtype as loaded: "bfloat16"
   std::optional<QuantizedShare> share;  // of a load that quantizes
+  std::optional<double> step_seconds;   // by the card's rates, where they are known
 
   // Whether there is a verdict.
   bool decides() const { return leads && plan && memory_bytes > 0; }

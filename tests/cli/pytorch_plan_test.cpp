@@ -347,6 +347,21 @@ TEST(PyTorchPlan, deepspeeds_configuration_sets_its_buckets) {
     EXPECT_TRUE(planned(broken).contains("not_covered")) << broken;
 }
 
+// training_args.py, default_optim: since transformers 4.54 and torch 2.8 AdamW has one kernel unless the other is asked for.
+TEST(PyTorchPlan, adamw_is_trainers_own_unless_named) {
+  const auto optimizer = [](std::vector<std::string> words) {
+    words.insert(words.begin(), {"plan", "Qwen/Qwen2.5-1.5B", "--method", "full", "--gpu", "H100", "--json"});
+    return pytorch_of(words).at("setup").at("optimizer");
+  };
+  EXPECT_EQ(optimizer({}), "adamw_torch_fused");
+  EXPECT_EQ(optimizer({"--stack", "torch=2.8.0,transformers=4.53.0"}), "adamw_torch");
+  EXPECT_EQ(optimizer({"--stack", "torch=2.7.1,transformers=4.54.0"}), "adamw_torch");
+  EXPECT_EQ(optimizer({"--stack", "torch=2.8.0,transformers=4.54.0"}), "adamw_torch_fused");
+  EXPECT_EQ(optimizer({"--optim", "adamw_torch"}), "adamw_torch");
+  EXPECT_EQ(optimizer({"--optim", "adamw_torch_fused", "--stack", "torch=2.4.1,transformers=4.48.1"}), "adamw_torch_fused");
+  EXPECT_EQ(optimizer({"--optim", "adamw_8bit"}), "adamw_bnb_8bit");
+}
+
 // Whose kernels take the place of PyTorch's, on one device too.
 TEST(PyTorchPlan, deepspeeds_configuration_names_its_optimizer) {
   Workspace workspace;
