@@ -1,6 +1,6 @@
 # The few commands a person needs. Each sets up what it lacks (Debian 12) and says so.
 
-.PHONY: build install package test check exhaustive demo bench fuzz format clean
+.PHONY: build install package wheel test check exhaustive demo bench fuzz format clean
 
 build:
 	@scripts/setup.sh build
@@ -17,6 +17,11 @@ install: build
 package: build
 	@scripts/setup.sh package
 	@scripts/package.sh
+
+# The Python package with the program and all that it needs, in build/wheel.
+wheel:
+	@scripts/setup.sh wheel
+	@python3 python/packing/snug_build.py build/wheel
 
 demo: build
 	@demo/run.sh

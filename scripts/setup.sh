@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs the Debian packages that are missing, and only those that the purpose needs: setup.sh [build|package|test|check]. Asks for sudo
+# Installs the Debian packages that are missing, and only those that the purpose needs: setup.sh [build|package|wheel|test|check]. Asks for sudo
 # only if not root. Each purpose needs what the one before it needs.
 set -euo pipefail
 purpose=${1:-build}
@@ -11,9 +11,11 @@ packages=(cmake ninja-build g++ pkg-config git python3
 case $purpose in
   build) ;;
   package) packages+=(dpkg-dev file libopenmpi-dev) ;;
+  wheel) packages+=(patchelf binutils) ;;
   test) packages+=(libgtest-dev chromium openmpi-bin libopenmpi-dev man-db zsh fish python3-jsonschema) ;;
-  check) packages+=(libgtest-dev chromium dpkg-dev file debootstrap clang clang-format clang-tidy libclang-rt-14-dev) ;;
-  *) echo "setup.sh: '$purpose' is none of build, package, test, check" >&2; exit 2 ;;
+  check) packages+=(libgtest-dev chromium dpkg-dev file debootstrap clang clang-format clang-tidy libclang-rt-14-dev
+    patchelf binutils python3-venv mypy) ;;
+  *) echo "setup.sh: '$purpose' is none of build, package, wheel, test, check" >&2; exit 2 ;;
 esac
 
 missing=()
