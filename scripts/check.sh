@@ -25,6 +25,9 @@ cmake --build --preset planner --target snug shipped snug_planner library_tests
 tests build-planner -E NOT_BUILT
 scripts/check_planner_library.sh
 
+step "Python package, in a fresh environment"
+scripts/check_python.sh
+
 step "thread sanitizer: loader, files, pages, executor"
 build thread --target race_tests
 tests build-thread
