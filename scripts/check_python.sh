@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
 # Packs build/snug and the planner of build-planner into a wheel, installs it in a fresh environment, where neither a compiler nor a
 # package index is to be had, and runs the tests of the Python package there; then under every other Python from 3.9 that is here.
+# Tests of live trainers run under the Python that SNUG_TRANSFORMERS_PYTHON names, which has torch, transformers, peft, trl and
+# bitsandbytes; without one they are skipped.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 work=$(mktemp -d)
@@ -22,7 +24,7 @@ run_tests() {  # LOG PYTHON WORDS…: their last lines, or all of them where one
   local log=$1
   shift
   alone "$@" >"$log" 2>&1 || { cat "$log"; return 1; }
-  sed -n -e '/^Ran /p' -e '/^OK/p' "$log" | paste -sd' '
+  sed -n -e 's/^.*\(the callback took\)/\1/p' -e '/^Ran /p' -e '/^OK/p' "$log" | paste -sd' '
   sed -n -e 's/^.*skipped /skipped: /p' "$log" | sort -u
 }
 
@@ -42,3 +44,10 @@ install /usr/bin/python3 "$work/environment"
 run_tests "$work/log" PATH="$work/environment/bin" "$work/environment/bin/python" -W error::ResourceWarning -m unittest discover -v -s tests/python
 wait $! || { cat "$work/others"; exit 1; }
 cat "$work/others"
+
+if [ -n "${SNUG_TRANSFORMERS_PYTHON:-}" ]; then
+  packages=$("$work/environment/bin/python" -c 'import pathlib, snug; print(pathlib.Path(snug.__file__).parent.parent)')
+  run_tests "$work/log" CUDA_VISIBLE_DEVICES= PYTHONPATH="$packages" "$SNUG_TRANSFORMERS_PYTHON" -m unittest discover -v -s tests/python -p 'test_[tcd][ra-o]*.py'
+else
+  echo "skipped: live trainers: SNUG_TRANSFORMERS_PYTHON names no Python that has transformers"
+fi

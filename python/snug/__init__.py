@@ -9,6 +9,7 @@ from ._ask import version as _version
 from ._catalogues import Accelerator, CatalogueModel, gpus, models
 from ._explanations import Advice, Explanation, Frame, RecipeAdvice, explain
 from ._fits import Choice, Fit, FittedModel, Method, PyTorchFit, RunCost, WayOut, fit
+from ._live import from_trainer
 from ._plans import (
     Cost,
     Device,
@@ -66,6 +67,7 @@ __all__ = [
     "__version__",
     "explain",
     "fit",
+    "from_trainer",
     "gpus",
     "models",
     "plan",
