@@ -5,6 +5,8 @@ Sizes are bytes, times seconds, lengths tokens; ``str()`` of an answer is what t
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from ._ask import version as _version
 from ._catalogues import Accelerator, CatalogueModel, gpus, models
 from ._explanations import Advice, Explanation, Frame, RecipeAdvice, explain
@@ -30,11 +32,15 @@ from ._plans import (
 from ._textbooks import Textbook, TextbookActivations, TextbookRow, textbook
 from .errors import Error
 
+if TYPE_CHECKING:
+    from .callback import Callback
+
 __version__ = _version()
 
 __all__ = [
     "Accelerator",
     "Advice",
+    "Callback",
     "CatalogueModel",
     "Choice",
     "Cost",
@@ -73,3 +79,12 @@ __all__ = [
     "plan",
     "textbook",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Callback needs transformers, which is imported when it is first asked for."""
+    if name == "Callback":
+        from .callback import Callback
+
+        return Callback
+    raise AttributeError(f"module 'snug' has no attribute {name!r}")
