@@ -87,6 +87,7 @@ class PyTorchFit:
     device_bytes: Interval
     phase: str
     steady_bytes: int
+    step_seconds: Optional[float]
     phases: Mapping[str, Peak]
     breakdown: Mapping[str, int]
     fits: bool

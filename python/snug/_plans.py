@@ -142,7 +142,8 @@ class PyTorchPlan:
     nvidia-smi has it, with the driver's context.
 
     ``breakdown`` is at the peak and sums to ``allocated_bytes``; ``steady_bytes`` stay allocated between steps. ``fits``
-    is None where no memory was named.
+    is None where no memory was named; ``step_seconds`` is None where the card's rates are not known or ranks wait for each
+    other.
     """
 
     allocated_bytes: int
@@ -150,6 +151,7 @@ class PyTorchPlan:
     device_bytes: Interval
     phase: str
     steady_bytes: int
+    step_seconds: Optional[float]
     phases: Mapping[str, Peak]
     breakdown: Mapping[str, int]
     fits: Optional[bool]

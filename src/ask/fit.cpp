@@ -43,7 +43,7 @@ PyTorchAnswer figures_of(const FitAnswer& answer, const PyTorchEngine& engine, P
   if (!figures.plan) return figures;
   figures.plan->fits = answer.fits();
   figures.setup = engine.side().setup(answer.fits() ? answer.report().front.front().recipe : least->recipe);
-  figures.step_seconds.reset();  // which each line of the answer has
+  if (answer.fits() && answer.target.cost.known()) figures.step_seconds = answer.report().front.front().step_seconds;
   return figures;
 }
 
