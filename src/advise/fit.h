@@ -18,6 +18,7 @@ struct FitChoice {
   Recipe recipe;
   std::vector<Setting> settings;      // what differs from the recipe that was asked for
   Effect effect = Effect::none;       // the greatest of its settings'
+  bool fuses_adam = false;            // in PyTorch, whose AdamW is one kernel where nothing else is said
   std::vector<std::string> given_up;  // the notes of settings whose effect is not none
   int64_t peak_bytes = 0;
   double step_seconds = 0;  // by the cost model

@@ -207,6 +207,7 @@ class BestFirst {
                      .step_seconds = c.seconds,
                      .score = c.score};
     choice.settings = differences(space_.asked(), choice.recipe);
+    choice.fuses_adam = engine_.side().setup(choice.recipe).optimizer == eager::Optimizer::adamw_fused;
     return choice;
   }
 

@@ -187,7 +187,8 @@ FitAnswer recommend(FitQuestion question) {
 }
 
 RunCost run_cost(const FitAnswer& answer, const FitChoice& choice) {
-  return run_cost(make_plan(answer.model, choice.recipe, answer.target), answer.workload);
+  const std::optional<double> seconds = answer.pytorch ? std::optional(choice.step_seconds) : std::nullopt;
+  return run_cost(make_plan(answer.model, choice.recipe, answer.target), answer.workload, seconds);
 }
 
 }  // namespace snug

@@ -26,7 +26,7 @@ CountedData counted_examples(const Plan& plan, int64_t examples, int64_t example
   return {workload_of(plan, examples, example_tokens), text, example_tokens};
 }
 
-RunCost run_cost(const Plan& plan, const std::optional<Workload>& workload) {
+RunCost run_cost(const Plan& plan, const std::optional<Workload>& workload, std::optional<double> step_seconds) {
   const Program& p = plan.program;
   const Recipe& recipe = plan.recipe;
   const int64_t step_rows = checked_mul(checked_mul(p.batch, p.micro_batches), p.mesh.batches());
@@ -51,7 +51,7 @@ RunCost run_cost(const Plan& plan, const std::optional<Workload>& workload) {
     cost.tokens = static_cast<int64_t>(std::llround(recipe.num_train_epochs * static_cast<double>(workload->tokens)));
   const auto ranks = static_cast<double>(p.mesh.ranks);
   cost.flops = steps * plan.step_flops * full * ranks;
-  if (plan.target.cost.known()) cost.seconds = steps * plan.step_time.seconds * full;
+  if (plan.target.cost.known()) cost.seconds = steps * step_seconds.value_or(plan.step_time.seconds) * full;
   if (cost.seconds && plan.target.dollars_per_hour)
     cost.dollars = *cost.seconds / 3600 * *plan.target.dollars_per_hour * ranks;
   return cost;

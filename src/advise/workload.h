@@ -39,6 +39,7 @@ struct RunCost {
 };
 
 // Over num_train_epochs of the workload, or max_steps. Seconds leave loading and saving out.
-RunCost run_cost(const Plan& plan, const std::optional<Workload>& workload);
+// `step_seconds`: of another engine, in place of the plan's.
+RunCost run_cost(const Plan& plan, const std::optional<Workload>& workload, std::optional<double> step_seconds = {});
 
 }  // namespace snug

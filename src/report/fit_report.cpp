@@ -22,7 +22,8 @@ int64_t recomputed_blocks(const Recipe& recipe, int64_t layers) {
 }
 
 // "2 x 8, recompute 20/32, NF4, paged_adamw_8bit".
-std::string describe(const Recipe& recipe, int64_t layers) {
+std::string describe(const FitChoice& choice, int64_t layers) {
+  const Recipe& recipe = choice.recipe;
   std::string text = fmt::format("{} x {}", recipe.batch, recipe.accumulation);
   if (recipe.checkpoint_to_budget) {
     text += recipe.offload_activations ? ", recompute or disk to fit" : ", recompute to fit";
@@ -30,7 +31,7 @@ std::string describe(const Recipe& recipe, int64_t layers) {
     text += fmt::format(", recompute {}/{}", blocks, layers);
   }
   if (recipe.quantize.any()) text += recipe.quantize.in_8bit ? ", int8" : ", 4-bit";
-  text += ", " + find_key("optim")->get(recipe);
+  text += choice.fuses_adam ? ", adamw_torch_fused" : ", " + find_key("optim")->get(recipe);
   if (recipe.master_weights && !*recipe.master_weights) text += ", no master weights";
   if (recipe.optimizer_in_bwd) text += ", optimizer in backward";
   std::vector<std::string> away;
@@ -64,8 +65,7 @@ std::string headline(const FitAnswer& answer) {
               : "");
   }
   const FitChoice& best = answer.report().front.front();
-  return fmt::format("best for {}: {}, {}", room, answer.methods[answer.chosen].name,
-                     describe(best.recipe, answer.model.layers));
+  return fmt::format("best for {}: {}, {}", room, answer.methods[answer.chosen].name, describe(best, answer.model.layers));
 }
 
 std::string margin_words(const PyTorchFit& fit) {
@@ -113,7 +113,7 @@ std::string front_table(const FitAnswer& answer, const TextStyle& style) {
     const RunCost cost = run_cost(answer, choice);
     text += fmt::format("{:>2} {:>9} {:>8} {:>11} {:>7}  {}\n", ++number, format_bytes(choice.peak_bytes),
                         seconds_text(step_seconds(answer, choice)), seconds_text(cost.seconds), dollars_text(cost.dollars),
-                        wrapped(describe(choice.recipe, answer.model.layers), style.width, kIndent));
+                        wrapped(describe(choice, answer.model.layers), style.width, kIndent));
     for (const std::string& note : choice.given_up)
       text += std::string(kIndent, ' ') + wrapped("gives up: " + note, style.width, kIndent) + "\n";
   }
@@ -136,7 +136,7 @@ std::string methods_table(const FitAnswer& answer) {
     if (const auto seconds = step_seconds(answer, best)) text += fmt::format("  {:>8} a step", seconds_text(seconds));
     if (cost.seconds) text += fmt::format("  {:>11}", seconds_text(cost.seconds));
     if (cost.dollars) text += fmt::format("  {:>7}", dollars_text(cost.dollars));
-    text += "\n" + std::string(16, ' ') + describe(best.recipe, answer.model.layers) + "\n";
+    text += "\n" + std::string(16, ' ') + describe(best, answer.model.layers) + "\n";
   }
   return text;
 }
