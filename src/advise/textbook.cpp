@@ -146,7 +146,7 @@ std::vector<std::string> contradictions(const TextbookQuestion& q) {
 }
 
 std::optional<int64_t> parse_count(std::string_view text) {
-  constexpr int64_t kMost = 1'000'000'000'000'000;
+  constexpr int64_t kMostCount = 1'000'000'000'000'000;
   constexpr size_t kMostDigits = 16;
   if (text.empty()) return std::nullopt;
   int64_t unit = 1;
@@ -172,7 +172,7 @@ std::optional<int64_t> parse_count(std::string_view text) {
   // 10^16 digits times 10^12 would wrap; a count that large is refused anyway.
   const double about =
       static_cast<double>(digits) * static_cast<double>(unit) / static_cast<double>(std::max<int64_t>(1, divisor));
-  if (about < 1 || about > static_cast<double>(kMost)) return std::nullopt;
+  if (about < 1 || about > static_cast<double>(kMostCount)) return std::nullopt;
   __extension__ using Wide = __int128;
   return static_cast<int64_t>(static_cast<Wide>(digits) * unit / std::max<int64_t>(1, divisor));
 }

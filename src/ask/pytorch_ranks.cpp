@@ -116,8 +116,8 @@ int64_t gpus_asked(const Arguments& arguments) {
 }
 
 bool is_about_ranks(const ForeignKey& key) {
-  constexpr std::array kKeys = {"fsdp", "fsdp_config", "fsdp_version", "deepspeed", "ddp_find_unused_parameters"};
-  return std::find(kKeys.begin(), kKeys.end(), key.name) != kKeys.end();
+  constexpr std::array kRankKeys = {"fsdp", "fsdp_config", "fsdp_version", "deepspeed", "ddp_find_unused_parameters"};
+  return std::find(kRankKeys.begin(), kRankKeys.end(), key.name) != kRankKeys.end();
 }
 
 eager::Ranks pytorch_ranks(const Arguments& arguments, const eager::Setup& setup, const ModelSpec& model,

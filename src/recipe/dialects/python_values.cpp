@@ -83,8 +83,8 @@ PythonValues::PythonValues(const std::vector<PythonToken>& tokens) : tokens_(tok
 }
 
 const PythonToken& PythonValues::token(size_t at) const {
-  static const PythonToken kEnd{.kind = PythonKind::line_end, .text = {}, .span = {}};
-  return at < tokens_.size() ? tokens_[at] : kEnd;
+  static const PythonToken kBehindAll{.kind = PythonKind::line_end, .text = {}, .span = {}};
+  return at < tokens_.size() ? tokens_[at] : kBehindAll;
 }
 
 void PythonValues::pass_brackets(size_t& at) const { at = behind_[at]; }
