@@ -151,6 +151,7 @@ std::string plan_json(const Plan& plan, const PlanDetails& details) {
       {"total_parameters", plan.program.total_parameters()},
       {"trainable_parameters", plan.program.trainable_parameters()},
       {"fits", details.pytorch && details.pytorch->decides() ? details.pytorch->plan->fits : plan.fits()},
+      {"verdicts", verdict_lines(plan, details.pytorch)},
       {"peak_bytes", plan.peak_bytes},
       {"peak_stage", name_of(plan.peak_stage)},
       {"breakdown", breakdown_json(plan)},

@@ -173,6 +173,11 @@ std::string plan_verdict(const Plan& plan) {
                      format_bytes(plan.budget_bytes), name_of(plan.peak_stage));
 }
 
+std::vector<std::string> verdict_lines(const Plan& plan, const std::optional<PyTorchAnswer>& pytorch) {
+  if (!pytorch) return {plan_verdict(plan)};
+  return {pytorch_verdict(*pytorch), "snug: " + plan_verdict(plan)};
+}
+
 std::string change_text(const Plan& plan) {
   std::optional<LeverSet> closest;
   const auto found = smallest_set_that_fits(plan, closest);
@@ -213,12 +218,12 @@ std::string verdicts(const Plan& plan, const TextStyle& style, const std::option
     if (!style.colour) return line + "\n";
     return std::string(fits ? "\033[1;32m" : "\033[1;31m") + line + "\033[0m\n";
   };
-  if (!pytorch) return coloured(plan.fits(), plan_verdict(plan)) + (plan.fits() ? "" : change_text(plan) + "\n");
-  std::string text =
-      pytorch->decides() ? coloured(pytorch->plan->fits, pytorch_verdict(*pytorch)) : pytorch_verdict(*pytorch) + "\n";
-  text += coloured(plan.fits(), "snug: " + plan_verdict(plan));
+  const std::vector<std::string> lines = verdict_lines(plan, pytorch);
+  std::string text;
+  if (pytorch) text = pytorch->decides() ? coloured(pytorch->plan->fits, lines.front()) : lines.front() + "\n";
+  text += coloured(plan.fits(), lines.back());
   if (!plan.fits()) text += change_text(plan) + "\n";
-  if (plan.target.kind == TargetKind::cuda) text += "snug itself trains on CPUs only; on this card it plans\n";
+  if (pytorch && plan.target.kind == TargetKind::cuda) text += "snug itself trains on CPUs only; on this card it plans\n";
   return text;
 }
 

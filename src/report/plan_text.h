@@ -18,6 +18,8 @@ namespace snug {
 
 // "fits: 1.21 of 22.9 GiB, peak in backward".
 std::string plan_verdict(const Plan& plan);
+// A line for each engine that was asked, the one that decides first.
+std::vector<std::string> verdict_lines(const Plan& plan, const std::optional<PyTorchAnswer>& pytorch);
 // `keys_set`: recipe keys the user gave; the others that matter are listed as assumed. PyTorch's answer, if there is one,
 // comes first, because who asks for a card or with another trainer's recipe runs that.
 std::string plan_text(const Plan& plan, const std::vector<std::string>& keys_set, const std::optional<CountedData>& data,

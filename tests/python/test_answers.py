@@ -223,6 +223,7 @@ class SameAsTheProgram(unittest.TestCase):
             "reason",
             "device_map",
             "placement",
+            "verdicts",
             "settings",
         }  # in json
         self.assertEqual(set(of["plan"]["properties"]) - {field.name for field in dataclasses.fields(snug.Plan)}, told)

@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <sstream>
 
 #include "model/catalogue.h"
@@ -38,6 +40,18 @@ TEST(PlanReport, the_text_answers_first_and_stays_within_its_columns) {
   EXPECT_EQ(text.substr(0, text.find('\n')), plan_verdict(plan));
   std::istringstream lines(text.substr(text.find("\nassumed")));
   for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80U) << line;
+}
+
+TEST(PlanReport, the_json_has_the_first_lines_of_the_text) {
+  const Plan plan = plan_with(int64_t{1} << 30);
+  const PyTorchAnswer pytorch{.not_covered = "nothing of it is known"};
+  for (const std::optional<PyTorchAnswer>& asked : {std::optional<PyTorchAnswer>(), std::optional(pytorch)}) {
+    const auto json = nlohmann::json::parse(plan_json(plan, {.pytorch = asked}));
+    std::string lines;
+    for (const auto& line : json.at("verdicts")) lines += line.get<std::string>() + "\n";
+    EXPECT_TRUE(plan_text(plan, {}, std::nullopt, {}, asked).starts_with(lines)) << lines;
+    EXPECT_EQ(std::ranges::count(lines, '\n'), asked ? 2 : 1);
+  }
 }
 
 TEST(PlanReport, what_does_not_fit_names_the_change_that_does) {
