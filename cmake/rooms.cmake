@@ -1,16 +1,18 @@
-# snug_room(NAME [SOURCES SUBFOLDER] [APART folders…] [USES rooms…] [LIBRARIES targets…]): the library snug_NAME of every source below
+# snug_room(NAME [SOURCES SUBFOLDER] [APART folders…] [EXCEPT sources…] [USES rooms…] [LIBRARIES targets…]): the library snug_NAME of every source below
 # src/NAME (or of src/NAME/*.cpp and src/NAME/SUBFOLDER alone, for a room with alternatives).
 #
 # Sources of a room are compiled many at a time (SNUG_UNITY): most of a source's time goes into headers that all share, so that the
 # program takes two fifths of the time. What a room names in APART is compiled file by file: sources that are compiled once for each
 # instruction set (kernels).
 function(snug_room name)
-  cmake_parse_arguments(ROOM "" "SOURCES" "APART;USES;LIBRARIES" ${ARGN})
+  cmake_parse_arguments(ROOM "" "SOURCES" "APART;EXCEPT;USES;LIBRARIES" ${ARGN})
   if(ROOM_SOURCES)
     file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${name}/*.cpp ${PROJECT_SOURCE_DIR}/src/${name}/${ROOM_SOURCES}/*.cpp)
   else()
     file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${name}/*.cpp)
   endif()
+  list(TRANSFORM ROOM_EXCEPT PREPEND ${PROJECT_SOURCE_DIR}/src/${name}/)
+  list(REMOVE_ITEM sources ${ROOM_EXCEPT})
   set(scope PUBLIC)
   if(sources)
     add_library(snug_${name} STATIC ${sources})

@@ -43,19 +43,26 @@ int64_t cgroup_headroom() {
   return -1;
 }
 
+#if defined(__wasi__)
+// A browser's page plans for others' machines: of its own it knows no cores, and pages as they mostly are.
+int32_t usable_cores() { return 1; }
+int64_t page_size() { return 4096; }
+#else
 int32_t usable_cores() {
   cpu_set_t set;
   CPU_ZERO(&set);
   if (sched_getaffinity(0, sizeof set, &set) != 0) return 1;
   return std::max(1, CPU_COUNT(&set));
 }
+int64_t page_size() { return sysconf(_SC_PAGESIZE); }
+#endif
 
 }  // namespace
 
 Target this_cpu(int64_t threads) {
   Target target{.kind = TargetKind::cpu, .name = "this machine's CPU"};
   target.threads = threads > 0 ? static_cast<int32_t>(std::min<int64_t>(threads, 4096)) : usable_cores();
-  target.page_bytes = sysconf(_SC_PAGESIZE);
+  target.page_bytes = page_size();
   // Two pieces are three products: on tiles that is still faster than fp32, in dot products no more.
   if (multiplies_bf16_faster())
     target.products = bf16_unit() == Bf16Unit::tiles ? Arithmetic::bf16_pieces : Arithmetic::bf16;
