@@ -1,6 +1,6 @@
 # The few commands a person needs. Each sets up what it lacks (Debian 12) and says so.
 
-.PHONY: build install package wheel test check exhaustive demo bench fuzz format clean
+.PHONY: build install package wheel page test check exhaustive demo bench fuzz format clean
 
 build:
 	@scripts/setup.sh build
@@ -22,6 +22,10 @@ package: build
 wheel:
 	@scripts/setup.sh wheel
 	@python3 python/packing/snug_build.py build/wheel
+
+# The planner as a page for a browser, in build-page/page: a folder to serve.
+page:
+	@scripts/page.sh
 
 demo: build
 	@demo/run.sh

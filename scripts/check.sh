@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The gates beside make test: layout and format of the source, CUDA's boundary, the planner alone, sanitizers, fuzzing, clang-tidy. What
+# The gates beside make test: layout and format of the source, CUDA's boundary, the planner alone, the page, sanitizers, fuzzing, clang-tidy. What
 # fails fastest comes first; each step says how long after the start it began.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -27,6 +27,10 @@ scripts/check_planner_library.sh
 
 step "Python package, in a fresh environment"
 scripts/check_python.sh
+
+step "page: the planner in a browser's tab"
+build release --target snug
+scripts/page.sh && python3 tests/page/check_page.py || [ $? -eq 77 ]
 
 step "thread sanitizer: loader, files, pages, executor"
 build thread --target race_tests
