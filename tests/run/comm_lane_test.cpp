@@ -31,7 +31,7 @@ std::vector<bool> run_lanes(int64_t ranks, const Work& work) {
   for (int64_t rank = 0; rank < ranks; ++rank)
     threads.emplace_back([&, rank] {
       const RankMesh mesh{ranks, ranks};
-      RankRings rings(mesh, [&](RankGroup group) { return make_mailbox_channel(shared, mesh, group, rank); });
+      RankRings rings(mesh, rank, [&](RankGroup group) { return make_mailbox_channel(shared, mesh, group, rank); });
       Communicator* const ring = &rings.all();
       try {
         CommLane lane(rings);
@@ -129,7 +129,7 @@ TEST(CommLanes, stages_hand_on_and_back_while_all_sum) {
   std::vector<std::thread> threads;
   for (int64_t stage = 0; stage < kStages; ++stage)
     threads.emplace_back([&, stage] {
-      RankRings rings(mesh, [&](RankGroup group) { return make_mailbox_channel(shared, mesh, group, stage); });
+      RankRings rings(mesh, stage, [&](RankGroup group) { return make_mailbox_channel(shared, mesh, group, stage); });
       std::vector<float> back(kNumbers), sum(1000), staging(100);
       std::vector<std::vector<float>> ahead(kStages, std::vector<float>(kNumbers));
       CommLanes lanes(rings);
