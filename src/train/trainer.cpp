@@ -17,6 +17,8 @@
 #include "run/weight_files.h"
 #include "train/batch_of_op.h"
 #include "train/best_evaluation.h"
+#include "train/choose_start.h"
+#include "train/count_batch.h"
 #include "train/evaluator.h"
 #include "train/event_log.h"
 #include "train/prepare_data.h"
@@ -101,27 +103,13 @@ class Run final : public Host {
   // The first rank's choice.
   std::optional<fs::path> agreed_start() {
     std::optional<fs::path> checkpoint;
-    if (is_first()) checkpoint = choose_start();
+    if (is_first()) checkpoint = choose_start(recipe_, reporter_);
     if (ranks_ == nullptr) return checkpoint;
     const std::string path = of_first_rank(ranks_->all(), checkpoint.value_or("").string());
     return path.empty() ? std::nullopt : std::optional<fs::path>(path);
   }
 
   // ---- Before the first step
-
-  // A directory that holds a run is resumed or overwritten on purpose only.
-  std::optional<fs::path> choose_start() {
-    remove_temporaries(output_);
-    std::optional<fs::path> newest = newest_checkpoint(output_);
-    const std::string& wish = recipe_.resume_from_checkpoint;
-    if (!wish.empty() && wish != "true" && wish != "false") return wish;
-    if (wish == "true" && !newest) reporter_.nothing_to_resume(output_);
-    if (wish == "true") return newest;
-    if (newest && !recipe_.overwrite_output_dir)
-      throw Error("holds " + newest->filename().string() + " of an earlier run", output_.string(),
-                  "add --resume-from-checkpoint to go on, or --overwrite-output-dir to start anew");
-    return std::nullopt;
-  }
 
   LoaderOptions loader_options(bool shuffle, int64_t accumulation) const {
     return {.batch = recipe_.batch,
@@ -366,7 +354,7 @@ class Run final : public Host {
       window_ = eval_->window(std::min(own, windows - 1));
       if (own >= windows) window_.rows = 0;
       run_window(Section::evaluate, 0);
-      if (own < windows && plan_.program.loss != kNone) count_batch(counts);
+      if (own < windows && plan_.program.loss != kNone) count_batch(*running_, ranks_, counts);
       agree(tokens_);
       watch.lap();
       const int64_t done = std::min(begun + batches(), windows);
@@ -392,41 +380,6 @@ class Run final : public Host {
     best_.note(metrics);
     evaluated_step_ = done_;
     reporter_.evaluated(metrics);
-  }
-
-  // Where ranks split a batch, the first of them counts what all have.
-  void count_batch(EvaluationCounts& counts) {
-    const int64_t ways = ranks_ == nullptr ? 1 : ranks_->mesh().size(RankGroup::batch);
-    if (ways == 1) {
-      count_right(counts);
-      return counts.end_batch();
-    }
-    EvaluationCounts here;
-    count_right(here);
-    const EvaluationCounts::Stretch own = here.take_stretch();
-    std::vector<EvaluationCounts::Stretch> all(static_cast<size_t>(ways));
-    ranks_->of(RankGroup::batch).all_gather(std::as_bytes(std::span(&own, 1)), std::as_writable_bytes(std::span(all)));
-    if (place_in_batch() == 0) counts.add(all);
-  }
-
-  void count_right(EvaluationCounts& counts) {
-    const Interface& io = running_->program().evaluation;
-    const Extent targets = running_->program().tensor(io.target_rows).shape.front();
-    const auto n = static_cast<int64_t>(running_->scalar(static_cast<Scalar>(targets.count)));
-    const Program& program = running_->program();
-    const int64_t length = program.seq_len;
-    const auto first_of = [&](TensorId id) {  // row of the batch that this rank has of it
-      const Tensor& tensor = program.tensor(id);
-      return program.mesh.index(tensor.rank_group, running_->transfer().rank()) * tensor.rank_elements;
-    };
-    const int64_t first_row = first_of(io.target_rows), first_start = first_of(io.document_start);
-    const auto numbers = [&](TensorId tensor) { return ElementReader<int32_t>(running_->transfer(), tensor); };
-    auto predictions = numbers(io.predictions), rows = numbers(io.target_rows), tokens = numbers(io.target_tokens),
-         starts = numbers(io.document_start);
-    for (int64_t i = 0; i < n; ++i) {
-      const int64_t row = first_row + rows.at(i);
-      counts.add(row / length * length + starts.at(row - first_start), predictions.at(i) == tokens.at(i));
-    }
   }
 
   void save() {
