@@ -224,6 +224,9 @@ TEST(Strangers, AreCalledByTheirNames) {
             "a DeepSpeed configuration");
   EXPECT_EQ(what("distributed_type: FSDP\nnum_processes: 8\n", "acc.yaml"), "an accelerate configuration");
   EXPECT_EQ(what("{\"fsdp\": \"full_shard\", \"fsdp_config\": {\"version\": 2}}", "fsdp.json"), "an FSDP configuration");
+  EXPECT_EQ(recognise(dialects::read_document(
+                R"({"fsdp": "full_shard", "fsdp_config": {}, "per_device_train_batch_size": 2})", "arguments.json")),
+            Dialect::hugging_face);
   EXPECT_EQ(what("model_name_or_path: a/b\ntemplate: t\nexport_dir: out\n", "m.yaml"), "for merging or exporting a model");
   EXPECT_EQ(what("model_name_or_path: a/b\ntemplate: t\ninfer_backend: hf\n", "i.yaml"), "for generating text");
   EXPECT_EQ(what("{\"mine\": {\"file_name\": \"a.json\"}}", "dataset_info.json"), "a list of data sets");

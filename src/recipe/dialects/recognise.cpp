@@ -50,7 +50,8 @@ std::string_view otherwise(const Document& document, Dialect dialect) {
 
 struct Stranger {
   std::string_view what;
-  std::vector<std::string_view> any, all;  // keys
+  std::vector<std::string_view> any, all;   // keys that it has
+  std::vector<std::string_view> none = {};  // … and has not
 };
 
 const std::vector<Stranger>& strangers() {
@@ -58,7 +59,7 @@ const std::vector<Stranger>& strangers() {
       {"a DeepSpeed configuration", {"zero_optimization", "zero_optimization.stage", "train_micro_batch_size_per_gpu"}, {}},
       {"an accelerate configuration", {"distributed_type", "compute_environment", "num_machines"}, {}},
       {"an FSDP configuration", {"fsdp_transformer_layer_cls_to_wrap", "fsdp_version", "reshard_after_forward"}, {}},
-      {"an FSDP configuration", {}, {"fsdp", "fsdp_config"}},
+      {"an FSDP configuration", {}, {"fsdp", "fsdp_config"}, {"per_device_train_batch_size", "model_name_or_path"}},
       {"a model's config.json", {}, {"architectures", "hidden_size"}},
       {"an adapter's configuration", {}, {"peft_type", "base_model_name_or_path"}},
       {"a Kubernetes manifest", {}, {"apiVersion", "kind"}},
@@ -90,7 +91,8 @@ std::string what_else(const Document& document) {
     if (const std::string_view use = otherwise(document, dialect); !use.empty()) return std::string(use);
   for (const Stranger& stranger : strangers())
     if (std::all_of(stranger.all.begin(), stranger.all.end(), has) &&
-        (stranger.any.empty() || std::any_of(stranger.any.begin(), stranger.any.end(), has)))
+        (stranger.any.empty() || std::any_of(stranger.any.begin(), stranger.any.end(), has)) &&
+        std::none_of(stranger.none.begin(), stranger.none.end(), has))
       return std::string(stranger.what);
   const bool lists_data = std::any_of(document.entries.begin(), document.entries.end(), [](const Entry& entry) {
     return entry.leaf() == "hf_hub_url" || entry.leaf() == "file_name" || entry.leaf() == "script_url";
