@@ -223,6 +223,13 @@ eager::Setup pytorch_setup(const Arguments& arguments, const Recipe& recipe, con
     load_weights_as(*arguments.foreign, setup);
     pack_codes(*arguments.foreign, setup);
     find_linears(*arguments.foreign, model, setup);
+    const bool of_codes =
+        setup.quantization == eager::Quantization::four_bit || setup.quantization == eager::Quantization::eight_bit;
+    if (arguments.foreign->dialect == Dialect::trl && of_codes && stack.sft_narrows_adapters) {
+      if (!sets(arguments, "prepare_model_for_kbit_training")) setup.preparation = eager::Preparation::none;
+      setup.narrow_adapters = true;
+      setup.narrow_magnitudes = stack.sft_narrows_magnitudes;
+    }
   }
   apply_flags(arguments, setup);
   const bool is_trainer = setup.program == eager::Program::transformers;

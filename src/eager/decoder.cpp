@@ -178,11 +178,27 @@ void Decoder::adapt() {
       widen(adapter.a);
       widen(adapter.b);
     });
+  if (setup_.narrow_adapters) narrow_adapters();
   if (setup_.saves_embedding) save_module(embedding_);
   if (setup_.saves_head) save_module(head_.weight);
   if (setup_.preparation != Preparation::trl) return;
   for (Tensor* tensor : {&embedding_, &head_.weight})  // trl: peft_module_casting_to_bf16
     if (tensor->defined() && tensor->dtype != DType::bf16) *tensor = t_.empty(tensor->count, DType::bf16, Role::weights);
+}
+
+// trl's sft_trainer.py: param.data = param.data.to(torch.bfloat16)
+void Decoder::narrow_adapters() {
+  const auto narrow = [&](Tensor& tensor) {
+    if (tensor.dtype == DType::bf16) return;
+    tensor = t_.empty(tensor.count, DType::bf16, Role::adapters);
+    Autograd::require_grad(tensor);
+  };
+  each_linear([&](Linear& l) {
+    if (l.adapter.rank == 0) return;
+    narrow(l.adapter.a);
+    narrow(l.adapter.b);
+    if (setup_.dora && setup_.narrow_magnitudes) narrow(l.adapter.magnitude);
+  });
 }
 
 // peft/utils/other.py, ModulesToSaveWrapper

@@ -107,6 +107,7 @@ class Decoder {
   bool is_norm(const Tensor& tensor) const;  // whether it is the weight of one
   void make_blocks();
   void start_magnitude(Linear& linear);
+  void narrow_adapters();
   void save_module(Tensor& weight);
   void make_frequencies();
   void load_quantized();

@@ -99,6 +99,7 @@ struct Setup {
   DType packed = DType::u8;  // bnb_4bit_quant_storage: as what four-bit codes lie in memory
   int64_t gptq_group = 128;  // weights that share a scale; 0: a whole column does
   Preparation preparation = Preparation::none;
+  bool narrow_adapters = false, narrow_magnitudes = false;  // cast to bf16 when they are there: TRL's, of quantized weights
 
   int64_t rank = 16;
   double dropout = 0.0;

@@ -78,6 +78,9 @@ StackProfile stack_profile(std::string_view torch, std::string_view transformers
   stack.cache_copies_first = transformers_number >= version_number("4.56");
   stack.sft_drops_cache = version_number(stack.trl) >= version_number("0.23");
   stack.sft_chunks_loss = version_number(stack.trl) >= version_number("1.7");
+  const int64_t trl_number = version_number(stack.trl);
+  stack.sft_narrows_adapters = trl_number >= version_number("0.26");
+  stack.sft_narrows_magnitudes = stack.sft_narrows_adapters && trl_number < version_number("1.15");
   stack.sft_always_chunks_loss = version_number(stack.trl) >= version_number("1.16");
   stack.checkpoints_are_within_layers = transformers_number >= version_number("4.53");
   stack.reentrant_by_default = transformers_number < version_number("5.0");

@@ -96,6 +96,10 @@ struct StackProfile {
   // sft_config.py loss_type: logits are made in tiles unless "nll" is asked for; later whatever is asked for.
   bool sft_chunks_loss = false, sft_always_chunks_loss = false;
 
+  // sft_trainer.py __init__: a quantized model is not prepared as peft has it (prepare_model_for_kbit_training); what is
+  // trained of it is cast to bf16 instead, DoRA's lengths later no more.
+  bool sft_narrows_adapters = false, sft_narrows_magnitudes = false;
+
   // --- peft ---
   // tuners/tuners_utils.py: adapters of quantized weights are made in fp32, codes being no type to follow; later in the
   // model's dtype and widened.

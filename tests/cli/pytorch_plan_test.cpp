@@ -347,6 +347,33 @@ TEST(PyTorchPlan, deepspeeds_configuration_sets_its_buckets) {
     EXPECT_TRUE(planned(broken).contains("not_covered")) << broken;
 }
 
+// sft_trainer.py since TRL 0.26: a quantized model is not prepared as peft has it, and its adapters are cast to bf16.
+// Allocated by SFTTrainer on the null device of an A100: torch 2.15.0, transformers 5.24.0, peft 0.21.2, bitsandbytes
+// 0.50.2, trl 1.16.0.
+TEST(PyTorchPlan, trls_quantized_models_have_narrow_adapters) {
+  const Workspace work;
+  const auto planned = [&](const std::string& more, const std::string& trl) {
+    const std::string file = (work / "recipe.yaml").string();
+    std::ofstream(file)
+        << "model_name_or_path: meta-llama/Llama-3.2-1B\ndataset_name: tatsu-lab/alpaca\nuse_peft: true\nlora_r: 16\n"
+           "lora_target_modules: all-linear\nlora_dropout: 0.0\nmax_length: 1024\nper_device_train_batch_size: 4\n"
+           "bf16: true\ntorch_dtype: bfloat16\noptim: adamw_torch_fused\n"
+        << more;
+    return pytorch_of({"plan", file, "--gpu", "A100", "--json", "--stack",
+                       "torch=2.15.0,transformers=5.24.0,peft=0.21.2,bitsandbytes=0.50.2,trl=" + trl});
+  };
+  const struct {
+    const char* more;
+    double allocated;
+  } kMeasured[] = {{"gradient_checkpointing: false\n", 10640482816},
+                   {"gradient_checkpointing: false\nload_in_4bit: true\n", 8078017024},
+                   {"gradient_checkpointing: true\nload_in_4bit: true\n", 1973151232}};
+  for (const auto& [more, allocated] : kMeasured)
+    EXPECT_NEAR(planned(more, "1.16.0").at("allocated_bytes").get<double>() / allocated, 1, 0.006) << more;
+  EXPECT_EQ(planned("load_in_4bit: true\n", "1.16.0").at("setup").at("preparation"), "none");
+  EXPECT_EQ(planned("load_in_4bit: true\n", "0.25.1").at("setup").at("preparation"), "peft");
+}
+
 // training_args.py, default_optim: since transformers 4.54 and torch 2.8 AdamW has one kernel unless the other is asked for.
 TEST(PyTorchPlan, adamw_is_trainers_own_unless_named) {
   const auto optimizer = [](std::vector<std::string> words) {
