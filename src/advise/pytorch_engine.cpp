@@ -106,7 +106,8 @@ int64_t PyTorchEngine::from_few_layers(const eager::Setup& setup) const {
   eager::Setup shorter = setup;
   shorter.accumulation = std::min<int64_t>(2, setup.accumulation);
   if (setup.optimizer == eager::Optimizer::sgd) shorter.steps = 1;  // no states: a second step is like the first
-  const auto [few_layers, more_layers] = few_and_more();
+  const auto layers = few_and_more();
+  const int64_t few_layers = layers.first, more_layers = layers.second;
   const auto few = run(shorter, few_layers, side_.card), more = run(shorter, more_layers, side_.card);
   if (!few || !more) return kNever;
   const auto extended = [&](int64_t at_few, int64_t at_more) {
