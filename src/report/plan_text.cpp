@@ -98,8 +98,9 @@ std::string ranks_line(const Plan& plan) {
 std::string cost_lines(const Plan& plan, const std::optional<CountedData>& data) {
   const RunCost cost = run_cost(plan, data ? std::optional(data->workload) : std::nullopt);
   std::string text;
+  const char* const whose = plan.target.kind == TargetKind::cuda ? " in snug's engine" : "";  // on a card most run another
   if (plan.target.cost.known())
-    text = fmt::format("{} a step by {}", seconds_text(plan.step_time.seconds), plan.target.cost.source);
+    text = fmt::format("{} a step{} by {}", seconds_text(plan.step_time.seconds), whose, plan.target.cost.source);
   if (cost.steps) {
     text += (text.empty() ? "" : "; ") + counted(*cost.steps, "step");
     if (cost.tokens) text += ", " + count_text(*cost.tokens) + " tokens";
