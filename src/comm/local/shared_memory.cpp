@@ -56,13 +56,14 @@ void ring(std::atomic<uint32_t>& bell) {
   syscall(SYS_futex, reinterpret_cast<uint32_t*>(&bell), FUTEX_WAKE, INT32_MAX, nullptr, nullptr, 0);
 }
 
-// Whether a signal or a debugger keeps the process from running ("T" and "t" in /proc/PID/stat, behind its name).
+// Whether a signal keeps the process from running ("T" in /proc/PID/stat, behind its name). Who debugs it ("t") is waited
+// for.
 bool is_stopped(int32_t process) {
   std::ifstream file(fmt::format("/proc/{}/stat", process));
   std::string text;
   std::getline(file, text);
   const size_t state = text.rfind(')') + 2;  // 1 where there is no such process
-  return state > 1 && state < text.size() && (text[state] == 'T' || text[state] == 't');
+  return state > 1 && state < text.size() && text[state] == 'T';
 }
 
 class MailboxChannel final : public Channel {
