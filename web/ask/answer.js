@@ -102,7 +102,7 @@ export function showLevers(json, take) {
   const rows = new Map();
   const gather = (levers, engine) => {
     for (const lever of levers ?? []) {
-      const key = JSON.stringify(lever.settings), row = rows.get(key) ?? {...lever, saved: {}};
+      const key = JSON.stringify(lever.settings), row = rows.get(key) ?? {...lever, saved: {}, timed: engine};
       row.saved[engine] = lever.saved_bytes;
       rows.set(key, row);
     }
@@ -125,9 +125,9 @@ export function showLevers(json, take) {
       return cell;
     };
     line.append(change, ...engines.map((engine) => figure(savesOf(engine), row.saved[engine] === undefined ? "–" : formatBytes(row.saved[engine]))),
-      figure("Time", row.slowdown ? `× ${row.slowdown.toFixed(2)}` : "–"), last);
+      figure(`Time in ${engines[0]}`, row.slowdown ? `× ${row.slowdown.toFixed(2)}${row.timed === engines[0] ? "" : ` in ${row.timed}`}` : "–"), last);
     return line;
   });
-  const head = [["Change"], ...engines.map((engine) => [savesOf(engine), "bytes"]), ["Time", "bytes"], [""]];
+  const head = [["Change"], ...engines.map((engine) => [savesOf(engine), "bytes"]), [`Time in ${engines[0]}`, "bytes"], [""]];
   document.getElementById("levers").replaceChildren(made.length > 0 ? table(head, made) : element("p", "help", "No single change saves memory here."));
 }
