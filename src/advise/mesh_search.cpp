@@ -14,6 +14,7 @@ namespace snug {
 namespace {
 
 constexpr size_t kShown = 5;
+constexpr int64_t kMostChunks = 4;       // of a stage
 constexpr int64_t kLeastStretch = 1024;  // tokens of a sequence that are worth a rank of their own
 
 class MeshSearch {
@@ -112,12 +113,25 @@ class MeshSearch {
       MeshChoice choice{recipe, estimated.peak_bytes, estimated.step_time.seconds};
       if (choice.peak_bytes <= budget_) {
         found_.push_back(std::move(choice));
+        interleave(recipe);
       } else if (!answer_.least || choice.peak_bytes < answer_.least->peak_bytes) {
         answer_.least = std::move(choice);
       }
     } catch (const Error& error) {
       refusal_ = error;  // of heads that it does not divide, say
     }
+  }
+
+  // Stages that wait for long get several chunks of layers each.
+  void interleave(Recipe recipe) {
+    constexpr double kLong = 0.05;
+    Parallel& parallel = recipe.parallel;
+    const int64_t stages = parallel.pipeline;
+    const bool waits = static_cast<double>(stages - 1) > kLong * static_cast<double>(recipe.accumulation);
+    if (is_fixed("vpp_size") || parallel.chunks > 1 || !waits || recipe.accumulation % stages != 0) return;
+    for (parallel.chunks = 2; parallel.chunks <= kMostChunks && parallel.chunks * stages <= model_.layers;
+         parallel.chunks *= 2)
+      estimate_mesh(recipe);
   }
 
   void plan_fastest() {

@@ -41,7 +41,8 @@ struct RankMesh {
   int64_t tensor = 1;
   int64_t context = 1;
   int64_t expert = 1;    // of the ranks that split sequences or have batches of their own
-  int64_t pipeline = 1;  // stages
+  int64_t pipeline = 1;  // stages …
+  int64_t chunks = 1;    // … which have so many chunks of layers each, in turn
 
   bool operator==(const RankMesh&) const = default;
 

@@ -1,6 +1,7 @@
 #include "comm/ring.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <stdexcept>
 
@@ -128,7 +129,7 @@ class Ring final : public Communicator {
   }
 
   std::unique_ptr<Channel> channel_;
-  int64_t sent_ = 0;
+  std::atomic<int64_t> sent_ = 0;  // one thread may send while another receives
 };
 
 }  // namespace

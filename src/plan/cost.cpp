@@ -223,11 +223,12 @@ const CostRate& rate_of(const CostModel& model, const Program& program, const Op
   return model.rate(cost_class);
 }
 
-// A pipeline fills and empties once a step: as much longer as stages stand idle.
+// A pipeline fills and empties once a step: as much longer as stages stand idle, for a chunk's time each.
 double with_bubble(const Program& program) {
   if (program.mesh.pipeline == 1) return 1;
   const auto micro_batches = static_cast<double>(program.micro_batches);
-  return (micro_batches + static_cast<double>(program.mesh.pipeline - 1)) / micro_batches;
+  const double idle = static_cast<double>(program.mesh.pipeline - 1) / static_cast<double>(program.mesh.chunks);
+  return (micro_batches + idle) / micro_batches;
 }
 
 }  // namespace

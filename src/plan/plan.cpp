@@ -51,12 +51,26 @@ void find_stage_peaks(Plan& plan) {
   plan.stage_peaks[static_cast<size_t>(plan.peak_stage)] = plan.peak_bytes;
 }
 
-// A ring of all, and where what is shared out has replicas one of each kind of group.
-int64_t bytes_of_ranks(const RankMesh& mesh, const Target& target) {
+// A ring of all, and one of each kind of group. Of what passes through none takes more than its largest message fills; all
+// ranks, and stages, say other things too.
+int64_t bytes_of_ranks(const Program& program, const Target& target) {
+  const RankMesh& mesh = program.mesh;
   if (mesh.ranks == 1) return 0;
-  return std::count_if(std::begin(kRankGroups), std::end(kRankGroups),
-                       [&](RankGroup group) { return mesh.has_ring(group); }) *
-         target.runtime_bytes_of_ranks;
+  std::map<RankGroup, int64_t> largest = {{mesh.ring_of(RankGroup::all), target.runtime_bytes_of_ranks},
+                                          {mesh.ring_of(RankGroup::pipeline), target.runtime_bytes_of_ranks}};
+  for_each_op(program.root, [&](const Op& op, const Region&) {
+    if (run_by(op.kind) != RunBy::ranks) return;
+    int64_t& most = largest[mesh.ring_of(op.attributes.group)];
+    for (const Operand& operand : op.operands) most = std::max(most, program.tensor(operand.tensor).bytes());
+  });
+  int64_t sum = 0;
+  for (const RankGroup group : kRankGroups) {
+    if (!mesh.has_ring(group)) continue;
+    // Two mailboxes of two messages each, and a page that counts them.
+    const int64_t message = align_up(std::min(largest[group], target.runtime_bytes_of_ranks), target.page_bytes);
+    sum += std::min(target.runtime_bytes_of_ranks, 2 * (2 * message + target.page_bytes));
+  }
+  return sum;
 }
 
 // What a process that runs the Program takes outside its arena.
@@ -64,7 +78,7 @@ int64_t runtime_bytes(const ModelSpec& model, const Program& program, const Reci
   const int64_t lengths = recipe.packing ? 1 : kMostBuckets;  // each prepares products of its own
   const int64_t products = target.runtime_bytes_per_product == 0 ? 0 : distinct_products(program);
   return target.runtime_bytes + target.threads * target.runtime_bytes_per_thread +
-         lengths * products * target.runtime_bytes_per_product + bytes_of_ranks(program.mesh, target) +
+         lengths * products * target.runtime_bytes_per_product + bytes_of_ranks(program, target) +
          most_file_tensors(model, program) * target.runtime_bytes_per_file_tensor;
 }
 

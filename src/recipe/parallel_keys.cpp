@@ -46,6 +46,10 @@ std::vector<Key> parallel_keys() {
           "pp_size", {"pipeline_parallel_size", "pipeline_model_parallel_size"},
           "Stages that have some of the layers each, and hand on what these make (1F1B); processes are split among them.",
           {1, kMostRanks, "at least 1"}, [](auto& r) -> auto& { return r.parallel.pipeline; }),
+      integer(
+          "vpp_size", {"virtual_pipeline_parallel_size", "virtual_pipeline_model_parallel_size"},
+          "Chunks of layers that each stage has, in turn with the others (interleaved 1F1B): stages wait less, say more.",
+          {1, kMostRanks, "at least 1"}, [](auto& r) -> auto& { return r.parallel.chunks; }),
       boolean(
           "overlap_comm", {},
           "With zero_stage 2 or 3: a layer's weights come, and its gradients go, while another is worked on.",
@@ -76,6 +80,11 @@ void validate_stages(const Recipe& recipe) {
   if (recipe.checkpoint_inputs > 0) refuse_with("gradient_checkpointing_inputs", several);
   if (recipe.offload_activations) refuse_with("offload_activations", several);
   if (recipe.offload_weights || states_lie_far(recipe)) refuse_with("what lies on disk", several);
+  const int64_t stages = recipe.parallel.pipeline, over = recipe.accumulation % stages;
+  if (recipe.parallel.chunks > 1 && over != 0)
+    throw Error(fmt::format("vpp_size needs as many micro-batches as {} stages take in turn, and {} are no multiple of that",
+                            stages, recipe.accumulation),
+                "", fmt::format("set gradient_accumulation_steps: {}", recipe.accumulation - over + stages));
 }
 
 void validate_parallel(const Recipe& recipe) {
@@ -99,6 +108,9 @@ void validate_parallel(const Recipe& recipe) {
   divides("pp_size times tp_size times dp_replicate_size", checked_mul(split, parallel.replicas), "shares");
   divides("pp_size times tp_size times dp_replicate_size times ep_size",
           checked_mul(checked_mul(split, parallel.replicas), parallel.expert), "shares");
+  if (parallel.chunks > 1 && parallel.pipeline == 1)
+    throw Error("vpp_size has no effect without pp_size: stages are what has several chunks", "",
+                "remove it, or set pp_size");
   if (parallel.ranks == 1) return;
   if (parallel.context > 1 && recipe.batch > 1)
     refuse("cp_size", "per_device_train_batch_size above 1", "each micro-batch is one sequence that processes split",

@@ -102,7 +102,8 @@ struct Parallel {
   int64_t tensor = 1;           // ranks that split each layer's products, and between them rows (sequence parallelism)
   int64_t context = 1;          // ranks that split each sequence
   int64_t expert = 1;           // ranks that split the experts of each layer
-  int64_t pipeline = 1;         // stages that have some of the layers each
+  int64_t pipeline = 1;         // stages that have some of the layers each …
+  int64_t chunks = 1;           // … in so many chunks, so that a micro-batch comes round as often (interleaved 1F1B)
   int64_t stage = kEveryStage;  // … and which of them is meant: each rank has its own
   // Where nothing is shared out, each rank of the data group has all parts.
   RankMesh mesh() const {
@@ -112,7 +113,8 @@ struct Parallel {
             .tensor = tensor,
             .context = context,
             .expert = expert,
-            .pipeline = pipeline};
+            .pipeline = pipeline,
+            .chunks = chunks};
   }
   bool overlaps = true;  // a layer's weights come, and its gradients go, while another is worked on: two windows of each
 };

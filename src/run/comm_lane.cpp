@@ -2,6 +2,7 @@
 
 #include <signal.h>
 
+#include <algorithm>
 #include <chrono>
 
 namespace snug {
@@ -70,7 +71,8 @@ void CommLane::work() {
     } catch (...) {
       error = std::current_exception();
     }
-    const int64_t sent = ring.sent_bytes() - before;
+    // While a neighbour's bytes come, a lane of its own may send on the same ring.
+    const int64_t sent = collective.kind == OpKind::receive ? 0 : ring.sent_bytes() - before;
     lock.lock();
     sent_ += sent;
     ++done_;
@@ -120,37 +122,43 @@ void CommLane::wait_for_depth(int depth) {
   wait_where([&](const Flight& f) { return f.depth >= depth; });
 }
 
-CommLanes::CommLanes(RankRings& ranks) : together_(ranks) {
+CommLanes::CommLanes(RankRings& ranks) : together_(ranks), all_{&together_} {
   if (ranks.mesh().pipeline == 1) return;
-  ahead_.emplace(ranks);
-  back_.emplace(ranks);
+  for (std::optional<OneWay>* way : {&ahead_, &back_}) {
+    way->emplace(ranks);
+    all_.insert(all_.end(), {&(*way)->sent, &(*way)->received});
+  }
 }
 
-CommLane& CommLanes::lane_of(RankGroup group) {
-  if (group == RankGroup::ahead) return *ahead_;
-  return group == RankGroup::back ? *back_ : together_;
+CommLane& CommLanes::lane_of(RankGroup group, OpKind kind) {
+  if (group != RankGroup::ahead && group != RankGroup::back) return together_;
+  OneWay& way = group == RankGroup::ahead ? *ahead_ : *back_;
+  return kind == OpKind::send ? way.sent : way.received;
 }
 
 void CommLanes::wait_for(const std::byte* memory, int64_t bytes, bool writes) {
-  if (!together_.idle()) together_.wait_for(memory, bytes, writes);
-  for (std::optional<CommLane>* lane : {&ahead_, &back_})
-    if (*lane && !(*lane)->idle()) (*lane)->wait_for(memory, bytes, writes);
+  for (CommLane* lane : all_)
+    if (!lane->idle()) lane->wait_for(memory, bytes, writes);
 }
 
 void CommLanes::wait_for_depth(int depth) {
-  together_.wait_for_depth(depth);
-  for (std::optional<CommLane>* lane : {&ahead_, &back_})
-    if (*lane) (*lane)->wait_for_depth(depth);
+  for (CommLane* lane : all_) lane->wait_for_depth(depth);
 }
 
-bool CommLanes::idle() const { return together_.idle() && (!ahead_ || (ahead_->idle() && back_->idle())); }
+bool CommLanes::idle() const {
+  return std::all_of(all_.begin(), all_.end(), [](const CommLane* lane) { return lane->idle(); });
+}
 
 double CommLanes::waited_seconds() const {
-  return together_.waited_seconds() + (ahead_ ? ahead_->waited_seconds() + back_->waited_seconds() : 0.0);
+  double sum = 0;
+  for (const CommLane* lane : all_) sum += lane->waited_seconds();
+  return sum;
 }
 
 int64_t CommLanes::sent_bytes() const {
-  return together_.sent_bytes() + (ahead_ ? ahead_->sent_bytes() + back_->sent_bytes() : 0);
+  int64_t sum = 0;
+  for (const CommLane* lane : all_) sum += lane->sent_bytes();
+  return sum;
 }
 
 }  // namespace snug

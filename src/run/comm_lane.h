@@ -12,6 +12,7 @@
 #include <optional>
 #include <span>
 #include <thread>
+#include <vector>
 
 #include "comm/rank_rings.h"
 #include "op/kind.h"
@@ -76,28 +77,35 @@ class CommLane {
   std::thread thread_;  // last: it uses all of the above
 };
 
-// The lanes of a rank: what goes along stages of a pipeline, one way and the other, has lanes of its own, so that neither
-// waits for the other or for what ranks do together.
+// The lanes of a rank: what goes along stages of a pipeline, one way and the other, and what is sent and what received, has
+// lanes of its own, so that none waits for another or for what ranks do together.
 class CommLanes {
  public:
   // As CommLane.
   explicit CommLanes(RankRings& ranks);
 
-  void begin(const Collective& collective, int depth) { lane_of(collective.group).begin(collective, depth); }
+  void begin(const Collective& collective, int depth) {
+    lane_of(collective.group, collective.kind).begin(collective, depth);
+  }
   void wait_for(const std::byte* memory, int64_t bytes, bool writes);
   void wait_for_depth(int depth);
-  // All that was begun on the group's lane.
-  void wait_for_all_of(RankGroup group) { lane_of(group).wait_for_all(); }
+  // All that was begun on the lane of such a collective.
+  void wait_for_all_of(RankGroup group, OpKind kind) { lane_of(group, kind).wait_for_all(); }
 
   bool idle() const;
   double waited_seconds() const;
   int64_t sent_bytes() const;
 
  private:
-  CommLane& lane_of(RankGroup group);
+  CommLane& lane_of(RankGroup group, OpKind kind);
 
   CommLane together_;
-  std::optional<CommLane> ahead_, back_;
+  struct OneWay {
+    explicit OneWay(RankRings& ranks) : sent(ranks), received(ranks) {}
+    CommLane sent, received;
+  };
+  std::optional<OneWay> ahead_, back_;
+  std::vector<CommLane*> all_;
 };
 
 }  // namespace snug

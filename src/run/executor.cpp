@@ -1,5 +1,6 @@
 #include "run/executor.h"
 
+#include <algorithm>
 #include <stdexcept>
 
 #include "program/rules.h"
@@ -30,7 +31,8 @@ Executor::Executor(const Program& program, const Layout& layout, const std::file
       homes_(*own_homes_),
       transfer_(program, layout, homes_),
       lanes_(homes_),
-      lookaheads_(lookaheads_of(program)) {
+      lookaheads_(lookaheads_of(program)),
+      turns_(static_cast<size_t>(program.mesh.chunks)) {
   prepare_ops(program_.root, 0);
 }
 
@@ -42,7 +44,8 @@ Executor::Executor(const Program& program, const Layout& layout, const Executor&
       homes_(owner.homes_),
       transfer_(program, layout, homes_),
       lanes_(homes_),
-      lookaheads_(lookaheads_of(program)) {
+      lookaheads_(lookaheads_of(program)),
+      turns_(static_cast<size_t>(program.mesh.chunks)) {
   if (!homes_.hold(layout)) throw std::logic_error("the layout does not fit in the homes of another run");
   prepare_ops(program_.root, 0);
 }
@@ -111,7 +114,8 @@ void Executor::run(const Region& region, Host& host, int64_t repetitions) {
 }
 
 int64_t Executor::count_of(const Region& region, int64_t repetitions) const {
-  if (region.axis != Axis::micro_batch || repetitions == 0) return region.count;
+  const bool in_rounds = program_.mesh.chunks > 1;  // of which none is left out
+  if (region.axis != Axis::micro_batch || repetitions == 0 || in_rounds) return region.count;
   switch (region.section) {
     case Section::warm_up:
     case Section::cool_down: return std::min(region.count, repetitions);
@@ -122,9 +126,10 @@ int64_t Executor::count_of(const Region& region, int64_t repetitions) const {
 
 // Which micro-batch a region is of, where several are on their way.
 void Executor::take_turn(const Region& region) {
-  if (region.section == Section::micro_batch) begun_ = come_back_ = 0;
+  if (region.section == Section::micro_batch) std::fill(turns_.begin(), turns_.end(), Turns{});
   if (region.turn == Turn::none) return;
-  turn_ = repetition_ = region.turn == Turn::ahead ? begun_++ : come_back_++;
+  Turns& turns = turns_.at(static_cast<size_t>(region.index));
+  turn_ = repetition_ = region.turn == Turn::ahead ? turns.begun++ : turns.come_back++;
   transfer_.set_turn(turn_);
 }
 
@@ -191,7 +196,7 @@ void Executor::run_apart(const Op& op, int64_t layer, std::span<std::byte> works
 
 void Executor::run_beside(const Op& op, const Binding& binding) {
   if (!is_fetch(op) || observer_ != nullptr) begin(op, binding);
-  if (run_by(op.kind) == RunBy::ranks && op.lane == Lane::compute) comm_->wait_for_all_of(op.attributes.group);
+  if (run_by(op.kind) == RunBy::ranks && op.lane == Lane::compute) comm_->wait_for_all_of(op.attributes.group, op.kind);
   if (observer_ == nullptr) return;
   lanes_.wait_for_depth(0);
   if (comm_ != nullptr) comm_->wait_for_depth(0);
@@ -219,6 +224,8 @@ void Executor::begin_collective(const Op& op, const Binding& binding) {
     if (!lanes_.idle()) lanes_.wait_for(bytes.data(), operand.bytes(), op.operands[next].access != Access::read);
     ++next;
   }
+  if (op.kind == OpKind::receive)  // what was sent from there has a lane of its own
+    comm_->wait_for(collective.x.data(), static_cast<int64_t>(collective.x.size()), true);
   comm_->begin(collective, op.kind == OpKind::send ? 0 : depth_);  // nobody waits for what is sent
 }
 

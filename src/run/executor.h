@@ -110,8 +110,11 @@ class Executor {
   const RankRings* ranks_ = nullptr;
   CommLanes* comm_ = nullptr;
   int64_t layer_ = 0, repetition_ = 0, chunk_ = 0, turn_ = 0;
-  int64_t begun_ = 0, come_back_ = 0;  // micro-batches of this step
-  int depth_ = 0;                      // of the region that runs
+  struct Turns {
+    int64_t begun = 0, come_back = 0;  // micro-batches of this step
+  };
+  std::vector<Turns> turns_;  // by chunk of the stage
+  int depth_ = 0;             // of the region that runs
 };
 
 }  // namespace snug

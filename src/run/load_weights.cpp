@@ -298,8 +298,9 @@ void fill_magnitudes(Executor& executor, std::span<std::byte> staging) {
   const std::vector<Weight>& weights = executor.program().weights;
   for (const Weight& weight : weights) {
     if (weight.origin != Origin::row_norms) continue;
-    const auto base =
-        std::find_if(weights.begin(), weights.end(), [&](const Weight& w) { return w.parameter.name == weight.source; });
+    const auto base = std::find_if(weights.begin(), weights.end(), [&](const Weight& w) {
+      return w.parameter.name == weight.source && w.parameter.first_layer == weight.parameter.first_layer;
+    });
     const Op norms = row_norms(*base, weight.tensor);
     for (int64_t layer = weight.parameter.first_layer; layer < end_layer(executor, weight); ++layer)
       executor.run_apart(norms, layer, staging);

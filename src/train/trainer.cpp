@@ -144,6 +144,7 @@ class Run final : public Host {
     total_steps_ = recipe_.max_steps > 0
                        ? recipe_.max_steps
                        : static_cast<int64_t>(std::ceil(recipe_.num_train_epochs * static_cast<double>(an_epoch)));
+    if (plan_.program.mesh.pipeline > 1) targets_.resize(static_cast<size_t>(recipe_.accumulation));
     if (evaluates(recipe_)) eval_.emplace(output_ / "dataset" / "eval", loader_options(false, 1));
   }
 
@@ -199,6 +200,8 @@ class Run final : public Host {
     const int64_t micro_batch = evaluating ? repetition : repetition * batches() + batch_of_rank();
     const MicroBatchCounts counts = loader_->fill(window_, micro_batch, batch);
     executor_->set_scalar(Scalar::target_count, static_cast<double>(batch.targets()));
+    if (!evaluating && static_cast<size_t>(repetition) < targets_.size())
+      targets_[static_cast<size_t>(repetition)] = batch.targets();
     name_micro_batch(repetition, micro_batch);
     if (place_in_batch() == 0 && plan_.program.stage == 0) tokens_ += counts.tokens;
   }
@@ -210,7 +213,10 @@ class Run final : public Host {
   }
 
   // Of several on their way, back comes the one that this stage began so many before.
-  void take_turn(int64_t repetition) { name_micro_batch(repetition, repetition * batches() + batch_of_rank()); }
+  void take_turn(int64_t repetition) {
+    name_micro_batch(repetition, repetition * batches() + batch_of_rank());
+    executor_->set_scalar(Scalar::target_count, static_cast<double>(targets_.at(static_cast<size_t>(repetition))));
+  }
 
   void set_scalars(double rate) {
     executor_->set_scalar(Scalar::learning_rate, rate);
@@ -459,6 +465,7 @@ class Run final : public Host {
   std::optional<Loader> data_, eval_;
   Loader* loader_ = nullptr;
   Window window_;
+  std::vector<int64_t> targets_;  // of a step's micro-batches, where several are on their way
   std::optional<BucketExecutors> executors_;
   Executor* executor_ = nullptr;  // the plan's: what lives throughout the run is seen through it
   Executor* running_ = nullptr;   // of the window at hand

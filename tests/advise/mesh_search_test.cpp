@@ -37,19 +37,20 @@ double fastest_of_all(const ModelSpec& model, const Target& target, Recipe recip
   for (int64_t tensor = 1; tensor <= std::min(ranks, target.cost.ranks_per_node); tensor *= 2)
     for (int64_t context = 1; context <= 4; context *= 2)
       for (int64_t pipeline = 1; tensor * context * pipeline <= ranks; pipeline *= 2)
-        for (int64_t stage = 0; stage <= 3; ++stage)
-          for (const bool recomputes : {false, true}) {
-            recipe.accumulation = accumulation * tensor * context * pipeline;
-            recipe.gradient_checkpointing = recomputes;
-            recipe.parallel.tensor = tensor, recipe.parallel.context = context, recipe.parallel.pipeline = pipeline;
-            recipe.parallel.zero_stage = stage;
-            try {
-              validate(recipe);
-              const Plan plan = make_plan(model, recipe, target);
-              if (plan.fits()) fastest = std::min(fastest, plan.step_time.seconds);
-            } catch (const Error&) {
-            }
+        for (int64_t variant = 0; variant < 4 * 2 * 3; ++variant) {
+          const int64_t stage = variant % 4;
+          recipe.accumulation = accumulation * tensor * context * pipeline;
+          recipe.gradient_checkpointing = variant / 4 % 2 == 1;
+          recipe.parallel.chunks = int64_t{1} << variant / 8;
+          recipe.parallel.tensor = tensor, recipe.parallel.context = context, recipe.parallel.pipeline = pipeline;
+          recipe.parallel.zero_stage = stage;
+          try {
+            validate(recipe);
+            const Plan plan = make_plan(model, recipe, target);
+            if (plan.fits()) fastest = std::min(fastest, plan.step_time.seconds);
+          } catch (const Error&) {
           }
+        }
   return fastest;
 }
 

@@ -87,6 +87,30 @@ TEST_F(Ranks, that_split_layers_learn_the_same) {
   }
 }
 
+// Chunks that come round several times; nine layers are cut unevenly.
+TEST_F(Ranks, that_have_several_chunks_of_layers_learn_the_same) {
+  const Workspace deep(Json{{"num_hidden_layers", 9}, {"tie_word_embeddings", true}});
+  constexpr Mesh kMeshes[] = {{2, 1, 1, 0, 1, 1, 2, 2}, {2, 1, 1, 0, 1, 1, 2, 4}, {4, 1, 1, 0, 1, 1, 4, 2},
+                              {4, 1, 1, 1, 1, 1, 2, 3}, {4, 2, 1, 0, 1, 1, 2, 2}, {4, 1, 1, 3, 1, 1, 2, 2},
+                              {8, 1, 2, 3, 1, 1, 2, 3}, {8, 2, 1, 1, 1, 1, 4, 2}, {8, 1, 1, 3, 2, 1, 2, 2}};
+  for (const Kind& kind : snug::testing::thinned(kKinds, 2)) {
+    Kind clipped = kind;
+    clipped.keys = joined(clipped.keys, {"--max-grad-norm", "0.1"});
+    if (kind.name == std::string("qlora")) clipped.keys = joined(clipped.keys, {"--double-quantization", "false"});
+    std::vector<Mesh> meshes(std::begin(kMeshes), std::end(kMeshes));
+    if (kind.name == std::string("qlora")) std::erase_if(meshes, [](const Mesh& mesh) { return mesh.tensor > 1; });
+    compare(deep, clipped, meshes);
+  }
+}
+
+TEST_F(Ranks, that_have_chunks_of_layers_with_experts_learn_the_same) {
+  Json config = mixture_config();
+  config["num_hidden_layers"] = 4;
+  const Workspace mixture(config);
+  constexpr Mesh kMeshes[] = {{4, 1, 1, 1, 1, 2, 2, 2}, {8, 1, 1, 3, 2, 2, 2, 2}};
+  compare(mixture, kKinds[0], kMeshes);
+}
+
 // The first stage and the last both have the embedding, and train it alike.
 TEST_F(Ranks, that_split_layers_beside_a_tied_embedding_learn_the_same) {
   const Workspace tied(Json{{"num_hidden_layers", 6}, {"tie_word_embeddings", true}});
@@ -189,6 +213,7 @@ std::vector<std::string> random_recipe(std::mt19937& random, bool experts) {
   };
   const std::string method = pick({"full", "lora", "qlora"});
   sometimes(1, {"--method", method});
+  if (splits_layers && words[7] == "2") sometimes(2, {"--vpp-size", "2"});
   if (stage > 0 && (words[3] == "4" || words[3] == "8")) sometimes(experts ? 100 : 2, {"--dp-replicate-size", "2"});
   sometimes(2, {pick({"--bf16", "--fp16"})});
   sometimes(2, {"--gradient-checkpointing"});
@@ -206,6 +231,8 @@ TEST_F(Ranks, each_measures_what_was_planned_over_ninety_recipes) {
   constexpr int64_t kMebibyte = int64_t{1} << 20;
   int refused = 0, run = 0;
   const Workspace tied(Json{{"tie_word_embeddings", true}}), mixture(mixture_config());
+  for (const fs::path& data : {work_.data(), tied.data(), mixture.data()})
+    put(data, text_rows(600, 1));  // for two whole steps
   for (int i = 0; i < snug::testing::drawn(90); ++i) {
     const bool experts = i % 4 == 3;
     std::vector<std::string> keys = random_recipe(random, experts);

@@ -71,11 +71,12 @@ inline const Kind kKinds[] = {
 
 // Ranks that split what one micro-batch takes, alone and beside those that have batches of their own.
 struct Mesh {
-  int64_t ranks, tensor, context, stage, replicas, expert = 1, pipeline = 1;
+  int64_t ranks, tensor, context, stage, replicas, expert = 1, pipeline = 1, chunks = 1;
   // Processes that work on one micro-batch.
   int64_t together() const { return tensor * context * pipeline; }
   std::string name() const {
-    return fmt::format("{}-tp{}-cp{}-ep{}-pp{}-z{}-r{}", ranks, tensor, context, expert, pipeline, stage, replicas);
+    return fmt::format("{}-tp{}-cp{}-ep{}-pp{}x{}-z{}-r{}", ranks, tensor, context, expert, pipeline, chunks, stage,
+                       replicas);
   }
   std::vector<std::string> keys() const {
     std::vector<std::string> words;
@@ -83,6 +84,7 @@ struct Mesh {
                                     {"--cp-size", context},
                                     {"--ep-size", expert},
                                     {"--pp-size", pipeline},
+                                    {"--vpp-size", chunks},
                                     {"--dp-replicate-size", replicas}})
       words.insert(words.end(), {key, std::to_string(size)});
     return words;

@@ -162,11 +162,12 @@ TEST(Shard, sums_over_meshes_of_all_dimensions_are_the_unsharded_with_copies_ove
     const int64_t all[] = {static_cast<int64_t>(values)...};
     return all[random() % sizeof...(values)];
   };
-  int cut = 0, staged = 0, tied = 0;
+  int cut = 0, staged = 0, tied = 0, interleaved = 0;
   for (int i = 0; i < 700 && !HasFailure(); ++i) {
     const bool full = random() % 2 == 0, experts = random() % 3 == 0;
     ModelSpec spec = small(random() % 2 == 0, experts ? 8 : 0);
     spec.heads = 8, spec.kv_heads = 4, spec.head_size = 16, spec.hidden_size = 128, spec.intermediate_size = 192;
+    spec.layers = 5;
     Recipe recipe = recipe_of(full ? Method::full : Method::lora, 1, pick(0, 1, 2, 3));
     recipe.seq_len = 32;
     recipe.bf16 = random() % 2 == 0;
@@ -178,6 +179,8 @@ TEST(Shard, sums_over_meshes_of_all_dimensions_are_the_unsharded_with_copies_ove
     if (!experts) parallel.tensor = pick(1, 2, 4);
     parallel.context = pick(1, 2, 4);
     parallel.pipeline = pick(1, 1, 2, 3);
+    if (parallel.pipeline == 2) parallel.chunks = pick(1, 2);
+    recipe.accumulation = parallel.pipeline;
     if (experts) parallel.expert = pick(1, 2, 4);
     parallel.ranks = parallel.pipeline * parallel.tensor * parallel.context * parallel.expert * pick(1, 2, 3, 8);
     if (parallel.zero_stage > 0 && parallel.ranks / parallel.pipeline / parallel.tensor % (2 * parallel.expert) == 0)
@@ -191,6 +194,7 @@ TEST(Shard, sums_over_meshes_of_all_dimensions_are_the_unsharded_with_copies_ove
       bound_padding(shared);
     }
     staged += parallel.pipeline > 1 ? 1 : 0;
+    interleaved += parallel.chunks > 1 ? 1 : 0;
     for (const Weight& weight : alone.weights) {
       const bool twice = parallel.pipeline > 1 && spec.tied_embeddings && weight.parameter.kind == ParameterKind::embedding;
       tied += twice && full ? 1 : 0;
@@ -201,6 +205,7 @@ TEST(Shard, sums_over_meshes_of_all_dimensions_are_the_unsharded_with_copies_ove
   EXPECT_GT(cut, 500);
   EXPECT_GT(staged, 250);
   EXPECT_GT(tied, 50);
+  EXPECT_GT(interleaved, 80);
 }
 
 // "ZeRO: Memory Optimizations Toward Training Trillion Parameter Models", figure 1: with 16-bit weights and gradients and

@@ -137,7 +137,7 @@ TEST(CommLanes, stages_hand_on_and_back_while_all_sum) {
         lanes.wait_for(bytes_of(x).data(), static_cast<int64_t>(kNumbers * 4), kind == OpKind::receive);
         lanes.begin({.kind = kind, .group = group, .x = bytes_of(x), .out = {}, .staging = {}},
                     kind == OpKind::send ? 0 : 1);
-        if (kind == OpKind::receive) lanes.wait_for_all_of(group);
+        if (kind == OpKind::receive) lanes.wait_for_all_of(group, kind);
       };
       const auto forward = [&](int64_t batch) {
         std::vector<float>& x = ahead[static_cast<size_t>(batch % kStages)];
@@ -172,7 +172,7 @@ TEST(CommLanes, stages_hand_on_and_back_while_all_sum) {
                      .out = {},
                      .staging = bytes_of(staging)},
                     1);
-        lanes.wait_for_all_of(RankGroup::pipeline);
+        lanes.wait_for_all_of(RankGroup::pipeline, OpKind::all_reduce);
         ASSERT_EQ(sum.back(), static_cast<float>(kStages));
       }
       lanes.wait_for_depth(0);

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <set>
 
 #include "base/error.h"
@@ -63,7 +64,7 @@ class SplitExperts {
       Op& op = *body.items[i].op();
       switch (op.kind) {
         case OpKind::matmul:
-          if (op.find(Slot::b) != router()) break;
+          if (!is_router(op.find(Slot::b))) break;
           own = op.find(Slot::a);
           all = all_rows(own);
           tokens = program_.tensor(all).dim(0);
@@ -87,10 +88,10 @@ class SplitExperts {
                       Item{all_gather(program_, own, all, {RankGroup::expert, Lane::compute})});
   }
 
-  TensorId router() const {
-    for (const Weight& weight : program_.weights)
-      if (weight.parameter.kind == ParameterKind::router) return weight.tensor;
-    return kNone;
+  bool is_router(TensorId id) const {
+    return std::any_of(program_.weights.begin(), program_.weights.end(), [id](const Weight& weight) {
+      return weight.tensor == id && weight.parameter.kind == ParameterKind::router;
+    });
   }
 
   TensorId all_rows(TensorId own) {
