@@ -60,6 +60,8 @@ QUESTIONS = [
     "fit demo/model --memory 40MiB --seq 128", "fit demo/model --memory 1MiB --method lora", "fit demo/model --memory 64MiB --data rows.jsonl",
     f"fit {LLAMA} --gpu RTX-4090 --method qlora", f"fit {LLAMA} --gpu H100 --runtime snug --method lora", "fit qlora.yml --gpu RTX-4090",
     "fit openai/gpt-oss-20b --gpu H200 --method lora", "fit Qwen/Qwen2.5-0.5B --gpu H100 --method full", f"fit {LLAMA} --gpu GTX-1080 --method full",
+    f"fit {LLAMA} --method full --gpu H100 --gpus 16 --gpus-per-node 8", "fit meta-llama/Llama-3.1-405B --method full --gpu T4 --gpus 8 --gpus-per-node 8",
+    "fit meta-llama/Llama-3.1-70B --method full --seq 8192 --gpu H100 --gpus 8 --gpus-per-node 8",
     "explain crash.log", "explain step.log qlora.yml", "explain step.log qlora.yml --runtime snug", "explain memory_stats.txt",
     "explain memory_summary.txt", "explain profiler_trace.json", "explain old.log", "explain ranks.log", "explain cublas.log",
     *(f"explain {path.name}" for path in sorted((GOLDEN / "snapshots").glob("*.pickle"))), "explain fragmentation.pickle qlora.yml --gpu RTX-4090",
@@ -205,13 +207,18 @@ def check_answer(check, document, may_lack, seen):
     return [], refused, taken
 
 
+def schema_of(question):
+    kind = question.split()[0]
+    return "meshes" if kind == "fit" and "--gpus-per-node" in question else kind
+
+
 def check_answers(snug, directory, prefix):
     questions = [question for question in QUESTIONS if question.startswith(prefix)]
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         answers = list(zip(questions, pool.map(lambda question: ask(snug, directory, question), questions)))
     refused, wrong, taken = 0, [], {}
-    for name in ("plan", "fit", "explain", "measure"):
-        of = [(question, document, problem) for question, (document, problem) in answers if question.split()[0] == name]
+    for name in ("plan", "fit", "meshes", "explain", "measure"):
+        of = [(question, document, problem) for question, (document, problem) in answers if schema_of(question) == name]
         may_lack, check, seen = lacking([document for _, document, problem in of if not problem]), validator(name), set()
         for question, document, problem in of:
             found, count, kept = ([problem], 0, []) if problem else check_answer(check, document, may_lack, seen)

@@ -12,6 +12,7 @@ from ._catalogues import Accelerator, CatalogueModel, gpus, models
 from ._explanations import Advice, Explanation, Frame, RecipeAdvice, explain
 from ._fits import Choice, Fit, FittedModel, Method, PyTorchFit, RunCost, WayOut, fit
 from ._live import from_trainer
+from ._meshes import Mesh, Meshes, meshes
 from ._plans import (
     Cost,
     Device,
@@ -55,6 +56,8 @@ __all__ = [
     "Homes",
     "Interval",
     "Lever",
+    "Mesh",
+    "Meshes",
     "Method",
     "Peak",
     "Plan",
@@ -75,6 +78,7 @@ __all__ = [
     "fit",
     "from_trainer",
     "gpus",
+    "meshes",
     "models",
     "plan",
     "textbook",

@@ -70,15 +70,20 @@ std::vector<std::string> fit_flags() {
 
 // How the asked number of GPUs should share the run.
 int fit_meshes(const Arguments& arguments, Asker& asker) {
-  if (arguments.has("json") || arguments.has("write")) throw UsageError("--gpus-per-node has its answer in words alone");
   const ModelSpec model = resolve_model(arguments.recipe.model);
   const Target target = target_for(arguments);
   Recipe recipe = arguments.recipe;
   recipe.parallel.ranks = std::max(recipe.parallel.ranks, gpus_asked(arguments));
   if (!sets(arguments, "bf16") && !sets(arguments, "fp16")) apply(recipe, usual_half(target), "true");
   const MeshAnswer answer = search_meshes(model, recipe, target, arguments.keys_set);
-  const std::string text = mesh_text(model, target, budget_of(recipe, target), answer);
-  asker.print(text);
+  const int64_t budget = budget_of(recipe, target);
+  asker.print(arguments.has("json") ? mesh_json(model, target, budget, answer) + "\n"
+                                    : mesh_text(model, target, budget, answer));
+  if (arguments.has("write") && !answer.fastest.empty()) {
+    const std::string written = arguments.value("write");
+    write_file_atomically(written, fit_recipe_yaml(answer.fastest.front().recipe, target, budget));
+    asker.tell(fmt::format("wrote {}\n", written));
+  }
   return answer.fastest.empty() ? 3 : 0;
 }
 

@@ -17,9 +17,12 @@ std::string patch_text(const RecipePatch& patch, Dialect dialect) {
 }
 
 std::string fit_recipe_yaml(const FitAnswer& answer) {
-  const std::string all = write_recipe_yaml(answer.report().front.front().recipe), usual = write_recipe_yaml({});
-  std::string text =
-      fmt::format("# chosen by snug fit for {} of {}\n", format_bytes(answer.budget_bytes), answer.target.name);
+  return fit_recipe_yaml(answer.report().front.front().recipe, answer.target, answer.budget_bytes);
+}
+
+std::string fit_recipe_yaml(const Recipe& recipe, const Target& target, int64_t budget_bytes) {
+  const std::string all = write_recipe_yaml(recipe), usual = write_recipe_yaml({});
+  std::string text = fmt::format("# chosen by snug fit for {} of {}\n", format_bytes(budget_bytes), target.name);
   for (size_t begin = 0; begin < all.size();) {
     const size_t end = all.find('\n', begin) + 1;
     const std::string line = all.substr(begin, end - begin);

@@ -23,5 +23,6 @@ std::string patch_text(const RecipePatch& patch, Dialect dialect);
 
 // The keys of the best recipe that differ from their defaults.
 std::string fit_recipe_yaml(const FitAnswer& answer);
+std::string fit_recipe_yaml(const Recipe& recipe, const Target& target, int64_t budget_bytes);
 
 }  // namespace snug

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <nlohmann/json.hpp>
+
 #include <algorithm>
 
 #include "recipe/bytes.h"
@@ -24,6 +26,7 @@ std::string mesh_words(const Recipe& recipe) {
   split("tp", mesh.tensor);
   split("cp", mesh.context);
   split("pp", mesh.pipeline);
+  split("vpp", mesh.chunks);
   split("ep", mesh.expert);
   split("dp", mesh.batches());
   if (parallel.zero_stage > 0) add(fmt::format("ZeRO {}", parallel.zero_stage));
@@ -32,18 +35,38 @@ std::string mesh_words(const Recipe& recipe) {
   return words;
 }
 
-// All that is not as usual, in the words of a recipe.
-std::string flags_of(const Recipe& recipe) {
-  std::string flags;
+// All that is not as usual: keys with their values.
+std::vector<std::pair<std::string, std::string>> settings_of(const Recipe& recipe) {
+  std::vector<std::pair<std::string, std::string>> settings;
   for (const Key& key : recipe_keys()) {
     const bool elsewhere =
         key.name == "model_name_or_path" || key.name == "num_processes" || key.name == "memory" || key.name == "threads";
-    if (elsewhere || !key.get || key.get(recipe) == key.default_text()) continue;
-    std::string flag(key.name);
-    std::replace(flag.begin(), flag.end(), '_', '-');
-    flags += fmt::format(" --{} {}", flag, key.get(recipe));
+    if (!elsewhere && key.get && key.get(recipe) != key.default_text()) settings.emplace_back(key.name, key.get(recipe));
   }
-  return flags;
+  return settings;
+}
+
+// How such a run is started.
+std::string launch_of(const ModelSpec& model, const Target& target, const Recipe& recipe) {
+  const int64_t ranks = recipe.parallel.ranks, node = target.cost.ranks_per_node;
+  std::string run = "snug train " + model.name;
+  for (const auto& [key, value] : settings_of(recipe)) {
+    std::string flag = key;
+    std::replace(flag.begin(), flag.end(), '_', '-');
+    run += fmt::format(" --{} {}", flag, value);
+  }
+  if (node == 0 || ranks <= node) return fmt::format("{} --num-processes {}", run, ranks);
+  return fmt::format("srun --nodes {} --ntasks-per-node {} {}", (ranks + node - 1) / node, node, run);
+}
+
+nlohmann::ordered_json json_of(const ModelSpec& model, const Target& target, const MeshChoice& choice) {
+  nlohmann::ordered_json settings = nlohmann::ordered_json::object();
+  for (const auto& [key, value] : settings_of(choice.recipe)) settings[key] = value;
+  return {{"mesh", mesh_words(choice.recipe)},
+          {"settings", std::move(settings)},
+          {"peak_bytes", choice.peak_bytes},
+          {"step_seconds", choice.step_seconds},
+          {"launch", launch_of(model, target, choice.recipe)}};
 }
 
 std::string row(const MeshChoice& choice) {
@@ -62,17 +85,34 @@ std::string mesh_text(const ModelSpec& model, const Target& target, int64_t budg
     return fmt::format("does not fit: {} at least of {}; {}\n  {}\n", format_bytes(answer.least->peak_bytes),
                        format_bytes(budget_bytes), tried, mesh_words(answer.least->recipe));
   const MeshChoice& best = answer.fastest.front();
-  const int64_t ranks = best.recipe.parallel.ranks, node = target.cost.ranks_per_node;
   std::string text = fmt::format("fits: {} of {}, {} a step of {} sequences: {}\n{}; of snug's own engine, by {}\n\n",
                                  format_bytes(best.peak_bytes), format_bytes(budget_bytes), seconds_text(best.step_seconds),
                                  answer.step_rows, mesh_words(best.recipe), tried, target.cost.source);
   text += fmt::format("  {:<52} {:>10} {:>12} {:>12}\n", "the fastest", "a rank", "a step", "sent");
   for (const MeshChoice& choice : answer.fastest) text += row(choice);
-  const std::string run = fmt::format("snug train {}{}", model.name, flags_of(best.recipe));
   text += "\nlaunch it";
   if (target.kind != TargetKind::cpu) text += " (on CPUs so far: snug has no kernels for GPUs that train yet)";
-  if (node == 0 || ranks <= node) return text + fmt::format("\n  {} --num-processes {}\n", run, ranks);
-  return text + fmt::format("\n  srun --nodes {} --ntasks-per-node {} {}\n", (ranks + node - 1) / node, node, run);
+  return text + fmt::format("\n  {}\n", launch_of(model, target, best.recipe));
+}
+
+std::string mesh_json(const ModelSpec& model, const Target& target, int64_t budget_bytes, const MeshAnswer& answer) {
+  nlohmann::ordered_json json = {
+      {"schema", 1},
+      {"model", {{"name", model.name}, {"layers", model.layers}}},
+      {"device", {{"name", target.name}, {"memory_bytes", target.memory_bytes}}},
+      {"budget_bytes", budget_bytes},
+      {"fits", !answer.fastest.empty()},
+      {"processes_per_node", target.cost.ranks_per_node},
+      {"step_sequences", answer.step_rows},
+      {"meshes", nlohmann::ordered_json::array()},
+      {"least", answer.least && answer.fastest.empty() ? json_of(model, target, *answer.least) : nlohmann::ordered_json()},
+      {"tried", answer.tried},
+      {"seconds", answer.seconds}};
+  for (const MeshChoice& choice : answer.fastest) {
+    json["meshes"].push_back(json_of(model, target, choice));
+    json["meshes"].back()["sent_bytes"] = choice.sent_bytes;
+  }
+  return json.dump(2);
 }
 
 }  // namespace snug
