@@ -80,6 +80,7 @@ std::string ranks_line(const Plan& plan) {
     if (ways > 1) splits += fmt::format("; {} {}", ways, what);
   };
   add(mesh.pipeline, "stages of layers");
+  if (mesh.chunks > 1) splits += fmt::format(", {} chunks each", mesh.chunks);
   add(mesh.tensor, "split products");
   add(mesh.context, "split sequences");
   add(mesh.expert, "split experts");
