@@ -39,6 +39,9 @@ class Communicator {
   // out = all ranks' parts, one after the other. `part` may lie in out, at this rank's place.
   virtual void all_gather(std::span<const std::byte> part, std::span<std::byte> out) = 0;
 
+  // out = the x of the rank before, while the own goes to the next.
+  virtual void pass_on(std::span<const std::byte> x, std::span<std::byte> out) = 0;
+
   // x goes to the next rank, or comes from the one before, which ends when the other has asked for the same.
   virtual void send(std::span<const std::byte> x) = 0;
   virtual void receive(std::span<std::byte> x) = 0;

@@ -75,6 +75,7 @@ enum class Sizing : uint8_t { even, own };
   OP(all_reduce, ranks, even)                                                 \
   OP(reduce_scatter, ranks, even)                                             \
   OP(all_gather, ranks, even)                                                 \
+  OP(pass_on, ranks, even) /* to the next, what the one before has in turn */  \
   OP(send, ranks, even)    /* to the next of the group */                     \
   OP(receive, ranks, even) /* from the one before */
 // clang-format on

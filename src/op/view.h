@@ -53,7 +53,8 @@ class OpView {
   OpKind kind;
   const Attributes& attributes;
   const OpCut& cut;
-  int64_t layer = 0;      // whose turn it is
+  int64_t layer = 0;      // whose turn it is …
+  int64_t chunk = 0;      // … likewise in a loop over chunks
   int64_t place = 0;      // of the rank, in the op's group
   bool is_local = false;  // a layer whose attention is windowed, and that rotates by the local table
 

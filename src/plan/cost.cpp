@@ -174,6 +174,7 @@ CostClass cost_class_of(const Program& program, const Op& op) {
     case OpKind::page_out: return link_to(program.home_of(op.find(Slot::far)));
     case OpKind::all_reduce:
     case OpKind::reduce_scatter:
+    case OpKind::pass_on:
     case OpKind::send:
     case OpKind::receive:
     case OpKind::all_gather: return CostClass::between_ranks;

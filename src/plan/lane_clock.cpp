@@ -12,7 +12,7 @@ LaneClock::Times LaneClock::run(const Op& op, int64_t layer, double seconds) {
       return std::tuple(tensor.storage, instance, tensor.offset + layer * (tensor.layer_stride + tensor.chunk_stride));
     int64_t turn = 0;
     if (tensor.layer_turns > 0) turn = (layer - tensor.first_layer) % tensor.layer_turns;
-    if (tensor.chunk_turns > 0) turn = layer % tensor.chunk_turns;
+    if (tensor.chunk_turns > 0) turn = (layer - tensor.first_chunk) % tensor.chunk_turns;
     return std::tuple(tensor.storage, instance, turn);
   };
   double& lane = free_[static_cast<size_t>(op.lane)];

@@ -14,7 +14,7 @@ int64_t sent_by(const Program& program, const Op& op, int64_t of) {
   const Tensor& x = program.tensor(op.find(Slot::x));
   if (op.kind == OpKind::all_gather) return checked_mul(ranks - 1, x.bytes());
   if (op.kind == OpKind::reduce_scatter) return checked_mul(ranks - 1, program.tensor(op.find(Slot::out)).bytes());
-  if (op.kind == OpKind::send) return x.bytes();
+  if (op.kind == OpKind::send || op.kind == OpKind::pass_on) return x.bytes();
   if (op.kind != OpKind::all_reduce) return 0;
   const auto part = [&](int64_t place) { return even_part(x.elements(), ranks, place % ranks).elements; };
   return checked_mul(2 * x.elements() - part(rank) - part(rank + 1), size_of(x.dtype));

@@ -43,6 +43,11 @@ Op all_gather(Program& program, TensorId x, TensorId out, Together together) {
   return op.reads(Slot::x, x).writes(Slot::out, out);
 }
 
+Op pass_on(const Program& program, TensorId x, TensorId out, Together together) {
+  Op op = collective(program, OpKind::pass_on, together);
+  return op.reads(Slot::x, x).writes(Slot::out, out);
+}
+
 Op send(const Program& program, TensorId x, Together together) {
   Op op = collective(program, OpKind::send, together);
   return op.reads(Slot::x, x);

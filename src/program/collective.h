@@ -18,6 +18,9 @@ Op reduce_scatter(Program& program, TensorId x, TensorId out, bool accumulates, 
 // out = all parts x of the group, one after the other. `x` may lie in out.
 Op all_gather(Program& program, TensorId x, TensorId out, Together together);
 
+// out = x of the rank before in the group's ring, while the own goes to the next.
+Op pass_on(const Program& program, TensorId x, TensorId out, Together together);
+
 // x goes to the next rank of the group, which receives it into its x.
 Op send(const Program& program, TensorId x, Together together);
 Op receive(const Program& program, TensorId x, Together together);

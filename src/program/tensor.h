@@ -72,6 +72,7 @@ struct Tensor {
   int64_t layer_stride = 0;        // bytes from one layer's view to the next, in flat buffers
   int64_t first_layer = 0;         // whose view lies at `offset`
   int64_t chunk_stride = 0;        // bytes from one chunk's view to the next, in a loop over chunks
+  int64_t first_chunk = 0;         // whose view lies at `offset`
   int64_t layer_turns = 0;         // so many views are taken in turn, layer after layer; 0: each layer has its own
   int64_t chunk_turns = 0;         // … and chunk after chunk
   int64_t instance = 0;            // which instance of the storage …

@@ -22,7 +22,7 @@ int64_t Binding::first_byte(TensorId id) const {
   const Tensor& tensor = program.tensor(id);
   const auto in_turn = [](int64_t index, int64_t turns) { return turns > 0 ? index % turns : index; };
   return tensor.offset + in_turn(layer - tensor.first_layer, tensor.layer_turns) * tensor.layer_stride +
-         in_turn(chunk, tensor.chunk_turns) * tensor.chunk_stride +
+         in_turn(chunk - tensor.first_chunk, tensor.chunk_turns) * tensor.chunk_stride +
          program.mesh.index(tensor.rank_group, rank) * tensor.rank_stride;
 }
 
@@ -35,6 +35,7 @@ int64_t Binding::first_element(TensorId id) const {
 OpView bound_view(const Op& op, const Binding& binding) {
   OpView view = view_of(binding.program, op);
   view.layer = binding.layer;
+  view.chunk = binding.chunk;
   view.place = binding.program.mesh.index(op.attributes.group, binding.rank);
   const auto layer = static_cast<size_t>(binding.layer);
   view.is_local = layer < binding.program.local_layers.size() && binding.program.local_layers[layer];

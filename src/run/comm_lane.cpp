@@ -14,7 +14,7 @@ bool shares_memory(std::span<const std::byte> a, const std::byte* memory, int64_
 }
 
 bool writes_x(const Collective& collective) {
-  return collective.kind != OpKind::all_gather && collective.kind != OpKind::send;
+  return collective.kind != OpKind::all_gather && collective.kind != OpKind::pass_on && collective.kind != OpKind::send;
 }
 
 // Whether the collective writes what is about to be used, or uses what is about to be written.
@@ -27,6 +27,7 @@ void run(const RankRings& rings, const Collective& c) {
   Communicator& ranks = rings.of(c.group);
   if (c.kind == OpKind::all_reduce) return ranks.all_reduce(c.x, c.dtype, c.staging);
   if (c.kind == OpKind::all_gather) return ranks.all_gather(c.x, c.out);
+  if (c.kind == OpKind::pass_on) return ranks.pass_on(c.x, c.out);
   if (c.kind == OpKind::send) return ranks.send(c.x);
   if (c.kind == OpKind::receive) return ranks.receive(c.x);
   ranks.reduce_scatter(c.x, c.dtype, c.out, c.accumulate, c.staging);

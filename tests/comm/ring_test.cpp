@@ -131,6 +131,19 @@ TEST_P(Ring, all_gather_has_the_parts_in_the_order_of_ranks) {
   });
 }
 
+TEST_P(Ring, passes_on_what_each_has_until_it_comes_home) {
+  run_ranks(GetParam(), [&](Communicator& ring) {
+    constexpr size_t kCount = 70'001;
+    std::vector<float> block = numbers(ring.rank(), kCount), next(kCount);
+    for (int64_t step = 1; step <= ring.ranks(); ++step) {
+      ring.pass_on(bytes_of(block), bytes_of(next));
+      std::swap(block, next);
+      ASSERT_EQ(block, numbers((ring.rank() - step + ring.ranks()) % ring.ranks(), kCount)) << step;
+    }
+    EXPECT_EQ(ring.sent_bytes(), ring.ranks() * static_cast<int64_t>(kCount * sizeof(float)));
+  });
+}
+
 // What a rank sends: all but one of the parts, in a sum twice.
 TEST_P(Ring, sends_each_byte_that_another_lacks_once) {
   run_ranks(GetParam(), [&](Communicator& ring) {

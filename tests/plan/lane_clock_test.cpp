@@ -64,6 +64,26 @@ TEST(LaneClock, a_fetch_waits_for_what_was_sent_to_its_own_place_alone) {
   EXPECT_DOUBLE_EQ(clock.run(paged.fetch(), 3, 4).begin, 22);
 }
 
+// Of two windows that take turns one is passed on into the other while it is computed on: 4 each time, or 3 of compute.
+TEST(LaneClock, a_block_comes_into_the_window_that_is_not_worked_on) {
+  for (const double passing : {2.0, 4.0}) {
+    Program program;
+    const TensorId here = program.make("window", DType::u8, {2 * kFarAlignment}, Role::comm);
+    program.tensor(here).shape = {kFarAlignment};
+    program.tensor(here).chunk_stride = kFarAlignment;
+    program.tensor(here).chunk_turns = 2;
+    Tensor other = program.tensor(here);
+    other.first_chunk = -1;
+    const TensorId next = program.add_tensor(std::move(other)), result = program.make("result", DType::u8, {1}, Role::comm);
+    LaneClock clock(program);
+    for (int64_t step = 0; step < 5; ++step) {
+      clock.run(Op{OpKind::pass_on, Lane::comm}.reads(Slot::x, here).writes(Slot::out, next), step, passing);
+      clock.run(Op{OpKind::add}.reads(Slot::a, here).writes(Slot::out, result), step, 3);
+    }
+    EXPECT_DOUBLE_EQ(clock.end(), passing > 3 ? 5 * passing : 5 * 3);
+  }
+}
+
 TEST(LaneClock, lanes_meet_where_they_are_told_to) {
   const Paged paged(2);
   LaneClock clock(paged.program);

@@ -95,6 +95,32 @@ TEST(CommLane, many_at_once_arrive_in_their_order_while_others_compute) {
   EXPECT_EQ(threw, std::vector<bool>(kRanks, false));
 }
 
+// While one block is read the next one comes beside it; only who writes where a block is sent from waits for that.
+TEST(CommLane, blocks_go_round_a_ring_in_two_windows_while_they_are_read) {
+  constexpr int64_t kRanks = 4;
+  constexpr size_t kBlock = 30'000;
+  const std::vector<bool> threw = run_lanes(kRanks, [&](Communicator& ring, CommLane& lane) {
+    std::vector<std::vector<float>> windows(2, std::vector<float>(kBlock));
+    const auto at = [&](int64_t step) -> std::vector<float>& { return windows[static_cast<size_t>(step) % 2]; };
+    const auto wait = [&](std::vector<float>& window, bool writes) {
+      lane.wait_for(bytes_of(window).data(), static_cast<int64_t>(window.size() * 4), writes);
+    };
+    for (int64_t round = 0; round < 50; ++round) {
+      wait(at(0), true);
+      std::fill(at(0).begin(), at(0).end(), static_cast<float>(ring.rank()));
+      for (int64_t step = 0; step < kRanks; ++step) {
+        lane.begin({.kind = OpKind::pass_on, .x = bytes_of(at(step)), .out = bytes_of(at(step + 1)), .staging = {}}, 1);
+        const auto expected = static_cast<float>((ring.rank() - step + kRanks) % kRanks);
+        wait(at(step), false);
+        for (const float value : at(step)) ASSERT_EQ(value, expected) << step;
+      }
+    }
+    lane.wait_for_depth(0);
+    EXPECT_EQ(lane.sent_bytes(), static_cast<int64_t>(50 * kRanks * kBlock * 4));
+  });
+  EXPECT_EQ(threw, std::vector<bool>(kRanks, false));
+}
+
 TEST(CommLane, more_than_it_holds_wait_for_the_first) {
   run_lanes(2, [](Communicator& ring, CommLane& lane) {
     std::vector<std::vector<float>> windows(300, std::vector<float>(20));

@@ -1,6 +1,6 @@
-// all_reduce, reduce_scatter, all_gather: of all ranks together, as in MPI and NCCL; send, receive: of two. What each moves
-// is a ring's share: every byte that a rank lacks crosses its link once (Patarasuk & Yuan, "Bandwidth optimal all-reduce
-// algorithms", 2009).
+// all_reduce, reduce_scatter, all_gather: of all ranks together, as in MPI and NCCL; pass_on: of each with both neighbours;
+// send, receive: of two. What each moves is a ring's share: every byte that a rank lacks crosses its link once (Patarasuk &
+// Yuan, "Bandwidth optimal all-reduce algorithms", 2009).
 
 #include "program/adjoint.h"
 #include "program/collective.h"
@@ -65,6 +65,13 @@ void scatter_adjoint(Adjoint& adjoint, const Op& op) {
   adjoint.emit(all_gather(adjoint.program(), d_out, d_x.tensor, {op.attributes.group, op.lane}));
 }
 
+void check_pass(const Program& program, const Op& op) {
+  const Tensor &x = program.tensor(op.find(Slot::x)), &out = program.tensor(op.find(Slot::out));
+  expect(x.dtype == out.dtype && x.elements() == out.elements(), op, "as much comes as goes");
+  expect(op.attributes.ranks > 1 && op.attributes.ranks == program.mesh.size(op.attributes.group), op,
+         "every rank of the group");
+}
+
 void check_pair(const Program& program, const Op& op) {
   expect(op.attributes.ranks > 1 && program.tensor(op.find(Slot::x)).elements() > 0, op, "something, and another rank");
 }
@@ -99,6 +106,7 @@ const OpRule rules::reduce_scatter = {.check = collective_rule::check_scatter,
                                       .adjoint = collective_rule::scatter_adjoint};
 const OpRule rules::all_gather = {
     .check = collective_rule::check_gather, .work = collective_rule::part_work, .adjoint = collective_rule::gather_adjoint};
+const OpRule rules::pass_on = {.check = collective_rule::check_pass, .work = collective_rule::pair_work};
 const OpRule rules::send = {
     .check = collective_rule::check_pair, .work = collective_rule::pair_work, .adjoint = collective_rule::send_adjoint};
 const OpRule rules::receive = {
