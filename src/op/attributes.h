@@ -38,8 +38,9 @@ struct Attributes {
   int64_t needed_rows = 0;           // of routed rows: tokens times choices; the others are padding
   int64_t block_size = 0;            // of a quantized b: elements to a scale
   DType values = DType::f32;         // that its numbers are rounded to
-  int64_t ranks = 1;                 // collectives: that take part; route: that split experts …
-  RankGroup group = RankGroup::all;  // … of this group
+  int64_t ranks = 1;                 // collectives: that take part; route: that split experts; attention: whose keys go …
+  RankGroup group = RankGroup::all;  // … round this group
+  int64_t ring_step = -1;            // attention: how far the keys have come, in a loop in its first chunk; -1: all of them
 };
 
 // How an op is split over threads and in blocks of its result; the same cut gives the same bits.

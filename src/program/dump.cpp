@@ -24,6 +24,7 @@ void dump_op(const Program& program, const Op& op, int depth, std::string& out) 
   }
   if (op.attributes.scale != 1.0) out += fmt::format(" scale={}", op.attributes.scale);
   if (op.attributes.first_column > 0) out += fmt::format(" from={}", op.attributes.first_column);
+  if (op.attributes.ring_step >= 0) out += fmt::format(" step={}", op.attributes.ring_step);
   if (op.attributes.sigmoid_scores) out += " sigmoid";
   if (op.cut.rows + op.cut.cols + op.cut.depth > 0)
     out += fmt::format(" cut={}/{}/{}", op.cut.rows, op.cut.cols, op.cut.depth);

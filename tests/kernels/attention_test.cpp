@@ -376,6 +376,89 @@ TEST(Attention, StretchesOfQueriesMakeTheWhole) {
     }
 }
 
+// Of a rank's stretch, and of any block of keys.
+template <class Op>
+void take_sizes(const Case& c, int64_t place, const Plan& plan, Op& op) {
+  op.batch = 1, op.seq_len = op.keys = c.seq_len, op.heads = c.heads, op.kv_heads = c.kv_heads, op.head_size = c.head_size;
+  op.first_query = place * c.seq_len, op.scale = scale_of(c), op.softcap = c.softcap, op.window = c.window;
+  op.cut = plan.cut;
+}
+
+// Ranks that pass keys round a ring: stretches of queries, against one block of keys after the other, make what all queries
+// do against all.
+void expect_ring(const Case& c, int64_t ways, double tolerance) {
+  const Passes whole(c);
+  Case own = c;
+  own.seq_len = c.seq_len / ways;
+  const Plan plan(own);
+  const int64_t rows = own.seq_len;
+  const auto part = [&](const Operand& of, int64_t place, int64_t heads, DType type) {
+    const Values values = of.values();
+    const auto from = values.begin() + place * rows * heads * c.head_size;
+    return Operand(Values(from, from + rows * heads * c.head_size), type);
+  };
+  const auto same = [&](const Operand& actual, const Operand& expected, const char* what) {
+    if (!in_bf16(c.arithmetic)) return expect_close(actual.values(), expected.values(), tolerance, what);
+    EXPECT_LT(relative_error(actual.values(), expected.values()), tolerance) << what;
+  };
+  std::vector<Operand> k, v, d_k, d_v;
+  for (int64_t place = 0; place < ways; ++place) {
+    k.push_back(part(whole.k, place, c.kv_heads, c.storage)), v.push_back(part(whole.v, place, c.kv_heads, c.storage));
+    for (std::vector<Operand>* gradients : {&d_k, &d_v}) gradients->emplace_back(k[0].elements(), DType::f32);
+  }
+  Operand forward = workspace_of(plan.forward_bytes), backward = workspace_of(plan.backward_bytes);
+  for (int64_t place = 0; place < ways; ++place) {
+    Operand q = part(whole.q, place, c.heads, c.storage), d_out = part(whole.d_out, place, c.heads, DType::f32);
+    Operand sums(q.elements(), DType::f32), out(q.elements(), c.out), lse(c.heads * rows, DType::f32);
+    Operand d_q(q.elements(), DType::f32);
+    Attention ahead{.q = q.in(), .document_start = whole.reference.document_start.data() + place * rows, .lse = lse.f32()};
+    take_sizes(own, place, plan, ahead);
+    ahead.workspace = as_workspace(forward, plan.forward_bytes);
+    AttentionBackward back{.d_out = d_out.f32(), .q = q.in(), .out = out.in(), .document_start = ahead.document_start};
+    take_sizes(own, place, plan, back);
+    back.lse = lse.f32(), back.d_q = d_q.f32(), back.workspace = as_workspace(backward, plan.backward_bytes);
+    const auto block = [&](int64_t step) { return static_cast<size_t>((place - step + ways) % ways); };
+    for (int64_t step = 0; step < ways; ++step) {
+      ahead.k = k[block(step)].in(), ahead.v = v[block(step)].in();
+      ahead.first_key = static_cast<int64_t>(block(step)) * rows;
+      ahead.sums = step > 0 ? sums.f32() : nullptr;
+      ahead.out = step + 1 == ways ? out.out() : sums.out();
+      attention(ahead);
+    }
+    for (int64_t step = 0; step < ways; ++step) {
+      back.k = k[block(step)].in(), back.v = v[block(step)].in(), back.first_key = static_cast<int64_t>(block(step)) * rows;
+      back.d_k = d_k[block(step)].f32(), back.d_v = d_v[block(step)].f32(), back.accumulate = step > 0;
+      attention_backward(back);
+    }
+    for (const Operand* operand : {&sums, &out, &lse, &d_q, &forward, &backward}) EXPECT_TRUE(operand->intact());
+    same(out, part(whole.out, place, c.heads, c.out), "out");
+    same(d_q, part(whole.d_q, place, c.heads, DType::f32), "d_q");
+  }
+  for (int64_t place = 0; place < ways; ++place) {
+    const auto at = static_cast<size_t>(place);
+    EXPECT_TRUE(d_k[at].intact() && d_v[at].intact());
+    same(d_k[at], part(whole.d_k, place, c.kv_heads, DType::f32), "d_k");
+    same(d_v[at], part(whole.d_v, place, c.kv_heads, DType::f32), "d_v");
+  }
+}
+
+TEST(Attention, BlocksOfKeysInARingMakeTheWhole) {
+  for (const int64_t ways : {2, 3, 4})
+    for (const int32_t threads : {1, 4})
+      for (const int64_t window : {0, 50, 130}) {
+        Case c{1, 180, 4, 2, 32, {7, 80}};
+        c.threads = threads;
+        c.window = window;
+        c.softcap = window == 50 ? 5.0F : 0.0F;
+        expect_ring(c, ways, 1e-5);
+        c.storage = c.out = DType::bf16;
+        expect_ring(c, ways, 2e-2);
+        if (!multiplies_bf16()) continue;
+        c.arithmetic = Arithmetic::bf16;
+        expect_ring(c, ways, 0x1p-7);
+      }
+}
+
 TEST(Attention, RefusesAWorkspaceThatIsTooSmall) {
   Attention forward;
   forward.cut.rows = 32;

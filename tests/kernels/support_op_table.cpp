@@ -198,6 +198,42 @@ void add_attention(Table& table) {
   }
 }
 
+// The steps of a ring: keys of this rank, of one before, and of a later one, which no query sees; and the last, whose sums
+// are rounded.
+void add_rings(Table& table) {
+  const std::vector<int64_t> starts{1, 70}, q{1, 70, 4, 32}, k{1, 70, 2, 32}, lse{1, 4, 70};
+  for (const DType dtype : kStored) {
+    for (const bool windowed : {false, true}) {
+      for (const int64_t step : {0, 1, 2}) {
+        const Attributes attributes{.accumulate = step > 0,
+                                    .scale = 0.2,
+                                    .softcap = windowed ? 5.0 : 0.0,
+                                    .window = 90,
+                                    .ranks = 3,
+                                    .group = RankGroup::context,
+                                    .ring_step = step};
+        const std::string name = text({70, 4, 2, 32}, dtype) + ", step " + std::to_string(step);
+        const auto place = [&] {
+          table.cases.back().is_local = windowed;
+          table.cases.back().place = 1;
+        };
+        table.op(OpKind::attention, name, attributes);
+        table.in(Slot::q, dtype, q).in(Slot::k, dtype, k).in(Slot::v, dtype, k);
+        table.in(Slot::document_start, DType::i32, starts, Fill::ids, 71);
+        table.out(Slot::out, step == 2 ? dtype : DType::f32, q, Fill::normal).out(Slot::lse, DType::f32, lse, Fill::normal);
+        if (step == 2 && dtype != DType::f32) table.in(Slot::sums, DType::f32, q);
+        place();
+        table.op(OpKind::attention_backward, name, attributes);
+        table.in(Slot::d_out, DType::f32, q).in(Slot::q, dtype, q).in(Slot::k, dtype, k).in(Slot::v, dtype, k);
+        table.in(Slot::out, dtype, q).in(Slot::document_start, DType::i32, starts, Fill::ids, 71);
+        table.in(Slot::lse, DType::f32, lse, Fill::positive).out(Slot::d_q, DType::f32, q, Fill::normal);
+        table.out(Slot::d_k, DType::f32, k, Fill::normal).out(Slot::d_v, DType::f32, k, Fill::normal);
+        place();
+      }
+    }
+  }
+}
+
 void add_loss(Table& table) {
   struct Sizes {
     int64_t rows, cols, vocabulary, rank;
@@ -357,8 +393,8 @@ double routed(const TableCase& of, Slot slot, int64_t i) {
 
 std::vector<TableCase> op_table() {
   Table table;
-  for (const auto add :
-       {add_norms, add_rows, add_rotations, add_products, add_attention, add_loss, add_optimizers, add_experts, add_dora})
+  for (const auto add : {add_norms, add_rows, add_rotations, add_products, add_attention, add_rings, add_loss,
+                         add_optimizers, add_experts, add_dora})
     add(table);
   return std::move(table.cases);
 }
@@ -398,6 +434,7 @@ TableMemory::TableMemory(const TableCase& of) : of_(of) {
 OpView TableMemory::view(const OpCut& cut, int64_t workspace) {
   OpView view(of_.kind, of_.attributes, cut);
   view.is_local = of_.is_local;
+  view.place = of_.place;
   view.layer = 1;
   for (size_t index = 0; index < of_.operands.size(); ++index) {
     const TableOperand& operand = of_.operands[index];

@@ -36,6 +36,7 @@ struct TableCase {
   std::vector<TableOperand> operands;
   Attributes attributes = {};
   bool is_local = false;
+  int64_t place = 0;                       // of the rank, in the op's group
   Arithmetic products = Arithmetic::fp32;  // the most that the machine has
 };
 

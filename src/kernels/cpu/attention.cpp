@@ -27,6 +27,19 @@
 HWY_BEFORE_NAMESPACE();
 namespace snug::kernels::HWY_NAMESPACE {
 
+// What a block of queries has made of the keys before, in panels; of none nothing.
+void load_sums(const Attention& op, int64_t at, const float* lse, int64_t rows, int64_t padded_rows, float* highest,
+               float* total, float* out) {
+  std::fill_n(out, padded_rows * op.head_size, 0.0F);
+  std::fill_n(highest, padded_rows, -1e30F);
+  std::fill_n(total, padded_rows, op.sums == nullptr ? 0.0F : 1.0F);
+  if (op.sums == nullptr) return;
+  const int64_t step = op.heads * op.head_size;
+  std::copy_n(lse, rows, highest);
+  for (int64_t p = 0; p < rows; p += kTileCols)
+    transpose(op.sums + at + p * step, step, std::min(kTileCols, rows - p), op.head_size, out + p * op.head_size, kTileCols);
+}
+
 // One block of queries of one head.
 void attention_block(const Attention& op, float* workspace, int64_t b, int64_t h, int64_t first_query) {
   const int64_t head_size = op.head_size;
@@ -50,16 +63,16 @@ void attention_block(const Attention& op, float* workspace, int64_t b, int64_t h
   std::fill_n(out + rows * head_size, (padded_rows - rows) * head_size, 0.0F);
   for (int64_t p = 0; p < padded_rows; p += kTileCols)
     transpose(out + p * head_size, head_size, kTileCols, head_size, queries + p * head_size, kTileCols);
-  std::fill_n(out, padded_rows * head_size, 0.0F);
-  std::fill_n(highest, padded_rows, -1e30F);
-  std::fill_n(total, padded_rows, 0.0F);
+  float* const lse = op.lse + (b * op.heads + h) * op.seq_len + first_query;
+  load_sums(op, q_at, lse, rows, padded_rows, highest, total, out);
   const int32_t first_key =
       read_starts(op.document_start + b * op.seq_len + first_query, position, op.window, rows, padded_rows, start);
 
   const int64_t kv_step = op.kv_heads * head_size;
-  for (int64_t key = first_key / op.cut.cols * op.cut.cols; key < position + rows; key += op.cut.cols) {
-    const int64_t cols = std::min(op.cut.cols, position + rows - key);
-    const int64_t kv_at = ((b * op.keys + key) * op.kv_heads + kv) * head_size;
+  const KeyRange range(op, first_key, position + rows);
+  for (int64_t key = range.begin; key < range.end; key += op.cut.cols) {
+    const int64_t cols = std::min(op.cut.cols, range.end - key);
+    const int64_t kv_at = ((b * op.keys + key - op.first_key) * op.kv_heads + kv) * head_size;
     widen(op.k, kv_at, kv_step, cols, head_size, 1.0F, keys, head_size);
     widen(op.v, kv_at, kv_step, cols, head_size, 1.0F, values, head_size);
     for (int64_t p = 0; p < padded_rows; p += kTileCols) {
@@ -85,7 +98,6 @@ void attention_block(const Attention& op, float* workspace, int64_t b, int64_t h
     transpose(panel, kTileCols, head_size, kTileCols, queries + p * head_size, head_size);
   }
   narrow(queries, rows, head_size, op.out, q_at, q_step);
-  float* const lse = op.lse + (b * op.heads + h) * op.seq_len + first_query;
   for (int64_t q = 0; q < rows; ++q) lse[q] = highest[q] + std::log(total[q]);
 }
 
@@ -103,6 +115,7 @@ void attention(const Attention& op) {
                             : ForwardParts(op.cut.rows, op.cut.cols, op.head_size).floats;
   require_storage({op.q.dtype, op.k.dtype, op.v.dtype, op.out.dtype});
   require_workspace(op.workspace, op.cut.threads * part * static_cast<int64_t>(sizeof(float)), "attention");
+  if (op.sums != nullptr && op.sums == op.out.data && !sees_keys(op)) return;
   auto* const workspace = static_cast<float*>(op.workspace.data);
   const int64_t blocks = (op.seq_len + op.cut.rows - 1) / op.cut.rows;
   // Later blocks see more keys: they come first, so that the last units are short.

@@ -120,12 +120,11 @@ void attention_backward_block(const AttentionBackward& op, int64_t round, float*
   std::fill_n(d_queries, block.padded_rows * head_size, 0.0F);
 
   const int64_t kv_step = op.kv_heads * head_size;
-  const int64_t last_block = (block.position + block.rows - 1) / op.cut.cols;
-  for (int64_t at = first_key / op.cut.cols; at <= last_block; ++at) {
-    if (at % team != member) continue;
-    const int64_t key = at * op.cut.cols;
-    const int64_t cols = std::min(op.cut.cols, block.position + block.rows - key);
-    const int64_t kv_at = ((b * op.keys + key) * op.kv_heads + block.kv) * head_size;
+  const KeyRange range(op, first_key, block.position + block.rows);
+  for (int64_t key = range.begin; key < range.end; key += op.cut.cols) {
+    if ((key - op.first_key) / op.cut.cols % team != member) continue;
+    const int64_t cols = std::min(op.cut.cols, range.end - key);
+    const int64_t kv_at = ((b * op.keys + key - op.first_key) * op.kv_heads + block.kv) * head_size;
     widen(op.k, kv_at, kv_step, cols, head_size, 1.0F, block.keys, head_size);
     widen(op.v, kv_at, kv_step, cols, head_size, 1.0F, block.values, head_size);
     int64_t first = block.padded_rows, last = 0;  // panels that see any of these keys
@@ -145,8 +144,15 @@ void attention_backward_block(const AttentionBackward& op, int64_t round, float*
   }
 }
 
-// Adds the team's shares of d_q for [first, last) of the head, times `scale`, and writes them in rows. `d_queries` is the
-// first member's, the others' lie `apart` floats apart.
+// to[j, i] += from[i, j].
+HWY_INLINE void add_transposed(const float* from, int64_t from_step, int64_t rows, int64_t cols, float* to,
+                               int64_t to_step) {
+  for (int64_t j = 0; j < cols; ++j)
+    for (int64_t i = 0; i < rows; ++i) to[j * to_step + i] += from[i * from_step + j];
+}
+
+// Adds the team's shares of d_q for [first, last) of the head, times `scale`, and writes or adds them in rows. `d_queries`
+// is the first member's, the others' lie `apart` floats apart.
 template <int64_t PANEL>
 HWY_INLINE void add_queries(const AttentionBackward& op, int64_t apart, float* d_queries, int64_t team, int64_t b, int64_t h,
                             int64_t first_query, int64_t first, int64_t last, float scale) {
@@ -160,7 +166,12 @@ HWY_INLINE void add_queries(const AttentionBackward& op, int64_t apart, float* d
       Lanes::store_whole(Lanes::mul(sum, Lanes::set(scale)), panel + at);
     }
     float* const to = op.d_q + ((b * op.seq_len + first_query + p) * op.heads + h) * op.head_size + first;
-    transpose(panel + first * PANEL, PANEL, last - first, std::min(PANEL, rows - p), to, op.heads * op.head_size);
+    const int64_t to_step = op.heads * op.head_size, count = std::min(PANEL, rows - p);
+    if (op.accumulate) {
+      add_transposed(panel + first * PANEL, PANEL, last - first, count, to, to_step);
+    } else {
+      transpose(panel + first * PANEL, PANEL, last - first, count, to, to_step);
+    }
   }
 }
 
@@ -204,7 +215,9 @@ void block_against_keys(const AttentionBackward& op, const MemberParts& parts, f
   HWY_DYNAMIC_DISPATCH(attention_backward_block)(op, parts.round, own, d_queries, b, h, first_query, member, team);
 }
 
-void zero_keys(const AttentionBackward& op, int64_t b, int64_t kv) {
+// Before they are summed into.
+void clear_keys(const AttentionBackward& op, int64_t b, int64_t kv) {
+  if (op.accumulate) return;
   for (int64_t t = 0; t < op.keys; ++t) {
     const int64_t at = ((b * op.keys + t) * op.kv_heads + kv) * op.head_size;
     std::fill_n(op.d_k + at, op.head_size, 0.0F);
@@ -219,7 +232,7 @@ void backward_alone(const AttentionBackward& op, const MemberParts& parts, float
     const int64_t b = unit / op.kv_heads, kv = unit % op.kv_heads;
     float* const own = workspace + worker * parts.floats;
     float* const d_queries = own + parts.d_queries;
-    zero_keys(op, b, kv);
+    clear_keys(op, b, kv);
     for (int64_t h = kv * group; h < (kv + 1) * group; ++h) {
       for (int64_t query = 0; query < op.seq_len; query += op.cut.rows) {
         block_against_keys(op, parts, own, d_queries, b, h, query, 0, 1);
@@ -258,7 +271,7 @@ void team_round(const AttentionBackward& op, const MemberParts& parts, float* wo
 void backward_in_teams(const AttentionBackward& op, const MemberParts& parts, float* workspace, int64_t team) {
   const int64_t units = op.batch * op.kv_heads, group = op.heads / op.kv_heads;
   for_parts(op.cut.threads, units, 1, [&](int32_t, int64_t begin, int64_t end) {
-    for (int64_t unit = begin; unit < end; ++unit) zero_keys(op, unit / op.kv_heads, unit % op.kv_heads);
+    for (int64_t unit = begin; unit < end; ++unit) clear_keys(op, unit / op.kv_heads, unit % op.kv_heads);
   });
   const int64_t step = parts.round * op.cut.rows;
   for (int64_t unit = 0; unit < units; unit += op.cut.threads / team)
@@ -274,6 +287,7 @@ void attention_backward(const AttentionBackward& op) {
   const MemberParts parts = parts_of(op, team);
   require_storage({op.q.dtype, op.k.dtype, op.v.dtype, op.out.dtype});
   require_workspace(op.workspace, op.cut.threads * parts.floats * static_cast<int64_t>(sizeof(float)), "attention_backward");
+  if (op.accumulate && !sees_keys(op)) return;
   auto* const workspace = static_cast<float*>(op.workspace.data);
   if (team == 1) {
     backward_alone(op, parts, workspace);

@@ -45,9 +45,9 @@ class Block {
 
   // Every team-th block of keys.
   void against_keys(int64_t member, int64_t team) {
-    const int64_t last_block = (position_ + rows_ - 1) / op_.cut.cols;
-    for (int64_t block = first_key_ / op_.cut.cols; block <= last_block; ++block)
-      if (block % team == member) against_block(block * op_.cut.cols);
+    const KeyRange range(op_, first_key_, position_ + rows_);
+    for (int64_t key = range.begin; key < range.end; key += op_.cut.cols)
+      if ((key - op_.first_key) / op_.cut.cols % team == member) against_block(key, range.end);
   }
 
  private:
@@ -66,10 +66,10 @@ class Block {
     for (int64_t d = 0; d < head_size_; d += kTile) pack_pairs(rows.part(0, d, rows_, kTile), pairs + d * padded_rows_, 0);
   }
 
-  void against_block(int64_t key) const {
-    const int64_t cols = std::min(op_.cut.cols, position_ + rows_ - key);
+  void against_block(int64_t key, int64_t end) const {
+    const int64_t cols = std::min(op_.cut.cols, end - key);
     const int64_t padded_cols = padded_to(cols, kTile);
-    const int64_t kv_at = ((b_ * op_.keys + key) * op_.kv_heads + kv_) * head_size_;
+    const int64_t kv_at = ((b_ * op_.keys + key - op_.first_key) * op_.kv_heads + kv_) * head_size_;
     const MatrixView key_rows{at(op_.k, kv_at), kv_step_, false, cols, head_size_};
     const MatrixView value_rows{at(op_.v, kv_at), kv_step_, false, cols, head_size_};
     const MatrixView turned_keys{at(op_.k, kv_at), kv_step_, true, head_size_, cols};

@@ -26,7 +26,6 @@ void attention_block_in_bf16(const Attention& op, float* workspace, int64_t b, i
   float* const highest = workspace + parts.highest;
   float* const total = workspace + parts.total;
   auto* const start = reinterpret_cast<int32_t*>(workspace + parts.start);
-
   const int64_t rows = std::min(op.cut.rows, op.seq_len - first_query);
   const int64_t position = op.first_query + first_query;
   const int64_t padded_rows = padded_to(rows, kTile);
@@ -35,16 +34,17 @@ void attention_block_in_bf16(const Attention& op, float* workspace, int64_t b, i
   const MatrixView turned_queries{at(op.q, q_at), q_step, true, head_size, rows};
   for (int64_t p = 0; p < padded_rows; p += kTile)
     pack_pairs(turned_queries.part(0, p, head_size, std::min(kTile, rows - p)), queries + p * head_size, 0);
-  std::fill_n(out, padded_rows * head_size, 0.0F);
-  std::fill_n(highest, padded_rows, -1e30F);
-  std::fill_n(total, padded_rows, 0.0F);
+  float* const lse = op.lse + (b * op.heads + h) * op.seq_len + first_query;
+  for (int64_t p = 0; p < padded_rows; p += kTile)
+    load_panel(op, std::min(kTile, rows - p), q_at + p * q_step, lse + p, highest + p, total + p, out + p * head_size);
   const int32_t first_key =
       first_visible_keys(op.document_start + b * op.seq_len + first_query, position, op.window, rows, padded_rows, start);
 
-  for (int64_t key = first_key / op.cut.cols * op.cut.cols; key < position + rows; key += op.cut.cols) {
-    const int64_t cols = std::min(op.cut.cols, position + rows - key);
+  const KeyRange range(op, first_key, position + rows);
+  for (int64_t key = range.begin; key < range.end; key += op.cut.cols) {
+    const int64_t cols = std::min(op.cut.cols, range.end - key);
     const int64_t padded_cols = padded_to(cols, kTile);
-    const int64_t kv_at = ((b * op.keys + key) * op.kv_heads + kv) * head_size;
+    const int64_t kv_at = ((b * op.keys + key - op.first_key) * op.kv_heads + kv) * head_size;
     const MatrixView key_rows{at(op.k, kv_at), kv_step, false, cols, head_size};
     const MatrixView turned_values{at(op.v, kv_at), kv_step, true, head_size, cols};
     for (int64_t r = 0; r < cols; r += kTile)
@@ -70,7 +70,6 @@ void attention_block_in_bf16(const Attention& op, float* workspace, int64_t b, i
   for (int64_t p = 0; p < padded_rows; p += kTile)
     store_panel(op, total + p, out + p * head_size, workspace + parts.turned, std::min(kTile, rows - p), q_at + p * q_step,
                 q_step);
-  float* const lse = op.lse + (b * op.heads + h) * op.seq_len + first_query;
   for (int64_t q = 0; q < rows; ++q) lse[q] = highest[q] + std::log(total[q]);
 }
 

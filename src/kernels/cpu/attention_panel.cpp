@@ -30,6 +30,15 @@ int64_t seen(const PanelKeys& panel, int64_t cols) {
   return PanelVisible(panel.start, panel.first_query, panel.first_key).keys(cols);
 }
 
+void load(const Attention& op, int64_t rows, int64_t at, const float* lse, float* highest, float* total, float* out) {
+  std::fill_n(out, kTile * op.head_size, 0.0F);
+  std::fill_n(highest, kTile, -1e30F);
+  std::fill_n(total, kTile, op.sums == nullptr ? 0.0F : 1.0F);
+  if (op.sums == nullptr) return;
+  std::copy_n(lse, rows, highest);
+  transpose(op.sums + at, op.heads * op.head_size, rows, op.head_size, out, kTile);
+}
+
 void fold(const Attention& op, const PanelKeys& panel, int64_t keys, float* scores, float* highest, float* total,
           float* out) {
   const PanelVisible visible(panel.start, panel.first_query, panel.first_key);
@@ -74,6 +83,7 @@ namespace snug::kernels {
 
 HWY_EXPORT(starts);
 HWY_EXPORT(seen);
+HWY_EXPORT(load);
 HWY_EXPORT(fold);
 HWY_EXPORT(store);
 HWY_EXPORT(deltas);
@@ -85,6 +95,10 @@ int32_t first_visible_keys(const int32_t* document_start, int64_t first_query, i
 }
 
 int64_t seen_keys(const PanelKeys& panel, int64_t cols) { return HWY_DYNAMIC_DISPATCH(seen)(panel, cols); }
+
+void load_panel(const Attention& op, int64_t rows, int64_t at, const float* lse, float* highest, float* total, float* out) {
+  HWY_DYNAMIC_DISPATCH(load)(op, rows, at, lse, highest, total, out);
+}
 
 void fold_panel(const Attention& op, const PanelKeys& panel, int64_t seen, float* scores, float* highest, float* total,
                 float* out) {

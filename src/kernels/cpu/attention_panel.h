@@ -20,6 +20,10 @@ struct PanelKeys {
 // How many of the block's first `cols` keys any query may see.
 int64_t seen_keys(const PanelKeys& panel, int64_t cols);
 
+// What `rows` queries, from element `at` of op.sums on, have made of the keys before -> highest, total [32] and sums `out`
+// [D, 32]; of none nothing.
+void load_panel(const Attention& op, int64_t rows, int64_t at, const float* lse, float* highest, float* total, float* out);
+
 // Folds the products of queries and `seen` keys into highest [32] and total [32], leaves exp(score - highest) in their place
 // and rescales the sums `out`.
 void fold_panel(const Attention& op, const PanelKeys& panel, int64_t seen, float* scores, float* highest, float* total,

@@ -27,6 +27,16 @@ class AttentionCarver {
 
 inline int64_t padded_to(int64_t value, int64_t step) { return (value + step - 1) / step * step; }
 
+// The keys, of those that are here, that queries before `end` see from `first` on: in whole blocks.
+struct KeyRange {
+  int64_t begin, end;
+
+  template <class Op>
+  KeyRange(const Op& op, int64_t first, int64_t last)
+      : begin(op.first_key + std::max<int64_t>(first - op.first_key, 0) / op.cut.cols * op.cut.cols),
+        end(std::min(last, op.first_key + op.keys)) {}
+};
+
 struct ForwardParts {
   int64_t rows;                   // queries a block, padded
   int64_t queries, out;           // panels

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <vector>
 
 #include "kernels/fp64/table.h"
@@ -12,14 +13,15 @@
 namespace snug::kernels::fp64 {
 namespace {
 
-// What one query sees: tokens first … last of its sequence.
+// What one query sees of the keys that are here: tokens first … last of its sequence; none where last < first.
 struct Visible {
   int64_t first, last;
 };
 template <class Op>
 Visible visible(const Op& op, int64_t batch, int64_t query) {
   const int64_t start = op.document_start[batch * op.seq_len + query], token = op.first_query + query;
-  return {op.window > 0 ? std::max(start, token - op.window + 1) : start, token};
+  const int64_t first = op.window > 0 ? std::max(start, token - op.window + 1) : start;
+  return {std::max(first, op.first_key), std::min(token, op.first_key + op.keys - 1)};
 }
 
 double capped(double score, double softcap) { return softcap > 0 ? softcap * std::tanh(score / softcap) : score; }
@@ -29,6 +31,7 @@ template <class Key>
 double scores_of(const Visible& seen, const Key& product, double scale, double softcap, std::vector<double>& scores) {
   scores.clear();
   for (int64_t key = seen.first; key <= seen.last; ++key) scores.push_back(capped(scale * product(key), softcap));
+  if (scores.empty()) return -std::numeric_limits<double>::infinity();
   const double most = *std::max_element(scores.begin(), scores.end());
   double sum = 0;
   for (const double score : scores) sum += std::exp(score - most);
@@ -44,8 +47,8 @@ void attention(const Attention& op) {
       const Visible seen = visible(op, b, t);
       for (int64_t h = 0; h < op.heads; ++h) {
         const int64_t query = ((b * op.seq_len + t) * op.heads + h) * D;
-        const auto key_at = [&](int64_t s) { return ((b * op.keys + s) * op.kv_heads + h / group) * D; };
-        const double lse = scores_of(
+        const auto key_at = [&](int64_t s) { return ((b * op.keys + s - op.first_key) * op.kv_heads + h / group) * D; };
+        const double here = scores_of(
             seen,
             [&](int64_t s) {
               double sum = 0;
@@ -53,9 +56,12 @@ void attention(const Attention& op) {
               return sum;
             },
             static_cast<double>(op.scale), static_cast<double>(op.softcap), scores);
-        op.lse[(b * op.heads + h) * op.seq_len + t] = static_cast<float>(lse);
+        float& known = op.lse[(b * op.heads + h) * op.seq_len + t];
+        const auto before = static_cast<double>(known);
+        const double lse = op.sums == nullptr ? here : before + std::log1p(std::exp(here - before));
+        known = static_cast<float>(lse);
         for (int64_t d = 0; d < D; ++d) {
-          double sum = 0;
+          double sum = op.sums == nullptr ? 0 : std::exp(before - lse) * static_cast<double>(op.sums[query + d]);
           for (int64_t s = seen.first; s <= seen.last; ++s)
             sum += std::exp(scores[static_cast<size_t>(s - seen.first)] - lse) * v[key_at(s) + d];
           Writer(op.out).set(query + d, sum);
@@ -71,6 +77,9 @@ void attention_backward(const AttentionBackward& op) {
   const int64_t D = op.head_size, group = op.heads / op.kv_heads;
   const int64_t keys = op.batch * op.keys * op.kv_heads * D;
   std::vector<double> d_k(static_cast<size_t>(keys)), d_v(d_k), d_q(static_cast<size_t>(D));
+  const auto put = [&](float& to, double value) {
+    to = static_cast<float>(op.accumulate ? static_cast<double>(to) + value : value);
+  };
   for (int64_t row = 0; row < op.batch * op.seq_len * op.heads; ++row) {
     const int64_t h = row % op.heads, t = row / op.heads % op.seq_len, b = row / op.heads / op.seq_len, query = row * D;
     const auto lse = static_cast<double>(op.lse[(b * op.heads + h) * op.seq_len + t]);
@@ -79,7 +88,7 @@ void attention_backward(const AttentionBackward& op) {
     double delta = 0;
     for (int64_t d = 0; d < D; ++d) delta += static_cast<double>(op.d_out[query + d]) * out[query + d];
     for (int64_t s = seen.first; s <= seen.last; ++s) {
-      const int64_t key = ((b * op.keys + s) * op.kv_heads + h / group) * D;
+      const int64_t key = ((b * op.keys + s - op.first_key) * op.kv_heads + h / group) * D;
       double product = 0, d_share = 0;
       for (int64_t d = 0; d < D; ++d) {
         product += q[query + d] * k[key + d];
@@ -95,11 +104,11 @@ void attention_backward(const AttentionBackward& op) {
         d_v[static_cast<size_t>(key + d)] += share * static_cast<double>(op.d_out[query + d]);
       }
     }
-    for (int64_t d = 0; d < D; ++d) op.d_q[query + d] = static_cast<float>(d_q[static_cast<size_t>(d)]);
+    for (int64_t d = 0; d < D; ++d) put(op.d_q[query + d], d_q[static_cast<size_t>(d)]);
   }
   for (int64_t i = 0; i < keys; ++i) {
-    op.d_k[i] = static_cast<float>(d_k[static_cast<size_t>(i)]);
-    op.d_v[i] = static_cast<float>(d_v[static_cast<size_t>(i)]);
+    put(op.d_k[i], d_k[static_cast<size_t>(i)]);
+    put(op.d_v[i], d_v[static_cast<size_t>(i)]);
   }
 }
 

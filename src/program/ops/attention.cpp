@@ -2,6 +2,10 @@
 // al., FlashAttention, 2022). q [B, T, H, D], k [B, S, K, D], v [B, S, K, D'], out [B, T, H, D'], lse [B, H, T]; S is T,
 // or a multiple where ranks split sequences and these are the queries of one of them; kernels have D' = D. No T x T matrix,
 // forward or backward. A bias, where there is one, is a score for each head [H] beside those of the keys (plans only).
+//
+// Where keys and values go round a ring of ranks (passes/ring_attention.cpp), an op with a `ring_step` is a step of it: k
+// and v are of the rank so many places before. What accumulates goes on from out, or from `sums` where out is rounded, and
+// from lse; its gradients are added to.
 
 #include <algorithm>
 
@@ -22,6 +26,12 @@ void check(const Program& program, const Op& op) {
   const Tensor& out = program.tensor(op.find(Slot::out));
   expect(out.elements() * q.dim(3) == q.elements() * v.dim(3), op, "out has a row of v's size for each query");
   expect(q.dim(2) % k.dim(2) == 0, op, "K divides H");
+  const bool is_step = op.attributes.ring_step >= 0;
+  expect(!is_step || (op.attributes.ranks > 1 && q.dim(1) == k.dim(1)), op, "as many keys as queries in a step");
+  if (op.kind != OpKind::attention) return;
+  const TensorId sums = op.find(Slot::sums);
+  expect(!op.attributes.accumulate || program.tensor(sums == kNone ? op.find(Slot::out) : sums).dtype == DType::f32, op,
+         "sums in fp32");
 }
 
 // Twice the keys that a query sees on the average, over all layers: T without windows.
@@ -33,14 +43,17 @@ double twice_visible_keys(const Program& program, const Op& op, double seq_len) 
   return seq_len + (in_window - seq_len) * local / static_cast<double>(program.layers);
 }
 
+// Of the ranks of a ring the first sees least in each step and the last most: on the average each step is as much.
+double steps_of(const Op& op) { return op.attributes.ring_step >= 0 ? 1.0 / static_cast<double>(op.attributes.ranks) : 1.0; }
+
 // The causal half of so many products over D numbers (q k^T; backward also d_q and d_k) and over D' (p v; backward d_p and
 // d_v).
 Work causal_work(const Program& program, const Op& op, double with_keys, double with_values) {
   const Tensor& q = program.tensor(op.find(Slot::q));
   const auto keys = static_cast<double>(q.elements());
   const auto values = static_cast<double>(program.tensor(op.find(Slot::out)).elements());
-  const auto seq_len = static_cast<double>(program.tensor(op.find(Slot::k)).dim(1));
-  return {.flops = (with_keys * keys + with_values * values) * twice_visible_keys(program, op, seq_len),
+  const auto seq_len = static_cast<double>(program.tensor(op.find(Slot::k)).dim(1) * op.attributes.ranks);
+  return {.flops = (with_keys * keys + with_values * values) * twice_visible_keys(program, op, seq_len) * steps_of(op),
           .bytes = memory_work(program, op).bytes};
 }
 
