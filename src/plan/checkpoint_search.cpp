@@ -38,7 +38,7 @@ CheckpointSearch::CheckpointSearch(const ModelSpec& model, const Recipe& recipe,
 }
 
 void CheckpointSearch::find_ways(size_t most_choices) {
-  const SavedChoice none;
+  const SavedChoice none{.of_ops_alone = true};
   Recipe whole = recipe_;
   whole.tiled_mlp = false;  // options are of blocks of ops alone
   Program program = compile(model_, whole, &none);

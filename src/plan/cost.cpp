@@ -234,12 +234,29 @@ double with_bubble(const Program& program) {
 
 }  // namespace
 
+namespace {
+
+// A ring of attention that is still one op: keys and values of all others, which come while it works.
+double seconds_of_keys(const CostModel& model, const Program& program, const Op& op) {
+  if (op.kind != OpKind::attention || op.attributes.ranks == 1 || op.attributes.ring_step >= 0) return 0;
+  double seconds = 0;
+  for (const Slot slot : {Slot::k, Slot::v}) {
+    Op pass{OpKind::pass_on};
+    pass.attributes = op.attributes;
+    seconds += seconds_of(model, program, pass.reads(Slot::x, op.find(slot)));
+  }
+  return static_cast<double>(op.attributes.ranks - 1) * seconds;
+}
+
+}  // namespace
+
 double seconds_of(const CostModel& model, const Program& program, const Op& op) {
   const CostRate& rate = rate_of(model, program, op);
   const Work work = cost_of(model, program, op);
   const double arithmetic = rate.flops > 0 ? work.flops / rate.flops : 0;
   const double traffic = rate.bytes > 0 ? work.bytes / rate.bytes : 0;
-  return rate.seconds + (model.overlaps ? std::max(arithmetic, traffic) : arithmetic + traffic);
+  const double alone = rate.seconds + (model.overlaps ? std::max(arithmetic, traffic) : arithmetic + traffic);
+  return std::max(alone, seconds_of_keys(model, program, op));
 }
 
 StepTime step_time(const CostModel& model, const Program& program) {

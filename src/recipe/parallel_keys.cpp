@@ -35,9 +35,20 @@ std::vector<Key> parallel_keys() {
           "Processes that split the products of every layer among them, and the rows between these (sequence parallelism).",
           {1, kMostRanks, "at least 1"}, [](auto& r) -> auto& { return r.parallel.tensor; }),
       integer(
-          "cp_size", {"context_parallel_size"},
+          "cp_size", {"context_parallel_size", "parallelism_config_cp_size"},
           "Processes that split every sequence among them: each has its stretch of the rows, and gathers keys and values.",
           {1, kMostRanks, "at least 1"}, [](auto& r) -> auto& { return r.parallel.context; }),
+      choice<ContextComm>(
+          "cp_comm_type", {"cp_comm_strategy", "parallelism_config_cp_comm_strategy"},
+          "With cp_size: keys and values of all are gathered for each layer, or go round in a ring, block by block (p2p).",
+          "all_gather|p2p",
+          {{"all_gather", ContextComm::all_gather, {}},
+           {"allgather", ContextComm::all_gather, {}},
+           {"p2p", ContextComm::p2p, {}},
+           {"alltoall", ContextComm::p2p, {}},  // accelerate's word for blocks that go round
+           {"a2a", {}, "sequences are split, not heads: tp_size splits those"},
+           {"a2a+p2p", {}, "sequences are split, not heads: tp_size splits those"}},
+          [](auto& r) -> auto& { return r.parallel.context_comm; }),
       integer(
           "ep_size", {"expert_parallel_size", "expert_model_parallel_size"},
           "Processes that split the experts of every layer among them: each takes the tokens of all for its own.",

@@ -94,13 +94,17 @@ inline constexpr int64_t kMostBuckets = 4;
 
 // Processes that train together, each with a share of every batch. `zero_stage` (Rajbhandari et al., "ZeRO", 2020): what
 // each holds a part of instead of all. 0 nothing (DDP), 1 the optimizer's states, 2 gradients too, 3 all weights too (FSDP).
+// How the ranks that split a sequence come by each other's keys and values: all at once, or block by block in a ring.
+enum class ContextComm : uint8_t { all_gather, p2p };
+
 struct Parallel {
   static constexpr int64_t kEveryStage = -1;
   int64_t ranks = 1;
   int64_t zero_stage = 0;
-  int64_t replicas = 1;         // of what is shared out: parts are cut among so many fewer ranks (hybrid sharding)
-  int64_t tensor = 1;           // ranks that split each layer's products, and between them rows (sequence parallelism)
-  int64_t context = 1;          // ranks that split each sequence
+  int64_t replicas = 1;  // of what is shared out: parts are cut among so many fewer ranks (hybrid sharding)
+  int64_t tensor = 1;    // ranks that split each layer's products, and between them rows (sequence parallelism)
+  int64_t context = 1;   // ranks that split each sequence …
+  ContextComm context_comm = ContextComm::all_gather;
   int64_t expert = 1;           // ranks that split the experts of each layer
   int64_t pipeline = 1;         // stages that have some of the layers each …
   int64_t chunks = 1;           // … in so many chunks, so that a micro-batch comes round as often (interleaved 1F1B)

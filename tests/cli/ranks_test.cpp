@@ -235,7 +235,8 @@ TEST_F(Ranks, each_measures_what_was_planned_over_ninety_recipes) {
     put(data, text_rows(600, 1));  // for two whole steps
   for (int i = 0; i < snug::testing::drawn(90); ++i) {
     const bool experts = i % 4 == 3;
-    std::vector<std::string> keys = random_recipe(random, experts);
+    std::vector<std::string> keys =
+        joined(random_recipe(random, experts), {"--cp-comm-type", i % 3 == 0 ? "all_gather" : "p2p"});
     const Workspace& work = experts ? mixture : i % 4 == 2 ? tied : work_;
     const fs::path output = work / "run";
     const std::string shown = fmt::format("{}", fmt::join(keys, " "));

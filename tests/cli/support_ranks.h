@@ -72,14 +72,16 @@ inline const Kind kKinds[] = {
 // Ranks that split what one micro-batch takes, alone and beside those that have batches of their own.
 struct Mesh {
   int64_t ranks, tensor, context, stage, replicas, expert = 1, pipeline = 1, chunks = 1;
+  bool ring = false;  // ranks that split sequences pass keys and values round
   // Processes that work on one micro-batch.
   int64_t together() const { return tensor * context * pipeline; }
   std::string name() const {
-    return fmt::format("{}-tp{}-cp{}-ep{}-pp{}x{}-z{}-r{}", ranks, tensor, context, expert, pipeline, chunks, stage,
-                       replicas);
+    return fmt::format("{}-tp{}-cp{}{}-ep{}-pp{}x{}-z{}-r{}", ranks, tensor, context, ring ? "-p2p" : "", expert, pipeline,
+                       chunks, stage, replicas);
   }
   std::vector<std::string> keys() const {
     std::vector<std::string> words;
+    if (ring) words = {"--cp-comm-type", "p2p"};
     for (const auto& [key, size] : {std::pair{"--tp-size", tensor},
                                     {"--cp-size", context},
                                     {"--ep-size", expert},

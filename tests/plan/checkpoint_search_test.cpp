@@ -166,6 +166,31 @@ size_t parts_of_blocks() {
 
 }  // namespace
 
+// Attention over a ring of ranks is taken as one op, which passes keys and values round again where it is made again.
+TEST(CheckpointSearch, finds_a_choice_for_ranks_that_pass_keys_round) {
+  Recipe recipe = asking();
+  recipe.batch = 1;
+  recipe.seq_len = 2048;
+  ModelSpec spec = decoder_of(3);
+  spec.max_position = recipe.seq_len;
+  recipe.parallel.ranks = recipe.parallel.context = 4;
+  recipe.parallel.context_comm = ContextComm::p2p;
+  const Target target = machine();
+  const auto outcome = [&](const SavedChoice& choice) {
+    Program program = compile(spec, recipe, &choice);
+    fit_to_target(program, target);
+    return Outcome{lay_out(program).device().bytes, step_time(target.cost, program).seconds};
+  };
+  const Outcome all = outcome({});
+  recipe.memory_bytes = align_up(all.peak_bytes - 1024, target.page_bytes);
+  CheckpointSearch search(spec, recipe, target, 4);
+  Outcome found = all;
+  while (const std::optional<SavedChoice> choice = search.next())
+    if ((found = outcome(*choice)).peak_bytes < all.peak_bytes) break;
+  EXPECT_LT(found.peak_bytes, all.peak_bytes);
+  EXPECT_GT(found.seconds, all.seconds);
+}
+
 // Every subset of every layer, laid out.
 TEST(CheckpointSearch, is_within_one_step_of_one_block_of_the_best_of_all_choices) {
   const ModelSpec spec = decoder_of(3);

@@ -256,6 +256,15 @@ TEST(Dump, programs_and_layouts_are_what_they_were) {
                   recipe.lora.target_modules = {"all-linear"};
                   return recipe;
                 }()},
+               {"full_in_a_ring",
+                [] {
+                  Recipe recipe = recipe_of(Method::full);
+                  recipe.batch = 1;
+                  recipe.parallel.ranks = recipe.parallel.context = 4;
+                  recipe.parallel.context_comm = ContextComm::p2p;
+                  recipe.bf16 = true;
+                  return recipe;
+                }()},
                {"full_in_backward_paged", [] {
                   Recipe recipe = recipe_of(Method::full);
                   recipe.bf16 = recipe.pages_states = recipe.optimizer_in_bwd = true;

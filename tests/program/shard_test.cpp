@@ -178,6 +178,7 @@ TEST(Shard, sums_over_meshes_of_all_dimensions_are_the_unsharded_with_copies_ove
     Parallel& parallel = recipe.parallel;
     if (!experts) parallel.tensor = pick(1, 2, 4);
     parallel.context = pick(1, 2, 4);
+    if (random() % 2 == 0) parallel.context_comm = ContextComm::p2p;
     parallel.pipeline = pick(1, 1, 2, 3);
     if (parallel.pipeline == 2) parallel.chunks = pick(1, 2);
     recipe.accumulation = parallel.pipeline;

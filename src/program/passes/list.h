@@ -26,6 +26,7 @@
   PASS(offload)        /* before loading, which fills what lies far */           \
   PASS(shard)          /* likewise, by each rank its parts */                    \
   PASS(tile_mlp)       /* with all that was put between its ops */               \
+  PASS(ring_attention) /* which is one op until here */                          \
   PASS(pipeline)     /* of all that a micro-batch takes */                       \
   PASS(load)                                                                     \
   PASS(save)

@@ -1,7 +1,7 @@
-// Context parallelism: ranks split every sequence, each has a stretch of its rows. All but attention goes row by row; each
-// layer's keys and values are gathered from all ranks, as Llama 3 was trained (Grattafiori et al., 2024, section 3.3.2), and
-// attention is that of this rank's queries to all of them. Everyone who trains a row has all weights: to their gradients
-// and to what is shared out these ranks are as those that have other batches.
+// Context parallelism: ranks split every sequence, each has a stretch of its rows. All but attention goes row by row. That
+// of a rank's queries is to all ranks' keys and values: these are gathered for each layer, as Llama 3 was trained
+// (Grattafiori et al., 2024, section 3.3.2), or go round a ring (passes/ring_attention.cpp). Everyone who trains a row has
+// all weights: to their gradients and to what is shared out these ranks are as those that have other batches.
 
 #include "program/collective.h"
 #include "program/find_op.h"
@@ -36,9 +36,17 @@ void gather_keys_and_values(Program& program, Region& region) {
   }
 }
 
+void pass_round(Program& program, Region& region) {
+  for_each_op(region, [&](Op& op, const Region&) {
+    if (op.kind != OpKind::attention) return;
+    op.attributes.ranks = program.mesh.context;
+    op.attributes.group = RankGroup::context;
+  });
+}
+
 }  // namespace
 
-void passes::split_sequences(Program& program, const StepRequest& /*request*/) {
+void passes::split_sequences(Program& program, const StepRequest& request) {
   if (program.mesh.context == 1) return;
   presume(program.batch == 1 && program.count(Section::evaluate) + program.count(Section::backward) == 0,
           "a forward of one row, and no copies of it");
@@ -48,7 +56,9 @@ void passes::split_sequences(Program& program, const StepRequest& /*request*/) {
     tensor.rank_group = RankGroup::context;
     tensor.rank_elements = tensor.elements();
   }
-  gather_keys_and_values(program, program.region(Section::forward));
+  Region& forward = program.region(Section::forward);
+  if (request.recipe.parallel.context_comm == ContextComm::p2p) return pass_round(program, forward);
+  gather_keys_and_values(program, forward);
 }
 
 }  // namespace snug
