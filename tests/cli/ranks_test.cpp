@@ -66,6 +66,15 @@ TEST_F(Ranks, that_split_sequences_learn_the_same) {
   for (const Kind& kind : snug::testing::thinned(kKinds, 2)) compare(work_, kind, kMeshes);
 }
 
+// Each has a stretch of the rows, and takes it tile by tile.
+TEST_F(Ranks, that_split_sequences_and_tile_mlps_learn_the_same) {
+  constexpr Mesh kMeshes[] = {{2, 1, 2, 0, 1}, {4, 1, 4, 3, 1}, {4, 1, 2, 1, 1}};
+  for (Kind kind : {kKinds[0], kKinds[1]}) {
+    kind.keys = joined(kind.keys, {"--tiled-mlp", "--tiled-mlp-num-shards", "2"});
+    compare(work_, kind, kMeshes);
+  }
+}
+
 TEST_F(Ranks, that_split_products_learn_the_same) {
   constexpr Mesh kMeshes[] = {{2, 2, 1, 0, 1}, {2, 2, 1, 1, 1}, {2, 2, 1, 3, 1}, {4, 2, 1, 0, 1},
                               {4, 2, 1, 1, 1}, {4, 2, 1, 2, 2}, {4, 2, 1, 2, 1}, {4, 2, 1, 3, 1},

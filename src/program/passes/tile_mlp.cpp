@@ -50,12 +50,15 @@ std::optional<Taken> taken(const Op& op, Slot slot) {
   }
 }
 
+// That a rank has of a micro-batch.
+int64_t rows_of(const Program& program) { return program.batch * program.seq_len / program.mesh.context; }
+
 // The ops of one body around its MLP, and what becomes of them.
 class Tiling {
  public:
   // `uses`: how many operands of the whole Program each storage is.
   Tiling(Program& program, Region& body, int64_t rows, const std::vector<int64_t>& uses)
-      : program_(program), body_(body), all_rows_(program.batch * program.seq_len), rows_(rows), uses_(uses) {}
+      : program_(program), body_(body), all_rows_(rows_of(program)), rows_(rows), uses_(uses) {}
 
   void run() {
     find_wide();
@@ -266,7 +269,7 @@ int64_t rows_of_a_tile(const ModelSpec& spec, const Recipe& recipe, int64_t toke
 }  // namespace
 
 void tile_mlp(Program& program, int64_t rows) {
-  if (rows >= program.batch * program.seq_len) return;
+  if (rows >= rows_of(program)) return;
   std::vector<int64_t> uses(program.storages.size());
   for_each_op(program.root, [&](const Op& op, const Region&) {
     for (const Operand& operand : op.operands) ++uses[static_cast<size_t>(program.tensor(operand.tensor).storage)];
@@ -279,7 +282,7 @@ void passes::tile_mlp(Program& program, const StepRequest& request) {
   if (request.model.experts.count > 0)
     throw Error("tiled_mlp: true does not go with a mixture of experts, whose rows are sorted by expert", "recipe",
                 "remove it");
-  snug::tile_mlp(program, rows_of_a_tile(request.model, request.recipe, program.batch * program.seq_len));
+  snug::tile_mlp(program, rows_of_a_tile(request.model, request.recipe, rows_of(program)));
 }
 
 }  // namespace snug
