@@ -61,6 +61,7 @@ void save_modules(const Recipe& recipe, const ModelSpec& spec, Setup& setup) {
 std::vector<std::string> default_targets(const ModelSpec& spec) {
   if (spec.naming == TensorNaming::gpt2) return {"c_attn"};
   if (spec.family == "phi") return {"q_proj", "v_proj", "fc1", "fc2"};
+  if (spec.family == "gpt_neox") return {"query_key_value"};
   if (spec.fused_projections) return {"qkv_proj"};
   return {"q_proj", "v_proj"};
 }

@@ -425,8 +425,7 @@ ModelSpec read_with_tower(const ConfigFields& outer) {
       ConfigReader({json_object("text_config", *text, outer.where()), outer.where(), "text_config."}, &outer).read();
   spec.family = type;
   spec.architecture = "Gemma3ForConditionalGeneration";
-  if (type == "qwen2_5_vl") spec.architecture = "Qwen2_5_VLForConditionalGeneration";
-  if (type == "mistral3") spec.architecture = "Mistral3ForConditionalGeneration";
+  if (type != "gemma3") spec.architecture = find_family(&Family::model_type, type)->architecture;
   read_tower(outer, spec);
   return spec;
 }
@@ -470,7 +469,8 @@ ModelSpec parse_config(std::string_view json, const std::string& where) {
   try {
     const ConfigFields config(document.root_object(), document.where());
     const std::string type = config.string("model_type", "");
-    const bool nested = type == "gemma3" || type == "mistral3" || (type == "qwen2_5_vl" && config.field("text_config"));
+    const bool of_qwen = type == "qwen2_vl" || type == "qwen2_5_vl" || type == "qwen3_vl" || type == "qwen3_vl_moe";
+    const bool nested = type == "gemma3" || type == "mistral3" || (of_qwen && config.field("text_config"));
     spec = nested ? read_with_tower(config) : ConfigReader(config, nullptr).read();
     read_quantization(config, is_plan_only(spec), spec);
     check_heads(spec, where);

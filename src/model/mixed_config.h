@@ -16,5 +16,11 @@ void read_granite_hybrid(const ConfigFields& config, ModelSpec& spec);
 void read_llama4(const ConfigFields& outer, ModelSpec& spec);
 void read_gemma3n(const ConfigFields& outer, ModelSpec& spec);
 void read_gemma4(const ConfigFields& outer, ModelSpec& spec);
+// early_config.cpp
+void read_starcoder2(const ConfigFields& config, ModelSpec& spec);
+void read_gpt_bigcode(const ConfigFields& config, ModelSpec& spec);
+void read_gpt_neox(const ConfigFields& config, ModelSpec& spec);
+void read_gptj(const ConfigFields& config, ModelSpec& spec);
+void read_gpt_neo(const ConfigFields& config, ModelSpec& spec);
 
 }  // namespace snug

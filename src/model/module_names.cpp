@@ -176,7 +176,8 @@ ModuleNames module_names(const ModelSpec& spec) {
     case TensorNaming::stablelm:
     case TensorNaming::deepseek: break;
   }
-  if (spec.family == "qwen2_5_vl" || spec.family == "mistral3") return inner_names();
+  for (const std::string_view family : {"qwen2_vl", "qwen2_5_vl", "qwen3_vl", "mistral3"})
+    if (spec.family == family) return inner_names();
   return kLlama;
 }
 

@@ -243,8 +243,9 @@ class Table {
 
 ParameterKind kind_of(const KnownTensor& tensor) {
   if (tensor.shape.size() == 1) return tensor.name.ends_with("bias") ? ParameterKind::bias : ParameterKind::norm;
-  if (tensor.name.find("embed") != std::string::npos) return ParameterKind::embedding;
   if (tensor.name == "lm_head.weight") return ParameterKind::head;
+  for (const std::string_view table : {"embed", ".wte.", ".wpe."})
+    if (tensor.name.find(table) != std::string::npos) return ParameterKind::embedding;
   if (tensor.shape.size() == 3) return ParameterKind::expert;
   const bool router = tensor.name.ends_with(".gate.weight") || tensor.name.ends_with("moe.router.weight");
   return router ? ParameterKind::router : ParameterKind::linear;  // Llama 4's is a linear layer

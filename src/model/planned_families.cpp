@@ -40,6 +40,13 @@ void deepseek_v3(ModelSpec& spec) {
 
 void qwen2_5_vl(ModelSpec& spec) { spec.query_key_value_bias = true; }
 
+void qwen3_vl(ModelSpec& spec) { spec.query_key_norms = true; }
+
+void qwen3_vl_moe(ModelSpec& spec) {
+  spec.query_key_norms = true;
+  spec.naming = TensorNaming::qwen_moe;
+}
+
 void olmoe(ModelSpec& spec) {
   spec.naming = TensorNaming::qwen_moe;
   spec.query_key_norms = spec.wide_query_key_norms = true;
@@ -189,6 +196,36 @@ constexpr auto kPlanned = std::to_array<Family>({
      .norm_eps = 1e-5,
      .rope_theta = 1e6,
      .fields = kQwenVl,
+     .plan_only = true,
+     .details = read_tower},
+    {.model_type = "qwen2_vl",
+     .architecture = "Qwen2VLForConditionalGeneration",
+     .fix = qwen2_5_vl,
+     .max_position = 32768,
+     .kv_heads = 8,
+     .norm_eps = 1e-5,
+     .rope_theta = 1e6,
+     .fields = kQwenVl,
+     .plan_only = true,
+     .details = read_tower},
+    {.model_type = "qwen3_vl",
+     .architecture = "Qwen3VLForConditionalGeneration",
+     .fix = qwen3_vl,
+     .max_position = 128000,
+     .kv_heads = 32,
+     .head_size = 128,
+     .rope_theta = 5e6,
+     .fields = kQwenVl,
+     .plan_only = true,
+     .details = read_tower},
+    {.model_type = "qwen3_vl_moe",
+     .architecture = "Qwen3VLMoeForConditionalGeneration",
+     .fix = qwen3_vl_moe,
+     .max_position = 128000,
+     .kv_heads = 16,
+     .head_size = 128,
+     .rope_theta = 5e6,
+     .fields = kQwenVlMoe,
      .plan_only = true,
      .details = read_tower},
     {.model_type = "mistral3",
@@ -392,6 +429,36 @@ constexpr auto kPlanned = std::to_array<Family>({
      .max_position = 32768,
      .plan_only = true,
      .tensors = read_gemma4},
+    {.model_type = "starcoder2",
+     .architecture = "Starcoder2ForCausalLM",
+     .fix = as_llama,
+     .max_position = 2048,
+     .plan_only = true,
+     .tensors = read_starcoder2},
+    {.model_type = "gpt_bigcode",
+     .architecture = "GPTBigCodeForCausalLM",
+     .fix = as_llama,
+     .max_position = 2048,
+     .plan_only = true,
+     .tensors = read_gpt_bigcode},
+    {.model_type = "gpt_neox",
+     .architecture = "GPTNeoXForCausalLM",
+     .fix = as_llama,
+     .max_position = 2048,
+     .plan_only = true,
+     .tensors = read_gpt_neox},
+    {.model_type = "gptj",
+     .architecture = "GPTJForCausalLM",
+     .fix = as_llama,
+     .max_position = 2048,
+     .plan_only = true,
+     .tensors = read_gptj},
+    {.model_type = "gpt_neo",
+     .architecture = "GPTNeoForCausalLM",
+     .fix = as_llama,
+     .max_position = 2048,
+     .plan_only = true,
+     .tensors = read_gpt_neo},
 });
 
 }  // namespace

@@ -38,6 +38,9 @@ inline constexpr std::array<std::string_view, 5> kOlmoe = {"num_experts", "num_l
                                                            "norm_topk_prob", "clip_qkv"};
 inline constexpr std::array<std::string_view, 5> kQwenVl = {"use_sliding_window", "sliding_window", "max_window_layers",
                                                             "layer_types", "vision_config"};
+inline constexpr auto kQwenVlMoe = std::to_array<std::string_view>(
+    {"use_sliding_window", "sliding_window", "max_window_layers", "layer_types", "vision_config", "num_experts",
+     "num_experts_per_tok", "norm_topk_prob", "mlp_only_layers", "decoder_sparse_step", "moe_intermediate_size"});
 inline constexpr auto kQwen2Moe = std::to_array<std::string_view>(
     {"sliding_window", "use_sliding_window", "max_window_layers", "num_experts", "num_local_experts", "layer_types",
      "num_experts_per_tok", "norm_topk_prob", "mlp_only_layers", "decoder_sparse_step", "shared_expert_intermediate_size",

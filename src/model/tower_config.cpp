@@ -45,6 +45,32 @@ int64_t qwen_tower(const ConfigFields& vision, int64_t hidden_size) {
   return sum({patches, checked_mul(layers, sum({attention, mlp, 2 * C})), merger});
 }
 
+// Two matrices with biases, around a nonlinearity.
+int64_t biased_mlp(int64_t in, int64_t width, int64_t out) {
+  return sum({checked_mul(in, width), width, checked_mul(width, out), out});
+}
+
+// modeling_qwen2_vl.py and modeling_qwen3_vl.py: LayerNorms, plain MLPs; the later one has learned positions, a bias on its
+// patches, and mergers for what it hands on from blocks in the middle.
+int64_t qwen_plain_tower(const ConfigFields& vision, int64_t hidden_size) {
+  const bool later = vision.field("deepstack_visual_indexes").has_value();
+  const int64_t C = vision.dimension(later ? "hidden_size" : "embed_dim", 1280);
+  const int64_t F =
+      later ? vision.dimension("intermediate_size", 4304) : checked_mul(C, vision.integer("mlp_ratio", 4, 1, 1024));
+  const int64_t out = vision.dimension(later ? "out_hidden_size" : "hidden_size", hidden_size);
+  const int64_t layers = vision.integer("depth", 32, 1, kMostLayers), side = vision.dimension("patch_size", later ? 16 : 14);
+  const int64_t channels = vision.dimension(vision.field("in_chans") ? "in_chans" : "in_channels", 3);
+  const int64_t times = vision.dimension("temporal_patch_size", 2), merge = vision.dimension("spatial_merge_size", 2);
+  const int64_t patches = checked_mul(checked_mul(C, channels), checked_mul(times, checked_mul(side, side)));
+  const int64_t attention = checked_mul(4, checked_mul(C, C) + C), block = sum({attention, biased_mlp(C, F, C), 4 * C});
+  const int64_t merged = checked_mul(C, checked_mul(merge, merge)), merger = biased_mlp(merged, merged, out);
+  const int64_t tower = sum({patches, checked_mul(layers, block), merger, 2 * C});
+  if (!later) return tower;
+  const auto handed_on = static_cast<int64_t>(vision.numbers("deepstack_visual_indexes").size());
+  const int64_t positions = checked_mul(vision.dimension("num_position_embeddings", 2304), C);
+  return sum({tower, C, positions, checked_mul(handed_on, sum({merger, 2 * merged}))});
+}
+
 // modeling_pixtral.py and modeling_mistral3.py
 int64_t pixtral(const ConfigFields& outer, const ConfigFields& vision, int64_t hidden_size) {
   const int64_t C = vision.dimension("hidden_size", 1024), F = vision.dimension("intermediate_size", 4096);
@@ -66,6 +92,8 @@ void read_tower(const ConfigFields& outer, ModelSpec& spec) {
   const ConfigFields vision(json_object("vision_config", *found, outer.where()), outer.where(), "vision_config.");
   if (spec.family == "gemma3") spec.vision_parameters = siglip(vision, spec.hidden_size);
   if (spec.family == "qwen2_5_vl") spec.vision_parameters = qwen_tower(vision, spec.hidden_size);
+  if (spec.family == "qwen2_vl" || spec.family.starts_with("qwen3_vl"))
+    spec.vision_parameters = qwen_plain_tower(vision, spec.hidden_size);
   if (spec.family == "mistral3") spec.vision_parameters = pixtral(outer, vision, spec.hidden_size);
 }
 

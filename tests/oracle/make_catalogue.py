@@ -29,8 +29,16 @@ LORA_OF = {
 }
 
 
+def nested(c):
+    """transformers reads the newer ones' sizes from a text_config alone."""
+    return dict(model_type=c["model_type"], text_config={k: v for k, v in c.items() if k not in ("model_type", "vision_config", "architectures", "rope_scaling")},
+                vision_config=c["vision_config"], tie_word_embeddings=c["tie_word_embeddings"])
+
+
 # Models whose code comes with their files: built as a family whose matrices have as many numbers.
 STAND_INS = {
+    "qwen3_vl": nested,
+    "qwen3_vl_moe": nested,
     "baichuan": lambda c: dict(c, model_type="llama"),
     "qwen": lambda c: dict(c, model_type="qwen2", intermediate_size=c["intermediate_size"] // 2, num_key_value_heads=c["num_attention_heads"]),
     "chatglm": lambda c: dict(model_type="glm", hidden_size=c["hidden_size"], intermediate_size=c["ffn_hidden_size"], pad_token_id=0,

@@ -20,6 +20,7 @@ MODELS = [
     ("llama4_text", {}), ("llama4_text", dict(num_local_experts=128, interleave_moe_layer_step=2)),
     ("gemma3n_text", {}), ("gemma3n_text", dict(num_hidden_layers=30, num_kv_shared_layers=10, intermediate_size=8192)),
     ("gemma4_text", {}), ("gemma4_text", dict(attention_k_eq_v=True, num_global_key_value_heads=2, hidden_size_per_layer_input=0)),
+    ("starcoder2", {}), ("gpt_bigcode", {}), ("gpt_neox", {}), ("gptj", {}), ("gpt_neo", {}),
 ]
 DROPPED = ("_name_or_path", "time_step_limit", "transformers_version", "activation_sparsity_pattern", "per_layer_config", "rope_parameters", "id2label", "label2id")
 
@@ -36,7 +37,7 @@ def main():
         model.tie_weights()
         tensors = {}
         for name, parameter in model.named_parameters():
-            name = re.sub(r"\.layers\.\d+\.", ".layers.{}.", name)
+            name = re.sub(r"\.(layers|h)\.\d+\.", r".\1.{}.", name)
             tensors[name] = tensors.get(name, 0) + parameter.numel()
         written = {k: v for k, v in config.to_dict().items() if k not in DROPPED and v is not None and not isinstance(v, dict)}
         for key, value in written.items():

@@ -1,0 +1,140 @@
+// Families of GPT's first years and of StarCoder, whose parameters are known one by one: LayerNorms, plain MLPs, biases.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/checked.h"
+#include "model/mixed_config.h"
+#include "model/tensor_listing.h"
+
+namespace snug {
+
+// StarCoder2: LayerNorms, plain MLPs and biases with the attention of Mistral.
+void read_starcoder2(const ConfigFields& config, ModelSpec& spec) {
+  spec.hidden_size = config.dimension("hidden_size", 3072);
+  spec.vocab_size = config.dimension("vocab_size", 49152);
+  spec.layers = config.integer("num_hidden_layers", 30, 1, kMostLayers);
+  spec.heads = config.dimension("num_attention_heads", 24);
+  spec.kv_heads = config.dimension("num_key_value_heads", 2);
+  spec.head_size = std::max<int64_t>(1, spec.hidden_size / spec.heads);
+  spec.max_position = config.dimension("max_position_embeddings", 4096);
+  spec.tied_embeddings = config.boolean("tie_word_embeddings", true);
+  spec.unmodelled_step = "plain MLPs with biases beside grouped attention";
+  if (!config.boolean("use_bias", true)) config.refuse("use_bias = false is not supported yet");
+  const int64_t C = spec.hidden_size, keys = checked_mul(spec.kv_heads, spec.head_size);
+  spec.intermediate_size = config.dimension("intermediate_size", 12288);
+  Listing list(spec);
+  list.begin();
+  list.biased_linear("self_attn.q_proj", checked_mul(spec.heads, spec.head_size), C);
+  list.biased_linear("self_attn.k_proj", keys, C);
+  list.biased_linear("self_attn.v_proj", keys, C);
+  list.biased_linear("self_attn.o_proj", C, checked_mul(spec.heads, spec.head_size));
+  list.biased_linear("mlp.c_fc", spec.intermediate_size, C);
+  list.biased_linear("mlp.c_proj", C, spec.intermediate_size);
+  list.biased_norm("input_layernorm");
+  list.biased_norm("post_attention_layernorm");
+  list.final_biased_norm("model.norm");
+  if (!spec.tied_embeddings) list.once("lm_head.weight", {spec.vocab_size, C});
+}
+
+// StarCoder: GPT-2 whose heads share one key and one value.
+void read_gpt_bigcode(const ConfigFields& config, ModelSpec& spec) {
+  spec.hidden_size = config.dimension("n_embd", 768);
+  spec.vocab_size = config.dimension("vocab_size", 50257);
+  spec.layers = config.integer("n_layer", 12, 1, kMostLayers);
+  spec.heads = config.dimension("n_head", 12);
+  spec.kv_heads = config.boolean("multi_query", true) ? 1 : spec.heads;
+  spec.head_size = std::max<int64_t>(1, spec.hidden_size / spec.heads);
+  spec.max_position = config.dimension("n_positions", 1024);
+  spec.tied_embeddings = config.boolean("tie_word_embeddings", true);
+  spec.intermediate_size = config.dimension("n_inner", checked_mul(4, spec.hidden_size));
+  spec.unmodelled_step = "one key and one value for all heads, with learned positions";
+  const int64_t C = spec.hidden_size, keys = checked_mul(spec.kv_heads, spec.head_size);
+  Listing list(spec, "transformer.h.{}.");
+  list.once("transformer.wte.weight", {spec.vocab_size, C});
+  list.once("transformer.wpe.weight", {spec.max_position, C});
+  list.biased_norm("ln_1");
+  list.biased_linear("attn.c_attn", checked_add(C, checked_mul(2, keys)), C);
+  list.biased_linear("attn.c_proj", C, C);
+  list.biased_norm("ln_2");
+  list.biased_linear("mlp.c_fc", spec.intermediate_size, C);
+  list.biased_linear("mlp.c_proj", C, spec.intermediate_size);
+  list.final_biased_norm("transformer.ln_f");
+  if (!spec.tied_embeddings) list.once("lm_head.weight", {spec.vocab_size, C});
+}
+
+// GPT-NeoX and Pythia: attention and MLP side by side, each behind a norm of its own.
+void read_gpt_neox(const ConfigFields& config, ModelSpec& spec) {
+  spec.hidden_size = config.dimension("hidden_size", 6144);
+  spec.vocab_size = config.dimension("vocab_size", 50432);
+  spec.layers = config.integer("num_hidden_layers", 44, 1, kMostLayers);
+  spec.heads = spec.kv_heads = config.dimension("num_attention_heads", 64);
+  spec.head_size = std::max<int64_t>(1, spec.hidden_size / spec.heads);
+  spec.max_position = config.dimension("max_position_embeddings", 2048);
+  spec.tied_embeddings = config.boolean("tie_word_embeddings", false);
+  spec.intermediate_size = config.dimension("intermediate_size", 24576);
+  spec.unmodelled_step = "attention and MLP side by side, each with its own norm";
+  if (!config.boolean("attention_bias", true)) config.refuse("attention_bias = false is not supported yet");
+  const int64_t C = spec.hidden_size;
+  Listing list(spec, "gpt_neox.layers.{}.");
+  list.once("gpt_neox.embed_in.weight", {spec.vocab_size, C});
+  list.biased_norm("input_layernorm");
+  list.biased_norm("post_attention_layernorm");
+  list.biased_linear("attention.query_key_value", checked_mul(3, C), C);
+  list.biased_linear("attention.dense", C, C);
+  list.biased_linear("mlp.dense_h_to_4h", spec.intermediate_size, C);
+  list.biased_linear("mlp.dense_4h_to_h", C, spec.intermediate_size);
+  list.final_biased_norm("gpt_neox.final_layer_norm");
+  if (!spec.tied_embeddings) list.once("lm_head.weight", {spec.vocab_size, C});
+}
+
+// GPT-J: one norm before attention and MLP, a head with a bias.
+void read_gptj(const ConfigFields& config, ModelSpec& spec) {
+  spec.hidden_size = config.dimension("n_embd", 4096);
+  spec.vocab_size = config.dimension("vocab_size", 50400);
+  spec.layers = config.integer("n_layer", 28, 1, kMostLayers);
+  spec.heads = spec.kv_heads = config.dimension("n_head", 16);
+  spec.head_size = std::max<int64_t>(1, spec.hidden_size / spec.heads);
+  spec.max_position = config.dimension("n_positions", 2048);
+  spec.tied_embeddings = false;
+  spec.intermediate_size = config.dimension("n_inner", checked_mul(4, spec.hidden_size));
+  spec.unmodelled_step = "attention and MLP side by side, a head with a bias";
+  const int64_t C = spec.hidden_size, L = spec.layers;
+  Listing list(spec, "transformer.h.{}.");
+  list.once("transformer.wte.weight", {spec.vocab_size, C});
+  list.biased_norm("ln_1");
+  for (const char* name : {"attn.k_proj", "attn.v_proj", "attn.q_proj", "attn.out_proj"}) list.linear(L, name, C, C);
+  list.biased_linear("mlp.fc_in", spec.intermediate_size, C);
+  list.biased_linear("mlp.fc_out", C, spec.intermediate_size);
+  list.final_biased_norm("transformer.ln_f");
+  list.once("lm_head.weight", {spec.vocab_size, C});
+  list.once("lm_head.bias", {spec.vocab_size});
+}
+
+// GPT-Neo: GPT-2 with windows in every other layer.
+void read_gpt_neo(const ConfigFields& config, ModelSpec& spec) {
+  spec.hidden_size = config.dimension("hidden_size", 2048);
+  spec.vocab_size = config.dimension("vocab_size", 50257);
+  spec.layers = config.integer("num_layers", 24, 1, kMostLayers);
+  spec.heads = spec.kv_heads = config.dimension("num_heads", 16);
+  spec.head_size = std::max<int64_t>(1, spec.hidden_size / spec.heads);
+  spec.max_position = config.dimension("max_position_embeddings", 2048);
+  spec.tied_embeddings = config.boolean("tie_word_embeddings", true);
+  spec.intermediate_size = config.dimension("intermediate_size", checked_mul(4, spec.hidden_size));
+  spec.unmodelled_step = "attention in float32, in windows in every other layer";
+  const int64_t C = spec.hidden_size, L = spec.layers;
+  Listing list(spec, "transformer.h.{}.");
+  list.once("transformer.wte.weight", {spec.vocab_size, C});
+  list.once("transformer.wpe.weight", {spec.max_position, C});
+  list.biased_norm("ln_1");
+  for (const char* name : {"k_proj", "v_proj", "q_proj"}) list.linear(L, fmt::format("attn.attention.{}", name), C, C);
+  list.biased_linear("attn.attention.out_proj", C, C);
+  list.biased_norm("ln_2");
+  list.biased_linear("mlp.c_fc", spec.intermediate_size, C);
+  list.biased_linear("mlp.c_proj", C, spec.intermediate_size);
+  list.final_biased_norm("transformer.ln_f");
+  if (!spec.tied_embeddings) list.once("lm_head.weight", {spec.vocab_size, C});
+}
+
+}  // namespace snug
