@@ -4,12 +4,14 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <set>
 #include <utility>
 
 #include "ask/given_adapter.h"
 #include "base/error.h"
 #include "model/catalogue.h"
 #include "model/hub_cache.h"
+#include "model/parameters.h"
 #include "recipe/keys.h"
 #include "recipe/yaml.h"
 
@@ -23,7 +25,7 @@ bool ends_in(const std::string& word, std::initializer_list<std::string_view> en
 
 // A .json may be a model's config.json, or the arguments that a trainer has left.
 bool is_recipe(const std::string& word) {
-  if (ends_in(word, {".yaml", ".yml", ".sh", ".bash", ".py", ".ipynb"})) return true;
+  if (ends_in(word, {".yaml", ".yml", ".sh", ".bash", ".sbatch", ".slurm", ".py", ".ipynb"})) return true;
   if (!ends_in(word, {".json"}) || std::filesystem::path(word).filename() == "config.json") return false;
   try {
     const dialects::Document document = dialects::read_document(read_recipe_text(word), word);
@@ -46,10 +48,34 @@ std::string read_positionals(Arguments& result) {
   return model;
 }
 
+// A copy in fewer bits, below an adapter: GPTQ's is PyTorch's own; what has no model here is planned in the nearest form.
+void take_for_its_copy(const QuantizedCopy& copy, Arguments& result) {
+  Recipe& recipe = result.recipe;
+  const bool in_bits = copy.form != "FP8" && copy.form != "GGUF";
+  if (in_bits && recipe.method == Method::full) return;  // cannot be trained
+  const std::string taken = fmt::format("its model '{}' is taken for {}, by its name", recipe.model, copy.base);
+  recipe.model = copy.base;
+  if (!in_bits) {
+    result.foreign->notes.push_back(fmt::format("{}; its {} weights are planned in 16 bits", taken, copy.form));
+    return;
+  }
+  recipe.quantize.in_4bit = true;
+  recipe.quantize.in_8bit = false;
+  result.keys_set.emplace_back("load_in_4bit");
+  if (copy.form == "GPTQ") {
+    if (!result.has("gptq")) result.flags.push_back({"gptq", "128"});
+    result.foreign->notes.push_back(
+        taken + ", with GPTQ's 4-bit weights in groups of 128 on PyTorch (--gptq), and NF4 in their place in snug's engine");
+  } else {
+    result.foreign->notes.push_back(fmt::format("{}; its {} weights are planned as NF4", taken, copy.form));
+  }
+}
+
 // A model of somebody's own is planned as the one that its name tells of, which is said.
 void take_for_its_base(Arguments& result) {
   std::string& model = result.recipe.model;
   if (model.empty() || std::filesystem::exists(model) || find_model(model) || cached_snapshot(model)) return;
+  if (const auto copy = quantized_copy(model)) return take_for_its_copy(*copy, result);
   const std::string base = model_within(model);
   if (base.empty()) return;
   result.foreign->notes.push_back(fmt::format(
@@ -59,7 +85,7 @@ void take_for_its_base(Arguments& result) {
 
 // True if the file is another trainer's recipe. What is no recipe of theirs is left to our own reader and its messages.
 bool take_foreign(Arguments& result) {
-  const bool script = ends_in(result.recipe_file, {".sh", ".bash", ".py", ".ipynb"});
+  const bool script = ends_in(result.recipe_file, {".sh", ".bash", ".sbatch", ".slurm", ".py", ".ipynb"});
   const std::string text = read_recipe_text(result.recipe_file);
   dialects::Document document;
   std::optional<Dialect> dialect;
@@ -100,8 +126,29 @@ void set_key(const Flag& flag, Arguments& result) {
   result.keys_of_flags.emplace_back(key->name);
 }
 
+// PEFT adapts the targets that a model has and passes over the others, as long as there is one.
+void pass_over_absent_targets(Arguments& result) {
+  std::vector<std::string>& targets = result.recipe.lora.target_modules;
+  const auto spec = find_model(result.recipe.model);
+  if (!spec || targets.empty() || targets.front() == "all-linear") return;
+  std::set<std::string, std::less<>> modules = {"lm_head"};
+  for (const Parameter& parameter : parameters_of(*spec))  // experts in one tensor are no module
+    if (parameter.kind != ParameterKind::expert || !spec->experts.fused) modules.insert(parameter.module);
+  const auto is_absent = [&](const std::string& name) {
+    return name.find('.') == std::string::npos && !modules.contains(name);
+  };
+  std::string absent;
+  for (const std::string& name : targets)
+    if (is_absent(name)) absent += (absent.empty() ? "" : ", ") + name;
+  if (absent.empty() || std::ranges::all_of(targets, is_absent)) return;
+  std::erase_if(targets, is_absent);
+  result.foreign->notes.push_back(
+      fmt::format("lora_target_modules: {} has no {}, which PEFT passes over", spec->name, absent));
+}
+
 // Another trainer's recipe is told of; what it leaves open must be said beside it.
-void check_foreign(const Arguments& result, Asker& asker) {
+void check_foreign(Arguments& result, Asker& asker) {
+  if (result.recipe.method == Method::lora) pass_over_absent_targets(result);
   const ForeignRecipe& foreign = *result.foreign;
   const std::string &file = result.recipe_file, &model = result.recipe.model;
   asker.tell(fmt::format("snug: {}: {}\n", file, describe(foreign)));

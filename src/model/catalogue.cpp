@@ -48,8 +48,22 @@ std::string_view without_owner(std::string_view name) {
   return slash == std::string_view::npos ? name : name.substr(slash + 1);
 }
 
+// "owner/name" of ".../models--owner--name/snapshots/commit", where Hugging Face's cache keeps a repository; else the name.
+std::string of_the_cache(std::string_view name) {
+  constexpr std::string_view kBegin = "models--", kEnd = "/snapshots/";
+  const size_t end = name.rfind(kEnd);
+  if (end == std::string_view::npos) return std::string(name);
+  const std::string_view path = name.substr(0, end), folder = path.substr(path.rfind('/') + 1);
+  if (!folder.starts_with(kBegin)) return std::string(name);
+  std::string repository(folder.substr(kBegin.size()));
+  if (const size_t dashes = repository.find("--"); dashes != std::string::npos) repository.replace(dashes, 2, "/");
+  return repository;
+}
+
 // In lower case; of a directory of somebody's its last part; "2___5" is how ModelScope's cache writes 2.5.
-std::string as_published(std::string_view name) {
+std::string as_published(std::string_view given) {
+  const std::string whole = of_the_cache(given);
+  std::string_view name = whole;
   while (name.ends_with('/')) name.remove_suffix(1);
   const bool is_path =
       name.starts_with('/') || name.starts_with('.') || name.starts_with('~') || std::ranges::count(name, '/') > 1;
@@ -114,23 +128,33 @@ std::optional<ModelSpec> first_version(const std::string& name) {
   return spec;
 }
 
-std::optional<ModelSpec> find_copy(std::string name) {
+// `owner`: "unsloth/", whose copies of some models have modules of their own; or "".
+std::optional<ModelSpec> find_copy(const std::string& owner, std::string name) {
   std::optional<StoredQuantization> quantization;
   std::optional<ModelSpec> spec = first_version(name);
   while (!spec && take_end_off(name, quantization)) {
-    spec = entry_named(name);
+    spec = entry_named(owner + name);
+    if (!spec) spec = entry_named(name);
     if (!spec) spec = first_version(name);
   }
   if (spec && quantization) spec->quantization = quantization;
   return spec;
 }
 
-// How a name says that its weights are quantized in a way that is not planned: "GPTQ"; empty: it does not.
-std::string_view unplanned_form(std::string_view lower_name) {
-  for (const std::string_view form : {"GPTQ", "AWQ", "GGUF", "EXL2", "MLX", "FP8", "AQLM", "HQQ", "W4A16", "Int4"})
-    if (lower_name.find("-" + lower(form)) != std::string_view::npos) return form;
+// How a name says that its weights are stored in a way of which there is no plan to the byte, and where.
+struct Form {
+  std::string_view form;  // "GPTQ"; empty: it does not
+  size_t at = 0;
+};
+
+Form stored_form(std::string_view lower_name) {
+  for (const std::string_view form : {"GPTQ", "AWQ", "GGUF", "EXL2", "MLX", "FP8", "AQLM", "HQQ", "W4A16", "Int4", "Int8"})
+    for (const char mark : {'-', '_'})
+      if (const size_t at = lower_name.find(mark + lower(form)); at != std::string_view::npos) return {form, at};
   return {};
 }
+
+std::string_view unplanned_form(std::string_view lower_name) { return stored_form(lower_name).form; }
 
 // ---- Which model a name of somebody's own tells of: "llama-3-1-8b-math", "Nous-Hermes-Llama2-13b".
 
@@ -152,6 +176,20 @@ bool is_size(std::string_view word) {
          std::all_of(word.begin(), word.end() - 1, [](char c) { return c >= '0' && c <= '9'; });
 }
 
+// "llama7b" is "llama", "7b".
+std::vector<std::string> with_sizes_apart(const std::vector<std::string>& words) {
+  std::vector<std::string> apart;
+  for (const std::string& word : words) {
+    size_t digits = word.size() > 1 && (word.back() == 'b' || word.back() == 'm') ? word.size() - 1 : 0;
+    while (digits > 0 && word[digits - 1] >= '0' && word[digits - 1] <= '9') --digits;
+    constexpr size_t kShortest = 4;  // "qwen"; gemma-3n's "e2b" is no size
+    const bool glued = digits >= kShortest && is_size(std::string_view(word).substr(digits));
+    if (glued) apart.push_back(word.substr(0, digits));
+    apart.push_back(glued ? word.substr(digits) : word);
+  }
+  return apart;
+}
+
 // What a name says before a model's size, in one word, and the size; empty where it says none.
 struct FamilyAndSize {
   std::string family, size;
@@ -171,33 +209,42 @@ FamilyAndSize family_and_size(std::string_view name) {
   return {};
 }
 
+// Families whose name stands for nothing else, behind what somebody put before it in the same word: "biomistral".
+bool may_end_a_word(const std::string& family) { return family == "mistral" || family == "llama2" || family == "llama3"; }
+
 // The names tell of the family by words in a row, and behind them of the size.
 bool tells_of(const std::vector<std::string>& words, const FamilyAndSize& model) {
   for (size_t first = 0; first < words.size(); ++first) {
+    const auto size_behind = [&](size_t next) {  // a number at once behind the family is another generation: gemma-4
+      const bool later =
+          next < words.size() && std::ranges::all_of(words[next], [](char c) { return c >= '0' && c <= '9'; });
+      return !later && std::find(words.begin() + static_cast<int64_t>(next), words.end(), model.size) != words.end();
+    };
+    if (may_end_a_word(model.family) && words[first].ends_with(model.family)) return size_behind(first + 1);
     std::string family;
     for (size_t next = first; next < words.size() && family.size() < model.family.size();) {
       family += words[next++];
-      if (family == model.family)
-        return std::find(words.begin() + static_cast<int64_t>(next), words.end(), model.size) != words.end();
+      if (family == model.family) return size_behind(next);
     }
   }
   return false;
 }
 
-// Words of names whose model has another shape than the one it was made from.
-bool tells_of_another_shape(const std::vector<std::string>& words) {
+// Words of names whose model has another shape than the one it was made from; unless it is `family` that has the word.
+bool tells_of_another_shape(const std::vector<std::string>& words, std::string_view family) {
   constexpr std::string_view kWords[] = {"pro",  "vl",      "vision", "moe",  "pruned", "mini",
                                          "nano", "distill", "draft",  "omni", "audio"};
-  return std::ranges::any_of(words,
-                             [&](const std::string& word) { return std::ranges::find(kWords, word) != std::end(kWords); });
+  return std::ranges::any_of(words, [&](const std::string& word) {
+    return std::ranges::find(kWords, word) != std::end(kWords) && family.find(word) == std::string_view::npos;
+  });
 }
 
 }  // namespace
 
 std::string model_within(std::string_view name) {
   const std::string asked = as_published(name.substr(0, 200));
-  const std::vector<std::string> words = words_of(without_owner(asked));
-  if (!unplanned_form(asked).empty() || tells_of_another_shape(words)) return {};
+  const std::vector<std::string> words = with_sizes_apart(words_of(without_owner(asked)));
+  if (!unplanned_form(asked).empty()) return {};
   std::string_view found;
   size_t longest = 1;  // of its family's name: Llama 3.1 before Llama 3
   visit_entries([&](const Entry& entry) {
@@ -205,6 +252,7 @@ std::string model_within(std::string_view name) {
       const FamilyAndSize model = family_and_size(rest.substr(0, rest.find(' ')));
       rest.remove_prefix(std::min(rest.find(' ') + 1, rest.size()));
       if (model.family.size() <= longest || !tells_of(words, model)) continue;
+      if (tells_of_another_shape(words, model.family)) continue;
       longest = model.family.size();
       found = entry.name();
     }
@@ -213,12 +261,23 @@ std::string model_within(std::string_view name) {
   return std::string(found);
 }
 
+std::optional<QuantizedCopy> quantized_copy(std::string_view name) {
+  const std::string asked = as_published(name.substr(0, 200));
+  const auto [form, at] = stored_form(asked);
+  if (form.empty() || form == "EXL2" || form == "MLX") return std::nullopt;
+  const std::string plain = asked.substr(0, at);
+  const auto spec = find_model(plain);
+  QuantizedCopy copy{spec ? spec->name : model_within(plain), std::string(form)};
+  if (copy.form.starts_with("Int")) copy.form = "GPTQ";  // as Qwen names its own
+  return copy.base.empty() ? std::nullopt : std::optional(copy);
+}
+
 std::optional<ModelSpec> find_model(std::string_view name) {
   const std::string asked = as_published(name);
   if (auto spec = entry_named(asked)) return spec;
   const std::string alone(without_owner(asked));
   if (auto spec = entry_named(alone)) return spec;
-  return unplanned_form(asked).empty() ? find_copy(alone) : std::nullopt;
+  return unplanned_form(asked).empty() ? find_copy(asked.substr(0, asked.size() - alone.size()), alone) : std::nullopt;
 }
 
 std::vector<std::string> model_names() {

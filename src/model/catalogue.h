@@ -20,6 +20,15 @@ std::optional<ModelSpec> find_model(std::string_view name);
 // "" if it tells of none, or of one of another shape. A guess that must be said.
 std::string model_within(std::string_view name);
 
+// A model of the catalogue whose weights somebody stored in fewer bits, as a name says it: "TheBloke/Llama-2-7B-GPTQ".
+struct QuantizedCopy {
+  std::string base;  // the catalogue's name
+  std::string form;  // "GPTQ", "AWQ", "FP8" …
+};
+
+// What such a name tells of; none where it tells of no model, or of no form that trainers load. A guess that must be said.
+std::optional<QuantizedCopy> quantized_copy(std::string_view name);
+
 // The catalogue's full names, in its order.
 std::vector<std::string> model_names();
 

@@ -41,7 +41,10 @@ TEST(Catalogue, CopiesAreKnownByTheNameOfWhatTheyCopy) {
                 {"TinyLlama/TinyLlama-1.1B-intermediate-step-1431k-3T", "TinyLlama/TinyLlama-1.1B-Chat-v1.0"},
                 {"unsloth/zephyr-sft-bnb-4bit", "HuggingFaceH4/zephyr-7b-beta"},
                 {"./qwen/Qwen2-1___5B-Instruct/", "Qwen/Qwen2-1.5B-Instruct"},
-                {"/somebodys/models/Qwen/Qwen3-8B", "Qwen/Qwen3-8B"}};
+                {"/somebodys/models/Qwen/Qwen3-8B", "Qwen/Qwen3-8B"},
+                {"~/.cache/huggingface/hub/models--Qwen--Qwen3-8B/snapshots/0123abc", "Qwen/Qwen3-8B"},
+                {"unsloth/Phi-3-mini-4k-instruct-bnb-4bit", "unsloth/Phi-3-mini-4k-instruct"},
+                {"microsoft/Phi-3-mini-4k-instruct", "microsoft/Phi-3-mini-4k-instruct"}};
   for (const auto& [copy, name] : copies) {
     const auto spec = find_model(copy);
     ASSERT_TRUE(spec) << copy;
@@ -60,10 +63,20 @@ TEST(Catalogue, ANameOfSomebodysOwnTellsOfItsBase) {
       {"scb10x/llama-3-typhoon-v1.5x-8b-instruct", "meta-llama/Meta-Llama-3-8B"},
       {"NousResearch/Nous-Hermes-Llama2-13b", "meta-llama/Llama-2-13b-hf"},
       {"me/my_qwen2.5-1.5b_lawyer", "Qwen/Qwen2.5-1.5B"},
+      {"somebody/OpenMistral-7B", "mistralai/Mistral-7B-v0.1"},
+      {"me/DeepSeek-R1-Distill-Qwen-7B-medical", "deepseek-ai/DeepSeek-R1-Distill-Qwen-7B"},
+      {"me/Qwen2.5-7B-distill", ""},
+      {"/path/to/llama7B", "huggyllama/llama-7b"},
+      {"/models/qwen2.5_7b_mine", "Qwen/Qwen2.5-7B"},
+      {"me/llama27b", ""},
+      {"google/gemma-4-E2B-it", ""},
+      {"me/gemma-4-2b", ""},
+      {"me/falcon-4-7b", ""},
       {"./out/mistral-7b-ours/checkpoint-merged", ""},
       {"nobody/nothing-8b", ""},
       {"models/llama3-8b-pro", ""},
-      {"me/Qwen2-VL-7B-mine", ""},
+      {"me/Qwen2-VL-7B-mine", "Qwen/Qwen2-VL-7B-Instruct"},
+      {"me/Llama-3-VL-8B-mine", ""},
       {"TechxGenus/Meta-Llama-3-8B-Instruct-AWQ", ""},
       {"ISTA-DASLab/Meta-Llama-3-8B-Instruct-AQLM-2Bit-1x16", ""},
       {"saves/full_sft", ""},
@@ -84,6 +97,26 @@ TEST(Catalogue, WeightsThatCannotBePlannedAreNamedByTheirForm) {
       EXPECT_NE(std::string(error.what()).find("qlora"), std::string::npos) << error.what();
     }
   }
+}
+
+TEST(Catalogue, ACopyInFewerBitsTellsOfItsBaseAndItsForm) {
+  const struct {
+    const char *name, *base, *form;
+  } copies[] = {{"TheBloke/Llama-2-7B-Chat-GPTQ", "meta-llama/Llama-2-7b-chat-hf", "GPTQ"},
+                {"Qwen/Qwen-7B-Chat-Int4", "Qwen/Qwen-7B-Chat", "GPTQ"},
+                {"Qwen/Qwen2.5-7B-Instruct-GPTQ-Int4", "Qwen/Qwen2.5-7B-Instruct", "GPTQ"},
+                {"models/mistral_7b_v0.1_awq", "mistralai/Mistral-7B-v0.1", "AWQ"},
+                {"ISTA-DASLab/Meta-Llama-3-8B-Instruct-AQLM-2Bit-1x16", "meta-llama/Meta-Llama-3-8B-Instruct", "AQLM"},
+                {"unsloth/Qwen3-4B-FP8", "Qwen/Qwen3-4B", "FP8"}};
+  for (const auto& [name, base, form] : copies) {
+    const auto copy = quantized_copy(name);
+    ASSERT_TRUE(copy) << name;
+    EXPECT_EQ(copy->base, base) << name;
+    EXPECT_EQ(copy->form, form) << name;
+  }
+  for (const char* name :
+       {"mlx-community/Qwen2.5-7B-Instruct-MLX-4bit", "x/Llama-2-7B-exl2", "nobody/nothing-GPTQ", "-GPTQ", "gpt2", ""})
+    EXPECT_FALSE(quantized_copy(name)) << name;
 }
 
 TEST(Catalogue, ThereAreSixtyModelsAtLeast) { EXPECT_GE(model_names().size(), 60U); }
@@ -191,6 +224,22 @@ TEST(Catalogue, TotalsAreThePublishedOnes) {
   const std::pair<const char*, int64_t> published[] = {
       {"Llama-3.3-70B-Instruct", 70'553'706'496},
       {"llama-7b", 6'738'415'616},
+      {"SmolLM-135M", 134'515'008},
+      {"SOLAR-10.7B-v1.0", 10'731'524'096},
+      {"Ministral-8B-Instruct-2410", 8'019'808'256},
+      {"starcoder2-3b", 3'030'371'328},
+      {"pythia-2.8b", 2'775'208'960},
+      {"pythia-12b", 11'846'072'320},
+      {"gpt-j-6b", 6'050'882'784},
+      {"starcoderbase-1b", 1'137'207'296},
+      {"Qwen2-VL-2B-Instruct", 2'208'985'600},
+      {"Qwen2-VL-7B-Instruct", 8'291'375'616},
+      {"Qwen3-VL-2B-Instruct", 2'127'532'032},
+      {"Qwen3-VL-4B-Instruct", 4'437'815'808},
+      {"Qwen3-VL-8B-Instruct", 8'767'123'696},
+      {"Qwen3-VL-30B-A3B-Instruct", 31'070'754'032},
+      {"Qwen3-Coder-480B-A35B-Instruct", 480'154'875'392},
+      {"gpt-neo-1.3B", 1'315'575'808},
       {"llama-13b", 13'015'864'320},
       {"deepseek-coder-1.3b-base", 1'346'471'936},
       {"deepseek-coder-6.7b-base", 6'740'512'768},
