@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "recipe/dialects/changes.h"
 #include "recipe/dialects/notebook.h"
@@ -47,6 +49,29 @@ TEST(PythonValues, are_what_python_makes_of_them) {
       {"x = \"\"\"two\nlines\"\"\"", "two\nlines"},
       {"x = f'plain'", "plain"},
       {"x = f'{a}'", "?"},
+      {"a = '7B'\nx = f'Qwen/Qwen2.5-{a}'", "Qwen/Qwen2.5-7B"},
+      {"x = f'{a + 1}'", "?"},
+      {"x = f'{{a}}'", "?"},
+      {"a = 1\nif False:\n  a = 2\nx = a", "1"},
+      {"if torch.cuda.is_bf16_supported():\n  a = 1\nelse:\n  a = 2\nx = a", "1"},
+      {"b = 'c'\nif b == 'a':\n  a = 1\nelif b == 'c':\n  a = 2\nelif b == 'd':\n  a = 3\nelse:\n  a = 4\nx = a", "2"},
+      {"if unknown:\n  a = 1\nelse:\n  a = 2\nx = a", "2"},
+      {"try:\n  a = 1\nexcept ImportError:\n  a = 2\nx = a", "1"},
+      {"for i in b:\n  pass\nelse:\n  a = 5\nx = a", "5"},
+      {"if a:\n  a = 1\nx = a", "1"},
+      {"def f():\n  return {'r': 3}\nc = f()\nx = c['r']", "3"},
+      {"def f():\n  c = dict(r=4)\n  return c\nx = f()['r']", "?"},
+      {"def f():\n  c = dict(r=4)\n  return c\nd = f()\nx = d.get('r', 5)", "4"},
+      {"def f(a):\n  return a\na = 1\nx = f(2)", "?"},
+      {"c = {'r': 1}\nx = c.get('s', 5)", "5"},
+      {"x = c.get('s', 5)", "?"},
+      {"c = {'a': {'r': 6}}\nd = dict(c[str('a')])\nx = d['r']", "6"},
+      {"c = {'r': 1}\nd = dict(c, r=2)\nx = d['r']", "2"},
+      {"x = env_str('MODEL', 'gpt2')", "gpt2"},
+      {"x = input('Model: ') or 'gpt2'", "gpt2"},
+      {"x = sys.argv[1] if len(sys.argv) > 1 else 'gpt2'", "gpt2"},
+      {"x = 1 if 'mistral' in 'mistral-7b' else 2", "1"},
+      {"x = 1 if 'a' not in ['a', 'b'] else 2", "2"},
       {"x = True", "true"},
       {"x = not True", "false"},
       {"x = None", "None"},
@@ -211,6 +236,81 @@ trainer = Trainer(model=model, args=TrainingArguments("out", fp16=True), train_d
   EXPECT_TRUE(read.recipe.quantize.in_8bit);
   EXPECT_TRUE(read.recipe.gradient_checkpointing);  // which preparing switches on
   EXPECT_EQ(read.recipe.lora.alpha, 32);
+}
+
+// Lengths are the tokenizer's where the trainer has none; what stands under a condition is taken where it holds.
+constexpr const char* kOwnLoop = R"(
+from transformers import AutoModelForCausalLM, AutoTokenizer, BitsAndBytesConfig, Trainer, TrainingArguments
+from peft import LoraConfig, get_peft_model
+p = argparse.ArgumentParser()
+p.add_argument("--use-lora", action="store_true")
+p.add_argument("--quantize", action="store_true")
+p.add_argument("--bits", type=int)
+args = p.parse_args()
+tokenizer = AutoTokenizer.from_pretrained("gpt2")
+bnb = None
+if args.quantize:
+    bnb = BitsAndBytesConfig(load_in_4bit=True)
+model = AutoModelForCausalLM.from_pretrained("gpt2", quantization_config=bnb)
+def rows(row):
+    return tokenizer(row["text"], truncation=True, max_length=384)
+if CONDITION:
+    model = get_peft_model(model, LoraConfig(r=4))
+class Weighted(Trainer):
+    pass
+trainer = WeightedTrainer(model=model, args=TrainingArguments(output_dir="out", per_device_train_batch_size=2))
+trainer.train()
+tokenizer("prompt", max_length=4096)
+)";
+
+std::string with_condition(const std::string& condition) {
+  std::string source = kOwnLoop;
+  source.replace(source.find("CONDITION"), 9, condition);
+  return source;
+}
+
+bool is_said(const ForeignRecipe& recipe, const std::string& words) {
+  return std::ranges::any_of(recipe.notes, [&](const std::string& note) { return note.find(words) != std::string::npos; });
+}
+
+TEST(PythonScripts, are_read_under_their_conditions) {
+  const ForeignRecipe without = foreign(with_condition("args.use_lora"), "x.py");
+  EXPECT_EQ(value_of(without.recipe, "method"), "full");
+  EXPECT_EQ(value_of(without.recipe, "load_in_4bit"), "false");
+  EXPECT_EQ(value_of(without.recipe, "max_length"), "384");
+  EXPECT_FALSE(is_said(without, "use_peft"));
+  const ForeignRecipe with = foreign(with_condition("not args.use_lora"), "x.py");
+  EXPECT_EQ(value_of(with.recipe, "method"), "lora");
+  EXPECT_EQ(value_of(with.recipe, "lora_r"), "4");
+  EXPECT_FALSE(is_said(with, "use_peft"));
+  const ForeignRecipe perhaps = foreign(with_condition("config.lora"), "x.py");
+  EXPECT_EQ(value_of(perhaps.recipe, "method"), "lora");
+  EXPECT_TRUE(is_said(perhaps, "only Python knows use_peft"));
+}
+
+TEST(PythonScripts, say_where_an_adapter_or_a_length_is_made_elsewhere) {
+  const ForeignRecipe recipe = foreign(R"(
+from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
+from peft import get_peft_model
+from settings import ADAPTER
+model = get_peft_model(AutoModelForCausalLM.from_pretrained("gpt2"), ADAPTER)
+trainer = Trainer(model=model, args=TrainingArguments(output_dir="out"))
+trainer.train()
+)",
+                                       "x.py");
+  EXPECT_EQ(value_of(recipe.recipe, "method"), "lora");
+  EXPECT_TRUE(is_said(recipe, "only Python knows lora_r"));
+  EXPECT_TRUE(is_said(recipe, "only Python knows max_length"));
+  const ForeignRecipe on = foreign(R"(
+from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
+from peft import PeftModel
+model = PeftModel.from_pretrained(AutoModelForCausalLM.from_pretrained("gpt2"), "adapter", is_trainable=True)
+trainer = Trainer(model=model, args=TrainingArguments(output_dir="out"))
+trainer.train()
+)",
+                                   "x.py");
+  EXPECT_EQ(value_of(on.recipe, "method"), "lora");
+  EXPECT_TRUE(is_said(on, "only Python knows lora_r"));
 }
 
 TEST(PythonScripts, of_preferences_are_told_from_fine_tuning) {

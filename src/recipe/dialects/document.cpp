@@ -29,7 +29,9 @@ Document read_document(std::string_view text, const std::string& where) {
   check_plain_text(text, where);
   if (where.ends_with(".json")) return read_json(text, where);
   if (where.ends_with(".py")) return read_python(text, where);
-  if (where.ends_with(".sh") || where.ends_with(".bash") || text.starts_with("#!")) return read_shell(text, where);
+  for (const std::string_view end : {".sh", ".bash", ".sbatch", ".slurm"})
+    if (where.ends_with(end)) return read_shell(text, where);
+  if (text.starts_with("#!")) return read_shell(text, where);
   return read_yaml(text, where);
 }
 

@@ -55,7 +55,7 @@ Document read_shell(std::string_view text, const std::string& where);
 Document read_python(std::string_view text, const std::string& where);
 Document read_notebook(std::string_view text, const std::string& where);
 
-// By the name's ending (.json, .sh, .bash, .py, .ipynb) or, for others, by the text's beginning.
+// By the name's ending (.json, .sh, .bash, .sbatch, .slurm, .py, .ipynb) or, for others, by the text's beginning.
 Document read_document(std::string_view text, const std::string& where);
 
 }  // namespace snug::dialects

@@ -51,6 +51,10 @@ bool loads_model(const Call& call) {
   return call.name() == "from_pretrained" && owner.find("peft") == std::string::npos &&
          (owner.find("model") != std::string::npos || owner.find("forcausallm") != std::string::npos);
 }
+// PeftModel.from_pretrained(model, adapter): one that was trained before goes on.
+bool loads_adapter(const Call& call) {
+  return call.name() == "from_pretrained" && lower(call.owner()).find("peft") != std::string::npos;
+}
 bool quantizes(const Call& call) { return call.name() == "BitsAndBytesConfig"; }
 bool adapts(const Call& call) {
   return call.name() == "LoraConfig" || (call.name() == "get_peft_model" && call.owner().starts_with("Fast"));
@@ -66,6 +70,14 @@ bool trains(const Call& call) {
   return ours && call.name().ends_with("Trainer") && call.name()[0] >= 'A' && call.name()[0] <= 'Z';
 }
 bool loads_data(const Call& call) { return call.name() == "load_dataset"; }
+// tokenizer(…, max_length=…), AutoTokenizer.from_pretrained(…, model_max_length=…)
+bool tokenizes(const Call& call) { return lower(call.path).find("tokeniz") != std::string::npos; }
+// Transformers' Trainer, or a class of the script's own that is made of it: rows are as long as they come.
+bool of_plain_trainer(const Call& trainer) {
+  constexpr std::array<std::string_view, 8> kOfTrl = {"SFT", "DPO", "ORPO", "KTO", "CPO", "GRPO", "PPO", "Reward"};
+  return std::ranges::none_of(kOfTrl,
+                              [&](std::string_view part) { return trainer.name().find(part) != std::string_view::npos; });
+}
 
 class PythonScript {
  public:
@@ -89,13 +101,39 @@ class PythonScript {
   // What a name is bound to, wherever.
   PythonValue bound(const std::string& name) { return values_.bound(name); }
 
+  // Whether one of these is called before `before`; none: only Python knows.
   template <size_t N>
-  bool calls(const std::array<std::string_view, N>& names, size_t before) const {
+  std::optional<bool> calls(const std::array<std::string_view, N>& names, size_t before) {
+    std::optional<bool> called = false;
     for (size_t at = 0; at + 1 < std::min(before, tokens_.size()); ++at) {
       const bool defined = at > 0 && tokens_[at - 1].is_word("def");
-      if (!defined && tokens_[at + 1].is("(") && std::ranges::find(names, tokens_[at].text) != names.end()) return true;
+      if (defined || !tokens_[at + 1].is("(") || std::ranges::find(names, tokens_[at].text) == names.end()) continue;
+      const std::optional<bool> runs = values_.runs(at);
+      if (runs == true) return true;
+      if (!runs) called = std::nullopt;
     }
-    return false;
+    return called;
+  }
+
+  // Whether the call's statement is run; none: only Python knows.
+  std::optional<bool> runs(const Call& call) { return values_.runs(call.at); }
+
+  // The longest rows that a tokenizer is asked for before `before`: an argument, and whether there is one that is not known.
+  std::pair<const Argument*, bool> longest_rows(size_t before) const {
+    const Argument* longest = nullptr;
+    bool unknown = false;
+    for (const Call& call : calls_) {
+      if (!tokenizes(call) || call.at > before) continue;
+      for (const char* name : {"max_length", "model_max_length"}) {
+        const Argument* argument = call.find(name);
+        if (!argument || argument->value.kind == Kind::none) continue;
+        unknown = unknown || argument->value.kind != Kind::number;
+        if (argument->value.kind == Kind::number &&
+            (!longest || std::stod(argument->value.text) > std::stod(longest->value.text)))
+          longest = argument;
+      }
+    }
+    return {longest, unknown};
   }
 
   template <class Is>
@@ -130,8 +168,10 @@ class PythonScript {
       open += 2;
     }
     if (open >= tokens_.size() || !tokens_[open].is("(")) return;
-    if (!loads_model(call) && !quantizes(call) && !adapts(call) && !has_settings(call) && !trains(call) && !loads_data(call))
+    if (!loads_model(call) && !quantizes(call) && !adapts(call) && !has_settings(call) && !trains(call) &&
+        !loads_data(call) && !tokenizes(call) && !loads_adapter(call))
       return;
+    if (values_.runs(at) == false) return;
     if (statement < at && tokens_[statement].kind == PythonKind::name) call.target = tokens_[statement].text;
     read_arguments(open, call);
     calls_.push_back(std::move(call));
@@ -330,6 +370,22 @@ const Call* quantization_of(const PythonScript& script, const Call* loading, std
   return nullptr;
 }
 
+// Rows are as long as the tokenizer is asked for.
+void take_rows(const PythonScript& script, size_t before, Document& document, Entries& entries) {
+  if (document.has("max_length")) return;
+  const auto [rows, unknown] = script.longest_rows(before);
+  if (rows) entries.add("max_length", *rows);
+  if (!rows || unknown) document.unread.emplace_back("max_length");
+}
+
+// Of settings from outside: defaults of a class or a parser, which the command line may change.
+void take_defaults(PythonScript& script, Document& document, Entries& entries) {
+  document.unread.emplace_back("the trainer's settings");
+  for (const std::string_view key : kMatter)
+    if (const PythonValue value = script.bound(std::string(key)); value.known())
+      entries.add(std::string(key), {std::string(key), 0, value, value.span});
+}
+
 void read_script(bool in_place, Document& document) {
   PythonScript script(document.text, document.where);
   const Call* const trainer = script.first([](const Call& call) { return trains(call) && !call.arguments.empty(); });
@@ -348,8 +404,12 @@ void read_script(bool in_place, Document& document) {
   const Call* const quantization =
       quantization_of(script, loading, {argument(settings, "model_init_kwargs"), argument(trainer, "model_init_kwargs")});
   const Argument* const peft = argument(trainer, "peft_config");
-  const bool adapted = !trainer || (peft && peft->value.kind != Kind::none) || script.calls(kAdapts, before);
-  const Call* const adapter = adapted ? script.given(peft, adapts, before) : nullptr;
+  const bool given_adapter = !trainer || (peft && peft->value.kind != Kind::none);
+  std::optional<bool> adapted = given_adapter ? std::optional(true) : script.calls(kAdapts, before);
+  const Call* const loaded = script.given(nullptr, loads_adapter, before);
+  const bool goes_on = adapted == false && loaded && loaded->at < before;
+  if (goes_on) adapted = true;
+  const Call* const adapter = adapted != false ? script.given(peft, adapts, before) : nullptr;
 
   const bool unsloth = script.imports("unsloth");
   const std::string of_settings(settings ? settings->name() : "TrainingArguments");
@@ -365,17 +425,19 @@ void read_script(bool in_place, Document& document) {
   entries.take(quantization, kOfQuantization);
   const Call* const somewhere = settings ? settings : trainer;
   const Span settings_at = somewhere->arguments.empty() ? Span{} : somewhere->arguments.front().span;
-  if (adapter && !unsloth) entries.say("use_peft", "true", settings_at);
-  if (!unsloth && script.calls(kSwitchesCheckpointing, before)) entries.say("gradient_checkpointing", "true", settings_at);
+  if (adapted != false && (adapter || goes_on || script.calls(kAdapts, before) != false) && !unsloth)
+    entries.say("use_peft", "true", settings_at);
+  if (!adapter && adapted != false)  // made in another file
+    for (const char* key : {"lora_r", "lora_alpha", "lora_target_modules"}) document.unread.emplace_back(key);
+  if (adapter && !adapted) document.unread.emplace_back("use_peft");
+  if (quantization && !script.runs(*quantization)) document.unread.emplace_back("load_in_4bit");
+  if (!unsloth && script.calls(kSwitchesCheckpointing, before) != false)
+    entries.say("gradient_checkpointing", "true", settings_at);
   entries.take(adapter, kOfAdapter);
   entries.take_all(settings);
-  if (from_outside) {  // defaults of a class or a parser, which the command line may change
-    document.unread.emplace_back("the trainer's settings");
-    for (const std::string_view key : kMatter)
-      if (const PythonValue value = script.bound(std::string(key)); value.known())
-        entries.add(std::string(key), {std::string(key), 0, value, value.span});
-  }
+  if (from_outside) take_defaults(script, document, entries);
   entries.take(trainer, kOfTrainer);
+  if (!unsloth && !trl && trainer && of_plain_trainer(*trainer)) take_rows(script, before, document, entries);
   if (const Call* data = script.first(loads_data);
       data && !data->arguments.empty() && data->arguments[0].value.kind == Kind::text)
     entries.add("dataset_name", data->arguments[0]);

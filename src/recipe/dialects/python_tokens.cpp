@@ -33,7 +33,17 @@ class Lexer {
   char peek(size_t ahead = 0) const { return at_ + ahead < source_.size() ? source_[at_ + ahead] : '\0'; }
 
   void add(PythonKind kind, size_t begin, std::string text, bool exact = true) {
-    tokens_.push_back({kind, std::move(text), {begin, at_}, exact});
+    const bool first = tokens_.empty() || tokens_.back().kind == PythonKind::line_end;
+    tokens_.push_back({kind, std::move(text), {begin, at_}, exact, first ? blanks_before(begin) : 0});
+  }
+
+  // Of a token that begins a statement; a tab goes to the next multiple of eight.
+  int64_t blanks_before(size_t begin) const {
+    const size_t line = begin == 0 ? std::string_view::npos : source_.rfind('\n', begin - 1);
+    int64_t column = 0;
+    for (size_t at = line == std::string_view::npos ? 0 : line + 1; at < begin; ++at)
+      column = source_[at] == '\t' ? (column / 8 + 1) * 8 : column + 1;
+    return column;
   }
 
   void end_line() {

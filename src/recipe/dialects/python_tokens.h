@@ -14,9 +14,10 @@ enum class PythonKind : uint8_t { name, number, string, sign, line_end };
 
 struct PythonToken {
   PythonKind kind = PythonKind::sign;
-  std::string text;   // a string's is what it says
-  Span span;          // with quotes
-  bool exact = true;  // of a string: nothing in it is filled in when it runs
+  std::string text;    // a string's is what it says
+  Span span;           // with quotes
+  bool exact = true;   // of a string: nothing in it is filled in when it runs
+  int64_t indent = 0;  // of the first token of a statement: the blanks before it
 
   bool is(std::string_view sign) const { return kind == PythonKind::sign && text == sign; }
   bool is_word(std::string_view word) const { return kind == PythonKind::name && text == word; }

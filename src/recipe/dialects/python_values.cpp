@@ -12,37 +12,12 @@ namespace {
 
 using Kind = PythonValue::Kind;
 
-constexpr int kDeepestExpression = 40;
-constexpr int64_t kMostSteps = 5'000'000;  // in all: names may be made of others, each of them of more
-
 PythonValue truth(bool value) { return {.kind = Kind::truth, .text = value ? "true" : "false"}; }
 PythonValue text_of(std::string text) { return {.kind = Kind::text, .text = std::move(text)}; }
 
 PythonValue number(double value) {
   const bool whole = value == std::floor(value) && std::abs(value) < 1e15;
   return {.kind = Kind::number, .text = whole ? fmt::format("{:.0f}", value) : fmt::format("{}", value)};
-}
-
-std::optional<double> number_of(const PythonValue& value) {
-  if (value.kind == Kind::truth) return value.text == "true" ? 1 : 0;
-  if (value.kind != Kind::number) return std::nullopt;
-  char* end = nullptr;
-  const double number = std::strtod(value.text.c_str(), &end);
-  return *end == '\0' ? std::optional(number) : std::nullopt;
-}
-
-// As `if` takes it.
-std::optional<bool> truth_of(const PythonValue& value) {
-  switch (value.kind) {
-    case Kind::unknown: return std::nullopt;
-    case Kind::none: return false;
-    case Kind::truth: return value.text == "true";
-    case Kind::number: return number_of(value).value_or(1) != 0;
-    case Kind::text: return !value.text.empty();
-    case Kind::list: return !value.items.empty();
-    case Kind::dict: return !value.members.empty();
-  }
-  return std::nullopt;
 }
 
 PythonValue computed(const PythonValue& left, const std::string& sign, const PythonValue& right) {
@@ -79,6 +54,7 @@ PythonValues::PythonValues(const std::vector<PythonToken>& tokens) : tokens_(tok
     behind_[open.back()] = at + 1;
     open.pop_back();
   }
+  gather_blocks();
   gather();
 }
 
@@ -192,11 +168,13 @@ void PythonValues::gather_option(size_t open) {
 
 // The last binding before `at`, else the first after it: functions stand above what they use.
 PythonValue PythonValues::of_name(const std::string& name, size_t at) {
+  if (name == "__name__") return text_of("__main__");
   const auto found = bindings_.find(name);
   if (found == bindings_.end()) return {};
   const Binding* bound = nullptr;
   for (const Binding& binding : found->second)
-    if (bound == nullptr || binding.at < at) bound = &binding;
+    if ((bound == nullptr || binding.at < at) && runs(binding.at) != false) bound = &binding;
+  if (bound == nullptr) return {};
   if (bound->value <= at && at < pass_expression(bound->value)) return {};  // it is made of itself
   size_t value_at = bound->value;
   PythonValue value = at_depth(&PythonValues::choice, value_at);
@@ -291,7 +269,12 @@ PythonValue PythonValues::comparison(size_t& at) {
     const PythonValue other = sum(at);
     const std::optional<double> a = number_of(value), b = number_of(other);
     const bool both = value.known() && other.known();
-    if (both && (sign.is("==") || sign.is("!=") || is)) {
+    const bool within = in || not_in;
+    if (within && value.kind == Kind::text && other.kind == Kind::text) {
+      value = truth((other.text.find(value.text) != std::string::npos) != not_in);
+    } else if (within && both && other.kind == Kind::list) {
+      value = truth((std::ranges::find(other.items, value.text, &PythonValue::text) != other.items.end()) != not_in);
+    } else if (both && (sign.is("==") || sign.is("!=") || is)) {
       value = truth((value.kind == other.kind && value.text == other.text) != negated);
     } else if (a && b && !in && !not_in) {
       value = truth(sign.is("<") ? *a < *b : sign.is(">") ? *a > *b : sign.is("<=") ? *a <= *b : *a >= *b);
@@ -360,13 +343,14 @@ PythonValue PythonValues::primary(size_t& at) {
 
 PythonValue PythonValues::strings(size_t& at) {
   PythonValue value{.kind = Kind::text, .span = token(at).span, .literal = true};
-  bool exact = true;
+  bool known = true;
   for (size_t count = 0; token(at).kind == PythonKind::string; ++at, ++count) {
-    value.text += token(at).text;
-    exact = exact && token(at).exact;
-    value.literal = count == 0;
+    const PythonValue part = token(at).exact ? text_of(token(at).text) : filled(token(at));
+    value.text += part.text;
+    known = known && part.known();
+    value.literal = count == 0 && token(at).exact;
   }
-  return exact ? value : PythonValue();
+  return known ? value : PythonValue();
 }
 
 // A list or tuple; "(x)" is x.
@@ -436,10 +420,17 @@ PythonValue PythonValues::call(const std::string& path, size_t& at) {
   pass_brackets(at);
   const std::string_view name = last_of(path);
   if (name == "is_bfloat16_supported" || name == "is_bf16_supported" || name == "is_available") return truth(true);
-  const bool environment = name == "getenv" || path.ends_with("environ.get");
+  if (name == "input" || name == "getpass") return text_of("");  // nobody answers
+  if (name == "len" && token(open + 1).is_word("sys") && token(open + 3).is_word("argv")) return number(1);
+  if (PythonValue value = returned(name); value.known()) return value;
+  // Of the script's own too: env_str("MODEL", "…")
+  const bool environment = name == "getenv" || path.ends_with("environ.get") || name.starts_with("env_") || name == "env" ||
+                           name.starts_with("get_env") || name.starts_with("_env");
+  const bool of_dict = name == "get" && path.size() > 4 && !environment;
   const bool as_it_is = name == "int" || name == "float" || name == "str" || name == "bool" || name == "Path";
   const bool field = name == "field" || name == "Field" || name == "Argument" || name == "Option";
-  if (!environment && !as_it_is && !field && name != "dict") return {};
+  const PythonValue held = of_dict ? of_attribute(path.substr(0, path.size() - 4), open) : PythonValue();
+  if (!environment && !as_it_is && !field && name != "dict" && held.kind != Kind::dict) return {};
   PythonValue dict{.kind = Kind::dict};
   std::vector<PythonValue> positional;
   for (size_t inside = open + 1; inside + 1 < at;) {
@@ -452,6 +443,20 @@ PythonValue PythonValues::call(const std::string& path, size_t& at) {
       positional.push_back(choice(inside));
     }
     inside = next + 1;
+  }
+  if (held.kind == Kind::dict) {
+    if (positional.empty() || positional[0].kind != Kind::text) return {};
+    const auto member = std::ranges::find(held.members, positional[0].text, &PythonMember::name);
+    if (member != held.members.end()) return member->value;
+    return positional.size() > 1 ? positional[1] : PythonValue{.kind = Kind::none};
+  }
+  if (name == "dict" && positional.size() == 1 && positional[0].kind == Kind::dict) {  // a copy, with changes
+    PythonValue copy = positional[0];
+    for (const PythonMember& change : dict.members) {
+      std::erase_if(copy.members, [&](const PythonMember& member) { return member.name == change.name; });
+      copy.members.push_back(change);
+    }
+    return copy;
   }
   if (name == "dict") return positional.empty() ? dict : PythonValue();
   const auto given = std::ranges::find(dict.members, "default", &PythonMember::name);

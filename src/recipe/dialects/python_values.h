@@ -31,6 +31,10 @@ struct PythonMember {
   PythonValue value;
 };
 
+// As a number, as `if` takes it; none where that is not known.
+std::optional<double> number_of(const PythonValue& value);
+std::optional<bool> truth_of(const PythonValue& value);
+
 class PythonValues {
  public:
   // Gathers what names are bound to. `tokens` must outlive this.
@@ -43,16 +47,31 @@ class PythonValues {
   // What a name is bound to anywhere, an option's default before others.
   PythonValue bound(const std::string& name) { return of_attribute(name, tokens_.size()); }
 
+  // Whether the statement of token `at` is run, by the conditions that it stands under; none: only Python knows.
+  std::optional<bool> runs(size_t at);
+
   // Moves `at`, which stands at an opening bracket, behind the closing one.
   void pass_brackets(size_t& at) const;
 
  private:
+  static constexpr int kDeepestExpression = 40;
+  static constexpr int64_t kMostSteps = 5'000'000;  // in all: names may be made of others, each of them of more
+
   struct Binding {
     size_t at = 0;     // of the name
     size_t value = 0;  // where its expression begins
   };
 
+  struct Statement {
+    size_t begin = 0, parent = 0;  // the statement that it stands in; its own number: none
+    enum class Holds : uint8_t { unasked, asked, yes, no, unknown } holds = Holds::unasked;  // of an `if` and its like
+  };
+
   void gather();
+  void gather_blocks();
+  size_t statement_of(size_t at) const;
+  std::optional<bool> holds(size_t statement);
+  std::optional<bool> condition(size_t statement);
   void gather_statement(size_t begin, size_t end);
   void gather_parameters(size_t open);
   void gather_option(size_t open);
@@ -73,6 +92,8 @@ class PythonValues {
   PythonValue strings(size_t& at);
   PythonValue items(size_t& at, std::string_view close);
   PythonValue members(size_t& at);
+  PythonValue filled(const PythonToken& string);
+  PythonValue returned(std::string_view function);
   PythonValue of_name(const std::string& name, size_t at);
   PythonValue of_attribute(const std::string& path, size_t at);
 
@@ -81,8 +102,10 @@ class PythonValues {
   std::map<std::string, std::vector<Binding>> items_;  // name["key"] = …: `at` is the key's
   std::map<std::string, size_t> options_;              // argparse: where the default begins
   std::set<std::string> switches_;                     // argparse: store_true
-  std::vector<size_t> behind_;                         // of an opening bracket: the token behind its closing one
-  int depth_ = 0;                                      // of expressions
+  std::vector<Statement> statements_;
+  std::map<std::string, std::vector<size_t>, std::less<>> returns_;  // of a function: where what it returns begins
+  std::vector<size_t> behind_;  // of an opening bracket: the token behind its closing one
+  int depth_ = 0;               // of expressions
   int64_t steps_ = 0;
 };
 
