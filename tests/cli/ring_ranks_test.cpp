@@ -26,8 +26,11 @@ TEST_F(Ranks, that_pass_keys_round_learn_the_same) {
 }
 
 TEST_F(Ranks, that_pass_keys_round_beside_products_layers_and_experts_learn_the_same) {
-  const Mesh meshes[] = {ring(4, 2, 0, 1, 2), ring(8, 4, 3, 1, 2), ring(8, 2, 1, 1, 2, 1, 2), ring(8, 4, 0, 1, 1, 1, 2)};
-  for (const Kind& kind : snug::testing::thinned(std::span(kKinds).first(2), 2)) compare(work_, kind, meshes);
+  Mesh meshes[] = {ring(4, 2, 0, 1, 2), ring(8, 4, 3, 1, 2), ring(8, 2, 1, 1, 2, 1, 2), ring(8, 4, 0, 1, 1, 1, 2),
+                   ring(8, 2, 3, 1, 1, 1, 2)};
+  meshes[4].chunks = 2;
+  const Workspace deep(Json{{"num_hidden_layers", 4}});
+  for (const Kind& kind : snug::testing::thinned(std::span(kKinds).first(2), 2)) compare(deep, kind, meshes);
   const Workspace mixture(mixture_config());
   compare(mixture, kKinds[0], std::vector<Mesh>{ring(4, 4, 1, 1, 1, 2), ring(8, 4, 3, 1, 1, 4)});
 }
