@@ -10,16 +10,42 @@
 
 namespace snug {
 
+namespace {
+
+// What every one of them says, by the keys and with the defaults of its config.
+struct EarlyShape {
+  struct Size {
+    const char* key;
+    int64_t usual;
+  };
+  Size hidden, layers, heads, positions;
+  int64_t vocab;
+  bool tied;
+};
+
+void read_shape(const ConfigFields& config, const EarlyShape& shape, ModelSpec& spec) {
+  spec.hidden_size = config.dimension(shape.hidden.key, shape.hidden.usual);
+  spec.vocab_size = config.dimension("vocab_size", shape.vocab);
+  spec.layers = config.integer(shape.layers.key, shape.layers.usual, 1, kMostLayers);
+  spec.heads = spec.kv_heads = config.dimension(shape.heads.key, shape.heads.usual);
+  spec.head_size = std::max<int64_t>(1, spec.hidden_size / spec.heads);
+  spec.max_position = config.dimension(shape.positions.key, shape.positions.usual);
+  spec.tied_embeddings = config.boolean("tie_word_embeddings", shape.tied);
+}
+
+}  // namespace
+
 // StarCoder2: LayerNorms, plain MLPs and biases with the attention of Mistral.
 void read_starcoder2(const ConfigFields& config, ModelSpec& spec) {
-  spec.hidden_size = config.dimension("hidden_size", 3072);
-  spec.vocab_size = config.dimension("vocab_size", 49152);
-  spec.layers = config.integer("num_hidden_layers", 30, 1, kMostLayers);
-  spec.heads = config.dimension("num_attention_heads", 24);
+  read_shape(config,
+             {.hidden = {"hidden_size", 3072},
+              .layers = {"num_hidden_layers", 30},
+              .heads = {"num_attention_heads", 24},
+              .positions = {"max_position_embeddings", 4096},
+              .vocab = 49152,
+              .tied = true},
+             spec);
   spec.kv_heads = config.dimension("num_key_value_heads", 2);
-  spec.head_size = std::max<int64_t>(1, spec.hidden_size / spec.heads);
-  spec.max_position = config.dimension("max_position_embeddings", 4096);
-  spec.tied_embeddings = config.boolean("tie_word_embeddings", true);
   spec.unmodelled_step = "plain MLPs with biases beside grouped attention";
   if (!config.boolean("use_bias", true)) config.refuse("use_bias = false is not supported yet");
   const int64_t C = spec.hidden_size, keys = checked_mul(spec.kv_heads, spec.head_size);
@@ -30,24 +56,24 @@ void read_starcoder2(const ConfigFields& config, ModelSpec& spec) {
   list.biased_linear("self_attn.k_proj", keys, C);
   list.biased_linear("self_attn.v_proj", keys, C);
   list.biased_linear("self_attn.o_proj", C, checked_mul(spec.heads, spec.head_size));
-  list.biased_linear("mlp.c_fc", spec.intermediate_size, C);
-  list.biased_linear("mlp.c_proj", C, spec.intermediate_size);
+  list.plain_mlp("mlp.c_fc", "mlp.c_proj");
   list.biased_norm("input_layernorm");
   list.biased_norm("post_attention_layernorm");
   list.final_biased_norm("model.norm");
-  if (!spec.tied_embeddings) list.once("lm_head.weight", {spec.vocab_size, C});
+  list.head();
 }
 
 // StarCoder: GPT-2 whose heads share one key and one value.
 void read_gpt_bigcode(const ConfigFields& config, ModelSpec& spec) {
-  spec.hidden_size = config.dimension("n_embd", 768);
-  spec.vocab_size = config.dimension("vocab_size", 50257);
-  spec.layers = config.integer("n_layer", 12, 1, kMostLayers);
-  spec.heads = config.dimension("n_head", 12);
+  read_shape(config,
+             {.hidden = {"n_embd", 768},
+              .layers = {"n_layer", 12},
+              .heads = {"n_head", 12},
+              .positions = {"n_positions", 1024},
+              .vocab = 50257,
+              .tied = true},
+             spec);
   spec.kv_heads = config.boolean("multi_query", true) ? 1 : spec.heads;
-  spec.head_size = std::max<int64_t>(1, spec.hidden_size / spec.heads);
-  spec.max_position = config.dimension("n_positions", 1024);
-  spec.tied_embeddings = config.boolean("tie_word_embeddings", true);
   spec.intermediate_size = config.dimension("n_inner", checked_mul(4, spec.hidden_size));
   spec.unmodelled_step = "one key and one value for all heads, with learned positions";
   const int64_t C = spec.hidden_size, keys = checked_mul(spec.kv_heads, spec.head_size);
@@ -58,21 +84,21 @@ void read_gpt_bigcode(const ConfigFields& config, ModelSpec& spec) {
   list.biased_linear("attn.c_attn", checked_add(C, checked_mul(2, keys)), C);
   list.biased_linear("attn.c_proj", C, C);
   list.biased_norm("ln_2");
-  list.biased_linear("mlp.c_fc", spec.intermediate_size, C);
-  list.biased_linear("mlp.c_proj", C, spec.intermediate_size);
+  list.plain_mlp("mlp.c_fc", "mlp.c_proj");
   list.final_biased_norm("transformer.ln_f");
-  if (!spec.tied_embeddings) list.once("lm_head.weight", {spec.vocab_size, C});
+  list.head();
 }
 
 // GPT-NeoX and Pythia: attention and MLP side by side, each behind a norm of its own.
 void read_gpt_neox(const ConfigFields& config, ModelSpec& spec) {
-  spec.hidden_size = config.dimension("hidden_size", 6144);
-  spec.vocab_size = config.dimension("vocab_size", 50432);
-  spec.layers = config.integer("num_hidden_layers", 44, 1, kMostLayers);
-  spec.heads = spec.kv_heads = config.dimension("num_attention_heads", 64);
-  spec.head_size = std::max<int64_t>(1, spec.hidden_size / spec.heads);
-  spec.max_position = config.dimension("max_position_embeddings", 2048);
-  spec.tied_embeddings = config.boolean("tie_word_embeddings", false);
+  read_shape(config,
+             {.hidden = {"hidden_size", 6144},
+              .layers = {"num_hidden_layers", 44},
+              .heads = {"num_attention_heads", 64},
+              .positions = {"max_position_embeddings", 2048},
+              .vocab = 50432,
+              .tied = false},
+             spec);
   spec.intermediate_size = config.dimension("intermediate_size", 24576);
   spec.unmodelled_step = "attention and MLP side by side, each with its own norm";
   if (!config.boolean("attention_bias", true)) config.refuse("attention_bias = false is not supported yet");
@@ -83,20 +109,21 @@ void read_gpt_neox(const ConfigFields& config, ModelSpec& spec) {
   list.biased_norm("post_attention_layernorm");
   list.biased_linear("attention.query_key_value", checked_mul(3, C), C);
   list.biased_linear("attention.dense", C, C);
-  list.biased_linear("mlp.dense_h_to_4h", spec.intermediate_size, C);
-  list.biased_linear("mlp.dense_4h_to_h", C, spec.intermediate_size);
+  list.plain_mlp("mlp.dense_h_to_4h", "mlp.dense_4h_to_h");
   list.final_biased_norm("gpt_neox.final_layer_norm");
-  if (!spec.tied_embeddings) list.once("lm_head.weight", {spec.vocab_size, C});
+  list.head();
 }
 
 // GPT-J: one norm before attention and MLP, a head with a bias.
 void read_gptj(const ConfigFields& config, ModelSpec& spec) {
-  spec.hidden_size = config.dimension("n_embd", 4096);
-  spec.vocab_size = config.dimension("vocab_size", 50400);
-  spec.layers = config.integer("n_layer", 28, 1, kMostLayers);
-  spec.heads = spec.kv_heads = config.dimension("n_head", 16);
-  spec.head_size = std::max<int64_t>(1, spec.hidden_size / spec.heads);
-  spec.max_position = config.dimension("n_positions", 2048);
+  read_shape(config,
+             {.hidden = {"n_embd", 4096},
+              .layers = {"n_layer", 28},
+              .heads = {"n_head", 16},
+              .positions = {"n_positions", 2048},
+              .vocab = 50400,
+              .tied = false},
+             spec);
   spec.tied_embeddings = false;
   spec.intermediate_size = config.dimension("n_inner", checked_mul(4, spec.hidden_size));
   spec.unmodelled_step = "attention and MLP side by side, a head with a bias";
@@ -105,8 +132,7 @@ void read_gptj(const ConfigFields& config, ModelSpec& spec) {
   list.once("transformer.wte.weight", {spec.vocab_size, C});
   list.biased_norm("ln_1");
   for (const char* name : {"attn.k_proj", "attn.v_proj", "attn.q_proj", "attn.out_proj"}) list.linear(L, name, C, C);
-  list.biased_linear("mlp.fc_in", spec.intermediate_size, C);
-  list.biased_linear("mlp.fc_out", C, spec.intermediate_size);
+  list.plain_mlp("mlp.fc_in", "mlp.fc_out");
   list.final_biased_norm("transformer.ln_f");
   list.once("lm_head.weight", {spec.vocab_size, C});
   list.once("lm_head.bias", {spec.vocab_size});
@@ -114,13 +140,14 @@ void read_gptj(const ConfigFields& config, ModelSpec& spec) {
 
 // GPT-Neo: GPT-2 with windows in every other layer.
 void read_gpt_neo(const ConfigFields& config, ModelSpec& spec) {
-  spec.hidden_size = config.dimension("hidden_size", 2048);
-  spec.vocab_size = config.dimension("vocab_size", 50257);
-  spec.layers = config.integer("num_layers", 24, 1, kMostLayers);
-  spec.heads = spec.kv_heads = config.dimension("num_heads", 16);
-  spec.head_size = std::max<int64_t>(1, spec.hidden_size / spec.heads);
-  spec.max_position = config.dimension("max_position_embeddings", 2048);
-  spec.tied_embeddings = config.boolean("tie_word_embeddings", true);
+  read_shape(config,
+             {.hidden = {"hidden_size", 2048},
+              .layers = {"num_layers", 24},
+              .heads = {"num_heads", 16},
+              .positions = {"max_position_embeddings", 2048},
+              .vocab = 50257,
+              .tied = true},
+             spec);
   spec.intermediate_size = config.dimension("intermediate_size", checked_mul(4, spec.hidden_size));
   spec.unmodelled_step = "attention in float32, in windows in every other layer";
   const int64_t C = spec.hidden_size, L = spec.layers;
@@ -131,10 +158,9 @@ void read_gpt_neo(const ConfigFields& config, ModelSpec& spec) {
   for (const char* name : {"k_proj", "v_proj", "q_proj"}) list.linear(L, fmt::format("attn.attention.{}", name), C, C);
   list.biased_linear("attn.attention.out_proj", C, C);
   list.biased_norm("ln_2");
-  list.biased_linear("mlp.c_fc", spec.intermediate_size, C);
-  list.biased_linear("mlp.c_proj", C, spec.intermediate_size);
+  list.plain_mlp("mlp.c_fc", "mlp.c_proj");
   list.final_biased_norm("transformer.ln_f");
-  if (!spec.tied_embeddings) list.once("lm_head.weight", {spec.vocab_size, C});
+  list.head();
 }
 
 }  // namespace snug

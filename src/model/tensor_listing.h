@@ -36,9 +36,18 @@ class Listing {
     once(module + ".weight", {spec_.hidden_size});
     once(module + ".bias", {spec_.hidden_size});
   }
+  // Two products with biases.
+  void plain_mlp(const std::string& up, const std::string& down) {
+    biased_linear(up, spec_.intermediate_size, spec_.hidden_size);
+    biased_linear(down, spec_.hidden_size, spec_.intermediate_size);
+  }
   void begin() { once("model.embed_tokens.weight", {spec_.vocab_size, spec_.hidden_size}); }
   void end(const std::string& final_norm) {
     once("model." + final_norm + ".weight", {spec_.hidden_size});
+    head();
+  }
+  // Where it is not the embedding.
+  void head() {
     if (!spec_.tied_embeddings) once("lm_head.weight", {spec_.vocab_size, spec_.hidden_size});
   }
   void mlp(int64_t layers, const std::string& root, int64_t width) {

@@ -296,6 +296,26 @@ TEST(Shard, what_ranks_cannot_share_is_refused_with_the_reason) {
   });
 }
 
+TEST(Shard, chunks_that_cannot_take_turns_are_refused_with_what_to_set) {
+  const auto said = [](int64_t stages, int64_t chunks, int64_t accumulation) -> std::string {
+    Recipe recipe = recipe_of(Method::full, 2, 0);
+    recipe.parallel.pipeline = stages;
+    recipe.parallel.chunks = chunks;
+    recipe.accumulation = accumulation;
+    try {
+      validate(recipe);
+      compile(small(false), recipe);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_NE(said(1, 2, 2).find("vpp_size has no effect without pp_size"), std::string::npos);
+  EXPECT_NE(said(2, 2, 3).find("set gradient_accumulation_steps: 4"), std::string::npos);
+  EXPECT_NE(said(2, 2, 2).find("set a smaller vpp_size"), std::string::npos) << "three layers";
+  EXPECT_EQ(said(2, 1, 3), "");
+}
+
 }  // namespace
 
 }  // namespace snug::testing

@@ -1,5 +1,4 @@
-// A stage with several chunks of layers: their forwards and backwards in the order of pipeline_order.h, as loops of turns
-// that are alike, and what passes from one to another kept apart.
+#include "program/passes/interleave.h"
 
 #include <algorithm>
 #include <map>
@@ -7,7 +6,6 @@
 #include <set>
 
 #include "program/passes/pipeline_order.h"
-#include "program/passes/pipeline_parts.h"
 
 namespace snug {
 

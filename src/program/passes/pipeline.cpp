@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "program/passes/interleave.h"
 #include "program/passes/list.h"
 #include "program/passes/pipeline_order.h"
 #include "program/passes/pipeline_parts.h"

@@ -23,7 +23,7 @@ struct PipelineTurn {
 // these. More forwards come first: two for each stage behind this one, and a round for each further chunk.
 std::vector<PipelineTurn> pipeline_order(const RankMesh& mesh, int64_t stage, int64_t micro_batches);
 
-// How many turns of `pipeline_order` come before the first backward, less one.
+// The forwards that come first, before a forward and a backward by turns.
 int64_t pipeline_warm_up(const RankMesh& mesh, int64_t stage, int64_t micro_batches);
 
 }  // namespace snug

@@ -27,7 +27,4 @@ void keep_apart(Program& program, StorageId id, int64_t slots);
 Region copy_of(Program& program, const Region& region);
 Region loop_of(const char* name, Section section, int64_t count, std::vector<Region> parts);
 
-// Of several chunks (pipeline_order.h): fills `all`.
-void interleave(Program& program, Region& all, ChunkParts parts);
-
 }  // namespace snug
