@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <set>
 
 #include "recipe/dialects/python_values.h"
 
@@ -52,11 +53,15 @@ size_t PythonValues::statement_of(size_t at) const {
   return behind == statements_.begin() ? 0 : static_cast<size_t>(behind - statements_.begin()) - 1;
 }
 
-std::optional<bool> PythonValues::runs(size_t at) {
+std::optional<bool> PythonValues::runs(size_t at, size_t use) {
   std::optional<bool> all = true;
   if (statements_.empty()) return all;
+  std::set<size_t> around_use;
+  if (use < tokens_.size())
+    for (size_t here = statement_of(use); around_use.insert(here).second;) here = statements_[here].parent;
   for (size_t here = statement_of(at); statements_[here].parent != here;) {
     here = statements_[here].parent;
+    if (around_use.contains(here)) break;
     const std::optional<bool> one = holds(here);
     if (one == false) return false;
     if (!one) all = std::nullopt;

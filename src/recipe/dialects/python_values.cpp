@@ -171,9 +171,7 @@ PythonValue PythonValues::of_name(const std::string& name, size_t at) {
   if (name == "__name__") return text_of("__main__");
   const auto found = bindings_.find(name);
   if (found == bindings_.end()) return {};
-  const Binding* bound = nullptr;
-  for (const Binding& binding : found->second)
-    if ((bound == nullptr || binding.at < at) && runs(binding.at) != false) bound = &binding;
+  const Binding* const bound = binding_of(found->second, at);
   if (bound == nullptr) return {};
   if (bound->value <= at && at < pass_expression(bound->value)) return {};  // it is made of itself
   size_t value_at = bound->value;
@@ -185,6 +183,25 @@ PythonValue PythonValues::of_name(const std::string& name, size_t at) {
       value.members.push_back({tokens_[item.at].text, at_depth(&PythonValues::choice, item_at)});
     }
   return value;
+}
+
+// The last before `at`, or the first of all; none where only Python knows which of several it is.
+const PythonValues::Binding* PythonValues::binding_of(const std::vector<Binding>& all, size_t at) {
+  const Binding* bound = nullptr;
+  bool certain = true;
+  const auto same = [this](const Binding& a, const Binding& b) {
+    size_t at_a = a.value, at_b = b.value;
+    const PythonValue one = at_depth(&PythonValues::choice, at_a), other = at_depth(&PythonValues::choice, at_b);
+    return one.kind == other.kind && one.text == other.text && one.items.empty() && one.members.empty();
+  };
+  for (const Binding& binding : all) {
+    if (bound != nullptr && binding.at >= at) break;
+    const std::optional<bool> is_run = runs(binding.at, at);
+    if (is_run == false) continue;
+    certain = is_run.has_value() || bound == nullptr || (certain && same(*bound, binding));
+    bound = &binding;
+  }
+  return certain ? bound : nullptr;
 }
 
 // args.name, self.name, CFG.name: an option's default, else what the name is bound to anywhere.

@@ -47,8 +47,10 @@ class PythonValues {
   // What a name is bound to anywhere, an option's default before others.
   PythonValue bound(const std::string& name) { return of_attribute(name, tokens_.size()); }
 
-  // Whether the statement of token `at` is run, by the conditions that it stands under; none: only Python knows.
-  std::optional<bool> runs(size_t at);
+  // Whether the statement of token `at` is run, by the conditions that it stands under; none: only Python knows. Where
+  // that of `use` is run, which may stand under some of them too.
+  std::optional<bool> runs(size_t at) { return runs(at, tokens_.size()); }
+  std::optional<bool> runs(size_t at, size_t use);
 
   // Moves `at`, which stands at an opening bracket, behind the closing one.
   void pass_brackets(size_t& at) const;
@@ -95,6 +97,7 @@ class PythonValues {
   PythonValue filled(const PythonToken& string);
   PythonValue returned(std::string_view function);
   PythonValue of_name(const std::string& name, size_t at);
+  const Binding* binding_of(const std::vector<Binding>& all, size_t at);
   PythonValue of_attribute(const std::string& path, size_t at);
 
   const std::vector<PythonToken>& tokens_;
