@@ -173,27 +173,28 @@ struct Task {
   bool operator<(const Task& other) const { return node->sequence < other.node->sequence; }
 };
 
-std::unordered_map<const Node*, int64_t> count_dependencies(const NodeRef& root) {
-  std::unordered_map<const Node*, int64_t> dependencies;
+// What a node waits for before it runs: gradients that are yet to come, and the sums of those that came.
+struct Awaited {
+  int64_t yet = 0;
+  Tensors gradients;
+};
+
+std::unordered_map<const Node*, Awaited> count_dependencies(const NodeRef& root) {
+  std::unordered_map<const Node*, Awaited> awaited;
   std::vector<const Node*> queue{root.get()};
-  std::unordered_map<const Node*, bool> seen;
   while (!queue.empty()) {
     const Node* node = queue.back();
     queue.pop_back();
-    for (const Edge& edge : node->next) {
-      if (!edge.node) continue;
-      ++dependencies[edge.node.get()];
-      if (!std::exchange(seen[edge.node.get()], true)) queue.push_back(edge.node.get());
-    }
+    for (const Edge& edge : node->next)
+      if (edge.node && awaited[edge.node.get()].yet++ == 0) queue.push_back(edge.node.get());
   }
-  return dependencies;
+  return awaited;
 }
 
 }  // namespace
 
 void Autograd::run(const NodeRef& root, int32_t input, Tensor gradient) {
-  auto dependencies = count_dependencies(root);
-  std::unordered_map<const Node*, Tensors> waiting;
+  auto awaited = count_dependencies(root);
   std::vector<Task> ready;  // a heap
   const auto push = [&](Task task) {
     ready.push_back(std::move(task));
@@ -218,13 +219,10 @@ void Autograd::run(const NodeRef& root, int32_t input, Tensor gradient) {
     for (size_t i = 0; i < node.next.size(); ++i) {
       const Edge& edge = node.next[i];
       if (!edge.node) continue;
-      const bool complete = --dependencies[edge.node.get()] == 0;
-      auto [found, fresh] = waiting.try_emplace(edge.node.get());
-      if (fresh) found->second.resize(edge.node->outputs);
-      accumulate(found->second[static_cast<size_t>(edge.input)], std::move(results[i]), edge.node->stream);
-      if (!complete) continue;
-      push({edge.node, std::move(found->second)});
-      waiting.erase(found);
+      auto& [yet, gradients] = awaited.find(edge.node.get())->second;
+      if (gradients.empty()) gradients.resize(edge.node->outputs);
+      accumulate(gradients[static_cast<size_t>(edge.input)], std::move(results[i]), edge.node->stream);
+      if (--yet == 0) push({edge.node, std::move(gradients)});
     }
   }
 }

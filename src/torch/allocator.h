@@ -7,12 +7,16 @@
 
 #include <compare>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <optional>
 #include <set>
+#include <tuple>
 #include <utility>
+#include <vector>
 
 #include "base/driver_addresses.h"
+#include "torch/address_table.h"
 #include "torch/allocator_rules.h"
 #include "torch/memory_totals.h"
 #include "torch/snapshot.h"
@@ -59,7 +63,7 @@ class Allocator {
   const AllocatorSettings& settings() const { return settings_; }
   int64_t retries() const { return retries_; }  // num_alloc_retries
 
-  // Bytes of the largest block that could be had without new memory; of the block at `address`, active or not, 0 if none.
+  // Bytes of the largest block that could be had without new memory; of the block that was given at `address`, 0 if none.
   int64_t largest_free_bytes(int64_t stream, PoolId pool, bool small) const;
   int64_t block_bytes(int64_t address) const;
 
@@ -74,65 +78,74 @@ class Allocator {
     auto operator<=>(const PoolKey&) const = default;
   };
   enum class Use : uint8_t { free, allocated, pending, unmapped };
+  struct Cell;
   struct FreeBlock {
     int64_t bytes = 0, age = 0, address = 0;  // age: which segment it is of, if older ones are preferred; else 0
-    auto operator<=>(const FreeBlock&) const = default;
+    Cell* cell = nullptr;
+    bool operator<(const FreeBlock& other) const {
+      return std::tie(bytes, age, address) < std::tie(other.bytes, other.age, other.address);
+    }
   };
   using FreeSet = std::set<FreeBlock>;  // best fit is the first that is large enough
   struct Region {                       // a segment
-    int64_t bytes = 0;                  // address space
+    int64_t address = 0, bytes = 0;     // of address space
     PoolKey key;
     bool expandable = false;
     FreeSet* free_blocks = nullptr;  // of its pool
     int64_t age = 0;
+    Cell* first = nullptr;
   };
   struct Cell {  // a block, or address space of an expandable segment without memory
-    int64_t bytes = 0, requested_bytes = 0;
+    int64_t address = 0, bytes = 0, requested_bytes = 0;
     Use use = Use::free;
-    int64_t segment = 0;             // where its segment starts
-    const Region* region = nullptr;  // its segment
-    int64_t free_since = 0;          // searches of the large pool at that time
+    Region* region = nullptr;                  // its segment
+    Cell *before = nullptr, *after = nullptr;  // in it
+    FreeSet::iterator listed = {};             // where it is free
+    int64_t free_since = 0;                    // searches of the large pool at that time
   };
-  using Cells = std::map<int64_t, Cell>;
 
   bool expands(const PoolKey& key) const;
-  std::optional<int64_t> take_cached(int64_t rounded, const PoolKey& key);
+  Cell* take_cached(int64_t rounded, const PoolKey& key);
   FreeSet::const_iterator plain_from(FreeSet::const_iterator block, const FreeSet& blocks) const;
   FreeSet::const_iterator least_room(FreeSet::const_iterator block, const FreeSet& blocks) const;
-  std::optional<int64_t> reserve_segment(int64_t rounded, const PoolKey& key);
-  std::optional<int64_t> expand(int64_t rounded, const PoolKey& key);
-  std::optional<int64_t> reserve(int64_t rounded, const PoolKey& key);
+  Cell* reserve_segment(int64_t rounded, const PoolKey& key);
+  Cell* expand(int64_t rounded, const PoolKey& key);
+  Cell* reserve(int64_t rounded, const PoolKey& key);
   bool release_oversize(int64_t rounded, const PoolKey& key);
   void collect_garbage();
-  bool is_collectable(Cells::const_iterator cell) const;
+  bool is_collectable(const Cell* cell) const;
   bool is_releasable(const PoolKey& key) const;
-  int64_t hand_out(int64_t address, int64_t rounded, int64_t bytes);
+  int64_t hand_out(Cell* cell, int64_t rounded, int64_t bytes);
 
-  Cells::iterator find(int64_t address, Use use);
-  void give_back(Cells::iterator cell);
-  Cells::iterator cut(Cells::iterator cell, int64_t bytes);
-  Cells::iterator merge(Cells::iterator cell);
-  bool joins(Cells::const_iterator left, Cells::const_iterator right) const;
-  bool fills_region(Cells::const_iterator cell) const;
-  void enlist(Cells::iterator cell);
-  void delist(Cells::const_iterator cell);
-  int64_t releasable_bytes(Cells::const_iterator cell) const;
-  std::pair<int64_t, int64_t> whole_pages(Cells::const_iterator cell) const;
-  int64_t room_after(Cells::const_iterator cell) const;
-  Cells::iterator find_room(int64_t rounded, const PoolKey& key);
-  Cells::iterator add_room(const PoolKey& key);
-  Cells::iterator map(Cells::iterator cell, int64_t bytes);
-  void release_region(Cells::iterator cell);
-  void release_pages(Cells::iterator cell);
+  Cell* find(int64_t address, Use use);
+  void give_back(Cell* cell);
+  Cell* cut(Cell* cell, int64_t bytes);
+  Cell* merge(Cell* cell);
+  bool fills_region(const Cell* cell) const;
+  void enlist(Cell* cell);
+  void delist(Cell* cell);
+  int64_t releasable_bytes(const Cell* cell) const;
+  std::pair<int64_t, int64_t> whole_pages(const Cell* cell) const;
+  int64_t room_after(const Cell* cell) const;
+  Cell* find_room(int64_t rounded, const PoolKey& key);
+  Cell* add_room(const PoolKey& key);
+  Cell* map(Cell* cell, int64_t bytes);
+  void release_region(Cell* cell);
+  void release_pages(Cell* cell);
   int64_t new_address(int64_t bytes);
-  const Region* add_region(int64_t address, int64_t bytes, const PoolKey& key, bool expandable);
+  Region& add_region(int64_t address, int64_t bytes, const PoolKey& key, bool expandable);
+  Cell* add_cell(Cell* before, const Cell& cell);
+  void remove(Cell* cell);
 
   AllocatorSettings settings_;
   MemoryTotals totals_;
-  Cells cells_;
-  std::map<int64_t, Region> regions_;
+  std::map<int64_t, Region> regions_;  // by address
+  std::deque<Cell> cells_;             // stay where they are
+  std::vector<Cell*> unused_;          // of them
+  AddressTable<Cell*> given_;          // allocated and pending ones
   std::map<PoolKey, FreeSet> free_;
-  std::map<PoolKey, std::set<int64_t>> unmapped_;
+  std::vector<FreeSet::node_type> spare_;  // of free blocks that were taken: an allocation of the host's less
+  std::map<PoolKey, std::map<int64_t, Cell*>> unmapped_;
   DriverAddresses addresses_{int64_t{1} << 30U, int64_t{1} << 46U};
   int64_t regions_made_ = 0;
   int64_t retries_ = 0;

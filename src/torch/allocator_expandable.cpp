@@ -12,54 +12,46 @@ constexpr int64_t kRoom = int64_t{1} << 41U;  // bytes of address space; PyTorch
 
 }  // namespace
 
-std::optional<int64_t> Allocator::expand(int64_t rounded, const PoolKey& key) {
-  auto cell = find_room(rounded, key);
-  if (cell == cells_.end()) return std::nullopt;
-  if (cell->second.use == Use::unmapped) cell = map(cell, std::min(cell->second.bytes, rounded));
-  while (cell != cells_.end() && cell->second.bytes < rounded) {  // free, and what follows is unmapped
-    const auto next = std::next(cell);
-    cell = map(next, std::min(next->second.bytes, rounded - cell->second.bytes));
-  }
-  return cell == cells_.end() ? std::nullopt : std::optional(cell->first);
+Allocator::Cell* Allocator::expand(int64_t rounded, const PoolKey& key) {
+  Cell* cell = find_room(rounded, key);
+  if (cell == nullptr) return nullptr;
+  if (cell->use == Use::unmapped) cell = map(cell, std::min(cell->bytes, rounded));
+  while (cell != nullptr && cell->bytes < rounded)  // free, and what follows is unmapped
+    cell = map(cell->after, std::min(cell->after->bytes, rounded - cell->bytes));
+  return cell;
 }
 
 // The lowest free or unmapped cell that starts enough such space; new address space if there is none.
-Allocator::Cells::iterator Allocator::find_room(int64_t rounded, const PoolKey& key) {
-  for (const int64_t address : unmapped_[key]) {
-    auto cell = cells_.find(address);
-    if (cell != cells_.begin()) {
-      const auto before = std::prev(cell);
-      if (before->second.use == Use::free && before->second.segment == cell->second.segment) cell = before;
-    }
+Allocator::Cell* Allocator::find_room(int64_t rounded, const PoolKey& key) {
+  for (const auto& [address, unmapped] : unmapped_[key]) {
+    Cell* const before = unmapped->before;
+    Cell* const cell = before != nullptr && before->use == Use::free ? before : unmapped;
     int64_t room = 0;
-    for (auto at = cell; room < rounded && at != cells_.end() && at->second.segment == cell->second.segment &&
-                         (at->second.use == Use::free || at->second.use == Use::unmapped);
-         ++at)
-      room += at->second.bytes;
+    for (const Cell* at = cell; room < rounded && at != nullptr && (at->use == Use::free || at->use == Use::unmapped);
+         at = at->after)
+      room += at->bytes;
     if (room >= rounded) return cell;
   }
-  return rounded <= kRoom ? add_room(key) : cells_.end();
+  return rounded <= kRoom ? add_room(key) : nullptr;
 }
 
-Allocator::Cells::iterator Allocator::add_room(const PoolKey& key) {
+Allocator::Cell* Allocator::add_room(const PoolKey& key) {
   const int64_t page = page_bytes(key.small, settings_);
   const int64_t bytes = align_up(kRoom, page);
   const int64_t address = new_address(bytes);
-  const Region* const region = add_region(address, bytes, key, true);
-  const auto cell = cells_.emplace(address, Cell{bytes, 0, Use::unmapped, address, region}).first;
+  Cell* const cell = add_cell(nullptr, {address, bytes, 0, Use::unmapped, &add_region(address, bytes, key, true)});
   enlist(cell);
   return cell;
 }
 
-// Maps the pages that hold the first `bytes` of an unmapped cell; the free cell that they then belong to, end() if the limit
+// Maps the pages that hold the first `bytes` of an unmapped cell; the free cell that they then belong to, none if the limit
 // does not allow them.
-Allocator::Cells::iterator Allocator::map(Cells::iterator cell, int64_t bytes) {
-  const int64_t mapped =
-      std::min(cell->second.bytes, align_up(bytes, page_bytes(cell->second.region->key.small, settings_)));
-  if (checked_add(totals_.reserved_bytes, mapped) > settings_.limit_bytes) return cells_.end();
+Allocator::Cell* Allocator::map(Cell* cell, int64_t bytes) {
+  const int64_t mapped = std::min(cell->bytes, align_up(bytes, page_bytes(cell->region->key.small, settings_)));
+  if (checked_add(totals_.reserved_bytes, mapped) > settings_.limit_bytes) return nullptr;
   delist(cell);
-  if (mapped < cell->second.bytes) enlist(cut(cell, mapped));
-  cell->second.use = Use::free;
+  if (mapped < cell->bytes) enlist(cut(cell, mapped));
+  cell->use = Use::free;
   totals_.reserved_bytes += mapped;
   cell = merge(cell);
   enlist(cell);
@@ -67,34 +59,32 @@ Allocator::Cells::iterator Allocator::map(Cells::iterator cell, int64_t bytes) {
 }
 
 // First and end of the pages that lie wholly in `cell`, as addresses; equal if there are none.
-std::pair<int64_t, int64_t> Allocator::whole_pages(Cells::const_iterator cell) const {
-  const Region& region = *cell->second.region;
+std::pair<int64_t, int64_t> Allocator::whole_pages(const Cell* cell) const {
+  const Region& region = *cell->region;
   if (!region.expandable) return {0, 0};
-  const int64_t page = page_bytes(region.key.small, settings_), start = cell->second.segment;
-  const int64_t first = start + align_up(cell->first - start, page);
-  const int64_t end = start + (cell->first + cell->second.bytes - start) / page * page;
+  const int64_t page = page_bytes(region.key.small, settings_), start = region.address;
+  const int64_t first = start + align_up(cell->address - start, page);
+  const int64_t end = start + (cell->address + cell->bytes - start) / page * page;
   return {first, std::max(first, end)};
 }
 
 // Bytes that a free cell could have without moving, mapped or not.
-int64_t Allocator::room_after(Cells::const_iterator cell) const {
-  const auto next = std::next(cell);
-  const bool grows =
-      next != cells_.end() && next->second.segment == cell->second.segment && next->second.use == Use::unmapped;
-  return cell->second.bytes + (grows ? next->second.bytes : 0);
+int64_t Allocator::room_after(const Cell* cell) const {
+  const Cell* const next = cell->after;
+  return cell->bytes + (next != nullptr && next->use == Use::unmapped ? next->bytes : 0);
 }
 
-void Allocator::release_pages(Cells::iterator cell) {
+void Allocator::release_pages(Cell* cell) {
   const auto [first, end] = whole_pages(cell);
   if (first == end) return;
   delist(cell);
-  auto pages = cell;
-  if (first > cell->first) {
-    pages = cut(cell, first - cell->first);
+  Cell* pages = cell;
+  if (first > cell->address) {
+    pages = cut(cell, first - cell->address);
     enlist(cell);
   }
-  if (end < pages->first + pages->second.bytes) enlist(cut(pages, end - pages->first));
-  pages->second.use = Use::unmapped;
+  if (end < pages->address + pages->bytes) enlist(cut(pages, end - pages->address));
+  pages->use = Use::unmapped;
   totals_.reserved_bytes -= end - first;
   enlist(merge(pages));
 }

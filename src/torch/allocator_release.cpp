@@ -21,20 +21,20 @@ void Allocator::release_pool(PoolId pool) {
 
 void Allocator::release_cached() {
   std::vector<int64_t> addresses;
-  for (const auto& [address, cell] : cells_)
-    if (cell.use == Use::pending) addresses.push_back(address);
+  for (const auto& [begin, region] : regions_)
+    for (const Cell* cell = region.first; cell != nullptr; cell = cell->after)
+      if (cell->use == Use::pending) addresses.push_back(cell->address);
   for (const int64_t address : addresses) {
     complete_free(address);
     completed_.insert(address);
   }
-  addresses.clear();
+  std::vector<Cell*> cells;  // none of which another's release takes away
   for (const auto& [key, blocks] : free_) {
     if (!is_releasable(key)) continue;
-    for (const FreeBlock& block : blocks) addresses.push_back(block.address);
+    for (const FreeBlock& block : blocks) cells.push_back(block.cell);
   }
-  for (const int64_t address : addresses) {
-    const auto cell = cells_.find(address);
-    if (cell->second.region->expandable) {
+  for (Cell* const cell : cells) {
+    if (cell->region->expandable) {
       release_pages(cell);
     } else if (fills_region(cell)) {
       release_region(cell);
@@ -54,18 +54,18 @@ bool Allocator::release_oversize(int64_t rounded, const PoolKey& key) {
   if (settings_.max_split_bytes == std::numeric_limits<int64_t>::max()) return false;
   const FreeSet& blocks = free_[key];
   const int64_t wanted = std::max(rounded, settings_.max_split_bytes);
-  auto block = blocks.lower_bound({wanted, 0, 0});
-  if (block != blocks.end() && fills_region(cells_.find(block->address))) {
-    release_region(cells_.find(block->address));
+  auto block = blocks.lower_bound({wanted});
+  if (block != blocks.end() && fills_region(block->cell)) {
+    release_region(block->cell);
     return true;
   }
   int64_t released = 0;
   while (released < wanted && block != blocks.begin() && std::prev(block)->bytes >= settings_.max_split_bytes) {
     --block;
-    const auto cell = cells_.find(block->address);
+    Cell* const cell = block->cell;
     if (!fills_region(cell)) continue;  // pages of an expandable segment
     ++block;                            // what stands behind stays in place
-    released += cell->second.bytes;
+    released += cell->bytes;
     release_region(cell);
   }
   return released >= wanted;
@@ -78,36 +78,38 @@ void Allocator::collect_garbage() {
   const double share = settings_.garbage_collection_threshold * static_cast<double>(*settings_.allowed_bytes);
   const int64_t wanted = totals_.reserved_bytes - static_cast<int64_t>(share);
   if (wanted <= 0) return;
-  std::vector<Cells::iterator> idle;
+  std::vector<Cell*> idle;
   int64_t released = 0, ages = 0;
-  for (auto cell = cells_.begin(); cell != cells_.end(); ++cell)
-    if (is_collectable(cell)) idle.push_back(cell), ages += searches_ - cell->second.free_since;
+  for (const auto& [begin, region] : regions_)
+    for (Cell* cell = region.first; cell != nullptr; cell = cell->after)
+      if (is_collectable(cell)) idle.push_back(cell), ages += searches_ - cell->free_since;
   while (released < wanted && !idle.empty()) {
     const double mean = static_cast<double>(ages) / static_cast<double>(idle.size());
-    const auto old = std::partition(idle.begin(), idle.end(), [&](Cells::iterator cell) {
-      return static_cast<double>(searches_ - cell->second.free_since) < mean;
+    const auto old = std::partition(idle.begin(), idle.end(), [&](const Cell* cell) {
+      return static_cast<double>(searches_ - cell->free_since) < mean;
     });
     if (old == idle.end()) break;
     for (auto cell = old; cell != idle.end(); ++cell) {
-      released += (*cell)->second.bytes;
-      ages -= searches_ - (*cell)->second.free_since;
+      released += (*cell)->bytes;
+      ages -= searches_ - (*cell)->free_since;
       release_region(*cell);
     }
     idle.erase(old, idle.end());
   }
 }
 
-bool Allocator::is_collectable(Cells::const_iterator cell) const {
-  const PoolKey& key = cell->second.region->key;
-  return cell->second.use == Use::free && key.pool == PoolId{} && !key.small && fills_region(cell);
+bool Allocator::is_collectable(const Cell* cell) const {
+  const PoolKey& key = cell->region->key;
+  return cell->use == Use::free && key.pool == PoolId{} && !key.small && fills_region(cell);
 }
 
-void Allocator::release_region(Cells::iterator cell) {
+void Allocator::release_region(Cell* cell) {
+  const int64_t address = cell->region->address;
   delist(cell);
-  totals_.reserved_bytes -= cell->second.bytes;
-  regions_.erase(cell->second.segment);
-  addresses_.give_back(cell->second.segment);
-  cells_.erase(cell);
+  totals_.reserved_bytes -= cell->bytes;
+  remove(cell);
+  regions_.erase(address);
+  addresses_.give_back(address);
 }
 
 }  // namespace snug

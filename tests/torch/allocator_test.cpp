@@ -121,7 +121,7 @@ TEST(Allocator, CollectsWhatHasBeenIdleForLongest) {
   EXPECT_TRUE(allocator.allocate(60 * kMebibyte));
   EXPECT_EQ(allocator.totals().reserved_bytes, 120 * kMebibyte - 40 * kMebibyte + 60 * kMebibyte);
   EXPECT_EQ(allocator.block_bytes(first), 60 * kMebibyte);  // where the first was, there is room again
-  EXPECT_EQ(allocator.block_bytes(second), 30 * kMebibyte);
+  EXPECT_EQ(allocator.segments().at(second), 30 * kMebibyte);
   EXPECT_EQ(allocator.retries(), 0);
 }
 
