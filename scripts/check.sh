@@ -18,9 +18,10 @@ step "Debian packages, in a bare root"
 scripts/package.sh
 scripts/check_package.sh || [ $? -eq 77 ]
 
-# Its sources are those of the release, and tested there; what can differ is what is left out and how it is put together.
+# Its sources are those of the release, and tested there; what can differ is what is left out and how it is put together. Clang takes two
+# thirds of GCC's time without optimization, and sees what GCC's warnings do not.
 step "planner alone"
-cmake --preset planner -D CMAKE_BUILD_TYPE=Debug -D CMAKE_CXX_FLAGS_DEBUG="-O0" >/dev/null
+cmake --preset planner -D CMAKE_CXX_COMPILER=clang++ -D CMAKE_BUILD_TYPE=Debug -D CMAKE_CXX_FLAGS_DEBUG="-O0" >/dev/null
 cmake --build --preset planner --target snug shipped snug_planner library_tests
 tests build-planner -E NOT_BUILT
 scripts/check_planner_library.sh

@@ -7,6 +7,10 @@ tests() {
   local log="$1/tests.log"
   ctest --test-dir "$1" --output-on-failure -j 2 --no-tests=error "${@:2}" >"$log" || { cat "$log"; return 1; }
   sed -n '/tests passed/,$p' "$log"
+  local said="$1/Testing/Temporary/LastTest.log"
+  if grep -q '^Note: This is test shard' "$said"; then  # entries are shares of many tests each
+    echo "in them $(grep -c '^\[       OK \]' "$said") passed; skipped: $(sed -n 's/^\[  SKIPPED \] \(.*\) (.*/\1/p' "$said" | xargs)"
+  fi
 }
 
 # build PRESET [cmake --build's words…]
