@@ -124,6 +124,7 @@ PyTorchWork PyTorchEngine::work_of(const eager::Setup& setup) {
   eager::Setup rows = setup;
   rows.batch = rows.accumulation = rows.steps = 1;
   rows.lengths.clear();
+  if (setup.ranks.count == 1) rows.optimizer = eager::Optimizer::adamw;  // forward and backward are the same under each
   auto known = std::ranges::find(works_, rows, &RowWork::setup);
   if (known == works_.end()) {
     works_.push_back({rows, {}});

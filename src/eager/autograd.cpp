@@ -39,7 +39,7 @@ Saved Autograd::save(const Tensor& tensor) {
   return Saved(tensor.detached());
 }
 
-void Autograd::record(const Tensors& inputs, std::vector<Tensor*> outputs, Tensors saved, Backward backward) {
+void Autograd::record(ArrayRef<Tensor> inputs, ArrayRef<Tensor*> outputs, Tensors saved, Backward backward) {
   if (!grad_enabled) return;
   bool needed = false;
   for (const Tensor& input : inputs) needed = needed || input.requires_grad;
@@ -61,7 +61,7 @@ void Autograd::record(const Tensors& inputs, std::vector<Tensor*> outputs, Tenso
   for (Tensor& tensor : saved) node->saved.push_back(save(std::exchange(tensor, {})));
 }
 
-void Autograd::before(const Tensors& inputs, const Tensors& saved) {
+void Autograd::before(ArrayRef<Tensor> inputs, ArrayRef<Tensor> saved) {
   if (hooks_.empty() || hooks_.back().packing != Packing::recompute || !grad_enabled) return;
   bool needed = false;
   for (const Tensor& input : inputs) needed = needed || input.requires_grad;

@@ -6,7 +6,9 @@
 
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <memory>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
@@ -33,6 +35,21 @@ struct Tensor {
   Tensor detached() const { return {storage, count, dtype, false, nullptr, 0}; }
 };
 using Tensors = std::vector<Tensor>;
+
+// A list that is looked at while a call lasts, and nowhere kept (c10/util/ArrayRef.h).
+template <class T>
+class ArrayRef {
+ public:
+  ArrayRef(std::initializer_list<T> list) : items_(list.begin(), list.size()) {}
+  ArrayRef(const std::vector<T>& list) : items_(list) {}
+  auto begin() const { return items_.begin(); }
+  auto end() const { return items_.end(); }
+  size_t size() const { return items_.size(); }
+  const T& operator[](size_t i) const { return items_[i]; }
+
+ private:
+  std::span<const T> items_;
+};
 
 // What a non-reentrant checkpoint forgot, and how to get it again.
 struct CheckpointFrame {
@@ -107,11 +124,11 @@ class Autograd {
   static void require_grad(Tensor& tensor);
 
   // Makes `outputs` the results of a new node, if gradients are on and one of `inputs` needs one.
-  void record(const Tensors& inputs, std::vector<Tensor*> outputs, Tensors saved, Backward backward);
+  void record(ArrayRef<Tensor> inputs, ArrayRef<Tensor*> outputs, Tensors saved, Backward backward);
 
   // Called before an operation allocates: what it keeps of its inputs is kept first, and a recomputation ends as soon as all
   // is there (torch/utils/checkpoint.py, _StopRecomputationError).
-  void before(const Tensors& inputs, const Tensors& saved);
+  void before(ArrayRef<Tensor> inputs, ArrayRef<Tensor> saved);
 
   // tensor.backward(gradient)
   void backward(const Tensor& tensor, Tensor gradient);

@@ -56,8 +56,8 @@ void Allocator::give_back(Cell* cell) {
 }
 
 int64_t Allocator::largest_free_bytes(int64_t stream, PoolId pool, bool small) const {
-  const auto found = free_.find({stream, pool, small});
-  return found == free_.end() || found->second.empty() ? 0 : found->second.rbegin()->bytes;
+  const auto found = pools_.find({stream, pool, small});
+  return found == pools_.end() || found->second.free.empty() ? 0 : found->second.free.rbegin()->bytes;
 }
 
 int64_t Allocator::block_bytes(int64_t address) const {
@@ -122,9 +122,9 @@ void Allocator::adopt(const Segment& segment) {
 // Best fit: the smallest free block that is large enough, the lowest of equals, or that of the oldest segment; with a split
 // limit large blocks are kept for large requests.
 Allocator::Cell* Allocator::take_cached(int64_t rounded, const PoolKey& key) {
-  const FreeSet& blocks = free_[key];
+  const FreeSet& blocks = pool_of(key).free;
   auto best = blocks.lower_bound({rounded});
-  if (!expands(key)) best = plain_from(best, blocks);
+  if (expandable_regions_ > 0 && !expands(key)) best = plain_from(best, blocks);
   if (best == blocks.end()) return nullptr;
   const FreeBlock& block = best->cell->region->expandable ? *least_room(best, blocks) : *best;
   if (rounded < settings_.max_split_bytes && block.bytes >= settings_.max_split_bytes) return nullptr;
@@ -154,9 +154,16 @@ Allocator::Cell* Allocator::reserve_segment(int64_t rounded, const PoolKey& key)
   return cell;
 }
 
+Allocator::Pool& Allocator::pool_of(const PoolKey& key) {
+  auto*& recent = recent_[key.small ? 1 : 0];
+  if (recent == nullptr || recent->first != key) recent = &*pools_.try_emplace(key).first;
+  return recent->second;
+}
+
 Allocator::Region& Allocator::add_region(int64_t address, int64_t bytes, const PoolKey& key, bool expandable) {
   const int64_t age = settings_.prefers_older_segments ? ++regions_made_ : 0;
-  return regions_[address] = {address, bytes, key, expandable, &free_[key], age};
+  if (expandable) ++expandable_regions_;
+  return regions_[address] = {address, bytes, key, expandable, &pool_of(key), age};
 }
 
 int64_t Allocator::hand_out(Cell* cell, int64_t rounded, int64_t bytes) {
@@ -254,15 +261,15 @@ int64_t Allocator::releasable_bytes(const Cell* cell) const {
 // Puts a free or unmapped cell where allocations look for it.
 void Allocator::enlist(Cell* cell) {
   const Region& region = *cell->region;
-  if (cell->use == Use::unmapped) unmapped_[region.key][cell->address] = cell;
+  if (cell->use == Use::unmapped) region.pool->unmapped[cell->address] = cell;
   if (cell->use != Use::free) return;
   const FreeBlock block{cell->bytes, region.age, cell->address, cell};
   cell->free_since = searches_;
   if (spare_.empty()) {
-    cell->listed = region.free_blocks->insert(block).first;
+    cell->listed = region.pool->free.insert(block).first;
   } else {
     spare_.back().value() = block;
-    cell->listed = region.free_blocks->insert(std::move(spare_.back())).position;
+    cell->listed = region.pool->free.insert(std::move(spare_.back())).position;
     spare_.pop_back();
   }
   totals_.cached_bytes += releasable_bytes(cell);
@@ -270,9 +277,9 @@ void Allocator::enlist(Cell* cell) {
 
 void Allocator::delist(Cell* cell) {
   const Region& region = *cell->region;
-  if (cell->use == Use::unmapped) unmapped_[region.key].erase(cell->address);
+  if (cell->use == Use::unmapped) region.pool->unmapped.erase(cell->address);
   if (cell->use != Use::free) return;
-  spare_.push_back(region.free_blocks->extract(cell->listed));
+  spare_.push_back(region.pool->free.extract(cell->listed));
   totals_.cached_bytes -= releasable_bytes(cell);
 }
 

@@ -87,11 +87,15 @@ class Allocator {
     }
   };
   using FreeSet = std::set<FreeBlock>;  // best fit is the first that is large enough
-  struct Region {                       // a segment
-    int64_t address = 0, bytes = 0;     // of address space
+  struct Pool {
+    FreeSet free;
+    std::map<int64_t, Cell*> unmapped;  // by address
+  };
+  struct Region {                    // a segment
+    int64_t address = 0, bytes = 0;  // of address space
     PoolKey key;
     bool expandable = false;
-    FreeSet* free_blocks = nullptr;  // of its pool
+    Pool* pool = nullptr;
     int64_t age = 0;
     Cell* first = nullptr;
   };
@@ -104,6 +108,7 @@ class Allocator {
     int64_t free_since = 0;                    // searches of the large pool at that time
   };
 
+  Pool& pool_of(const PoolKey& key);
   bool expands(const PoolKey& key) const;
   Cell* take_cached(int64_t rounded, const PoolKey& key);
   FreeSet::const_iterator plain_from(FreeSet::const_iterator block, const FreeSet& blocks) const;
@@ -143,11 +148,11 @@ class Allocator {
   std::deque<Cell> cells_;             // stay where they are
   std::vector<Cell*> unused_;          // of them
   AddressTable<Cell*> given_;          // allocated and pending ones
-  std::map<PoolKey, FreeSet> free_;
-  std::vector<FreeSet::node_type> spare_;  // of free blocks that were taken: an allocation of the host's less
-  std::map<PoolKey, std::map<int64_t, Cell*>> unmapped_;
+  std::map<PoolKey, Pool> pools_;
+  std::map<PoolKey, Pool>::value_type* recent_[2] = {};  // the small pool and the large one that were asked for last
+  std::vector<FreeSet::node_type> spare_;                // of free blocks that were taken: an allocation of the host's less
   DriverAddresses addresses_{int64_t{1} << 30U, int64_t{1} << 46U};
-  int64_t regions_made_ = 0;
+  int64_t regions_made_ = 0, expandable_regions_ = 0;
   int64_t retries_ = 0;
   int64_t captures_ = 0, searches_ = 0;  // searches: of the common large pool, while garbage is collected
   std::map<PoolId, int64_t> users_;      // of private pools; one where there is no entry

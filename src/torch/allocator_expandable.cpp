@@ -23,7 +23,7 @@ Allocator::Cell* Allocator::expand(int64_t rounded, const PoolKey& key) {
 
 // The lowest free or unmapped cell that starts enough such space; new address space if there is none.
 Allocator::Cell* Allocator::find_room(int64_t rounded, const PoolKey& key) {
-  for (const auto& [address, unmapped] : unmapped_[key]) {
+  for (const auto& [address, unmapped] : pool_of(key).unmapped) {
     Cell* const before = unmapped->before;
     Cell* const cell = before != nullptr && before->use == Use::free ? before : unmapped;
     int64_t room = 0;

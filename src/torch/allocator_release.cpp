@@ -29,9 +29,9 @@ void Allocator::release_cached() {
     completed_.insert(address);
   }
   std::vector<Cell*> cells;  // none of which another's release takes away
-  for (const auto& [key, blocks] : free_) {
+  for (const auto& [key, pool] : pools_) {
     if (!is_releasable(key)) continue;
-    for (const FreeBlock& block : blocks) cells.push_back(block.cell);
+    for (const FreeBlock& block : pool.free) cells.push_back(block.cell);
   }
   for (Cell* const cell : cells) {
     if (cell->region->expandable) {
@@ -52,7 +52,7 @@ bool Allocator::is_releasable(const PoolKey& key) const {
 // until they are.
 bool Allocator::release_oversize(int64_t rounded, const PoolKey& key) {
   if (settings_.max_split_bytes == std::numeric_limits<int64_t>::max()) return false;
-  const FreeSet& blocks = free_[key];
+  const FreeSet& blocks = pool_of(key).free;
   const int64_t wanted = std::max(rounded, settings_.max_split_bytes);
   auto block = blocks.lower_bound({wanted});
   if (block != blocks.end() && fills_region(block->cell)) {
