@@ -322,13 +322,14 @@ class ConfigReader {
         refuse(
             fmt::format("{} has {} entries for {} layers", config_.label("layer_types"), spec.local_layers.size(), layers));
     } else if (spec.sliding_window > 0) {
-      const int64_t pattern = config_.dimension("sliding_window_pattern", config_.dimension("_sliding_window_pattern", 6));
+      const bool every_fourth = spec.naming == TensorNaming::olmo2;
+      const int64_t pattern =
+          every_fourth ? 4 : config_.dimension("sliding_window_pattern", config_.dimension("_sliding_window_pattern", 6));
       const int64_t from = qwen ? config_.integer("max_window_layers", 28, 0, kMostLayers) : 0;
       for (int64_t i = 0; i < spec.layers; ++i) {
         bool local = i >= from;
         if (spec.naming == TensorNaming::gpt_oss) local = i % 2 == 0;
         if (spec.post_norms) local = spec.query_key_norms ? (i + 1) % pattern != 0 : i % 2 == 0;
-        if (spec.naming == TensorNaming::olmo2) local = (i + 1) % 4 != 0;
         spec.local_layers.push_back(local);
       }
     }

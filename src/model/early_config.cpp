@@ -1,4 +1,4 @@
-// Families of GPT's first years and of StarCoder, whose parameters are known one by one: LayerNorms, plain MLPs, biases.
+// Families of GPT's first years and a few since, whose parameters are known one by one.
 
 #include <fmt/format.h>
 
@@ -161,6 +161,86 @@ void read_gpt_neo(const ConfigFields& config, ModelSpec& spec) {
   list.plain_mlp("mlp.c_fc", "mlp.c_proj");
   list.final_biased_norm("transformer.ln_f");
   list.head();
+}
+
+// MosaicML's: no bias anywhere, positions by slopes alone (modeling_mpt.py).
+void read_mpt(const ConfigFields& config, ModelSpec& spec) {
+  read_shape(config,
+             {.hidden = {"d_model", 2048},
+              .layers = {"n_layers", 24},
+              .heads = {"n_heads", 16},
+              .positions = {"max_seq_len", 2048},
+              .vocab = 50368,
+              .tied = true},
+             spec);
+  spec.unmodelled_step = "positions by slopes (ALiBi)";
+  if (!config.boolean("no_bias", true)) config.refuse("no_bias = false is not supported yet");
+  if (config.integer("expansion_ratio", 4, 1, 1024) != 4)
+    config.refuse("expansion_ratio other than 4, which transformers has");
+  const int64_t C = spec.hidden_size, L = spec.layers;
+  spec.intermediate_size = checked_mul(4, C);
+  Listing list(spec, "transformer.blocks.{}.");
+  list.once("transformer.wte.weight", {spec.vocab_size, C});
+  list.norm(L, "norm_1", C);
+  list.linear(L, "attn.Wqkv", checked_mul(3, C), C);
+  list.linear(L, "attn.out_proj", C, C);
+  list.norm(L, "norm_2", C);
+  list.linear(L, "ffn.up_proj", spec.intermediate_size, C);
+  list.linear(L, "ffn.down_proj", C, spec.intermediate_size);
+  list.once("transformer.norm_f.weight", {C});
+  list.head();
+}
+
+// Whose code comes with its files: Llama's blocks with one product for queries, keys and values.
+void read_internlm2(const ConfigFields& config, ModelSpec& spec) {
+  read_shape(config,
+             {.hidden = {"hidden_size", 4096},
+              .layers = {"num_hidden_layers", 32},
+              .heads = {"num_attention_heads", 32},
+              .positions = {"max_position_embeddings", 2048},
+              .vocab = 103168,
+              .tied = false},
+             spec);
+  spec.kv_heads = config.dimension("num_key_value_heads", spec.heads);
+  spec.unmodelled_step = "code that comes with its files";
+  if (config.boolean("bias", true)) config.refuse("bias = true is not supported yet");
+  const int64_t C = spec.hidden_size, L = spec.layers, queries = checked_mul(spec.heads, spec.head_size);
+  spec.intermediate_size = config.dimension("intermediate_size", 11008);
+  Listing list(spec);
+  list.once("model.tok_embeddings.weight", {spec.vocab_size, C});
+  list.linear(L, "attention.wqkv", checked_add(queries, checked_mul(2, checked_mul(spec.kv_heads, spec.head_size))), C);
+  list.linear(L, "attention.wo", C, queries);
+  list.linear(L, "feed_forward.w1", spec.intermediate_size, C);
+  list.linear(L, "feed_forward.w3", spec.intermediate_size, C);
+  list.linear(L, "feed_forward.w2", C, spec.intermediate_size);
+  list.norm(L, "attention_norm", C);
+  list.norm(L, "ffn_norm", C);
+  list.once("model.norm.weight", {C});
+  if (!spec.tied_embeddings) list.once("output.weight", {spec.vocab_size, C});
+}
+
+// Command R and Aya: attention and MLP side by side behind one norm, whose mean is taken too (modeling_cohere.py).
+void read_cohere(const ConfigFields& config, ModelSpec& spec) {
+  read_shape(config,
+             {.hidden = {"hidden_size", 8192},
+              .layers = {"num_hidden_layers", 40},
+              .heads = {"num_attention_heads", 64},
+              .positions = {"max_position_embeddings", 8192},
+              .vocab = 256000,
+              .tied = true},
+             spec);
+  spec.kv_heads = config.dimension("num_key_value_heads", spec.heads);
+  spec.head_size = config.dimension("head_dim", spec.head_size);
+  spec.unmodelled_step = "blocks of family " + spec.family;
+  for (const char* name : {"attention_bias", "use_qk_norm"})
+    if (config.boolean(name, false)) config.refuse(fmt::format("{} = true is not supported yet", name));
+  spec.intermediate_size = config.dimension("intermediate_size", 22528);
+  Listing list(spec);
+  list.begin();
+  list.attention(spec.layers);
+  list.mlp(spec.layers, "mlp.", spec.intermediate_size);
+  list.norm(spec.layers, "input_layernorm", spec.hidden_size);
+  list.end("norm");
 }
 
 }  // namespace snug

@@ -16,15 +16,18 @@ ConfigFields text_of(const ConfigFields& config) {
   return {json_object("text_config", *text, config.where()), config.where(), "text_config."};
 }
 
-// How many layers are of a kind that `names` names; `usual`: where the file does not say.
-int64_t layers_of_kind(const ConfigFields& config, std::initializer_list<std::string_view> names, int64_t usual) {
+// How many layers, of the first so many, are of a kind that `names` names; `usual`: where the file does not say.
+int64_t layers_of_kind(const ConfigFields& config, std::initializer_list<std::string_view> names, int64_t usual,
+                       int64_t first = kMostLayers) {
   std::string_view field = "layer_types";
   if (!config.field(field)) field = "layers_block_type";
   const auto types = config.field(field);
   if (!types) return usual;
-  int64_t count = 0;
-  for (const auto entry : json_array(config.label(field), *types, config.where()))
+  int64_t count = 0, layer = 0;
+  for (const auto entry : json_array(config.label(field), *types, config.where())) {
+    if (layer++ == first) break;
     count += std::find(names.begin(), names.end(), json_string(config.label(field), entry, config.where())) != names.end();
+  }
   return count;
 }
 
@@ -126,11 +129,21 @@ void read_falcon_h1(const ConfigFields& config, ModelSpec& spec) {
   list.end("final_layernorm");
 }
 
-// Short convolutions, and attention in some layers.
-void read_lfm2(const ConfigFields& config, ModelSpec& spec) {
-  read_usual(config, config, {.tied = true, .max_position = 128000}, spec);
-  spec.tied_embeddings = config.boolean("tie_embedding", spec.tied_embeddings);
-  spec.unmodelled_step = "short convolutions in place of attention";
+namespace {
+
+// How wide the MLPs of LFM 2 are.
+int64_t lfm2_width(const ConfigFields& config) {
+  int64_t width = config.dimension(config.field("block_ff_dim") ? "block_ff_dim" : "intermediate_size", 12288);
+  if (!config.boolean("block_auto_adjust_ff_dim", true)) return width;
+  width = width * 2 / 3;
+  const int64_t multiple = config.dimension("block_multiple_of", 256);
+  if (!config.field("block_ffn_dim_multiplier") && config.given("block_ffn_dim_multiplier")) return width;
+  width = static_cast<int64_t>(config.positive("block_ffn_dim_multiplier", 1.0) * static_cast<double>(width));
+  return (width + multiple - 1) / multiple * multiple;
+}
+
+// All of a layer but its MLP or experts.
+void list_lfm2_mixers(Listing& list, const ConfigFields& config, const ModelSpec& spec) {
   const int64_t L = spec.layers, C = spec.hidden_size;
   int64_t listed = L;
   if (const auto places = config.field("full_attn_idxs")) {
@@ -138,29 +151,52 @@ void read_lfm2(const ConfigFields& config, ModelSpec& spec) {
     for ([[maybe_unused]] const auto place : json_array(config.label("full_attn_idxs"), *places, config.where())) ++listed;
   }
   const int64_t attention = layers_of_kind(config, {"full_attention"}, listed), convolution = L - attention;
-  int64_t width = config.dimension(config.field("block_ff_dim") ? "block_ff_dim" : "intermediate_size", 12288);
-  if (config.boolean("block_auto_adjust_ff_dim", true)) {
-    width = width * 2 / 3;
-    const int64_t multiple = config.dimension("block_multiple_of", 256);
-    if (config.field("block_ffn_dim_multiplier") || !config.given("block_ffn_dim_multiplier")) {
-      width = static_cast<int64_t>(config.positive("block_ffn_dim_multiplier", 1.0) * static_cast<double>(width));
-      width = (width + multiple - 1) / multiple * multiple;
-    }
-  }
-  spec.intermediate_size = width;
   refuse_if(config, "conv_bias");
-  Listing list(spec);
-  list.begin();
   list.attention(attention, false, "out_proj");
   list.head_norms(attention, "q_layernorm", "k_layernorm");
   list.in(convolution, "conv.conv.weight", {C, 1, config.dimension("conv_L_cache", 3)});
   list.linear(convolution, "conv.in_proj", checked_mul(3, C), C);
   list.linear(convolution, "conv.out_proj", C, C);
-  list.linear(L, "feed_forward.w1", width, C);
-  list.linear(L, "feed_forward.w3", width, C);
-  list.linear(L, "feed_forward.w2", C, width);
   list.norm(L, "operator_norm", C);
   list.norm(L, "ffn_norm", C);
+}
+
+void list_lfm2_mlps(Listing& list, const ModelSpec& spec, int64_t layers) {
+  list.linear(layers, "feed_forward.w1", spec.intermediate_size, spec.hidden_size);
+  list.linear(layers, "feed_forward.w3", spec.intermediate_size, spec.hidden_size);
+  list.linear(layers, "feed_forward.w2", spec.hidden_size, spec.intermediate_size);
+}
+
+}  // namespace
+
+// Short convolutions, and attention in some layers.
+void read_lfm2(const ConfigFields& config, ModelSpec& spec) {
+  read_usual(config, config, {.tied = true, .max_position = 128000}, spec);
+  spec.tied_embeddings = config.boolean("tie_embedding", spec.tied_embeddings);
+  spec.unmodelled_step = "short convolutions in place of attention";
+  spec.intermediate_size = lfm2_width(config);
+  Listing list(spec);
+  list.begin();
+  list_lfm2_mixers(list, config, spec);
+  list_lfm2_mlps(list, spec, spec.layers);
+  list.end("embedding_norm");
+}
+
+// The same with experts in all but the first layers.
+void read_lfm2_moe(const ConfigFields& config, ModelSpec& spec) {
+  read_usual(config, config, {.tied = true, .max_position = 128000}, spec);
+  spec.tied_embeddings = config.boolean("tie_embedding", spec.tied_embeddings);
+  spec.unmodelled_step = "short convolutions in place of attention";
+  spec.intermediate_size = config.dimension("intermediate_size", 7168);
+  spec.experts.count = config.integer("num_experts", 32, 1, kMostExperts);
+  spec.experts.per_token = config.integer("num_experts_per_tok", 4, 1, spec.experts.count);
+  spec.experts.intermediate_size = config.dimension("moe_intermediate_size", 1792);
+  const int64_t dense = config.integer("num_dense_layers", 2, 0, spec.layers);
+  Listing list(spec);
+  list.begin();
+  list_lfm2_mixers(list, config, spec);
+  list_lfm2_mlps(list, spec, dense);
+  list.experts(spec.layers - dense, "feed_forward.", "gate");
   list.end("embedding_norm");
 }
 
@@ -247,6 +283,18 @@ void list_gemma_norms(Listing& list, const ModelSpec& spec) {
     list.norm(spec.layers, name, spec.hidden_size);
 }
 
+void list_gemma4_experts(Listing& list, const ConfigFields& config, ModelSpec& spec) {
+  const int64_t L = spec.layers, C = spec.hidden_size;
+  spec.experts.count = config.integer("num_experts", std::nullopt, 1, kMostExperts);
+  spec.experts.per_token = config.integer("top_k_experts", std::nullopt, 1, spec.experts.count);
+  spec.experts.intermediate_size = config.dimension("moe_intermediate_size");
+  list.experts(L, "", "router.proj");
+  list.in(L, "router.scale", {C});
+  list.in(L, "router.per_expert_scale", {spec.experts.count});
+  for (const char* name : {"post_feedforward_layernorm_1", "post_feedforward_layernorm_2", "pre_feedforward_layernorm_2"})
+    list.norm(L, name, C);
+}
+
 int64_t own_keys(const ConfigFields& config, const ModelSpec& spec, int64_t usual) {
   return spec.layers - config.integer("num_kv_shared_layers", usual, 0, spec.layers);
 }
@@ -295,32 +343,37 @@ void read_gemma3n(const ConfigFields& outer, ModelSpec& spec) {
   list.end("norm");
 }
 
+// Whose last layers use the keys of earlier ones, with MLPs of twice the width where the file says so; layers that see all
+// have heads of their own size; some have experts beside the MLP (modeling_gemma4.py).
 void read_gemma4(const ConfigFields& outer, ModelSpec& spec) {
   const ConfigFields config = text_of(outer);
   read_usual(outer, config, {.head_size = 256, .tied = true, .max_position = 131072}, spec);
   spec.unmodelled_step = "layers that share keys, heads of two sizes, inputs of each layer";
-  for (const std::string_view name : {"enable_moe_block", "use_double_wide_mlp"}) refuse_if(config, name);
-  const int64_t L = spec.layers, C = spec.hidden_size;
+  const int64_t L = spec.layers, C = spec.hidden_size, own = own_keys(config, spec, 0);
   const int64_t full = layers_of_kind(config, {"full_attention"}, L / 6);
-  if (own_keys(config, spec, 0) != L) config.refuse("num_kv_shared_layers is not supported yet");
+  const int64_t own_full = layers_of_kind(config, {"full_attention"}, own / 6, own);
   spec.intermediate_size = config.dimension("intermediate_size");
   const bool same = config.boolean("attention_k_eq_v", false);
-  const auto attention = [&](Listing& list, int64_t layers, int64_t head, int64_t kv_heads, bool values) {
+  const auto attention = [&](Listing& list, int64_t layers, int64_t with_keys, int64_t head, int64_t kv_heads, bool values) {
     const int64_t queries = checked_mul(spec.heads, head), keys = checked_mul(kv_heads, head);
     list.linear(layers, "self_attn.q_proj", queries, C);
     list.norm(layers, "self_attn.q_norm", head);
-    list.norm(layers, "self_attn.k_norm", head);
-    list.linear(layers, "self_attn.k_proj", keys, C);
-    if (values) list.linear(layers, "self_attn.v_proj", keys, C);
+    list.norm(with_keys, "self_attn.k_norm", head);
+    list.linear(with_keys, "self_attn.k_proj", keys, C);
+    if (values) list.linear(with_keys, "self_attn.v_proj", keys, C);
     list.linear(layers, "self_attn.o_proj", C, queries);
   };
-  const int64_t few = same ? config.dimension("num_global_key_value_heads", spec.kv_heads) : spec.kv_heads;
+  const auto few_heads = config.field("num_global_key_value_heads");
+  const int64_t few = same && few_heads ? config.dimension("num_global_key_value_heads", spec.kv_heads) : spec.kv_heads;
+  const int64_t wide = config.boolean("use_double_wide_mlp", false) ? L - own : 0;
   Listing list(spec);
   list.begin();
-  attention(list, L - full, spec.head_size, spec.kv_heads, true);
-  attention(list, full, config.dimension("global_head_dim", 512), few, !same);
-  list.mlp(L, "mlp.", spec.intermediate_size);
+  attention(list, L - full, own - own_full, spec.head_size, spec.kv_heads, true);
+  attention(list, full, own_full, config.dimension("global_head_dim", 512), few, !same);
+  list.mlp(L - wide, "mlp.", spec.intermediate_size);
+  list.mlp(wide, "mlp.", checked_mul(2, spec.intermediate_size));
   list_gemma_norms(list, spec);
+  if (config.boolean("enable_moe_block", false)) list_gemma4_experts(list, config, spec);
   list_layer_inputs(list, config, spec);
   list.end("norm");
 }

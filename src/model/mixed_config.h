@@ -12,6 +12,7 @@ namespace snug {
 void read_qwen3_next(const ConfigFields& outer, ModelSpec& spec);  // and Qwen3.5
 void read_falcon_h1(const ConfigFields& config, ModelSpec& spec);
 void read_lfm2(const ConfigFields& config, ModelSpec& spec);
+void read_lfm2_moe(const ConfigFields& config, ModelSpec& spec);
 void read_granite_hybrid(const ConfigFields& config, ModelSpec& spec);
 void read_llama4(const ConfigFields& outer, ModelSpec& spec);
 void read_gemma3n(const ConfigFields& outer, ModelSpec& spec);
@@ -22,5 +23,8 @@ void read_gpt_bigcode(const ConfigFields& config, ModelSpec& spec);
 void read_gpt_neox(const ConfigFields& config, ModelSpec& spec);
 void read_gptj(const ConfigFields& config, ModelSpec& spec);
 void read_gpt_neo(const ConfigFields& config, ModelSpec& spec);
+void read_mpt(const ConfigFields& config, ModelSpec& spec);
+void read_internlm2(const ConfigFields& config, ModelSpec& spec);
+void read_cohere(const ConfigFields& config, ModelSpec& spec);
 
 }  // namespace snug

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/checked.h"
+#include "model/tensor_listing.h"
 
 namespace snug {
 
@@ -39,7 +40,27 @@ void read_falcon_sizes(const ConfigFields& config, ModelSpec& spec) {
   spec.dropout = config.number("hidden_dropout", 0.0);
 }
 
-// Zhang et al., "OPT", 2022; not the model of 350 M, whose embeddings are narrower and whose norms come after.
+namespace {
+
+// The model of 350 M: embeddings narrower than the blocks, norms after them and none at the end (modeling_opt.py).
+void list_narrow_opt(const ConfigFields& config, ModelSpec& spec) {
+  spec.unmodelled_step = "embeddings narrower than the blocks";
+  const int64_t C = spec.hidden_size, narrow = config.dimension("word_embed_proj_dim");
+  Listing list(spec, "model.decoder.layers.{}.");
+  list.once("model.decoder.embed_tokens.weight", {spec.vocab_size, narrow});
+  list.once("model.decoder.embed_positions.weight", {checked_add(spec.max_position, 2), C});
+  list.once("model.decoder.project_in.weight", {C, narrow});
+  list.once("model.decoder.project_out.weight", {narrow, C});
+  for (const char* name : {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.out_proj"})
+    list.biased_linear(name, C, C);
+  list.plain_mlp("fc1", "fc2");
+  list.biased_norm("self_attn_layer_norm");
+  list.biased_norm("final_layer_norm");
+}
+
+}  // namespace
+
+// Zhang et al., "OPT", 2022.
 void read_opt_sizes(const ConfigFields& config, ModelSpec& spec) {
   spec.hidden_size = config.dimension("hidden_size", 768);
   spec.intermediate_size = config.dimension("ffn_dim", 3072);
@@ -50,10 +71,10 @@ void read_opt_sizes(const ConfigFields& config, ModelSpec& spec) {
   spec.norm_eps = 1e-5;
   spec.dropout = config.number("dropout", 0.1);
   if (config.string("activation_function", "relu") == "relu") spec.activation_form = ActivationForm::relu;
-  if (config.dimension("word_embed_proj_dim", spec.hidden_size) != spec.hidden_size)
-    config.refuse("word_embed_proj_dim other than hidden_size is not supported yet");
-  for (const std::string_view name : {"do_layer_norm_before", "enable_bias", "layer_norm_elementwise_affine"})
-    must_be(config, name, true, true);
+  for (const std::string_view name : {"enable_bias", "layer_norm_elementwise_affine"}) must_be(config, name, true, true);
+  const bool narrow = config.dimension("word_embed_proj_dim", spec.hidden_size) != spec.hidden_size;
+  must_be(config, "do_layer_norm_before", !narrow, true);
+  if (narrow) list_narrow_opt(config, spec);
   must_be(config, "_remove_final_layer_norm", false, false);
   if (config.number("layerdrop", 0.0) != 0.0) config.refuse("layerdrop is not supported yet");
 }
@@ -173,6 +194,8 @@ void read_nemotron(const ConfigFields& config, ModelSpec& spec) {
 }
 
 // Of 13 B and more have ALiBi, and say nothing of positions.
+void read_ernie(const ConfigFields& config, ModelSpec&) { must_be(config, "use_bias", false, false); }
+
 void read_baichuan(const ConfigFields& config, ModelSpec& spec) {
   spec.alibi = !config.field("max_position_embeddings") && config.field("model_max_length");
   if (config.field("model_max_length")) spec.max_position = config.dimension("model_max_length");

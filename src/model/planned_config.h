@@ -22,6 +22,7 @@ void read_stablelm(const ConfigFields& config, ModelSpec& spec);
 void read_phi(const ConfigFields& config, ModelSpec& spec);
 void read_seed_oss(const ConfigFields& config, ModelSpec& spec);
 void read_nemotron(const ConfigFields& config, ModelSpec& spec);
+void read_ernie(const ConfigFields& config, ModelSpec& spec);
 void read_baichuan(const ConfigFields& config, ModelSpec& spec);
 
 }  // namespace snug

@@ -34,6 +34,8 @@ inline constexpr std::array<std::string_view, 6> kGraniteMoe = {"embedding_multi
                                                                 "residual_multiplier",  "logits_scaling",
                                                                 "num_local_experts",    "num_experts_per_tok"};
 inline constexpr std::array<std::string_view, 2> kOlmo3 = {"sliding_window", "layer_types"};
+inline constexpr std::array<std::string_view, 1> kErnie = {"use_bias"};
+inline constexpr std::array<std::string_view, 3> kExaone4 = {"sliding_window", "sliding_window_pattern", "layer_types"};
 inline constexpr std::array<std::string_view, 5> kOlmoe = {"num_experts", "num_local_experts", "num_experts_per_tok",
                                                            "norm_topk_prob", "clip_qkv"};
 inline constexpr std::array<std::string_view, 5> kQwenVl = {"use_sliding_window", "sliding_window", "max_window_layers",

@@ -76,7 +76,8 @@ def grid(transformers_version):
 FAMILIES = [("TinyLlama/TinyLlama-1.1B-Chat-v1.0", 3), ("allenai/OLMo-2-0425-1B", 4), ("ibm-granite/granite-3.1-2b-instruct", 4), ("microsoft/phi-1_5", 4), ("microsoft/phi-2", 3),
             ("stabilityai/stablelm-2-1_6b", 4), ("stabilityai/stablelm-3b-4e1t", 3), ("zai-org/glm-4-9b-hf", 2), ("nvidia/Minitron-4B-Base", 3),
             ("facebook/opt-125m", 0), ("facebook/opt-1.3b", 4)]
-LATER_FAMILIES = [("allenai/Olmo-3-1025-7B", 4), ("HuggingFaceTB/SmolLM3-3B", 8), ("zai-org/GLM-4-9B-0414", 2), ("ByteDance-Seed/Seed-OSS-36B-Base", 2)]
+LATER_FAMILIES = [("baidu/ERNIE-4.5-0.3B-PT", 4), ("LGAI-EXAONE/EXAONE-4.0-1.2B", 4), ("LGAI-EXAONE/EXAONE-4.0-32B", 4),
+                  ("allenai/Olmo-3-1025-7B", 4), ("HuggingFaceTB/SmolLM3-3B", 8), ("zai-org/GLM-4-9B-0414", 2), ("ByteDance-Seed/Seed-OSS-36B-Base", 2)]
 
 
 def families(transformers_version):

@@ -22,7 +22,8 @@ TENSORS_OF = ("tiiuae/falcon-7b", "tiiuae/falcon-40b", "openai/gpt-oss-20b", "al
               "ByteDance-Seed/Seed-OSS-36B-Base", "facebook/opt-125m", "bigscience/bloom-560m")
 LINEARS_OF = ("meta-llama/Llama-3.2-1B", "Qwen/Qwen3-30B-A3B", "mistralai/Mixtral-8x7B-v0.1", "openai/gpt-oss-20b", "allenai/OLMoE-1B-7B-0924",
               "deepseek-ai/DeepSeek-V2-Lite", "zai-org/GLM-4.5-Air", "ibm-granite/granite-3.1-1b-a400m-base", "Qwen/Qwen3-Next-80B-A3B-Instruct",
-              "microsoft/phi-2", "meta-llama/Llama-4-Scout-17B-16E")
+              "microsoft/phi-2", "meta-llama/Llama-4-Scout-17B-16E", "google/gemma-4-E2B", "google/gemma-4-26B-A4B", "LiquidAI/LFM2-8B-A1B",
+              "LGAI-EXAONE/EXAONE-4.0-1.2B", "facebook/opt-350m")
 LORA_OF = {
     "deepseek-ai/DeepSeek-V2-Lite": "q_proj,kv_a_proj_with_mqa,kv_b_proj,o_proj",
     "deepseek-ai/DeepSeek-V3": "q_a_proj,q_b_proj,kv_a_proj_with_mqa,kv_b_proj,o_proj",
@@ -39,6 +40,7 @@ def nested(c):
 STAND_INS = {
     "qwen3_vl": nested,
     "qwen3_vl_moe": nested,
+    "internlm2": lambda c: {k: v for k, v in c.items() if k != "bias"} | dict(model_type="llama"),
     "baichuan": lambda c: dict(c, model_type="llama"),
     "qwen": lambda c: dict(c, model_type="qwen2", intermediate_size=c["intermediate_size"] // 2, num_key_value_heads=c["num_attention_heads"]),
     "chatglm": lambda c: dict(model_type="glm", hidden_size=c["hidden_size"], intermediate_size=c["ffn_hidden_size"], pad_token_id=0,
