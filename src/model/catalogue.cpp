@@ -60,14 +60,59 @@ std::string of_the_cache(std::string_view name) {
   return repository;
 }
 
-// In lower case; of a directory of somebody's its last part; "2___5" is how ModelScope's cache writes 2.5.
+std::vector<std::string> words_of(std::string_view name) {
+  std::vector<std::string> words(1);
+  for (const char c : name) {
+    if (c == '-' || c == '_') {
+      words.emplace_back();
+    } else if (c != '.') {
+      words.back() += c;
+    }
+  }
+  return words;
+}
+
+// "8b", "15b" of 1.5B, "135m".
+bool is_size(std::string_view word) {
+  return word.size() > 1 && (word.back() == 'b' || word.back() == 'm') &&
+         std::all_of(word.begin(), word.end() - 1, [](char c) { return c >= '0' && c <= '9'; });
+}
+
+// A directory's name that says nothing of the model in it.
+bool is_anybodys(std::string_view part) {
+  constexpr std::string_view kNames[] = {
+      "model",      "final",        "final_model", "model_final",         "merged", "merged_model", "best",
+      "latest",     "last",         "data",        "mlflow_model_folder", "hf",     "default",      "weights",
+      "checkpoint", "transformers", "pytorch"};
+  if (part.starts_with("checkpoint-")) part.remove_prefix(std::string_view("checkpoint-").size());
+  return std::ranges::find(kNames, part) != std::end(kNames) ||
+         std::ranges::all_of(part, [](char c) { return c >= '0' && c <= '9'; });
+}
+
+// Which part of a path (lower case) names a model: the last that says anything. Kaggle writes
+// "llama-3.2/transformers/3b-instruct/1".
+std::string part_that_names(std::string_view path) {
+  std::vector<std::string_view> parts;
+  for (std::string_view rest = path; !rest.empty(); rest.remove_prefix(std::min(rest.find('/'), rest.size() - 1) + 1))
+    if (const std::string_view part = rest.substr(0, rest.find('/')); !part.empty()) parts.push_back(part);
+  if (parts.empty()) return {};
+  const std::string last(parts.back());
+  while (!parts.empty() && is_anybodys(parts.back())) parts.pop_back();
+  if (parts.empty() || parts.back() == "." || parts.back() == ".." || parts.back() == "~") return last;
+  const size_t n = parts.size();
+  const bool is_variant =
+      n >= 3 && (parts[n - 2] == "transformers" || parts[n - 2] == "pytorch") && is_size(words_of(parts[n - 1]).front());
+  return is_variant ? fmt::format("{}-{}", parts[n - 3], parts[n - 1]) : std::string(parts[n - 1]);
+}
+
+// In lower case; of a directory of somebody's the part that names a model; "2___5" is how ModelScope's cache writes 2.5.
 std::string as_published(std::string_view given) {
   const std::string whole = of_the_cache(given);
   std::string_view name = whole;
   while (name.ends_with('/')) name.remove_suffix(1);
   const bool is_path =
       name.starts_with('/') || name.starts_with('.') || name.starts_with('~') || std::ranges::count(name, '/') > 1;
-  std::string asked = lower(is_path ? name.substr(name.rfind('/') + 1) : name);
+  std::string asked = is_path ? part_that_names(lower(name)) : lower(name);
   for (size_t at = asked.find("___"); at != std::string::npos; at = asked.find("___", at)) asked.replace(at, 3, ".");
   return asked;
 }
@@ -157,24 +202,6 @@ Form stored_form(std::string_view lower_name) {
 std::string_view unplanned_form(std::string_view lower_name) { return stored_form(lower_name).form; }
 
 // ---- Which model a name of somebody's own tells of: "llama-3-1-8b-math", "Nous-Hermes-Llama2-13b".
-
-std::vector<std::string> words_of(std::string_view name) {
-  std::vector<std::string> words(1);
-  for (const char c : name) {
-    if (c == '-' || c == '_') {
-      words.emplace_back();
-    } else if (c != '.') {
-      words.back() += c;
-    }
-  }
-  return words;
-}
-
-// "8b", "15b" of 1.5B, "135m".
-bool is_size(std::string_view word) {
-  return word.size() > 1 && (word.back() == 'b' || word.back() == 'm') &&
-         std::all_of(word.begin(), word.end() - 1, [](char c) { return c >= '0' && c <= '9'; });
-}
 
 // "llama7b" is "llama", "7b".
 std::vector<std::string> with_sizes_apart(const std::vector<std::string>& words) {

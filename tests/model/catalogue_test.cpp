@@ -42,6 +42,11 @@ TEST(Catalogue, CopiesAreKnownByTheNameOfWhatTheyCopy) {
                 {"unsloth/zephyr-sft-bnb-4bit", "HuggingFaceH4/zephyr-7b-beta"},
                 {"./qwen/Qwen2-1___5B-Instruct/", "Qwen/Qwen2-1.5B-Instruct"},
                 {"/somebodys/models/Qwen/Qwen3-8B", "Qwen/Qwen3-8B"},
+                {"/somebodys/Qwen3-8B/checkpoint-500/", "Qwen/Qwen3-8B"},
+                {"Meta-Llama-3.1-8B/mlflow_model_folder/data/model", "meta-llama/Llama-3.1-8B"},
+                {"/kaggle/input/llama-3.2/transformers/3b-instruct/1", "meta-llama/Llama-3.2-3B-Instruct"},
+                {"/kaggle/input/qwen2.5/pytorch/1.5b-instruct/2", "Qwen/Qwen2.5-1.5B-Instruct"},
+                {"/kaggle/input/gemma-2/transformers/gemma-2-2b-it/2", "google/gemma-2-2b-it"},
                 {"~/.cache/huggingface/hub/models--Qwen--Qwen3-8B/snapshots/0123abc", "Qwen/Qwen3-8B"},
                 {"unsloth/Phi-3-mini-4k-instruct-bnb-4bit", "unsloth/Phi-3-mini-4k-instruct"},
                 {"microsoft/Phi-3-mini-4k-instruct", "microsoft/Phi-3-mini-4k-instruct"}};
@@ -53,7 +58,8 @@ TEST(Catalogue, CopiesAreKnownByTheNameOfWhatTheyCopy) {
   }
   EXPECT_EQ(find_model("unsloth/llama-3-8b-bnb-4bit")->quantization, (StoredQuantization{DType::nf4, true}));
   for (const char* name :
-       {"nobody/nothing-8b", "-hf", "-2507", "", "/", "x/-bnb-4bit", "-v", "./", "___", "-intermediate-step-1"})
+       {"nobody/nothing-8b", "-hf", "-2507", "", "/", "x/-bnb-4bit", "-v", "./", "___", "-intermediate-step-1", "./model",
+        "../final/", "/model/1/", "~/checkpoint-3", "//", "/kaggle/input/llama-3.2/transformers/default/1"})
     EXPECT_FALSE(find_model(name)) << name;
 }
 
