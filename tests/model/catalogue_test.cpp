@@ -78,7 +78,7 @@ TEST(Catalogue, ANameOfSomebodysOwnTellsOfItsBase) {
       {"google/gemma-4-E2B-it", ""},
       {"me/gemma-4-2b", ""},
       {"me/falcon-4-7b", ""},
-      {"./out/mistral-7b-ours/checkpoint-merged", ""},
+      {"./out/mistral-7b-ours/checkpoint-merged", "mistralai/Mistral-7B-v0.1"},
       {"nobody/nothing-8b", ""},
       {"models/llama3-8b-pro", ""},
       {"me/Qwen2-VL-7B-mine", "Qwen/Qwen2-VL-7B-Instruct"},
