@@ -17,7 +17,7 @@ snug_answer* snug_ask(int count, const char* const* words) {
   try {
     std::vector<std::string> asked;
     for (int i = 0; i < count; ++i) asked.emplace_back(words[i]);
-    return std::make_unique<snug_answer>(snug::ask(asked)).release();
+    return std::make_unique<snug_answer>(snug_answer{snug::ask(asked)}).release();
   } catch (const std::exception&) {  // no memory
     return nullptr;
   }
