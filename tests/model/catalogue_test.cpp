@@ -31,7 +31,7 @@ TEST(Catalogue, CopiesAreKnownByTheNameOfWhatTheyCopy) {
                 {"unsloth/Qwen2.5-7B-Instruct-unsloth-bnb-4bit", "Qwen/Qwen2.5-7B-Instruct"},
                 {"NousResearch/Meta-Llama-3-8B-Instruct", "meta-llama/Meta-Llama-3-8B-Instruct"},
                 {"nobody/Qwen3-8B-2508", "Qwen/Qwen3-8B"},
-                {"Qwen/Qwen3-4B-Thinking-2507", "Qwen/Qwen3-4B"},
+                {"Qwen/Qwen3-4B-Thinking-2507", "Qwen/Qwen3-4B-Instruct-2507"},
                 {"microsoft/DialoGPT-medium", "openai-community/gpt2-medium"},
                 {"mistral-7b", "mistralai/Mistral-7B-v0.1"},
                 {"llama-2-7b-chat", "meta-llama/Llama-2-7b-chat-hf"},

@@ -302,6 +302,19 @@ TEST(ShellRecipes, WhichFileHoldsTheKeysIsSaid) {
                           [](const std::string& note) { return note == "the keys are in train.yaml: give that file"; }));
 }
 
+// Scripts like Alpaca-LoRA's finetune.py: rows of a step and rows at once, of which accumulation follows.
+TEST(ShellRecipes, LikeAlpacaLorasSayABaseModelAndTwoBatches) {
+  const ForeignRecipe read = foreign(
+      "python finetune.py --base_model Qwen/Qwen2.5-7B --batch_size 128 --micro_batch_size 4 --output_dir out\n", "run.sh");
+  EXPECT_EQ(read.models.front(), "Qwen/Qwen2.5-7B");
+  EXPECT_EQ(read.recipe.batch, 4);
+  EXPECT_EQ(read.recipe.accumulation, 32);
+  const ForeignRecipe alone =
+      foreign("python finetune.py --base_model a/b --micro_batch_size 2 --gradient_accumulation_steps 3\n", "run.sh");
+  EXPECT_EQ(alone.recipe.batch, 2);
+  EXPECT_EQ(alone.recipe.accumulation, 3);
+}
+
 TEST(ShellRecipes, WhatOnlyAShellKnowsIsTold) {
   const ForeignRecipe read =
       foreign("swift sft --model a/b --train_type lora --per_device_train_batch_size $(nproc) \"${MORE[@]}\"\n", "run.sh");

@@ -329,6 +329,36 @@ trainer = DPOTrainer(model=model, ref_model=ref_model, args=DPOConfig(per_device
   EXPECT_EQ(read.models.front(), "Qwen/Qwen2.5-0.5B");
 }
 
+// A function that stands below the trainer was called above it; what is downloaded is what was asked for.
+TEST(PythonScripts, load_in_functions_below_and_from_downloads) {
+  const ForeignRecipe below = read_foreign_recipe(R"(
+NAME = "google/gemma-2b-it"
+def main():
+    model, tokenizer = get_model()
+    trainer = SFTTrainer(model=model, args=TrainingArguments("out", per_device_train_batch_size=3))
+    trainer.train()
+def get_model():
+    with timed("load"):
+        return AutoModelForCausalLM.from_pretrained(NAME, load_in_8bit=True), AutoTokenizer.from_pretrained(NAME)
+main()
+)",
+                                                  "below.py")
+                                  .value();
+  EXPECT_EQ(below.models.front(), "google/gemma-2b-it");
+  EXPECT_EQ(below.recipe.batch, 3);
+  for (const char* call : {"snapshot_download('Qwen/Qwen3-0.6B', cache_dir='/x')", "snapshot_download(repo_id=NAME)",
+                           "snapshot_download(revision='master', model_id=NAME)"}) {
+    const ForeignRecipe read = read_foreign_recipe(std::string("NAME = 'Qwen/Qwen3-0.6B'\nfolder = ") + call + R"(
+model = AutoModelForCausalLM.from_pretrained(folder)
+trainer = Trainer(model=model, args=TrainingArguments("out", per_device_train_batch_size=3))
+)",
+                                                   "downloaded.py")
+                                   .value();
+    ASSERT_FALSE(read.models.empty()) << call;
+    EXPECT_EQ(read.models.front(), "Qwen/Qwen3-0.6B") << call;
+  }
+}
+
 TEST(PythonScripts, that_train_nothing_are_refused_in_a_line) {
   for (const char* source : {"", "print('hello')", "model = AutoModelForCausalLM.from_pretrained('x')\nmodel.generate()"}) {
     try {

@@ -158,6 +158,13 @@ class PythonScript {
     return bound ? bound : last;
   }
 
+  // The one such call, wherever it stands; null if there are more.
+  template <class Is>
+  const Call* only(const Is& is) const {
+    const Call* const found = first(is);
+    return std::ranges::count_if(calls_, is) == 1 ? found : nullptr;
+  }
+
  private:
   // `statement`: where the one around begins.
   void look_at(size_t at, size_t statement) {
@@ -396,7 +403,8 @@ void read_script(bool in_place, Document& document) {
     return by_place ? &call->arguments[place] : call->find(name);
   };
   const Call* const settings = script.given(argument(trainer, "args", 1), has_settings, before);
-  const Call* const loading = script.given(argument(trainer, "model", 0), loads_model, before);
+  const Call* const before_trainer = script.given(argument(trainer, "model", 0), loads_model, before);
+  const Call* const loading = before_trainer || !trainer ? before_trainer : script.only(loads_model);  // by a function below
   const bool from_outside = trainer && !settings;  // HfArgumentParser's, a factory's
   if ((!settings && !trainer) || (!trainer && !loading))
     throw Error("nothing in it trains with transformers' Trainer or one made of it", document.where,

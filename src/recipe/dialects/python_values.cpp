@@ -445,9 +445,10 @@ PythonValue PythonValues::call(const std::string& path, size_t& at) {
                            name.starts_with("get_env") || name.starts_with("_env");
   const bool of_dict = name == "get" && path.size() > 4 && !environment;
   const bool as_it_is = name == "int" || name == "float" || name == "str" || name == "bool" || name == "Path";
+  const bool downloads = name == "snapshot_download";  // of huggingface_hub and modelscope: a folder of what it names
   const bool field = name == "field" || name == "Field" || name == "Argument" || name == "Option";
   const PythonValue held = of_dict ? of_attribute(path.substr(0, path.size() - 4), open) : PythonValue();
-  if (!environment && !as_it_is && !field && name != "dict" && held.kind != Kind::dict) return {};
+  if (!environment && !as_it_is && !downloads && !field && name != "dict" && held.kind != Kind::dict) return {};
   PythonValue dict{.kind = Kind::dict};
   std::vector<PythonValue> positional;
   for (size_t inside = open + 1; inside + 1 < at;) {
@@ -476,6 +477,9 @@ PythonValue PythonValues::call(const std::string& path, size_t& at) {
     return copy;
   }
   if (name == "dict") return positional.empty() ? dict : PythonValue();
+  if (downloads)
+    for (const PythonMember& member : dict.members)
+      if (member.name == "repo_id" || member.name == "model_id") return member.value;
   const auto given = std::ranges::find(dict.members, "default", &PythonMember::name);
   if (given != dict.members.end()) return given->value;
   if (environment) return positional.size() > 1 ? positional[1] : PythonValue{.kind = Kind::none};

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 
 #include "recipe/dialects/reading.h"
 #include "recipe/foreign_keys.h"
@@ -82,13 +83,34 @@ void take_trl_loss(Reading& reading, const Entry& entry) {
 }
 
 // What PPOConfig derives from the trainer's own keys; other scripts have keys of that name with meanings of their own.
+// Scripts like Alpaca-LoRA's say how many rows a step has, and how many of them go through at once.
+bool says_both_batches(const Document& document) {
+  return count_of_keys(document, {"base_model", "batch_size", "micro_batch_size"}) == 3;
+}
+
 void take_ppo_batch(Reading& reading, const Entry& entry) {
   if (reading.document().has("num_ppo_epochs") || reading.document().has("total_episodes")) return reading.ignore(entry);
+  if (says_both_batches(reading.document()))
+    return reading.understood(entry, "micro_batch_size times gradient_accumulation_steps");
   reading.touches(entry, "not one of TrainingArguments' keys: per_device_train_batch_size is read");
+}
+
+void take_micro_batch(Reading& reading, const Entry& entry) {
+  if (!reading.document().has("base_model")) return take_ppo_batch(reading, entry);
+  reading.set(entry, "per_device_train_batch_size", entry.text());
+}
+
+void decide_accumulation(Reading& reading) {
+  if (!says_both_batches(reading.document()) || reading.has("gradient_accumulation_steps")) return;
+  int64_t rows = 0;
+  const std::string text = reading.value("batch_size");
+  std::from_chars(text.data(), text.data() + text.size(), rows);
+  reading.decide("gradient_accumulation_steps", std::to_string(std::max<int64_t>(1, rows / reading.recipe().batch)));
 }
 
 void finish_trl(Reading& reading) {
   Recipe& recipe = reading.recipe();
+  decide_accumulation(reading);
   const auto& command = reading.document().command;
   const bool python = reading.document().syntax == Syntax::python;
   if (command.size() >= 2 && (command[0] == "trl" || python) && command[1] != "sft") {
@@ -158,6 +180,7 @@ Claim claims_trl(const Document& document) {
 
 // TrainingArguments by names that few other programs have.
 bool is_trainer(const Document& document) {
+  if (count_of_keys(document, {"base_model", "micro_batch_size"}) == 2) return true;  // as Alpaca-LoRA's script and its kin
   return has_any(document, {"per_device_train_batch_size", "per_gpu_train_batch_size"}) ||
          count_of_keys(document,
                        {"gradient_accumulation_steps", "num_train_epochs", "lr_scheduler_type", "warmup_ratio",
@@ -229,6 +252,7 @@ Rules rules(bool plain) {  // NOLINT(readability-function-size): a table
       {"model_name", "model", take_model},
       {"model", "model", take_model},
       {"model_id", "model", take_model},
+      {"base_model", "model", take_model},
       {"beta", "", take_preference},
       {"max_prompt_length", "", take_preference},
       {"max_completion_length", "", take_generation},
@@ -239,7 +263,7 @@ Rules rules(bool plain) {  // NOLINT(readability-function-size): a table
       {"num_ppo_epochs", "", take_generation},
       {"batch_size", "", take_ppo_batch},
       {"mini_batch_size", "", take_ppo_batch},
-      {"micro_batch_size", "", take_ppo_batch},
+      {"micro_batch_size", "per_device_train_batch_size", take_micro_batch},
       {"local_mini_batch_size", "", take_ppo_batch},
   };
   rules.touches = {
