@@ -359,6 +359,23 @@ trainer = Trainer(model=model, args=TrainingArguments("out", per_device_train_ba
   }
 }
 
+// Rows that are tokens before TRL's trainer sees them are as long as the tokenizer was asked for; what it is asked for
+// itself comes first, and its own length stays where nobody says one.
+TEST(PythonScripts, of_trl_are_given_rows_that_were_tokenized_before) {
+  const auto length = [](const std::string& tokenized, const std::string& asked) {
+    const ForeignRecipe read =
+        read_foreign_recipe("model = AutoModelForCausalLM.from_pretrained('Qwen/Qwen3-0.6B')\n" + tokenized +
+                                "trainer = SFTTrainer(model, TrainingArguments('out')" + asked + ")\n",
+                            "rows.py")
+            .value();
+    return value_of(read.recipe, "max_length");
+  };
+  const std::string rows = "def rows(r):\n    return tokenizer(r['text'], truncation=True, max_length=768)\n";
+  EXPECT_EQ(length(rows, ""), "768");
+  EXPECT_EQ(length(rows, ", max_seq_length=512"), "512");
+  EXPECT_EQ(length("", ""), "auto");
+}
+
 TEST(PythonScripts, that_train_nothing_are_refused_in_a_line) {
   for (const char* source : {"", "print('hello')", "model = AutoModelForCausalLM.from_pretrained('x')\nmodel.generate()"}) {
     try {

@@ -377,12 +377,12 @@ const Call* quantization_of(const PythonScript& script, const Call* loading, std
   return nullptr;
 }
 
-// Rows are as long as the tokenizer is asked for.
-void take_rows(const PythonScript& script, size_t before, Document& document, Entries& entries) {
-  if (document.has("max_length")) return;
+// Rows are as long as the tokenizer is asked for; TRL's trainers have a length of their own where it is not.
+void take_rows(const PythonScript& script, size_t before, bool plain, Document& document, Entries& entries) {
+  if (document.has("max_length") || document.has("max_seq_length")) return;
   const auto [rows, unknown] = script.longest_rows(before);
   if (rows) entries.add("max_length", *rows);
-  if (!rows || unknown) document.unread.emplace_back("max_length");
+  if (unknown || (plain && !rows)) document.unread.emplace_back("max_length");
 }
 
 // Of settings from outside: defaults of a class or a parser, which the command line may change.
@@ -445,7 +445,7 @@ void read_script(bool in_place, Document& document) {
   entries.take_all(settings);
   if (from_outside) take_defaults(script, document, entries);
   entries.take(trainer, kOfTrainer);
-  if (!unsloth && !trl && trainer && of_plain_trainer(*trainer)) take_rows(script, before, document, entries);
+  if (!unsloth && !trl && trainer) take_rows(script, before, of_plain_trainer(*trainer), document, entries);
   if (const Call* data = script.first(loads_data);
       data && !data->arguments.empty() && data->arguments[0].value.kind == Kind::text)
     entries.add("dataset_name", data->arguments[0]);
