@@ -31,6 +31,7 @@ constexpr size_t kSlots = 2, kSlotBytes = size_t{128} << 10, kPage = 4096;
 // What a rank receives from the one before. Counters run on; a slot is theirs modulo kSlots.
 struct Mailbox {
   std::atomic<uint32_t> bell;           // rung for its rank: something came, or a slot of the next rank's is free
+  std::atomic<uint32_t> sleeps;         // its rank waits for the bell, or is about to
   std::atomic<uint32_t> filled, taken;  // slots
   std::atomic<int32_t> process;         // of the rank; 0: not here yet, kLeft: it has left in order
   std::atomic<int32_t> failed;          // in the first rank's: 1 + the rank that cannot go on
@@ -45,15 +46,21 @@ constexpr int kMostLooks = 15;                // at one that is stopped: a secon
 
 constexpr size_t kBoxBytes = kPage + kSlots * kSlotBytes;
 
-// Not the private kind: other processes wait on the same page.
-void wait_at(std::atomic<uint32_t>& bell, uint32_t seen) {
+// Returns when the bell was rung after it stood at `seen`; false: nobody rang for a while. Who rings sees `sleeps` or has
+// moved the bell on before the kernel looks at it. Not the private kind: other processes wait on the same page.
+bool wait_at(Mailbox& box, uint32_t seen) {
   constexpr timespec kNap{.tv_sec = 0, .tv_nsec = 100'000'000};
-  syscall(SYS_futex, reinterpret_cast<uint32_t*>(&bell), FUTEX_WAIT, seen, &kNap, nullptr, 0);
+  box.sleeps.store(1);
+  const long woken = syscall(SYS_futex, reinterpret_cast<uint32_t*>(&box.bell), FUTEX_WAIT, seen, &kNap, nullptr, 0);
+  const bool rung = woken == 0 || errno != ETIMEDOUT;
+  box.sleeps.store(0);
+  return rung;
 }
 
-void ring(std::atomic<uint32_t>& bell) {
-  bell.fetch_add(1);
-  syscall(SYS_futex, reinterpret_cast<uint32_t*>(&bell), FUTEX_WAKE, INT32_MAX, nullptr, nullptr, 0);
+void ring(Mailbox& box) {
+  box.bell.fetch_add(1);
+  if (box.sleeps.load() == 0) return;
+  syscall(SYS_futex, reinterpret_cast<uint32_t*>(&box.bell), FUTEX_WAKE, INT32_MAX, nullptr, nullptr, 0);
 }
 
 // Whether a signal keeps the process from running ("T" in /proc/PID/stat, behind its name). Who debugs it ("t") is waited
@@ -92,15 +99,16 @@ class MailboxChannel final : public Channel {
     const auto move_some = [&] { return send_some(next, to_next) + receive_some(own, from_previous) > 0; };
     StoppedRank stopped;
     int naps = 0;
+    bool rung = true;
     while (!to_next.empty() || !from_previous.empty()) {
       const uint32_t seen = own.bell.load();
       if (move_some()) continue;
-      if (const std::optional<Lost> lost = lost_rank()) {
+      if (const std::optional<Lost> lost = rung ? failed_rank() : lost_rank()) {
         if (move_some()) continue;  // what it had sent before counts
         tell(*lost);
       }
-      if (++naps % kNapsPerLook == 0) look_for_stopped(stopped);
-      wait_at(own.bell, seen);
+      if (!rung && ++naps % kNapsPerLook == 0) look_for_stopped(stopped);
+      rung = wait_at(own, seen);
     }
   }
 
@@ -112,7 +120,7 @@ class MailboxChannel final : public Channel {
     int32_t none = 0;
     const bool first = box(RankGroup::all, 0).failed.compare_exchange_strong(none, static_cast<int32_t>(own_) + 1);
     for (int ring_of = 0; ring_of < kRankGroupCount; ++ring_of)
-      for (int64_t other = 0; other < mesh_.ranks; ++other) ring(box(static_cast<RankGroup>(ring_of), other).bell);
+      for (int64_t other = 0; other < mesh_.ranks; ++other) ring(box(static_cast<RankGroup>(ring_of), other));
     return first || none == static_cast<int32_t>(own_) + 1;
   }
 
@@ -125,12 +133,12 @@ class MailboxChannel final : public Channel {
   // Bytes that found a free slot; what is left stays in `bytes`.
   size_t send_some(Mailbox& next, std::span<const std::byte>& bytes) const {
     const uint32_t filled = next.filled.load(std::memory_order_relaxed);
-    if (bytes.empty() || filled - next.taken.load(std::memory_order_acquire) == kSlots) return 0;
+    if (bytes.empty() || filled - next.taken.load() == kSlots) return 0;
     const size_t size = std::min(bytes.size(), kSlotBytes);
     std::memcpy(slot(next_, filled), bytes.data(), size);
     next.sizes[filled % kSlots] = static_cast<uint32_t>(size);
-    next.filled.store(filled + 1, std::memory_order_release);
-    ring(next.bell);
+    next.filled.store(filled + 1);
+    ring(next);
     bytes = bytes.subspan(size);
     return size;
   }
@@ -144,8 +152,8 @@ class MailboxChannel final : public Channel {
           fmt::format("rank {} was sent {} bytes where it waits for {}", own_, size, std::min(bytes.size(), kSlotBytes)),
           "ranks", "give all ranks the same files, recipe and version of snug");
     std::memcpy(bytes.data(), slot(own_, taken), size);
-    own.taken.store(taken + 1, std::memory_order_release);
-    ring(box(group_, previous_).bell);
+    own.taken.store(taken + 1);
+    if (own.filled.load() - taken == kSlots) ring(box(group_, previous_));  // who may have found no free slot
     bytes = bytes.subspan(size);
     return size;
   }
@@ -175,8 +183,13 @@ class MailboxChannel final : public Channel {
     bool absent = false;
   };
 
+  std::optional<Lost> failed_rank() const {
+    const int32_t failed = box(RankGroup::all, 0).failed.load();
+    return failed != 0 ? std::optional(Lost{.rank = failed - 1}) : std::nullopt;
+  }
+
   std::optional<Lost> lost_rank() const {
-    if (const int32_t failed = box(RankGroup::all, 0).failed.load(); failed != 0) return Lost{.rank = failed - 1};
+    if (const auto failed = failed_rank()) return failed;
     for (int64_t other = 0; other < mesh_.ranks; ++other) {
       const int32_t process = box(RankGroup::all, other).process.load();
       const auto has_left = [&] { return box(RankGroup::all, other).process.load() != process; };  // in order, meanwhile
