@@ -43,6 +43,19 @@ std::thread quiet_thread(auto&& work) {
   return thread;
 }
 
+// Whether it happens while others get a turn: to sleep and be woken takes longer than most of what is waited for.
+template <class Happens>
+bool soon(std::unique_lock<std::mutex>& lock, const Happens& happens) {
+  constexpr int kTurns = 30;
+  for (int turn = 0; turn < kTurns; ++turn) {
+    if (happens()) return true;
+    lock.unlock();
+    std::this_thread::yield();
+    lock.lock();
+  }
+  return happens();
+}
+
 }  // namespace
 
 CommLane::CommLane(RankRings& ranks) : ranks_(ranks), thread_(quiet_thread([this] { work(); })) {}
@@ -53,74 +66,101 @@ CommLane::~CommLane() {
     const std::lock_guard lock(mutex_);
     ends_ = true;
   }
-  changed_.notify_all();
+  to_do_.notify_all();
   thread_.join();
 }
 
 void CommLane::work() {
   std::unique_lock lock(mutex_);
   for (;;) {
-    changed_.wait(lock, [&] { return ends_ || asked_ > done_; });
+    const auto is_asked = [&] { return ends_ || (asked_ > done_ && !busy_); };
+    if (!soon(lock, is_asked)) to_do_.wait(lock, is_asked);
     if (ends_) return;
-    const Collective collective = flight(done_).collective;
-    lock.unlock();
-    std::exception_ptr error;
-    const Communicator& ring = ranks_.of(collective.group);
-    const int64_t before = ring.sent_bytes();
-    try {
-      run(ranks_, collective);
-    } catch (...) {
-      error = std::current_exception();
-    }
-    // While a neighbour's bytes come, a lane of its own may send on the same ring.
-    const int64_t sent = collective.kind == OpKind::receive ? 0 : ring.sent_bytes() - before;
-    lock.lock();
-    sent_ += sent;
-    ++done_;
-    if (error) {
-      error_ = error;
-      done_ = asked_ = UINT64_MAX;  // nobody waits for anything any more
-    }
+    run_next(lock);
     changed_.notify_all();
-    if (error) return;
   }
+}
+
+// The first that was asked for and is not done, by whichever thread finds that nobody is at work.
+void CommLane::run_next(std::unique_lock<std::mutex>& lock) {
+  busy_ = true;
+  const Collective collective = flight(done_).collective;
+  lock.unlock();
+  std::exception_ptr error;
+  const Communicator& ring = ranks_.of(collective.group);
+  const int64_t before = ring.sent_bytes();
+  try {
+    run(ranks_, collective);
+  } catch (...) {
+    error = std::current_exception();
+  }
+  // While a neighbour's bytes come, a lane of its own may send on the same ring.
+  const int64_t sent = collective.kind == OpKind::receive ? 0 : ring.sent_bytes() - before;
+  lock.lock();
+  busy_ = false;
+  sent_ += sent;
+  ++done_;
+  if (!error) return;
+  error_ = error;
+  done_ = asked_ = UINT64_MAX;  // nobody waits for anything any more
 }
 
 void CommLane::begin(const Collective& collective, int depth) {
   if (begun_ - seen_done_ == kMostFlights) wait_until_done(seen_done_ + 1);
-  flight(begun_) = {collective, depth};
-  {
-    const std::lock_guard lock(mutex_);
-    if (error_) std::rethrow_exception(error_);
-    asked_ = ++begun_;
-  }
-  changed_.notify_all();
+  flights_[begun_ % kMostFlights] = {collective, depth};
+  const std::lock_guard lock(mutex_);
+  if (error_) std::rethrow_exception(error_);
+  asked_ = ++begun_;
+}
+
+void CommLane::start() {
+  if (started_ == begun_) return;
+  started_ = begun_;
+  to_do_.notify_one();
 }
 
 void CommLane::wait_until_done(uint64_t number) {
   using Clock = std::chrono::steady_clock;
   const Clock::time_point from = Clock::now();
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return done_ >= number; });
+  while (done_ < number) {
+    if (busy_) {
+      if (!soon(lock, [&] { return done_ >= number || !busy_; }))
+        changed_.wait(lock, [&] { return done_ >= number || !busy_; });
+    } else {
+      run_next(lock);
+    }
+  }
   if (error_) std::rethrow_exception(error_);
   seen_done_ = done_;
+  started_ = std::max(started_, seen_done_);
+  if (started_ > done_ && !busy_) to_do_.notify_one();  // what was started before goes on
   sent_bytes_ = sent_;
   waited_ += std::chrono::duration<double>(Clock::now() - from).count();
 }
 
 // They are done in their order: with the last that matters all before it.
 template <class Meets>
-void CommLane::wait_where(const Meets& matters) {
+uint64_t CommLane::last_where(const Meets& matters) const {
   for (uint64_t last = begun_; last > seen_done_; --last)
-    if (matters(flight(last - 1))) return wait_until_done(last);
+    if (matters(flight(last - 1))) return last;
+  return 0;
+}
+
+uint64_t CommLane::last_on(const std::byte* memory, int64_t bytes, bool writes) const {
+  return last_where([&](const Flight& f) { return meets(f.collective, memory, bytes, writes); });
+}
+
+uint64_t CommLane::last_of_depth(int depth) const {
+  return last_where([&](const Flight& f) { return f.depth >= depth; });
 }
 
 void CommLane::wait_for(const std::byte* memory, int64_t bytes, bool writes) {
-  wait_where([&](const Flight& f) { return meets(f.collective, memory, bytes, writes); });
+  if (const uint64_t number = last_on(memory, bytes, writes); number > 0) wait_until_done(number);
 }
 
 void CommLane::wait_for_depth(int depth) {
-  wait_where([&](const Flight& f) { return f.depth >= depth; });
+  if (const uint64_t number = last_of_depth(depth); number > 0) wait_until_done(number);
 }
 
 CommLanes::CommLanes(RankRings& ranks) : together_(ranks), all_{&together_} {
@@ -137,13 +177,25 @@ CommLane& CommLanes::lane_of(RankGroup group, OpKind kind) {
   return kind == OpKind::send ? way.sent : way.received;
 }
 
+void CommLanes::start() {
+  for (CommLane* lane : all_) lane->start();
+}
+
+// While one is waited for, which may depend on what the others bring to other ranks.
+void CommLanes::wait(CommLane& lane, uint64_t number) {
+  if (number == 0) return;
+  for (CommLane* other : all_)
+    if (other != &lane) other->start();
+  lane.wait_until_done(number);
+}
+
 void CommLanes::wait_for(const std::byte* memory, int64_t bytes, bool writes) {
   for (CommLane* lane : all_)
-    if (!lane->idle()) lane->wait_for(memory, bytes, writes);
+    if (!lane->idle()) wait(*lane, lane->last_on(memory, bytes, writes));
 }
 
 void CommLanes::wait_for_depth(int depth) {
-  for (CommLane* lane : all_) lane->wait_for_depth(depth);
+  for (CommLane* lane : all_) wait(*lane, lane->last_of_depth(depth));
 }
 
 bool CommLanes::idle() const {

@@ -1,7 +1,8 @@
 #pragma once
 // The communication lane of a run: collectives that go on while ops compute, one after the other in the order in which they
-// were begun, which is the same for all ranks. Whoever is about to use what one works on waits for it first. A thread of its
-// own, which mostly sleeps until something arrives.
+// were begun, which is the same for all ranks. Whoever is about to use what one works on waits for it first, and does itself
+// what the lane's thread has not begun: to wake a thread takes longer than many a message. That thread mostly sleeps until
+// something arrives.
 
 #include <array>
 #include <condition_variable>
@@ -39,11 +40,19 @@ class CommLane {
   // `depth`: of the region that it belongs to. Waits only where too many are on their way. Each of these throws what a
   // collective threw, RankLost above all.
   void begin(const Collective& collective, int depth);
+  // The lane's thread goes on with what was begun: whoever began it is about to do something else.
+  void start();
   // Until none is at work on these bytes; who only reads them need not wait for who does.
   void wait_for(const std::byte* memory, int64_t bytes, bool writes);
   // Until all of regions of this depth and deeper are done.
   void wait_for_depth(int depth);
   void wait_for_all() { wait_until_done(begun_); }
+
+  // The same in two parts: how many must be done, 0 where none need be; until they are.
+  uint64_t last_on(const std::byte* memory, int64_t bytes, bool writes) const;
+  uint64_t last_of_depth(int depth) const;
+  uint64_t last() const { return idle() ? 0 : begun_; }
+  void wait_until_done(uint64_t number);
 
   bool idle() const { return begun_ == seen_done_; }
   double waited_seconds() const { return waited_; }
@@ -56,21 +65,22 @@ class CommLane {
     int depth = 0;
   };
 
-  Flight& flight(uint64_t number) { return flights_[number % kMostFlights]; }
+  const Flight& flight(uint64_t number) const { return flights_[number % kMostFlights]; }
   template <class Meets>
-  void wait_where(const Meets& matters);
-  void wait_until_done(uint64_t number);
+  uint64_t last_where(const Meets& matters) const;
   void work();
+  void run_next(std::unique_lock<std::mutex>& lock);
 
   RankRings& ranks_;
   std::array<Flight, kMostFlights> flights_{};
-  uint64_t begun_ = 0, seen_done_ = 0;  // the run's own count
+  uint64_t begun_ = 0, started_ = 0, seen_done_ = 0;  // the run's own count
   double waited_ = 0;
   int64_t sent_bytes_ = 0;
 
-  std::mutex mutex_;  // of what follows
-  std::condition_variable changed_;
+  std::mutex mutex_;                         // of what follows
+  std::condition_variable to_do_, changed_;  // the thread waits for the one, the run for the other
   uint64_t asked_ = 0, done_ = 0;
+  bool busy_ = false;  // one of the two is at work
   int64_t sent_ = 0;
   bool ends_ = false;
   std::exception_ptr error_;
@@ -87,10 +97,15 @@ class CommLanes {
   void begin(const Collective& collective, int depth) {
     lane_of(collective.group, collective.kind).begin(collective, depth);
   }
+  // Of all lanes.
+  void start();
   void wait_for(const std::byte* memory, int64_t bytes, bool writes);
   void wait_for_depth(int depth);
   // All that was begun on the lane of such a collective.
-  void wait_for_all_of(RankGroup group, OpKind kind) { lane_of(group, kind).wait_for_all(); }
+  void wait_for_all_of(RankGroup group, OpKind kind) {
+    CommLane& lane = lane_of(group, kind);
+    wait(lane, lane.last());
+  }
 
   bool idle() const;
   double waited_seconds() const;
@@ -98,6 +113,7 @@ class CommLanes {
 
  private:
   CommLane& lane_of(RankGroup group, OpKind kind);
+  void wait(CommLane& lane, uint64_t number);
 
   CommLane together_;
   struct OneWay {

@@ -174,6 +174,7 @@ void Executor::wait_for(const OpView& view, const Op& op) {
   size_t next = 0;
   for (const OperandView& operand : view.operands())
     wait_for(static_cast<const std::byte*>(operand.data), operand.bytes(), op.operands[next++].access != Access::read);
+  if (comm_ != nullptr) comm_->start();  // while the op computes
 }
 
 void Executor::run_kernel(const Op& op, const Binding& binding) {

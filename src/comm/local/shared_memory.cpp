@@ -18,6 +18,7 @@
 #include <fstream>
 #include <memory>
 #include <optional>
+#include <thread>
 
 #include "base/error.h"
 #include "formats/file.h"
@@ -41,8 +42,9 @@ static_assert(sizeof(Mailbox) <= kPage && std::atomic<uint32_t>::is_always_lock_
 
 constexpr int32_t kLeft = -1;
 constexpr std::chrono::seconds kArrival(30);  // all must have come by then
-constexpr int kNapsPerLook = 10;              // at whether the others run
-constexpr int kMostLooks = 15;                // at one that is stopped: a second each
+constexpr int kTurns = 30;        // for others, before one sleeps: to be woken takes longer than most of what is waited for
+constexpr int kNapsPerLook = 10;  // at whether the others run
+constexpr int kMostLooks = 15;    // at one that is stopped: a second each
 
 constexpr size_t kBoxBytes = kPage + kSlots * kSlotBytes;
 
@@ -98,11 +100,18 @@ class MailboxChannel final : public Channel {
     Mailbox &own = box(group_, own_), &next = box(group_, next_);
     const auto move_some = [&] { return send_some(next, to_next) + receive_some(own, from_previous) > 0; };
     StoppedRank stopped;
-    int naps = 0;
+    int naps = 0, turns = 0;
     bool rung = true;
     while (!to_next.empty() || !from_previous.empty()) {
       const uint32_t seen = own.bell.load();
-      if (move_some()) continue;
+      if (move_some()) {
+        turns = 0;
+        continue;
+      }
+      if (turns++ < kTurns) {
+        std::this_thread::yield();
+        continue;
+      }
       if (const std::optional<Lost> lost = rung ? failed_rank() : lost_rank()) {
         if (move_some()) continue;  // what it had sent before counts
         tell(*lost);
