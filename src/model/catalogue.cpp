@@ -96,9 +96,9 @@ std::string part_that_names(std::string_view path) {
   for (std::string_view rest = path; !rest.empty(); rest.remove_prefix(std::min(rest.find('/'), rest.size() - 1) + 1))
     if (const std::string_view part = rest.substr(0, rest.find('/')); !part.empty()) parts.push_back(part);
   if (parts.empty()) return {};
-  const std::string last(parts.back());
+  const std::string_view last = parts.back();
   while (!parts.empty() && is_anybodys(parts.back())) parts.pop_back();
-  if (parts.empty() || parts.back() == "." || parts.back() == ".." || parts.back() == "~") return last;
+  if (parts.empty() || parts.back() == "." || parts.back() == ".." || parts.back() == "~") return std::string(last);
   const size_t n = parts.size();
   const bool is_variant =
       n >= 3 && (parts[n - 2] == "transformers" || parts[n - 2] == "pytorch") && is_size(words_of(parts[n - 1]).front());
