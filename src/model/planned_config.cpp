@@ -193,9 +193,9 @@ void read_nemotron(const ConfigFields& config, ModelSpec& spec) {
   if (config.string("hidden_act", "relu2") == "relu2") spec.activation_form = ActivationForm::relu_squared;
 }
 
-// Of 13 B and more have ALiBi, and say nothing of positions.
 void read_ernie(const ConfigFields& config, ModelSpec&) { must_be(config, "use_bias", false, false); }
 
+// Of 13 B and more have ALiBi, and say nothing of positions.
 void read_baichuan(const ConfigFields& config, ModelSpec& spec) {
   spec.alibi = !config.field("max_position_embeddings") && config.field("model_max_length");
   if (config.field("model_max_length")) spec.max_position = config.dimension("model_max_length");

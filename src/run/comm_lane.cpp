@@ -106,7 +106,7 @@ void CommLane::run_next(std::unique_lock<std::mutex>& lock) {
 }
 
 void CommLane::begin(const Collective& collective, int depth) {
-  if (begun_ - seen_done_ == kMostFlights) wait_until_done(seen_done_ + 1);
+  if (is_full()) wait_until_done(seen_done_ + 1);
   flights_[begun_ % kMostFlights] = {collective, depth};
   const std::lock_guard lock(mutex_);
   if (error_) std::rethrow_exception(error_);
@@ -181,11 +181,21 @@ void CommLanes::start() {
   for (CommLane* lane : all_) lane->start();
 }
 
-// While one is waited for, which may depend on what the others bring to other ranks.
+// Before one is waited for, which may depend on what the others bring to other ranks.
+void CommLanes::start_others(const CommLane& than) {
+  for (CommLane* other : all_)
+    if (other != &than) other->start();
+}
+
+void CommLanes::begin(const Collective& collective, int depth) {
+  CommLane& lane = lane_of(collective.group, collective.kind);
+  if (lane.is_full()) start_others(lane);
+  lane.begin(collective, depth);
+}
+
 void CommLanes::wait(CommLane& lane, uint64_t number) {
   if (number == 0) return;
-  for (CommLane* other : all_)
-    if (other != &lane) other->start();
+  start_others(lane);
   lane.wait_until_done(number);
 }
 

@@ -55,6 +55,7 @@ class CommLane {
   void wait_until_done(uint64_t number);
 
   bool idle() const { return begun_ == seen_done_; }
+  bool is_full() const { return begun_ - seen_done_ == kMostFlights; }  // the next that begins waits for the first
   double waited_seconds() const { return waited_; }
   int64_t sent_bytes() const { return sent_bytes_; }  // by those that were waited for
 
@@ -94,9 +95,7 @@ class CommLanes {
   // As CommLane.
   explicit CommLanes(RankRings& ranks);
 
-  void begin(const Collective& collective, int depth) {
-    lane_of(collective.group, collective.kind).begin(collective, depth);
-  }
+  void begin(const Collective& collective, int depth);
   // Of all lanes.
   void start();
   void wait_for(const std::byte* memory, int64_t bytes, bool writes);
@@ -113,6 +112,7 @@ class CommLanes {
 
  private:
   CommLane& lane_of(RankGroup group, OpKind kind);
+  void start_others(const CommLane& than);
   void wait(CommLane& lane, uint64_t number);
 
   CommLane together_;
