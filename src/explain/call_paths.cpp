@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "explain/stack_reading.h"
+#include "torch/traceback.h"
 #include "torch/words.h"
 
 namespace snug {
@@ -20,7 +21,7 @@ bool is_module_call(const Snapshot& snapshot, FrameId id) {
 bool begins_in_torch(const Snapshot& snapshot, FrameId outermost) {
   const StackFrame& frame = snapshot.stacks.frame(outermost);
   const std::string_view file = snapshot.texts[frame.file], function = snapshot.texts[frame.function];
-  return contains(file, "torch/") && !contains(function, "<module>") && !contains(file, "/torch/distributed/");
+  return is_pytorchs(file) && !contains(function, "<module>") && !contains(file, "/torch/distributed/");
 }
 
 }  // namespace

@@ -198,8 +198,8 @@ bool is_known_for_inference(const StageFound& stage, const Traceback* traceback)
   return !trained && std::ranges::any_of(traceback->frames, [](const Frame& frame) {
     const std::string file = lowered(frame.file);
     if (is_of_server_or_pipeline(frame)) return true;
-    if (contains(file, "-packages/") || contains(file, "/torch/"))
-      return says_inference(frame.function.substr(frame.function.rfind('.') + 1)) && !contains(file, "/torch/");
+    if (contains(file, "-packages/") || is_pytorchs(file))
+      return says_inference(frame.function.substr(frame.function.rfind('.') + 1)) && !is_pytorchs(file);
     const std::string_view stem = stem_of(file);
     return stem == "test" || stem == "eval" || says_inference(stem) || says_inference(frame.function);
   });

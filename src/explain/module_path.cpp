@@ -94,8 +94,8 @@ constexpr auto kByTuner = std::to_array<Name>({{"lora", "LoRA"},
 
 // Modules that only pass on what they are given, and what stands between a call and its forward.
 constexpr auto kPlumbing = std::to_array<std::string_view>(
-    {"-packages/torch/", "/pytorch/torch/", "-packages/accelerate/", "-packages/deepspeed/runtime/", "peft/peft_model.py",
-     "peft/tuners/tuners_utils.py", "transformers/utils/", "transformers/modeling_layers.py", "/lib/python3"});
+    {"-packages/accelerate/", "-packages/deepspeed/runtime/", "peft/peft_model.py", "peft/tuners/tuners_utils.py",
+     "transformers/utils/", "transformers/modeling_layers.py", "/lib/python3"});
 
 template <size_t N>
 std::optional<std::string_view> look_up(const std::array<Name, N>& names, std::string_view key) {
@@ -133,7 +133,7 @@ std::optional<std::string_view> part_behind(std::string_view path, std::string_v
 
 bool is_plumbing(std::string_view path) {
   const bool installed = contains(path, "-packages/");
-  return path.starts_with('<') || std::ranges::any_of(kPlumbing, [&](std::string_view part) {
+  return path.starts_with('<') || is_pytorchs(path) || std::ranges::any_of(kPlumbing, [&](std::string_view part) {
            return contains(path, part) && !(part.starts_with("/lib/") && installed);
          });
 }

@@ -133,6 +133,11 @@ void diagnose_oom(SnapshotExplanation& e, const Snapshot& snapshot, const Replay
                                        size_text(*e.asked_bytes), size_text(*e.free_bytes),
                                        size_text(e.largest_free_bytes)));
   for (std::string& line : counterfactual_lines(e.verdict)) d.arithmetic.push_back(std::move(line));
+  if (e.verdict.filler == Filler::weights && e.free_bytes)
+    d.remarks.push_back(
+        fmt::format("how large the card is, a snapshot does not tell: if it is larger than {}, other processes "
+                    "hold the rest; see `nvidia-smi`",
+                    size_text(e.verdict.limit_bytes)));
 }
 
 // Of the loop in which most grows; if nothing does, of the outermost that computes.

@@ -4,6 +4,7 @@
 #include <cctype>
 #include <initializer_list>
 
+#include "torch/traceback.h"
 #include "torch/words.h"
 
 namespace snug {
@@ -32,8 +33,8 @@ bool any_function(const NamesOfStack& names, OneOf functions) {
 
 // The innermost function outside of PyTorch.
 const Frame* asking(const NamesOfStack& names) {
-  const auto frame = std::find_if(names.frames.rbegin(), names.frames.rend(),
-                                  [](const Frame& one) { return !contains(one.file, "/torch/"); });
+  const auto frame =
+      std::find_if(names.frames.rbegin(), names.frames.rend(), [](const Frame& one) { return !is_pytorchs(one.file); });
   return frame == names.frames.rend() ? nullptr : &*frame;
 }
 

@@ -103,7 +103,7 @@ TorchStage by_words(std::string_view name) {
 
 std::optional<StageFound> by_words(const std::vector<Frame>& frames) {
   for (const Frame& frame : frames) {
-    if (contains(with_slashes(frame.file), "/torch/")) continue;
+    if (is_pytorchs(frame.file)) continue;
     const TorchStage stage = by_words(frame.function);
     if (stage != unknown && stage != forward) return told_by(stage, frame);
   }

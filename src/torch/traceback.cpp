@@ -27,14 +27,12 @@ bool is_pythons(std::string_view file) {
 bool is_installed(std::string_view file) {
   constexpr std::array<std::string_view, 4> kParts = {"site-packages", "dist-packages", "unsloth_compiled_cache",
                                                       "/torchinductor_"};
+  constexpr std::array<std::string_view, 8> kLibraries = {
+      // from their sources, or in a folder of the user's choice
+      "/transformers/models/", "/transformers/trainer", "/transformers/modeling_", "/peft/tuners/",
+      "/peft/peft_model.py",   "/accelerate/utils/",    "/trl/trainer/",           "/deepspeed/runtime/"};
   const bool launcher = contains(file, "/bin/") && !file.ends_with(".py");  // torchrun, accelerate
-  return launcher || holds_any(file, kParts);
-}
-
-// PyTorch's own, installed or from its sources.
-bool is_torchs(std::string_view file) {
-  constexpr std::array<std::string_view, 3> kParts = {"-packages/torch/", "-packages\\torch\\", "/pytorch/torch/"};
-  return holds_any(file, kParts) || (is_installed(file) && contains(file, "orchinductor"));
+  return launcher || holds_any(file, kParts) || holds_any(file, kLibraries);
 }
 
 // Goes through the lines; a traceback is open from its first line to its exception's, or until nothing of it comes any more.
@@ -262,16 +260,30 @@ class Reader {
 
 }  // namespace
 
+bool is_pytorchs(std::string_view file) {
+  std::string path(file);
+  std::ranges::replace(path, '\\', '/');
+  if (contains(path, "orchinductor") && is_installed(path)) return true;
+  constexpr std::string_view kInstalled = "-packages/";
+  const size_t installed = path.rfind(kInstalled);
+  if (installed != std::string::npos) return path.compare(installed + kInstalled.size(), 6, "torch/") == 0;
+  constexpr std::array<std::string_view, 10> kFolders = {
+      // from its sources, or in a folder of the user's choice
+      "torch/nn/",      "torch/optim/", "torch/utils/",       "torch/autograd/",     "torch/cuda/",
+      "torch/_dynamo/", "torch/amp/",   "torch/distributed/", "torch/functional.py", "torch/_"};
+  return contains(path, "/pytorch/torch/") || holds_any(path, kFolders);
+}
+
 const Frame* Traceback::own() const {
   const auto found = std::find_if(frames.rbegin(), frames.rend(), [](const Frame& frame) {
-    return !is_installed(frame.file) && !is_pythons(frame.file) && !is_torchs(frame.file);
+    return !is_installed(frame.file) && !is_pythons(frame.file) && !is_pytorchs(frame.file);
   });
   return found == frames.rend() ? nullptr : &*found;
 }
 
 const Frame* Traceback::caller() const {
   const auto found = std::find_if(frames.rbegin(), frames.rend(),
-                                  [](const Frame& frame) { return !is_pythons(frame.file) && !is_torchs(frame.file); });
+                                  [](const Frame& frame) { return !is_pythons(frame.file) && !is_pytorchs(frame.file); });
   return found == frames.rend() ? nullptr : &*found;
 }
 

@@ -27,6 +27,9 @@ struct Traceback {
   const Frame* caller() const;
 };
 
+// PyTorch's own: a folder above it may be called torch too, as environments are.
+bool is_pytorchs(std::string_view file);
+
 // One after the other, in the order of the text.
 std::vector<Traceback> read_tracebacks(std::string_view text);
 

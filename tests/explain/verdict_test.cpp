@@ -102,6 +102,8 @@ TEST(Verdict, weights_that_do_not_fit) {
   const auto e = program.fails(20, 3, loading(10));
   EXPECT_EQ(e.verdict.cause, Cause::shortage);
   EXPECT_EQ(e.verdict.filler, Filler::weights);
+  EXPECT_TRUE(std::ranges::any_of(e.diagnosis.remarks,
+                                  [](const std::string& one) { return one.find("other processes hold") != one.npos; }));
   EXPECT_EQ(e.verdict.limit_bytes, 123 * kMiB);
   EXPECT_EQ(e.stage.stage, TorchStage::load);
   EXPECT_EQ(first_word(e), "quantize_4bit");

@@ -150,6 +150,30 @@ TEST(Traceback, AListBehindTheMessageIsReadFromWithinOutwards) {
   EXPECT_EQ(all[0].own()->line, 130);
 }
 
+// Environments are called torch, too, and libraries are run from their sources.
+TEST(Traceback, ALibraryInAFolderCalledTorchIsNotPyTorch) {
+  const auto all = read_tracebacks(R"(Traceback (most recent call last):
+  File "/home/me/torch/train.py", line 12, in main
+    model(x)
+  File "/opt/torch/.venv/lib/python3.12/site-packages/torch/nn/modules/module.py", line 1790, in _call_impl
+    return forward_call(*args, **kwargs)
+  File "/home/me/src/transformers/src/transformers/models/llama/modeling_llama.py", line 268, in forward
+    attn_output, attn_weights = attention_interface(
+  File "/opt/torch/.venv/lib/python3.12/site-packages/flash_attn/layers/rotary.py", line 208, in eager_attention_forward
+    scores = softmax(scores)
+  File "/src/pytorch/torch/nn/functional.py", line 2161, in softmax
+    ret = input.softmax(dim, dtype=dtype)
+RuntimeError: CUDA out of memory.
+)");
+  ASSERT_EQ(all.size(), 1u);
+  ASSERT_EQ(all[0].frames.size(), 5u);
+  EXPECT_EQ(all[0].own()->line, 12);
+  EXPECT_EQ(all[0].caller()->function, "eager_attention_forward");
+  EXPECT_TRUE(is_pytorchs("/opt/torch/.venv/lib/python3.12/site-packages/torch/nn/modules/module.py"));
+  EXPECT_FALSE(is_pytorchs("/opt/torch/.venv/lib/python3.12/site-packages/peft/peft_model.py"));
+  EXPECT_FALSE(is_pytorchs("/home/me/torch/train.py"));
+}
+
 TEST(Traceback, FramesThatATerminalOrALoggerWrappedAreWhole) {
   const Place terminal = place_in(std::string(R"(Traceback (most recent call last):
   File "/home/me/deep/folder/tr
