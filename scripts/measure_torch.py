@@ -7,7 +7,8 @@ on where it stopped.
   measure_torch.py --out peaks.csv --set large                      peaks of whole models of 7 B to 8 B parameters, one at a time
   measure_torch.py --out peaks.csv --set alone                      few rows, one at a time: what the driver counts above PyTorch
   measure_torch.py --out peaks.csv --set cudnn                      attention with and without cuDNN's kernels
-  measure_torch.py --out times.csv --set times                      seconds of a step, of whole models
+  measure_torch.py --out times.csv --set times                      seconds of a step, of whole models, a setting changed at a time
+  measure_torch.py --out times.csv --set drawn --seed 2             seconds of a step and peaks, whole models and settings drawn at random
 
 tests/oracle/eager_goldens.py --like peaks.csv makes the null device's lines for the same rows."""
 import argparse, csv, multiprocessing, os, pathlib, random, subprocess, sys, time
@@ -25,7 +26,7 @@ COLUMNS = [*KNOWN, *eager_goldens.RESULTS, "evaluate", "device", "used", "kept",
 def arguments():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--out", type=pathlib.Path, required=True)
-    p.add_argument("--set", choices=["small", "large", "alone", "cudnn", "times"], default="small")
+    p.add_argument("--set", choices=["small", "large", "alone", "cudnn", "times", "drawn"], default="small")
     p.add_argument("--minutes", type=float, default=25)
     p.add_argument("--jobs", type=int, default=4, help="processes at once, of small models")
     p.add_argument("--rows", type=int, default=0, help="at most so many")
@@ -56,11 +57,41 @@ def times():
                                        dict(quant="nf4-double", prep="peft"), dict(targets="all-linear", loss="liger"), dict(method="full", checkpointing="reentrant", optim="adamw_bnb_8bit"))] + rows
 
 
+# Of the drawn set, with billions of parameters; none of them in `times`.
+DRAWN = [("HuggingFaceTB/SmolLM2-360M", 0.4), ("Qwen/Qwen2.5-0.5B", 0.5), ("Qwen/Qwen3-0.6B", 0.6), ("TinyLlama/TinyLlama-1.1B-Chat-v1.0", 1.1),
+         ("Qwen/Qwen2.5-1.5B", 1.5), ("HuggingFaceTB/SmolLM2-1.7B", 1.7), ("Qwen/Qwen3-1.7B", 1.7), ("google/gemma-2-2b", 2.6),
+         ("meta-llama/Llama-3.2-3B", 3.2), ("microsoft/Phi-3-mini-4k-instruct", 3.8), ("Qwen/Qwen3-4B", 4), ("mistralai/Mistral-7B-v0.1", 7.2), ("Qwen/Qwen2.5-7B", 7.6)]
+
+
+def drawn(number, seed):
+    """Rows that 80 GB hold, a model of each size in turn."""
+    draw, rows = random.Random(seed), []
+    while len(rows) < number:
+        model, billions = DRAWN[len(rows) % len(DRAWN)]
+        full = billions < 4 and draw.random() < 0.4
+        tokens = 4096 if billions > 3 else 8192
+        seq = draw.choice([s for s in (256, 512, 1024, 2048, 4096) if s <= tokens])
+        row = dict(eager_goldens.SETTINGS, model=model, amp="bf16", steps=6, seq=seq, batch=draw.choice([b for b in (1, 2, 4, 8, 16) if b * seq <= tokens]),
+                   accum=draw.choice([1, 1, 2, 4]), checkpointing=draw.choice(["none", "reentrant", "non_reentrant"]), optim=draw.choice(["adamw_torch", "adamw_torch_fused"]))
+        if full:
+            row.update(method="full", weights=draw.choice(["bfloat16", "float32"]) if billions < 2 else "bfloat16",
+                       optim=draw.choice(["adamw_torch", "adamw_torch_fused", "adamw_bnb_8bit", "adafactor"]))
+        else:
+            row.update(rank=draw.choice([8, 16, 64]), dropout=draw.choice(["0", "0", "0.05"]),
+                       targets="qkv_proj:o_proj" if "Phi" in model else draw.choice(["all-linear", "q_proj:v_proj", "q_proj:k_proj:v_proj:o_proj"]))
+            if draw.random() < 0.4:
+                row.update(quant=draw.choice(["nf4-double", "nf4"]), prep="peft")
+        rows.append(row)
+    return rows
+
+
 def whole(row):
     return not row["layers"] and any(size in row["model"] for size in ("7b", "7B", "8B", "2.5-7B"))
 
 
 def chosen(options, version, liger):
+    if options.set == "drawn":
+        return drawn(options.rows or 65, options.seed)
     rows = eager_grids.grid(version) + eager_grids.families(version) + eager_grids.saved() + eager_grids.sample(60, options.seed, version)
     rows += eager_evaluation.grid(eager_goldens.SETTINGS) + (eager_grids.liger(version) if liger else [])
     rows = [r for r in rows if r["attention"] != "flash"]

@@ -8,9 +8,12 @@ namespace snug {
 
 namespace {
 
-// Measured on one H100 with torch 2.11 and transformers 5.17; see the header.
-constexpr double kTouches = 3;  // a tensor that is made is written once and read twice, by the next op and by backward
-constexpr double kSecondsPerTensor = 24e-6;  // of the host: Python, dispatch, allocator and launch
+// Found on an H100's runs and on 33 of an H200's, torch 2.11 and transformers 5.17; see the header.
+constexpr double kTouches =
+    2.33;  // a tensor that is made is written once and read up to twice, by the next op and by backward
+constexpr double kProducts = 1.26;           // values as they are, not ones: a card draws more power and slows its clock
+constexpr double kSecondsPerTensor = 35e-6;  // of the host: Python, dispatch, allocator, launch; 24 to 46 by host and day
+constexpr double kHooks = 1.3;               // non-reentrant checkpoints call Python for each tensor that forward saves
 constexpr double kSecondsPerWait = 1.6e-3;   // LLM.int8's look for outliers: what was started is waited for
 
 // How often an element of the parameter's size goes through memory in one update.
@@ -40,8 +43,9 @@ double product_flops(const eager::Setup& setup, const CostModel& rates) {
 double pytorch_step_seconds(const PyTorchWork& micro_batch, const eager::Setup& setup, int64_t trained,
                             const CostModel& rates) {
   const double memory = rates.rate(CostClass::rows).bytes;
-  const double card = micro_batch.flops / product_flops(setup, rates) + kTouches * micro_batch.bytes / memory;
-  const double host = micro_batch.tensors * kSecondsPerTensor;
+  const double card = kProducts * micro_batch.flops / product_flops(setup, rates) + kTouches * micro_batch.bytes / memory;
+  const double hooks = setup.checkpointing == eager::Checkpointing::non_reentrant ? kHooks : 1;
+  const double host = hooks * micro_batch.tensors * kSecondsPerTensor;
   const double update = passes_of(setup.optimizer) * static_cast<double>(trained * size_of(setup.weights)) / memory;
   const auto micro_batches = static_cast<double>(setup.accumulation);
   return micro_batches * (std::max(card, host) + micro_batch.waits * kSecondsPerWait) + update;

@@ -1,4 +1,4 @@
-// Seconds of PyTorch's steps against what an H100 took for them.
+// Seconds of PyTorch's steps against what an H100 and an H200 took for them.
 
 #include <gtest/gtest.h>
 
@@ -16,26 +16,34 @@ namespace snug::testing {
 namespace {
 
 struct Row {
-  std::string model, what;
-  int64_t rows = 0;
+  int set = 1;
+  std::string card, model, what;
+  int64_t seq = 1024, rows = 0, bytes = 0;
   double seconds = 0;
   std::vector<std::string> keys, beside;  // of `what`; of PyTorch
 };
 
 std::vector<Row> measured() {
-  std::ifstream file(SNUG_SOURCE_DIR "/tests/golden/h100_seconds.csv");
+  std::ifstream file(SNUG_SOURCE_DIR "/tests/golden/card_seconds.csv");
   std::vector<Row> rows;
   for (std::string line; std::getline(file, line);) {
-    if (line.starts_with('#') || line.starts_with("model")) continue;
+    if (line.starts_with('#') || line.starts_with("set")) continue;
     std::istringstream cells(line);
-    std::string count, seconds, word;
     Row row;
-    std::getline(cells, row.model, ',');
-    std::getline(cells, count, ',');
-    std::getline(cells, seconds, ',');
-    std::getline(cells, row.what);
-    row.rows = std::stoll(count);
-    row.seconds = std::stod(seconds);
+    const auto cell = [&](char end = ',') {
+      std::string text;
+      std::getline(cells, text, end);
+      return text;
+    };
+    row.set = std::stoi(cell());
+    row.card = cell();
+    row.model = cell();
+    row.seq = std::stoll(cell());
+    row.rows = std::stoll(cell());
+    row.seconds = std::stod(cell());
+    row.bytes = std::stoll(cell());
+    row.what = cell('\n');
+    std::string word;
     for (std::istringstream words(row.what); words >> word;)
       word.starts_with('+') ? row.beside.push_back(word) : row.keys.push_back(word);
     rows.push_back(std::move(row));
@@ -44,7 +52,7 @@ std::vector<Row> measured() {
 }
 
 void set_beside(eager::Setup& setup, const std::string& word) {
-  if (word == "+non_reentrant") setup.checkpointing = eager::Checkpointing::non_reentrant;
+  if (word == "+reentrant") setup.checkpointing = eager::Checkpointing::reentrant;
   if (word == "+eager") setup.attention = eager::Attention::eager;
   if (word == "+liger") setup.liger = {.norm = true, .rope = true, .mlp = true, .linear_loss = true};
   if (word == "+no_autocast") setup.autocast.reset();
@@ -52,12 +60,13 @@ void set_beside(eager::Setup& setup, const std::string& word) {
 }
 
 double planned(const Row& row) {
-  const ModelSpec model = resolve_model(row.model);
-  const Accelerator& card = *find_accelerator("H100");
+  ModelSpec model = resolve_model(row.model);
+  model.max_position = std::max(model.max_position, row.seq);  // PyTorch rotates beyond what a model was made for
+  const Accelerator& card = *find_accelerator(row.card);
   const Target target = target_of(card);
   Recipe recipe;
   recipe.bf16 = true;
-  recipe.seq_len = 1024;
+  recipe.seq_len = row.seq;
   recipe.batch = row.rows;
   recipe.lora.r = 16;
   recipe.lora.target_modules = {"q_proj", "k_proj", "v_proj", "o_proj"};
@@ -73,23 +82,36 @@ double planned(const Row& row) {
   return PyTorchEngine(model, target, std::move(side)).step_seconds(recipe);
 }
 
-// Liger's kernels work in place, where tensors do not tell what they move.
-TEST(PyTorchTime, of_most_of_26_recipes_is_within_15_percent_of_an_H100s) {
-  int near = 0, count = 0;
+// How many of a set are so near. Liger's kernels work in place, where tensors do not tell what they move.
+int near(int set, double within) {
+  int count = 0;
   for (const Row& row : measured()) {
+    if (row.set != set) continue;
     const double ratio = planned(row) / row.seconds;
-    const bool in_place = row.what.ends_with("+liger");
-    near += std::abs(ratio - 1) <= 0.15 ? 1 : 0;
-    ++count;
-    EXPECT_NEAR(ratio, 1, in_place ? 0.45 : 0.25) << row.model << " " << row.what;
+    count += std::abs(ratio - 1) <= within ? 1 : 0;
+    EXPECT_NEAR(ratio, 1, 0.6) << row.card << " " << row.model << " " << row.what;
   }
-  EXPECT_EQ(count, 26);
-  EXPECT_GE(near, 22);
+  return count;
+}
+
+TEST(PyTorchTime, was_found_on_two_sets_of_runs) {
+  EXPECT_EQ(near(1, 1), 26);
+  EXPECT_GE(near(1, 0.15), 19);
+  EXPECT_EQ(near(2, 1), 33);
+  EXPECT_GE(near(2, 0.15), 27);
+}
+
+// Drawn at random; none of them was used to find the constants. One host's
+// share differs by a factor of up to 1.7 from run to run.
+TEST(PyTorchTime, of_most_of_38_other_runs_is_within_15_percent) {
+  EXPECT_EQ(near(3, 1), 38);
+  EXPECT_GE(near(3, 0.15), 28);
+  EXPECT_GE(near(3, 0.25), 33);
 }
 
 // A host that starts kernels for four micro-batches of one row needs nearly three times as long as for one of four.
 TEST(PyTorchTime, small_micro_batches_wait_for_the_host) {
-  Row row{.model = "llama-3.2-1b", .what = "", .rows = 4, .keys = {"method=lora"}};
+  Row row{.card = "H100", .model = "llama-3.2-1b", .what = "", .rows = 4, .keys = {"method=lora"}};
   const double together = planned(row);
   row.rows = 1;
   row.keys.emplace_back("gradient_accumulation_steps=4");

@@ -99,6 +99,15 @@ TEST(Estimate, IsWhatPyTorchsAllocatorCountedOnARealCard) {
   EXPECT_EQ(rates.phases, rates.rows);
 }
 
+// An H200, whole models and settings drawn at random (--set drawn); the model is as it was before they ran.
+TEST(Estimate, IsWhatPyTorchsAllocatorCountedOfRunsDrawnAtRandomOnARealCard) {
+  const Rates rates = measure_rates("eager_card_drawn.csv");
+  EXPECT_EQ(rates.rows, 71);
+  EXPECT_EQ(rates.allocated_half, rates.rows);
+  EXPECT_EQ(rates.reserved_three, rates.rows);
+  EXPECT_EQ(rates.phases, rates.rows);
+}
+
 // Versions between: torch 2.8 with transformers 4.56, and torch 2.12 to 2.14 with 5.17.
 TEST(Estimate, IsWhatPyTorchsAllocatorCountedOfVersionsBetween) {
   const Rates rates = measure_rates("eager_between.csv");

@@ -7,11 +7,18 @@ import eager_evaluation
 SETTINGS = dict(saved="") | eager_evaluation.SETTINGS | dict(eval_rows=0, cudnn="default", steps=2)
 
 
-def give_values(model):
-    """Values with which every loss is finite in every precision, so that no step of the optimizer is left out."""
+def give_values(model, torch):
+    """Values as a fresh model has them, so that every loss is finite in every precision, no step of the optimizer is left out and products
+    take as long as they do. Drawn once and repeated: a host draws a billion in ten seconds."""
+    drawn = torch.empty(1 << 22, device=next(model.parameters()).device).normal_(0, 0.02)
     for name, parameter in model.named_parameters():
-        value = 1 / parameter.shape[-1] if parameter.dim() > 1 else 1 if "norm" in name.lower() and name.endswith("weight") else 0
-        parameter.data.fill_(value)
+        flat = parameter.data.view(-1)
+        if parameter.dim() < 2:
+            flat.fill_(1 if "norm" in name.lower() and name.endswith("weight") else 0)
+            continue
+        for at in range(0, flat.numel(), drawn.numel()):
+            part = flat[at:at + drawn.numel()]
+            part.copy_(drawn[:part.numel()])
 
 
 def device_bytes(torch):

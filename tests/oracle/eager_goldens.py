@@ -99,7 +99,9 @@ def run(row, trace=None):
     ids = torch.zeros(T, dtype=torch.long)
     data = []
     for i in range(B * row["accum"] * steps * row.get("ranks", 1)):
-        mask = ids + 1
+        mask = torch.ones_like(ids)
+        if ON_A_CARD:
+            ids = torch.randint(1000, 30000, (T,))
         if row["padded"] and i % B == B - 1:
             mask[T // 2:] = 0
         data.append(dict(input_ids=ids, attention_mask=mask, labels=ids))
@@ -195,7 +197,7 @@ def build(row, torch):
     attention = {"flash": "flash_attention_2"}.get(row["attention"], row["attention"])
     model = AutoModelForCausalLM.from_config(config, torch_dtype=dtype, attn_implementation=attention)
     if ON_A_CARD:
-        eager_card.give_values(model)
+        eager_card.give_values(model, torch)
         importlib.reload(torch.nn.init)  # adapters are initialised as always
     if row["quant"] != "none":
         quantize(row, torch, model, dtype)
