@@ -19,6 +19,9 @@ inline constexpr bool kSanitized = false;
 // Of so many cases that are drawn alike: all, or under a sanitizer, which takes ten times as long, the first fifth.
 constexpr int drawn(int cases) { return kSanitized ? cases / 5 : cases; }
 
+// Steps of a run of so many: all, or under a sanitizer an even number of them, which run the same code.
+constexpr int few_of(int steps) { return kSanitized ? (steps >= 16 ? 4 : 2) : steps; }
+
 // Of cases that are more of the same code: all, or under a sanitizer the first of every so many.
 template <class CASES>
 auto thinned(const CASES& all, size_t every) {

@@ -164,6 +164,7 @@ TEST(Fp16, other_precisions_neither_scale_nor_skip) {
 }
 
 TEST(Fp16, losses_of_forty_steps_are_those_of_fp32) {
+  constexpr size_t kSteps = testing::kSanitized ? 8 : 40;
   const auto families = test::families(257);
   for (const std::string family : {"llama", "qwen3", "gemma3_text"}) {
     if (testing::kSanitized && family != "llama") continue;  // forty steps are for the figure
@@ -177,7 +178,7 @@ TEST(Fp16, losses_of_forty_steps_are_those_of_fp32) {
                                        "--accum",
                                        "2",
                                        "--max-steps",
-                                       "40",
+                                       std::to_string(kSteps),
                                        "--lr",
                                        "1e-3",
                                        "--method",
@@ -187,16 +188,17 @@ TEST(Fp16, losses_of_forty_steps_are_those_of_fp32) {
       ASSERT_EQ(run_program(work.train(work / (method + "32"), keys)).exit_code, 0);
       ASSERT_EQ(run_program(work.train(work / (method + "16"), joined(keys, {"--fp16"}))).exit_code, 0);
       const std::vector<Json> wide = steps_of(work / (method + "32")), half = steps_of(work / (method + "16"));
-      ASSERT_EQ(wide.size(), 40U);
-      ASSERT_EQ(half.size(), 40U);
+      ASSERT_EQ(wide.size(), kSteps);
+      ASSERT_EQ(half.size(), kSteps);
       double largest = 0;
-      for (size_t i = 0; i < 40; ++i) {
+      for (size_t i = 0; i < kSteps; ++i) {
         const double expected = wide[i]["loss"], loss = half[i]["loss"];
         largest = std::max(largest, std::abs(loss - expected) / expected);
         EXPECT_FALSE(half[i]["skipped"].get<bool>());
       }
       EXPECT_LE(largest, 1e-3) << family << " " << method;
-      EXPECT_LT(wide.back()["loss"].get<double>(), 0.9 * wide.front()["loss"].get<double>()) << "it learns";
+      const double first = wide.front()["loss"], last = wide.back()["loss"];
+      EXPECT_TRUE(testing::kSanitized || last < 0.9 * first) << "it learns: from " << first << " to " << last;
       fmt::print("{} {}: losses differ by up to {:.2g} of their value\n", family, method, largest);
     }
   }

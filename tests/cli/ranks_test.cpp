@@ -22,7 +22,8 @@ namespace snug::cli_tests {
 namespace {
 
 TEST_F(Ranks, learn_what_one_learns_with_the_same_effective_batch) {
-  const std::vector<std::string> common = {"--max-steps", "20", "--lr", "1e-4", "--save-steps", "0"};
+  const std::vector<std::string> common = {
+      "--max-steps", std::to_string(snug::testing::few_of(20)), "--lr", "1e-4", "--save-steps", "0"};
   for (const Kind& kind : snug::testing::thinned(kKinds, 2)) {
     const std::vector<std::string> keys = joined(kind.keys, common);
     const fs::path alone = work_ / kind.name;
@@ -40,7 +41,9 @@ TEST_F(Ranks, learn_what_one_learns_with_the_same_effective_batch) {
 
 // Hybrid sharding: copies of what is shared out, whose gradients are summed over copies too.
 TEST_F(Ranks, of_several_replicas_learn_the_same) {
-  const std::vector<std::string> common = {"--max-steps", "20", "--lr", "1e-4", "--save-steps", "10"};
+  constexpr int kSteps = snug::testing::few_of(20);
+  const std::vector<std::string> common = steps_and_saves(kSteps);
+  const fs::path states = fs::path(checkpoint(kSteps)) / "optimizer.safetensors";
   for (const Kind& kind : snug::testing::thinned(kKinds, 2)) {
     const std::vector<std::string> keys = joined(kind.keys, common);
     const fs::path alone = work_ / kind.name;
@@ -51,10 +54,7 @@ TEST_F(Ranks, of_several_replicas_learn_the_same) {
         run(output, ranks, stage, 8, joined(keys, {"--dp-replicate-size", std::to_string(replicas)}));
         EXPECT_LE(farthest(losses(alone), losses(output)), 1e-5) << output;
         EXPECT_LE(farthest(alone / kind.weights, output / kind.weights), 1e-4) << output;
-        EXPECT_LE(
-            farthest(alone / "checkpoint-20" / "optimizer.safetensors", output / "checkpoint-20" / "optimizer.safetensors"),
-            1e-3)
-            << output;
+        EXPECT_LE(farthest(alone / states, output / states), 1e-3) << output;
         fs::remove_all(output);
       }
   }
@@ -289,7 +289,8 @@ TEST_F(Ranks, each_measures_what_was_planned_over_ninety_recipes) {
 }
 
 TEST_F(Ranks, that_split_go_on_in_another_mesh_or_alone) {
-  const std::vector<std::string> common = {"--max-steps", "10", "--lr", "1e-4", "--save-steps", "5"};
+  constexpr int kSteps = snug::testing::few_of(10);
+  const std::vector<std::string> common = steps_and_saves(kSteps);
   for (const Kind& kind : std::span(kKinds).first(2)) {
     const std::vector<std::string> keys = joined(kind.keys, common);
     const fs::path truth = work_ / kind.name;
@@ -299,7 +300,7 @@ TEST_F(Ranks, that_split_go_on_in_another_mesh_or_alone) {
                              Mesh{4, 1, 1, 1, 1, 1, 2}, Mesh{1, 1, 1, 0, 1}}) {
       const fs::path output = work_ / fmt::format("{}-{}", kind.name, mesh.name());
       fs::copy(truth, output, fs::copy_options::recursive);
-      fs::remove_all(output / "checkpoint-10");
+      fs::remove_all(output / checkpoint(kSteps));
       run(output, mesh.ranks, mesh.stage, 8 * mesh.together(),
           joined(joined(keys, mesh.keys()), {"--resume-from-checkpoint", "true"}));
       EXPECT_LE(farthest(losses(truth), losses(output)), 1e-5) << output;
@@ -311,13 +312,14 @@ TEST_F(Ranks, that_split_go_on_in_another_mesh_or_alone) {
 }
 
 TEST_F(Ranks, go_on_with_half_as_many_or_alone) {
-  const std::vector<std::string> keys = {"--method", "full", "--max-steps", "10", "--lr", "1e-4", "--save-steps", "5"};
+  constexpr int kSteps = snug::testing::few_of(10);
+  const std::vector<std::string> keys = joined({"--method", "full"}, steps_and_saves(kSteps));
   const fs::path truth = work_ / "truth";
   run(truth, 4, 3, 8, keys);
   for (const int64_t ranks : {2, 1}) {
     const fs::path output = work_ / fmt::format("with-{}", ranks);
     fs::copy(truth, output, fs::copy_options::recursive);
-    fs::remove_all(output / "checkpoint-10");
+    fs::remove_all(output / checkpoint(kSteps));
     run(output, ranks, ranks == 2 ? 1 : 0, 8, joined(keys, {"--resume-from-checkpoint", "true"}));
     EXPECT_LE(farthest(losses(truth), losses(output)), 1e-5) << ranks;
     EXPECT_LE(farthest(truth / "model.safetensors", output / "model.safetensors"), 1e-4) << ranks;

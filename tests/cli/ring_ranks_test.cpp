@@ -66,8 +66,10 @@ TEST_F(Ranks, that_pass_keys_round_in_the_same_world_give_the_same_bits) {
 // In bf16 and fp16, with blocks that are computed again, and evaluated on the way: as with gathered keys, up to what is
 // rounded.
 TEST_F(Ranks, that_pass_keys_round_in_halves_learn_and_evaluate_as_those_that_gather) {
-  const std::vector<std::string> common = {
-      "--method", "full", "--max-steps", "8", "--lr", "1e-4", "--eval-data", work_.data().string(), "--eval-steps", "4"};
+  constexpr int kSteps = snug::testing::few_of(8);
+  const std::vector<std::string> common =
+      joined({"--method", "full", "--eval-data", work_.data().string(), "--eval-steps", std::to_string(kSteps / 2)},
+             steps_and_saves(kSteps));
   const auto evaluations = [](const fs::path& output) {
     std::vector<double> values;
     for (const Json& line : read_metrics(output))
@@ -90,12 +92,13 @@ TEST_F(Ranks, that_pass_keys_round_in_halves_learn_and_evaluate_as_those_that_ga
 
 // A checkpoint knows nothing of how keys travel.
 TEST_F(Ranks, go_on_with_keys_that_are_passed_round) {
-  const std::vector<std::string> keys = {"--method", "full", "--max-steps", "10", "--lr", "1e-4", "--save-steps", "5"};
+  constexpr int kSteps = snug::testing::few_of(10);
+  const std::vector<std::string> keys = joined({"--method", "full"}, steps_and_saves(kSteps));
   const Mesh first{4, 1, 4, 0, 1};
   run(work_ / "truth", 4, 0, 8 * 4, joined(keys, first.keys()));
   const Mesh mesh = ring(2, 2, 3);
   fs::copy(work_ / "truth", work_ / "ring", fs::copy_options::recursive);
-  fs::remove_all(work_ / "ring" / "checkpoint-10");
+  fs::remove_all(work_ / "ring" / checkpoint(kSteps));
   run(work_ / "ring", 2, 3, 8 * 2, joined(joined(keys, mesh.keys()), {"--resume-from-checkpoint", "true"}));
   EXPECT_LE(farthest(losses(work_ / "truth"), losses(work_ / "ring")), 1e-5);
   EXPECT_LE(farthest(work_ / "truth" / "model.safetensors", work_ / "ring" / "model.safetensors"), 1e-4);

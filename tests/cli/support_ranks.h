@@ -59,6 +59,12 @@ inline std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
+// So many steps, with a checkpoint half-way.
+inline std::vector<std::string> steps_and_saves(int steps) {
+  return {"--max-steps", std::to_string(steps), "--lr", "1e-4", "--save-steps", std::to_string(steps / 2)};
+}
+inline std::string checkpoint(int step) { return "checkpoint-" + std::to_string(step); }
+
 struct Kind {
   const char* name;
   std::vector<std::string> keys;
@@ -148,13 +154,13 @@ class Ranks : public ::testing::Test {
   // Runs of a kind on these meshes against one of one process, with the same effective batch.
   static void compare(const Workspace& work, const Kind& kind, std::span<const Mesh> meshes) {
     constexpr int64_t kTogether = 8;
+    constexpr int kSteps = snug::testing::few_of(20);
     const auto go = [&](const fs::path& output, const Mesh& mesh) {
-      const ProcessResult result = run_program(
-          words(work, output, mesh.ranks, mesh.stage, kTogether * mesh.together(),
-                joined(joined(kind.keys, mesh.keys()), {"--max-steps", "20", "--lr", "1e-4", "--save-steps", "10"})));
+      const ProcessResult result = run_program(words(work, output, mesh.ranks, mesh.stage, kTogether * mesh.together(),
+                                                     joined(joined(kind.keys, mesh.keys()), steps_and_saves(kSteps))));
       EXPECT_EQ(result.exit_code, 0) << result.error;
     };
-    const fs::path alone = work / kind.name, states = fs::path("checkpoint-20") / "optimizer.safetensors";
+    const fs::path alone = work / kind.name, states = fs::path(checkpoint(kSteps)) / "optimizer.safetensors";
     go(alone, {1, 1, 1, 0, 1});
     for (const Mesh& mesh : snug::testing::thinned(meshes, 3)) {
       const fs::path output = work / fmt::format("{}-{}", kind.name, mesh.name());
