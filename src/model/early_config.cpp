@@ -219,6 +219,61 @@ void read_internlm2(const ConfigFields& config, ModelSpec& spec) {
   if (!spec.tied_embeddings) list.once("output.weight", {spec.vocab_size, C});
 }
 
+// EXAONE 3 and 3.5, whose code comes with their files: Llama's blocks by GPT's names (modeling_exaone.py).
+void read_exaone(const ConfigFields& config, ModelSpec& spec) {
+  read_shape(config,
+             {.hidden = {"hidden_size", 2048},
+              .layers = {config.field("num_layers") ? "num_layers" : "num_hidden_layers", 32},
+              .heads = {"num_attention_heads", 32},
+              .positions = {"max_position_embeddings", 2048},
+              .vocab = 102400,
+              .tied = false},
+             spec);
+  spec.kv_heads = config.dimension("num_key_value_heads", spec.heads);
+  spec.unmodelled_step = "code that comes with its files";
+  spec.intermediate_size = config.dimension("intermediate_size", checked_mul(4, spec.hidden_size));
+  const int64_t C = spec.hidden_size, L = spec.layers, F = spec.intermediate_size;
+  const int64_t queries = checked_mul(spec.heads, spec.head_size), keys = checked_mul(spec.kv_heads, spec.head_size);
+  Listing list(spec, "transformer.h.{}.");
+  list.once("transformer.wte.weight", {spec.vocab_size, C});
+  list.norm(L, "ln_1", C);
+  list.linear(L, "attn.attention.q_proj", queries, C);
+  list.linear(L, "attn.attention.k_proj", keys, C);
+  list.linear(L, "attn.attention.v_proj", keys, C);
+  list.linear(L, "attn.attention.out_proj", C, queries);
+  list.norm(L, "ln_2", C);
+  list.linear(L, "mlp.c_fc_0", F, C);
+  list.linear(L, "mlp.c_fc_1", F, C);
+  list.linear(L, "mlp.c_proj", C, F);
+  list.once("transformer.ln_f.weight", {C});
+  list.head();
+}
+
+// MiniCPM's first and fourth, whose code comes with their files: Llama's tensors; what differs are factors
+// (modeling_minicpm.py).
+void read_minicpm(const ConfigFields& config, ModelSpec& spec) {
+  read_shape(config,
+             {.hidden = {"hidden_size", 4096},
+              .layers = {"num_hidden_layers", 32},
+              .heads = {"num_attention_heads", 32},
+              .positions = {"max_position_embeddings", 2048},
+              .vocab = 32000,
+              .tied = true},
+             spec);
+  spec.kv_heads = config.dimension("num_key_value_heads", spec.heads);
+  spec.unmodelled_step = "code that comes with its files";
+  if (config.boolean("attention_bias", false)) config.refuse("attention_bias = true is not supported yet");
+  if (config.integer("num_experts", 0, 0, 1024) > 0) config.refuse("experts are not supported yet");
+  spec.intermediate_size = config.dimension("intermediate_size", 11008);
+  Listing list(spec);
+  list.begin();
+  list.attention(spec.layers);
+  list.mlp(spec.layers, "mlp.", spec.intermediate_size);
+  list.norm(spec.layers, "input_layernorm", spec.hidden_size);
+  list.norm(spec.layers, "post_attention_layernorm", spec.hidden_size);
+  list.end("norm");
+}
+
 // Command R and Aya: attention and MLP side by side behind one norm, whose mean is taken too (modeling_cohere.py).
 void read_cohere(const ConfigFields& config, ModelSpec& spec) {
   read_shape(config,

@@ -25,6 +25,8 @@ void read_gptj(const ConfigFields& config, ModelSpec& spec);
 void read_gpt_neo(const ConfigFields& config, ModelSpec& spec);
 void read_mpt(const ConfigFields& config, ModelSpec& spec);
 void read_internlm2(const ConfigFields& config, ModelSpec& spec);
+void read_exaone(const ConfigFields& config, ModelSpec& spec);
+void read_minicpm(const ConfigFields& config, ModelSpec& spec);
 void read_cohere(const ConfigFields& config, ModelSpec& spec);
 
 }  // namespace snug

@@ -41,6 +41,8 @@ STAND_INS = {
     "qwen3_vl": nested,
     "qwen3_vl_moe": nested,
     "internlm2": lambda c: {k: v for k, v in c.items() if k != "bias"} | dict(model_type="llama"),
+    "exaone": lambda c: dict(c, model_type="llama", num_hidden_layers=c["num_layers"]),
+    "minicpm": lambda c: dict(c, model_type="llama"),
     "baichuan": lambda c: dict(c, model_type="llama"),
     "qwen": lambda c: dict(c, model_type="qwen2", intermediate_size=c["intermediate_size"] // 2, num_key_value_heads=c["num_attention_heads"]),
     "chatglm": lambda c: dict(model_type="glm", hidden_size=c["hidden_size"], intermediate_size=c["ffn_hidden_size"], pad_token_id=0,
