@@ -23,6 +23,8 @@ struct PythonToken {
   bool is_word(std::string_view word) const { return kind == PythonKind::name && text == word; }
 };
 
+inline bool opens(const PythonToken& token) { return token.is("(") || token.is("[") || token.is("{"); }
+
 // Ends with a line_end. Throws Error with the line for a string that does not end.
 std::vector<PythonToken> python_tokens(std::string_view source, const std::string& where);
 

@@ -34,7 +34,6 @@ PythonValue computed(const PythonValue& left, const std::string& sign, const Pyt
   return number(*a - std::floor(*a / *b) * *b);
 }
 
-bool opens(const PythonToken& token) { return token.is("(") || token.is("[") || token.is("{"); }
 bool closes(const PythonToken& token) { return token.is(")") || token.is("]") || token.is("}"); }
 
 bool ends_expression(const PythonToken& token) {
@@ -86,8 +85,12 @@ void PythonValues::gather() {
     size_t end = begin;
     while (end < tokens_.size() && tokens_[end].kind != PythonKind::line_end) ++end;
     gather_statement(begin, end);
+    gather_imports(begin, end);
+    gather_loop(begin, end);
     for (size_t at = begin; at + 2 < end; ++at) {
-      if (tokens_[at].is_word("def") && tokens_[at + 2].is("(")) gather_parameters(at + 2);
+      if (tokens_[at].is_word("def") && tokens_[at + 2].is("(")) gather_parameters(at);
+      const bool called = tokens_[at].kind == PythonKind::name && tokens_[at + 1].is("(");
+      if (called && (at == 0 || !tokens_[at - 1].is_word("def"))) calls_[tokens_[at].text].push_back(at + 1);
       if (tokens_[at].is_word("add_argument") && tokens_[at + 1].is("(")) gather_option(at + 1);
     }
     begin = end + 1;
@@ -129,24 +132,6 @@ void PythonValues::gather_statement(size_t begin, size_t end) {
   }
 }
 
-// Defaults of a function's parameters; `open`: its bracket.
-void PythonValues::gather_parameters(size_t open) {
-  size_t end = open;
-  pass_brackets(end);
-  for (size_t at = open + 1; at + 1 < end;) {
-    const size_t name = at, next = pass_expression(at);
-    while (at < next && !tokens_[at].is("=")) {
-      if (opens(tokens_[at])) {
-        pass_brackets(at);
-      } else {
-        ++at;
-      }
-    }
-    if (at < next && tokens_[name].kind == PythonKind::name) bindings_[tokens_[name].text].push_back({name, at + 1});
-    at = next + 1;
-  }
-}
-
 // parser.add_argument("--name", default=…)
 void PythonValues::gather_option(size_t open) {
   size_t end = open;
@@ -174,8 +159,7 @@ PythonValue PythonValues::of_name(const std::string& name, size_t at) {
   const Binding* const bound = binding_of(found->second, at);
   if (bound == nullptr) return {};
   if (bound->value <= at && at < pass_expression(bound->value)) return {};  // it is made of itself
-  size_t value_at = bound->value;
-  PythonValue value = at_depth(&PythonValues::choice, value_at);
+  PythonValue value = worth(*bound);
   if (const auto items = items_.find(name); items != items_.end() && value.kind == Kind::dict)
     for (const Binding& item : items->second) {
       if (item.at < bound->at || item.at > at) continue;
@@ -190,12 +174,12 @@ const PythonValues::Binding* PythonValues::binding_of(const std::vector<Binding>
   const Binding* bound = nullptr;
   bool certain = true;
   const auto same = [this](const Binding& a, const Binding& b) {
-    size_t at_a = a.value, at_b = b.value;
-    const PythonValue one = at_depth(&PythonValues::choice, at_a), other = at_depth(&PythonValues::choice, at_b);
+    const PythonValue one = worth(a), other = worth(b);
     return one.kind == other.kind && one.text == other.text && one.items.empty() && one.members.empty();
   };
   for (const Binding& binding : all) {
     if (bound != nullptr && binding.at >= at) break;
+    if (!sees(binding, at)) continue;
     const std::optional<bool> is_run = runs(binding.at, at);
     if (is_run == false) continue;
     certain = is_run.has_value() || bound == nullptr || (certain && same(*bound, binding));

@@ -59,9 +59,20 @@ class PythonValues {
   static constexpr int kDeepestExpression = 40;
   static constexpr int64_t kMostSteps = 5'000'000;  // in all: names may be made of others, each of them of more
 
+  enum class Bound : uint8_t { value, parameter, item, key, member };  // to what: of a loop the first of what it goes over
+
   struct Binding {
     size_t at = 0;     // of the name
-    size_t value = 0;  // where its expression begins
+    size_t value = 0;  // where its expression begins; of a parameter its default's, or 0
+    Bound to = Bound::value;
+    size_t parameter = 0;  // its number in parameters_
+  };
+
+  // Of a function of the script, or of its class where it makes one.
+  struct Parameter {
+    std::string function, name;
+    size_t position = 0, body = 0, end = 0;  // among those that a call gives; where the function begins and ends
+    bool of_object = false;                  // called as object.function(…)
   };
 
   struct Statement {
@@ -75,7 +86,16 @@ class PythonValues {
   std::optional<bool> holds(size_t statement);
   std::optional<bool> condition(size_t statement);
   void gather_statement(size_t begin, size_t end);
-  void gather_parameters(size_t open);
+  void gather_parameters(size_t def);
+  void gather_imports(size_t begin, size_t end);
+  void gather_loop(size_t begin, size_t end);
+  std::string class_around(size_t statement) const;
+  size_t end_of(size_t statement) const;
+  PythonValue worth(const Binding& binding);
+  PythonValue given(const Binding& binding);
+  bool calls(size_t open, const Parameter& parameter) const;
+  std::optional<size_t> argument(size_t open, const Parameter& parameter) const;
+  bool sees(const Binding& binding, size_t at) const;
   void gather_option(size_t open);
   const PythonToken& token(size_t at) const;
   size_t pass_expression(size_t at) const;
@@ -105,6 +125,9 @@ class PythonValues {
   std::map<std::string, std::vector<Binding>> items_;  // name["key"] = …: `at` is the key's
   std::map<std::string, size_t> options_;              // argparse: where the default begins
   std::set<std::string> switches_;                     // argparse: store_true
+  std::vector<Parameter> parameters_;
+  std::map<std::string, std::vector<size_t>, std::less<>> calls_;  // of a name: the opening brackets
+  std::set<std::string> imported_;
   std::vector<Statement> statements_;
   std::map<std::string, std::vector<size_t>, std::less<>> returns_;  // of a function: where what it returns begins
   std::vector<size_t> behind_;  // of an opening bracket: the token behind its closing one

@@ -1,0 +1,157 @@
+// What parameters of a script's functions are given by its calls, and what its loops begin with.
+
+#include <algorithm>
+
+#include "recipe/dialects/python_values.h"
+
+namespace snug::dialects {
+
+using Kind = PythonValue::Kind;
+
+namespace {
+
+bool alike(const PythonValue& a, const PythonValue& b) {
+  return a.known() && a.kind == b.kind && a.text == b.text && a.items.empty() && b.items.empty() && a.members.empty() &&
+         b.members.empty();
+}
+
+}  // namespace
+
+// The class whose statement this one stands in; "" without one.
+std::string PythonValues::class_around(size_t statement) const {
+  const size_t parent = statements_[statement].parent;
+  const size_t head = statements_[parent].begin;
+  return parent != statement && token(head).is_word("class") ? token(head + 1).text : std::string();
+}
+
+// Behind the last token of what stands in a statement.
+size_t PythonValues::end_of(size_t statement) const {
+  const int64_t indent = tokens_[statements_[statement].begin].indent;
+  for (size_t next = statement + 1; next < statements_.size(); ++next)
+    if (tokens_[statements_[next].begin].indent <= indent) return statements_[next].begin;
+  return tokens_.size();
+}
+
+// `def`: its token.
+void PythonValues::gather_parameters(size_t def) {
+  const size_t open = def + 2, statement = statement_of(def), body_end = end_of(statement);
+  const std::string in_class = class_around(statement);
+  const bool makes_object = token(def + 1).text == "__init__" && !in_class.empty();
+  const std::string function = makes_object ? in_class : token(def + 1).text;
+  size_t end = open, position = 0;
+  pass_brackets(end);
+  for (size_t at = open + 1; at + 1 < end;) {
+    const size_t name = at, next = pass_expression(at);
+    while (at < next && !tokens_[at].is("=")) {
+      if (opens(tokens_[at])) {
+        pass_brackets(at);
+      } else {
+        ++at;
+      }
+    }
+    const bool own = position == 0 && !in_class.empty() && (token(name).is_word("self") || token(name).is_word("cls"));
+    if (tokens_[name].kind == PythonKind::name && !own) {
+      bindings_[tokens_[name].text].push_back({name, at < next ? at + 1 : 0, Bound::parameter, parameters_.size()});
+      parameters_.push_back({function, tokens_[name].text, position++, def, body_end, !in_class.empty() && !makes_object});
+    }
+    at = next + 1;
+  }
+}
+
+// "import a.b as c, d", "from a import b as c".
+void PythonValues::gather_imports(size_t begin, size_t end) {
+  if (!token(begin).is_word("import") && !token(begin).is_word("from")) return;
+  for (size_t at = begin + 1; at < end; ++at)
+    if (tokens_[at].kind == PythonKind::name && !token(at - 1).is(".")) imported_.insert(tokens_[at].text);
+}
+
+// "for a in …:", "for i, a in enumerate(…):", "for key, a in ….items():".
+void PythonValues::gather_loop(size_t begin, size_t end) {
+  if (begin + 4 >= end || !tokens_[begin].is_word("for") || token(begin + 1).kind != PythonKind::name) return;
+  const bool two = token(begin + 2).is(",") && token(begin + 3).kind == PythonKind::name;
+  const size_t in = begin + (two ? 4 : 2);
+  if (!token(in).is_word("in")) return;
+  size_t over = in + 1;
+  const bool counted = token(over).is_word("enumerate") && token(over + 1).is("(");
+  if (counted) over += 2;
+  size_t behind = over;
+  while (behind < end && !tokens_[behind].is(":") && !tokens_[behind].is("(") && !tokens_[behind].is("[")) ++behind;
+  const bool members = behind > over + 1 && token(behind).is("(") && token(behind - 1).is_word("items");
+  if (two && !counted && !members) return;
+  if (two && members) bindings_[token(begin + 1).text].push_back({begin + 1, over, Bound::key, 0});
+  const size_t name = two ? begin + 3 : begin + 1;
+  bindings_[token(name).text].push_back({name, over, members ? Bound::member : Bound::item, 0});
+}
+
+// A parameter without a default is a name within its function alone.
+bool PythonValues::sees(const Binding& binding, size_t at) const {
+  if (binding.to != Bound::parameter || binding.value != 0) return true;
+  const Parameter& of = parameters_[binding.parameter];
+  return of.body <= at && at < of.end;
+}
+
+PythonValue PythonValues::worth(const Binding& binding) {
+  if (binding.to == Bound::parameter) return given(binding);
+  size_t at = binding.value;
+  if (binding.to == Bound::value) return at_depth(&PythonValues::choice, at);
+  // "NAME.items()" is asked for as the dict that NAME is.
+  const bool of_items = binding.to == Bound::key || binding.to == Bound::member;
+  PythonValue over = of_items ? of_attribute(token(at).text, at) : at_depth(&PythonValues::choice, at);
+  if (of_items) {
+    if (over.members.empty()) return {};
+    if (binding.to == Bound::member) return over.members.front().value;
+    return {.kind = Kind::text, .text = over.members.front().name};
+  }
+  if (over.kind == Kind::list && !over.items.empty()) return PythonValue(over.items.front());
+  if (over.kind == Kind::dict && !over.members.empty()) return {.kind = Kind::text, .text = over.members.front().name};
+  return {};
+}
+
+// Whether what is called there is the parameter's function, not one of a library or of another object with its name.
+bool PythonValues::calls(size_t open, const Parameter& parameter) const {
+  if (parameter.body <= open && open < parameter.end) return false;  // itself
+  size_t root = open - 1;
+  while (root > 1 && token(root - 1).is(".") && token(root - 2).kind == PythonKind::name) root -= 2;
+  const bool of_object = root != open - 1 || (root > 0 && token(root - 1).is("."));
+  return of_object == parameter.of_object && !(of_object && imported_.contains(token(root).text));
+}
+
+// Where a call gives a parameter its value; none: it leaves it to the default; the end of all tokens: it cannot be told.
+std::optional<size_t> PythonValues::argument(size_t open, const Parameter& parameter) const {
+  size_t end = open, position = 0;
+  pass_brackets(end);
+  for (size_t at = open + 1; at + 1 < end;) {
+    const size_t next = pass_expression(at);
+    if (token(at).is("*") || token(at).is("**")) return tokens_.size();
+    if (token(at).kind == PythonKind::name && token(at + 1).is("=")) {
+      if (token(at).text == parameter.name) return at + 2;
+    } else if (position++ == parameter.position) {
+      return at;
+    }
+    at = next + 1;
+  }
+  return std::nullopt;
+}
+
+// What all calls that are run give, where that is known and the same; else the default.
+PythonValue PythonValues::given(const Binding& binding) {
+  const Parameter of = parameters_[binding.parameter];
+  const auto usual = [&]() -> PythonValue {
+    size_t at = binding.value;
+    return at == 0 ? PythonValue() : at_depth(&PythonValues::choice, at);
+  };
+  const auto opens = calls_.find(of.function);
+  if (opens == calls_.end()) return usual();
+  std::optional<PythonValue> all;
+  for (const size_t open : opens->second) {
+    if (++steps_ > kMostSteps) return {};
+    if (!calls(open, of) || runs(open) == false) continue;
+    std::optional<size_t> at = argument(open, of);
+    PythonValue value = !at ? usual() : *at < tokens_.size() ? at_depth(&PythonValues::choice, *at) : PythonValue();
+    if (!value.known() || (all && !alike(*all, value))) return usual();
+    all = std::move(value);
+  }
+  return all ? *all : usual();
+}
+
+}  // namespace snug::dialects
