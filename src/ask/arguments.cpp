@@ -29,7 +29,8 @@ bool is_recipe(const std::string& word) {
   if (!ends_in(word, {".json"}) || std::filesystem::path(word).filename() == "config.json") return false;
   try {
     const dialects::Document document = dialects::read_document(read_recipe_text(word), word);
-    return recognise(document) || (!what_else(document).empty() && !document.has("hidden_size"));
+    return recognise(document) || read_in_own_words(document) ||
+           (!what_else(document).empty() && !document.has("hidden_size"));
   } catch (const Error&) {
     return false;
   }
@@ -95,14 +96,14 @@ bool take_foreign(Arguments& result) {
   } catch (const Error&) {
     if (script) throw;
   }
-  if (!dialect) {
+  result.foreign = dialect ? read_foreign(document, *dialect) : read_in_own_words(document);
+  if (!result.foreign) {
     if (const std::string what = what_else(document); !what.empty())
       throw Error("this is no recipe of a language model: it is " + what, result.recipe_file,
                   "give the file that holds the trainer's own keys");
     if (script) throw Error("what this script starts is no trainer that snug knows", result.recipe_file);
     return false;
   }
-  result.foreign = read_foreign(document, *dialect);
   result.recipe = result.foreign->recipe;
   result.keys_set = result.foreign->keys_set;
   for (const std::string& name : result.foreign->models) {

@@ -338,9 +338,12 @@ class Rewriting {
 RecipePatch change_foreign_recipe(std::string_view text, const std::string& where, std::span<const RecipeChange> changes) {
   const Document document = read_document(text, where);
   const auto dialect = recognise(document);
-  if (!dialect) throw Error("this is not another trainer's recipe", where);
-  const ForeignRecipe read = read_foreign(document, *dialect);
-  if (where.ends_with(".ipynb")) {  // its code stands in JSON, and what it printed would be out of date
+  const auto found = dialect ? read_foreign(document, *dialect) : read_in_own_words(document);
+  if (!found) throw Error("this is not another trainer's recipe", where);
+  const ForeignRecipe& read = *found;
+  // A notebook's code stands in JSON, and what it printed would be out of date; keys of a script's own have names of its
+  // own.
+  if (!dialect || where.ends_with(".ipynb")) {
     RecipePatch patch{.text = std::string(text), .diff = {}, .unsaid = {changes.begin(), changes.end()}};
     std::erase_if(patch.unsaid,
                   [&](const RecipeChange& change) { return value_in(read.recipe, change.key) == change.value; });

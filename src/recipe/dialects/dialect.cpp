@@ -41,8 +41,7 @@ ForeignRecipe read_foreign(const dialects::Document& document, Dialect dialect) 
 std::optional<ForeignRecipe> read_foreign_recipe(std::string_view text, const std::string& where) {
   const dialects::Document document = dialects::read_document(text, where);
   const std::optional<Dialect> dialect = recognise(document);
-  if (!dialect) return std::nullopt;
-  return read_foreign(document, *dialect);
+  return dialect ? read_foreign(document, *dialect) : read_in_own_words(document);
 }
 
 std::vector<std::string> ForeignRecipe::refusals(bool has_data) const {

@@ -99,7 +99,11 @@ std::string what_else(const dialects::Document& document);
 // Reads a recognised document. Throws Error for a value that no reading makes sense of.
 ForeignRecipe read_foreign(const dialects::Document& document, Dialect dialect);
 
-// Both: nothing for a text that is not another trainer's recipe; throws Error for one that is broken.
+// Reads settings of a script that is its author's alone, YAML or JSON, by the Trainer's names, and says so in a note; none
+// where they are no such settings or might be ours.
+std::optional<ForeignRecipe> read_in_own_words(const dialects::Document& document);
+
+// All of it: nothing for a text that is not another trainer's recipe; throws Error for one that is broken.
 std::optional<ForeignRecipe> read_foreign_recipe(std::string_view text, const std::string& where);
 
 // "axolotl recipe; keys that touch memory and are not planned: deepspeed, rl", one line for people.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "recipe/dialects/own_words.h"
 #include "recipe/dialects/reading.h"
 #include "recipe/foreign_keys.h"
 
@@ -117,6 +118,15 @@ std::optional<Dialect> recognise(const Document& document) {
   }
   if (!script && best < Claim::certain && is_ours(document)) return std::nullopt;
   return found;
+}
+
+std::optional<ForeignRecipe> read_in_own_words(const Document& document) {
+  if (is_ours(document) || !what_else(document).empty()) return std::nullopt;
+  const auto renamed = dialects::by_trainers_names(document);
+  if (!renamed) return std::nullopt;
+  ForeignRecipe recipe = read_foreign(*renamed, Dialect::hugging_face);
+  recipe.notes.emplace_back("its keys are of its own; read by the names of Hugging Face's Trainer");
+  return recipe;
 }
 
 }  // namespace snug

@@ -178,10 +178,10 @@ Claim claims_trl(const Document& document) {
   return theirs ? Claim::likely : Claim::none;
 }
 
-// TrainingArguments by names that few other programs have.
+// TrainingArguments, or llama-recipes' train_config, by names that few other programs have.
 bool is_trainer(const Document& document) {
   if (count_of_keys(document, {"base_model", "micro_batch_size"}) == 2) return true;  // as Alpaca-LoRA's script and its kin
-  return has_any(document, {"per_device_train_batch_size", "per_gpu_train_batch_size"}) ||
+  return has_any(document, {"per_device_train_batch_size", "per_gpu_train_batch_size", "batch_size_training"}) ||
          count_of_keys(document,
                        {"gradient_accumulation_steps", "num_train_epochs", "lr_scheduler_type", "warmup_ratio",
                         "logging_steps", "save_strategy", "eval_strategy", "save_total_limit", "bf16", "fp16", "optim",
@@ -253,6 +253,10 @@ Rules rules(bool plain) {  // NOLINT(readability-function-size): a table
       {"model", "model", take_model},
       {"model_id", "model", take_model},
       {"base_model", "model", take_model},
+      {"model_path", "model", take_model},
+      {"base_model_dir", "model", take_model},
+      {"base_model_path", "model", take_model},
+      {"batch_size_training", "per_device_train_batch_size"},
       {"beta", "", take_preference},
       {"max_prompt_length", "", take_preference},
       {"max_completion_length", "", take_generation},

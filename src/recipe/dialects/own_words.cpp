@@ -1,0 +1,200 @@
+#include "recipe/dialects/own_words.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+namespace snug::dialects {
+
+namespace {
+
+struct Name {
+  std::string_view own, trainers;
+};
+
+constexpr auto kModels = std::to_array<std::string_view>(
+    {"model_name_or_path", "model_name", "base_model", "base_model_name", "model_id", "base_model_id",
+     "base_model_name_or_path", "pretrained_model_name_or_path", "policy_model_name_or_path", "model_path", "hf_model"});
+constexpr auto kModelsOfModel =
+    std::to_array<std::string_view>({"name", "path", "id", "base", "pretrained", "name_or_path", "hf_id", "checkpoint"});
+
+// "lora: {r: 16}"
+constexpr auto kOfLora = std::to_array<Name>({{"r", "lora_r"},
+                                              {"rank", "lora_r"},
+                                              {"alpha", "lora_alpha"},
+                                              {"dropout", "lora_dropout"},
+                                              {"targets", "lora_target_modules"},
+                                              {"bias", "lora_bias"},
+                                              {"enabled", "use_peft"},
+                                              {"enable", "use_peft"}});
+
+constexpr auto kAnywhere = std::to_array<Name>({{"lora_rank", "lora_r"},
+                                                {"target_modules", "lora_target_modules"},
+                                                {"use_lora", "use_peft"},
+                                                {"batch_size", "per_device_train_batch_size"},
+                                                {"train_batch_size", "per_device_train_batch_size"},
+                                                {"micro_batch_size", "per_device_train_batch_size"},
+                                                {"per_device_batch_size", "per_device_train_batch_size"},
+                                                {"grad_accum", "gradient_accumulation_steps"},
+                                                {"grad_accum_steps", "gradient_accumulation_steps"},
+                                                {"accumulation_steps", "gradient_accumulation_steps"},
+                                                {"max_seq_len", "max_length"},
+                                                {"max_seq_length", "max_length"},
+                                                {"max_sequence_length", "max_length"},
+                                                {"max_input_length", "max_length"},
+                                                {"sequence_length", "max_length"},
+                                                {"seq_length", "max_length"},
+                                                {"seq_len", "max_length"},
+                                                {"cutoff_len", "max_length"},
+                                                {"epochs", "num_train_epochs"},
+                                                {"num_epochs", "num_train_epochs"},
+                                                {"lr", "learning_rate"},
+                                                {"optimizer", "optim"},
+                                                {"use_4bit", "load_in_4bit"},
+                                                {"use_8bit", "load_in_8bit"},
+                                                {"use_qlora", "load_in_4bit"}});
+
+// The Trainer's own, or TRL's and PEFT's.
+constexpr auto kTrainers = std::to_array<std::string_view>({"lora_r",
+                                                            "lora_alpha",
+                                                            "lora_dropout",
+                                                            "lora_target_modules",
+                                                            "lora_bias",
+                                                            "use_peft",
+                                                            "use_dora",
+                                                            "use_rslora",
+                                                            "load_in_4bit",
+                                                            "load_in_8bit",
+                                                            "bnb_4bit_quant_type",
+                                                            "bnb_4bit_use_double_quant",
+                                                            "bnb_4bit_compute_dtype",
+                                                            "bf16",
+                                                            "fp16",
+                                                            "torch_dtype",
+                                                            "dtype",
+                                                            "gradient_checkpointing",
+                                                            "per_device_train_batch_size",
+                                                            "per_device_eval_batch_size",
+                                                            "gradient_accumulation_steps",
+                                                            "num_train_epochs",
+                                                            "max_steps",
+                                                            "learning_rate",
+                                                            "packing",
+                                                            "optim",
+                                                            "max_length",
+                                                            "attn_implementation",
+                                                            "weight_decay",
+                                                            "max_grad_norm",
+                                                            "lr_scheduler_type",
+                                                            "warmup_ratio",
+                                                            "warmup_steps",
+                                                            "logging_steps",
+                                                            "save_steps",
+                                                            "eval_steps",
+                                                            "save_strategy",
+                                                            "eval_strategy",
+                                                            "save_total_limit",
+                                                            "output_dir",
+                                                            "seed",
+                                                            "deepspeed",
+                                                            "report_to",
+                                                            "neftune_noise_alpha"});
+
+// Sections about other things than the trained model's steps.
+constexpr auto kElsewhere = std::to_array<std::string_view>({"eval", "infer", "generat", "vllm", "sampl", "teacher", "ref",
+                                                             "reward", "judge", "embed", "draft", "serv", "test", "merge"});
+
+template <size_t N>
+bool holds(const std::array<std::string_view, N>& list, std::string_view word) {
+  return std::ranges::find(list, word) != list.end();
+}
+
+template <size_t N>
+std::string_view look_up(const std::array<Name, N>& list, std::string_view word) {
+  const auto found = std::ranges::find(list, word, &Name::own);
+  return found == list.end() ? std::string_view() : found->trainers;
+}
+
+bool is_elsewhere(std::string_view parent) {
+  return std::ranges::any_of(kElsewhere, [&](std::string_view part) { return parent.find(part) != std::string_view::npos; });
+}
+
+// "lora" of "training.lora.r".
+std::string_view section_of(const Entry& entry) { return entry.parent().substr(entry.parent().rfind('.') + 1); }
+
+bool names_model(const Entry& entry) {
+  if (entry.kind != EntryKind::scalar || entry.text().empty() || is_elsewhere(entry.parent())) return false;
+  if (holds(kModels, entry.leaf())) return true;
+  const std::string_view section = section_of(entry);
+  return (section == "model" || section == "base_model") && holds(kModelsOfModel, entry.leaf());
+}
+
+// By the Trainer's name; "" where it has none.
+std::string_view trainers_name(const Entry& entry) {
+  if (entry.kind == EntryKind::map || is_elsewhere(entry.parent())) return {};
+  const std::string_view section = section_of(entry), leaf = entry.leaf();
+  const bool of_lora = section.find("lora") != std::string_view::npos || section.find("peft") != std::string_view::npos ||
+                       section == "adapter";
+  if (of_lora)
+    if (const std::string_view name = look_up(kOfLora, leaf); !name.empty()) return name;
+  if (const std::string_view name = look_up(kAnywhere, leaf); !name.empty()) return name;
+  return holds(kTrainers, leaf) ? leaf : std::string_view();
+}
+
+Entry made(const Entry& like, std::string path, std::string value) {
+  return {.path = std::move(path), .values = {std::move(value)}, .line = like.line, .name = like.name, .value = like.value};
+}
+
+// "training_mode: full", "mixed_precision: bf16" say what flags of the Trainer's say.
+std::vector<Entry> spelled_out(const Entry& entry) {
+  const std::string_view leaf = entry.leaf();
+  const std::string& value = entry.text();
+  if (leaf == "training_mode" || leaf == "finetuning_type" || leaf == "training_type" || leaf == "tuning_type") {
+    if (value == "full") return {made(entry, "use_peft", "false")};
+    if (value == "lora") return {made(entry, "use_peft", "true")};
+    if (value == "qlora") return {made(entry, "use_peft", "true"), made(entry, "load_in_4bit", "true")};
+  }
+  if (leaf == "mixed_precision" || leaf == "precision") {
+    if (value.find("bf16") != std::string::npos) return {made(entry, "bf16", "true")};
+    if (value.find("fp16") != std::string::npos) return {made(entry, "fp16", "true")};
+  }
+  return {};
+}
+
+}  // namespace
+
+std::optional<Document> by_trainers_names(const Document& document) {
+  if (document.syntax != Syntax::yaml && document.syntax != Syntax::json) return std::nullopt;
+  Document renamed = document;
+  renamed.entries.clear();
+  size_t known = 0;
+  bool own = document.has("dataset_path"), model = false, lora = false, method = false;
+  for (const Entry& entry : document.entries) {
+    if (!model && names_model(entry)) {
+      own = own || entry.path != "model_name_or_path";
+      model = true;
+      renamed.entries.push_back(entry);
+      renamed.entries.back().path = "model_name_or_path";
+      continue;
+    }
+    std::vector<Entry> told = spelled_out(entry);
+    const std::string_view name = told.empty() ? trainers_name(entry) : std::string_view();
+    if (!name.empty()) {
+      told.push_back(entry);
+      told.back().path = name;
+    }
+    for (Entry& one : told) {
+      ++known;
+      // What is loaded in four bits cannot be trained but by an adapter.
+      lora = lora || one.path == "lora_r" || (one.path == "load_in_4bit" && one.text() == "true");
+      method = method || one.path == "use_peft";
+      renamed.entries.push_back(std::move(one));
+    }
+    if (told.empty() && entry.kind == EntryKind::scalar) renamed.entries.push_back(entry);
+  }
+  if (!own || !model || known < 3) return std::nullopt;
+  if (lora && !method) renamed.entries.push_back(made(renamed.entries.front(), "use_peft", "true"));
+  return renamed;
+}
+
+}  // namespace snug::dialects

@@ -1,0 +1,14 @@
+#pragma once
+// Settings files of scripts that are nobody's but their authors': "model: {name: …}", "training: {batch_size: 4}".
+
+#include <optional>
+
+#include "recipe/dialects/document.h"
+
+namespace snug::dialects {
+
+// The same settings by the names of Hugging Face's Trainer, where the file names a model and trains by names of its own;
+// what has no such name keeps its own. Spans stay those of the file, in which nothing can be written by these names.
+std::optional<Document> by_trainers_names(const Document& document);
+
+}  // namespace snug::dialects

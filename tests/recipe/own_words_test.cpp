@@ -1,0 +1,67 @@
+// Settings files of scripts that are nobody's but their authors'.
+
+#include <gtest/gtest.h>
+
+#include "recipe/dialects/changes.h"
+#include "support_dialects.h"
+
+namespace snug {
+namespace {
+
+// Settings of a script that is its author's alone.
+TEST(OwnWords, are_read_by_the_trainers_names) {
+  const ForeignRecipe read = foreign(R"(model:
+  name: Qwen/Qwen3-1.7B
+  max_seq_len: 1024
+lora: {r: 32, alpha: 64, target_modules: [q_proj, v_proj]}
+quantization:
+  load_in_4bit: true
+training:
+  batch_size: 2
+  grad_accum: 8
+  lr: 1e-5
+  mixed_precision: bf16
+  optimizer: paged_adamw_8bit
+evaluation:
+  batch_size: 64
+  max_length: 9
+judge: {model_name: openai/gpt-oss-20b}
+)");
+  EXPECT_EQ(read.models.front(), "Qwen/Qwen3-1.7B");
+  const std::pair<const char*, const char*> expected[] = {{"method", "lora"},
+                                                          {"lora_r", "32"},
+                                                          {"lora_alpha", "64"},
+                                                          {"lora_target_modules", "q_proj,v_proj"},
+                                                          {"load_in_4bit", "true"},
+                                                          {"per_device_train_batch_size", "2"},
+                                                          {"gradient_accumulation_steps", "8"},
+                                                          {"max_length", "1024"},
+                                                          {"bf16", "true"},
+                                                          {"optim", "paged_adamw_8bit"},
+                                                          {"learning_rate", "1e-05"}};
+  for (const auto& [key, value] : expected) EXPECT_EQ(value_of(read.recipe, key), value) << key;
+  EXPECT_EQ(read.notes.back(), "its keys are of its own; read by the names of Hugging Face's Trainer");
+  EXPECT_EQ(key_named(read, "evaluation.batch_size").fate, KeyFate::unknown);
+  const ForeignRecipe full = foreign("model_name: a/b\ntraining_mode: full\nmax_length: 64\nbatch_size: 1\nlora: {r: 8}\n");
+  EXPECT_EQ(value_of(full.recipe, "method"), "full");
+  const ForeignRecipe bits =
+      foreign("training:\n  model_name: a/b\n  fp16: true\n  epochs: 1\nquant: {load_in_4bit: true}\n");
+  EXPECT_EQ(value_of(bits.recipe, "method"), "lora");
+}
+
+// Nothing is written into them, and what may be ours, or names no model, is not taken.
+TEST(OwnWords, are_not_written_and_leave_our_recipes_alone) {
+  const std::string text = "model: {name: a/b}\ntraining: {batch_size: 4, epochs: 1, lr: 1e-4}\n";
+  const std::vector<RecipeChange> changes = {{"per_device_train_batch_size", "1"}};
+  const RecipePatch patch = change_foreign_recipe(text, "r.yaml", changes);
+  EXPECT_EQ(patch.text, text);
+  ASSERT_EQ(patch.unsaid.size(), 1u);
+  for (const char* ours : {"model: a/b\nmax_length: 64\nlearning_rate: 1e-4\nbf16: true\n",
+                           "model_name_or_path: a/b\nmax_lenght: 64\nlearning_rate: 1e-4\nbf16: true\nfp16: false\n",
+                           "model: {name: a/b}\ntraining: {batch_size: 4, epochs: 1, lr: 1e-4}\nmethod: lora\n",
+                           "training: {batch_size: 4, epochs: 1, lr: 1e-4}\n", "model: {name: a/b}\nlr: 1\n"})
+    EXPECT_FALSE(read_foreign_recipe(ours, "r.yaml")) << ours;
+}
+
+}  // namespace
+}  // namespace snug
