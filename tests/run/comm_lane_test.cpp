@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <memory>
 #include <random>
 #include <thread>
@@ -143,6 +144,38 @@ TEST(CommLane, a_lost_rank_ends_what_is_on_its_way_and_what_waits_for_it) {
     lane.wait_for_depth(0);
   });
   EXPECT_EQ(threw, std::vector<bool>(3, true));
+}
+
+// Two stages that each begin to receive, and then send until their lane of what is sent is full, before either has waited:
+// who fills a lane lets the others start, or both would send to somebody who does not listen yet.
+TEST(CommLanes, one_that_is_full_lets_the_others_start) {
+  constexpr int kMessages = 65;  // one more than a lane holds
+  const RankMesh mesh{.ranks = 2, .pipeline = 2};
+  std::vector<std::byte> shared(static_cast<size_t>(shared_bytes(2)));
+  std::vector<std::thread> threads;
+  for (int64_t stage = 0; stage < 2; ++stage)
+    threads.emplace_back([&, stage] {
+      RankRings rings(mesh, stage, [&](RankGroup group) { return make_mailbox_channel(shared, mesh, group, stage); });
+      const RankGroup to = stage == 0 ? RankGroup::ahead : RankGroup::back,
+                      from = stage == 0 ? RankGroup::back : RankGroup::ahead;
+      std::vector<float> mine(300'000, static_cast<float>(stage + 1));  // no mailbox holds it
+      std::vector<std::vector<float>> theirs(kMessages, std::vector<float>(mine.size()));
+      CommLanes lanes(rings);
+      const auto receive = [&](std::vector<float>& x) {
+        lanes.begin({.kind = OpKind::receive, .group = from, .x = bytes_of(x), .out = {}, .staging = {}}, 1);
+      };
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));  // by then the lanes' threads sleep, and must be told
+      receive(theirs[0]);
+      for (int i = 0; i < kMessages; ++i)
+        lanes.begin({.kind = OpKind::send, .group = to, .x = bytes_of(mine), .out = {}, .staging = {}}, 0);
+      for (int i = 1; i < kMessages; ++i) receive(theirs[static_cast<size_t>(i)]);
+      lanes.wait_for_depth(0);
+      for (const std::vector<float>& x : theirs) {
+        ASSERT_EQ(x.front(), static_cast<float>(2 - stage));
+        ASSERT_EQ(x.back(), static_cast<float>(2 - stage));
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
 }
 
 // Stages of a pipeline, one forward one backward: messages that no mailbox holds go both ways at once, and nobody waits for
