@@ -379,6 +379,27 @@ trainer = Trainer(model=model, args=TrainingArguments("out", per_device_train_ba
   }
 }
 
+// A model that a loop takes from a list is handed on; which of several is planned, is said.
+TEST(PythonScripts, that_go_through_a_list_are_planned_with_its_first) {
+  const std::string script = R"(
+def finetune(config):
+    model = AutoModelForCausalLM.from_pretrained(config["id"])
+    Trainer(model=model, args=TrainingArguments("out", per_device_train_batch_size=config["batch"])).train()
+for i, config in enumerate(MODELS, 1):
+    finetune(config)
+)";
+  const ForeignRecipe read =
+      foreign("MODELS = [{'id': 'google/gemma-2b', 'batch': 3}, {'id': 'a/b', 'batch': 5}]" + script, "r.py");
+  EXPECT_EQ(read.models.front(), "google/gemma-2b");
+  EXPECT_EQ(read.recipe.batch, 3);
+  EXPECT_NE(std::ranges::find(read.notes, "model_name_or_path is the first of several that a loop goes over"),
+            read.notes.end());
+  const ForeignRecipe one = foreign("MODELS = [{'id': 'google/gemma-2b', 'batch': 3}]" + script, "r.py");
+  EXPECT_EQ(one.models.front(), "google/gemma-2b");
+  EXPECT_EQ(std::ranges::find(one.notes, "model_name_or_path is the first of several that a loop goes over"),
+            one.notes.end());
+}
+
 // Rows that are tokens before TRL's trainer sees them are as long as the tokenizer was asked for; what it is asked for
 // itself comes first, and its own length stays where nobody says one.
 TEST(PythonScripts, of_trl_are_given_rows_that_were_tokenized_before) {

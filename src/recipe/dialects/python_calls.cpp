@@ -97,14 +97,16 @@ PythonValue PythonValues::worth(const Binding& binding) {
   // "NAME.items()" is asked for as the dict that NAME is.
   const bool of_items = binding.to == Bound::key || binding.to == Bound::member;
   PythonValue over = of_items ? of_attribute(token(at).text, at) : at_depth(&PythonValues::choice, at);
-  if (of_items) {
-    if (over.members.empty()) return {};
-    if (binding.to == Bound::member) return over.members.front().value;
-    return {.kind = Kind::text, .text = over.members.front().name};
-  }
-  if (over.kind == Kind::list && !over.items.empty()) return PythonValue(over.items.front());
-  if (over.kind == Kind::dict && !over.members.empty()) return {.kind = Kind::text, .text = over.members.front().name};
-  return {};
+  const bool several = over.items.size() + over.members.size() > 1;
+  const auto first_of = [&](PythonValue value) {
+    value.of_several = several;
+    for (PythonMember& member : value.members) member.value.of_several = several;
+    return value;
+  };
+  if (over.kind == Kind::list && !of_items && !over.items.empty()) return first_of(over.items.front());
+  if (over.kind != Kind::dict || over.members.empty()) return {};
+  const PythonMember& member = over.members.front();
+  return first_of(binding.to == Bound::member ? member.value : PythonValue{.kind = Kind::text, .text = member.name});
 }
 
 // Whether what is called there is the parameter's function, not one of a library or of another object with its name.

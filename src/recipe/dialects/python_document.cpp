@@ -309,6 +309,7 @@ class Entries {
       return;
     }
     if (value.kind == Kind::dict || document_.has(path)) return;
+    if (value.of_several) document_.firsts.push_back(path);
     constexpr size_t kMostEntries = 1000;
     if (document_.entries.size() == kMostEntries)
       throw Error("the calls have too many arguments", document_.where, "is this a script that trains?");

@@ -22,6 +22,7 @@ struct PythonValue {
   std::vector<PythonMember> members;  // of a dict whose keys are strings
   Span span;                          // of a literal
   bool literal = false;               // it stands at `span` in one token
+  bool of_several = false;            // it is, or is of, the first of several that a loop goes over
 
   bool known() const { return kind != Kind::unknown; }
 };
