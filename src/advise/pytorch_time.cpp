@@ -9,8 +9,8 @@ namespace snug {
 namespace {
 
 // Found on an H100's runs and on 33 of an H200's, torch 2.11 and transformers 5.17; see the header.
-constexpr double kTouches =
-    2.33;  // a tensor that is made is written once and read up to twice, by the next op and by backward
+// A tensor that is made is written once and read up to twice, by the next op and by backward.
+constexpr double kTouches = 2.33;
 constexpr double kProducts = 1.26;           // values as they are, not ones: a card draws more power and slows its clock
 constexpr double kSecondsPerTensor = 35e-6;  // of the host: Python, dispatch, allocator, launch; 24 to 46 by host and day
 constexpr double kHooks = 1.3;               // non-reentrant checkpoints call Python for each tensor that forward saves

@@ -29,8 +29,8 @@ bool is_installed(std::string_view file) {
                                                       "/torchinductor_"};
   constexpr std::array<std::string_view, 8> kLibraries = {
       // from their sources, or in a folder of the user's choice
-      "/transformers/models/", "/transformers/trainer", "/transformers/modeling_", "/peft/tuners/",
-      "/peft/peft_model.py",   "/accelerate/utils/",    "/trl/trainer/",           "/deepspeed/runtime/"};
+      "/transformers/models/", "/transformers/trainer.py", "/transformers/modeling_", "/peft/tuners/",
+      "/peft/peft_model.py",   "/accelerate/utils/",       "/trl/trainer/",           "/deepspeed/runtime/"};
   const bool launcher = contains(file, "/bin/") && !file.ends_with(".py");  // torchrun, accelerate
   return launcher || holds_any(file, kParts) || holds_any(file, kLibraries);
 }
@@ -261,17 +261,28 @@ class Reader {
 }  // namespace
 
 bool is_pytorchs(std::string_view file) {
-  std::string path(file);
-  std::ranges::replace(path, '\\', '/');
-  if (contains(path, "orchinductor") && is_installed(path)) return true;
-  constexpr std::string_view kInstalled = "-packages/";
-  const size_t installed = path.rfind(kInstalled);
-  if (installed != std::string::npos) return path.compare(installed + kInstalled.size(), 6, "torch/") == 0;
-  constexpr std::array<std::string_view, 10> kFolders = {
-      // from its sources, or in a folder of the user's choice
-      "torch/nn/",      "torch/optim/", "torch/utils/",       "torch/autograd/",     "torch/cuda/",
-      "torch/_dynamo/", "torch/amp/",   "torch/distributed/", "torch/functional.py", "torch/_"};
-  return contains(path, "/pytorch/torch/") || holds_any(path, kFolders);
+  if (contains(file, "orchinductor") && is_installed(file)) return true;
+  constexpr std::string_view kInstalled = "-packages";
+  const size_t installed = file.rfind(kInstalled);
+  if (installed != std::string_view::npos) {
+    const std::string_view package = file.substr(std::min(file.size(), installed + kInstalled.size() + 1));
+    return package.starts_with("torch/") || package.starts_with("torch\\");
+  }
+  constexpr std::array<std::string_view, 13> kParts = {// from its sources, or in a folder of the user's choice
+                                                       "/pytorch/torch/",
+                                                       "/torch/nn/modules/",
+                                                       "/torch/nn/parallel/",
+                                                       "/torch/nn/functional.py",
+                                                       "/torch/optim/",
+                                                       "/torch/autograd/",
+                                                       "/torch/cuda/",
+                                                       "/torch/amp/",
+                                                       "/torch/distributed/",
+                                                       "/torch/functional.py",
+                                                       "/torch/_",
+                                                       "/torch/utils/_",
+                                                       "/torch/utils/checkpoint.py"};
+  return holds_any(file, kParts) || file.starts_with("torch/");
 }
 
 const Frame* Traceback::own() const {

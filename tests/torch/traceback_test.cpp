@@ -171,7 +171,10 @@ RuntimeError: CUDA out of memory.
   EXPECT_EQ(all[0].caller()->function, "eager_attention_forward");
   EXPECT_TRUE(is_pytorchs("/opt/torch/.venv/lib/python3.12/site-packages/torch/nn/modules/module.py"));
   EXPECT_FALSE(is_pytorchs("/opt/torch/.venv/lib/python3.12/site-packages/peft/peft_model.py"));
-  EXPECT_FALSE(is_pytorchs("/home/me/torch/train.py"));
+  EXPECT_TRUE(is_pytorchs("C:\\envs\\torch\\Lib\\site-packages\\torch\\nn\\functional.py"));
+  EXPECT_TRUE(is_pytorchs("/tmp/site/torch/nn/modules/linear.py"));
+  for (const char* own : {"/home/me/torch/train.py", "/home/me/pytorch/utils/train.py", "/home/me/mytorch/optim/lion.py"})
+    EXPECT_FALSE(is_pytorchs(own)) << own;
 }
 
 TEST(Traceback, FramesThatATerminalOrALoggerWrappedAreWhole) {

@@ -51,7 +51,9 @@ void PythonValues::gather_parameters(size_t def) {
     }
     const bool own = position == 0 && !in_class.empty() && (token(name).is_word("self") || token(name).is_word("cls"));
     if (tokens_[name].kind == PythonKind::name && !own) {
-      bindings_[tokens_[name].text].push_back({name, at < next ? at + 1 : 0, Bound::parameter, parameters_.size()});
+      Binding binding{.at = name, .value = at < next ? at + 1 : 0, .to = Bound::parameter, .parameter = parameters_.size()};
+      if (binding.value == 0) binding.from = def, binding.until = body_end;  // with a default it stands for self.name, too
+      bindings_[tokens_[name].text].push_back(binding);
       parameters_.push_back({function, tokens_[name].text, position++, def, body_end, !in_class.empty() && !makes_object});
     }
     at = next + 1;
@@ -77,17 +79,13 @@ void PythonValues::gather_loop(size_t begin, size_t end) {
   size_t behind = over;
   while (behind < end && !tokens_[behind].is(":") && !tokens_[behind].is("(") && !tokens_[behind].is("[")) ++behind;
   const bool members = behind > over + 1 && token(behind).is("(") && token(behind - 1).is_word("items");
-  if (two && !counted && !members) return;
-  if (two && members) bindings_[token(begin + 1).text].push_back({begin + 1, over, Bound::key, 0});
-  const size_t name = two ? begin + 3 : begin + 1;
-  bindings_[token(name).text].push_back({name, over, members ? Bound::member : Bound::item, 0});
-}
-
-// A parameter without a default is a name within its function alone.
-bool PythonValues::sees(const Binding& binding, size_t at) const {
-  if (binding.to != Bound::parameter || binding.value != 0) return true;
-  const Parameter& of = parameters_[binding.parameter];
-  return of.body <= at && at < of.end;
+  if (two != (counted || members)) return;
+  const auto bind = [&](size_t name, Bound to) {  // behind the loop it is the last, not the first
+    bindings_[token(name).text].push_back(
+        {.at = name, .value = over, .to = to, .from = begin, .until = end_of(statement_of(begin))});
+  };
+  if (members) bind(begin + 1, Bound::key);
+  bind(two ? begin + 3 : begin + 1, members ? Bound::member : Bound::item);
 }
 
 PythonValue PythonValues::worth(const Binding& binding) {

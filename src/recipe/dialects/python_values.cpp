@@ -179,7 +179,7 @@ const PythonValues::Binding* PythonValues::binding_of(const std::vector<Binding>
   };
   for (const Binding& binding : all) {
     if (bound != nullptr && binding.at >= at) break;
-    if (!sees(binding, at)) continue;
+    if (binding.until != 0 && (at < binding.from || at >= binding.until)) continue;
     const std::optional<bool> is_run = runs(binding.at, at);
     if (is_run == false) continue;
     certain = is_run.has_value() || bound == nullptr || (certain && same(*bound, binding));

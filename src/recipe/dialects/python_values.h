@@ -66,7 +66,8 @@ class PythonValues {
     size_t at = 0;     // of the name
     size_t value = 0;  // where its expression begins; of a parameter its default's, or 0
     Bound to = Bound::value;
-    size_t parameter = 0;  // its number in parameters_
+    size_t parameter = 0;        // its number in parameters_
+    size_t from = 0, until = 0;  // where alone it is seen; everywhere: 0
   };
 
   // Of a function of the script, or of its class where it makes one.
@@ -96,7 +97,6 @@ class PythonValues {
   PythonValue given(const Binding& binding);
   bool calls(size_t open, const Parameter& parameter) const;
   std::optional<size_t> argument(size_t open, const Parameter& parameter) const;
-  bool sees(const Binding& binding, size_t at) const;
   void gather_option(size_t open);
   const PythonToken& token(size_t at) const;
   size_t pass_expression(size_t at) const;
