@@ -144,6 +144,7 @@ class Decoder {
   Tensor plain_mlp(const Tensor& x, Block& block);
   Tensor normalized(const Tensor& x, int64_t rows);
   Tensor attention(const Tensor& x, Block& block, const Positions& where);
+  bool joins_rotations() const;
   Tensor attend(Tensor query, Tensor key, Tensor value, const Tensor& mask);
   Tensor attend_eagerly(const Tensor& query, Tensor key, Tensor value, const Positions& where);
   Tensor causal_mask();

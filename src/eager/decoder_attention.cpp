@@ -105,20 +105,22 @@ Tensor Decoder::attend(Tensor query, Tensor key, Tensor value, const Tensor& mas
     }
     return flash(query, key, value, false);
   }
-  const bool copies = t_.stack().sdpa_copies_inputs, by_flash = !mask.defined() && product(query);
+  const bool copies = t_.stack().sdpa_copies_inputs, joined = joins_rotations();
+  const bool by_flash = !mask.defined() && product(query);
   const bool by_itself = by_flash || (t_.stack().efficient_shares_heads && !mask.defined());
   if (times > 1 && (copies || !by_itself)) {
     key = t_.repeat(t_.full_slices(key, 4), times);
     value = t_.repeat(t_.full_slices(value, 4), times);
-    if (copies) query = t_.clone(query);
+    if (copies && !joined) query = t_.clone(query);
   } else if (copies) {
-    query = t_.clone(query);
-    key = t_.clone(key);
+    if (!joined) query = t_.clone(query);
+    if (!joined) key = t_.clone(key);
     value = t_.clone(value);
   }
   if (!by_flash) return efficient(query, key, value, mask);
-  const Tensor output = flash(query, key, value, copies);
-  return copies ? t_.clone(output) : output;
+  const bool by_heads = copies || joined;
+  const Tensor output = flash(query, key, value, by_heads);
+  return by_heads ? t_.clone(output) : output;
 }
 
 AttentionShape Decoder::attention_shape() const { return {B_, T_, spec_.heads, D_}; }

@@ -269,6 +269,12 @@ bool Decoder::value_gradient_is_copied(const Positions& where) const {
   return !by_flash && spec_.heads > spec_.kv_heads;
 }
 
+// Whether queries and keys are joined of a part that turned and one that did not, and so lie head by head.
+bool Decoder::joins_rotations() const {
+  if (setup_.liger.rope || setup_.fused.rope || spec_.learned_positions) return false;
+  return spec_.rotated() < D_ || (spec_.fused_projections && t_.stack().phi3_joins_rotations);
+}
+
 // From projections to the block's residual; `all` is held by the caller's frame.
 Tensor Decoder::attended(Tensor& query, Tensor& key, Tensor value, Block& b, const Positions& where, const Tensor&) {
   Tensors locals;
@@ -277,9 +283,11 @@ Tensor Decoder::attended(Tensor& query, Tensor& key, Tensor value, Block& b, con
   } else if (spec_.rotated() < D_) {
     rotate_part(query, key, where, locals);
   } else if (!spec_.learned_positions) {
-    const bool fused = setup_.fused.rope;
-    Tensor turned = fused ? fused_rotation(query) : rotate(query, where);
-    Tensor turned_key = fused ? fused_rotation(key) : rotate(key, where);
+    const auto turn = [&](const Tensor& x) {
+      if (setup_.fused.rope) return fused_rotation(x);
+      return joins_rotations() ? t_.cat({rotate(x, where)}) : rotate(x, where);
+    };
+    Tensor turned = turn(query), turned_key = turn(key);
     query = std::move(turned);
     key = std::move(turned_key);
   }

@@ -71,6 +71,7 @@ StackProfile stack_profile(std::string_view torch, std::string_view transformers
   stack.forward_widens_logits = transformers_number < version_number("4.46");
   stack.flash_repeats_heads = transformers_number < version_number("4.48");
   stack.sdpa_copies_inputs = transformers_number < version_number("4.54");
+  stack.phi3_joins_rotations = transformers_number >= version_number("4.49");
   stack.rotary_by_product = transformers_number < version_number("5.20");
   stack.rotary_keeps_original = transformers_number >= version_number("5.0");
   stack.trainer_fuses_adam = transformers_number >= version_number("4.54") && torch_number >= version_number("2.8");

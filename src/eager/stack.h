@@ -45,6 +45,8 @@ struct StackProfile {
   // integrations/sdpa_attention.py: queries, keys and values are made contiguous, keys and values repeated for each head
   // that shares them; later attention does so itself.
   bool sdpa_copies_inputs = true;
+  // models/phi3/modeling_phi3.py apply_rotary_pos_emb: what turned is joined to what did not, were it nothing.
+  bool phi3_joins_rotations = true;
   // models/llama/modeling_llama.py LlamaRotaryEmbedding: angles by a product of matrices; later element by element.
   bool rotary_by_product = true;
   // likewise: the first frequencies are kept beside those in use.
