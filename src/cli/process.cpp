@@ -15,16 +15,18 @@ namespace {
 
 std::atomic<int> last_signal{0};
 std::atomic<const char*> signal_answer{""};
+std::atomic<int> passed_on{0}, sent{0};  // signals to a rank, by the process that started it and by others
 
 void say_answer() {
   const char* const text = signal_answer.load();
   [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, text, std::strlen(text));
 }
 
-// Who started a rank passes on what it was sent, and whoever signals a group or a service has sent it to the rank as well.
+// Who started a rank passes on what it was sent, and whoever signals a group or a service has sent it to the rank as well,
+// in whatever order they come: the second of one sender stops at once.
 extern "C" void remember_signal_once(int signal, siginfo_t* info, void* /*context*/) {
-  if (last_signal.load() != 0 && info->si_pid == getppid()) return;
-  if (last_signal.exchange(signal) != 0) _exit(128 + signal);
+  if ((info->si_pid == getppid() ? passed_on : sent)++ > 0) _exit(128 + signal);
+  if (last_signal.exchange(signal) != 0) return;
   const int before = errno;
   say_answer();
   errno = before;
