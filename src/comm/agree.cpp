@@ -3,15 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "base/error.h"
-
 namespace snug {
-
-namespace {
-
-constexpr size_t kMostText = 4096;
-
-}  // namespace
 
 void sum_over_ranks(Communicator& ranks, std::span<double> values) {
   std::array<double, 64> staging{};
@@ -37,12 +29,12 @@ std::vector<std::string> texts_of_ranks(Communicator& ranks, const std::string& 
 }
 
 std::string of_first_rank(Communicator& ranks, const std::string& text) {
-  if (text.size() > kMostText) throw Error("a name of " + std::to_string(text.size()) + " bytes is too long", "ranks");
-  const auto length = static_cast<size_t>(all_ranks(ranks, static_cast<int64_t>(text.size())).front());
-  std::string all(length * static_cast<size_t>(ranks.ranks()), ' '), own = text;
-  own.resize(length);
-  ranks.all_gather(std::as_bytes(std::span(own)), std::as_writable_bytes(std::span(all)));
-  return all.substr(0, length);
+  std::string given = text;
+  given.resize(static_cast<size_t>(all_ranks(ranks, static_cast<int64_t>(text.size())).front()));
+  const std::span<std::byte> bytes = std::as_writable_bytes(std::span(given));
+  if (ranks.rank() > 0) ranks.receive(bytes);
+  if (ranks.rank() + 1 < ranks.ranks()) ranks.send(bytes);
+  return given;
 }
 
 }  // namespace snug

@@ -14,7 +14,7 @@ namespace snug {
 void sum_over_ranks(Communicator& ranks, std::span<double> values);
 // What each rank gave, in their order.
 std::vector<int64_t> all_ranks(Communicator& ranks, int64_t value);
-// What the first rank gave. Throws Error where that is longer than 4,096 bytes.
+// What the first rank gave.
 std::string of_first_rank(Communicator& ranks, const std::string& text);
 
 // What each gave, in their order, however long.

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "base/rank_group.h"
+#include "comm/places.h"
 #include "comm/ring.h"
 
 namespace snug {
@@ -22,12 +23,17 @@ class RankRings {
   int64_t rank() const { return all().rank(); }
   int64_t ranks() const { return mesh_.ranks; }
 
+  // Who sees whose output directory; all ranks ask for it at once.
+  void find_places(const std::filesystem::path& output) { places_ = Places(all(), output); }
+  const Places& places() const { return places_; }
+
   bool fail() const noexcept { return all().fail(); }
   int64_t sent_bytes() const;  // in all of them
 
  private:
   RankMesh mesh_;
   std::array<std::unique_ptr<Communicator>, kRankGroupCount> rings_;
+  Places places_;
 };
 
 }  // namespace snug

@@ -118,17 +118,18 @@ std::vector<TensorToWrite> of_all_stages(const Executor& executor, std::vector<T
   return own;
 }
 
-// All ranks write one file: each what it holds alone, and of what all hold a piece in its turn.
+// All ranks write one file, or one for each place, which are merged: each what it holds alone, and of what all hold a piece
+// in its turn.
 FileSum write_together(const Executor& executor, std::vector<TensorToWrite> list, const std::vector<WeightPiece>& pieces,
                        const std::filesystem::path& path, std::span<std::byte> staging, const Tower& tower) {
   Communicator& ranks = executor.ranks()->all();
   list = of_all_stages(executor, std::move(list));
-  const bool first = ranks.rank() == 0;
+  const Places& places = executor.ranks()->places();
   std::optional<SafetensorsWriter> writer;
   const auto open = [&](Opening opening) { writer.emplace(path, std::move(list), kSafetensorsMetadata, opening); };
-  if (first) open(Opening::create);
+  if (places.keeps()) open(Opening::create);
   ranks.barrier();
-  if (!first) open(Opening::join);
+  if (!places.keeps()) open(Opening::join);
   for (size_t i = 0; i < writer->order().size(); ++i) {
     const TensorEntry& entry = writer->order()[i];
     const bool turn = static_cast<int64_t>(i) % ranks.ranks() == ranks.rank();
@@ -143,7 +144,8 @@ FileSum write_together(const Executor& executor, std::vector<TensorToWrite> list
   const std::vector<int64_t> written = all_ranks(ranks, writer->written());
   writer->close_joined(std::accumulate(written.begin(), written.end(), int64_t{0}));
   ranks.barrier();
-  return first ? checksum_file(path) : FileSum{};
+  places.merge(ranks, path);
+  return ranks.rank() == 0 ? checksum_file(path) : FileSum{};
 }
 
 // The pieces' names go into the file's list; with thousands of tensors a second copy of them counts.

@@ -11,6 +11,17 @@ double BestEvaluation::value_of(const EvaluationMetrics& metrics) const {
   return metrics.loss;
 }
 
+BestEvaluation::Numbers BestEvaluation::numbers() const {
+  return {static_cast<double>(step_), static_cast<double>(no_better_), static_cast<double>(evaluations_), value_};
+}
+
+void BestEvaluation::set(const Numbers& numbers) {
+  step_ = static_cast<int64_t>(numbers[0]);
+  no_better_ = static_cast<int64_t>(numbers[1]);
+  evaluations_ = static_cast<int64_t>(numbers[2]);
+  value_ = numbers[3];
+}
+
 void BestEvaluation::note(const EvaluationMetrics& metrics) {
   if (metrics.step == 0) return;
   const double value = value_of(metrics);

@@ -2,6 +2,7 @@
 // Which evaluation was the best so far, and whether none has been better for long: transformers' load_best_model_at_end and
 // EarlyStoppingCallback.
 
+#include <array>
 #include <cstdint>
 #include <limits>
 
@@ -20,6 +21,11 @@ class BestEvaluation {
 
   int64_t step() const { return step_; }  // -1: none yet
   int64_t evaluations() const { return evaluations_; }
+  // What it knows, for another rank's to be set to. Exact: counts are small.
+  using Numbers = std::array<double, 4>;
+  Numbers numbers() const;
+  void set(const Numbers& numbers);
+
   bool is_hopeless() const { return recipe_.early_stopping_patience > 0 && no_better_ >= recipe_.early_stopping_patience; }
 
  private:

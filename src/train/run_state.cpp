@@ -126,21 +126,25 @@ void put_in_place(const fs::path& from, const fs::path& output, std::map<std::st
 
 namespace {
 
-// A directory that appears all at once: the first rank's, in which all write.
+// A directory that appears all at once: the first rank's, in which all write who see it. Others write in one of their own,
+// which goes when what it holds has been merged into the first's.
 class SharedDirectory {
  public:
   SharedDirectory(const Executor& executor, const fs::path& target) {
     const RankRings* const ranks = executor.ranks();
-    if (ranks == nullptr || ranks->rank() == 0) own_.emplace(target);
+    lasts_ = ranks == nullptr || ranks->rank() == 0;
+    if (ranks == nullptr || ranks->places().keeps()) own_.emplace(target);
     path_ = own_ ? own_->path() : fs::path();
-    if (ranks != nullptr) path_ = of_first_rank(ranks->all(), path_.string());
+    if (ranks != nullptr)
+      path_ = texts_of_ranks(ranks->all(), path_.string()).at(static_cast<size_t>(ranks->places().keeper()));
   }
 
   const fs::path& path() const { return path_; }
-  bool is_own() const { return own_.has_value(); }
+  bool lasts() const { return lasts_; }
   void commit() { own_->commit(); }
 
  private:
+  bool lasts_ = false;
   std::optional<AtomicDirectory> own_;
   fs::path path_;
 };
@@ -153,7 +157,7 @@ void save_checkpoint(Executor& executor, const Plan& plan, const DataIdentity& d
   Manifest manifest{.version = kVersion, .step = progress.step};
   manifest.files = write_result(executor, plan, directory.path(), staging);
   if (!plan.recipe.save_only_model) manifest.files.merge(save_state(executor, directory.path(), staging));
-  if (!directory.is_own()) return;
+  if (!directory.lasts()) return;
   manifest.state = identity_of(plan, data);
   if (plan.recipe.fp16) {
     manifest.state["updates"] = progress.updates;
@@ -167,7 +171,7 @@ void save_result(const Executor& executor, const Plan& plan, const std::string& 
   const fs::path output = plan.recipe.output_dir;
   const SharedDirectory directory(executor, output / "result");
   const std::map<std::string, FileSum> files = write_result(executor, plan, directory.path(), staging);
-  if (directory.is_own()) put_in_place(directory.path(), output, files, card);
+  if (directory.lasts()) put_in_place(directory.path(), output, files, card);
 }
 
 void publish_checkpoint(const Plan& plan, const fs::path& checkpoint, const std::string& card) {

@@ -45,7 +45,9 @@ class Run final : public Host {
 
   RunSummary go() {
     UniqueFd lock;
-    if (is_first()) lock = lock_directory(output_);
+    if (ranks_ != nullptr) ranks_->find_places(output_);
+    if (keeps()) lock = lock_directory(output_);
+    if (keeps() && !is_first()) remove_temporaries(output_);  // of the first's the start is chosen
     const std::optional<fs::path> checkpoint = agreed_start();
     prepare_data();
     settle_process(plan_.target.threads);
@@ -66,7 +68,7 @@ class Run final : public Host {
     meet();
     if (recipe_.tensorboard && is_first())
       events_.emplace(recipe_.logging_dir.empty() ? output_ / "runs" : fs::path(recipe_.logging_dir), done_);
-    if (done_ > 0) each_evaluation(output_ / "metrics.jsonl", [this](const EvaluationMetrics& e) { best_.note(e); });
+    if (done_ > 0) recall_evaluations();
     first_step_ = saved_step_ = done_;
     reporter_.loaded();
     if (eval_ && done_ == 0 && recipe_.eval_on_start) evaluate();
@@ -93,6 +95,12 @@ class Run final : public Host {
   int64_t batch_of_rank() const { return ranks_ == nullptr ? 0 : ranks_->mesh().batch_of(rank()); }
   int64_t place_in_batch() const { return ranks_ == nullptr ? 0 : ranks_->mesh().index(RankGroup::batch, rank()); }
   bool is_first() const { return rank() == 0; }
+  // Makes the output directory of those who see it.
+  bool keeps() const { return ranks_ == nullptr || ranks_->places().keeps(); }
+  // A directory of the first rank's as this one sees it.
+  fs::path brought(const fs::path& from, const fs::path& to) const {
+    return ranks_ == nullptr ? from : ranks_->places().bring(ranks_->all(), from, to);
+  }
   void meet() {
     if (ranks_ != nullptr) ranks_->all().barrier();
   }
@@ -137,6 +145,7 @@ class Run final : public Host {
   void prepare_data() {
     if (is_first()) prepare_files();
     meet();
+    brought(output_ / "dataset", output_ / "dataset");
     data_.emplace(output_ / "dataset" / "train", loader_options(recipe_.shuffle, recipe_.accumulation * batches()));
     data_summary_ = data_->summary();
     identity_ = {data_summary_.rows, data_summary_.tokens};
@@ -185,10 +194,22 @@ class Run final : public Host {
   }
 
   void restore(const fs::path& checkpoint) {
-    const Progress progress = resume(*executor_, plan_, identity_, checkpoint, staging_);
+    const fs::path here = brought(checkpoint, output_ / ".resumed");
+    const Progress progress = resume(*executor_, plan_, identity_, here, staging_);
+    meet();
+    std::error_code error;  // what stays is replaced by the next
+    if (here != checkpoint && keeps()) fs::remove_all(here, error);
     done_ = progress.step;
     updates_ = progress.updates;
     reporter_.resumed(checkpoint, done_);
+  }
+
+  // Of the run that goes on, as the first rank's file has them.
+  void recall_evaluations() {
+    if (is_first()) each_evaluation(output_ / "metrics.jsonl", [this](const EvaluationMetrics& e) { best_.note(e); });
+    BestEvaluation::Numbers numbers = is_first() ? best_.numbers() : BestEvaluation::Numbers{};
+    sum(numbers);
+    best_.set(numbers);
   }
 
   // ---- Steps
