@@ -29,6 +29,13 @@ int64_t attention(const MegatronRun& run) {
          row_parallel(heads, run.hidden, run.tensor, run.biases) + (run.qk_norms ? 2 * norm(run, run.kv_channels) : 0);
 }
 
+// In 16 bits. The first chunk of the first stage gets ids.
+int64_t inputs_of_chunks(const MegatronRun& run, int64_t stage) {
+  if (run.pipeline == 1) return 0;
+  const int64_t tokens = checked_mul(run.sequence, run.micro_batch) / run.context / (run.sequence_parallel ? run.tensor : 1);
+  return checked_mul(checked_mul(checked_mul(tokens, run.hidden), 2 * 2), run.chunks - (stage == 0 ? 1 : 0));
+}
+
 }  // namespace
 
 int64_t megatron_layers(const MegatronRun& run, int64_t stage) {
@@ -73,7 +80,8 @@ MegatronBytes megatron_bytes(const MegatronRun& run, int64_t stage) {
   return {.weights = checked_mul(all, 2),
           .gradients = checked_mul(all, gradient),
           .optimizer =
-              checked_add(part(parameters.dense, run.data() * run.context), part(parameters.experts, run.expert_data()))};
+              checked_add(part(parameters.dense, run.data() * run.context), part(parameters.experts, run.expert_data())),
+          .inputs = inputs_of_chunks(run, stage)};
 }
 
 }  // namespace snug::eager

@@ -100,6 +100,12 @@ void read_mesh(const Reader& flags, MegatronRun& run) {
   run.counts_loss = flags.is_on("account-for-loss-in-pipeline-split");
   run.distributed_optimizer = flags.is_on("use-distributed-optimizer");
   run.optimizer_instances = flags.number("num-distributed-optimizer-instances", 1);
+  run.chunks = flags.number("num-virtual-stages-per-pipeline-rank", 1);
+  if (const int64_t layers = flags.number("num-layers-per-virtual-pipeline-stage", 0); layers > 0 && run.pipeline > 0)
+    run.chunks = std::max<int64_t>(1, run.layers / run.pipeline / layers);
+  run.sequence = flags.number("seq-length", 0);
+  run.micro_batch = flags.number("micro-batch-size", 0);
+  run.sequence_parallel = flags.is_on("sequence-parallel");
   run.fp16 = flags.is_on("fp16");
   if (!run.fp16 && !flags.is_on("bf16")) flags.refuse("neither --bf16 nor --fp16", "fp32 runs are not counted");
 }

@@ -24,6 +24,11 @@ struct MegatronRun {
   bool distributed_optimizer = false;
   int64_t optimizer_instances = 1;
   bool fp16 = false;
+  int64_t chunks = 1;  // of a stage's layers
+
+  // A micro-batch; 0: not said
+  int64_t sequence = 0, micro_batch = 0;
+  bool sequence_parallel = false;
 
   int64_t data() const { return ranks / (tensor * pipeline * context); }
   int64_t expert_data() const { return ranks / (expert_tensor * expert * pipeline); }
