@@ -38,6 +38,10 @@ TEST(PythonValues, are_what_python_makes_of_them) {
     const char *source, *value;
   } cases[] = {
       {"x = 2048", "2048"},
+      {"size = '7b'\nx = 'llama-{}-hf'.format(size)", "llama-7b-hf"},
+      {"x = 'llama-{}-{}'.format(1, unknown)", "?"},
+      {"x = '{:d}'.format(1)", "?"},
+      {"x = getattr(torch, 'float16')", "float16"},
       {"x = 2_048  # tokens", "2048"},
       {"x = 2 * 16 + 1", "33"},
       {"x = 7 // 2", "3"},

@@ -137,7 +137,8 @@ PythonValue PythonValues::filled(const PythonToken& string) {
 // The dict that a function of the script returns wherever it does.
 PythonValue PythonValues::returned(std::string_view function) {
   const auto found = returns_.find(function);
-  if (found == returns_.end() || found->second.size() != 1) return {};
+  if (found == returns_.end()) return of_modules([&](PythonValues& values) { return values.returned(function); });
+  if (found->second.size() != 1) return {};
   size_t at = found->second.front();
   PythonValue value = at_depth(&PythonValues::choice, at);
   return value.kind == PythonValue::Kind::dict ? value : PythonValue();

@@ -63,6 +63,7 @@ void PythonValues::gather_parameters(size_t def) {
 // "import a.b as c, d", "from a import b as c".
 void PythonValues::gather_imports(size_t begin, size_t end) {
   if (!token(begin).is_word("import") && !token(begin).is_word("from")) return;
+  if (files_ != nullptr) gather_modules(begin + 1, end);
   for (size_t at = begin + 1; at < end; ++at)
     if (tokens_[at].kind == PythonKind::name && !token(at - 1).is(".")) imported_.insert(tokens_[at].text);
 }

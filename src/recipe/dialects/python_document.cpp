@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "recipe/dialects/document.h"
 #include "recipe/dialects/notebook.h"
-#include "recipe/dialects/python_values.h"
+#include "recipe/dialects/python_files.h"
 #include "recipe/dialects/reading.h"
 
 namespace snug::dialects {
@@ -82,7 +82,7 @@ bool of_plain_trainer(const Call& trainer) {
 class PythonScript {
  public:
   PythonScript(const std::string& source, const std::string& where)
-      : tokens_(python_tokens(source, where)), values_(tokens_) {
+      : files_(where), tokens_(python_tokens(source, where)), values_(tokens_, &files_) {
     size_t statement = 0;
     for (size_t at = 0; at + 1 < tokens_.size(); ++at) {
       if (at > 0 && tokens_[at - 1].kind == PythonKind::line_end) statement = at;
@@ -165,6 +165,9 @@ class PythonScript {
     return std::ranges::count_if(calls_, is) == 1 ? found : nullptr;
   }
 
+  // Files beside it that say something.
+  const std::vector<std::string>& files_read() const { return files_.used(); }
+
  private:
   // `statement`: where the one around begins.
   void look_at(size_t at, size_t statement) {
@@ -208,6 +211,7 @@ class PythonScript {
     }
   }
 
+  PythonFiles files_;
   std::vector<PythonToken> tokens_;
   PythonValues values_;
   std::vector<Call> calls_;
@@ -450,6 +454,7 @@ void read_script(bool in_place, Document& document) {
   if (const Call* data = script.first(loads_data);
       data && !data->arguments.empty() && data->arguments[0].value.kind == Kind::text)
     entries.add("dataset_name", data->arguments[0]);
+  document.beside = script.files_read();
 }
 
 }  // namespace

@@ -41,11 +41,20 @@ bool ends_expression(const PythonToken& token) {
          token.is(";") || token.is_word("for");
 }
 
+// "model.name" of a dict of dicts.
+PythonValue member_of(const PythonValue& dict, std::string_view path) {
+  const auto member = std::ranges::find(dict.members, path.substr(0, path.find('.')), &PythonMember::name);
+  if (member == dict.members.end()) return {};
+  return path.find('.') == std::string_view::npos ? member->value
+                                                  : member_of(member->value, path.substr(path.find('.') + 1));
+}
+
 std::string_view last_of(std::string_view path) { return path.substr(path.rfind('.') + 1); }
 
 }  // namespace
 
-PythonValues::PythonValues(const std::vector<PythonToken>& tokens) : tokens_(tokens), behind_(tokens.size(), tokens.size()) {
+PythonValues::PythonValues(const std::vector<PythonToken>& tokens, PythonFiles* files)
+    : tokens_(tokens), files_(files), behind_(tokens.size(), tokens.size()) {
   std::vector<size_t> open;
   for (size_t at = 0; at < tokens.size(); ++at) {
     if (opens(tokens[at])) open.push_back(at);
@@ -91,6 +100,8 @@ void PythonValues::gather() {
       if (tokens_[at].is_word("def") && tokens_[at + 2].is("(")) gather_parameters(at);
       const bool called = tokens_[at].kind == PythonKind::name && tokens_[at + 1].is("(");
       if (called && (at == 0 || !tokens_[at - 1].is_word("def"))) calls_[tokens_[at].text].push_back(at + 1);
+      if (called && tokens_[at].text == "open" && token(behind_[at + 1]).is_word("as"))
+        handles_[token(behind_[at + 1] + 1).text] = at + 2;
       if (tokens_[at].is_word("add_argument") && tokens_[at + 1].is("(")) gather_option(at + 1);
     }
     begin = end + 1;
@@ -155,10 +166,14 @@ void PythonValues::gather_option(size_t open) {
 PythonValue PythonValues::of_name(const std::string& name, size_t at) {
   if (name == "__name__") return text_of("__main__");
   const auto found = bindings_.find(name);
-  if (found == bindings_.end()) return {};
+  const auto imported = [&]() {
+    const auto other = renamed_.find(name);  // "from conf import BASE as MODEL"
+    return of_modules([&](PythonValues& values) { return values.bound(other == renamed_.end() ? name : other->second); });
+  };
+  if (found == bindings_.end()) return imported();
   const Binding* const bound = binding_of(found->second, at);
   if (bound == nullptr) return {};
-  if (bound->value <= at && at < pass_expression(bound->value)) return {};  // it is made of itself
+  if (bound->value <= at && at < pass_expression(bound->value)) return imported();  // it is made of itself
   PythonValue value = worth(*bound);
   if (const auto items = items_.find(name); items != items_.end() && value.kind == Kind::dict)
     for (const Binding& item : items->second) {
@@ -197,6 +212,9 @@ PythonValue PythonValues::of_attribute(const std::string& path, size_t at) {
     return at_depth(&PythonValues::choice, value_at);
   }
   if (switches_.contains(name)) return truth(false);
+  if (const size_t dot = path.find('.'); dot != std::string::npos)
+    if (PythonValue member = member_of(of_name(path.substr(0, dot), at), path.substr(dot + 1)); member.known())
+      return member;
   return of_name(name, at);
 }
 
@@ -332,6 +350,11 @@ PythonValue PythonValues::primary(size_t& at) {
     value = members(at);
   }
   while (token(at).is("(") || token(at).is("[") || token(at).is(".")) {  // of what is not a name
+    if (value.kind == Kind::text && token(at).is(".") && token(at + 1).is_word("format") && token(at + 2).is("(")) {
+      value = filled_in(value.text, at + 2);
+      at = behind_[at + 2];
+      continue;
+    }
     value = {};
     if (token(at).is(".")) {
       at += 2;
@@ -340,6 +363,25 @@ PythonValue PythonValues::primary(size_t& at) {
     }
   }
   return value;
+}
+
+// "llama-{}-hf".format(…): what stands in place, one after the other.
+PythonValue PythonValues::filled_in(const std::string& pattern, size_t open) {
+  std::string text;
+  size_t inside = open + 1;
+  for (size_t at = 0; at < pattern.size(); ++at) {
+    if (pattern[at] != '{') {
+      text += pattern[at];
+      continue;
+    }
+    if (pattern.compare(at, 2, "{}") != 0) return {};
+    const PythonValue value = choice(inside);
+    if (!value.known()) return {};
+    text += value.text;
+    if (token(inside).is(",")) ++inside;
+    ++at;
+  }
+  return text_of(std::move(text));
 }
 
 PythonValue PythonValues::strings(size_t& at) {
@@ -424,6 +466,11 @@ PythonValue PythonValues::call(const std::string& path, size_t& at) {
   if (name == "input" || name == "getpass") return text_of("");  // nobody answers
   if (name == "len" && token(open + 1).is_word("sys") && token(open + 3).is_word("argv")) return number(1);
   if (PythonValue value = returned(name); value.known()) return value;
+  if (path == "getattr" && token(open + 1).is_word("torch") && token(open + 2).is(",")) {  // a dtype
+    size_t of = open + 3;
+    return choice(of);
+  }
+  if (name == "load" || name == "loads" || name == "safe_load" || name == "full_load") return of_file(open);
   // Of the script's own too: env_str("MODEL", "…")
   const bool environment = name == "getenv" || path.ends_with("environ.get") || name.starts_with("env_") || name == "env" ||
                            name.starts_with("get_env") || name.starts_with("_env");

@@ -2,6 +2,7 @@
 // What expressions of a Python script are worth where that can be told from its text: literals, names that were bound to
 // them, arithmetic, defaults of arguments and of the environment. Nothing is run; what only Python knows is unknown.
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -36,10 +37,13 @@ struct PythonMember {
 std::optional<double> number_of(const PythonValue& value);
 std::optional<bool> truth_of(const PythonValue& value);
 
+class PythonFiles;
+struct PythonModule;
+
 class PythonValues {
  public:
-  // Gathers what names are bound to. `tokens` must outlive this.
-  explicit PythonValues(const std::vector<PythonToken>& tokens);
+  // Gathers what names are bound to. `tokens` and `files`, which lie beside the script, must outlive this.
+  explicit PythonValues(const std::vector<PythonToken>& tokens, PythonFiles* files = nullptr);
 
   // The value of the expression that begins at token `at`, which is moved behind it. Whatever stands there is passed, up to
   // a comma, a closing bracket or the end of the statement.
@@ -90,6 +94,7 @@ class PythonValues {
   void gather_statement(size_t begin, size_t end);
   void gather_parameters(size_t def);
   void gather_imports(size_t begin, size_t end);
+  void gather_modules(size_t begin, size_t end);
   void gather_loop(size_t begin, size_t end);
   std::string class_around(size_t statement) const;
   size_t end_of(size_t statement) const;
@@ -116,12 +121,19 @@ class PythonValues {
   PythonValue items(size_t& at, std::string_view close);
   PythonValue members(size_t& at);
   PythonValue filled(const PythonToken& string);
+  PythonValue filled_in(const std::string& pattern, size_t open);
   PythonValue returned(std::string_view function);
+  PythonValue of_file(size_t open);
+  PythonValue of_modules(const std::function<PythonValue(PythonValues&)>& ask);
   PythonValue of_name(const std::string& name, size_t at);
   const Binding* binding_of(const std::vector<Binding>& all, size_t at);
   PythonValue of_attribute(const std::string& path, size_t at);
 
   const std::vector<PythonToken>& tokens_;
+  PythonFiles* files_;
+  std::vector<PythonModule*> modules_;                  // that are imported and lie beside the script
+  std::map<std::string, std::string> renamed_;          // by "import … as"
+  std::map<std::string, size_t, std::less<>> handles_;  // "with open(…) as f": where the file's name begins
   std::map<std::string, std::vector<Binding>> bindings_;
   std::map<std::string, std::vector<Binding>> items_;  // name["key"] = …: `at` is the key's
   std::map<std::string, size_t> options_;              // argparse: where the default begins

@@ -91,6 +91,7 @@ ForeignRecipe Reading::read() {
   const char* const knows = document_.syntax == Syntax::python ? "Python" : "a shell";
   for (const std::string& word : document_.unread)
     note(fmt::format("only {} knows {}: what it stands for is not read", knows, word.substr(0, 80)));
+  if (!document_.beside.empty()) note(fmt::format("read beside it: {}", fmt::join(document_.beside, ", ")));
   for (const std::string& key : document_.firsts) note(fmt::format("{} is the first of several that a loop goes over", key));
   if (!document_.blank_ends.empty())
     note(fmt::format("line {}: blanks stand behind the backslash, where a shell ends the command; read on as it is meant",

@@ -1,0 +1,172 @@
+#include "recipe/dialects/python_files.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/error.h"
+#include "base/file.h"
+
+namespace snug::dialects {
+
+namespace {
+
+using Kind = PythonValue::Kind;
+
+PythonValue value_of(const std::string& text) {
+  if (text == "true" || text == "false") return {.kind = Kind::truth, .text = text};
+  PythonValue value{.kind = Kind::number, .text = text};
+  if (!number_of(value)) value.kind = Kind::text;
+  return value;
+}
+
+PythonValue value_of(const Entry& entry) {
+  if (entry.kind == EntryKind::map) return {.kind = Kind::dict};
+  if (entry.kind == EntryKind::scalar)
+    return entry.values.empty() ? PythonValue{.kind = Kind::none} : value_of(entry.text());
+  PythonValue list{.kind = Kind::list};
+  for (const std::string& item : entry.values) list.items.push_back(value_of(item));
+  return list;
+}
+
+// Where "model.name" belongs, which a mapping that came before has made.
+PythonValue* place_of(PythonValue& root, std::string_view path) {
+  PythonValue* at = &root;
+  while (!path.empty()) {
+    const std::string_view name = path.substr(0, path.find('.'));
+    const auto member = std::ranges::find(at->members, name, &PythonMember::name);
+    if (member == at->members.end()) return nullptr;
+    at = &member->value;
+    path.remove_prefix(std::min(path.size(), name.size() + 1));
+  }
+  return at;
+}
+
+PythonValue dict_of(const Document& document) {
+  PythonValue root{.kind = Kind::dict};
+  for (const Entry& entry : document.entries)
+    if (PythonValue* const parent = place_of(root, entry.parent()); parent && parent->kind == Kind::dict)
+      parent->members.push_back({std::string(entry.leaf()), value_of(entry)});
+  return root;
+}
+
+void stands_elsewhere(PythonValue& value) {
+  value.literal = false;
+  for (PythonValue& item : value.items) stands_elsewhere(item);
+  for (PythonMember& member : value.members) stands_elsewhere(member.value);
+}
+
+bool ends_in(const std::filesystem::path& name, std::initializer_list<std::string_view> endings) {
+  return std::ranges::find(endings, name.extension().string()) != endings.end();
+}
+
+}  // namespace
+
+// "" where there is none: what cannot be read is not known.
+std::string PythonFiles::text_of(const std::filesystem::path& name) {
+  if (read_ >= kMost) return {};
+  std::error_code error;
+  for (const std::filesystem::path& path : {directory_ / name, name}) {
+    if (!std::filesystem::is_regular_file(path, error)) continue;
+    try {
+      ++read_;
+      return read_text(path, static_cast<int64_t>(kLargestDocumentBytes), 0, "");
+    } catch (const Error&) {
+      return {};
+    }
+  }
+  return {};
+}
+
+PythonValue PythonFiles::loaded(const std::string& name) {
+  if (!ends_in(name, {".json", ".yaml", ".yml"})) return {};
+  const std::string text = text_of(name);
+  if (text.empty()) return {};
+  try {
+    PythonValue dict = dict_of(name.ends_with(".json") ? read_json(text, name) : read_yaml(text, name));
+    note_use(name);
+    return dict;
+  } catch (const Error&) {
+    return {};
+  }
+}
+
+PythonModule* PythonFiles::imported(const std::string& module) {
+  const auto before = std::ranges::find(modules_, module, [](const auto& known) { return known.first; });
+  if (before != modules_.end()) return before->second.get();
+  const size_t place = modules_.size();
+  modules_.emplace_back(module, nullptr);  // one that imports itself finds nothing
+  std::string name = module;
+  std::ranges::replace(name, '.', '/');
+  name += ".py";
+  const std::string text = text_of(name);
+  if (text.empty()) return nullptr;
+  try {
+    auto made = std::make_unique<PythonModule>(name, python_tokens(text, name), this);
+    modules_[place].second = std::move(made);
+  } catch (const Error&) {
+    return nullptr;
+  }
+  return modules_[place].second.get();
+}
+
+void PythonFiles::note_use(const std::string& name) {
+  if (std::ranges::find(used_, name) == used_.end()) used_.push_back(name);
+}
+
+// ---- In a script
+
+// "from a.b import c, d", "import a.b": a/b.py, or a/b/c.py and a/b/d.py.
+void PythonValues::gather_modules(size_t begin, size_t end) {
+  std::string from, name;
+  bool imports = tokens_[begin - 1].is_word("import");
+  const auto take = [&](const std::string& module) {
+    PythonModule* const there = module.empty() ? nullptr : files_->imported(module);
+    if (there && std::ranges::find(modules_, there) == modules_.end()) modules_.push_back(there);
+    return there != nullptr;
+  };
+  for (size_t at = begin; at <= end; ++at) {
+    const PythonToken& here = token(at);
+    if (at < end && !imports && here.is_word("import")) {
+      from = std::exchange(name, "");
+      take(from);
+      imports = true;
+    } else if (at < end && here.kind == PythonKind::name && !here.is_word("as")) {
+      name += (name.empty() ? "" : ".") + here.text;
+    } else if (at == end || here.is(",") || here.is_word("as")) {
+      if (const std::string one = std::exchange(name, ""); imports && !one.empty())
+        take(from.empty() ? one : from + "." + one);
+      if (at >= end || !here.is_word("as")) continue;
+      renamed_[token(at + 1).text] = token(at - 1).text;
+      ++at;
+    }
+  }
+}
+
+// The first of the imported modules that knows. What stands in another file cannot be changed here.
+PythonValue PythonValues::of_modules(const std::function<PythonValue(PythonValues&)>& ask) {
+  for (PythonModule* const module : modules_) {
+    PythonValue value = ask(module->values);
+    if (!value.known()) continue;
+    files_->note_use(module->name);
+    stands_elsewhere(value);
+    return value;
+  }
+  return {};
+}
+
+// json.load(f), yaml.safe_load(open("…")), OmegaConf.load("…")
+PythonValue PythonValues::of_file(size_t open) {
+  if (files_ == nullptr) return {};
+  size_t at = open + 1;
+  if (token(at).is_word("open") && token(at + 1).is("(")) at += 2;
+  if (const auto handle = handles_.find(token(at).text); handle != handles_.end()) at = handle->second;
+  const size_t begin = at, end = pass_expression(at);
+  const PythonValue name = at_depth(&PythonValues::choice, at);
+  if (name.kind == PythonValue::Kind::text) return files_->loaded(name.text);
+  for (size_t part = begin; part < end; ++part)  // os.path.join(here, "run.yaml")
+    if (token(part).kind == PythonKind::string)
+      if (PythonValue value = files_->loaded(token(part).text); value.known()) return value;
+  return {};
+}
+
+}  // namespace snug::dialects
