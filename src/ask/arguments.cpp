@@ -96,7 +96,9 @@ bool take_foreign(Arguments& result) {
   } catch (const Error&) {
     if (script) throw;
   }
-  result.foreign = dialect ? read_foreign(document, *dialect) : read_in_own_words(document);
+  if (dialect) result.foreign = read_foreign(document, *dialect);
+  if (!dialect || (dialect == Dialect::hugging_face && result.foreign->models.empty()))
+    if (auto own = read_in_own_words(document)) result.foreign = std::move(own);
   if (!result.foreign) {
     if (const std::string what = what_else(document); !what.empty())
       throw Error("this is no recipe of a language model: it is " + what, result.recipe_file,
@@ -136,7 +138,9 @@ void pass_over_absent_targets(Arguments& result) {
   for (const Parameter& parameter : parameters_of(*spec))  // experts in one tensor are no module
     if (parameter.kind != ParameterKind::expert || !spec->experts.fused) modules.insert(parameter.module);
   const auto is_absent = [&](const std::string& name) {
-    return name.find('.') == std::string::npos && !modules.contains(name);
+    const size_t dot = name.find('.');
+    if (dot == std::string::npos) return !modules.contains(name);
+    return name.starts_with("self.");  // no path has such a part
   };
   std::string absent;
   for (const std::string& name : targets)

@@ -25,6 +25,9 @@ class Builder : private BlockBuilder {
     if (!spec_.stored_format.empty())
       program_.notes.push_back(fmt::format("its files hold {}; planned with weights in {}, as they are fine-tuned",
                                            spec_.stored_format, name_of(precision_.weights)));
+    if (!spec_.learned_positions && spec_.max_position > 0 && shape_.seq_len > spec_.max_position)
+      program_.notes.push_back(fmt::format("rows of {} tokens go beyond the {} positions that the model was made for",
+                                           shape_.seq_len, spec_.max_position));
     if (spec_.dropout > 0)
       program_.notes.push_back("transformers trains this model with dropout " + fmt::format("{}", spec_.dropout) +
                                "; here it is trained without");

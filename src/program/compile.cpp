@@ -45,7 +45,7 @@ void check_all(const Program& program) {
 int64_t sequence_length(const ModelSpec& spec, const Recipe& recipe) {
   constexpr int64_t kUsual = 1024;
   if (recipe.seq_len == 0) return spec.max_position > 0 ? std::min(kUsual, spec.max_position) : kUsual;
-  if (spec.max_position > 0 && recipe.seq_len > spec.max_position)
+  if (spec.learned_positions && spec.max_position > 0 && recipe.seq_len > spec.max_position)
     throw Error("max_length is " + std::to_string(recipe.seq_len), "recipe",
                 "the model's positions end at " + std::to_string(spec.max_position));
   return recipe.seq_len;

@@ -26,6 +26,19 @@ constexpr double kUnbounded = std::numeric_limits<double>::max();
 constexpr double kBelowOne = 0x1.fffffffffffffp-1;
 constexpr double kLeastPositive = std::numeric_limits<double>::min();
 
+// PEFT compares the end of a module's path; of these the last part says as much.
+std::string by_its_last_part(const std::string& target) {
+  constexpr std::string_view kOfAttention[] = {"q_proj", "k_proj", "v_proj", "o_proj", "qkv_proj", "dense"};
+  constexpr std::string_view kOfMlp[] = {"gate_proj", "up_proj", "down_proj", "gate_up_proj", "fc1", "fc2"};
+  const size_t dot = target.find('.');
+  if (dot == std::string::npos) return target;
+  const std::string_view of = std::string_view(target).substr(0, dot), last = std::string_view(target).substr(dot + 1);
+  if ((of == "self_attn" && std::ranges::find(kOfAttention, last) != std::end(kOfAttention)) ||
+      (of == "mlp" && std::ranges::find(kOfMlp, last) != std::end(kOfMlp)))
+    return std::string(last);
+  return target;
+}
+
 Key lora_target_modules() {
   Key key = list(
       "lora_target_modules", {"target_modules", "lora_target"},
@@ -33,7 +46,9 @@ Key lora_target_modules() {
       [](auto& r) -> auto& { return r.lora.target_modules; });
   key.set = [set = key.set](Recipe& recipe, KeyValues values) {
     set(recipe, values);
-    if (recipe.lora.target_modules == std::vector<std::string>{"all"}) recipe.lora.target_modules = {"all-linear"};
+    std::vector<std::string>& targets = recipe.lora.target_modules;
+    if (targets == std::vector<std::string>{"all"}) targets = {"all-linear"};
+    std::ranges::transform(targets, targets.begin(), by_its_last_part);
   };
   return key;
 }

@@ -61,9 +61,16 @@ TEST(SequenceLength, MayBeLongerThanTheSlidingWindow) {
   EXPECT_EQ(refusal(spec, of_length(8192)), "accepted");
 }
 
-TEST(SequenceLength, BeyondTheModelsPositionsIsRefused) {
-  EXPECT_EQ(refusal(*find_model("Llama-2-7b-hf"), of_length(4097)),
-            "recipe: max_length is 4097 (the model's positions end at 4096)");
+TEST(SequenceLength, BeyondATableOfPositionsIsRefused) {
+  EXPECT_EQ(refusal(*find_model("gpt2"), of_length(1025)), "recipe: max_length is 1025 (the model's positions end at 1024)");
+}
+
+// Rotations go on, in transformers too.
+TEST(SequenceLength, BeyondThePositionsThatAModelWasMadeForIsTold) {
+  EXPECT_EQ(refusal(*find_model("Llama-2-7b-hf"), of_length(4097)), "accepted");
+  const Program program = compile(*find_model("Llama-2-7b-hf"), of_length(4097));
+  ASSERT_FALSE(program.notes.empty());
+  EXPECT_EQ(program.notes.front(), "rows of 4097 tokens go beyond the 4096 positions that the model was made for");
 }
 
 }  // namespace

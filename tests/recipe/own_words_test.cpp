@@ -49,6 +49,18 @@ judge: {model_name: openai/gpt-oss-20b}
   EXPECT_EQ(value_of(bits.recipe, "method"), "lora");
 }
 
+// A shell script around a script of its author's own; keys of another trainer beside a model that it has no word for.
+TEST(OwnWords, of_shell_scripts_and_beside_the_trainers_are_read) {
+  const ForeignRecipe read = foreign("python3 finetune.py \\\n  --base_model ../llama-13b/ \\\n  --num_epochs 3\n", "r.sh");
+  EXPECT_EQ(read.models.front(), "../llama-13b");
+  EXPECT_FALSE(read_foreign_recipe("python3 score.py --base_model ../llama-13b/ --seed 3\n", "r.sh"));
+  EXPECT_EQ(foreign("python3 run.py --model_name_or_path a/b --learning_rate 1e-4 --epochs 2\n", "r.sh").models.front(),
+            "a/b");
+  const ForeignRecipe kind =
+      foreign("model: {name: hf_causal_lm, pretrained_model_name_or_path: a/b}\nmax_seq_len: 64\nlr: 1\nepochs: 2\n");
+  EXPECT_EQ(kind.models.front(), "a/b");
+}
+
 // Nothing is written into them, and what may be ours, or names no model, is not taken.
 TEST(OwnWords, are_not_written_and_leave_our_recipes_alone) {
   const std::string text = "model: {name: a/b}\ntraining: {batch_size: 4, epochs: 1, lr: 1e-4}\n";

@@ -12,9 +12,10 @@ struct Name {
   std::string_view own, trainers;
 };
 
-constexpr auto kModels = std::to_array<std::string_view>(
-    {"model_name_or_path", "model_name", "base_model", "base_model_name", "model_id", "base_model_id",
-     "base_model_name_or_path", "pretrained_model_name_or_path", "policy_model_name_or_path", "model_path", "hf_model"});
+constexpr auto kModels =
+    std::to_array<std::string_view>({"model_name_or_path", "model_name", "base_model", "base_model_name", "model_id",
+                                     "base_model_id", "base_model_name_or_path", "pretrained_model_name_or_path",
+                                     "policy_model_name_or_path", "model_path", "hf_model", "model_dir", "base_model_path"});
 constexpr auto kModelsOfModel =
     std::to_array<std::string_view>({"name", "path", "id", "base", "pretrained", "name_or_path", "hf_id", "checkpoint"});
 
@@ -35,6 +36,7 @@ constexpr auto kAnywhere = std::to_array<Name>({{"lora_rank", "lora_r"},
                                                 {"train_batch_size", "per_device_train_batch_size"},
                                                 {"micro_batch_size", "per_device_train_batch_size"},
                                                 {"per_device_batch_size", "per_device_train_batch_size"},
+                                                {"device_train_microbatch_size", "per_device_train_batch_size"},
                                                 {"grad_accum", "gradient_accumulation_steps"},
                                                 {"grad_accum_steps", "gradient_accumulation_steps"},
                                                 {"accumulation_steps", "gradient_accumulation_steps"},
@@ -122,11 +124,13 @@ bool is_elsewhere(std::string_view parent) {
 // "lora" of "training.lora.r".
 std::string_view section_of(const Entry& entry) { return entry.parent().substr(entry.parent().rfind('.') + 1); }
 
-bool names_model(const Entry& entry) {
+bool names_model(const Document& document, const Entry& entry) {
   if (entry.kind != EntryKind::scalar || entry.text().empty() || is_elsewhere(entry.parent())) return false;
   if (holds(kModels, entry.leaf())) return true;
   const std::string_view section = section_of(entry);
-  return (section == "model" || section == "base_model") && holds(kModelsOfModel, entry.leaf());
+  if (section == "models" && entry.leaf() == "student") return true;
+  if ((section != "model" && section != "base_model") || !holds(kModelsOfModel, entry.leaf())) return false;
+  return !document.has(std::string(entry.parent()) + ".pretrained_model_name_or_path");  // else its name is of its kind
 }
 
 // By the Trainer's name; "" where it has none.
@@ -161,16 +165,24 @@ std::vector<Entry> spelled_out(const Entry& entry) {
   return {};
 }
 
+// "ft_bloom_deepspeed.py": so named, fewer flags say that it trains.
+bool is_named_for_training(const Document& document) {
+  if (document.syntax != Syntax::shell || document.command.size() < 2) return false;
+  return std::ranges::any_of(std::array<std::string_view, 5>{"train", "tune", "sft", "lora", "ft_"},
+                             [&](std::string_view word) { return document.command[1].find(word) != std::string::npos; });
+}
+
 }  // namespace
 
 std::optional<Document> by_trainers_names(const Document& document) {
-  if (document.syntax != Syntax::yaml && document.syntax != Syntax::json) return std::nullopt;
+  const bool script = document.syntax == Syntax::shell;
+  if (!script && document.syntax != Syntax::yaml && document.syntax != Syntax::json) return std::nullopt;
   Document renamed = document;
   renamed.entries.clear();
   size_t known = 0;
-  bool own = document.has("dataset_path"), model = false, lora = false, method = false;
+  bool own = script || document.has("dataset_path"), model = false, lora = false, method = false;
   for (const Entry& entry : document.entries) {
-    if (!model && names_model(entry)) {
+    if (!model && names_model(document, entry)) {
       own = own || entry.path != "model_name_or_path";
       model = true;
       renamed.entries.push_back(entry);
@@ -192,7 +204,7 @@ std::optional<Document> by_trainers_names(const Document& document) {
     }
     if (told.empty() && entry.kind == EntryKind::scalar) renamed.entries.push_back(entry);
   }
-  if (!own || !model || known < 3) return std::nullopt;
+  if (!own || !model || known < (is_named_for_training(document) ? 1 : script ? 2 : 3)) return std::nullopt;
   if (lora && !method) renamed.entries.push_back(made(renamed.entries.front(), "use_peft", "true"));
   return renamed;
 }
