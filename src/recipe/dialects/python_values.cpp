@@ -365,25 +365,6 @@ PythonValue PythonValues::primary(size_t& at) {
   return value;
 }
 
-// "llama-{}-hf".format(…): what stands in place, one after the other.
-PythonValue PythonValues::filled_in(const std::string& pattern, size_t open) {
-  std::string text;
-  size_t inside = open + 1;
-  for (size_t at = 0; at < pattern.size(); ++at) {
-    if (pattern[at] != '{') {
-      text += pattern[at];
-      continue;
-    }
-    if (pattern.compare(at, 2, "{}") != 0) return {};
-    const PythonValue value = choice(inside);
-    if (!value.known()) return {};
-    text += value.text;
-    if (token(inside).is(",")) ++inside;
-    ++at;
-  }
-  return text_of(std::move(text));
-}
-
 PythonValue PythonValues::strings(size_t& at) {
   PythonValue value{.kind = Kind::text, .span = token(at).span, .literal = true};
   bool known = true;
@@ -455,66 +436,6 @@ PythonValue PythonValues::chain(size_t& at) {
     value = key.kind == Kind::text && member != value.members.end() ? PythonValue(member->value) : PythonValue();
   }
   return value;
-}
-
-// The few calls whose value can be told. What a card can is taken to be there.
-PythonValue PythonValues::call(const std::string& path, size_t& at) {
-  const size_t open = at;
-  pass_brackets(at);
-  const std::string_view name = last_of(path);
-  if (name == "is_bfloat16_supported" || name == "is_bf16_supported" || name == "is_available") return truth(true);
-  if (name == "input" || name == "getpass") return text_of("");  // nobody answers
-  if (name == "len" && token(open + 1).is_word("sys") && token(open + 3).is_word("argv")) return number(1);
-  if (PythonValue value = returned(name); value.known()) return value;
-  if (path == "getattr" && token(open + 1).is_word("torch") && token(open + 2).is(",")) {  // a dtype
-    size_t of = open + 3;
-    return choice(of);
-  }
-  if (name == "load" || name == "loads" || name == "safe_load" || name == "full_load") return of_file(open);
-  // Of the script's own too: env_str("MODEL", "…")
-  const bool environment = name == "getenv" || path.ends_with("environ.get") || name.starts_with("env_") || name == "env" ||
-                           name.starts_with("get_env") || name.starts_with("_env");
-  const bool of_dict = name == "get" && path.size() > 4 && !environment;
-  const bool as_it_is = name == "int" || name == "float" || name == "str" || name == "bool" || name == "Path";
-  const bool downloads = name == "snapshot_download";  // of huggingface_hub and modelscope: a folder of what it names
-  const bool field = name == "field" || name == "Field" || name == "Argument" || name == "Option";
-  const PythonValue held = of_dict ? of_attribute(path.substr(0, path.size() - 4), open) : PythonValue();
-  if (!environment && !as_it_is && !downloads && !field && name != "dict" && held.kind != Kind::dict) return {};
-  PythonValue dict{.kind = Kind::dict};
-  std::vector<PythonValue> positional;
-  for (size_t inside = open + 1; inside + 1 < at;) {
-    const size_t next = pass_expression(inside);
-    if (token(inside).kind == PythonKind::name && token(inside + 1).is("=")) {
-      const std::string key = token(inside).text;
-      inside += 2;
-      dict.members.push_back({key, choice(inside)});
-    } else {
-      positional.push_back(choice(inside));
-    }
-    inside = next + 1;
-  }
-  if (held.kind == Kind::dict) {
-    if (positional.empty() || positional[0].kind != Kind::text) return {};
-    const auto member = std::ranges::find(held.members, positional[0].text, &PythonMember::name);
-    if (member != held.members.end()) return member->value;
-    return positional.size() > 1 ? positional[1] : PythonValue{.kind = Kind::none};
-  }
-  if (name == "dict" && positional.size() == 1 && positional[0].kind == Kind::dict) {  // a copy, with changes
-    PythonValue copy = positional[0];
-    for (const PythonMember& change : dict.members) {
-      std::erase_if(copy.members, [&](const PythonMember& member) { return member.name == change.name; });
-      copy.members.push_back(change);
-    }
-    return copy;
-  }
-  if (name == "dict") return positional.empty() ? dict : PythonValue();
-  if (downloads)
-    for (const PythonMember& member : dict.members)
-      if (member.name == "repo_id" || member.name == "model_id") return member.value;
-  const auto given = std::ranges::find(dict.members, "default", &PythonMember::name);
-  if (given != dict.members.end()) return given->value;
-  if (environment) return positional.size() > 1 ? positional[1] : PythonValue{.kind = Kind::none};
-  return positional.empty() ? PythonValue() : positional[0];
 }
 
 }  // namespace snug::dialects

@@ -116,7 +116,13 @@ class PythonValues {
   PythonValue unary(size_t& at);
   PythonValue primary(size_t& at);
   PythonValue chain(size_t& at);
+  struct Arguments {
+    PythonValue by_name;  // a dict
+    std::vector<PythonValue> by_place;
+  };
   PythonValue call(const std::string& path, size_t& at);
+  PythonValue member(const std::string& dict, size_t open, size_t end);
+  Arguments arguments(size_t open, size_t end);
   PythonValue strings(size_t& at);
   PythonValue items(size_t& at, std::string_view close);
   PythonValue members(size_t& at);

@@ -1,0 +1,126 @@
+// What calls of known functions are worth: Python's own, those that read the environment, a file or a default, and those of
+// the script that return a dict.
+
+#include <algorithm>
+
+#include "recipe/dialects/python_values.h"
+
+namespace snug::dialects {
+
+namespace {
+
+using ValueKind = PythonValue::Kind;
+
+PythonValue as_text(std::string text) { return {.kind = ValueKind::text, .text = std::move(text)}; }
+
+// What a function stands for, whoever wrote it.
+enum class Known : uint8_t { nothing, environment, as_it_is, downloads, field, dict, member };
+
+Known known_function(const std::string& path, std::string_view name) {
+  // Of the script's own too: env_str("MODEL", "…")
+  if (name == "getenv" || path.ends_with("environ.get") || name.starts_with("env_") || name == "env" ||
+      name.starts_with("get_env") || name.starts_with("_env"))
+    return Known::environment;
+  if (name == "get" && path.size() > 4) return Known::member;
+  if (name == "int" || name == "float" || name == "str" || name == "bool" || name == "Path") return Known::as_it_is;
+  if (name == "snapshot_download") return Known::downloads;  // of huggingface_hub and modelscope: a folder of what it names
+  if (name == "field" || name == "Field" || name == "Argument" || name == "Option") return Known::field;
+  return name == "dict" ? Known::dict : Known::nothing;
+}
+
+const PythonValue* held_by(const PythonValue& dict, std::string_view name) {
+  const auto member = std::ranges::find(dict.members, name, &PythonMember::name);
+  return member == dict.members.end() ? nullptr : &member->value;
+}
+
+// dict(a, key=…): a copy, with changes.
+PythonValue changed(PythonValue copy, const PythonValue& changes) {
+  for (const PythonMember& change : changes.members) {
+    std::erase_if(copy.members, [&](const PythonMember& member) { return member.name == change.name; });
+    copy.members.push_back(change);
+  }
+  return copy;
+}
+
+}  // namespace
+
+// The few calls whose value can be told. What a card can is taken to be there.
+PythonValue PythonValues::call(const std::string& path, size_t& at) {
+  const size_t open = at;
+  pass_brackets(at);
+  const std::string_view name = std::string_view(path).substr(path.rfind('.') + 1);
+  if (name == "is_bfloat16_supported" || name == "is_bf16_supported" || name == "is_available")
+    return {.kind = ValueKind::truth, .text = "true"};
+  if (name == "input" || name == "getpass") return as_text("");  // nobody answers
+  if (name == "len" && token(open + 1).is_word("sys") && token(open + 3).is_word("argv"))
+    return {.kind = ValueKind::number, .text = "1"};
+  if (PythonValue value = returned(name); value.known()) return value;
+  if (path == "getattr" && token(open + 1).is_word("torch") && token(open + 2).is(",")) {  // a dtype
+    size_t of = open + 3;
+    return choice(of);
+  }
+  if (name == "load" || name == "loads" || name == "safe_load" || name == "full_load") return of_file(open);
+  const Known known = known_function(path, name);
+  if (known == Known::nothing) return {};
+  if (known == Known::member) return member(path.substr(0, path.size() - 4), open, at);
+  const Arguments given = arguments(open, at);
+  if (known == Known::dict) {
+    if (given.by_place.empty()) return given.by_name;
+    const bool copies = given.by_place.size() == 1 && given.by_place[0].kind == ValueKind::dict;
+    return copies ? changed(given.by_place[0], given.by_name) : PythonValue();
+  }
+  if (known == Known::downloads)
+    for (const char* of : {"repo_id", "model_id"})
+      if (const PythonValue* model = held_by(given.by_name, of)) return *model;
+  if (const PythonValue* usual = held_by(given.by_name, "default")) return *usual;
+  if (known == Known::environment)
+    return given.by_place.size() > 1 ? given.by_place[1] : PythonValue{.kind = ValueKind::none};
+  return given.by_place.empty() ? PythonValue() : given.by_place[0];
+}
+
+// settings.get("name", default)
+PythonValue PythonValues::member(const std::string& dict, size_t open, size_t end) {
+  const PythonValue held = of_attribute(dict, open);
+  if (held.kind != ValueKind::dict) return {};
+  const Arguments given = arguments(open, end);
+  if (given.by_place.empty() || given.by_place[0].kind != ValueKind::text) return {};
+  if (const PythonValue* value = held_by(held, given.by_place[0].text)) return *value;
+  return given.by_place.size() > 1 ? given.by_place[1] : PythonValue{.kind = ValueKind::none};
+}
+
+PythonValues::Arguments PythonValues::arguments(size_t open, size_t end) {
+  Arguments given{{.kind = ValueKind::dict}, {}};
+  for (size_t inside = open + 1; inside + 1 < end;) {
+    const size_t next = pass_expression(inside);
+    if (token(inside).kind == PythonKind::name && token(inside + 1).is("=")) {
+      const std::string key = token(inside).text;
+      inside += 2;
+      given.by_name.members.push_back({key, choice(inside)});
+    } else {
+      given.by_place.push_back(choice(inside));
+    }
+    inside = next + 1;
+  }
+  return given;
+}
+
+// "llama-{}-hf".format(…): what stands in place, one after the other.
+PythonValue PythonValues::filled_in(const std::string& pattern, size_t open) {
+  std::string text;
+  size_t inside = open + 1;
+  for (size_t at = 0; at < pattern.size(); ++at) {
+    if (pattern[at] != '{') {
+      text += pattern[at];
+      continue;
+    }
+    if (pattern.compare(at, 2, "{}") != 0) return {};
+    const PythonValue value = choice(inside);
+    if (!value.known()) return {};
+    text += value.text;
+    if (token(inside).is(",")) ++inside;
+    ++at;
+  }
+  return as_text(std::move(text));
+}
+
+}  // namespace snug::dialects
