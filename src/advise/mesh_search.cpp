@@ -67,7 +67,21 @@ class MeshSearch {
     const int64_t together = tensor * context * pipeline;
     if (ranks_ % together != 0) return;
     recipe.accumulation = checked_mul(asked_.accumulation, together);
-    const int64_t data = ranks_ / tensor / pipeline;
+    for (const ContextComm comm : ways_of_keys(context)) {
+      parallel.context_comm = comm;
+      try_stages(recipe);
+    }
+  }
+
+  // How keys and values get to the ranks that split sequences.
+  std::vector<ContextComm> ways_of_keys(int64_t context) const {
+    if (context == 1 || is_fixed("cp_comm_type")) return {asked_.parallel.context_comm};
+    return {ContextComm::all_gather, ContextComm::p2p};
+  }
+
+  void try_stages(Recipe& recipe) {
+    Parallel& parallel = recipe.parallel;
+    const int64_t data = ranks_ / parallel.tensor / parallel.pipeline;
     for (int64_t stage = is_fixed("zero_stage") ? asked_.parallel.zero_stage : 0; stage <= 3; ++stage) {
       parallel.zero_stage = stage;
       for (const int64_t replicas : copies(stage, data)) {

@@ -24,7 +24,7 @@ std::string mesh_words(const Recipe& recipe) {
     if (ways > 1) add(fmt::format("{} {}", name, ways));
   };
   split("tp", mesh.tensor);
-  split("cp", mesh.context);
+  split(parallel.context_comm == ContextComm::p2p ? "cp p2p" : "cp", mesh.context);
   split("pp", mesh.pipeline);
   split("vpp", mesh.chunks);
   split("ep", mesh.expert);

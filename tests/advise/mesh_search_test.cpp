@@ -71,6 +71,25 @@ TEST(MeshSearch, finds_the_fastest_of_all_that_fit) {
   }
 }
 
+// Where sequences are long, keys and values that go round a ring take less than those that are gathered.
+TEST(MeshSearch, tries_rings_of_keys_and_values) {
+  const ModelSpec model = resolve_model("Qwen/Qwen3-4B-Instruct-2507");
+  Recipe recipe = recipe_for(16);
+  recipe.method = Method::lora;
+  recipe.seq_len = 262144;
+  recipe.accumulation = 1;
+  recipe.memory_bytes = int64_t{1} << 30;
+  const Target target = nodes_of("RTX-4090", 8);
+  const MeshAnswer gathered = search_meshes(model, recipe, target, {"cp_comm_type"});
+  ASSERT_TRUE(gathered.least.has_value());
+  recipe.memory_bytes = gathered.least->peak_bytes - 1;
+  EXPECT_TRUE(search_meshes(model, recipe, target, {"cp_comm_type"}).fastest.empty());
+  const MeshAnswer both = search_meshes(model, recipe, target, {});
+  ASSERT_FALSE(both.fastest.empty());
+  EXPECT_EQ(both.fastest.front().recipe.parallel.context_comm, ContextComm::p2p);
+  EXPECT_TRUE(make_plan(model, both.fastest.front().recipe, target).fits());
+}
+
 TEST(MeshSearch, keeps_what_was_asked_for_and_splits_products_within_a_node) {
   const ModelSpec model = resolve_model("meta-llama/Llama-3.1-8B");
   Recipe recipe = recipe_for(32);
