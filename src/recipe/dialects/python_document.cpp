@@ -70,8 +70,10 @@ bool trains(const Call& call) {
   return ours && call.name().ends_with("Trainer") && call.name()[0] >= 'A' && call.name()[0] <= 'Z';
 }
 bool loads_data(const Call& call) { return call.name() == "load_dataset"; }
-// tokenizer(…, max_length=…), AutoTokenizer.from_pretrained(…, model_max_length=…)
-bool tokenizes(const Call& call) { return lower(call.path).find("tokeniz") != std::string::npos; }
+// tokenizer(…, max_length=…), AutoTokenizer.from_pretrained(…, model_max_length=…), tok(…, truncation=True, max_length=…)
+bool tokenizes(const Call& call) {
+  return lower(call.path).find("tokeniz") != std::string::npos || (call.find("truncation") && call.find("max_length"));
+}
 // Transformers' Trainer, or a class of the script's own that is made of it: rows are as long as they come.
 bool of_plain_trainer(const Call& trainer) {
   constexpr std::array<std::string_view, 8> kOfTrl = {"SFT", "DPO", "ORPO", "KTO", "CPO", "GRPO", "PPO", "Reward"};
@@ -92,9 +94,10 @@ class PythonScript {
     }
   }
 
-  bool imports(std::string_view module) const {
+  bool imports(std::string_view module) {
     for (size_t at = 0; at + 1 < tokens_.size(); ++at)
-      if ((tokens_[at].is_word("import") || tokens_[at].is_word("from")) && tokens_[at + 1].is_word(module)) return true;
+      if ((tokens_[at].is_word("import") || tokens_[at].is_word("from")) && tokens_[at + 1].is_word(module))
+        if (values_.runs(at) != false) return true;
     return false;
   }
 
@@ -170,6 +173,19 @@ class PythonScript {
 
  private:
   // `statement`: where the one around begins.
+  // Whatever it is called: no other call is told how to truncate.
+  bool asks_a_tokenizer(size_t open) const {
+    constexpr size_t kFar = 64;
+    bool truncates = false, says_length = false;
+    for (size_t at = open + 1; at + 1 < std::min(tokens_.size(), open + kFar) && tokens_[at].kind != PythonKind::line_end;
+         ++at)
+      if (tokens_[at + 1].is("=")) {
+        truncates = truncates || tokens_[at].is_word("truncation");
+        says_length = says_length || tokens_[at].is_word("max_length");
+      }
+    return truncates && says_length;
+  }
+
   void look_at(size_t at, size_t statement) {
     Call call{.path = tokens_[at].text, .at = at};
     size_t open = at + 1;
@@ -179,7 +195,7 @@ class PythonScript {
     }
     if (open >= tokens_.size() || !tokens_[open].is("(")) return;
     if (!loads_model(call) && !quantizes(call) && !adapts(call) && !has_settings(call) && !trains(call) &&
-        !loads_data(call) && !tokenizes(call) && !loads_adapter(call))
+        !loads_data(call) && !tokenizes(call) && !loads_adapter(call) && !asks_a_tokenizer(open))
       return;
     if (values_.runs(at) == false) return;
     if (statement < at && tokens_[statement].kind == PythonKind::name) call.target = tokens_[statement].text;
@@ -383,10 +399,13 @@ const Call* quantization_of(const PythonScript& script, const Call* loading, std
 }
 
 // Rows are as long as the tokenizer is asked for; TRL's trainers have a length of their own where it is not.
-void take_rows(const PythonScript& script, size_t before, bool plain, Document& document, Entries& entries) {
+void take_rows(PythonScript& script, size_t before, bool plain, Document& document, Entries& entries) {
   if (document.has("max_length") || document.has("max_seq_length")) return;
   const auto [rows, unknown] = script.longest_rows(before);
   if (rows) entries.add("max_length", *rows);
+  // Texts that are joined and cut, as transformers' run_clm.py does.
+  const PythonValue block = rows || !plain ? PythonValue() : script.bound("block_size");
+  if (block.kind == Kind::number) return entries.add("max_length", {"block_size", 0, block, block.span});
   if (unknown || (plain && !rows)) document.unread.emplace_back("max_length");
 }
 
