@@ -124,7 +124,7 @@ TEST(Calls, bad_values_exit_1_and_name_the_key) {
   EXPECT_TRUE(refused(run_program({"plan", model, "--batch", "0"}), 1, {"batch"}));
   EXPECT_TRUE(refused(run_program({"plan", model, "--batch", "two"}), 1, {"--batch", "two"}));
   EXPECT_TRUE(refused(run_program({"plan", model, "--memory", "24"}), 1, {"--memory", "24"}));
-  EXPECT_TRUE(refused(run_program({"plan", model, "--seq", "100000"}), 1, {"max_length", "256"}));
+  EXPECT_TRUE(refused(run_program({"plan", "openai-community/gpt2", "--seq", "100000"}), 1, {"max_length", "1024"}));
   EXPECT_TRUE(refused(run_program({"plan", model, "--lora-target-modules", "qproj"}), 1, {"qproj"}));
   EXPECT_TRUE(refused(run_program({"plan", model, "--optim", "adagrad"}), 1, {"optim", "adagrad"}));
   EXPECT_TRUE(refused(run_program({"plan", (work / "nothing").string()}), 1, {"nothing"}));
@@ -132,6 +132,15 @@ TEST(Calls, bad_values_exit_1_and_name_the_key) {
   EXPECT_TRUE(refused(run_program({"plan", (work / "recipe.yaml").string()}), 1, {"recipe.yaml:3", "max_length", "many"}));
   put(work / "recipe.yaml", "model: " + model + "\nlorar: 8\n");
   EXPECT_TRUE(refused(run_program({"plan", (work / "recipe.yaml").string()}), 1, {"recipe.yaml:2", "lorar", "lora_r"}));
+}
+
+// Rotations go on beyond what a model was made for, as in transformers: planned, and told.
+TEST(Calls, rows_longer_than_a_model_was_made_for_are_told) {
+  const Workspace work;
+  const ProcessResult result = run_program({"plan", work.model().string(), "--seq", "300", "--json"});
+  EXPECT_EQ(result.exit_code, 0) << result.error;
+  const Json plan = Json::parse(result.output);
+  EXPECT_EQ(plan["notes"][0], "rows of 300 tokens go beyond the 256 positions that the model was made for");
 }
 
 // ---- The plan's JSON
