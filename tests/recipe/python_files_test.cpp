@@ -99,6 +99,18 @@ TEST_F(PythonFiles, that_are_missing_or_broken_say_nothing) {
   EXPECT_EQ(read("from a import BATCH\n" + trained_with("'google/gemma-2b'", "BATCH")).recipe.batch, 3);
 }
 
+// Thirty modules, each of which imports all before it, are two to the thirtieth ways to ask for a name.
+TEST_F(PythonFiles, that_import_each_other_in_all_ways_come_to_an_end) {
+  std::string imports;
+  for (int i = 0; i < 30; ++i) {
+    put("m" + std::to_string(i) + ".py", imports + "VALUE_" + std::to_string(i) + " = 1\n");
+    imports += "from m" + std::to_string(i) + " import *\n";
+  }
+  const ForeignRecipe recipe = read("from m29 import *\n" + trained_with("'google/gemma-2b'", "NOWHERE"));
+  EXPECT_EQ(recipe.models.front(), "google/gemma-2b");
+  EXPECT_EQ(recipe.recipe.batch, 8);
+}
+
 // A change is not written over what only names a value of another file.
 TEST_F(PythonFiles, are_not_changed_through_the_script) {
   put("config.py", "BATCH = 3\n");

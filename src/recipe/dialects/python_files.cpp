@@ -145,6 +145,7 @@ void PythonValues::gather_modules(size_t begin, size_t end) {
 // The first of the imported modules that knows. What stands in another file cannot be changed here.
 PythonValue PythonValues::of_modules(const std::function<PythonValue(PythonValues&)>& ask) {
   for (PythonModule* const module : modules_) {
+    if (!files_->may_ask()) return {};
     PythonValue value = ask(module->values);
     if (!value.known()) continue;
     files_->note_use(module->name);

@@ -32,17 +32,22 @@ class PythonFiles {
   // "conf.run" of "from conf.run import …", or of "from conf import run"; null where there is none.
   PythonModule* imported(const std::string& module);
 
+  // Modules import others that import others: how often they are asked, in all, has an end.
+  bool may_ask() { return ++asked_ <= kMostQuestions; }
+
   void note_use(const std::string& name);
   // Those that said something, as they are named.
   const std::vector<std::string>& used() const { return used_; }
 
  private:
   static constexpr size_t kMost = 32;
+  static constexpr int64_t kMostQuestions = 200'000;
 
   std::string text_of(const std::filesystem::path& name);
 
   std::filesystem::path directory_;
   size_t read_ = 0;
+  int64_t asked_ = 0;
   std::vector<std::string> used_;
   std::vector<std::pair<std::string, std::unique_ptr<PythonModule>>> modules_;  // null: not there
 };
