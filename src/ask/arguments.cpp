@@ -96,9 +96,7 @@ bool take_foreign(Arguments& result) {
   } catch (const Error&) {
     if (script) throw;
   }
-  if (dialect) result.foreign = read_foreign(document, *dialect);
-  if (!dialect || (dialect == Dialect::hugging_face && result.foreign->models.empty()))
-    if (auto own = read_in_own_words(document)) result.foreign = std::move(own);
+  result.foreign = dialect ? read_foreign(document, *dialect) : read_in_own_words(document);
   if (!result.foreign) {
     if (const std::string what = what_else(document); !what.empty())
       throw Error("this is no recipe of a language model: it is " + what, result.recipe_file,

@@ -61,6 +61,31 @@ TEST(OwnWords, of_shell_scripts_and_beside_the_trainers_are_read) {
   EXPECT_EQ(kind.models.front(), "a/b");
 }
 
+// alpaca-lora's flags and others among the Trainer's: of a step's rows the micro-batch has some.
+TEST(OwnWords, among_the_trainers_are_read_too) {
+  const ForeignRecipe alpaca = foreign(
+      "python finetune.py --base_model a/b --data_path x.json --batch_size 128 \\\n"
+      "  --micro_batch_size 4 --cutoff_len 512 --lora_r 16\n",
+      "r.sh");
+  const std::pair<const char*, const char*> expected[] = {{"per_device_train_batch_size", "4"},
+                                                          {"gradient_accumulation_steps", "32"},
+                                                          {"max_length", "512"},
+                                                          {"lora_r", "16"},
+                                                          {"method", "lora"}};
+  for (const auto& [key, value] : expected) EXPECT_EQ(value_of(alpaca.recipe, key), value) << key;
+  const ForeignRecipe bits = foreign(
+      "torchrun train.py --model_name_or_path a/b --per_device_train_batch_size 2 --bf16 True "
+      "--load_in_bits 4 --lora_r 8 --block_size 1024\n",
+      "r.sh");
+  EXPECT_EQ(value_of(bits.recipe, "load_in_4bit"), "true");
+  EXPECT_EQ(value_of(bits.recipe, "max_length"), "1024");
+  EXPECT_EQ(value_of(bits.recipe, "bf16"), "true");
+  // What has a rest, or is a test's, says nothing of a step.
+  const ForeignRecipe rest =
+      foreign("model: {name: a/b}\nmicro_batch_size: 3\nbatch_size: 8\nlr: 1\nepochs: 2\neval: {batch_size: 9}\n");
+  EXPECT_EQ(value_of(rest.recipe, "gradient_accumulation_steps"), "1");
+}
+
 // Nothing is written into them, and what may be ours, or names no model, is not taken.
 TEST(OwnWords, are_not_written_and_leave_our_recipes_alone) {
   const std::string text = "model: {name: a/b}\ntraining: {batch_size: 4, epochs: 1, lr: 1e-4}\n";

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <string_view>
 
 namespace snug::dialects {
@@ -29,7 +30,13 @@ constexpr auto kOfLora = std::to_array<Name>({{"r", "lora_r"},
                                               {"enabled", "use_peft"},
                                               {"enable", "use_peft"}});
 
+// Words that no trainer's own script has.
+constexpr auto kNobodyElses = std::to_array<std::string_view>(
+    {"micro_batch_size", "train_batch_size", "accumulation_steps", "cutoff_len", "seq_length", "load_in_bits", "use_qlora"});
+
 constexpr auto kAnywhere = std::to_array<Name>({{"lora_rank", "lora_r"},
+                                                {"cutoff_length", "max_length"},
+                                                {"block_size", "max_length"},
                                                 {"target_modules", "lora_target_modules"},
                                                 {"use_lora", "use_peft"},
                                                 {"batch_size", "per_device_train_batch_size"},
@@ -158,6 +165,10 @@ std::vector<Entry> spelled_out(const Entry& entry) {
     if (value == "lora") return {made(entry, "use_peft", "true")};
     if (value == "qlora") return {made(entry, "use_peft", "true"), made(entry, "load_in_4bit", "true")};
   }
+  if (leaf == "load_in_bits" || leaf == "quantization_bit") {
+    if (value == "4" || value == "8") return {made(entry, "load_in_" + value + "bit", "true")};
+  }
+  if (leaf == "use_qlora" && value == "true") return {made(entry, "use_peft", "true"), made(entry, "load_in_4bit", "true")};
   if (leaf == "mixed_precision" || leaf == "precision") {
     if (value.find("bf16") != std::string::npos) return {made(entry, "bf16", "true")};
     if (value.find("fp16") != std::string::npos) return {made(entry, "fp16", "true")};
@@ -172,7 +183,33 @@ bool is_named_for_training(const Document& document) {
                              [&](std::string_view word) { return document.command[1].find(word) != std::string::npos; });
 }
 
+const Entry* scalar_named(const Document& document, std::initializer_list<std::string_view> leaves) {
+  const auto found = std::ranges::find_if(document.entries, [&](const Entry& entry) {
+    return entry.kind == EntryKind::scalar && !is_elsewhere(entry.parent()) &&
+           std::ranges::find(leaves, entry.leaf()) != leaves.end();
+  });
+  return found == document.entries.end() ? nullptr : &*found;
+}
+
+// Beside a micro-batch's size "batch_size" is a step's, as alpaca-lora has it: how many micro-batches; 0 where it is not.
+int64_t micro_batches(const Document& document) {
+  const Entry* const micro =
+      scalar_named(document, {"micro_batch_size", "per_device_train_batch_size", "per_device_batch_size"});
+  const Entry* const step = scalar_named(document, {"batch_size", "global_batch_size"});
+  if (!micro || !step) return 0;
+  int64_t rows = 0, all = 0;
+  const auto read = [](const std::string& text, int64_t& number) {
+    return std::from_chars(text.data(), text.data() + text.size(), number).ec == std::errc() && number > 0;
+  };
+  return read(micro->text(), rows) && read(step->text(), all) && all % rows == 0 ? all / rows : 0;
+}
+
 }  // namespace
+
+bool mixes_in_own_words(const Document& document) {
+  if (document.syntax == Syntax::python) return false;
+  return std::ranges::any_of(document.entries, [](const Entry& entry) { return holds(kNobodyElses, entry.leaf()); });
+}
 
 std::optional<Document> by_trainers_names(const Document& document) {
   const bool script = document.syntax == Syntax::shell;
@@ -180,6 +217,7 @@ std::optional<Document> by_trainers_names(const Document& document) {
   Document renamed = document;
   renamed.entries.clear();
   size_t known = 0;
+  const int64_t accumulation = micro_batches(document);
   bool own = script || document.has("dataset_path"), model = false, lora = false, method = false;
   for (const Entry& entry : document.entries) {
     if (!model && names_model(document, entry)) {
@@ -187,6 +225,12 @@ std::optional<Document> by_trainers_names(const Document& document) {
       model = true;
       renamed.entries.push_back(entry);
       renamed.entries.back().path = "model_name_or_path";
+      continue;
+    }
+    if (accumulation > 0 && (entry.leaf() == "batch_size" || entry.leaf() == "global_batch_size") &&
+        !is_elsewhere(entry.parent())) {
+      if (!document.has("gradient_accumulation_steps"))
+        renamed.entries.push_back(made(entry, "gradient_accumulation_steps", std::to_string(accumulation)));
       continue;
     }
     std::vector<Entry> told = spelled_out(entry);
@@ -198,7 +242,8 @@ std::optional<Document> by_trainers_names(const Document& document) {
     for (Entry& one : told) {
       ++known;
       // What is loaded in four bits cannot be trained but by an adapter.
-      lora = lora || one.path == "lora_r" || (one.path == "load_in_4bit" && one.text() == "true");
+      lora =
+          lora || one.path == "lora_r" || one.path == "lora_alpha" || (one.path == "load_in_4bit" && one.text() == "true");
       method = method || one.path == "use_peft";
       renamed.entries.push_back(std::move(one));
     }

@@ -11,4 +11,7 @@ namespace snug::dialects {
 // what has no such name keeps its own. Spans stay those of the file, in which nothing can be written by these names.
 std::optional<Document> by_trainers_names(const Document& document);
 
+// Whether flags or keys among the Trainer's are the author's own: "--micro_batch_size 4 --cutoff_len 512".
+bool mixes_in_own_words(const Document& document);
+
 }  // namespace snug::dialects

@@ -44,6 +44,13 @@ bool is_ours(const Document& document) {
          has_any(document, {"eval_data", "memory", "memory_budget", "method", "checkpoint_layers", "dataset_format"});
 }
 
+// Read in its own words: the Trainer's leave its model, or some of what matters, unsaid.
+bool speaks_for_itself(const Document& document) {
+  if (is_ours(document) || !what_else(document).empty()) return false;
+  const bool names_model = has_any(document, {"model_name_or_path", "model_name", "base_model", "model_id"});
+  return (dialects::mixes_in_own_words(document) || !names_model) && dialects::by_trainers_names(document).has_value();
+}
+
 std::string_view otherwise(const Document& document, Dialect dialect) {
   const auto use = dialects::rules_of(dialect).otherwise;
   return use ? use(document) : std::string_view();
@@ -117,6 +124,7 @@ std::optional<Dialect> recognise(const Document& document) {
     found = dialect;
   }
   if (!script && best < Claim::certain && is_ours(document)) return std::nullopt;
+  if (found == Dialect::hugging_face && speaks_for_itself(document)) return std::nullopt;
   return found;
 }
 
