@@ -81,6 +81,16 @@ TEST_F(PythonFiles, json_and_yaml_that_it_loads_are_read) {
   EXPECT_TRUE(says(recipe, "read beside it: conf/run.yaml"));
 }
 
+// A file is read once, however many of its values are used.
+TEST_F(PythonFiles, are_read_once) {
+  put("run.json", R"({"batch": 3})");
+  std::string uses = "c = json.load(open('run.json'))\n";
+  for (int i = 0; i < 100; ++i) uses += "x" + std::to_string(i) + " = c['batch']\ntokenizer(max_length=c['batch'])\n";
+  EXPECT_EQ(read(uses + trained_with("'google/gemma-2b'", "c['batch']")).recipe.batch, 3);
+  put("large.json", "{\"batch\": 3, \"more\": \"" + std::string(70'000, 'x') + "\"}");
+  EXPECT_EQ(read("c = json.load(open('large.json'))\n" + trained_with("'google/gemma-2b'", "c['batch']")).recipe.batch, 8);
+}
+
 // What is not there, is broken, or imports itself, says nothing, and nothing else is lost by it.
 TEST_F(PythonFiles, that_are_missing_or_broken_say_nothing) {
   put("broken.py", "x = '''\n");

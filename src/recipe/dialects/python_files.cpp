@@ -62,14 +62,14 @@ bool ends_in(const std::filesystem::path& name, std::initializer_list<std::strin
 }  // namespace
 
 // "" where there is none: what cannot be read is not known.
-std::string PythonFiles::text_of(const std::filesystem::path& name) {
-  if (read_ >= kMost) return {};
+std::string PythonFiles::text_of(const std::filesystem::path& name, int64_t most_bytes) {
+  if (read_ >= kMostFiles) return {};
   std::error_code error;
   for (const std::filesystem::path& path : {directory_ / name, name}) {
     if (!std::filesystem::is_regular_file(path, error)) continue;
     try {
       ++read_;
-      return read_text(path, static_cast<int64_t>(kLargestDocumentBytes), 0, "");
+      return read_text(path, most_bytes, 0, "");
     } catch (const Error&) {
       return {};
     }
@@ -79,34 +79,36 @@ std::string PythonFiles::text_of(const std::filesystem::path& name) {
 
 PythonValue PythonFiles::loaded(const std::string& name) {
   if (!ends_in(name, {".json", ".yaml", ".yml"})) return {};
-  const std::string text = text_of(name);
-  if (text.empty()) return {};
-  try {
-    PythonValue dict = dict_of(name.ends_with(".json") ? read_json(text, name) : read_yaml(text, name));
-    note_use(name);
-    return dict;
-  } catch (const Error&) {
-    return {};
+  const auto [found, is_new] = settings_.try_emplace(name);
+  Settings& settings = found->second;
+  if (is_new) {
+    const std::string text = text_of(name, kMostSettingsBytes);
+    settings.steps += static_cast<int64_t>(text.size()) / 512;
+    try {
+      if (!text.empty()) settings.values = dict_of(name.ends_with(".json") ? read_json(text, name) : read_yaml(text, name));
+    } catch (const Error&) {
+      settings.values = {};
+    }
+    if (settings.values.known()) note_use(name);
   }
+  return may_ask(settings.steps) ? settings.values : PythonValue();
 }
 
 PythonModule* PythonFiles::imported(const std::string& module) {
-  const auto before = std::ranges::find(modules_, module, [](const auto& known) { return known.first; });
-  if (before != modules_.end()) return before->second.get();
-  const size_t place = modules_.size();
-  modules_.emplace_back(module, nullptr);  // one that imports itself finds nothing
+  const auto [found, is_new] = modules_.try_emplace(module);
+  std::unique_ptr<PythonModule>& place = found->second;  // null as long as it is read: one that imports itself finds nothing
+  if (!is_new) return place.get();
   std::string name = module;
   std::ranges::replace(name, '.', '/');
   name += ".py";
-  const std::string text = text_of(name);
+  const std::string text = text_of(name, kMostModuleBytes);
   if (text.empty()) return nullptr;
   try {
-    auto made = std::make_unique<PythonModule>(name, python_tokens(text, name), this);
-    modules_[place].second = std::move(made);
+    place = std::make_unique<PythonModule>(name, python_tokens(text, name), this);
   } catch (const Error&) {
     return nullptr;
   }
-  return modules_[place].second.get();
+  return place.get();
 }
 
 void PythonFiles::note_use(const std::string& name) {

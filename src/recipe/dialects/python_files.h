@@ -3,6 +3,7 @@
 // and JSON and YAML that hold its settings.
 
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -32,24 +33,31 @@ class PythonFiles {
   // "conf.run" of "from conf.run import …", or of "from conf import run"; null where there is none.
   PythonModule* imported(const std::string& module);
 
-  // Modules import others that import others: how often they are asked, in all, has an end.
-  bool may_ask() { return ++asked_ <= kMostQuestions; }
+  // Modules import others that import others, and a file is looked into for each of its values: in all that has an end.
+  bool may_ask(int64_t steps = 1) { return (asked_ += steps) <= kMostSteps; }
 
   void note_use(const std::string& name);
   // Those that said something, as they are named.
   const std::vector<std::string>& used() const { return used_; }
 
  private:
-  static constexpr size_t kMost = 32;
-  static constexpr int64_t kMostQuestions = 200'000;
+  static constexpr int kMostFiles = 32;
+  static constexpr int64_t kMostSteps = 200'000;
+  static constexpr int64_t kMostModuleBytes = int64_t{1} << 20, kMostSettingsBytes = int64_t{1} << 16;
 
-  std::string text_of(const std::filesystem::path& name);
+  struct Settings {
+    PythonValue values;
+    int64_t steps = 1;  // that a look into them counts for
+  };
+
+  std::string text_of(const std::filesystem::path& name, int64_t most_bytes);
 
   std::filesystem::path directory_;
-  size_t read_ = 0;
+  int read_ = 0;
   int64_t asked_ = 0;
   std::vector<std::string> used_;
-  std::vector<std::pair<std::string, std::unique_ptr<PythonModule>>> modules_;  // null: not there
+  std::map<std::string, std::unique_ptr<PythonModule>> modules_;  // null: not there
+  std::map<std::string, Settings> settings_;
 };
 
 }  // namespace snug::dialects
