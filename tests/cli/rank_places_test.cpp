@@ -55,8 +55,9 @@ class RankPlaces : public Ranks {
       EXPECT_TRUE(contents(together / file) == contents(apart / file)) << file;
     EXPECT_EQ(step_lines(together), step_lines(apart));
     const Json summary = summary_of(apart);
+    const auto planned = summary["planned_peak_bytes"].get<int64_t>();
     for (const Json& peak : summary["rank_peak_bytes"])
-      EXPECT_LE(peak.get<int64_t>(), summary["planned_peak_bytes"].get<int64_t>());
+      EXPECT_TRUE(snug::testing::kSanitized || peak.get<int64_t>() <= planned) << peak << " of " << planned;
     for (const int number : machines) {
       EXPECT_EQ(unfinished(machine(number) / "out"), std::vector<std::string>());
       if (number == machines.front()) continue;
