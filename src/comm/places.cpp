@@ -42,6 +42,12 @@ class Mark {
   fs::path path_;
 };
 
+void make_directories(const fs::path& directory) {
+  std::error_code error;
+  fs::create_directories(directory, error);
+  if (error) throw_errno("the directory cannot be created", directory, error.value());
+}
+
 struct FileToBring {
   int64_t bytes = 0;
   std::string name;  // within the directory
@@ -77,7 +83,7 @@ void bring_file(Communicator& ranks, int64_t last, const fs::path& from, const s
                 int64_t bytes) {
   UniqueFd source, copy;
   if (ranks.rank() == 0) source = open_to_read(from);
-  if (into) fs::create_directories(into->parent_path());
+  if (into) make_directories(into->parent_path());
   if (into) copy = open_to_write(*into);
   Chunk room{};
   for (int64_t done = 0; done < bytes; done += static_cast<int64_t>(kChunk)) {
@@ -123,9 +129,7 @@ void merge_file(Communicator& ranks, int64_t keeper, const fs::path& file, int64
 
 Places::Places(Communicator& ranks, const fs::path& directory)
     : rank_(ranks.rank()), keepers_(static_cast<size_t>(ranks.ranks()), -1) {
-  std::error_code error;
-  fs::create_directories(directory, error);
-  if (error) throw_errno("the directory cannot be created", directory, error.value());
+  make_directories(directory);
   const std::vector<int64_t> numbers = all_ranks(ranks, a_number());
   for (auto first = keepers_.begin(); first != keepers_.end(); first = std::find(first, keepers_.end(), -1)) {
     const int64_t keeper = first - keepers_.begin();
@@ -134,6 +138,7 @@ Places::Places(Communicator& ranks, const fs::path& directory)
     if (rank_ == keeper) mark.emplace(name);
     ranks.barrier();
     const std::vector<int64_t> seen = all_ranks(ranks, is_there(name) ? 1 : 0);
+    keepers_[static_cast<size_t>(keeper)] = keeper;  // whatever its file system says of what it has just written
     for (size_t rank = 0; rank < seen.size(); ++rank)
       if (keepers_[rank] < 0 && seen[rank] != 0) keepers_[rank] = keeper;
   }

@@ -92,6 +92,12 @@ Tensor Decoder::attend_eagerly(const Tensor& query, Tensor key, Tensor value, co
   return t_.clone(output);
 }
 
+// Whether queries and keys are joined of a part that turned and one that did not, and so lie head by head.
+bool Decoder::joins_rotations() const {
+  if (setup_.liger.rope || setup_.fused.rope || spec_.learned_positions) return false;
+  return spec_.rotated() < D_ || (spec_.fused_projections && t_.stack().phi3_joins_rotations);
+}
+
 // integrations/sdpa_attention.py and flash_attention.py
 Tensor Decoder::attend(Tensor query, Tensor key, Tensor value, const Tensor& mask) {
   const auto product = [&](const Tensor& x) { return is_half(x.dtype) || t_.autocasts(); };

@@ -269,12 +269,6 @@ bool Decoder::value_gradient_is_copied(const Positions& where) const {
   return !by_flash && spec_.heads > spec_.kv_heads;
 }
 
-// Whether queries and keys are joined of a part that turned and one that did not, and so lie head by head.
-bool Decoder::joins_rotations() const {
-  if (setup_.liger.rope || setup_.fused.rope || spec_.learned_positions) return false;
-  return spec_.rotated() < D_ || (spec_.fused_projections && t_.stack().phi3_joins_rotations);
-}
-
 // From projections to the block's residual; `all` is held by the caller's frame.
 Tensor Decoder::attended(Tensor& query, Tensor& key, Tensor value, Block& b, const Positions& where, const Tensor&) {
   Tensors locals;
