@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "formats/atomic_directory.h"
 #include "formats/file.h"
 
 namespace snug {
@@ -128,6 +129,32 @@ DatasetSummary prepare_in_child(const DatasetRequest& request, const std::filesy
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
     throw Error("the tokenizing process died", request.data.string(), "it may have run out of memory; see the kernel's log");
   return read_dataset_summary(request.directory);
+}
+
+void prepare_datasets(const Plan& plan, const std::filesystem::path& output, Reporter& reporter) {
+  const Recipe& recipe = plan.recipe;
+  const auto request_for = [&](const std::string& file, const char* name) {
+    DatasetRequest request = dataset_request(plan);
+    request.data = file;
+    request.directory = output / "dataset" / name;
+    request.complain = [&reporter](const std::string& line) { reporter.bad_row(line); };
+    return request;
+  };
+  const auto prepare = [&](const DatasetRequest& request) {
+    remove_temporaries(request.directory);
+    reporter.data_ready(prepare_in_child(request, recipe.model), request.data);
+  };
+  DatasetRequest request = request_for(recipe.data, "train");
+  if (recipe.val_size > 0) {
+    if (!recipe.eval_data.empty()) throw Error("val_size and eval_data are both given", "recipe", "evaluate on one of them");
+    request.held_out = {.directory = output / "dataset" / "eval", .seed = recipe.seed};
+    const bool share = recipe.val_size < 1.0;
+    if (share) request.held_out.share = recipe.val_size;
+    if (!share) request.held_out.rows = static_cast<int64_t>(recipe.val_size);
+    remove_temporaries(request.held_out.directory);
+  }
+  prepare(request);
+  if (evaluates(recipe) && !recipe.eval_data.empty()) prepare(request_for(recipe.eval_data, "eval"));
 }
 
 }  // namespace snug

@@ -129,21 +129,8 @@ class Run final : public Host {
             .pad_token = static_cast<int32_t>(std::max<int64_t>(0, plan_.model.pad_token_id))};
   }
 
-  DatasetRequest request_for(const std::string& file, const char* name) {
-    DatasetRequest request = dataset_request(plan_);
-    request.data = file;
-    request.directory = output_ / "dataset" / name;
-    request.complain = [this](const std::string& line) { reporter_.bad_row(line); };
-    return request;
-  }
-
-  void prepare(const DatasetRequest& request) {
-    remove_temporaries(request.directory);
-    reporter_.data_ready(prepare_in_child(request, recipe_.model), request.data);
-  }
-
   void prepare_data() {
-    if (is_first()) prepare_files();
+    if (is_first()) prepare_datasets(plan_, output_, reporter_);
     meet();
     brought(output_ / "dataset", output_ / "dataset");
     data_.emplace(output_ / "dataset" / "train", loader_options(recipe_.shuffle, recipe_.accumulation * batches()));
@@ -155,21 +142,6 @@ class Run final : public Host {
                        : static_cast<int64_t>(std::ceil(recipe_.num_train_epochs * static_cast<double>(an_epoch)));
     if (plan_.program.mesh.pipeline > 1) targets_.resize(static_cast<size_t>(recipe_.accumulation));
     if (evaluates(recipe_)) eval_.emplace(output_ / "dataset" / "eval", loader_options(false, 1));
-  }
-
-  void prepare_files() {
-    DatasetRequest request = request_for(recipe_.data, "train");
-    if (recipe_.val_size > 0) {
-      if (!recipe_.eval_data.empty())
-        throw Error("val_size and eval_data are both given", "recipe", "evaluate on one of them");
-      request.held_out = {.directory = output_ / "dataset" / "eval", .seed = recipe_.seed};
-      const bool share = recipe_.val_size < 1.0;
-      if (share) request.held_out.share = recipe_.val_size;
-      if (!share) request.held_out.rows = static_cast<int64_t>(recipe_.val_size);
-      remove_temporaries(request.held_out.directory);
-    }
-    prepare(request);
-    if (evaluates(recipe_) && !recipe_.eval_data.empty()) prepare(request_for(recipe_.eval_data, "eval"));
   }
 
   // What a host op passes bytes through; empty where it needs none.
