@@ -134,15 +134,6 @@ TEST(Calls, bad_values_exit_1_and_name_the_key) {
   EXPECT_TRUE(refused(run_program({"plan", (work / "recipe.yaml").string()}), 1, {"recipe.yaml:2", "lorar", "lora_r"}));
 }
 
-// Rotations go on beyond what a model was made for, as in transformers: planned, and told.
-TEST(Calls, rows_longer_than_a_model_was_made_for_are_told) {
-  const Workspace work;
-  const ProcessResult result = run_program({"plan", work.model().string(), "--seq", "300", "--json"});
-  EXPECT_EQ(result.exit_code, 0) << result.error;
-  const Json plan = Json::parse(result.output);
-  EXPECT_EQ(plan["notes"][0], "rows of 300 tokens go beyond the 256 positions that the model was made for");
-}
-
 // ---- The plan's JSON
 
 TEST(PlanJson, is_one_object_with_every_key_of_the_contract_and_sums_to_the_peak) {

@@ -1,4 +1,4 @@
-// The planner's further views as a user meets them: the textbook and the device map.
+// What else the planner says, as a user meets it: the textbook, the device map, notes.
 
 #include <gtest/gtest.h>
 
@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/support_process.h"
+#include "cli/support_workspace.h"
 
 namespace snug::cli_tests {
 
@@ -73,6 +74,15 @@ TEST(PlanViews, bad_input_is_one_line) {
     EXPECT_EQ(run.exit_code, code) << words.back() << run.output;
     EXPECT_EQ(std::count(run.error.begin(), run.error.end(), '\n'), 1) << run.error;
   }
+}
+
+// Rotations go on beyond what a model was made for, as in transformers: planned, and told.
+TEST(PlanNotes, rows_longer_than_a_model_was_made_for_are_told) {
+  const Workspace work;
+  const ProcessResult result = run_program({"plan", work.model().string(), "--seq", "300", "--json"});
+  EXPECT_EQ(result.exit_code, 0) << result.error;
+  const Json plan = Json::parse(result.output);
+  EXPECT_EQ(plan["notes"][0], "rows of 300 tokens go beyond the 256 positions that the model was made for");
 }
 
 }  // namespace

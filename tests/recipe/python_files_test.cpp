@@ -135,6 +135,16 @@ TEST_F(PythonFiles, are_not_changed_through_the_script) {
   }
 }
 
+// A library that is imported under a condition that does not hold trains nothing.
+TEST(PythonScripts, imports_count_where_they_are_run) {
+  const std::string script =
+      "if with_unsloth:\n    from unsloth import FastLanguageModel\n"
+      "model = AutoModelForCausalLM.from_pretrained('google/gemma-2b')\n"
+      "Trainer(model=model, args=TrainingArguments('out')).train()\n";
+  EXPECT_EQ(foreign("with_unsloth = False\n" + script, "r.py").dialect, Dialect::hugging_face);
+  EXPECT_EQ(foreign("with_unsloth = True\n" + script, "r.py").dialect, Dialect::unsloth);
+}
+
 }  // namespace
 
 }  // namespace snug::testing

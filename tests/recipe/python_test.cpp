@@ -400,16 +400,6 @@ TEST(PythonScripts, rows_are_as_long_as_whoever_makes_them_says) {
   EXPECT_EQ(length("p.add_argument('--block_size', type=int, default=256)\n"), 256);
 }
 
-// A library that is imported under a condition that does not hold trains nothing.
-TEST(PythonScripts, imports_count_where_they_are_run) {
-  const std::string script =
-      "if with_unsloth:\n    from unsloth import FastLanguageModel\n"
-      "model = AutoModelForCausalLM.from_pretrained('google/gemma-2b')\n"
-      "Trainer(model=model, args=TrainingArguments('out')).train()\n";
-  EXPECT_EQ(foreign("with_unsloth = False\n" + script, "r.py").dialect, Dialect::hugging_face);
-  EXPECT_EQ(foreign("with_unsloth = True\n" + script, "r.py").dialect, Dialect::unsloth);
-}
-
 // A model that a loop takes from a list is handed on; which of several is planned, is said.
 TEST(PythonScripts, that_go_through_a_list_are_planned_with_its_first) {
   const std::string script = R"(
