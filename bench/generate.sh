@@ -20,31 +20,42 @@ export GOMP_SPINCOUNT=20000 # as snug generate sets it
 work=$(mktemp -d "${TMPDIR:-/tmp}/snug-generate.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 "$snug" init "$model" --bf16 --output-dir "$work/model" --tokenizer "$tokenizer" >&2
-prompt=$(printf 'The owl looked at the moon and said nothing. %.0s' $(seq 12))
 
-# side DTYPE BF16: one round of both programs
+# row FILE DTYPE BF16 SENTENCES: both programs go on from a prompt of so many sentences
+row() {
+  local prompt
+  prompt=$(printf 'The owl looked at the moon and said nothing. %.0s' $(seq "$4"))
+  "$snug" generate "$work/model" --prompt "$prompt" --max-new-tokens "$tokens" --bf16 "$3" --threads "$threads" --json 2>/dev/null >"$work/snug.$1"
+  if [ -x "$python" ]; then
+    env -u GOMP_SPINCOUNT "$python" bench/rivals/generate.py "$work/model" --dtype "$2" --prompt "$prompt" --tokens "$tokens" --threads "$threads" >"$work/rival.$1" 2>/dev/null
+  else
+    echo "generate: no $python; run bench/rivals.sh first" >&2
+  fi
+}
+
+# side DTYPE BF16: a round of both programs with a short prompt and a long one
 side() {
   printf '## %s\n\n```\n' "$1"
   "$bench" "$work/model" --bf16 "$2" --threads "$threads" --tokens "$tokens" | sed '/^$/{s/^/```\n/;:a;n;ba}'
   printf '\n'
-  "$snug" generate "$work/model" --prompt "$prompt" --max-new-tokens "$tokens" --bf16 "$2" --threads "$threads" --json 2>/dev/null >"$work/snug"
-  if [ -x "$python" ]; then
-    env -u GOMP_SPINCOUNT "$python" bench/rivals/generate.py "$work/model" --dtype "$1" --prompt "$prompt" --tokens "$tokens" --threads "$threads" >"$work/rival"
-  else
-    echo "generate: no $python; run bench/rivals.sh first" >&2
-  fi
+  row short "$1" "$2" 12
+  row long "$1" "$2" 100
   python3 - "$work" <<'END'
 import json, pathlib, sys
 work = pathlib.Path(sys.argv[1])
-print("| | tokens/s | prompt tokens/s |\n|---|---:|---:|")
-rows = {name: json.loads((work / name).read_text()) for name in ("snug", "rival") if (work / name).exists()}
-for name, row in rows.items():
-    label = "`snug generate`" if name == "snug" else row["versions"]
-    print(f"| {label} | {row['tokens_per_second']:.1f} | {row['prompt_tokens'] / row['prompt_seconds']:.0f} |")
-if len(rows) == 2:
-    a, b = (row["text"] for row in rows.values())
-    same = next((i for i, (x, y) in enumerate(zip(a, b)) if x != y), min(len(a), len(b)))
-    print("\nBoth wrote the same text." if a == b else f"\nThe texts agree in their first {same} of {len(a)} characters.")
+print("| | prompt, tokens | tokens/s | prompt tokens/s |\n|---|---:|---:|---:|")
+texts = []
+for prompt in ("short", "long"):
+    rows = {name: json.loads((work / f"{name}.{prompt}").read_text()) for name in ("snug", "rival") if (work / f"{name}.{prompt}").exists()}
+    for name, row in rows.items():
+        label = "`snug generate`" if name == "snug" else row["versions"]
+        print(f"| {label} | {row['prompt_tokens']} | {row['tokens_per_second']:.1f} | {row['prompt_tokens'] / row['prompt_seconds']:.0f} |")
+    if len(rows) == 2:
+        a, b = (row["text"] for row in rows.values())
+        same = next((i for i, (x, y) in enumerate(zip(a, b)) if x != y), min(len(a), len(b)))
+        texts.append(f"After the {prompt} prompt both wrote the same text." if a == b
+                     else f"After the {prompt} prompt the texts agree in their first {same} of {len(a)} characters.")
+print("\n" + "\n".join(texts))
 print()
 END
 }

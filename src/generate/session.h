@@ -46,8 +46,9 @@ class Session final : public Host {
   std::span<int32_t> sampler_room_;
   std::vector<const Region*> steps_;   // as the Program's
   std::vector<int32_t> tokens_;        // what the caches hold, or will after feed
-  int64_t first_ = 0;                  // of the step's tokens, its place in the sequence
   std::span<const int32_t> incoming_;  // the step's tokens
+  int64_t first_ = 0;                  // the place of their first in the sequence
+  int64_t ahead_ = 0;                  // rows that fill the step up, at places behind the sequence
 };
 
 }  // namespace snug

@@ -50,6 +50,7 @@ struct OpCut {
   int64_t cols = 0;                          // of the result handled at a time (panels); 0: all
   int64_t depth = 0;                         // of the summed dimension handled at a time; 0: all
   Arithmetic arithmetic = Arithmetic::fp32;  // of products
+  bool turned = false;                       // a product is cut and computed as its transpose
   bool apart = false;                        // experts with few rows get a thread each
   int64_t span = 0;                          // tiles of one expert that are multiplied together, at most
 };

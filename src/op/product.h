@@ -17,6 +17,7 @@ struct ProductShape {
   DType a = DType::f32, b = DType::f32, c = DType::f32;  // of a quantized b: what its numbers are rounded to
   bool quantized = false;                                // b is codes, copied as numbers
   bool scaled = false;
+  bool turned = false;                       // c is stored [n, m]
   Arithmetic arithmetic = Arithmetic::fp32;  // the target's to choose
 };
 

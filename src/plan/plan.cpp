@@ -283,8 +283,8 @@ Plan make_plan(const ModelSpec& model, const GenerationRequest& request, const T
   recipe.memory_bytes = request.memory_bytes;
   Plan plan{.model = model, .recipe = recipe, .precision = precision_of(recipe), .target = target};
   GenerationShape shape{.capacity = request.capacity, .steps = {}};
-  for (int64_t rows : {256, 32, 4, 1})
-    if (rows == 1 || rows <= request.longest_feed) shape.steps.push_back(rows);
+  for (int64_t rows : {256, 128, 64, 32, 4, 1})  // what comes at once may fill the smallest that holds it in part
+    if (rows == 1 || (rows / 2 < request.longest_feed && rows <= request.capacity)) shape.steps.push_back(rows);
   plan.program = compile_generation(model, plan.precision, shape, request.lora ? &*request.lora : nullptr);
   complete(plan, red_zone, request.text_bytes);
   const auto last = static_cast<int32_t>(shape.steps.size()) - 1;

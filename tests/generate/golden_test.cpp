@@ -86,6 +86,10 @@ TEST_P(EveryFamily, logits_by_odd_chunks_and_single_tokens_are_those_of_the_whol
   compare(model, tokens, {7, 3, 1, 2}, truth, V);
   compare(model, tokens, {5, 1, 1, 33}, truth, V);
   compare(model, tokens, {length}, truth, V);
+  // Where the sequence has room behind it, pieces that do not fill a step are fed in a longer one.
+  Model roomy(directory, static_cast<int64_t>(row.size()) + 64);
+  compare(roomy, tokens, {17, 2, 40, 3}, truth, V);
+  compare(roomy, tokens, {length}, truth, V);
 }
 
 TEST_P(EveryFamily, greedy_continuations_are_those_of_transformers) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/cpu_features.h"
 #include "base/error.h"
 #include "kernels/backend.h"
 #include "kernels/op_reference.h"
@@ -26,6 +27,7 @@ struct Case {
   DType storage = DType::f32;  // of q, k, v and out
   DType cache = DType::f32;
   int32_t threads = 2;
+  int64_t ahead = 0;  // so many first rows stand behind all others, as those that fill a step up
 };
 
 std::string name_of(const Case& c) {
@@ -49,10 +51,24 @@ struct Trial {
         key_cache(c.capacity * c.kv_heads * c.head_size, c.cache, 4),
         value_cache(c.capacity * c.kv_heads * c.head_size, c.cache, 5),
         out(c.rows * c.heads * c.head_size, c.storage, 6) {
-    for (int64_t i = 0; i < c.rows; ++i) positions.push_back(static_cast<int32_t>(c.first + i));
+    for (int64_t i = 0; i < c.rows; ++i)
+      positions.push_back(static_cast<int32_t>(c.first + i + (i < c.ahead ? c.rows - c.ahead : -c.ahead)));
   }
   float scale() const { return 2.0F / std::sqrt(static_cast<float>(c.head_size)); }
-  int64_t bytes() const { return cached_attention_workspace_bytes(c.capacity, c.head_size, c.threads); }
+  CachedAttentionShape shape() const {
+    const bool half = c.storage == DType::bf16 && c.cache == DType::bf16 && c.head_size % 32 == 0;
+    return {.rows = c.rows,
+            .capacity = c.capacity,
+            .heads = c.heads,
+            .head_size = c.head_size,
+            .arithmetic = half && multiplies_bf16() ? Arithmetic::bf16 : Arithmetic::fp32};
+  }
+  Cut cut() const {
+    if (!shape().in_blocks()) return {.threads = c.threads};
+    const Blocks blocks = attention_blocks(c.rows, c.head_size);
+    return {.threads = c.threads, .rows = blocks.rows, .cols = blocks.cols, .arithmetic = shape().arithmetic};
+  }
+  int64_t bytes() const { return cached_attention_workspace_bytes(shape(), c.threads); }
 
   CachedAttention op(GuardedWorkspace& workspace) {
     return {.q = q.in(),
@@ -71,7 +87,7 @@ struct Trial {
             .softcap = c.softcap,
             .window = c.window,
             .workspace = workspace.get(),
-            .cut = {.threads = c.threads}};
+            .cut = cut()};
   }
   void run() {
     GuardedWorkspace workspace(bytes());
@@ -142,7 +158,12 @@ INSTANTIATE_TEST_SUITE_P(
                       Case{1, 31, 32, 4, 2, 20, 9, 3.0F, kBf16, kBf16}, Case{3, 20, 32, 4, 2, 64, 0, 0, kF32, kBf16},
                       Case{3, 20, 32, 4, 2, 64, 0, 0, kBf16, kF32}, Case{3, 20, 32, 4, 2, 64, 0, 0, kF16, kF16},
                       Case{1, 31, 32, 4, 2, 20, 9, 3.0F, kF32, kF16}, Case{5, 20, 32, 4, 2, 64, 0, 0, kF32, kF32, 1},
-                      Case{5, 20, 32, 4, 2, 64, 0, 0, kF32, kF32, 7}));
+                      Case{5, 20, 32, 4, 2, 64, 0, 0, kF32, kF32, 7},  // rows behind the others, few and many
+                      Case{5, 20, 32, 4, 2, 64, 0, 0, kF32, kF32, 2, 2}, Case{64, 0, 80, 4, 2, 64, 0, 0, kF32, kF32, 2, 7},
+                      Case{128, 3, 140, 3, 1, 24, 9, 2.0F, kF32, kF32, 3, 60},
+                      Case{128, 40, 168, 2, 1, 64, 0, 0, kBf16, kBf16, 2, 31},
+                      Case{200, 0, 240, 2, 2, 32, 50, 3.0F, kBf16, kBf16, 3, 100},
+                      Case{40, 70, 120, 4, 1, 128, 0, 0, kF16, kF16, 2, 0}));
 
 TEST(CachedAttention, has_the_same_bits_on_any_number_of_threads) {
   Trial one({40, 20, 64, 5, 1, 48, 30, 2.0F, kBf16, kBf16, 1}), three({40, 20, 64, 5, 1, 48, 30, 2.0F, kBf16, kBf16, 3});

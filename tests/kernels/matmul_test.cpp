@@ -30,22 +30,23 @@ constexpr Types kTypes[] = {{DType::f32, DType::f32, DType::f32},  {DType::bf16,
                             {DType::f16, DType::f16, DType::f16},  {DType::f32, DType::f16, DType::f32},
                             {DType::f16, DType::f32, DType::f32},  {DType::f32, DType::f32, DType::f16}};
 
-// One product with all that it touches.
+// One product with all that it touches. Blocks are those of `cut_as`: itself, or what it is turned.
 struct Trial {
-  ProductShape shape;
+  ProductShape shape, cut_as;
   Blocks blocks;
   float scale;
   Values a, b, c;
   int64_t bytes;
 
-  Trial(const ProductShape& of, const Blocks& cut, float times)
+  Trial(const ProductShape& of, const Blocks& cut, float times, bool turns = false)
       : shape(of),
+        cut_as(turns ? turned(of) : of),
         blocks(cut),
         scale(times),
         a(of.m * of.k, of.a, 1),
         b(of.k * of.n, of.b, 2),
         c(of.m * of.n, of.c, 3, of.accumulate ? 1.0F : 0.0F),
-        bytes(matmul_workspace_bytes(of, cut, kThreads)) {}
+        bytes(matmul_workspace_bytes(cut_as, cut, kThreads)) {}
 
   kernels::Matmul op(GuardedWorkspace& workspace) {
     return {.a = a.in(),
@@ -63,7 +64,8 @@ struct Trial {
                     .rows = blocks.rows,
                     .cols = blocks.cols,
                     .depth = blocks.depth,
-                    .arithmetic = shape.arithmetic}};
+                    .arithmetic = shape.arithmetic,
+                    .turned = cut_as.turned}};
   }
   void run() {
     GuardedWorkspace workspace(bytes);
@@ -142,7 +144,10 @@ void try_all(const Sizes& sizes, const Blocks* forced) {
         shape.arithmetic = arithmetic;
         const Blocks blocks = forced != nullptr ? *forced : matmul_blocks(shape, kThreads);
         SCOPED_TRACE(describe(shape, blocks));
-        Trial(shape, blocks, shape.scaled ? 0.25F : 1.0F).expect_reference();
+        const float scale = shape.scaled ? 0.25F : 1.0F;
+        Trial(shape, blocks, scale).expect_reference();
+        if (in_bf16(arithmetic))
+          Trial(shape, forced != nullptr ? *forced : matmul_blocks(turned(shape), kThreads), scale, true).expect_reference();
         if (testing::Test::HasFatalFailure()) return;
       }
     }
@@ -274,6 +279,27 @@ TEST(Matmul, TwoRunsGiveTheSameBits) {
     one.run();
     two.run();
     EXPECT_TRUE(one.c.same_bits(two.c));
+  }
+}
+
+TEST(Matmul, TurnedItGivesTheSameBits) {
+  if (!multiplies_bf16()) GTEST_SKIP() << "no bf16 arithmetic here";
+  for (const DType c : {DType::bf16, DType::f32}) {
+    for (const int64_t rows : {64, 77}) {
+      const ProductShape shape{.m = rows,
+                               .n = 330,
+                               .k = 4160,
+                               .transpose_b = true,
+                               .a = DType::bf16,
+                               .b = DType::bf16,
+                               .c = c,
+                               .arithmetic = Arithmetic::bf16};
+      ASSERT_TRUE(is_turned(shape));
+      Trial one(shape, {.rows = 32, .cols = 128}, 1.0F), two(shape, matmul_blocks(turned(shape), kThreads), 1.0F, true);
+      one.run();
+      two.run();
+      EXPECT_TRUE(one.c.same_bits(two.c));
+    }
   }
 }
 

@@ -1,6 +1,7 @@
-// Attention of new tokens over a cache: for each (head, row) the scores of all visible keys, their softmax, the weighted sum
-// of values. A unit belongs to one thread and walks the cache in order, so sums have one order whatever the threads; the
-// rows of a head come one after another, while its keys are in the caches.
+// Attention of new tokens over a cache. Of few: for each (head, row) the scores of all visible keys, their softmax, the
+// weighted sum of values; a unit belongs to one thread and walks the cache in order, so sums have one order whatever the
+// threads; the rows of a head come one after another, while its keys are in the caches. Of many (a prompt): attention in
+// blocks, whose keys are those of the cache.
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/cached_attention.cpp"
@@ -9,10 +10,13 @@
 #include <cstdint>
 
 #include "base/checked.h"
+#include "kernels/cpu/attention_parts.h"
 #include "kernels/cpu/highway_targets.h"
+#include "kernels/cpu/kernels.h"
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/storage.h"
 #include "kernels/cpu/table.h"
+#include "kernels/cpu/tiles.h"
 
 #include "hwy/foreach_target.h"
 
@@ -138,6 +142,64 @@ namespace snug::kernels {
 HWY_EXPORT(store_rows);
 HWY_EXPORT(attend_cached);
 
+namespace {
+
+constexpr int64_t kLine = 16;  // floats
+
+void store_rows_of(const CachedAttention& op) {
+  for_parts(op.rows < 32 ? 1 : op.cut.threads, op.rows, 1, [&](int32_t, int64_t begin, int64_t end) {
+    if (begin < end) HWY_DYNAMIC_DISPATCH(store_rows)(op, begin, end);
+  });
+}
+
+void attend_row_by_row(const CachedAttention& op) {
+  const int64_t scores = align_up(op.capacity, kLine), part = scores + align_up(op.head_size, kLine);
+  require_workspace(op.workspace, op.cut.threads * part * static_cast<int64_t>(sizeof(float)), "cached_attention");
+  auto* const workspace = static_cast<float*>(op.workspace.data);
+  for_parts(op.cut.threads, op.heads * op.rows, 1, [&](int32_t worker, int64_t begin, int64_t end) {
+    float* const mine = workspace + worker * part;
+    for (int64_t unit = begin; unit < end; ++unit)
+      HWY_DYNAMIC_DISPATCH(attend_cached)(op, unit % op.rows, unit / op.rows, mine, mine + scores);
+  });
+}
+
+// Rows at consecutive positions are a stretch of the sequence's queries.
+void attend_in_blocks(const CachedAttention& op) {
+  const bool bf16 = in_bf16(op.cut.arithmetic);
+  const int64_t part = bf16 ? ForwardPartsInBf16(op.cut.rows, op.cut.cols, op.head_size).floats
+                            : ForwardParts(op.cut.rows, op.cut.cols, op.head_size).floats;
+  const int64_t lse_at = op.cut.threads * part, starts_at = lse_at + align_up(op.heads * op.rows, kLine);
+  require_workspace(op.workspace, (starts_at + align_up(op.rows, kLine)) * static_cast<int64_t>(sizeof(float)),
+                    "cached_attention");
+  auto* const workspace = static_cast<float*>(op.workspace.data);
+  auto* const starts = reinterpret_cast<int32_t*>(workspace + starts_at);
+  std::fill_n(starts, op.rows, 0);
+  for (int64_t begin = 0, end = 0; begin < op.rows; begin = end) {
+    for (end = begin + 1; end < op.rows && op.positions[end] == op.positions[end - 1] + 1;) ++end;
+    const int64_t first = begin * op.heads * op.head_size;
+    attention({.q = at(op.q, first),
+               .k = {op.key_cache.data, op.key_cache.dtype},
+               .v = {op.value_cache.data, op.value_cache.dtype},
+               .document_start = starts,
+               .out = at(op.out, first),
+               .lse = workspace + lse_at,
+               .batch = 1,
+               .seq_len = end - begin,
+               .heads = op.heads,
+               .kv_heads = op.kv_heads,
+               .head_size = op.head_size,
+               .keys = op.capacity,
+               .first_query = op.positions[begin],
+               .scale = op.scale,
+               .softcap = op.softcap,
+               .window = op.window,
+               .workspace = {workspace, lse_at * static_cast<int64_t>(sizeof(float))},
+               .cut = op.cut});
+  }
+}
+
+}  // namespace
+
 void cached_attention(const CachedAttention& op) {
   require_storage({op.q.dtype, op.k.dtype, op.v.dtype, op.key_cache.dtype, op.value_cache.dtype, op.out.dtype});
   if (op.key_cache.dtype != op.value_cache.dtype) throw Error("the caches of keys and values differ in dtype");
@@ -145,18 +207,9 @@ void cached_attention(const CachedAttention& op) {
     if (op.positions[i] < 0 || op.positions[i] >= op.capacity)
       throw Error("position " + std::to_string(op.positions[i]) + " is outside of a cache of " +
                   std::to_string(op.capacity));
-  constexpr int64_t kLine = 16;  // floats
-  const int64_t scores = align_up(op.capacity, kLine), part = scores + align_up(op.head_size, kLine);
-  require_workspace(op.workspace, op.cut.threads * part * static_cast<int64_t>(sizeof(float)), "cached_attention");
-  auto* const workspace = static_cast<float*>(op.workspace.data);
-  for_parts(op.rows < 32 ? 1 : op.cut.threads, op.rows, 1, [&](int32_t, int64_t begin, int64_t end) {
-    if (begin < end) HWY_DYNAMIC_DISPATCH(store_rows)(op, begin, end);
-  });
-  for_parts(op.cut.threads, op.heads * op.rows, 1, [&](int32_t worker, int64_t begin, int64_t end) {
-    float* const mine = workspace + worker * part;
-    for (int64_t unit = begin; unit < end; ++unit)
-      HWY_DYNAMIC_DISPATCH(attend_cached)(op, unit % op.rows, unit / op.rows, mine, mine + scores);
-  });
+  store_rows_of(op);
+  if (op.cut.rows > 0) return attend_in_blocks(op);
+  attend_row_by_row(op);
 }
 
 const Kernel cpu::cached_attention = cpu::plain<CachedAttention, kernels::cached_attention>();

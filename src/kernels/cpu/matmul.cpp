@@ -6,6 +6,7 @@
 // workspace = [a block][b block][c block][oneDNN's scratchpad], 64-byte aligned; a part that is not needed has no bytes.
 
 #include <algorithm>
+#include <utility>
 
 #include "base/checked.h"
 #include "base/error.h"
@@ -180,10 +181,20 @@ class Run {
 };
 
 MixedProduct in_tiles(const Matmul& op) {
-  return {.a = {op.a, op.transpose_a ? op.m : op.k, op.transpose_a, op.m, op.k},
-          .b = {op.b, op.transpose_b ? op.k : op.n, op.transpose_b, op.k, op.n},
+  MatrixView a = {op.a, op.transpose_a ? op.m : op.k, op.transpose_a, op.m, op.k};
+  MatrixView b = {op.b, op.transpose_b ? op.k : op.n, op.transpose_b, op.k, op.n};
+  if (op.cut.turned) {
+    std::swap(a, b);
+    for (MatrixView* view : {&a, &b}) {
+      view->transposed = !view->transposed;
+      std::swap(view->rows, view->cols);
+    }
+  }
+  return {.a = a,
+          .b = b,
           .c = op.c,
           .c_stride = op.n,
+          .c_turned = op.cut.turned,
           .accumulate = op.accumulate,
           .scale = op.scale,
           .workspace = op.workspace,

@@ -7,6 +7,7 @@
 #include "kernels/cpu/dequantize.h"
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/storage.h"
+#include "kernels/cpu/tiles.h"
 
 namespace snug::kernels {
 namespace {
@@ -36,8 +37,9 @@ struct Shape {
     gathers_c = depth < k && (op.c.dtype != DType::f32 || op.scale != 1.0F);
     const int64_t b_pieces = pieces_of(op.b, op.a);
     const int64_t a_pieces = pieces_of(op.a, op.b);
-    direct_c = !gathers_c && op.c.dtype == DType::f32 && op.scale == 1.0F && m % kTile == 0 && n % kTile == 0;
-    tile_bytes = direct_c ? 0 : kTileFloats * 4;
+    direct_c =
+        !gathers_c && !op.c_turned && op.c.dtype == DType::f32 && op.scale == 1.0F && m % kTile == 0 && n % kTile == 0;
+    tile_bytes = direct_c ? 0 : (op.c_turned ? 2 : 1) * kTileFloats * 4;
     const int64_t a_rows = copies_a ? rows : m % kTile != 0 ? kTile : 0;
     b_low = b_pieces == 2 ? depth * cols : 0;
     a_low = a_pieces == 2 ? a_rows * depth : 0;
@@ -123,20 +125,29 @@ class Panel {
     const int64_t rows = std::min(kTile, shape_.m - row);
     const int64_t cols = std::min(kTile, cols_ - col);
     const bool is_last = depth_ + shape_.depth >= shape_.k;
-    const Out c = {static_cast<std::byte*>(op_.c.data) + (row * op_.c_stride + col_ + col) * size_of(op_.c.dtype),
-                   op_.c.dtype};
     if (shape_.gathers_c) {
       float* const sums = reinterpret_cast<float*>(base_ + shape_.c_at) + row * shape_.cols + col;
       multiply_tile(factors, sums, shape_.cols, depth_ > 0);
       if (!is_last) return;
       for (int64_t r = 0; r < kTile; ++r) std::copy_n(sums + r * shape_.cols, kTile, scratch + r * kTile);
-      return store_tile(scratch, c, op_.c_stride, rows, cols, op_.scale, op_.accumulate);
+      return store(scratch, row, col, rows, cols, op_.accumulate);
     }
     const bool adds = op_.accumulate || depth_ > 0;
-    if (c.dtype == DType::f32 && op_.scale == 1.0F && rows == kTile && cols == kTile)
-      return multiply_tile(factors, static_cast<float*>(c.data), op_.c_stride, adds);
+    if (op_.c.dtype == DType::f32 && op_.scale == 1.0F && rows == kTile && cols == kTile && !op_.c_turned)
+      return multiply_tile(factors, static_cast<float*>(c_at(row, col).data), op_.c_stride, adds);
     multiply_tile(factors, scratch, kTile, false);
-    store_tile(scratch, c, op_.c_stride, rows, cols, op_.scale, adds);
+    store(scratch, row, col, rows, cols, adds);
+  }
+
+  Out c_at(int64_t row, int64_t col) const {
+    return at(op_.c, op_.c_turned ? (col_ + col) * op_.c_stride + row : row * op_.c_stride + col_ + col);
+  }
+
+  // `tile` [32, 32], and where c is turned another behind it to turn it in.
+  void store(float* tile, int64_t row, int64_t col, int64_t rows, int64_t cols, bool adds) const {
+    if (!op_.c_turned) return store_tile(tile, c_at(row, col), op_.c_stride, rows, cols, op_.scale, adds);
+    transpose_tile({tile, DType::f32}, kTile, tile + kTileFloats, kTile, kTile, kTile);
+    store_tile(tile + kTileFloats, c_at(row, col), op_.c_stride, cols, rows, op_.scale, adds);
   }
 
   const MixedProduct& op_;

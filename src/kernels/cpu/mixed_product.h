@@ -5,7 +5,7 @@
 // f16. Sums are fp32.
 //
 // workspace = [b panel: pieces of depth x cols][c panel: fp32, m x cols, where sums over several depths do not fit in c]
-// [for each thread: a block, and a tile of c], as program/ops/mixed_workspace.cpp states it.
+// [for each thread: a block, and a tile of c, two where c is turned], as program/ops/mixed_workspace.cpp states it.
 
 #include <cstdint>
 
@@ -18,6 +18,7 @@ struct MixedProduct {
   MatrixView a, b;  // [m, k], [k, n]
   Out c;
   int64_t c_stride = 0;
+  bool c_turned = false;  // stored as [n, m]
   bool accumulate = false;
   float scale = 1.0F;
   Workspace workspace;

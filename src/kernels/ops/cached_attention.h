@@ -6,8 +6,8 @@ namespace snug::kernels {
 
 // Attention of new tokens over a cache of all tokens so far: keys and values of row i are stored at row positions[i] of the
 // caches, then query i sees their rows max(0, positions[i] - window + 1) .. positions[i] (no window: 0 .. positions[i]).
-// Scale, softcap and grouped queries as above; several rows must stand at different positions. workspace for each thread:
-// the scores of a head [capacity], padded to 16, and a query [D], likewise.
+// Scale, softcap and grouped queries as above; several rows must stand at different positions. With a cut (many rows) they
+// attend in its blocks, else one by one. workspace: as targets/cpu/attention.h states it.
 struct CachedAttention {
   In q, k, v;                          // [M, H, D], [M, K, D], [M, K, D]
   const int32_t* positions = nullptr;  // [M], each within the capacity

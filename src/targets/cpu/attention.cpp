@@ -91,19 +91,25 @@ int64_t attention_backward_workspace_bytes(const AttentionShape& shape, int32_t 
                   threads);
 }
 
-int64_t cached_attention_workspace_bytes(int64_t capacity, int64_t head_size, int32_t threads) {
-  return bytes_of({capacity, head_size}, threads);
+int64_t cached_attention_workspace_bytes(const CachedAttentionShape& shape, int32_t threads) {
+  if (!shape.in_blocks()) return bytes_of({shape.capacity, shape.head_size}, threads);
+  const AttentionShape blocks{.batch = 1,
+                              .seq_len = shape.rows,
+                              .kv_heads = shape.heads,
+                              .head_size = shape.head_size,
+                              .arithmetic = shape.arithmetic};
+  return attention_workspace_bytes(blocks, threads) + bytes_of({shape.heads * shape.rows, shape.rows}, 1);
 }
 
 namespace cpu {
 namespace {
 
-// In bf16 where the operands are and heads are whole tiles.
-Arithmetic arithmetic_of(const OpView& op, const Machine& machine) {
+// In bf16 where the operands are and heads are whole tiles. Keys and values may lie in caches.
+Arithmetic arithmetic_of(const OpView& op, const Machine& machine, Slot keys, Slot values) {
   constexpr int64_t kTile = 32;  // kernels/cpu/bf16_tiles.h
-  const OperandView &q = op[Slot::q], &k = op[Slot::k], &v = op[Slot::v];
-  const bool halves = q.dtype == DType::bf16 && k.dtype == DType::bf16 && v.dtype == DType::bf16;
-  const bool tiles = q.dim(3) % kTile == 0 && v.dim(3) == q.dim(3);
+  const int64_t head_size = op[Slot::q].dim(3);
+  const bool halves = op[Slot::q].dtype == DType::bf16 && op[keys].dtype == DType::bf16 && op[values].dtype == DType::bf16;
+  const bool tiles = head_size % kTile == 0 && op[Slot::v].dim(3) == head_size;
   return in_bf16(machine.products) && halves && tiles ? Arithmetic::bf16 : Arithmetic::fp32;
 }
 
@@ -114,13 +120,17 @@ AttentionShape shape_of(const OpView& op, const Machine& machine) {
           .seq_len = q.dim(1),
           .kv_heads = op[Slot::k].dim(2),
           .head_size = std::max(q.dim(3), op[Slot::v].dim(3)),
-          .arithmetic = arithmetic_of(op, machine)};
+          .arithmetic = arithmetic_of(op, machine, Slot::k, Slot::v)};
+}
+
+OpCut cut_of(int64_t seq_len, int64_t head_size, Arithmetic arithmetic, const Machine& machine) {
+  const Blocks blocks = attention_blocks(seq_len, head_size);
+  return {.threads = machine.threads, .rows = blocks.rows, .cols = blocks.cols, .arithmetic = arithmetic};
 }
 
 OpCut attention_cut(const OpView& op, const Machine& machine) {
   const AttentionShape shape = shape_of(op, machine);
-  const Blocks blocks = attention_blocks(shape.seq_len, shape.head_size);
-  return {.threads = machine.threads, .rows = blocks.rows, .cols = blocks.cols, .arithmetic = shape.arithmetic};
+  return cut_of(shape.seq_len, shape.head_size, shape.arithmetic, machine);
 }
 
 int64_t forward(const OpView& op, const Machine& machine) {
@@ -131,16 +141,29 @@ int64_t backward(const OpView& op, const Machine& machine) {
   return attention_backward_workspace_bytes(shape_of(op, machine), machine.threads);
 }
 
+CachedAttentionShape cached_shape_of(const OpView& op, const Machine& machine) {
+  const OperandView &q = op[Slot::q], &cache = op[Slot::key_cache];
+  return {.rows = q.dim(1),
+          .capacity = cache.dim(0),
+          .heads = q.dim(2),
+          .head_size = std::max(q.dim(3), op[Slot::v].dim(3)),
+          .arithmetic = arithmetic_of(op, machine, Slot::key_cache, Slot::value_cache)};
+}
+
+OpCut cached_cut(const OpView& op, const Machine& machine) {
+  const CachedAttentionShape shape = cached_shape_of(op, machine);
+  return shape.in_blocks() ? cut_of(shape.rows, shape.head_size, shape.arithmetic, machine) : even_cut(op, machine);
+}
+
 int64_t cached(const OpView& op, const Machine& machine) {
-  const OperandView& cache = op[Slot::key_cache];
-  return cached_attention_workspace_bytes(cache.dim(0), cache.dim(2), machine.threads);
+  return cached_attention_workspace_bytes(cached_shape_of(op, machine), machine.threads);
 }
 
 }  // namespace
 
 const OpSizing sizing::attention = {attention_cut, forward};
 const OpSizing sizing::attention_backward = {attention_cut, backward};
-const OpSizing sizing::cached_attention = {even_cut, cached};
+const OpSizing sizing::cached_attention = {cached_cut, cached};
 
 }  // namespace cpu
 }  // namespace snug

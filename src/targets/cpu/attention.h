@@ -15,7 +15,14 @@ struct AttentionShape {
 int64_t attention_workspace_bytes(const AttentionShape& shape, int32_t threads);
 int64_t attention_backward_workspace_bytes(const AttentionShape& shape, int32_t threads);
 
-// ---- cached_attention: bytes for all threads, each [scores of a head] [query].
-int64_t cached_attention_workspace_bytes(int64_t capacity, int64_t head_size, int32_t threads);
+// ---- cached_attention: row by row, for each thread [scores of a head] [query]; or, of a step of many rows, in blocks as
+// attention's: [what it takes] [lse of all rows] [their first keys].
+struct CachedAttentionShape {
+  int64_t rows = 0, capacity = 0, heads = 0, head_size = 0;
+  Arithmetic arithmetic = Arithmetic::fp32;
+
+  bool in_blocks() const { return rows >= 32; }
+};
+int64_t cached_attention_workspace_bytes(const CachedAttentionShape& shape, int32_t threads);
 
 }  // namespace snug

@@ -2,6 +2,7 @@
 // of b is packed once and meets every row of a; a thread's block of a stays in its L2 cache.
 
 #include <algorithm>
+#include <utility>
 
 #include "base/checked.h"
 #include "targets/cpu/products.h"
@@ -37,7 +38,7 @@ bool copies_mixed_a(const ProductShape& shape) {
 // A copied a is split anew for each panel of b, so that panels are then twice as wide.
 Blocks mixed_blocks(const ProductShape& shape, int32_t threads) {
   Blocks blocks;
-  blocks.depth = even_tiles(shape.k, 2048);
+  if (!shape.turned) blocks.depth = even_tiles(shape.k, 2048);  // else sums of several depths would be many
   const int64_t depth = align_up(whole(blocks.depth, shape.k), kTile);
   const int64_t panel = copies_mixed_a(shape) ? 8 * kMiB : 4 * kMiB;
   blocks.cols = even_tiles(shape.n, std::max<int64_t>(panel / (pieces_of(shape.b, shape.a) * depth * 2), 256));
@@ -48,6 +49,21 @@ Blocks mixed_blocks(const ProductShape& shape, int32_t threads) {
   return blocks;
 }
 
+bool is_turned(const ProductShape& shape) {
+  return in_bf16(shape.arithmetic) && shape.transpose_b && !shape.transpose_a && !shape.quantized &&
+         shape.b == DType::bf16 && shape.k % kTile == 0 && 2 * shape.m <= shape.n;
+}
+
+ProductShape turned(const ProductShape& shape) {
+  ProductShape other = shape;
+  std::swap(other.m, other.n);
+  std::swap(other.a, other.b);
+  other.transpose_a = !shape.transpose_b;
+  other.transpose_b = !shape.transpose_a;
+  other.turned = true;
+  return other;
+}
+
 int64_t mixed_workspace_bytes(const ProductShape& shape, const Blocks& blocks, int32_t threads) {
   const int64_t depth = align_up(whole(blocks.depth, shape.k), kTile);
   const int64_t cols = align_up(whole(blocks.cols, shape.n), kTile);
@@ -55,7 +71,8 @@ int64_t mixed_workspace_bytes(const ProductShape& shape, const Blocks& blocks, i
   const int64_t rows = copies_mixed_a(shape) ? align_up(whole(blocks.rows, shape.m), kTile) : whole_rows ? 0 : kTile;
   const bool rounds_c = shape.c != DType::f32 || shape.scaled;
   const bool gathers_c = depth < shape.k && rounds_c;
-  const int64_t tile_bytes = rounds_c || !whole_rows || shape.n % kTile != 0 ? kTile * kTile * 4 : 0;
+  const bool direct = !rounds_c && whole_rows && shape.n % kTile == 0 && !shape.turned;
+  const int64_t tile_bytes = direct ? 0 : (shape.turned ? 2 : 1) * kTile * kTile * 4;
   int64_t bytes = pieces_of(shape.b, shape.a) * depth * cols * 2;
   if (gathers_c) bytes += align_up(shape.m, kTile) * cols * 4;
   const int64_t row_blocks = blocks_of(shape.m, align_up(whole(blocks.rows, shape.m), kTile));

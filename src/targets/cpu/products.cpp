@@ -110,7 +110,7 @@ ProductShape product_shape(const OpView& op, const cpu::Machine& machine) {
   ProductShape shape = product_shape(op);
   const bool dots = machine.generates && has_few_rows(shape) && !shape.quantized;
   shape.arithmetic = dots ? Arithmetic::fp32_dots : product_arithmetic(shape, machine.products);
-  return shape;
+  return is_turned(shape) ? turned(shape) : shape;
 }
 
 namespace cpu {
@@ -123,7 +123,8 @@ OpCut product_cut(const OpView& op, const Machine& machine) {
           .rows = blocks.rows,
           .cols = blocks.cols,
           .depth = blocks.depth,
-          .arithmetic = shape.arithmetic};
+          .arithmetic = shape.arithmetic,
+          .turned = shape.turned};
 }
 
 int64_t product_workspace(const OpView& op, const Machine& machine) {

@@ -31,6 +31,10 @@ int64_t product_scratch_bytes(int64_t m, int64_t n, int64_t k, OperandB b, bool 
 // ---- products in bf16: blocks, then bytes = [b panel] [c panel, where several depths do not sum up in c] [for each
 // thread: a block, tile of c].
 Blocks mixed_blocks(const ProductShape& shape, int32_t threads);
+// Whether b, a weight of more outputs than a has rows, is better walked along and a packed: then the transpose is computed,
+// cut as this product.
+bool is_turned(const ProductShape& shape);
+ProductShape turned(const ProductShape& shape);
 int64_t mixed_workspace_bytes(const ProductShape& shape, const Blocks& blocks, int32_t threads);
 
 // ---- of ops
