@@ -29,10 +29,6 @@ std::string trained_with(const std::string& model, const std::string& batch) {
          "per_device_train_batch_size=" + batch + ")).train()\n";
 }
 
-bool says(const ForeignRecipe& recipe, const std::string& note) {
-  return std::ranges::find(recipe.notes, note) != recipe.notes.end();
-}
-
 TEST_F(PythonFiles, modules_of_its_own_say_what_it_imports) {
   put("config.py",
       "from dataclasses import dataclass\n@dataclass\nclass Config:\n    model_name: str = 'Qwen/Qwen3-0.6B'\n"

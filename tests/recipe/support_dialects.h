@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -49,6 +50,10 @@ inline const ForeignKey& key_named(const ForeignRecipe& recipe, const std::strin
     if (key.name == name) return key;
   ADD_FAILURE() << "no key " << name;
   return kNone;
+}
+
+inline bool says(const ForeignRecipe& recipe, const std::string& note) {
+  return std::ranges::find(recipe.notes, note) != recipe.notes.end();
 }
 
 }  // namespace snug

@@ -81,10 +81,15 @@ class Writer {
     const Entry* entry = document_.find(setting.path);
     if (setting.remove) return !entry || remove(*entry);
     if (!entry) return insert(setting);
-    if (!entry->in_place) return false;
+    if (!entry->in_place) return is_handed_on(*entry) && insert(setting);
     if (entry->text() == setting.value && !entry->values.empty()) return true;
     edits_.push_back({entry->value.begin, entry->value.end, spelt(*entry, setting.value)});
     return true;
+  }
+
+  // It stands in the file of keys that a trainer's own command is given: a word of the command holds over it.
+  bool is_handed_on(const Entry& entry) const {
+    return document_.syntax == Syntax::shell && entry.line == 0 && document_.command[0] != "python";
   }
 
   std::string_view old(const Span& span) const {
@@ -201,7 +206,7 @@ class Writer {
   }
 
   bool insert_flag(const TheirSetting& setting, const Entry& kin, const std::string& indent, bool alone) {
-    const bool pair = document_.command[0] == "tune";
+    const bool pair = document_.command[0] == "tune" || !old(kin.name).starts_with("--");
     if (setting.path.find('.') != std::string::npos && !pair) return false;
     const char between = old(kin.name).ends_with('=') ? '=' : ' ';
     const std::string flag = pair ? fmt::format("{}={}", setting.path, setting.value)

@@ -42,7 +42,7 @@ struct Document {
       command;  // shell: the command's words before its flags, "swift", "sft"; Python: "trl", "dpo", "DPOConfig"
   std::vector<int64_t> blank_ends;  // shell: lines where blanks stand behind the last backslash
   std::vector<std::string> firsts;  // Python: keys whose value is the first of several that a loop goes over
-  std::vector<std::string> beside;  // Python: files that the script imports or loads, which say some of its values
+  std::vector<std::string> beside;  // files that a script imports, loads or hands on, which say some of its values
   std::vector<std::string> unread;  // words whose value only a shell knows, "${ARGS[@]}", keys whose value only Python does
 
   const Entry* find(std::string_view path) const;  // the last one of that path, as in a shell; null if there is none

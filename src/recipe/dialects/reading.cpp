@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "recipe/dialects/handed_on.h"
 #include "recipe/foreign_keys.h"
 #include "recipe/keys.h"
 
@@ -105,12 +106,9 @@ ForeignRecipe Reading::read() {
 
 // A script that hands on a file of keys is not the recipe itself.
 void Reading::note_config() {
-  std::string file = value("config");
-  if (const Entry* words = document_.find("words"); words && file.empty())
-    for (const std::string& word : words->values)
-      if (word.ends_with(".yaml") || word.ends_with(".yml") || word.ends_with(".json")) file = word;
-  result_.keys_in = file.substr(0, 200);
-  if (!file.empty()) note(fmt::format("the keys are in {}: give that file", result_.keys_in));
+  if (!document_.beside.empty()) return;  // read
+  result_.keys_in = handed_on(document_).substr(0, 200);
+  if (!result_.keys_in.empty()) note(fmt::format("the keys are in {}: give that file", result_.keys_in));
 }
 
 // What Hugging Face's Trainer lets stand side by side and our own checks do not.

@@ -7,6 +7,7 @@
 #include <array>
 
 #include "base/error.h"
+#include "recipe/dialects/handed_on.h"
 #include "recipe/dialects/reading.h"
 #include "recipe/dialects/shell_words.h"
 
@@ -104,6 +105,19 @@ bool is_other_script(const Command& words, const Found& found) {
     return false;
   });
   return named && !trains;
+}
+
+// "bash train.sh", "source train.sh", "./train.sh": the first script that a script starts, "" for none.
+std::string started_script(const std::vector<Command>& commands) {
+  for (const Command& command : commands) {
+    for (size_t i = 0; i < std::min<size_t>(command.size(), 2); ++i) {
+      const std::string& word = command[i].text;
+      const bool script = word.ends_with(".sh") || word.ends_with(".bash");
+      const std::string_view first = base_name(command[0].text);
+      if (script && (i == 0 || first == "bash" || first == "sh" || first == "source" || first == ".")) return word;
+    }
+  }
+  return {};
 }
 
 class Flags {
@@ -236,6 +250,8 @@ Document read_shell(std::string_view text, const std::string& where) {
   if (!chosen && !other.empty())
     throw Error(fmt::format("the script runs {}, which does not train", other.substr(0, 100)), where,
                 "give the script that trains");
+  if (const std::string starts = chosen ? "" : started_script(commands); !starts.empty())
+    throw Error(fmt::format("what trains is in {}", starts.substr(0, 100)), where, "give that script");
   if (!chosen)
     throw Error("no command of the script trains a model", where,
                 "swift sft, llamafactory-cli train, axolotl train, tune run, trl sft, unsloth train, or python X.py --…");
@@ -259,6 +275,7 @@ Document read_shell(std::string_view text, const std::string& where) {
     flags.read(best.launcher, std::max(best.launcher, best.flags - 1), "launch.", false);
     flags.read(best.flags, chosen->size(), "", best.tool && best.tool->pairs);
   }
+  read_handed_on(script.written, document);
   return document;
 }
 

@@ -35,7 +35,7 @@ class Shell {
   Script read() {
     while (at_ < text_.size()) step();
     end_command();
-    return {std::move(commands_), std::move(blank_ends_)};
+    return {std::move(commands_), std::move(written_), std::move(blank_ends_)};
   }
 
  private:
@@ -51,8 +51,9 @@ class Shell {
       at_ = std::min(text_.find('\n', at_), text_.size() - 1) + 1;
     } else if (c == '\n') {
       ++at_;
+      const std::string file = written_file();
       end_command();
-      skip_here_documents();
+      read_here_documents(file);
     } else if (c == ' ' || c == '\t' || c == '\r') {
       ++at_;
     } else if (c == '#') {
@@ -78,12 +79,21 @@ class Shell {
 
   // "> FILE" is no word of the command; "<( … )" is a command of its own.
   void redirection() {
+    const bool writes = peek() == '>' && (command_.empty() || command_[0].text == "cat");
     while (peek() == '<' || peek() == '>' || peek() == '&') ++at_;
     if (peek() == '(') return;
     while (peek() == ' ') ++at_;
     bool unread = false;
     Span ignored;
-    if (peek() != '\n' && at_ < text_.size()) raw_word(unread, ignored);
+    if (peek() == '\n' || at_ >= text_.size()) return;
+    const std::string file = raw_word(unread, ignored);
+    if (writes && !unread) redirected_to_ = file;
+  }
+
+  // Where a here-document of the command goes, "" for none that is known.
+  std::string written_file() const {
+    const bool tee = command_.size() == 2 && command_[0].text == "tee" && !command_[1].unread;
+    return tee ? command_[1].text : redirected_to_;
   }
 
   void here_document() {
@@ -91,23 +101,47 @@ class Shell {
     if (peek() == '-') ++at_;
     while (peek() == ' ') ++at_;
     bool unread = false;
-    Span ignored;
-    const std::string end = raw_word(unread, ignored);
-    if (!end.empty() && here_ends_.size() < 100) here_ends_.push_back(end);
+    Span span;
+    const std::string end = raw_word(unread, span);
+    const bool quoted = text_.substr(span.begin, span.end - span.begin).find_first_of("'\"\\") != std::string_view::npos;
+    if (!end.empty() && here_ends_.size() < 100) here_ends_.push_back({end, !quoted});
   }
 
-  void skip_here_documents() {
-    for (const std::string& end : here_ends_) {
-      while (at_ < text_.size()) {
-        const size_t begin = at_, stop = std::min(text_.find('\n', at_), text_.size());
-        at_ = std::min(stop + 1, text_.size());
-        std::string_view line = text_.substr(begin, stop - begin);
-        while (!line.empty() && (line.front() == '\t' || line.front() == ' ')) line.remove_prefix(1);
-        if (line.ends_with('\r')) line.remove_suffix(1);
-        if (line == end) break;
-      }
+  // Up to their last lines; the last one is what the command reads.
+  void read_here_documents(const std::string& file) {
+    for (const auto& [end, expands] : here_ends_) {
+      std::string text;
+      while (at_ < text_.size() && !ends_here_document(end)) here_line(expands, text);
+      if (!file.empty() && &end == &here_ends_.back().end && written_.size() < 100) written_.push_back({file, text});
     }
     here_ends_.clear();
+  }
+
+  // Whether the line at at_ is the last one; it is passed then.
+  bool ends_here_document(const std::string& end) {
+    const size_t stop = std::min(text_.find('\n', at_), text_.size());
+    std::string_view line = text_.substr(at_, stop - at_);
+    while (!line.empty() && (line.front() == '\t' || line.front() == ' ')) line.remove_prefix(1);
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    if (line != end) return false;
+    at_ = std::min(stop + 1, text_.size());
+    return true;
+  }
+
+  // One line of it, with the script's variables put in.
+  void here_line(bool expands, std::string& text) {
+    while (at_ < text_.size()) {
+      const char c = peek();
+      if (text.size() > kLargestDocumentBytes) throw Error("a here-document of the script is too long", where_);
+      bool unread = false;
+      if (expands && c == '$' && (is_name_char(peek(1)) || peek(1) == '{')) {
+        text += variable(unread);
+        continue;
+      }
+      text += c;
+      ++at_;
+      if (c == '\n') return;
+    }
   }
 
   // The value of "$NAME" or "${NAME…}" at at_, which is passed; as it is written if only a shell knows it.
@@ -332,6 +366,7 @@ class Shell {
   }
 
   void end_command() {
+    redirected_to_.clear();
     if (command_.empty()) return;
     bool all = true;
     for (size_t i = 0; i < command_.size() && all; ++i) {
@@ -350,9 +385,15 @@ class Shell {
   size_t at_ = 0, words_ = 0;
   std::map<std::string, std::string> variables_;
   std::map<std::string, std::vector<Word>> arrays_;
-  std::vector<std::string> here_ends_;
+  struct HereEnd {
+    std::string end;
+    bool expands;  // variables in what comes before
+  };
+  std::vector<HereEnd> here_ends_;
+  std::string redirected_to_;
   Command command_;
   std::vector<Command> commands_;
+  std::vector<WrittenFile> written_;
   std::vector<int64_t> blank_ends_;
 };
 

@@ -20,8 +20,14 @@ struct Word {
 
 using Command = std::vector<Word>;  // assignments before the command are its first words
 
+// "cat > FILE << END": what the script writes into a file.
+struct WrittenFile {
+  std::string name, text;
+};
+
 struct Script {
   std::vector<Command> commands;
+  std::vector<WrittenFile> written;
   // Lines whose last backslash stands before blanks or a remark: a shell ends the command there, which nobody means. Read
   // on.
   std::vector<int64_t> blank_ends;

@@ -1,0 +1,78 @@
+#include "recipe/dialects/handed_on.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <iterator>
+#include <optional>
+
+#include "base/error.h"
+#include "base/file.h"
+
+namespace snug::dialects {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+bool holds_keys(const std::string& name) {
+  return name.ends_with(".yaml") || name.ends_with(".yml") || name.ends_with(".json");
+}
+
+std::optional<Document> read_keys(std::string_view text, const std::string& name) {
+  try {
+    return name.ends_with(".json") ? read_json(text, name) : read_yaml(text, name);
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+std::optional<Document> written_by_itself(const std::vector<WrittenFile>& written, const std::string& name) {
+  const auto same = [&](const WrittenFile& file) {
+    return fs::path(file.name).lexically_normal() == fs::path(name).lexically_normal();
+  };
+  const auto file = std::find_if(written.rbegin(), written.rend(), same);
+  return file == written.rend() ? std::nullopt : read_keys(file->text, name);
+}
+
+std::optional<Document> beside(const std::string& script, const std::string& name) {
+  std::error_code error;
+  for (const fs::path& path : {fs::path(script).parent_path() / name, fs::path(name)}) {
+    if (!fs::is_regular_file(path, error)) continue;
+    try {
+      return read_keys(read_text(path, static_cast<int64_t>(kLargestDocumentBytes), 0, ""), name);
+    } catch (const Error&) {
+      return std::nullopt;
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::string handed_on(const Document& script) {
+  if (const Entry* config = script.find("config"); config && holds_keys(config->text())) return config->text();
+  const Entry* words = script.find("words");
+  if (words == nullptr) return {};
+  const auto word = std::find_if(words->values.rbegin(), words->values.rend(), holds_keys);
+  return word == words->values.rend() ? std::string() : *word;
+}
+
+void read_handed_on(const std::vector<WrittenFile>& written, Document& script) {
+  const std::string name = handed_on(script);
+  if (name.empty()) return;
+  std::optional<Document> keys = written_by_itself(written, name);
+  const bool own = keys.has_value();
+  if (!own) keys = beside(script.where, name);
+  if (!keys || keys->entries.empty()) return;
+  std::erase_if(script.entries, [](const Entry& entry) { return entry.path == "config"; });
+  for (Entry& entry : keys->entries) {  // nothing of it can be changed in the script
+    entry.in_place = false;
+    entry.line = 0;
+    entry.name = entry.value = {};
+  }
+  script.entries.insert(script.entries.begin(), std::make_move_iterator(keys->entries.begin()),
+                        std::make_move_iterator(keys->entries.end()));
+  script.beside.push_back(own ? name + ", which the script writes" : name);
+}
+
+}  // namespace snug::dialects

@@ -1,0 +1,19 @@
+#pragma once
+// A script that hands a file of keys to what it starts: the keys are read where they stand.
+
+#include <string>
+#include <vector>
+
+#include "recipe/dialects/document.h"
+#include "recipe/dialects/shell_words.h"
+
+namespace snug::dialects {
+
+// The file of keys that the command of a script names, "--config train.yaml" or a bare word; "" for none.
+std::string handed_on(const Document& script);
+
+// Puts its keys before those of the command, which hold over them: from a file that the script writes itself, or one that
+// lies beside it or in the working directory. What is not there, or is no file of keys, is left alone.
+void read_handed_on(const std::vector<WrittenFile>& written, Document& script);
+
+}  // namespace snug::dialects

@@ -1,0 +1,98 @@
+// Shell scripts that hand on a file of keys: one that they write themselves, one that lies beside them.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "recipe/dialects/changes.h"
+#include "recipe/support_dialects.h"
+#include "temporary_directory.h"
+
+namespace snug::testing {
+
+namespace {
+
+class HandedOn : public ::testing::Test {
+ protected:
+  ForeignRecipe read(const std::string& script) const { return foreign(script, (directory_ / "run.sh").string()); }
+  void put(const std::string& name, const std::string& text) const { std::ofstream(directory_ / name) << text; }
+
+  test::TemporaryDirectory directory_;
+};
+
+const std::string kKeys =
+    "model_name_or_path: Qwen/Qwen2.5-0.5B\nstage: sft\nfinetuning_type: lora\nlora_rank: 16\ntemplate: qwen\n"
+    "dataset: a\ncutoff_len: 640\nper_device_train_batch_size: 3\n";
+
+TEST_F(HandedOn, what_the_script_writes_is_read) {
+  const std::string train = "llamafactory-cli train train.yaml\n";
+  for (const std::string& head : {std::string("cat > train.yaml << EOF\n"), std::string("cat <<'EOF' >train.yaml\n"),
+                                  std::string("cat <<-EOF > ./train.yaml\n"), std::string("tee train.yaml <<EOF\n"),
+                                  std::string("tee train.yaml <<\"EOF\" > /dev/null\n")}) {
+    const ForeignRecipe recipe = read(head + kKeys + "EOF\n" + train);
+    ASSERT_FALSE(recipe.models.empty()) << head;
+    EXPECT_EQ(recipe.models.front(), "Qwen/Qwen2.5-0.5B") << head;
+    EXPECT_EQ(recipe.recipe.lora.r, 16) << head;
+    EXPECT_EQ(recipe.recipe.seq_len, 640) << head;
+    EXPECT_EQ(recipe.recipe.batch, 3) << head;
+    EXPECT_TRUE(says(recipe, "read beside it: train.yaml, which the script writes")) << head;
+  }
+}
+
+TEST_F(HandedOn, variables_are_put_in_but_where_the_end_is_quoted) {
+  const std::string keys =
+      "model_name_or_path: ${MODEL:-Qwen/Qwen2.5-0.5B}\nfinetuning_type: lora\ntemplate: qwen\ndataset: a\n"
+      "lora_rank: $RANK\nlora_alpha: 8\n";
+  const std::string train = "EOF\nllamafactory-cli train t.yaml\n";
+  EXPECT_EQ(read("RANK=32\ncat > t.yaml <<EOF\n" + keys + train).recipe.lora.r, 32);
+  const ForeignRecipe raw = read("RANK=32\ncat > t.yaml <<'EOF'\n" + keys + train);
+  EXPECT_EQ(key_named(raw, "lora_rank").fate, KeyFate::touches_memory);
+}
+
+TEST_F(HandedOn, what_lies_beside_it_is_read_and_the_command_holds_over_it) {
+  put("train.yaml", kKeys);
+  const ForeignRecipe recipe = read("llamafactory-cli train train.yaml per_device_train_batch_size=5\n");
+  EXPECT_EQ(recipe.models.front(), "Qwen/Qwen2.5-0.5B");
+  EXPECT_EQ(recipe.recipe.batch, 5);
+  EXPECT_EQ(recipe.recipe.seq_len, 640);
+  EXPECT_TRUE(says(recipe, "read beside it: train.yaml"));
+  put("swift.json", "{\"model\": \"Qwen/Qwen2.5-0.5B\", \"train_type\": \"lora\", \"dataset\": \"a\", \"max_length\": 96}");
+  const ForeignRecipe swift = read("NPROC_PER_NODE=2 swift sft --config swift.json --lora_rank 4\n");
+  EXPECT_EQ(swift.recipe.seq_len, 96);
+  EXPECT_EQ(swift.recipe.lora.r, 4);
+  EXPECT_EQ(swift.gpus, 2);
+}
+
+TEST_F(HandedOn, what_is_not_there_or_holds_no_keys_is_named) {
+  EXPECT_EQ(read("llamafactory-cli train train.yaml\n").keys_in, "train.yaml");
+  put("train.yaml", "- a\n- [");
+  EXPECT_EQ(read("llamafactory-cli train train.yaml\n").keys_in, "train.yaml");
+  EXPECT_EQ(read("cat > other.yaml <<EOF\n" + kKeys + "EOF\nllamafactory-cli train train.yaml\n").keys_in, "train.yaml");
+  try {
+    read_foreign_recipe("export MODEL=a/b\nbash scripts/train_sft.sh\n", "run.sh");
+    FAIL() << "it trains nothing itself";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.problem(), "what trains is in scripts/train_sft.sh");
+  }
+}
+
+// The file is another: a word of the command holds over what it says, where the trainer takes one.
+TEST_F(HandedOn, changes_are_words_of_the_command) {
+  put("train.yaml", kKeys);
+  const std::string where = (directory_ / "run.sh").string();
+  const std::vector<RecipeChange> changes = {{"max_length", "320"}};
+  const RecipePatch pairs = change_foreign_recipe("llamafactory-cli train train.yaml lora_alpha=4\n", where, changes);
+  EXPECT_EQ(pairs.text, "llamafactory-cli train train.yaml lora_alpha=4 cutoff_len=320\n");
+  EXPECT_EQ(read(pairs.text).recipe.seq_len, 320);
+  put("swift.yaml", "model: Qwen/Qwen2.5-0.5B\ntrain_type: lora\ndataset: a\nmax_length: 96\n");
+  const RecipePatch flags = change_foreign_recipe("swift sft --config swift.yaml --lora_rank 4\n", where, changes);
+  EXPECT_EQ(flags.text, "swift sft --config swift.yaml --lora_rank 4 --max_length 320\n");
+  const RecipePatch none = change_foreign_recipe("llamafactory-cli train train.yaml\n", where, changes);
+  ASSERT_EQ(none.unsaid.size(), 1U);
+  EXPECT_EQ(none.unsaid[0].key, "max_length");
+}
+
+}  // namespace
+
+}  // namespace snug::testing
