@@ -50,38 +50,32 @@ std::string read_positionals(Arguments& result) {
 }
 
 // A copy in fewer bits, below an adapter: GPTQ's is PyTorch's own; what has no model here is planned in the nearest form.
-void take_for_its_copy(const QuantizedCopy& copy, Arguments& result) {
+// What to say of it, "" if it is not taken.
+std::string take_for_its_copy(const QuantizedCopy& copy, Arguments& result) {
   Recipe& recipe = result.recipe;
   const bool in_bits = copy.form != "FP8" && copy.form != "GGUF";
-  if (in_bits && recipe.method == Method::full) return;  // cannot be trained
-  const std::string taken = fmt::format("its model '{}' is taken for {}, by its name", recipe.model, copy.base);
+  if (in_bits && recipe.method == Method::full) return {};  // cannot be trained
+  const std::string taken = fmt::format("'{}' is taken for {}, by its name", recipe.model, copy.base);
   recipe.model = copy.base;
-  if (!in_bits) {
-    result.foreign->notes.push_back(fmt::format("{}; its {} weights are planned in 16 bits", taken, copy.form));
-    return;
-  }
+  if (!in_bits) return fmt::format("{}; its {} weights are planned in 16 bits", taken, copy.form);
   recipe.quantize.in_4bit = true;
   recipe.quantize.in_8bit = false;
   result.keys_set.emplace_back("load_in_4bit");
-  if (copy.form == "GPTQ") {
-    if (!result.has("gptq")) result.flags.push_back({"gptq", "128"});
-    result.foreign->notes.push_back(
-        taken + ", with GPTQ's 4-bit weights in groups of 128 on PyTorch (--gptq), and NF4 in their place in snug's engine");
-  } else {
-    result.foreign->notes.push_back(fmt::format("{}; its {} weights are planned as NF4", taken, copy.form));
-  }
+  if (copy.form != "GPTQ") return fmt::format("{}; its {} weights are planned as NF4", taken, copy.form);
+  if (!result.has("gptq")) result.flags.push_back({"gptq", "128"});
+  return taken + ", with GPTQ's 4-bit weights in groups of 128 on PyTorch (--gptq), and NF4 in their place in snug's engine";
 }
 
-// A model of somebody's own is planned as the one that its name tells of, which is said.
-void take_for_its_base(Arguments& result) {
+// A model of somebody's own is planned as the one that its name tells of. What to say of it, "" if it is not.
+std::string take_for_its_base(Arguments& result) {
   std::string& model = result.recipe.model;
-  if (model.empty() || std::filesystem::exists(model) || find_model(model) || cached_snapshot(model)) return;
+  if (model.empty() || std::filesystem::exists(model) || find_model(model) || cached_snapshot(model)) return {};
   if (const auto copy = quantized_copy(model)) return take_for_its_copy(*copy, result);
   const std::string base = model_within(model);
-  if (base.empty()) return;
-  result.foreign->notes.push_back(fmt::format(
-      "its model '{}' is taken for {}, by its name; words that were added to its vocabulary are not planned", model, base));
-  model = base;
+  if (base.empty()) return {};
+  const std::string given = std::exchange(model, base);
+  return fmt::format("'{}' is taken for {}, by its name; words that were added to its vocabulary are not planned", given,
+                     base);
 }
 
 // True if the file is another trainer's recipe. What is no recipe of theirs is left to our own reader and its messages.
@@ -111,7 +105,6 @@ bool take_foreign(Arguments& result) {
     result.recipe.model = name;
     break;
   }
-  take_for_its_base(result);
   // Rows are counted and trained on only where file and tokenizer are at hand; --data says otherwise.
   if (!std::filesystem::exists(result.recipe.data) || !std::filesystem::exists(result.recipe.model))
     result.recipe.data.clear();
@@ -185,7 +178,7 @@ Takes takes_of_key(const std::string& name) {
 }
 
 // The file first, whatever its place: flags change what it says.
-Arguments read_arguments(Options options, Asker& asker) {
+Arguments read_arguments(Options options, Asker& asker, ModelNames names) {
   Arguments result{std::move(options)};
   const std::string model = read_positionals(result);
   if (!result.recipe_file.empty() && !take_foreign(result)) {
@@ -196,13 +189,19 @@ Arguments read_arguments(Options options, Asker& asker) {
   }
   for (const Flag& flag : result.others) set_key(flag, result);
   if (!model.empty()) result.recipe.model = model;
+  if (names == ModelNames::tell_of_their_base) {
+    const std::string said = take_for_its_base(result);
+    if (result.foreign && !said.empty()) result.foreign->notes.push_back("its model " + said);
+    if (!result.foreign && !said.empty()) asker.tell(fmt::format("snug: {}\n", said));
+  }
   if (result.foreign) check_foreign(result, asker);
   take_given_adapter(result);
   return result;
 }
 
-Arguments parse_arguments(std::span<char* const> words, const std::vector<std::string>& own, Asker& asker) {
-  return read_arguments(parse_options(words, own, takes_of_key), asker);
+Arguments parse_arguments(std::span<char* const> words, const std::vector<std::string>& own, Asker& asker,
+                          ModelNames names) {
+  return read_arguments(parse_options(words, own, takes_of_key), asker, names);
 }
 
 }  // namespace snug

@@ -148,7 +148,7 @@ class KnownRecipe {
  public:
   // `told`: what the device had, where the file tells.
   KnownRecipe(const Request& request, std::optional<int64_t> told, Asker& asker)
-      : arguments_(read_arguments(request.rest, asker)),
+      : arguments_(read_arguments(request.rest, asker, ModelNames::tell_of_their_base)),
         target_(target_of_run(with_model(arguments_), told)),
         capacity_(told && !arguments_.has("gpu") ? *told : target_.memory_bytes),
         model_(resolve_model(arguments_.recipe.model)),

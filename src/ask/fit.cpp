@@ -24,7 +24,7 @@ namespace snug {
 namespace {
 
 Arguments fit_arguments(std::span<char* const> words, Asker& asker) {
-  Arguments arguments = parse_arguments(words, fit_flags(), asker);
+  Arguments arguments = parse_arguments(words, fit_flags(), asker, ModelNames::tell_of_their_base);
   if (arguments.recipe.model.empty()) throw UsageError("which model? snug fit MODEL --gpu NAME [--data FILE]");
   return arguments;
 }

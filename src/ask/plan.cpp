@@ -136,7 +136,7 @@ std::vector<std::string> plan_flags() {
 }
 
 int answer_plan(std::span<char* const> words, Asker& asker) {
-  Arguments arguments = parse_arguments(words, plan_flags(), asker);
+  Arguments arguments = parse_arguments(words, plan_flags(), asker, ModelNames::tell_of_their_base);
   if (arguments.has("megatron")) return plan_megatron(arguments, asker);
   check_views(arguments);
   if (arguments.has("textbook")) return plan_textbook(arguments, asker);

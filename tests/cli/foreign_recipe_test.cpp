@@ -94,6 +94,29 @@ TEST_F(ForeignRecipe, WhatIsNoRecipeIsCalledByItsName) {
   EXPECT_NE(handed.error.find("the script's keys are in keys.yaml"), std::string::npos) << handed.error;
 }
 
+// Planned as what its name tells of, on the command line as in a file, and said; trained only by its own weights.
+TEST_F(ForeignRecipe, AModelOfSomebodysOwnIsPlannedByItsNameAndNeverTrainedSo) {
+  const std::string said = "'somebody/Qwen2.5-0.5B-support' is taken for Qwen/Qwen2.5-0.5B, by its name";
+  std::string text = kAxolotl;
+  text.replace(text.find("Qwen/Qwen2.5-0.5B"), 17, "somebody/Qwen2.5-0.5B-support");
+  const std::string recipe = file("r.yml", text);
+  for (const char* command : {"plan", "fit"}) {
+    const auto by_name = run_program({command, "somebody/Qwen2.5-0.5B-support", "--gpu", "RTX 4090", "--method", "lora"});
+    EXPECT_EQ(by_name.exit_code, 0) << by_name.error;
+    EXPECT_NE(by_name.error.find("snug: " + said), std::string::npos) << by_name.error;
+    const auto by_recipe = run_program({command, recipe, "--gpu", "RTX 4090"});
+    EXPECT_EQ(by_recipe.exit_code, 0) << by_recipe.error;
+    EXPECT_NE(by_recipe.error.find("its model " + said), std::string::npos) << by_recipe.error;
+  }
+  for (const std::string& what : {recipe, std::string("somebody/Qwen2.5-0.5B-support")}) {
+    const auto train = run_program(
+        {"train", what, "--data", file("d.jsonl", "{\"text\": \"a\"}\n"), "--output-dir", (directory_ / "out").string()});
+    EXPECT_EQ(train.exit_code, 1);
+    EXPECT_EQ(train.error.find("is taken for"), std::string::npos) << train.error;
+    EXPECT_NE(train.error.find("somebody/Qwen2.5-0.5B-support"), std::string::npos) << train.error;
+  }
+}
+
 TEST_F(ForeignRecipe, AModelThatIsNotKnownLeavesTheKeysTold) {
   std::string text = kAxolotl + "relora: true\n";
   text.replace(text.find("Qwen/Qwen2.5-0.5B"), 17, "nobody/Nothing-1B");
