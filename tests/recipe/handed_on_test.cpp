@@ -64,6 +64,55 @@ TEST_F(HandedOn, what_lies_beside_it_is_read_and_the_command_holds_over_it) {
   EXPECT_EQ(swift.gpus, 2);
 }
 
+TEST_F(HandedOn, what_the_command_says_holds_whatever_the_key) {
+  put("train.yaml", kKeys);
+  const ForeignRecipe recipe = read("accelerate launch sft.py --config train.yaml --model_name_or_path a/other-1b --bf16\n");
+  EXPECT_EQ(recipe.models.front(), "a/other-1b");
+  EXPECT_EQ(recipe.recipe.batch, 3);
+}
+
+// "source config.sh", whose folder only a shell knows; what is not there changes nothing.
+TEST_F(HandedOn, what_a_script_sources_sets_its_variables) {
+  put("config.sh", "source nothing.sh\nMODEL=${MODEL:-Qwen/Qwen2.5-0.5B}\nBATCH=7\nsource ./config.sh\n");
+  const ForeignRecipe recipe = read(
+      "source \"$( dirname \"${BASH_SOURCE[0]}\" )/config.sh\"\n"
+      "python train.py --model_name_or_path $MODEL --per_device_train_batch_size $BATCH --learning_rate 1\n");
+  EXPECT_EQ(recipe.models.front(), "Qwen/Qwen2.5-0.5B");
+  EXPECT_EQ(recipe.recipe.batch, 7);
+}
+
+TEST_F(HandedOn, lines_for_another_shell_and_loops_are_read_once) {
+  for (const char* how :
+       {"eval \"$CMD\"\n", "eval $CMD\n", "bash -c \"${CMD}\" > log 2>&1\n", "nohup bash -c \"$CMD\" &\n"}) {
+    const ForeignRecipe recipe = read(std::string("CMD=\"python train.py --model_name_or_path a/b-1b --learning_rate 1\"\n"
+                                                  "CMD=\"$CMD --per_device_train_batch_size 6 && echo done\"\n") +
+                                      how);
+    ASSERT_FALSE(recipe.models.empty()) << how;
+    EXPECT_EQ(recipe.models.front(), "a/b-1b") << how;
+    EXPECT_EQ(recipe.recipe.batch, 6) << how;
+  }
+  const ForeignRecipe loop = read(
+      "for B in 5 9; do\n  python train.py --model_name_or_path a/b-1b --per_device_train_batch_size $B --lr 1\ndone\n");
+  EXPECT_EQ(loop.recipe.batch, 5);
+}
+
+TEST_F(HandedOn, a_file_of_keys_goes_on_from_another) {
+  std::filesystem::create_directories(directory_ / "configs");
+  put("configs/base.yaml", "model: {base_model: a/b-1b, max_seq_length: 96}\ntraining: {batch_size: 2, epochs: 1}\n");
+  const std::string own = "inherits: configs/base.yaml\nmethod: lora\nlora: {r: 4}\ntraining: {batch_size: 3, lr: 1e-4}\n";
+  for (const std::filesystem::path& where : {directory_ / "run.yaml", directory_ / "configs" / "lora.yaml"}) {
+    const ForeignRecipe recipe = foreign(own, where.string());
+    ASSERT_FALSE(recipe.models.empty());
+    EXPECT_EQ(recipe.models.front(), "a/b-1b");
+    EXPECT_EQ(recipe.recipe.batch, 3);
+    EXPECT_EQ(recipe.recipe.seq_len, 96);
+    EXPECT_EQ(recipe.recipe.lora.r, 4);
+    EXPECT_TRUE(says(recipe, "read beside it: configs/base.yaml"));
+  }
+  put("round.yaml", "inherits: round.yaml\nmodel: {name: a/b-1b}\nlr: 1\nepochs: 1\nbatch_size: 4\n");
+  EXPECT_EQ(foreign(text_of(directory_ / "round.yaml"), (directory_ / "round.yaml").string()).recipe.batch, 4);
+}
+
 TEST_F(HandedOn, what_is_not_there_or_holds_no_keys_is_named) {
   EXPECT_EQ(read("llamafactory-cli train train.yaml\n").keys_in, "train.yaml");
   put("train.yaml", "- a\n- [");

@@ -86,6 +86,41 @@ TEST(OwnWords, among_the_trainers_are_read_too) {
   EXPECT_EQ(value_of(rest.recipe, "gradient_accumulation_steps"), "1");
 }
 
+// A model by the one word that tells of it, a method and bits in words, sections beside a key that is ours too.
+TEST(OwnWords, say_model_method_and_bits_in_many_ways) {
+  const std::string rest = "epochs: 1\nlr: 1e-4\nbatch_size: 2\n";
+  const std::pair<std::string, const char*> methods[] = {
+      {"model: a/b-1b\nquant: 4bit\nlora_r: 8\nsplits: data\n" + rest, "true"},
+      {"method: qlora\nmodel: {name: a/b-1b}\n" + rest, "true"},
+      {"method: lora\nmodel: {name: a/b-1b}\n" + rest, "false"},
+      {"base_model: a/b-1b\nquantization: nf4\nlora: {r: 8}\n" + rest, "true"}};
+  for (const auto& [text, four_bits] : methods) {
+    const ForeignRecipe recipe = foreign(text);
+    ASSERT_FALSE(recipe.models.empty()) << text;
+    EXPECT_EQ(recipe.models.front(), "a/b-1b") << text;
+    EXPECT_EQ(value_of(recipe.recipe, "method"), "lora") << text;
+    EXPECT_EQ(value_of(recipe.recipe, "load_in_4bit"), four_bits) << text;
+  }
+  const ForeignRecipe full = foreign("method: full_ft\nmodel: {name: a/b-1b}\n" + rest);
+  EXPECT_EQ(value_of(full.recipe, "method"), "full");
+}
+
+TEST(OwnWords, of_a_model_are_taken_where_no_trainer_has_them) {
+  const ForeignRecipe named = foreign(
+      "accelerate launch tune.py --model_path_name qwen/Qwen-1_8B --output_model_dir x/y1 --learning_rate 1 "
+      "--per_device_train_batch_size 2\n",
+      "r.sh");
+  ASSERT_FALSE(named.models.empty());
+  EXPECT_EQ(named.models.front(), "qwen/Qwen-1_8B");
+  EXPECT_EQ(key_named(named, "model_path_name").note, "taken for its model");
+  const ForeignRecipe script = foreign(
+      "from model import Mistral\nmodel_id = 'mistralai/Mistral-7B-v0.1'\nmodel = Mistral(model_id)\n"
+      "Trainer(model=model.get(), args=TrainingArguments('out', per_device_train_batch_size=4)).train()\n",
+      "r.py");
+  ASSERT_FALSE(script.models.empty());
+  EXPECT_EQ(script.models.front(), "mistralai/Mistral-7B-v0.1");
+}
+
 // Nothing is written into them, and what may be ours, or names no model, is not taken.
 TEST(OwnWords, are_not_written_and_leave_our_recipes_alone) {
   const std::string text = "model: {name: a/b}\ntraining: {batch_size: 4, epochs: 1, lr: 1e-4}\n";
@@ -95,7 +130,6 @@ TEST(OwnWords, are_not_written_and_leave_our_recipes_alone) {
   ASSERT_EQ(patch.unsaid.size(), 1u);
   for (const char* ours : {"model: a/b\nmax_length: 64\nlearning_rate: 1e-4\nbf16: true\n",
                            "model_name_or_path: a/b\nmax_lenght: 64\nlearning_rate: 1e-4\nbf16: true\nfp16: false\n",
-                           "model: {name: a/b}\ntraining: {batch_size: 4, epochs: 1, lr: 1e-4}\nmethod: lora\n",
                            "training: {batch_size: 4, epochs: 1, lr: 1e-4}\n", "model: {name: a/b}\nlr: 1\n"})
     EXPECT_FALSE(read_foreign_recipe(ours, "r.yaml")) << ours;
 }

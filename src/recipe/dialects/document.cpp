@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "recipe/dialects/handed_on.h"
 #include "recipe/utf8.h"
 
 namespace snug::dialects {
@@ -27,12 +28,16 @@ Document read_document(std::string_view text, const std::string& where) {
   if (text.size() > kLargestDocumentBytes) throw Error("the file is larger than 1 MiB", where, "is this a recipe?");
   if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
   check_plain_text(text, where);
-  if (where.ends_with(".json")) return read_json(text, where);
+  const auto inheriting = [](Document document) {
+    read_inherited(document);
+    return document;
+  };
+  if (where.ends_with(".json")) return inheriting(read_json(text, where));
   if (where.ends_with(".py")) return read_python(text, where);
   for (const std::string_view end : {".sh", ".bash", ".sbatch", ".slurm"})
     if (where.ends_with(end)) return read_shell(text, where);
   if (text.starts_with("#!")) return read_shell(text, where);
-  return read_yaml(text, where);
+  return inheriting(read_yaml(text, where));
 }
 
 }  // namespace snug::dialects

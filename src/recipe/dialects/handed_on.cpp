@@ -4,6 +4,8 @@
 #include <filesystem>
 #include <iterator>
 #include <optional>
+#include <string_view>
+#include <utility>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -36,7 +38,8 @@ std::optional<Document> written_by_itself(const std::vector<WrittenFile>& writte
 
 std::optional<Document> beside(const std::string& script, const std::string& name) {
   std::error_code error;
-  for (const fs::path& path : {fs::path(script).parent_path() / name, fs::path(name)}) {
+  const fs::path folder = fs::path(script).parent_path();
+  for (const fs::path& path : {folder / name, fs::path(name), folder / ".." / name, folder / fs::path(name).filename()}) {
     if (!fs::is_regular_file(path, error)) continue;
     try {
       return read_keys(read_text(path, static_cast<int64_t>(kLargestDocumentBytes), 0, ""), name);
@@ -45,6 +48,18 @@ std::optional<Document> beside(const std::string& script, const std::string& nam
     }
   }
   return std::nullopt;
+}
+
+// Before the document's own, which hold over them; nothing of theirs can be changed in it.
+void put_before(Document keys, Document& document) {
+  std::erase_if(keys.entries, [&](const Entry& entry) { return document.has(entry.path); });
+  for (Entry& entry : keys.entries) {
+    entry.in_place = false;
+    entry.line = 0;
+    entry.name = entry.value = {};
+  }
+  document.entries.insert(document.entries.begin(), std::make_move_iterator(keys.entries.begin()),
+                          std::make_move_iterator(keys.entries.end()));
 }
 
 }  // namespace
@@ -65,14 +80,24 @@ void read_handed_on(const std::vector<WrittenFile>& written, Document& script) {
   if (!own) keys = beside(script.where, name);
   if (!keys || keys->entries.empty()) return;
   std::erase_if(script.entries, [](const Entry& entry) { return entry.path == "config"; });
-  for (Entry& entry : keys->entries) {  // nothing of it can be changed in the script
-    entry.in_place = false;
-    entry.line = 0;
-    entry.name = entry.value = {};
-  }
-  script.entries.insert(script.entries.begin(), std::make_move_iterator(keys->entries.begin()),
-                        std::make_move_iterator(keys->entries.end()));
+  put_before(std::move(*keys), script);
   script.beside.push_back(own ? name + ", which the script writes" : name);
+}
+
+void read_inherited(Document& document) {
+  constexpr std::string_view kWords[] = {"inherits", "inherit", "extends", "base_config", "_base_"};
+  for (int depth = 0; depth < 4; ++depth) {
+    const auto base = std::ranges::find_if(document.entries, [&](const Entry& entry) {
+      return std::ranges::find(kWords, entry.path) != std::end(kWords) && holds_keys(entry.text());
+    });
+    if (base == document.entries.end()) return;
+    const std::string name = base->text();
+    std::optional<Document> keys = beside(document.where, name);
+    if (!keys) return;
+    document.entries.erase(base);
+    put_before(std::move(*keys), document);
+    document.beside.push_back(name);
+  }
 }
 
 }  // namespace snug::dialects

@@ -13,12 +13,13 @@ struct Name {
   std::string_view own, trainers;
 };
 
-constexpr auto kModels =
-    std::to_array<std::string_view>({"model_name_or_path", "model_name", "base_model", "base_model_name", "model_id",
-                                     "base_model_id", "base_model_name_or_path", "pretrained_model_name_or_path",
-                                     "policy_model_name_or_path", "model_path", "hf_model", "model_dir", "base_model_path"});
-constexpr auto kModelsOfModel =
-    std::to_array<std::string_view>({"name", "path", "id", "base", "pretrained", "name_or_path", "hf_id", "checkpoint"});
+constexpr auto kModels = std::to_array<std::string_view>(
+    {"model_name_or_path", "model_name", "base_model", "base_model_name", "model_id", "base_model_id",
+     "base_model_name_or_path", "pretrained_model_name_or_path", "policy_model_name_or_path", "model_path", "hf_model",
+     "model_dir", "base_model_path", "pretrained_model", "pretrained_model_name", "model_checkpoint", "backbone",
+     "llm_name"});
+constexpr auto kModelsOfModel = std::to_array<std::string_view>(
+    {"name", "path", "id", "base", "pretrained", "name_or_path", "hf_id", "checkpoint", "base_name", "repo_id"});
 
 // "lora: {r: 16}"
 constexpr auto kOfLora = std::to_array<Name>({{"r", "lora_r"},
@@ -31,8 +32,9 @@ constexpr auto kOfLora = std::to_array<Name>({{"r", "lora_r"},
                                               {"enable", "use_peft"}});
 
 // Words that no trainer's own script has.
-constexpr auto kNobodyElses = std::to_array<std::string_view>(
-    {"micro_batch_size", "train_batch_size", "accumulation_steps", "cutoff_len", "seq_length", "load_in_bits", "use_qlora"});
+constexpr auto kNobodyElses =
+    std::to_array<std::string_view>({"micro_batch_size", "train_batch_size", "accumulation_steps", "cutoff_len",
+                                     "seq_length", "load_in_bits", "use_qlora", "use_ia3", "quant", "bnb_compute_dtype"});
 
 constexpr auto kAnywhere = std::to_array<Name>({{"lora_rank", "lora_r"},
                                                 {"cutoff_length", "max_length"},
@@ -47,7 +49,10 @@ constexpr auto kAnywhere = std::to_array<Name>({{"lora_rank", "lora_r"},
                                                 {"grad_accum", "gradient_accumulation_steps"},
                                                 {"grad_accum_steps", "gradient_accumulation_steps"},
                                                 {"accumulation_steps", "gradient_accumulation_steps"},
+                                                {"gradient_accumulation", "gradient_accumulation_steps"},
                                                 {"max_seq_len", "max_length"},
+                                                {"sequence_len", "max_length"},
+                                                {"model_max_length", "max_length"},
                                                 {"max_seq_length", "max_length"},
                                                 {"max_sequence_length", "max_length"},
                                                 {"max_input_length", "max_length"},
@@ -61,7 +66,11 @@ constexpr auto kAnywhere = std::to_array<Name>({{"lora_rank", "lora_r"},
                                                 {"optimizer", "optim"},
                                                 {"use_4bit", "load_in_4bit"},
                                                 {"use_8bit", "load_in_8bit"},
-                                                {"use_qlora", "load_in_4bit"}});
+                                                {"use_qlora", "load_in_4bit"},
+                                                {"sample_packing", "packing"},
+                                                {"bnb_compute_dtype", "bnb_4bit_compute_dtype"},
+                                                {"bnb_quant_type", "bnb_4bit_quant_type"},
+                                                {"bnb_double_quant", "bnb_4bit_use_double_quant"}});
 
 // The Trainer's own, or TRL's and PEFT's.
 constexpr auto kTrainers = std::to_array<std::string_view>({"lora_r",
@@ -109,6 +118,13 @@ constexpr auto kTrainers = std::to_array<std::string_view>({"lora_r",
                                                             "report_to",
                                                             "neftune_noise_alpha"});
 
+// What says how it is trained, and in how many bits the model is loaded.
+constexpr auto kMethods = std::to_array<std::string_view>({"training_mode", "finetuning_type", "training_type",
+                                                           "tuning_type", "method", "finetune_method", "tuning_method",
+                                                           "train_type", "peft_method", "peft_type", "adapter"});
+constexpr auto kBits =
+    std::to_array<std::string_view>({"load_in_bits", "quantization_bit", "quant", "quantization", "quantize", "bits"});
+
 // Sections about other things than the trained model's steps.
 constexpr auto kElsewhere = std::to_array<std::string_view>({"eval", "infer", "generat", "vllm", "sampl", "teacher", "ref",
                                                              "reward", "judge", "embed", "draft", "serv", "test", "merge"});
@@ -131,9 +147,16 @@ bool is_elsewhere(std::string_view parent) {
 // "lora" of "training.lora.r".
 std::string_view section_of(const Entry& entry) { return entry.parent().substr(entry.parent().rfind('.') + 1); }
 
+// "Qwen/Qwen3-0.6B", "llama-7b", "./model": a word with an owner or a size.
+bool may_be_a_model(const std::string& value) {
+  return value.size() < 200 && value.find_first_of(" \t\n") == std::string::npos &&
+         value.find_first_of("/0123456789") != std::string::npos;
+}
+
 bool names_model(const Document& document, const Entry& entry) {
   if (entry.kind != EntryKind::scalar || entry.text().empty() || is_elsewhere(entry.parent())) return false;
   if (holds(kModels, entry.leaf())) return true;
+  if (entry.leaf() == "model" && may_be_a_model(entry.text())) return true;
   const std::string_view section = section_of(entry);
   if (section == "models" && entry.leaf() == "student") return true;
   if ((section != "model" && section != "base_model") || !holds(kModelsOfModel, entry.leaf())) return false;
@@ -160,18 +183,24 @@ Entry made(const Entry& like, std::string path, std::string value) {
 std::vector<Entry> spelled_out(const Entry& entry) {
   const std::string_view leaf = entry.leaf();
   const std::string& value = entry.text();
-  if (leaf == "training_mode" || leaf == "finetuning_type" || leaf == "training_type" || leaf == "tuning_type") {
-    if (value == "full") return {made(entry, "use_peft", "false")};
-    if (value == "lora") return {made(entry, "use_peft", "true")};
-    if (value == "qlora") return {made(entry, "use_peft", "true"), made(entry, "load_in_4bit", "true")};
+  if (holds(kMethods, leaf)) {
+    const std::string word = lower(value);
+    if (word.starts_with("qlora")) return {made(entry, "use_peft", "true"), made(entry, "load_in_4bit", "true")};
+    if (word.starts_with("lora")) return {made(entry, "use_peft", "true")};
+    if (word.starts_with("full")) return {made(entry, "use_peft", "false")};
   }
-  if (leaf == "load_in_bits" || leaf == "quantization_bit") {
-    if (value == "4" || value == "8") return {made(entry, "load_in_" + value + "bit", "true")};
+  if (leaf == "lora" && (value == "true" || value == "false")) return {made(entry, "use_peft", value)};
+  if (holds(kBits, leaf)) {
+    const std::string word = lower(value);
+    for (const char* bits : {"4", "8"})
+      if (word == bits || word == std::string(bits) + "bit" || word == std::string(bits) + "-bit" ||
+          word == std::string("int") + bits || (bits[0] == '4' && word == "nf4"))
+        return {made(entry, std::string("load_in_") + bits + "bit", "true")};
   }
   if (leaf == "use_qlora" && value == "true") return {made(entry, "use_peft", "true"), made(entry, "load_in_4bit", "true")};
-  if (leaf == "mixed_precision" || leaf == "precision") {
-    if (value.find("bf16") != std::string::npos) return {made(entry, "bf16", "true")};
-    if (value.find("fp16") != std::string::npos) return {made(entry, "fp16", "true")};
+  if (leaf == "mixed_precision" || leaf == "precision" || leaf == "compute_dtype") {
+    if (value.find("bf16") != std::string::npos || value == "bfloat16") return {made(entry, "bf16", "true")};
+    if (value.find("fp16") != std::string::npos || value == "float16") return {made(entry, "fp16", "true")};
   }
   return {};
 }
@@ -218,7 +247,8 @@ std::optional<Document> by_trainers_names(const Document& document) {
   renamed.entries.clear();
   size_t known = 0;
   const int64_t accumulation = micro_batches(document);
-  bool own = script || document.has("dataset_path"), model = false, lora = false, method = false;
+  bool own = script || document.has("dataset_path") || mixes_in_own_words(document), model = false, lora = false,
+       method = false;
   for (const Entry& entry : document.entries) {
     if (!model && names_model(document, entry)) {
       own = own || entry.path != "model_name_or_path";

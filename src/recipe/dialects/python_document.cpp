@@ -417,6 +417,18 @@ void take_defaults(PythonScript& script, Document& document, Entries& entries) {
       entries.add(std::string(key), {std::string(key), 0, value, value.span});
 }
 
+// A model that is loaded where nobody sees with what: the script's own name for it, by that name.
+void take_named_model(PythonScript& script, const Document& document, Entries& entries) {
+  if (document.has("model_name_or_path")) return;
+  for (const char* name :
+       {"base_model", "BASE_MODEL", "base_model_name", "BASE_MODEL_NAME", "base_model_id", "BASE_MODEL_ID", "model_id",
+        "MODEL_ID", "model_name", "MODEL_NAME", "model_path", "MODEL_PATH", "model_name_or_path", "model_checkpoint"}) {
+    const PythonValue value = script.bound(name);
+    if (value.kind != Kind::text || value.text.find('/') == std::string::npos) continue;
+    return entries.add(name, {name, 0, value, value.span});
+  }
+}
+
 void read_script(bool in_place, Document& document) {
   PythonScript script(document.text, document.where);
   const Call* const trainer = script.first([](const Call& call) { return trains(call) && !call.arguments.empty(); });
@@ -473,6 +485,7 @@ void read_script(bool in_place, Document& document) {
   if (const Call* data = script.first(loads_data);
       data && !data->arguments.empty() && data->arguments[0].value.kind == Kind::text)
     entries.add("dataset_name", data->arguments[0]);
+  take_named_model(script, document, entries);
   document.beside = script.files_read();
 }
 

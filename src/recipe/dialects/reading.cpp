@@ -98,10 +98,33 @@ ForeignRecipe Reading::read() {
     note(fmt::format("line {}: blanks stand behind the backslash, where a shell ends the command; read on as it is meant",
                      document_.blank_ends.front()));
   settle();
+  if (result_.models.empty()) guess_model();
   if (document_.syntax == Syntax::shell && result_.models.empty()) note_config();
   std::erase_if(result_.assumed, [&](const RecipeChange& change) { return has(change.key); });
   if (!result_.models.empty()) recipe().model = result_.models.front();
   return std::move(result_);
+}
+
+// "--model_path_name qwen/Qwen-1_8B": of the keys that no trainer has, the one that tells of a model and of nothing that is
+// done with one.
+void Reading::guess_model() {
+  constexpr std::string_view kOthers[] = {"save",    "out",   "max",  "template", "reward", "ref",
+                                          "teacher", "judge", "eval", "hub",      "draft",  "parall",
+                                          "version", "type",  "best", "dtype",    "merge",  "name_or"};
+  for (const Entry& entry : document_.entries) {
+    const std::string leaf = lower(entry.leaf());
+    const std::string& value = entry.text();
+    if (entry.kind != EntryKind::scalar || leaf.find("model") == std::string::npos || entry.path.starts_with("env."))
+      continue;
+    if (std::ranges::any_of(kOthers, [&](std::string_view other) { return leaf.find(other) != std::string::npos; }))
+      continue;
+    const bool name = value.find('/') != std::string::npos && value.find_first_of(" $\n") == std::string::npos &&
+                      value.find_first_of("0123456789") != std::string::npos && !is_file(value);
+    if (!name) continue;
+    model(value);
+    understood(entry, "taken for its model");
+    return;
+  }
 }
 
 // A script that hands on a file of keys is not the recipe itself.

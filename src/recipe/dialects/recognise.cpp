@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <string_view>
 
+#include "base/error.h"
 #include "recipe/dialects/own_words.h"
 #include "recipe/dialects/reading.h"
 #include "recipe/foreign_keys.h"
+#include "recipe/keys.h"
 
 namespace snug {
 
@@ -36,12 +38,30 @@ using dialects::Document;
 using dialects::Entry;
 using dialects::has_any;
 
-// A key that no other trainer has: the file is one of ours.
+bool has_sections(const Document& document) {
+  return std::ranges::any_of(document.entries, [](const Entry& entry) { return entry.kind == dialects::EntryKind::map; });
+}
+
+// A key that no other trainer has: the file is one of ours, which has no sections.
 bool is_ours(const Document& document) {
+  if (has_sections(document)) return false;
   const Entry* data = document.find("data");
   const bool names_file = data && data->kind == dialects::EntryKind::scalar && data->values.size() == 1;
   return names_file ||
          has_any(document, {"eval_data", "memory", "memory_budget", "method", "checkpoint_layers", "dataset_format"});
+}
+
+// Keys that our own reader neither takes nor passes over: one may be a slip of the pen, several are somebody's own.
+bool has_strange_keys(const Document& document) {
+  const auto is_strange = [](const Entry& entry) {
+    if (find_key(entry.path) != nullptr) return false;
+    try {
+      return !pass_over_foreign_key(entry.path, entry.values);
+    } catch (const Error&) {
+      return false;
+    }
+  };
+  return has_sections(document) || std::ranges::count_if(document.entries, is_strange) >= 2;
 }
 
 // Read in its own words: the Trainer's leave its model, or some of what matters, unsaid.
@@ -130,6 +150,7 @@ std::optional<Dialect> recognise(const Document& document) {
 
 std::optional<ForeignRecipe> read_in_own_words(const Document& document) {
   if (is_ours(document) || !what_else(document).empty()) return std::nullopt;
+  if (document.has("model") && document.syntax == dialects::Syntax::yaml && !has_strange_keys(document)) return std::nullopt;
   const auto renamed = dialects::by_trainers_names(document);
   if (!renamed) return std::nullopt;
   ForeignRecipe recipe = read_foreign(*renamed, Dialect::hugging_face);

@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
+#include <filesystem>
 #include <map>
 #include <optional>
 
 #include "base/error.h"
+#include "base/file.h"
 
 namespace snug::dialects {
 
@@ -30,7 +32,7 @@ std::vector<std::string> split(const std::string& text) {
 
 class Shell {
  public:
-  Shell(std::string_view text, const std::string& where) : text_(text), where_(where) {}
+  Shell(std::string_view text, const std::string& where, int depth = 0) : text_(text), where_(where), depth_(depth) {}
 
   Script read() {
     while (at_ < text_.size()) step();
@@ -376,12 +378,61 @@ class Shell {
       if (all && !command_[i].unread && variables_.size() < 4096)
         variables_[text.substr(0, text.find('='))] = text.substr(text.find('=') + 1);
     }
+    take_loop();
+    take_source();
     commands_.push_back(std::move(command_));
     command_.clear();
+    if (Command words = given_to_a_shell(commands_.back()); !words.empty()) commands_.back() = std::move(words);
+  }
+
+  // "for NAME in A B": as if it were taken once.
+  void take_loop() {
+    if (command_.size() < 4 || command_[0].text != "for" || command_[2].text != "in" || command_[3].unread) return;
+    if (variables_.size() < 4096) variables_[command_[1].text] = command_[3].text;
+  }
+
+  // "source FILE": what it sets, where it lies beside the script. Its folder is mostly reckoned out by the shell.
+  void take_source() {
+    constexpr int kDeepest = 4;
+    if (command_.size() != 2 || (command_[0].text != "source" && command_[0].text != ".") || depth_ == kDeepest) return;
+    const std::filesystem::path folder = std::filesystem::path(where_).parent_path();
+    const std::string& name = command_[1].text;
+    std::error_code error;
+    for (const std::filesystem::path& path : {folder / name, folder / name.substr(name.rfind('/') + 1)}) {
+      if (!std::filesystem::is_regular_file(path, error)) continue;
+      try {
+        const std::string text = read_text(path, static_cast<int64_t>(kLargestDocumentBytes), 0, "");
+        Shell sourced(text, where_, depth_ + 1);
+        sourced.variables_ = variables_;
+        sourced.read();
+        variables_ = std::move(sourced.variables_);
+      } catch (const Error&) {
+        return;
+      }
+      return;
+    }
+  }
+
+  // The words of "eval LINE" and "bash -c LINE", up to where its first command ends.
+  static Command given_to_a_shell(const Command& command) {
+    const size_t first = command[0].text == "nohup" ? 1 : 0;
+    const std::string_view program = command.size() > first + 1 ? command[first].text : std::string_view();
+    const bool shell = (program == "bash" || program == "sh" || program == "/bin/bash") && command[first + 1].text == "-c";
+    if (program != "eval" && !shell) return {};
+    Command words;
+    for (size_t i = first + (shell ? 2 : 1); i < (shell ? std::min(first + 3, command.size()) : command.size()); ++i) {
+      for (std::string& part : split(command[i].text)) {
+        if (part.find_first_of(";|&<>") != std::string::npos || words.size() > 1000) return words;
+        const bool unread = command[i].unread && part.find('$') != std::string::npos;
+        words.push_back({std::move(part), command[i].span, false, unread});
+      }
+    }
+    return words;
   }
 
   std::string_view text_;
   const std::string& where_;
+  int depth_;  // of files that source files
   size_t at_ = 0, words_ = 0;
   std::map<std::string, std::string> variables_;
   std::map<std::string, std::vector<Word>> arrays_;
