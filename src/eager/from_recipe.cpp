@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "model/module_names.h"
+#include "model/parameters.h"
 
 namespace snug::eager {
 namespace {
@@ -57,12 +58,13 @@ void save_modules(const Recipe& recipe, const ModelSpec& spec, Setup& setup) {
   }
 }
 
-// peft/utils/constants.py, TRANSFORMERS_MODELS_TO_LORA_TARGET_MODULES_MAPPING
+// peft/utils/constants.py, TRANSFORMERS_MODELS_TO_LORA_TARGET_MODULES_MAPPING; of models that are not in it likewise: the
+// one projection of queries, keys and values, where they have one.
 std::vector<std::string> default_targets(const ModelSpec& spec) {
-  if (spec.naming == TensorNaming::gpt2) return {"c_attn"};
   if (spec.family == "phi") return {"q_proj", "v_proj", "fc1", "fc2"};
-  if (spec.family == "gpt_neox") return {"query_key_value"};
-  if (spec.fused_projections) return {"qkv_proj"};
+  const std::vector<Parameter> parameters = parameters_of(spec);
+  for (const char* joined : {"c_attn", "query_key_value", "qkv_proj", "Wqkv", "wqkv", "W_pack"})
+    if (std::ranges::find(parameters, joined, &Parameter::module) != parameters.end()) return {joined};
   return {"q_proj", "v_proj"};
 }
 
@@ -95,7 +97,7 @@ Setup setup_of(const Recipe& recipe, const ModelSpec& spec, const StackProfile& 
   setup.dora = recipe.lora.use_dora;
   setup.targets = recipe.lora.target_modules;
   save_modules(recipe, spec, setup);
-  if (setup.targets.empty()) setup.targets = default_targets(spec);
+  if (setup.targets.empty() && setup.method == Method::lora) setup.targets = default_targets(spec);
   setup.checkpointing = !recipe.gradient_checkpointing ? Checkpointing::none
                         : stack.reentrant_by_default   ? Checkpointing::reentrant
                                                        : Checkpointing::non_reentrant;

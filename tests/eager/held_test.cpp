@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "eager/from_recipe.h"
 #include "model/catalogue.h"
 
 namespace snug::eager {
@@ -42,6 +43,28 @@ TEST(Held, AdaptersThatFindNoModuleAreRefused) {
   eager::Setup setup;
   setup.targets = {"c_attn"};
   EXPECT_THROW(held_bytes(*find_model("LiquidAI/LFM2-1.2B"), setup, stack_profile()), Error);
+}
+
+// Where the recipe names none, PEFT's own mapping holds (peft 0.21, constants.py).
+TEST(Held, AdaptersOfRecipesWithoutTargetsAreWherePeftPutsThem) {
+  const std::pair<const char*, std::vector<std::string>> expected[] = {
+      {"mosaicml/mpt-7b", {"Wqkv"}},
+      {"bigcode/starcoder", {"c_attn"}},
+      {"openai-community/gpt2", {"c_attn"}},
+      {"tiiuae/falcon-7b", {"query_key_value"}},
+      {"zai-org/chatglm3-6b", {"query_key_value"}},
+      {"bigscience/bloom-3b", {"query_key_value"}},
+      {"EleutherAI/pythia-1b", {"query_key_value"}},
+      {"microsoft/phi-2", {"q_proj", "v_proj", "fc1", "fc2"}},
+      {"meta-llama/Llama-2-7b-hf", {"q_proj", "v_proj"}}};
+  for (const auto& [name, targets] : expected) {
+    const ModelSpec spec = find_model(name).value();
+    Recipe recipe;
+    recipe.method = snug::Method::lora;
+    const eager::Setup setup = setup_of(recipe, spec, stack_profile(), Program::transformers);
+    EXPECT_EQ(setup.targets, targets) << name;
+    EXPECT_GT(held_bytes(spec, setup, stack_profile()).adapters, 0) << name;
+  }
 }
 
 }  // namespace
