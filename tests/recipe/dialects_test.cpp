@@ -302,6 +302,15 @@ TEST(ShellRecipes, WhichFileHoldsTheKeysIsSaid) {
                           [](const std::string& note) { return note == "the keys are in train.yaml: give that file"; }));
 }
 
+TEST(ShellRecipes, WhatOnlyThePythonScriptSaysIsTold) {
+  const std::string head = "torchrun train.py --model_name_or_path a/b-1b --learning_rate 1 ";
+  EXPECT_TRUE(says(foreign(head + "\n", "run.sh"), "no flag says method, max_length: train.py's own defaults are not read"));
+  EXPECT_TRUE(says(foreign(head + "--use_peft --max_length 64\n", "run.sh"),
+                   "no flag says lora_r: train.py's own defaults are not read"));
+  const ForeignRecipe all = foreign(head + "--lora_r 8 --model_max_length 64\n", "run.sh");
+  EXPECT_TRUE(std::ranges::none_of(all.notes, [](const std::string& note) { return note.starts_with("no flag says"); }));
+}
+
 // Scripts like Alpaca-LoRA's finetune.py: rows of a step and rows at once, of which accumulation follows.
 TEST(ShellRecipes, LikeAlpacaLorasSayABaseModelAndTwoBatches) {
   const ForeignRecipe read = foreign(

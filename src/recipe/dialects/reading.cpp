@@ -98,11 +98,24 @@ ForeignRecipe Reading::read() {
     note(fmt::format("line {}: blanks stand behind the backslash, where a shell ends the command; read on as it is meant",
                      document_.blank_ends.front()));
   settle();
+  note_defaults();
   if (result_.models.empty()) guess_model();
   if (document_.syntax == Syntax::shell && result_.models.empty()) note_config();
   std::erase_if(result_.assumed, [&](const RecipeChange& change) { return has(change.key); });
   if (!result_.models.empty()) recipe().model = result_.models.front();
   return std::move(result_);
+}
+
+// A script of somebody's own that is started with flags: what it does where no flag says it stands in the script alone.
+void Reading::note_defaults() {
+  if (document_.syntax != Syntax::shell || document_.command[0] != "python" || result_.dialect != Dialect::hugging_face)
+    return;
+  std::vector<std::string_view> unsaid;
+  if (!has("method") && !has("lora_r")) unsaid.emplace_back("method");
+  if (!has("lora_r") && has("method") && recipe().method == Method::lora) unsaid.emplace_back("lora_r");
+  if (!has("max_length")) unsaid.emplace_back("max_length");
+  if (!unsaid.empty())
+    note(fmt::format("no flag says {}: {}'s own defaults are not read", fmt::join(unsaid, ", "), document_.command[1]));
 }
 
 // "--model_path_name qwen/Qwen-1_8B": of the keys that no trainer has, the one that tells of a model and of nothing that is

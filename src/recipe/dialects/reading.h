@@ -131,6 +131,7 @@ class Reading {
 
  private:
   void settle();
+  void note_defaults();
   void guess_model();
   void note_config();
   void classify(const Entry& entry);
