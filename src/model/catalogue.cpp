@@ -166,7 +166,10 @@ std::optional<ModelSpec> first_version(const std::string& name) {
   std::optional<ModelSpec> spec;
   visit_entries([&](const Entry& entry) {
     const std::string full = lower(without_owner(entry.name()));
-    if (!full.starts_with(name + "-v") && full != name + "-hf") return false;
+    const size_t digit = name.size() + 2;  // "qwen3-vl" is no version of qwen3
+    const bool version =
+        full.starts_with(name + "-v") && digit < full.size() && std::isdigit(static_cast<unsigned char>(full[digit])) != 0;
+    if (!version && full != name + "-hf") return false;
     spec = parse_config(entry.config, std::string(entry.name()));
     return true;
   });

@@ -20,6 +20,8 @@ TEST(Catalogue, NamesWorkWithoutOwnerAndInAnyCase) {
   EXPECT_EQ(find_model("llama-3.1-8b-instruct")->name, "meta-llama/Llama-3.1-8B-Instruct");
   EXPECT_EQ(find_model("meta-llama/Meta-Llama-3.1-8B")->name, "meta-llama/Llama-3.1-8B");
   EXPECT_EQ(find_model("Meta-Llama-3.1-405B")->layers, 126);
+  for (const char* family : {"qwen3", "qwen2.5", "qwen2"})
+    EXPECT_FALSE(find_model(family)) << family;  // whose "-VL" is no version
   for (const std::string& name : model_names()) EXPECT_EQ(find_model(name)->name, name);
 }
 

@@ -109,6 +109,13 @@ TEST_F(HandedOn, a_file_of_keys_goes_on_from_another) {
     EXPECT_EQ(recipe.recipe.lora.r, 4);
     EXPECT_TRUE(says(recipe, "read beside it: configs/base.yaml"));
   }
+  std::filesystem::create_directories(directory_ / "model");
+  put("model/tiny.yaml", "name: a/tiny-1b\nmax_length: 80\n");
+  const ForeignRecipe groups = foreign("defaults:\n  - model: tiny\n  - _self_\nlr: 1\nepochs: 1\nbatch_size: 4\n",
+                                       (directory_ / "sft.yaml").string());
+  ASSERT_FALSE(groups.models.empty());
+  EXPECT_EQ(groups.models.front(), "a/tiny-1b");
+  EXPECT_EQ(groups.recipe.seq_len, 80);
   put("round.yaml", "inherits: round.yaml\nmodel: {name: a/b-1b}\nlr: 1\nepochs: 1\nbatch_size: 4\n");
   EXPECT_EQ(foreign(text_of(directory_ / "round.yaml"), (directory_ / "round.yaml").string()).recipe.batch, 4);
 }

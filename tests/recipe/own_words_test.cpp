@@ -101,6 +101,9 @@ TEST(OwnWords, say_model_method_and_bits_in_many_ways) {
     EXPECT_EQ(value_of(recipe.recipe, "method"), "lora") << text;
     EXPECT_EQ(value_of(recipe.recipe, "load_in_4bit"), four_bits) << text;
   }
+  // Of a list of other files nobody knows what its words stand for.
+  EXPECT_FALSE(read_foreign_recipe(
+      "defaults:\n  - model: qwen3\n  - model: qwen3-8b\ntraining: {batch_size: 4, epochs: 1, lr: 1}\n", "r.yaml"));
   const ForeignRecipe full = foreign("method: full_ft\nmodel: {name: a/b-1b}\n" + rest);
   EXPECT_EQ(value_of(full.recipe, "method"), "full");
 }

@@ -62,6 +62,26 @@ void put_before(Document keys, Document& document) {
                           std::make_move_iterator(keys.entries.end()));
 }
 
+// Hydra's "defaults: - model: qwen3": model/qwen3.yaml beside it, whose keys are below "model".
+void read_groups(Document& document) {
+  std::vector<std::pair<std::string, std::string>> groups;  // and their files
+  for (const Entry& entry : document.entries)
+    if (entry.path.starts_with("defaults.") && entry.kind == EntryKind::scalar && !entry.text().empty() &&
+        groups.size() < 16)
+      groups.emplace_back(entry.leaf(), entry.text());
+  bool read = false;
+  for (const auto& [group, name] : groups) {
+    const std::string file = group + "/" + name + (holds_keys(name) ? "" : ".yaml");
+    std::optional<Document> keys = beside(document.where, file);
+    if (!keys) continue;
+    for (Entry& entry : keys->entries) entry.path = group + "." + entry.path;
+    put_before(std::move(*keys), document);
+    document.beside.push_back(file);
+    read = true;
+  }
+  if (read) std::erase_if(document.entries, [](const Entry& entry) { return entry.path.starts_with("defaults"); });
+}
+
 }  // namespace
 
 std::string handed_on(const Document& script) {
@@ -85,6 +105,7 @@ void read_handed_on(const std::vector<WrittenFile>& written, Document& script) {
 }
 
 void read_inherited(Document& document) {
+  read_groups(document);
   constexpr std::string_view kWords[] = {"inherits", "inherit", "extends", "base_config", "_base_"};
   for (int depth = 0; depth < 4; ++depth) {
     const auto base = std::ranges::find_if(document.entries, [&](const Entry& entry) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <charconv>
 #include <string_view>
 
@@ -147,16 +148,26 @@ bool is_elsewhere(std::string_view parent) {
 // "lora" of "training.lora.r".
 std::string_view section_of(const Entry& entry) { return entry.parent().substr(entry.parent().rfind('.') + 1); }
 
-// "Qwen/Qwen3-0.6B", "llama-7b", "./model": a word with an owner or a size.
+// "Qwen/Qwen3-0.6B", "llama-7b", "gpt2-medium", "./model": a word with an owner or a size. "qwen3" may be the name of
+// anything.
 bool may_be_a_model(const std::string& value) {
-  return value.size() < 200 && value.find_first_of(" \t\n") == std::string::npos &&
-         value.find_first_of("/0123456789") != std::string::npos;
+  if (value.size() > 200 || value.find_first_of(" \t\n") != std::string::npos) return false;
+  const bool digit = value.find_first_of("0123456789") != std::string::npos;
+  const bool size = digit && (value.find('-') != std::string::npos || value.ends_with('b') || value.ends_with('B'));
+  return size || value.find('/') != std::string::npos;
+}
+
+// "defaults.1.model" stands in a list: of what, only who wrote it knows.
+bool is_in_list(std::string_view path) {
+  for (size_t at = path.find('.'); at != std::string_view::npos; at = path.find('.', at + 1))
+    if (at + 1 < path.size() && std::isdigit(static_cast<unsigned char>(path[at + 1])) != 0) return true;
+  return false;
 }
 
 bool names_model(const Document& document, const Entry& entry) {
   if (entry.kind != EntryKind::scalar || entry.text().empty() || is_elsewhere(entry.parent())) return false;
   if (holds(kModels, entry.leaf())) return true;
-  if (entry.leaf() == "model" && may_be_a_model(entry.text())) return true;
+  if (entry.leaf() == "model" && may_be_a_model(entry.text()) && !is_in_list(entry.path)) return true;
   const std::string_view section = section_of(entry);
   if (section == "models" && entry.leaf() == "student") return true;
   if ((section != "model" && section != "base_model") || !holds(kModelsOfModel, entry.leaf())) return false;
