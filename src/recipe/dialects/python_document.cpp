@@ -419,14 +419,10 @@ void take_defaults(PythonScript& script, Document& document, Entries& entries) {
 
 // A model that is loaded where nobody sees with what: the script's own name for it, by that name.
 void take_named_model(PythonScript& script, const Document& document, Entries& entries) {
-  if (document.has("model_name_or_path")) return;
-  for (const char* name :
-       {"base_model", "BASE_MODEL", "base_model_name", "BASE_MODEL_NAME", "base_model_id", "BASE_MODEL_ID", "model_id",
-        "MODEL_ID", "model_name", "MODEL_NAME", "model_path", "MODEL_PATH", "model_name_or_path", "model_checkpoint"}) {
-    const PythonValue value = script.bound(name);
-    if (value.kind != Kind::text || value.text.find('/') == std::string::npos) continue;
-    return entries.add(name, {name, 0, value, value.span});
-  }
+  for (const char* name : {"base_model", "BASE_MODEL", "model_id", "MODEL_ID", "model_name", "MODEL_NAME", "MODEL_PATH"})
+    if (const PythonValue value = script.bound(name);
+        value.kind == Kind::text && value.text.find('/') != std::string::npos && !document.has("model_name_or_path"))
+      return entries.add(name, {name, 0, value, value.span});
 }
 
 void read_script(bool in_place, Document& document) {
@@ -441,7 +437,6 @@ void read_script(bool in_place, Document& document) {
   const Call* const settings = script.given(argument(trainer, "args", 1), has_settings, before);
   const Call* const before_trainer = script.given(argument(trainer, "model", 0), loads_model, before);
   const Call* const loading = before_trainer || !trainer ? before_trainer : script.only(loads_model);  // by a function below
-  const bool from_outside = trainer && !settings;  // HfArgumentParser's, a factory's
   if ((!settings && !trainer) || (!trainer && !loading))
     throw Error("nothing in it trains with transformers' Trainer or one made of it", document.where,
                 "snug reads TrainingArguments or SFTConfig, from_pretrained, LoraConfig and BitsAndBytesConfig");
@@ -479,12 +474,11 @@ void read_script(bool in_place, Document& document) {
     entries.say("gradient_checkpointing", "true", settings_at);
   entries.take(adapter, kOfAdapter);
   entries.take_all(settings);
-  if (from_outside) take_defaults(script, document, entries);
+  if (trainer && !settings) take_defaults(script, document, entries);  // HfArgumentParser's, a factory's
   entries.take(trainer, kOfTrainer);
   if (!unsloth && !trl && trainer) take_rows(script, before, of_plain_trainer(*trainer), document, entries);
-  if (const Call* data = script.first(loads_data);
-      data && !data->arguments.empty() && data->arguments[0].value.kind == Kind::text)
-    entries.add("dataset_name", data->arguments[0]);
+  const Argument* const data = argument(script.first(loads_data), "path", 0);
+  if (data && data->value.kind == Kind::text) entries.add("dataset_name", *data);
   take_named_model(script, document, entries);
   document.beside = script.files_read();
 }
