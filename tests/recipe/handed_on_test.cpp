@@ -81,6 +81,18 @@ TEST_F(HandedOn, what_a_script_sources_sets_its_variables) {
   EXPECT_EQ(recipe.recipe.batch, 7);
 }
 
+// Files that source themselves over and over, braces that never close: read in no time.
+TEST_F(HandedOn, hostile_files_have_an_end) {
+  std::string sources, braces;
+  for (int i = 0; i < 5'000; ++i) sources += "source a.sh\n";
+  for (int i = 0; i < 200'000; ++i) braces += "${";
+  put("a.sh", sources + "B=3\n");
+  const std::string train =
+      "python train.py --model_name_or_path a/b-1b --learning_rate 1 --per_device_train_batch_size $B\n";
+  EXPECT_EQ(read("source a.sh\n" + train).recipe.batch, 3);
+  EXPECT_EQ(read("B=4\ncat > x.yaml << EOF\n" + braces + "\nEOF\n" + train).recipe.batch, 4);
+}
+
 TEST_F(HandedOn, lines_for_another_shell_and_loops_are_read_once) {
   for (const char* how :
        {"eval \"$CMD\"\n", "eval $CMD\n", "bash -c \"${CMD}\" > log 2>&1\n", "nohup bash -c \"$CMD\" &\n"}) {

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <iterator>
 #include <optional>
+#include <set>
 #include <string_view>
 #include <utility>
 
@@ -52,7 +53,9 @@ std::optional<Document> beside(const std::string& script, const std::string& nam
 
 // Before the document's own, which hold over them; nothing of theirs can be changed in it.
 void put_before(Document keys, Document& document) {
-  std::erase_if(keys.entries, [&](const Entry& entry) { return document.has(entry.path); });
+  std::set<std::string_view> own;
+  for (const Entry& entry : document.entries) own.insert(entry.path);
+  std::erase_if(keys.entries, [&](const Entry& entry) { return own.contains(entry.path); });
   for (Entry& entry : keys.entries) {
     entry.in_place = false;
     entry.line = 0;

@@ -32,7 +32,7 @@ std::vector<std::string> split(const std::string& text) {
 
 class Shell {
  public:
-  Shell(std::string_view text, const std::string& where, int depth = 0) : text_(text), where_(where), depth_(depth) {}
+  Shell(std::string_view text, const std::string& where, int& sourced) : text_(text), where_(where), sourced_(sourced) {}
 
   Script read() {
     while (at_ < text_.size()) step();
@@ -152,11 +152,13 @@ class Shell {
     std::string name, otherwise;
     bool has_other = false;
     if (peek() == '{') {
-      const size_t close = text_.find('}', at_);
-      if (close == std::string_view::npos) {
+      constexpr size_t kLongestName = 4096;
+      const size_t length = text_.substr(at_, kLongestName).find('}');
+      if (length == std::string_view::npos) {
         unread = true;
         return "$";
       }
+      const size_t close = at_ + length;
       std::string_view inside = text_.substr(at_ + 1, close - at_ - 1);
       at_ = close + 1;
       size_t end = 0;
@@ -393,8 +395,8 @@ class Shell {
 
   // "source FILE": what it sets, where it lies beside the script. Its folder is mostly reckoned out by the shell.
   void take_source() {
-    constexpr int kDeepest = 4;
-    if (command_.size() != 2 || (command_[0].text != "source" && command_[0].text != ".") || depth_ == kDeepest) return;
+    constexpr int kMostFiles = 16;  // in all: files may source one another
+    if (command_.size() != 2 || (command_[0].text != "source" && command_[0].text != ".") || sourced_ >= kMostFiles) return;
     const std::filesystem::path folder = std::filesystem::path(where_).parent_path();
     const std::string& name = command_[1].text;
     std::error_code error;
@@ -402,7 +404,8 @@ class Shell {
       if (!std::filesystem::is_regular_file(path, error)) continue;
       try {
         const std::string text = read_text(path, static_cast<int64_t>(kLargestDocumentBytes), 0, "");
-        Shell sourced(text, where_, depth_ + 1);
+        ++sourced_;
+        Shell sourced(text, where_, sourced_);
         sourced.variables_ = variables_;
         sourced.read();
         variables_ = std::move(sourced.variables_);
@@ -432,7 +435,7 @@ class Shell {
 
   std::string_view text_;
   const std::string& where_;
-  int depth_;  // of files that source files
+  int& sourced_;  // files so far, of all
   size_t at_ = 0, words_ = 0;
   std::map<std::string, std::string> variables_;
   std::map<std::string, std::vector<Word>> arrays_;
@@ -457,6 +460,9 @@ bool is_assignment(std::string_view word) {
          std::isdigit(static_cast<unsigned char>(word[0])) == 0;
 }
 
-Script shell_commands(std::string_view text, const std::string& where) { return Shell(text, where).read(); }
+Script shell_commands(std::string_view text, const std::string& where) {
+  int sourced = 0;
+  return Shell(text, where, sourced).read();
+}
 
 }  // namespace snug::dialects
