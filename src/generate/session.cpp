@@ -66,7 +66,7 @@ void Session::feed(std::span<const int32_t> tokens) {
 // weights. What is missing stands at places behind the sequence, which nobody sees before its own tokens are there, or is
 // tokens before them, fed again.
 size_t Session::next_step(int64_t left) const {
-  constexpr int64_t kPass = 48;  // rows of the same cost: 35 ms and 0.7 a row (135 M parameters, two cores)
+  constexpr int64_t kPass = 48;  // rows of its cost where weights are packed: 35 ms, 0.7 a row (135 M, two cores)
   const std::vector<GenerationStep>& steps = plan_.program.generation.steps;
   size_t step = 0;
   while (steps[step].rows > left) ++step;
