@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/file.h"
+#include "recipe/dialects/beside.h"
 
 namespace snug::dialects {
 
@@ -38,17 +38,8 @@ std::optional<Document> written_by_itself(const std::vector<WrittenFile>& writte
 }
 
 std::optional<Document> beside(const std::string& script, const std::string& name) {
-  std::error_code error;
-  const fs::path folder = fs::path(script).parent_path();
-  for (const fs::path& path : {folder / name, fs::path(name), folder / ".." / name, folder / fs::path(name).filename()}) {
-    if (!fs::is_regular_file(path, error)) continue;
-    try {
-      return read_keys(read_text(path, static_cast<int64_t>(kLargestDocumentBytes), 0, ""), name);
-    } catch (const Error&) {
-      return std::nullopt;
-    }
-  }
-  return std::nullopt;
+  const std::optional<std::string> text = read_beside(script, name, static_cast<int64_t>(kLargestDocumentBytes));
+  return text ? read_keys(*text, name) : std::nullopt;
 }
 
 // Before the document's own, which hold over them; nothing of theirs can be changed in it.

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/file.h"
+#include "recipe/dialects/beside.h"
 
 namespace snug::dialects {
 
@@ -64,17 +64,9 @@ bool ends_in(const std::filesystem::path& name, std::initializer_list<std::strin
 // "" where there is none: what cannot be read is not known.
 std::string PythonFiles::text_of(const std::filesystem::path& name, int64_t most_bytes) {
   if (read_ >= kMostFiles) return {};
-  std::error_code error;
-  for (const std::filesystem::path& path : {directory_ / name, name}) {
-    if (!std::filesystem::is_regular_file(path, error)) continue;
-    try {
-      ++read_;
-      return read_text(path, most_bytes, 0, "");
-    } catch (const Error&) {
-      return {};
-    }
-  }
-  return {};
+  const std::optional<std::string> text = read_beside(script_, name, most_bytes, !ends_in(name, {".py"}));
+  if (text) ++read_;
+  return text.value_or("");
 }
 
 PythonValue PythonFiles::loaded(const std::string& name) {

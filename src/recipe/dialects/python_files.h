@@ -1,6 +1,6 @@
 #pragma once
-// What a Python script imports and loads, where it lies beside the script or in the working directory: modules of its own,
-// and JSON and YAML that hold its settings.
+// What a Python script imports and loads, where it lies beside the script (beside.h): modules of its own, and
+// JSON and YAML that hold its settings.
 
 #include <filesystem>
 #include <map>
@@ -26,7 +26,7 @@ struct PythonModule {
 
 class PythonFiles {
  public:
-  explicit PythonFiles(const std::string& script) : directory_(std::filesystem::path(script).parent_path()) {}
+  explicit PythonFiles(const std::string& script) : script_(script) {}
 
   // "conf/run.yaml" as a dict; unknown where there is no such file, or none of that form.
   PythonValue loaded(const std::string& name);
@@ -52,7 +52,7 @@ class PythonFiles {
 
   std::string text_of(const std::filesystem::path& name, int64_t most_bytes);
 
-  std::filesystem::path directory_;
+  std::string script_;
   int read_ = 0;
   int64_t asked_ = 0;
   std::vector<std::string> used_;

@@ -3,12 +3,11 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
-#include <filesystem>
 #include <map>
 #include <optional>
 
 #include "base/error.h"
-#include "base/file.h"
+#include "recipe/dialects/beside.h"
 
 namespace snug::dialects {
 
@@ -397,22 +396,16 @@ class Shell {
   void take_source() {
     constexpr int kMostFiles = 16;  // in all: files may source one another
     if (command_.size() != 2 || (command_[0].text != "source" && command_[0].text != ".") || sourced_ >= kMostFiles) return;
-    const std::filesystem::path folder = std::filesystem::path(where_).parent_path();
-    const std::string& name = command_[1].text;
-    std::error_code error;
-    for (const std::filesystem::path& path : {folder / name, folder / name.substr(name.rfind('/') + 1)}) {
-      if (!std::filesystem::is_regular_file(path, error)) continue;
-      try {
-        const std::string text = read_text(path, static_cast<int64_t>(kLargestDocumentBytes), 0, "");
-        ++sourced_;
-        Shell sourced(text, where_, sourced_);
-        sourced.variables_ = variables_;
-        sourced.read();
-        variables_ = std::move(sourced.variables_);
-      } catch (const Error&) {
-        return;
-      }
-      return;
+    const auto text = read_beside(where_, command_[1].text, static_cast<int64_t>(kLargestDocumentBytes));
+    if (!text) return;
+    ++sourced_;
+    try {
+      Shell sourced(*text, where_, sourced_);
+      sourced.variables_ = variables_;
+      sourced.read();
+      variables_ = std::move(sourced.variables_);
+    } catch (const Error&) {
+      return;  // as if it were not there
     }
   }
 
