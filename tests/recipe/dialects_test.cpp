@@ -295,6 +295,19 @@ TEST(ShellRecipes, ReckonsWithWholeNumbersAndItsOwnVariables) {
             KeyFate::touches_memory);
 }
 
+TEST(ShellRecipes, ArraysAreLookedUpAndDefaultsMayBeVariables) {
+  const ForeignRecipe recipe = foreign(
+      "MODELS=(google/gemma-2b Qwen/Qwen2.5-0.5B)\nN=1\nBASE=3\nfor i in \"${!MODELS[@]}\"; do\n  MODEL=${MODELS[$i]}\n"
+      "  python run_clm.py --model_name_or_path $MODEL --per_device_train_batch_size ${ROWS:-$BASE} --seed ${MODELS[$N]} "
+      "\\\n"
+      "    --gradient_accumulation_steps ${STEPS:-${BASE}} --max_steps 4\ndone\n",
+      "run.sh");
+  EXPECT_EQ(recipe.models.front(), "google/gemma-2b");
+  EXPECT_EQ(recipe.recipe.batch, 3);
+  EXPECT_EQ(recipe.recipe.accumulation, 3);
+  EXPECT_EQ(key_named(recipe, "seed").value, "Qwen/Qwen2.5-0.5B");
+}
+
 TEST(ShellRecipes, WhichFileHoldsTheKeysIsSaid) {
   const ForeignRecipe read = foreign("swift sft --config train.yaml\n", "run.sh");
   ASSERT_FALSE(read.notes.empty());

@@ -89,7 +89,8 @@ class Writer {
 
   // It stands in the file of keys that a trainer's own command is given: a word of the command holds over it.
   bool is_handed_on(const Entry& entry) const {
-    return document_.syntax == Syntax::shell && entry.line == 0 && document_.command[0] != "python";
+    return document_.syntax == Syntax::shell && entry.line == 0 && document_.command[0] != "python" &&
+           document_.started.empty();
   }
 
   std::string_view old(const Span& span) const {
@@ -206,6 +207,7 @@ class Writer {
   }
 
   bool insert_flag(const TheirSetting& setting, const Entry& kin, const std::string& indent, bool alone) {
+    if (document_.own_options) return false;
     const bool pair = document_.command[0] == "tune" || !old(kin.name).starts_with("--");
     if (setting.path.find('.') != std::string::npos && !pair) return false;
     const char between = old(kin.name).ends_with('=') ? '=' : ' ';

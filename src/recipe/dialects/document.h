@@ -43,10 +43,15 @@ struct Document {
   std::vector<int64_t> blank_ends;  // shell: lines where blanks stand behind the last backslash
   std::vector<std::string> firsts;  // Python: keys whose value is the first of several that a loop goes over
   std::vector<std::string> beside;  // files that a script imports, loads or hands on, which say some of its values
+  std::string started;              // shell: the Python script that the command starts, whose calls are read
+  bool own_options = false;         // … whose options are its author's own: none can be added
+  std::vector<std::string> notes;   // what else a reader should know
   std::vector<std::string> unread;  // words whose value only a shell knows, "${ARGS[@]}", keys whose value only Python does
 
   const Entry* find(std::string_view path) const;  // the last one of that path, as in a shell; null if there is none
   bool has(std::string_view path) const { return find(path) != nullptr; }
+  // Whether calls of a Python script say what is trained.
+  bool by_python() const { return syntax == Syntax::python || !started.empty(); }
 };
 
 // Each throws Error with `where` and the line for what is not of that form. `shell` finds the command that trains; an error

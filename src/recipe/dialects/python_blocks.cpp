@@ -53,6 +53,17 @@ size_t PythonValues::statement_of(size_t at) const {
   return behind == statements_.begin() ? 0 : static_cast<size_t>(behind - statements_.begin()) - 1;
 }
 
+std::string PythonValues::function_around(size_t at) const {
+  if (statements_.empty()) return {};
+  std::string function;
+  for (size_t here = statement_of(at); statements_[here].parent != here;) {
+    here = statements_[here].parent;
+    const size_t head = statements_[here].begin;
+    if (token(head).is_word("def") || token(head).is_word("class")) function = token(head + 1).text;
+  }
+  return function;
+}
+
 std::optional<bool> PythonValues::runs(size_t at, size_t use) {
   std::optional<bool> all = true;
   if (statements_.empty()) return all;

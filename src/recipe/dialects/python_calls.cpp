@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "recipe/dialects/python_values.h"
+#include "recipe/dialects/python_files.h"
 
 namespace snug::dialects {
 
@@ -134,25 +134,52 @@ std::optional<size_t> PythonValues::argument(size_t open, const Parameter& param
   return std::nullopt;
 }
 
-// What all calls that are run give, where that is known and the same; else the default.
-PythonValue PythonValues::given(const Binding& binding) {
-  const Parameter of = parameters_[binding.parameter];
-  const auto usual = [&]() -> PythonValue {
-    size_t at = binding.value;
-    return at == 0 ? PythonValue() : at_depth(&PythonValues::choice, at);
-  };
+// What calls leave out: a command's option of that name, as Fire and its like have it, else the default.
+PythonValue PythonValues::usual(const Binding& binding) {
+  const std::string& name = parameters_[binding.parameter].name;
+  if (std::optional<PythonValue> option = flag(name)) return *option;
+  size_t at = binding.value;
+  if (at == 0)
+    if (const auto option = options_.find(name); option != options_.end()) at = option->second;
+  return at == 0 ? PythonValue() : at_depth(&PythonValues::choice, at);
+}
+
+// What all calls of this file that are run give, where that is known and the same; none where nothing calls it here.
+std::optional<PythonValue> PythonValues::given_by_calls(const Parameter& of, const std::function<PythonValue()>& left_out) {
   const auto opens = calls_.find(of.function);
-  if (opens == calls_.end()) return usual();
+  if (opens == calls_.end()) return std::nullopt;
   std::optional<PythonValue> all;
   for (const size_t open : opens->second) {
-    if (++steps_ > kMostSteps) return {};
+    if (++steps_ > kMostSteps) return PythonValue();
     if (!calls(open, of) || runs(open) == false) continue;
     std::optional<size_t> at = argument(open, of);
-    PythonValue value = !at ? usual() : *at < tokens_.size() ? at_depth(&PythonValues::choice, *at) : PythonValue();
-    if (!value.known() || (all && !alike(*all, value))) return usual();
+    PythonValue value = !at ? left_out() : *at < tokens_.size() ? at_depth(&PythonValues::choice, *at) : PythonValue();
+    if (!value.known() || (all && !alike(*all, value))) return left_out();
     all = std::move(value);
   }
-  return all ? *all : usual();
+  return all ? *all : left_out();
+}
+
+// By the file's own calls, else by those of the files that import it.
+PythonValue PythonValues::given(const Binding& binding) {
+  if (!asked_.insert(binding.parameter).second) return {};
+  PythonValue value = given_anywhere(binding);
+  asked_.erase(binding.parameter);
+  return value;
+}
+
+PythonValue PythonValues::given_anywhere(const Binding& binding) {
+  Parameter of = parameters_[binding.parameter];
+  const std::function<PythonValue()> left_out = [&]() { return usual(binding); };
+  if (std::optional<PythonValue> value = given_by_calls(of, left_out)) return *value;
+  of.body = of.end = 0;  // of another file
+  for (PythonValues* const importer : importers_) {
+    if (!files_->may_ask() || !files_->enter()) break;
+    std::optional<PythonValue> value = importer->given_by_calls(of, left_out);
+    files_->leave();
+    if (value) return *value;
+  }
+  return left_out();
 }
 
 }  // namespace snug::dialects

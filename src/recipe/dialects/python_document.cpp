@@ -10,228 +10,16 @@
 #include "base/error.h"
 #include "recipe/dialects/document.h"
 #include "recipe/dialects/notebook.h"
-#include "recipe/dialects/python_files.h"
+#include "recipe/dialects/python_script.h"
 #include "recipe/dialects/reading.h"
+#include "recipe/dialects/started_script.h"
 
 namespace snug::dialects {
 
 namespace {
 
-constexpr size_t kEnd = ~size_t{0};
-
 using Kind = PythonValue::Kind;
-
-struct Argument {
-  std::string name;  // "" of a positional one
-  size_t at = 0;     // token where its value begins
-  PythonValue value;
-  Span span;  // of the name, else of the value
-};
-
-struct Call {
-  std::string path;    // "AutoModelForCausalLM.from_pretrained"
-  size_t at = 0;       // its first token
-  std::string target;  // the first name that its statement binds; "" if none
-  std::vector<Argument> arguments;
-
-  std::string_view name() const { return std::string_view(path).substr(path.rfind('.') + 1); }
-  std::string_view owner() const {
-    const size_t dot = path.rfind('.');
-    const std::string_view rest = dot == std::string::npos ? std::string_view() : std::string_view(path).substr(0, dot);
-    return rest.substr(rest.rfind('.') + 1);
-  }
-  const Argument* find(std::string_view key) const {
-    const auto found = std::ranges::find(arguments, key, &Argument::name);
-    return found == arguments.end() ? nullptr : &*found;
-  }
-};
-
-bool loads_model(const Call& call) {
-  const std::string owner = lower(call.owner());
-  return call.name() == "from_pretrained" && owner.find("peft") == std::string::npos &&
-         (owner.find("model") != std::string::npos || owner.find("forcausallm") != std::string::npos);
-}
-// PeftModel.from_pretrained(model, adapter): one that was trained before goes on.
-bool loads_adapter(const Call& call) {
-  return call.name() == "from_pretrained" && lower(call.owner()).find("peft") != std::string::npos;
-}
-bool quantizes(const Call& call) { return call.name() == "BitsAndBytesConfig"; }
-bool adapts(const Call& call) {
-  return call.name() == "LoraConfig" || (call.name() == "get_peft_model" && call.owner().starts_with("Fast"));
-}
-bool has_settings(const Call& call) {
-  constexpr std::array<std::string_view, 9> kConfigs = {"SFTConfig",    "DPOConfig", "ORPOConfig",
-                                                        "KTOConfig",    "CPOConfig", "GRPOConfig",
-                                                        "RewardConfig", "GKDConfig", "OnlineDPOConfig"};
-  return call.name().ends_with("TrainingArguments") || std::ranges::find(kConfigs, call.name()) != kConfigs.end();
-}
-bool trains(const Call& call) {
-  const bool ours = call.owner().empty() || call.owner() == "trl" || call.owner() == "transformers";
-  return ours && call.name().ends_with("Trainer") && call.name()[0] >= 'A' && call.name()[0] <= 'Z';
-}
-bool loads_data(const Call& call) { return call.name() == "load_dataset"; }
-// tokenizer(…, max_length=…), AutoTokenizer.from_pretrained(…, model_max_length=…), tok(…, truncation=True, max_length=…)
-bool tokenizes(const Call& call) {
-  return lower(call.path).find("tokeniz") != std::string::npos || (call.find("truncation") && call.find("max_length"));
-}
-// Transformers' Trainer, or a class of the script's own that is made of it: rows are as long as they come.
-bool of_plain_trainer(const Call& trainer) {
-  constexpr std::array<std::string_view, 8> kOfTrl = {"SFT", "DPO", "ORPO", "KTO", "CPO", "GRPO", "PPO", "Reward"};
-  return std::ranges::none_of(kOfTrl,
-                              [&](std::string_view part) { return trainer.name().find(part) != std::string_view::npos; });
-}
-
-class PythonScript {
- public:
-  PythonScript(const std::string& source, const std::string& where)
-      : files_(where), tokens_(python_tokens(source, where)), values_(tokens_, &files_) {
-    size_t statement = 0;
-    for (size_t at = 0; at + 1 < tokens_.size(); ++at) {
-      if (at > 0 && tokens_[at - 1].kind == PythonKind::line_end) statement = at;
-      if (tokens_[at].kind != PythonKind::name || (at > 0 && tokens_[at - 1].is("."))) continue;
-      if (at > 0 && (tokens_[at - 1].is_word("def") || tokens_[at - 1].is_word("class"))) continue;
-      look_at(at, statement);
-    }
-  }
-
-  bool imports(std::string_view module) {
-    for (size_t at = 0; at + 1 < tokens_.size(); ++at)
-      if ((tokens_[at].is_word("import") || tokens_[at].is_word("from")) && tokens_[at + 1].is_word(module))
-        if (values_.runs(at) != false) return true;
-    return false;
-  }
-
-  // What a name is bound to, wherever.
-  PythonValue bound(const std::string& name) { return values_.bound(name); }
-
-  // Whether one of these is called before `before`; none: only Python knows.
-  template <size_t N>
-  std::optional<bool> calls(const std::array<std::string_view, N>& names, size_t before) {
-    std::optional<bool> called = false;
-    for (size_t at = 0; at + 1 < std::min(before, tokens_.size()); ++at) {
-      const bool defined = at > 0 && tokens_[at - 1].is_word("def");
-      if (defined || !tokens_[at + 1].is("(") || std::ranges::find(names, tokens_[at].text) == names.end()) continue;
-      const std::optional<bool> runs = values_.runs(at);
-      if (runs == true) return true;
-      if (!runs) called = std::nullopt;
-    }
-    return called;
-  }
-
-  // Whether the call's statement is run; none: only Python knows.
-  std::optional<bool> runs(const Call& call) { return values_.runs(call.at); }
-
-  // The longest rows that a tokenizer is asked for before `before`: an argument, and whether there is one that is not known.
-  std::pair<const Argument*, bool> longest_rows(size_t before) const {
-    const Argument* longest = nullptr;
-    bool unknown = false;
-    for (const Call& call : calls_) {
-      if (!tokenizes(call) || call.at > before) continue;
-      for (const char* name : {"max_length", "model_max_length"}) {
-        const Argument* argument = call.find(name);
-        if (!argument || argument->value.kind == Kind::none) continue;
-        unknown = unknown || argument->value.kind != Kind::number;
-        if (argument->value.kind == Kind::number &&
-            (!longest || std::stod(argument->value.text) > std::stod(longest->value.text)))
-          longest = argument;
-      }
-    }
-    return {longest, unknown};
-  }
-
-  template <class Is>
-  const Call* first(const Is& is) const {
-    const auto found = std::ranges::find_if(calls_, is);
-    return found == calls_.end() ? nullptr : &*found;
-  }
-
-  // The call that an argument stands for: it is there itself, or its name was bound to one; else the last before `before`.
-  template <class Is>
-  const Call* given(const Argument* argument, const Is& is, size_t before) const {
-    const Call* last = nullptr;
-    const Call* bound = nullptr;
-    for (const Call& call : calls_) {
-      if (!is(call)) continue;
-      if (argument && call.at == argument->at) return &call;
-      if (call.at > before) continue;
-      last = &call;
-      const bool named = argument && tokens_[argument->at].kind == PythonKind::name;
-      if (named && call.target == tokens_[argument->at].text) bound = &call;
-    }
-    return bound ? bound : last;
-  }
-
-  // The one such call, wherever it stands; null if there are more.
-  template <class Is>
-  const Call* only(const Is& is) const {
-    const Call* const found = first(is);
-    return std::ranges::count_if(calls_, is) == 1 ? found : nullptr;
-  }
-
-  // Files beside it that say something.
-  const std::vector<std::string>& files_read() const { return files_.used(); }
-
- private:
-  // `statement`: where the one around begins.
-  // Whatever it is called: no other call is told how to truncate.
-  bool asks_a_tokenizer(size_t open) const {
-    constexpr size_t kFar = 64;
-    bool truncates = false, says_length = false;
-    for (size_t at = open + 1; at + 1 < std::min(tokens_.size(), open + kFar) && tokens_[at].kind != PythonKind::line_end;
-         ++at)
-      if (tokens_[at + 1].is("=")) {
-        truncates = truncates || tokens_[at].is_word("truncation");
-        says_length = says_length || tokens_[at].is_word("max_length");
-      }
-    return truncates && says_length;
-  }
-
-  void look_at(size_t at, size_t statement) {
-    Call call{.path = tokens_[at].text, .at = at};
-    size_t open = at + 1;
-    while (open + 1 < tokens_.size() && tokens_[open].is(".") && tokens_[open + 1].kind == PythonKind::name) {
-      call.path += "." + tokens_[open + 1].text;
-      open += 2;
-    }
-    if (open >= tokens_.size() || !tokens_[open].is("(")) return;
-    if (!loads_model(call) && !quantizes(call) && !adapts(call) && !has_settings(call) && !trains(call) &&
-        !loads_data(call) && !tokenizes(call) && !loads_adapter(call) && !asks_a_tokenizer(open))
-      return;
-    if (values_.runs(at) == false) return;
-    if (statement < at && tokens_[statement].kind == PythonKind::name) call.target = tokens_[statement].text;
-    read_arguments(open, call);
-    calls_.push_back(std::move(call));
-  }
-
-  void read_arguments(size_t open, Call& call) {
-    size_t end = open;
-    values_.pass_brackets(end);
-    for (size_t at = open + 1; at + 1 < end;) {
-      Argument argument;
-      const bool spread = tokens_[at].is("**");
-      if (spread) ++at;
-      argument.span = tokens_[at].span;
-      if (!spread && tokens_[at].kind == PythonKind::name && tokens_[at + 1].is("=")) {
-        argument.name = tokens_[at].text;
-        at += 2;
-      }
-      argument.at = at;
-      argument.value = values_.value(at);
-      if (spread) {
-        for (const auto& [name, value] : argument.value.members)
-          call.arguments.push_back({name, argument.at, value, value.literal ? value.span : argument.span});
-      } else {
-        call.arguments.push_back(std::move(argument));
-      }
-      ++at;
-    }
-  }
-
-  PythonFiles files_;
-  std::vector<PythonToken> tokens_;
-  PythonValues values_;
-  std::vector<Call> calls_;
-};
+constexpr size_t kEnd = PythonScript::kEnd;
 
 // What an argument is called among a recipe's keys.
 struct Renamed {
@@ -266,8 +54,6 @@ constexpr std::array<Renamed, 4> kOfTrainer = {{{"max_seq_length", "max_seq_leng
                                                 {"max_length", "max_length"},
                                                 {"packing", "packing"},
                                                 {"dataset_text_field", "dataset_text_field"}}};
-constexpr std::array<std::string_view, 3> kAdapts = {"get_peft_model", "add_adapter", "inject_adapter_in_model"};
-
 constexpr std::array<std::string_view, 3> kSwitchesCheckpointing = {
     "gradient_checkpointing_enable", "prepare_model_for_kbit_training", "prepare_model_for_int8_training"};
 
@@ -297,7 +83,7 @@ constexpr auto kMatter = std::to_array<std::string_view>({"model_name_or_path",
 
 class Entries {
  public:
-  Entries(Document& document, bool in_place) : document_(document), in_place_(in_place) {}
+  Entries(Document& document, bool in_place, FlagsOfKeys* flags) : document_(document), in_place_(in_place), flags_(flags) {}
 
   template <size_t N>
   void take(const Call* call, const std::array<Renamed, N>& keys) {
@@ -329,6 +115,7 @@ class Entries {
       return;
     }
     if (value.kind == Kind::dict || document_.has(path)) return;
+    if (flags_ && !value.flag.empty()) (*flags_)[path] = value.flag;
     if (value.of_several) document_.firsts.push_back(path);
     constexpr size_t kMostEntries = 1000;
     if (document_.entries.size() == kMostEntries)
@@ -358,14 +145,15 @@ class Entries {
     Entry entry;
     entry.path = std::move(path);
     const auto begin = document_.text.begin();
-    entry.line =
-        std::count(begin, begin + static_cast<std::ptrdiff_t>(std::min(span.begin, document_.text.size())), '\n') + 1;
+    const auto at = static_cast<std::ptrdiff_t>(std::min(span.begin, document_.text.size()));
+    if (span.end > span.begin) entry.line = std::count(begin, begin + at, '\n') + 1;  // else it stands in another file
     entry.name = span;
     return entry;
   }
 
   Document& document_;
   bool in_place_;
+  FlagsOfKeys* flags_;
 };
 
 // Which model, given by its place or by name.
@@ -409,77 +197,173 @@ void take_rows(PythonScript& script, size_t before, bool plain, Document& docume
   if (unknown || (plain && !rows)) document.unread.emplace_back("max_length");
 }
 
-// Of settings from outside: defaults of a class or a parser, which the command line may change.
-void take_defaults(PythonScript& script, Document& document, Entries& entries) {
-  document.unread.emplace_back("the trainer's settings");
-  for (const std::string_view key : kMatter)
-    if (const PythonValue value = script.bound(std::string(key)); value.known())
-      entries.add(std::string(key), {std::string(key), 0, value, value.span});
-}
-
-// A model that is loaded where nobody sees with what: the script's own name for it, by that name.
+// A model that is loaded where nobody sees with what: the script's own name for it, by that name, or what one of its
+// functions is given by it.
 void take_named_model(PythonScript& script, const Document& document, Entries& entries) {
-  for (const char* name : {"base_model", "BASE_MODEL", "model_id", "MODEL_ID", "model_name", "MODEL_NAME", "MODEL_PATH"})
-    if (const PythonValue value = script.bound(name);
-        value.kind == Kind::text && value.text.find('/') != std::string::npos && !document.has("model_name_or_path"))
-      return entries.add(name, {name, 0, value, value.span});
+  if (document.has("model_name_or_path")) return;
+  const auto names_model = [](const PythonValue& value) {
+    const bool word = value.text.find_first_of(" \n") == std::string::npos;
+    return value.kind == Kind::text && word && value.text.find_first_of("/0123456789") != std::string::npos;
+  };
+  constexpr std::array<const char*, 12> kNames = {"base_model",      "BASE_MODEL",      "model_id",
+                                                  "MODEL_ID",        "model_name",      "MODEL_NAME",
+                                                  "MODEL_PATH",      "model_path",      "model_name_or_path",
+                                                  "base_model_name", "base_model_path", "pretrained_model_name_or_path"};
+  for (const char* name : kNames)
+    if (const PythonValue value = script.bound(name); names_model(value))
+      return entries.add("model_name_or_path", {name, 0, value, value.span});
+  for (const char* name : kNames)
+    if (const PythonValue value = script.keyword(name); names_model(value))
+      return entries.add("model_name_or_path", {name, 0, value, value.span});
 }
 
-void read_script(bool in_place, Document& document) {
-  PythonScript script(document.text, document.where);
-  const Call* const trainer = script.first([](const Call& call) { return trains(call) && !call.arguments.empty(); });
-  const size_t before = trainer ? trainer->at : kEnd;
-  const auto argument = [](const Call* call, std::string_view name, size_t place = kEnd) -> const Argument* {
-    if (!call) return nullptr;
-    const bool by_place = place < call->arguments.size() && call->arguments[place].name.empty();
-    return by_place ? &call->arguments[place] : call->find(name);
-  };
-  const Call* const settings = script.given(argument(trainer, "args", 1), has_settings, before);
-  const Call* const before_trainer = script.given(argument(trainer, "model", 0), loads_model, before);
-  const Call* const loading = before_trainer || !trainer ? before_trainer : script.only(loads_model);  // by a function below
-  if ((!settings && !trainer) || (!trainer && !loading))
+const Argument* argument_of(const Call* call, std::string_view name, size_t place = kEnd) {
+  if (!call) return nullptr;
+  const bool by_place = place < call->arguments.size() && call->arguments[place].name.empty();
+  return by_place ? &call->arguments[place] : call->find(name);
+}
+
+// The calls that matter, each of which may be missing.
+struct Parts {
+  const Call* trainer = nullptr;
+  const Call* settings = nullptr;
+  const Call* loading = nullptr;
+  const Call* quantization = nullptr;
+  const Call* adapter = nullptr;
+  std::optional<bool> adapted;  // none: only Python knows
+  bool goes_on = false;         // with an adapter that was trained before
+  bool by_options = false;      // TRL's get_peft_config(model_args): options decide whether there is an adapter
+  size_t before = kEnd;         // where training begins
+
+  bool found() const { return (settings || trainer) && (trainer || loading); }
+};
+
+Parts parts_of(PythonScript& script) {
+  Parts parts;
+  parts.trainer = script.first([](const Call& call) { return trains(call) && !call.arguments.empty(); });
+  const Call* const trainer = parts.trainer;
+  if (trainer) parts.before = trainer->at;
+  parts.settings = script.given(argument_of(trainer, "args", 1), has_settings, parts.before);
+  parts.loading = script.given(argument_of(trainer, "model", 0), loads_model, parts.before);
+  if (!parts.loading && trainer) parts.loading = script.only(loads_model);  // by a function below
+  parts.quantization = quantization_of(
+      script, parts.loading, {argument_of(parts.settings, "model_init_kwargs"), argument_of(trainer, "model_init_kwargs")});
+  const Argument* const peft = argument_of(trainer, "peft_config");
+  constexpr std::array<std::string_view, 1> kByOptions = {"get_peft_config"};
+  parts.by_options = script.calls(kByOptions, kEnd) != false;
+  const bool given = !trainer || (peft && peft->value.kind != Kind::none);
+  if (parts.by_options) {
+    parts.adapted = truth_of(script.bound("use_peft")).value_or(false);
+  } else {
+    parts.adapted = given && (trainer || parts.settings) ? std::optional(true) : script.calls(kAdapts, parts.before);
+    if (parts.adapted == false) parts.adapted = script.calls_elsewhere(wraps);
+  }
+  const Call* const loaded = script.given(nullptr, loads_adapter, parts.before);
+  parts.goes_on = parts.adapted == false && loaded && (loaded->at < parts.before || parts.before == kEnd);
+  if (parts.goes_on) parts.adapted = true;
+  if (parts.adapted != false && !parts.by_options) parts.adapter = script.given(peft, adapts, parts.before);
+  return parts;
+}
+
+// Of settings from outside: defaults of a class or a parser, which the command line may change.
+void take_defaults(PythonScript& script, const Parts& parts, bool started, Document& document, Entries& entries) {
+  if (!started) document.unread.emplace_back("the trainer's settings");
+  for (const std::string_view key : kMatter) {
+    if (parts.adapted == false && key.starts_with("lora_")) continue;
+    PythonValue value = script.assigned(key);
+    if (!value.known()) value = script.bound(std::string(key));
+    if (value.known()) entries.add(std::string(key), {std::string(key), 0, value, value.span});
+  }
+}
+
+// The settings' class: of the call that makes them, else one that the script has a parser make.
+std::string settings_of(const PythonScript& script, const Call* settings) {
+  if (settings) return std::string(settings->name());
+  const auto named = std::ranges::find_if(kConfigs, [&](std::string_view name) { return script.mentions(name); });
+  return named == kConfigs.end() ? "TrainingArguments" : std::string(*named);
+}
+
+void take_adapter(PythonScript& script, const Parts& parts, bool unsloth, Document& document, Entries& entries) {
+  const Call* const somewhere = parts.settings ? parts.settings : parts.trainer ? parts.trainer : parts.loading;
+  const Span at = somewhere->arguments.empty() ? Span{} : somewhere->arguments.front().span;
+  const bool made = parts.adapter || parts.goes_on || script.calls(kAdapts, parts.before) != false;
+  if (parts.adapted != false && made && !unsloth && !parts.by_options) entries.say("use_peft", "true", at);
+  if (!parts.adapter && parts.adapted != false && !parts.by_options)  // made in another file
+    for (const char* key : {"lora_r", "lora_alpha", "lora_target_modules"}) document.unread.emplace_back(key);
+  const bool hidden = !parts.loading && parts.trainer && !parts.trainer->find("model_init_kwargs") &&
+                      parts.adapted == false &&
+                      !argument_of(parts.trainer, "peft_config");  // a function that is not seen makes the model
+  if (hidden && model_of(nullptr, parts.trainer) == nullptr && !unsloth) document.unread.emplace_back("use_peft");
+  if ((parts.adapter && !parts.adapted) || (parts.by_options && !script.bound("use_peft").known()))
+    document.unread.emplace_back("use_peft");
+  if (parts.quantization && !script.runs(*parts.quantization)) document.unread.emplace_back("load_in_4bit");
+  if (!unsloth && script.calls(kSwitchesCheckpointing, parts.before) != false)
+    entries.say("gradient_checkpointing", "true", at);
+  entries.take(parts.adapter, kOfAdapter);
+}
+
+// What a loop of the script's own says that the trainer's settings say elsewhere.
+void take_loop(PythonScript& script, Document& document, Entries& entries) {
+  document.notes.emplace_back("it trains in a loop of its own: planned as the Trainer's, with what it loads");
+  const auto batches = [](const Call& call) { return makes_batches(call) && call.find("batch_size"); };
+  if (const Call* loader = script.first(batches)) entries.add("per_device_train_batch_size", *loader->find("batch_size"));
+  for (const char* name : {"gradient_accumulation_steps", "grad_accum_steps", "accumulation_steps", "grad_accum"})
+    if (const PythonValue steps = script.bound(name); steps.kind == Kind::number)
+      entries.add("gradient_accumulation_steps", {name, 0, steps, steps.span});
+  const Call* const accelerator = script.first([](const Call& call) { return call.name() == "Accelerator"; });
+  if (const Argument* precision = argument_of(accelerator, "mixed_precision"))
+    if (precision->value.text == "bf16" || precision->value.text == "fp16")
+      entries.say(precision->value.text, "true", precision->span);
+  if (const Argument* steps = argument_of(accelerator, "gradient_accumulation_steps"))
+    entries.add("gradient_accumulation_steps", *steps);
+  constexpr std::array<Renamed, 5> kOptimizers = {{{"AdamW8bit", "adamw_bnb_8bit"},
+                                                   {"PagedAdamW8bit", "paged_adamw_8bit"},
+                                                   {"PagedAdamW32bit", "paged_adamw_32bit"},
+                                                   {"Adafactor", "adafactor"},
+                                                   {"SGD", "sgd"}}};
+  for (const auto& [theirs, ours] : kOptimizers)
+    if (script.mentions(theirs)) return entries.say("optim", std::string(ours), {});
+}
+
+// A loop of one's own around a model of transformers'.
+bool is_loop(const PythonScript& script, const Parts& parts) {
+  return !parts.trainer && !parts.settings && parts.loading && script.mentions("backward");
+}
+
+void read_script(bool in_place, Document& document, PythonFlags* flags = nullptr, FlagsOfKeys* of_keys = nullptr) {
+  PythonScript script(document.text, document.where, flags);
+  Parts parts = parts_of(script);
+  if (!parts.found() && !is_loop(script, parts) && script.enter_module()) parts = parts_of(script);
+  const bool loop = is_loop(script, parts);
+  if (!parts.found() && !loop)
     throw Error("nothing in it trains with transformers' Trainer or one made of it", document.where,
                 "snug reads TrainingArguments or SFTConfig, from_pretrained, LoraConfig and BitsAndBytesConfig");
-  const Call* const quantization =
-      quantization_of(script, loading, {argument(settings, "model_init_kwargs"), argument(trainer, "model_init_kwargs")});
-  const Argument* const peft = argument(trainer, "peft_config");
-  const bool given_adapter = !trainer || (peft && peft->value.kind != Kind::none);
-  std::optional<bool> adapted = given_adapter ? std::optional(true) : script.calls(kAdapts, before);
-  const Call* const loaded = script.given(nullptr, loads_adapter, before);
-  const bool goes_on = adapted == false && loaded && loaded->at < before;
-  if (goes_on) adapted = true;
-  const Call* const adapter = adapted != false ? script.given(peft, adapts, before) : nullptr;
-
+  const Call *const trainer = parts.trainer, *const settings = parts.settings;
   const bool unsloth = script.imports("unsloth");
-  const std::string of_settings(settings ? settings->name() : "TrainingArguments");
+  const std::string of_settings = settings_of(script, settings);
   const bool trl = of_settings.ends_with("Config");  // whose defaults are TRL's
   const char* const program = unsloth ? "unsloth" : trl ? "trl" : "python";
   document.command = {program, stage_of(trainer, settings), of_settings};
 
-  Entries entries(document, in_place);
-  if (const Argument* model = model_of(loading, trainer)) entries.add("model_name_or_path", *model);
-  entries.take(loading, kOfModel);
-  entries.take_members(argument(settings, "model_init_kwargs"), kOfModel);
-  entries.take_members(argument(trainer, "model_init_kwargs"), kOfModel);
-  entries.take(quantization, kOfQuantization);
-  const Call* const somewhere = settings ? settings : trainer;
-  const Span settings_at = somewhere->arguments.empty() ? Span{} : somewhere->arguments.front().span;
-  if (adapted != false && (adapter || goes_on || script.calls(kAdapts, before) != false) && !unsloth)
-    entries.say("use_peft", "true", settings_at);
-  if (!adapter && adapted != false)  // made in another file
-    for (const char* key : {"lora_r", "lora_alpha", "lora_target_modules"}) document.unread.emplace_back(key);
-  if (adapter && !adapted) document.unread.emplace_back("use_peft");
-  if (quantization && !script.runs(*quantization)) document.unread.emplace_back("load_in_4bit");
-  if (!unsloth && script.calls(kSwitchesCheckpointing, before) != false)
-    entries.say("gradient_checkpointing", "true", settings_at);
-  entries.take(adapter, kOfAdapter);
+  Entries entries(document, in_place && !script.in_module(), of_keys);
+  if (const Argument* model = model_of(parts.loading, trainer)) entries.add("model_name_or_path", *model);
+  entries.take(parts.loading, kOfModel);
+  entries.take_members(argument_of(settings, "model_init_kwargs"), kOfModel);
+  entries.take_members(argument_of(trainer, "model_init_kwargs"), kOfModel);
+  entries.take(parts.quantization, kOfQuantization);
+  take_adapter(script, parts, unsloth, document, entries);
   entries.take_all(settings);
-  if (trainer && !settings) take_defaults(script, document, entries);  // HfArgumentParser's, a factory's
+  if (trainer && !settings)
+    take_defaults(script, parts, flags != nullptr, document, entries);  // HfArgumentParser's, a factory's
+  if (loop) take_loop(script, document, entries);
   entries.take(trainer, kOfTrainer);
-  if (!unsloth && !trl && trainer) take_rows(script, before, of_plain_trainer(*trainer), document, entries);
-  const Argument* const data = argument(script.first(loads_data), "path", 0);
+  if (!unsloth && !trl && (trainer || loop))
+    take_rows(script, parts.before, trainer && of_plain_trainer(*trainer), document, entries);
+  const Argument* const data = argument_of(script.first(loads_data), "path", 0);
   if (data && data->value.kind == Kind::text) entries.add("dataset_name", *data);
   take_named_model(script, document, entries);
+  for (const Call* call : {settings, parts.loading, parts.quantization, parts.adapter}) script.note_use(call);
+  document.own_options = settings != nullptr || loop;
   document.beside = script.files_read();
 }
 
@@ -489,6 +373,12 @@ Document read_python(std::string_view text, const std::string& where) {
   Document document{.syntax = Syntax::python, .text = std::string(text), .where = where};
   read_script(true, document);
   return document;
+}
+
+StartedPython read_started_python(std::string_view text, const std::string& where, PythonFlags& flags) {
+  StartedPython started{.document = {.syntax = Syntax::python, .text = std::string(text), .where = where}, .flags = {}};
+  read_script(false, started.document, &flags, &started.flags);
+  return started;
 }
 
 Document read_notebook(std::string_view text, const std::string& where) {

@@ -115,7 +115,10 @@ void PythonValues::gather_modules(size_t begin, size_t end) {
   bool imports = tokens_[begin - 1].is_word("import");
   const auto take = [&](const std::string& module) {
     PythonModule* const there = module.empty() ? nullptr : files_->imported(module);
-    if (there && std::ranges::find(modules_, there) == modules_.end()) modules_.push_back(there);
+    if (there && std::ranges::find(modules_, there) == modules_.end()) {
+      modules_.push_back(there);
+      there->values.importers_.push_back(this);
+    }
     return there != nullptr;
   };
   for (size_t at = begin; at <= end; ++at) {
@@ -139,8 +142,9 @@ void PythonValues::gather_modules(size_t begin, size_t end) {
 // The first of the imported modules that knows. What stands in another file cannot be changed here.
 PythonValue PythonValues::of_modules(const std::function<PythonValue(PythonValues&)>& ask) {
   for (PythonModule* const module : modules_) {
-    if (!files_->may_ask()) return {};
+    if (!files_->may_ask() || !files_->enter()) return {};
     PythonValue value = ask(module->values);
+    files_->leave();
     if (!value.known()) continue;
     files_->note_use(module->name);
     stands_elsewhere(value);

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "recipe/dialects/python_values.h"
+#include "recipe/dialects/python_flags.h"
 
 namespace snug::dialects {
 
@@ -26,7 +26,7 @@ struct PythonModule {
 
 class PythonFiles {
  public:
-  explicit PythonFiles(const std::string& script) : script_(script) {}
+  explicit PythonFiles(const std::string& script, PythonFlags* flags = nullptr) : script_(script), flags_(flags) {}
 
   // "conf/run.yaml" as a dict; unknown where there is no such file, or none of that form.
   PythonValue loaded(const std::string& name);
@@ -36,12 +36,22 @@ class PythonFiles {
   // Modules import others that import others, and a file is looked into for each of its values: in all that has an end.
   bool may_ask(int64_t steps = 1) { return (asked_ += steps) <= kMostSteps; }
 
+  // The script and its modules, as far as they are read: what one parses the others are given.
+  std::vector<PythonValues*>& everybody() { return everybody_; }
+
+  // What the command that starts the script gives it; null: no command does.
+  PythonFlags* flags() const { return flags_; }
+
+  // One file asks another, which may ask the next: not without end.
+  bool enter() { return crossings_ < kMostCrossings && ++crossings_ > 0; }
+  void leave() { --crossings_; }
+
   void note_use(const std::string& name);
   // Those that said something, as they are named.
   const std::vector<std::string>& used() const { return used_; }
 
  private:
-  static constexpr int kMostFiles = 32;
+  static constexpr int kMostFiles = 32, kMostCrossings = 8;
   static constexpr int64_t kMostSteps = 200'000;
   static constexpr int64_t kMostModuleBytes = int64_t{1} << 20, kMostSettingsBytes = int64_t{1} << 16;
 
@@ -53,9 +63,11 @@ class PythonFiles {
   std::string text_of(const std::filesystem::path& name, int64_t most_bytes);
 
   std::string script_;
-  int read_ = 0;
+  PythonFlags* flags_;
+  int read_ = 0, crossings_ = 0;
   int64_t asked_ = 0;
   std::vector<std::string> used_;
+  std::vector<PythonValues*> everybody_;
   std::map<std::string, std::unique_ptr<PythonModule>> modules_;  // null: not there
   std::map<std::string, Settings> settings_;
 };

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "recipe/dialects/python_values.h"
+#include "recipe/dialects/python_files.h"
 
 namespace snug::dialects {
 
@@ -72,6 +72,8 @@ PythonValue PythonValues::call(const std::string& path, size_t& at) {
   if (known == Known::downloads)
     for (const char* of : {"repo_id", "model_id"})
       if (const PythonValue* model = held_by(given.by_name, of)) return *model;
+  if (known == Known::environment && !given.by_place.empty())
+    if (PythonValue set = variable(given.by_place[0].text); set.known()) return set;
   if (const PythonValue* usual = held_by(given.by_name, "default")) return *usual;
   if (known == Known::environment)
     return given.by_place.size() > 1 ? given.by_place[1] : PythonValue{.kind = ValueKind::none};

@@ -1,4 +1,4 @@
-#include "recipe/dialects/python_values.h"
+#include "recipe/dialects/python_files.h"
 
 #include <fmt/format.h>
 
@@ -62,6 +62,7 @@ PythonValues::PythonValues(const std::vector<PythonToken>& tokens, PythonFiles* 
     behind_[open.back()] = at + 1;
     open.pop_back();
   }
+  if (files_ != nullptr) files_->everybody().push_back(this);
   gather_blocks();
   gather();
 }
@@ -102,7 +103,9 @@ void PythonValues::gather() {
       if (called && (at == 0 || !tokens_[at - 1].is_word("def"))) calls_[tokens_[at].text].push_back(at + 1);
       if (called && tokens_[at].text == "open" && token(behind_[at + 1]).is_word("as"))
         handles_[token(behind_[at + 1] + 1).text] = at + 2;
-      if (tokens_[at].is_word("add_argument") && tokens_[at + 1].is("(")) gather_option(at + 1);
+      const bool option = tokens_[at].is_word("option") && at > 1 && tokens_[at - 2].is_word("click");
+      const bool adds = tokens_[at].kind == PythonKind::name && tokens_[at].text.starts_with("add_arg");
+      if ((option || adds) && tokens_[at + 1].is("(")) gather_option(at + 1);
     }
     begin = end + 1;
   }
@@ -143,25 +146,6 @@ void PythonValues::gather_statement(size_t begin, size_t end) {
   }
 }
 
-// parser.add_argument("--name", default=…)
-void PythonValues::gather_option(size_t open) {
-  size_t end = open;
-  pass_brackets(end);
-  std::string name;
-  for (size_t at = open + 1; at + 1 < end;) {
-    const size_t next = pass_expression(at);
-    if (tokens_[at].kind == PythonKind::string && tokens_[at].text.starts_with("--")) name = tokens_[at].text.substr(2);
-    if (tokens_[at].is_word("default") && token(at + 1).is("=")) options_[name] = at + 2;
-    if (tokens_[at].is_word("action") && token(at + 2).text == "store_true") switches_.insert(name);
-    at = next + 1;
-  }
-  std::string dashless = name;
-  std::ranges::replace(dashless, '-', '_');
-  if (dashless == name) return;
-  if (const auto found = options_.find(name); found != options_.end()) options_[dashless] = found->second;
-  if (switches_.contains(name)) switches_.insert(dashless);
-}
-
 // The last binding before `at`, else the first after it: functions stand above what they use.
 PythonValue PythonValues::of_name(const std::string& name, size_t at) {
   if (name == "__name__") return text_of("__main__");
@@ -172,8 +156,7 @@ PythonValue PythonValues::of_name(const std::string& name, size_t at) {
   };
   if (found == bindings_.end()) return imported();
   const Binding* const bound = binding_of(found->second, at);
-  if (bound == nullptr) return {};
-  if (bound->value <= at && at < pass_expression(bound->value)) return imported();  // it is made of itself
+  if (bound == nullptr || (bound->value <= at && at < pass_expression(bound->value))) return imported();
   PythonValue value = worth(*bound);
   if (const auto items = items_.find(name); items != items_.end() && value.kind == Kind::dict)
     for (const Binding& item : items->second) {
@@ -195,6 +178,10 @@ const PythonValues::Binding* PythonValues::binding_of(const std::vector<Binding>
   for (const Binding& binding : all) {
     if (bound != nullptr && binding.at >= at) break;
     if (binding.until != 0 && (at < binding.from || at >= binding.until)) continue;
+    if (binding.to == Bound::parameter && asked_.contains(binding.parameter))
+      continue;  // f(name=name): another of that name
+    const bool of_itself = binding.to == Bound::value && binding.value <= at && at < pass_expression(binding.value);
+    if (of_itself) continue;  // "a = a // 2": of what it was before
     const std::optional<bool> is_run = runs(binding.at, at);
     if (is_run == false) continue;
     certain = is_run.has_value() || bound == nullptr || (certain && same(*bound, binding));
@@ -203,19 +190,27 @@ const PythonValues::Binding* PythonValues::binding_of(const std::vector<Binding>
   return certain ? bound : nullptr;
 }
 
-// args.name, self.name, CFG.name: an option's default, else what the name is bound to anywhere.
+// args.name, self.name, CFG.name: what the command gives, else an option's default, else what the name is bound to anywhere,
+// else the default that another file's parser has.
 PythonValue PythonValues::of_attribute(const std::string& path, size_t at) {
   const std::string name(last_of(path));
   if (path.starts_with("torch.")) return path.find('.', 6) == std::string::npos ? text_of(name) : PythonValue();
-  if (const auto option = options_.find(name); option != options_.end()) {
-    size_t value_at = option->second;
-    return at_depth(&PythonValues::choice, value_at);
-  }
-  if (switches_.contains(name)) return truth(false);
-  if (const size_t dot = path.find('.'); dot != std::string::npos)
+  if (std::optional<PythonValue> given = flag(name)) return *given;
+  if (const std::optional<PythonValue> option = option_default(name)) return *option;
+  const size_t dot = path.find('.');
+  if (dot != std::string::npos)
     if (PythonValue member = member_of(of_name(path.substr(0, dot), at), path.substr(dot + 1)); member.known())
       return member;
-  return of_name(name, at);
+  PythonValue value = of_name(name, at);
+  if (value.known() || dot == std::string::npos || files_ == nullptr || !files_->enter()) return value;
+  for (PythonValues* const other : files_->everybody())
+    if (const std::optional<PythonValue> option = other == this ? std::nullopt : other->option_default(name)) {
+      value = *option;
+      value.literal = false;
+      break;
+    }
+  files_->leave();
+  return value;
 }
 
 // ---- Expressions
@@ -235,6 +230,15 @@ PythonValue PythonValues::value(size_t& at) {
   if (!ends_expression(token(at))) value = {};  // more than is read here
   at = pass_expression(begin);
   return value;
+}
+
+size_t PythonValues::chosen(size_t at) {
+  const size_t first = at;
+  disjunction(at);
+  if (!token(at).is_word("if")) return first;
+  ++at;
+  const std::optional<bool> holds = truth_of(disjunction(at));
+  return holds == false && token(at).is_word("else") ? at + 1 : first;
 }
 
 PythonValue PythonValues::choice(size_t& at) {
@@ -427,6 +431,11 @@ PythonValue PythonValues::chain(size_t& at) {
     at += 2;
   }
   if (token(at).is("(")) return call(path, at);
+  if (path.ends_with("environ") && token(at).is("[") && token(at + 1).kind == PythonKind::string) {
+    const size_t of = at + 1;
+    pass_brackets(at);
+    return variable(token(of).text);
+  }
   PythonValue value = path.find('.') == std::string::npos ? of_name(path, begin) : of_attribute(path, begin);
   while (token(at).is("[")) {
     size_t inside = at + 1;

@@ -23,6 +23,7 @@ struct PythonValue {
   std::vector<PythonMember> members;  // of a dict whose keys are strings
   Span span;                          // of a literal
   bool literal = false;               // it stands at `span` in one token
+  std::string flag;                   // the option of the command that starts the script that it is; "" for others
   bool of_several = false;            // it is, or is of, the first of several that a loop goes over
 
   bool known() const { return kind != Kind::unknown; }
@@ -38,6 +39,7 @@ std::optional<double> number_of(const PythonValue& value);
 std::optional<bool> truth_of(const PythonValue& value);
 
 class PythonFiles;
+class PythonFlags;
 struct PythonModule;
 
 class PythonValues {
@@ -49,6 +51,9 @@ class PythonValues {
   // a comma, a closing bracket or the end of the statement.
   PythonValue value(size_t& at);
 
+  // Of "a if … else b" at `at` where the one that holds begins; of others `at`.
+  size_t chosen(size_t at);
+
   // What a name is bound to anywhere, an option's default before others.
   PythonValue bound(const std::string& name) { return of_attribute(name, tokens_.size()); }
 
@@ -56,6 +61,12 @@ class PythonValues {
   // that of `use` is run, which may stand under some of them too.
   std::optional<bool> runs(size_t at) { return runs(at, tokens_.size()); }
   std::optional<bool> runs(size_t at, size_t use);
+
+  // The function that a token stands in, or of a method its class; "" for none.
+  std::string function_around(size_t at) const;
+
+  // Those that are imported and lie beside the script.
+  const std::vector<PythonModule*>& modules() const { return modules_; }
 
   // Moves `at`, which stands at an opening bracket, behind the closing one.
   void pass_brackets(size_t& at) const;
@@ -100,6 +111,12 @@ class PythonValues {
   size_t end_of(size_t statement) const;
   PythonValue worth(const Binding& binding);
   PythonValue given(const Binding& binding);
+  PythonValue given_anywhere(const Binding& binding);
+  std::optional<PythonValue> given_by_calls(const Parameter& of, const std::function<PythonValue()>& usual);
+  PythonValue usual(const Binding& binding);
+  std::optional<PythonValue> flag(const std::string& name);
+  std::optional<PythonValue> option_default(const std::string& name);
+  PythonValue variable(const std::string& name);
   bool calls(size_t open, const Parameter& parameter) const;
   std::optional<size_t> argument(size_t open, const Parameter& parameter) const;
   void gather_option(size_t open);
@@ -138,13 +155,16 @@ class PythonValues {
   const std::vector<PythonToken>& tokens_;
   PythonFiles* files_;
   std::vector<PythonModule*> modules_;                  // that are imported and lie beside the script
+  std::vector<PythonValues*> importers_;                // of the files that import this one
   std::map<std::string, std::string> renamed_;          // by "import … as"
   std::map<std::string, size_t, std::less<>> handles_;  // "with open(…) as f": where the file's name begins
   std::map<std::string, std::vector<Binding>> bindings_;
   std::map<std::string, std::vector<Binding>> items_;  // name["key"] = …: `at` is the key's
   std::map<std::string, size_t> options_;              // argparse: where the default begins
-  std::set<std::string> switches_;                     // argparse: store_true
+  std::map<std::string, bool> switches_;               // argparse: store_true, store_false: what they are if not given
+  std::map<std::string, std::vector<std::string>> spellings_;  // argparse: what an option may be called
   std::vector<Parameter> parameters_;
+  std::set<size_t> asked_;                                         // parameters whose value is just being looked for
   std::map<std::string, std::vector<size_t>, std::less<>> calls_;  // of a name: the opening brackets
   std::set<std::string> imported_;
   std::vector<Statement> statements_;

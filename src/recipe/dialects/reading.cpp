@@ -90,6 +90,7 @@ ForeignRecipe Reading::read() {
   read_launcher(*this);
   if (rules_.finish) rules_.finish(*this);
   const char* const knows = document_.syntax == Syntax::python ? "Python" : "a shell";
+  for (const std::string& text : document_.notes) note(text);
   for (const std::string& word : document_.unread)
     note(fmt::format("only {} knows {}: what it stands for is not read", knows, word.substr(0, 80)));
   if (!document_.beside.empty()) note(fmt::format("read beside it: {}", fmt::join(document_.beside, ", ")));
@@ -108,7 +109,8 @@ ForeignRecipe Reading::read() {
 
 // A script of somebody's own that is started with flags: what it does where no flag says it stands in the script alone.
 void Reading::note_defaults() {
-  if (document_.syntax != Syntax::shell || document_.command[0] != "python" || result_.dialect != Dialect::hugging_face)
+  if (document_.syntax != Syntax::shell || document_.by_python() || document_.command[0] != "python" ||
+      result_.dialect != Dialect::hugging_face)
     return;
   std::vector<std::string_view> unsaid;
   if (!has("method") && !has("lora_r")) unsaid.emplace_back("method");

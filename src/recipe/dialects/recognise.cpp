@@ -130,7 +130,7 @@ std::string what_else(const Document& document) {
 
 std::optional<Dialect> recognise(const Document& document) {
   using dialects::Claim;
-  if (document.syntax == dialects::Syntax::python) return by_tool(document).value_or(Dialect::hugging_face);
+  if (document.by_python()) return by_tool(document).value_or(Dialect::hugging_face);
   const bool script = document.syntax == dialects::Syntax::shell;
   if (script)
     if (const auto dialect = by_tool(document)) return dialect;

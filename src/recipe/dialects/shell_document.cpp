@@ -5,11 +5,14 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 
 #include "base/error.h"
+#include "recipe/dialects/beside.h"
 #include "recipe/dialects/handed_on.h"
 #include "recipe/dialects/reading.h"
 #include "recipe/dialects/shell_words.h"
+#include "recipe/dialects/started_script.h"
 
 namespace snug::dialects {
 
@@ -34,6 +37,7 @@ struct Found {
   size_t flags = 0;     // first word after the command
   std::vector<std::string> command;
   const Tool* tool = nullptr;  // none for Python's scripts
+  std::string script = {};     // of Python's: the file
 };
 
 bool find_tool(const Command& words, Found& found) {
@@ -62,7 +66,12 @@ bool find_script(const Command& words, Found& found) {
     if (launches) launcher = std::min(launcher, i);
     const bool module = i > 0 && words[i - 1].text == "-m" && !word.starts_with("torch.distributed");
     if (launcher < i && (word.ends_with(".py") || module)) {
-      found = {launcher, i + 1, {"python", std::string(name)}, nullptr};
+      std::string file = word;
+      if (module && !word.ends_with(".py")) {
+        std::ranges::replace(file, '.', '/');
+        file += ".py";
+      }
+      found = {launcher, i + 1, {"python", std::string(name)}, nullptr, std::move(file)};
       return i + 1 < words.size();
     }
   }
@@ -105,6 +114,16 @@ bool is_other_script(const Command& words, const Found& found) {
     return false;
   });
   return named && !trains;
+}
+
+// "cd src": where the script goes before `until`; "" where it does not, or only a shell knows.
+std::filesystem::path folder_of(const std::vector<Command>& commands, const Command* until) {
+  std::filesystem::path folder;
+  for (const Command& command : commands) {
+    if (&command == until) break;
+    if (command.size() == 2 && command[0].text == "cd") folder = command[1].unread ? "" : folder / command[1].text;
+  }
+  return folder;
 }
 
 // "bash train.sh", "source train.sh", "./train.sh": the first script that a script starts, "" for none.
@@ -275,7 +294,12 @@ Document read_shell(std::string_view text, const std::string& where) {
     flags.read(best.launcher, std::max(best.launcher, best.flags - 1), "launch.", false);
     flags.read(best.flags, chosen->size(), "", best.tool && best.tool->pairs);
   }
+  const std::string config = handed_on(document);
   read_handed_on(script.written, document);
+  if (!best.script.empty()) {
+    const std::filesystem::path moved = folder_of(commands, chosen) / best.script;
+    read_started(find_beside(where, moved, false) ? moved : std::filesystem::path(best.script), config, document);
+  }
   return document;
 }
 

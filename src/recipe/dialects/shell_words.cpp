@@ -145,6 +145,26 @@ class Shell {
     }
   }
 
+  // Where the brace that `text` begins with is closed.
+  static size_t closing_brace(std::string_view text) {
+    int depth = 0;
+    for (size_t at = 0; at < text.size(); ++at) {
+      depth += text[at] == '{' ? 1 : text[at] == '}' ? -1 : 0;
+      if (depth == 0) return at;
+    }
+    return std::string_view::npos;
+  }
+
+  // "${NAME[2]}", "${NAME[$i]}" of an array; of a loop over its numbers the first.
+  std::optional<std::string> item(const std::string& array, std::string_view index) const {
+    const auto known = arrays_.find(array);
+    if (known == arrays_.end() || known->second.empty()) return std::nullopt;
+    if (index.starts_with('$')) index.remove_prefix(1);
+    const auto at = static_cast<size_t>(number(std::string(index)).value_or(0));
+    if (at >= known->second.size() || known->second[at].unread) return std::nullopt;
+    return known->second[at].text;
+  }
+
   // The value of "$NAME" or "${NAME…}" at at_, which is passed; as it is written if only a shell knows it.
   std::string variable(bool& unread) {
     const size_t begin = at_++;
@@ -152,7 +172,7 @@ class Shell {
     bool has_other = false;
     if (peek() == '{') {
       constexpr size_t kLongestName = 4096;
-      const size_t length = text_.substr(at_, kLongestName).find('}');
+      const size_t length = closing_brace(text_.substr(at_, kLongestName));
       if (length == std::string_view::npos) {
         unread = true;
         return "$";
@@ -170,6 +190,9 @@ class Shell {
       } else if (inside.starts_with("-")) {
         otherwise = inside.substr(1);
         has_other = true;
+      } else if (inside.starts_with('[') && inside != "[@]" && inside != "[*]" && inside.ends_with(']')) {
+        if (const std::optional<std::string> one = item(name, inside.substr(1, inside.size() - 2))) return *one;
+        name.clear();
       } else if (!inside.empty() && inside != "[@]" && inside != "[*]") {
         name.clear();
       }
@@ -190,6 +213,12 @@ class Shell {
       name = text_.substr(first, at_ - first);
     }
     if (const auto known = variables_.find(name); known != variables_.end() && !known->second.empty()) return known->second;
+    if (has_other && otherwise.starts_with('$')) {  // "${A:-$B}", "${A:-${B}}"
+      otherwise.erase(0, 1);
+      if (otherwise.starts_with('{') && otherwise.ends_with('}')) otherwise = otherwise.substr(1, otherwise.size() - 2);
+      if (const auto known = variables_.find(otherwise); known != variables_.end()) return known->second;
+      otherwise = "$";
+    }
     if (has_other && otherwise.find('$') == std::string::npos) {
       if (otherwise.size() >= 2 && (otherwise.front() == '"' || otherwise.front() == '\'') &&
           otherwise.back() == otherwise.front())

@@ -32,7 +32,7 @@ void start_trl(Reading& reading) {
   reading.assume("packing", "false");
   reading.assume("gradient_checkpointing", "true");
   reading.assume("bf16", "true");
-  if (reading.document().syntax != Syntax::python) {  // where ModelConfig is not: LoraConfig's own
+  if (!reading.document().by_python() || !reading.document().own_options) {  // where ModelConfig is not: LoraConfig's own
     reading.assume("lora_r", "16");
     reading.assume("lora_alpha", "32");
     reading.assume("lora_dropout", "0.05");
@@ -90,6 +90,8 @@ bool says_both_batches(const Document& document) {
 
 void take_ppo_batch(Reading& reading, const Entry& entry) {
   if (reading.document().has("num_ppo_epochs") || reading.document().has("total_episodes")) return reading.ignore(entry);
+  if (reading.document().has("peft_lora_r") && entry.path == "batch_size")
+    return reading.set(entry, "per_device_train_batch_size", entry.text());
   if (says_both_batches(reading.document()))
     return reading.understood(entry, "micro_batch_size times gradient_accumulation_steps");
   reading.touches(entry, "not one of TrainingArguments' keys: per_device_train_batch_size is read");
@@ -112,7 +114,7 @@ void finish_trl(Reading& reading) {
   Recipe& recipe = reading.recipe();
   decide_accumulation(reading);
   const auto& command = reading.document().command;
-  const bool python = reading.document().syntax == Syntax::python;
+  const bool python = reading.document().by_python();
   if (command.size() >= 2 && (command[0] == "trl" || python) && command[1] != "sft") {
     reading.result().stage = command[1];
     reading.note(why_stage(command[1]));
@@ -211,7 +213,9 @@ Rules rules(bool plain) {  // NOLINT(readability-function-size): a table
       {"use_peft_lora", "method", take_use_peft},
       {"lora_r", "lora_r"},
       {"lora_rank", "lora_r"},
+      {"peft_lora_r", "lora_r"},  // of TRL's first script, which many have kept
       {"lora_alpha", "lora_alpha"},
+      {"peft_lora_alpha", "lora_alpha"},
       {"lora_dropout", "lora_dropout"},
       {"lora_target_modules", "lora_target_modules", take_targets},
       {"target_modules", "lora_target_modules", take_targets},
@@ -232,6 +236,7 @@ Rules rules(bool plain) {  // NOLINT(readability-function-size): a table
       {"max_seq_length", "max_length"},
       {"max_seq_len", "max_length"},
       {"model_max_length", "max_length"},
+      {"seq_length", "max_length"},
       {"packing", "packing"},
       {"torch_dtype", "bf16", take_dtype},
       {"dtype", "bf16", take_dtype},

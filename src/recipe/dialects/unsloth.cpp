@@ -18,7 +18,7 @@ namespace {
 // unsloth/models/rl.py replaces defaults of TRL's configs: batch 4, accumulation 2, adamw_8bit.
 void start_unsloth(Reading& reading) {
   const Document& document = reading.document();
-  const bool python = document.syntax == Syntax::python;
+  const bool python = document.by_python();
   const bool cli = !python && (document.has("training.max_seq_length") || document.has("training.training_type") ||
                                (!document.command.empty() && document.command[0] == "unsloth"));
   // A script has the defaults of the class that it calls: transformers' own, or those that Unsloth gives TRL's.
@@ -98,7 +98,7 @@ void take_sub_rank(Reading& reading, const Entry& entry) {
 
 void finish_unsloth(Reading& reading) {
   Recipe& recipe = reading.recipe();
-  if (const Document& document = reading.document(); document.syntax == Syntax::python && document.command[1] != "sft") {
+  if (const Document& document = reading.document(); document.by_python() && document.command[1] != "sft") {
     reading.result().stage = document.command[1];
     reading.note(why_stage(document.command[1]));
   }

@@ -1,0 +1,69 @@
+// Options of a script's parser: their defaults, and what the command that starts the script gives them.
+
+#include <algorithm>
+
+#include "recipe/dialects/python_files.h"
+
+namespace snug::dialects {
+
+// parser.add_argument("--name", "--other-name", default=…, dest="…"), add_arg("name", …), click.option("--name", …)
+void PythonValues::gather_option(size_t open) {
+  size_t end = open, usual = 0;
+  pass_brackets(end);
+  std::vector<std::string> names;
+  std::string called;  // what holds it
+  std::optional<bool> switched;
+  for (size_t at = open + 1; at + 1 < end;) {
+    const size_t next = pass_expression(at);
+    const bool short_name = tokens_[at].text.starts_with('-') && !tokens_[at].text.starts_with("--");
+    if (tokens_[at].kind == PythonKind::string && !short_name) {
+      names.push_back(tokens_[at].text.substr(std::min(tokens_[at].text.find_first_not_of('-'), tokens_[at].text.size())));
+      std::ranges::replace(names.back(), '-', '_');
+    }
+    if (tokens_[at].is_word("default") && token(at + 1).is("=")) usual = at + 2;
+    if (tokens_[at].is_word("dest") && token(at + 1).is("=")) called = token(at + 2).text;
+    if (tokens_[at].is_word("action") && token(at + 2).text == "store_true") switched = false;
+    if (tokens_[at].is_word("action") && token(at + 2).text == "store_false") switched = true;
+    at = next + 1;
+  }
+  if (called.empty() && !names.empty()) called = names.front();
+  if (called.empty()) return;
+  if (usual != 0) options_[called] = usual;
+  if (switched) switches_[called] = *switched;
+  auto& all = spellings_[called];
+  all.insert(all.end(), names.begin(), names.end());
+}
+
+// What the command that starts the script gives an option; none where it gives nothing.
+std::optional<PythonValue> PythonValues::flag(const std::string& name) {
+  if (files_ == nullptr || files_->flags() == nullptr) return std::nullopt;
+  const auto spellings = spellings_.find(name);
+  for (const std::string& one : spellings == spellings_.end() ? std::vector{name} : spellings->second) {
+    const PythonValue* const given = files_->flags()->option(one);
+    if (given == nullptr) continue;
+    const auto switched = switches_.find(name);
+    if (switched == switches_.end() || !switched->second) return *given;
+    return PythonValue{.kind = PythonValue::Kind::truth, .text = "false", .flag = given->flag};  // store_false
+  }
+  return std::nullopt;
+}
+
+// Of an option of argparse.
+std::optional<PythonValue> PythonValues::option_default(const std::string& name) {
+  if (const auto option = options_.find(name); option != options_.end()) {
+    size_t at = option->second;
+    return at_depth(&PythonValues::choice, at);
+  }
+  const auto switched = switches_.find(name);
+  return switched == switches_.end()
+             ? std::nullopt
+             : std::optional(PythonValue{.kind = PythonValue::Kind::truth, .text = switched->second ? "true" : "false"});
+}
+
+// What the command that starts the script sets in its environment; unknown where it does not.
+PythonValue PythonValues::variable(const std::string& name) {
+  const PythonValue* const set = files_ && files_->flags() ? files_->flags()->variable(name) : nullptr;
+  return set ? *set : PythonValue();
+}
+
+}  // namespace snug::dialects

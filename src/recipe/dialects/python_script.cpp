@@ -1,0 +1,281 @@
+#include "recipe/dialects/python_script.h"
+
+#include <algorithm>
+
+#include "recipe/dialects/reading.h"
+
+namespace snug::dialects {
+
+namespace {
+
+using Kind = PythonValue::Kind;
+
+// tokenizer(…, max_length=…), AutoTokenizer.from_pretrained(…, model_max_length=…), tok(…, truncation=True, max_length=…)
+bool tokenizes(const Call& call) {
+  return lower(call.path).find("tokeniz") != std::string::npos || (call.find("truncation") && call.find("max_length"));
+}
+
+// The calls of one file.
+class CallsOf {
+ public:
+  CallsOf(const std::vector<PythonToken>& tokens, PythonValues& values) : tokens_(tokens), values_(values) {
+    size_t statement = 0;
+    for (size_t at = 0; at + 1 < tokens_.size(); ++at) {
+      if (at > 0 && tokens_[at - 1].kind == PythonKind::line_end) statement = at;
+      if (tokens_[at].kind != PythonKind::name || (at > 0 && tokens_[at - 1].is("."))) continue;
+      if (at > 0 && (tokens_[at - 1].is_word("def") || tokens_[at - 1].is_word("class"))) continue;
+      look_at(at, statement);
+    }
+  }
+
+  std::vector<Call> calls;
+
+ private:
+  // Whatever it is called: no other call is told how to truncate.
+  bool asks_a_tokenizer(size_t open) const {
+    constexpr size_t kFar = 64;
+    bool truncates = false, says_length = false;
+    for (size_t at = open + 1; at + 1 < std::min(tokens_.size(), open + kFar) && tokens_[at].kind != PythonKind::line_end;
+         ++at)
+      if (tokens_[at + 1].is("=")) {
+        truncates = truncates || tokens_[at].is_word("truncation");
+        says_length = says_length || tokens_[at].is_word("max_length");
+      }
+    return truncates && says_length;
+  }
+
+  // `statement`: where the one around begins.
+  void look_at(size_t at, size_t statement) {
+    Call call{.path = tokens_[at].text, .at = at};
+    size_t open = at + 1;
+    while (open + 1 < tokens_.size() && tokens_[open].is(".") && tokens_[open + 1].kind == PythonKind::name) {
+      call.path += "." + tokens_[open + 1].text;
+      open += 2;
+    }
+    if (open >= tokens_.size() || !tokens_[open].is("(")) return;
+    if (!loads_model(call) && !quantizes(call) && !adapts(call) && !has_settings(call) && !trains(call) &&
+        !loads_data(call) && !tokenizes(call) && !loads_adapter(call) && !makes_batches(call) && !wraps(call) &&
+        call.name() != "Accelerator" && !asks_a_tokenizer(open))
+      return;
+    call.run = values_.runs(at);
+    if (call.run == false) return;
+    if (statement < at && tokens_[statement].kind == PythonKind::name) call.target = tokens_[statement].text;
+    read_arguments(open, call);
+    calls.push_back(std::move(call));
+  }
+
+  void read_arguments(size_t open, Call& call) {
+    size_t end = open;
+    values_.pass_brackets(end);
+    for (size_t at = open + 1; at + 1 < end;) {
+      Argument argument;
+      const bool spread = tokens_[at].is("**");
+      if (spread) ++at;
+      argument.span = tokens_[at].span;
+      if (!spread && tokens_[at].kind == PythonKind::name && tokens_[at + 1].is("=")) {
+        argument.name = tokens_[at].text;
+        at += 2;
+      }
+      argument.at = at;
+      argument.value = values_.value(at);
+      if (spread) {
+        for (const auto& [name, value] : argument.value.members)
+          call.arguments.push_back({name, argument.at, value, value.literal ? value.span : argument.span});
+      } else {
+        call.arguments.push_back(std::move(argument));
+      }
+      ++at;
+    }
+  }
+
+  const std::vector<PythonToken>& tokens_;
+  PythonValues& values_;
+};
+
+std::vector<Call> calls_of_module(PythonModule& module) {
+  std::vector<Call> calls = CallsOf(module.tokens, module.values).calls;
+  for (Call& call : calls)
+    for (Argument& argument : call.arguments) {
+      argument.span = {};
+      argument.value.literal = false;
+    }
+  return calls;
+}
+
+// Those that are imported, and those that they import.
+std::vector<PythonModule*> modules_of(const PythonValues& values) {
+  constexpr size_t kMostModules = 12;
+  std::vector<PythonModule*> modules(values.modules());
+  for (size_t i = 0; i < modules.size() && modules.size() < kMostModules; ++i)
+    for (PythonModule* const next : modules[i]->values.modules())
+      if (std::ranges::find(modules, next) == modules.end()) modules.push_back(next);
+  modules.resize(std::min(modules.size(), kMostModules));
+  return modules;
+}
+
+}  // namespace
+
+std::string_view Call::owner() const {
+  const size_t dot = path.rfind('.');
+  const std::string_view rest = dot == std::string::npos ? std::string_view() : std::string_view(path).substr(0, dot);
+  return rest.substr(rest.rfind('.') + 1);
+}
+
+const Argument* Call::find(std::string_view key) const {
+  const auto found = std::ranges::find(arguments, key, &Argument::name);
+  return found == arguments.end() ? nullptr : &*found;
+}
+
+bool loads_model(const Call& call) {
+  const std::string owner = lower(call.owner());
+  return call.name() == "from_pretrained" && owner.find("peft") == std::string::npos &&
+         (owner.find("model") != std::string::npos || owner.find("forcausallm") != std::string::npos);
+}
+bool loads_adapter(const Call& call) {
+  return call.name() == "from_pretrained" && lower(call.owner()).find("peft") != std::string::npos;
+}
+bool quantizes(const Call& call) { return call.name() == "BitsAndBytesConfig"; }
+bool adapts(const Call& call) {
+  return call.name() == "LoraConfig" || (call.name() == "get_peft_model" && call.owner().starts_with("Fast"));
+}
+bool has_settings(const Call& call) {
+  return call.name().ends_with("TrainingArguments") ||
+         std::ranges::any_of(kConfigs, [&](std::string_view name) { return call.name().ends_with(name); });
+}
+bool wraps(const Call& call) { return std::ranges::find(kAdapts, call.name()) != kAdapts.end(); }
+bool trains(const Call& call) {
+  const bool ours = call.owner().empty() || call.owner() == "trl" || call.owner() == "transformers";
+  const size_t at = call.name().find("Trainer");  // "SFTTrainerWithSampling"
+  if (!ours || at == std::string_view::npos || call.name()[0] < 'A' || call.name()[0] > 'Z') return false;
+  return std::ranges::none_of(std::array<std::string_view, 5>{"Callback", "State", "Control", "Config", "Arg"},
+                              [&](std::string_view other) { return call.name().find(other) != std::string_view::npos; });
+}
+bool loads_data(const Call& call) { return call.name() == "load_dataset"; }
+bool makes_batches(const Call& call) { return call.name() == "DataLoader"; }
+bool of_plain_trainer(const Call& trainer) {
+  constexpr std::array<std::string_view, 8> kOfTrl = {"SFT", "DPO", "ORPO", "KTO", "CPO", "GRPO", "PPO", "Reward"};
+  return std::ranges::none_of(kOfTrl,
+                              [&](std::string_view part) { return trainer.name().find(part) != std::string_view::npos; });
+}
+
+PythonScript::PythonScript(const std::string& source, const std::string& where, PythonFlags* flags)
+    : files_(where, flags),
+      tokens_(python_tokens(source, where)),
+      values_(tokens_, &files_),
+      here_tokens_(&tokens_),
+      here_(&values_),
+      calls_(CallsOf(tokens_, values_).calls) {
+  look_at_modules();
+}
+
+// What the others say, the script itself among them where a module is looked at.
+void PythonScript::look_at_modules() {
+  elsewhere_.clear();
+  const auto take = [&](std::vector<Call> calls, const PythonValues& values, const std::string& file) {
+    for (Call& call : calls) {
+      if (!is_used(values.function_around(call.at))) continue;
+      call.at = kEnd;  // of another file
+      call.file = file;
+      for (Argument& argument : call.arguments) {
+        argument.at = kEnd;
+        argument.span = {};
+        argument.value.literal = false;
+      }
+      elsewhere_.push_back(std::move(call));
+    }
+  };
+  if (in_module()) take(CallsOf(tokens_, values_).calls, values_, "");
+  for (PythonModule* const module : modules_of(values_))
+    if (&module->values != here_) take(CallsOf(module->tokens, module->values).calls, module->values, module->name);
+}
+
+// Whether any of the files speaks of a function but where it is defined; of none: what stands outside of functions is run.
+bool PythonScript::is_used(const std::string& function) const {
+  if (function.empty()) return true;
+  const auto speaks = [&](const std::vector<PythonToken>& tokens) {
+    for (size_t at = 0; at < tokens.size(); ++at)
+      if (tokens[at].is_word(function) && (at == 0 || !tokens[at - 1].is_word("def"))) return true;
+    return false;
+  };
+  if (speaks(tokens_)) return true;
+  return std::ranges::any_of(modules_of(values_), [&](PythonModule* module) { return speaks(module->tokens); });
+}
+
+bool PythonScript::enter_module() {
+  for (PythonModule* const module : modules_of(*here_)) {
+    std::vector<Call> calls = calls_of_module(*module);
+    if (std::ranges::none_of(calls, [](const Call& call) { return trains(call) && !call.arguments.empty(); })) continue;
+    calls_ = std::move(calls);
+    here_tokens_ = &module->tokens;
+    here_ = &module->values;
+    files_.note_use(module->name);
+    look_at_modules();
+    return true;
+  }
+  return false;
+}
+
+bool PythonScript::imports(std::string_view module) {
+  for (size_t at = 0; at + 1 < here_tokens_->size(); ++at)
+    if (((*here_tokens_)[at].is_word("import") || (*here_tokens_)[at].is_word("from")) &&
+        (*here_tokens_)[at + 1].is_word(module))
+      if (here_->runs(at) != false) return true;
+  return false;
+}
+
+bool PythonScript::mentions(std::string_view name) const {
+  return std::ranges::any_of(*here_tokens_, [&](const PythonToken& token) { return token.is_word(name); });
+}
+
+PythonValue PythonScript::assigned(std::string_view name) {
+  for (size_t at = 2; at + 2 < here_tokens_->size(); ++at) {
+    const std::vector<PythonToken>& tokens = *here_tokens_;
+    if (!tokens[at].is_word(name) || !tokens[at - 1].is(".") || !tokens[at + 1].is("=")) continue;
+    size_t value = at + 2;
+    if (PythonValue given = here_->value(value); given.known() && here_->runs(at) == true) return given;
+  }
+  return {};
+}
+
+PythonValue PythonScript::keyword(std::string_view name) {
+  for (size_t at = 1; at + 2 < here_tokens_->size(); ++at) {
+    const std::vector<PythonToken>& tokens = *here_tokens_;
+    if (!tokens[at].is_word(name) || !tokens[at + 1].is("=") || !(tokens[at - 1].is("(") || tokens[at - 1].is(",")))
+      continue;
+    size_t value = at + 2;
+    if (PythonValue given = here_->value(value); given.known()) return given;
+  }
+  return {};
+}
+
+std::optional<bool> PythonScript::calls_one_of(const std::string_view* names, size_t count, size_t before) {
+  std::optional<bool> called = false;
+  const std::vector<PythonToken>& tokens = *here_tokens_;
+  for (size_t at = 0; at + 1 < std::min(before, tokens.size()); ++at) {
+    const bool defined = at > 0 && tokens[at - 1].is_word("def");
+    if (defined || !tokens[at + 1].is("(") || std::find(names, names + count, tokens[at].text) == names + count) continue;
+    const std::optional<bool> runs = here_->runs(at);
+    if (runs == true) return true;
+    if (!runs) called = std::nullopt;
+  }
+  return called;
+}
+
+std::pair<const Argument*, bool> PythonScript::longest_rows(size_t before) const {
+  const Argument* longest = nullptr;
+  bool unknown = false;
+  for (const Call& call : calls_) {
+    if (!tokenizes(call) || call.at > before) continue;
+    for (const char* name : {"max_length", "model_max_length"}) {
+      const Argument* argument = call.find(name);
+      if (!argument || argument->value.kind == Kind::none) continue;
+      unknown = unknown || argument->value.kind != Kind::number;
+      if (argument->value.kind == Kind::number &&
+          (!longest || std::stod(argument->value.text) > std::stod(longest->value.text)))
+        longest = argument;
+    }
+  }
+  return {longest, unknown};
+}
+
+}  // namespace snug::dialects

@@ -1,0 +1,147 @@
+#include "recipe/dialects/started_script.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "recipe/dialects/beside.h"
+#include "recipe/dialects/dialect.h"
+
+namespace snug::dialects {
+
+namespace {
+
+using Kind = PythonValue::Kind;
+
+// "[q_proj, v_proj]", as Fire takes it.
+PythonValue list_of(std::string text) {
+  std::erase_if(text, [](char c) { return c == '[' || c == ']' || c == ' ' || c == '"' || c == '\''; });
+  PythonValue list{.kind = Kind::list};
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find(',', at), text.size());
+    if (end > at) list.items.push_back({.kind = Kind::text, .text = text.substr(at, end - at)});
+    at = end + 1;
+  }
+  return list;
+}
+
+PythonValue value_of(const std::string& text) {
+  if (text.starts_with('[') && text.ends_with(']')) return list_of(text);
+  if (text == "true" || text == "True" || text == "false" || text == "False")
+    return {.kind = Kind::truth, .text = text[0] == 't' || text[0] == 'T' ? "true" : "false"};
+  if (text == "None" || text == "null") return {.kind = Kind::none};
+  PythonValue value{.kind = Kind::number, .text = text};
+  if (!number_of(value)) value.kind = Kind::text;
+  return value;
+}
+
+PythonValue value_of(const Entry& entry, const Document& shell) {
+  for (const std::string& text : entry.values)
+    if (std::ranges::find(shell.unread, text) != shell.unread.end()) return {};
+  if (entry.kind == EntryKind::scalar)
+    return entry.values.empty() ? PythonValue{.kind = Kind::none} : value_of(entry.text());
+  PythonValue list{.kind = Kind::list};
+  for (const std::string& text : entry.values) list.items.push_back(value_of(text));
+  return list;
+}
+
+bool is_flag(const Entry& entry) {
+  return entry.path != "words" && entry.path.find('.') == std::string::npos && entry.kind != EntryKind::map;
+}
+
+// How many processes the launcher starts, all of which know; 0 where that is not said.
+int64_t processes_of(const Document& shell) {
+  const auto count = [&](const char* name) -> int64_t {
+    const Entry* const entry = shell.find(std::string("launch.") + name);
+    const std::optional<double> number = entry ? number_of(value_of(entry->text())) : std::nullopt;
+    return number && *number >= 1 && *number <= 1e6 ? static_cast<int64_t>(*number) : 0;
+  };
+  const int64_t nodes = std::max<int64_t>(1, count("nnodes"));
+  for (const char* name : {"nproc_per_node", "num_gpus"})
+    if (const int64_t each = count(name)) return each * nodes;
+  return count("num_processes");
+}
+
+PythonFlags flags_of(const Document& shell, const std::string& config) {
+  PythonFlags flags;
+  if (const int64_t processes = processes_of(shell))
+    flags.give_variable("WORLD_SIZE", {.kind = Kind::number, .text = std::to_string(processes)});
+  for (const Entry& entry : shell.entries) {
+    if (is_flag(entry)) flags.give_option(entry.path, value_of(entry, shell));
+    if (entry.path.starts_with("env.")) flags.give_variable(entry.path.substr(4), value_of(entry, shell));
+  }
+  if (!config.empty() && !shell.has("config")) flags.give_option("config", {.kind = Kind::text, .text = config});
+  return flags;
+}
+
+bool means_the_same(const Entry& a, const Entry& b) {
+  if (a.values.size() != b.values.size()) return false;
+  for (size_t i = 0; i < a.values.size(); ++i)
+    if (value_of(a.values[i]).text != value_of(b.values[i]).text) return false;
+  return true;
+}
+
+// What the script makes of its flags, where the flags stood.
+std::vector<Entry> merged(const Document& shell, StartedPython& python, const PythonFlags& flags, bool reads_config) {
+  std::vector<Entry> entries;
+  for (const Entry& entry : shell.entries) {
+    const bool launcher = entry.path.starts_with("launch.") || entry.path.starts_with("env.");
+    const bool handed_on = entry.line == 0 && !launcher;
+    const Entry* const said = python.document.find(entry.path);
+    const bool used = is_flag(entry) && python.document.own_options && flags.is_taken(entry.path);
+    if (!launcher && ((handed_on && reads_config) || used || (said && !means_the_same(*said, entry)))) continue;
+    if (said) std::erase_if(python.document.entries, [&](const Entry& one) { return one.path == entry.path; });
+    entries.push_back(entry);
+  }
+  for (Entry& entry : python.document.entries) {
+    const auto flag = python.flags.find(entry.path);
+    const Entry* const source = flag == python.flags.end() ? nullptr : shell.find(flag->second);
+    Entry made = source ? *source : Entry{};
+    made.path = entry.path;
+    made.kind = entry.kind;
+    made.values = std::move(entry.values);
+    made.in_place = made.in_place && source && means_the_same(*source, made);
+    entries.push_back(std::move(made));
+  }
+  return entries;
+}
+
+// Others' programs are read by their flags.
+bool is_anybodys(const Document& shell) {
+  const std::optional<Dialect> dialect = recognise(shell);
+  return !dialect || *dialect == Dialect::hugging_face || *dialect == Dialect::trl || *dialect == Dialect::unsloth;
+}
+
+}  // namespace
+
+void read_started(const std::filesystem::path& script, const std::string& config, Document& shell) {
+  if (!is_anybodys(shell)) return;
+  const std::optional<std::filesystem::path> path = find_beside(shell.where, script);
+  if (!path) return;
+  PythonFlags flags = flags_of(shell, config);
+  StartedPython python;
+  try {
+    const std::string text = read_text(*path, static_cast<int64_t>(kLargestDocumentBytes), 0, "");
+    python = read_started_python(text, path->string(), flags);
+  } catch (const Error&) {
+    return;
+  }
+  const bool reads_config = std::ranges::find(python.document.beside, config) != python.document.beside.end();
+  shell.entries = merged(shell, python, flags, reads_config);
+  shell.command = python.document.command;
+  const std::string name = script.lexically_normal().string();
+  shell.started = name;
+  shell.own_options = python.document.own_options;
+  if (std::ranges::find(shell.beside, name) == shell.beside.end()) shell.beside.push_back(name);
+  for (std::string& file : python.document.beside)
+    if (std::ranges::find(shell.beside, file) == shell.beside.end()) shell.beside.push_back(std::move(file));
+  for (const std::string& key : python.document.unread)
+    if (!shell.has(key)) shell.notes.push_back(fmt::format("only Python knows {}: what it stands for is not read", key));
+  std::ranges::move(python.document.notes, std::back_inserter(shell.notes));
+  std::ranges::move(python.document.firsts, std::back_inserter(shell.firsts));
+}
+
+}  // namespace snug::dialects
