@@ -18,6 +18,9 @@
 
 namespace snug::keys {
 
+inline constexpr int64_t kMostSteps = int64_t{1} << 53;
+inline constexpr double kUnbounded = std::numeric_limits<double>::max();
+
 inline constexpr std::string_view kAuto = "auto";  // written for "let snug decide"
 
 using Names = std::vector<std::string_view>;

@@ -20,20 +20,19 @@ namespace {
 using namespace keys;  // NOLINT(google-build-using-namespace): the table speaks the makers' language
 
 constexpr int64_t kMostTokens = std::numeric_limits<int32_t>::max();
-constexpr int64_t kMostSteps = int64_t{1} << 53;
 constexpr int64_t kAnyInteger = std::numeric_limits<int64_t>::max();
-constexpr double kUnbounded = std::numeric_limits<double>::max();
 constexpr double kBelowOne = 0x1.fffffffffffffp-1;
 constexpr double kLeastPositive = std::numeric_limits<double>::min();
 
 // PEFT compares the end of a module's path; of these the last part says as much.
 std::string by_its_last_part(const std::string& target) {
-  constexpr std::string_view kOfAttention[] = {"q_proj", "k_proj", "v_proj", "o_proj", "qkv_proj", "dense"};
+  constexpr std::string_view kOfAttention[] = {"q_proj", "k_proj", "v_proj", "o_proj", "qkv_proj", "dense", "out_proj"};
   constexpr std::string_view kOfMlp[] = {"gate_proj", "up_proj", "down_proj", "gate_up_proj", "fc1", "fc2"};
   const size_t dot = target.find('.');
   if (dot == std::string::npos) return target;
   const std::string_view of = std::string_view(target).substr(0, dot), last = std::string_view(target).substr(dot + 1);
-  if ((of == "self_attn" && std::ranges::find(kOfAttention, last) != std::end(kOfAttention)) ||
+  const bool attention = of == "self_attn" || of == "attention" || of == "attn";
+  if ((attention && std::ranges::find(kOfAttention, last) != std::end(kOfAttention)) ||
       (of == "mlp" && std::ranges::find(kOfMlp, last) != std::end(kOfMlp)))
     return std::string(last);
   return target;

@@ -9,6 +9,8 @@
 
 namespace snug {
 
+using namespace keys;  // NOLINT(google-build-using-namespace): the table speaks the makers' language
+
 namespace {
 
 // The arguments of transformers.get_scheduler that each schedule takes, and what it cannot do without: one of `needs`.

@@ -9,6 +9,8 @@
 
 namespace snug {
 
+using namespace keys;  // NOLINT(google-build-using-namespace): the table speaks the makers' language
+
 namespace {
 
 [[noreturn]] void refuse_strategies(std::string message, std::string fix) {
