@@ -48,13 +48,14 @@ std::string_view without_owner(std::string_view name) {
   return slash == std::string_view::npos ? name : name.substr(slash + 1);
 }
 
-// "owner/name" of ".../models--owner--name/snapshots/commit", where Hugging Face's cache keeps a repository; else the name.
+// "owner/name" of ".../models--owner--name/snapshots/commit", where Hugging Face's cache keeps a repository; ".../name" of
+// ".../name/snapshots/commit"; else the name.
 std::string of_the_cache(std::string_view name) {
   constexpr std::string_view kBegin = "models--", kEnd = "/snapshots/";
   const size_t end = name.rfind(kEnd);
   if (end == std::string_view::npos) return std::string(name);
   const std::string_view path = name.substr(0, end), folder = path.substr(path.rfind('/') + 1);
-  if (!folder.starts_with(kBegin)) return std::string(name);
+  if (!folder.starts_with(kBegin)) return std::string(path);  // somebody's copy of it
   std::string repository(folder.substr(kBegin.size()));
   if (const size_t dashes = repository.find("--"); dashes != std::string::npos) repository.replace(dashes, 2, "/");
   return repository;
@@ -107,7 +108,9 @@ std::string part_that_names(std::string_view path) {
 
 // In lower case; of a directory of somebody's the part that names a model; "2___5" is how ModelScope's cache writes 2.5.
 std::string as_published(std::string_view given) {
-  const std::string whole = of_the_cache(given);
+  std::string whole = of_the_cache(given);
+  if (whole.size() > 2 && whole[1] == ':' && whole[2] == '\\') whole.erase(0, 2);  // "D:\models\name"
+  std::ranges::replace(whole, '\\', '/');
   std::string_view name = whole;
   while (name.ends_with('/')) name.remove_suffix(1);
   const bool is_path =

@@ -308,6 +308,37 @@ TEST(ShellRecipes, ArraysAreLookedUpAndDefaultsMayBeVariables) {
   EXPECT_EQ(key_named(recipe, "seed").value, "Qwen/Qwen2.5-0.5B");
 }
 
+// As MiniLLM's scripts and OpenRLHF's are written.
+TEST(ShellRecipes, CommandsAreBuiltUpInVariables) {
+  ForeignRecipe recipe = foreign(
+      "OPTS=\"\"\nOPTS+=\" --model_name_or_path google/gemma-2b\"\nOPTS+=\" --per_device_train_batch_size 3 --max_steps "
+      "4\"\n"
+      "CMD=\"torchrun --nproc_per_node 2 train.py ${OPTS}\"\necho ${CMD}\n${CMD} 2>&1 | tee log\n",
+      "run.sh");
+  EXPECT_EQ(recipe.models.front(), "google/gemma-2b");
+  EXPECT_EQ(recipe.recipe.batch, 3);
+  EXPECT_EQ(recipe.gpus, 2);
+  recipe = foreign(
+      "read -r -d '' training_commands <<EOF\nopenrlhf.cli.train_sft \\\n  --max_len 2048 \\\n  --pretrain google/gemma-2b "
+      "\\\n"
+      "  --train_batch_size 256 \\\n  --micro_train_batch_size 2 --max_epochs 1 --bf16\nEOF\n"
+      "if [[ ${1} != \"slurm\" ]]; then\n  deepspeed --include localhost:0,1,2,3 --module $training_commands\nfi\n",
+      "run.sh");
+  EXPECT_EQ(recipe.models.front(), "google/gemma-2b");
+  EXPECT_EQ(recipe.recipe.batch, 2);
+  EXPECT_EQ(recipe.recipe.accumulation, 32);
+  EXPECT_EQ(recipe.recipe.seq_len, 2048);
+}
+
+TEST(ShellRecipes, AProgramThatNobodyKnowsIsReadByItsFlags) {
+  const ForeignRecipe recipe = foreign(
+      "petro-train --model_name_or_path google/gemma-2b --per_device_train_batch_size 3 --learning_rate 1e-4 --output_dir "
+      "x\n",
+      "run.sh");
+  EXPECT_EQ(recipe.models.front(), "google/gemma-2b");
+  EXPECT_EQ(recipe.recipe.batch, 3);
+}
+
 TEST(ShellRecipes, WhichFileHoldsTheKeysIsSaid) {
   const ForeignRecipe read = foreign("swift sft --config train.yaml\n", "run.sh");
   ASSERT_FALSE(read.notes.empty());

@@ -81,6 +81,31 @@ TEST_F(HandedOn, what_a_script_sources_sets_its_variables) {
   EXPECT_EQ(recipe.recipe.batch, 7);
 }
 
+// What trains may stand in a script that is started with arguments.
+TEST_F(HandedOn, a_script_that_is_started_is_read_with_its_arguments) {
+  put("train.slurm",
+      "#!/bin/bash\nROWS=${2:-9}\ntorchrun train.py --model_name_or_path $1 --per_device_train_batch_size $ROWS "
+      "--gradient_accumulation_steps $STEPS --learning_rate 1e-4\n");
+  put("all.sh", "python train.py \"$@\" --max_steps 3\n");
+  const std::string script = "export STEPS=5\nsbatch train.slurm google/gemma-2b 6\n";
+  ForeignRecipe recipe = read(script);
+  EXPECT_EQ(recipe.models.front(), "google/gemma-2b");
+  EXPECT_EQ(recipe.recipe.batch, 6);
+  EXPECT_EQ(recipe.recipe.accumulation, 5);
+  EXPECT_TRUE(says(recipe, "read beside it: train.slurm"));
+  recipe = read("bash all.sh --model_name_or_path google/gemma-2b --per_device_train_batch_size 4 --learning_rate 1\n");
+  EXPECT_EQ(recipe.models.front(), "google/gemma-2b");
+  EXPECT_EQ(recipe.recipe.batch, 4);
+  // Nothing is written into a file that it does not stand in.
+  const RecipePatch patch =
+      change_foreign_recipe(script, (directory_ / "run.sh").string(), {{{"per_device_train_batch_size", "2"}}});
+  EXPECT_EQ(patch.text, script);
+  EXPECT_EQ(patch.unsaid.size(), 1U);
+  put("a.sh", "bash b.sh\n");
+  put("b.sh", "bash a.sh\n");
+  EXPECT_THROW(read_foreign_recipe("bash a.sh\n", (directory_ / "run.sh").string()), Error);
+}
+
 // Files that source themselves over and over, braces that never close: read in no time.
 TEST_F(HandedOn, hostile_files_have_an_end) {
   std::string sources, braces;

@@ -236,6 +236,23 @@ Trainer(model=model, args=TrainingArguments('out', per_device_train_batch_size=c
   EXPECT_EQ(recipe.recipe.batch, 7);
 }
 
+// A class of settings is filled from the file that a flag names: what stands there holds over the class's defaults.
+TEST_F(StartedScript, keys_of_a_file_hold_over_defaults_of_a_class) {
+  put("train.py", R"(
+@dataclass
+class ModelConfig:
+    model_name: str = 'Qwen/Qwen2.5-0.5B'
+    rows: int = 2
+config = Settings.load(args.config)
+model = AutoModelForCausalLM.from_pretrained(config.model.model_name)
+Trainer(model=model, args=TrainingArguments('out', per_device_train_batch_size=config.model.rows))
+)");
+  put("run.yaml", "model:\n  model_name: google/gemma-2b\n");
+  const ForeignRecipe recipe = read("python train.py --config run.yaml\n");
+  EXPECT_EQ(recipe.models.front(), "google/gemma-2b");
+  EXPECT_EQ(recipe.recipe.batch, 2);
+}
+
 TEST_F(StartedScript, a_loop_of_its_own_is_planned_as_what_it_loads_and_said) {
   put("train.py", R"(
 accelerator = Accelerator(mixed_precision="bf16", gradient_accumulation_steps=3)

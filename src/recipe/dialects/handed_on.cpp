@@ -103,10 +103,11 @@ void read_inherited(Document& document) {
   constexpr std::string_view kWords[] = {"inherits", "inherit", "extends", "base_config", "_base_"};
   for (int depth = 0; depth < 4; ++depth) {
     const auto base = std::ranges::find_if(document.entries, [&](const Entry& entry) {
-      return std::ranges::find(kWords, entry.path) != std::end(kWords) && holds_keys(entry.text());
+      const bool word = !entry.text().empty() && entry.text().find_first_of(" /\n") == std::string::npos;
+      return std::ranges::find(kWords, entry.path) != std::end(kWords) && (word || holds_keys(entry.text()));
     });
     if (base == document.entries.end()) return;
-    const std::string name = base->text();
+    const std::string name = base->text() + (holds_keys(base->text()) ? "" : ".yaml");
     std::optional<Document> keys = beside(document.where, name);
     if (!keys) return;
     document.entries.erase(base);

@@ -6,6 +6,8 @@
 #include <charconv>
 #include <string_view>
 
+#include "recipe/dialects/reading.h"
+
 namespace snug::dialects {
 
 namespace {
@@ -17,8 +19,8 @@ struct Name {
 constexpr auto kModels = std::to_array<std::string_view>(
     {"model_name_or_path", "model_name", "base_model", "base_model_name", "model_id", "base_model_id",
      "base_model_name_or_path", "pretrained_model_name_or_path", "policy_model_name_or_path", "model_path", "hf_model",
-     "model_dir", "base_model_path", "pretrained_model", "pretrained_model_name", "model_checkpoint", "backbone",
-     "llm_name"});
+     "model_dir", "base_model_path", "pretrained_model", "pretrained_model_name", "model_checkpoint", "backbone", "llm_name",
+     "pretrain"});
 constexpr auto kModelsOfModel = std::to_array<std::string_view>(
     {"name", "path", "id", "base", "pretrained", "name_or_path", "hf_id", "checkpoint", "base_name", "repo_id"});
 
@@ -46,12 +48,15 @@ constexpr auto kAnywhere = std::to_array<Name>({{"lora_rank", "lora_r"},
                                                 {"train_batch_size", "per_device_train_batch_size"},
                                                 {"micro_batch_size", "per_device_train_batch_size"},
                                                 {"per_device_batch_size", "per_device_train_batch_size"},
+                                                {"batch_size_per_device", "per_device_train_batch_size"},
+                                                {"micro_train_batch_size", "per_device_train_batch_size"},
                                                 {"device_train_microbatch_size", "per_device_train_batch_size"},
                                                 {"grad_accum", "gradient_accumulation_steps"},
                                                 {"grad_accum_steps", "gradient_accumulation_steps"},
                                                 {"accumulation_steps", "gradient_accumulation_steps"},
                                                 {"gradient_accumulation", "gradient_accumulation_steps"},
                                                 {"max_seq_len", "max_length"},
+                                                {"max_len", "max_length"},
                                                 {"sequence_len", "max_length"},
                                                 {"model_max_length", "max_length"},
                                                 {"max_seq_length", "max_length"},
@@ -63,6 +68,7 @@ constexpr auto kAnywhere = std::to_array<Name>({{"lora_rank", "lora_r"},
                                                 {"cutoff_len", "max_length"},
                                                 {"epochs", "num_train_epochs"},
                                                 {"num_epochs", "num_train_epochs"},
+                                                {"max_epochs", "num_train_epochs"},
                                                 {"lr", "learning_rate"},
                                                 {"optimizer", "optim"},
                                                 {"use_4bit", "load_in_4bit"},
@@ -231,11 +237,15 @@ const Entry* scalar_named(const Document& document, std::initializer_list<std::s
   return found == document.entries.end() ? nullptr : &*found;
 }
 
+bool is_of_a_step(std::string_view leaf) {
+  return leaf == "batch_size" || leaf == "global_batch_size" || leaf == "train_batch_size";
+}
+
 // Beside a micro-batch's size "batch_size" is a step's, as alpaca-lora has it: how many micro-batches; 0 where it is not.
 int64_t micro_batches(const Document& document) {
-  const Entry* const micro =
-      scalar_named(document, {"micro_batch_size", "per_device_train_batch_size", "per_device_batch_size"});
-  const Entry* const step = scalar_named(document, {"batch_size", "global_batch_size"});
+  const Entry* const micro = scalar_named(
+      document, {"micro_batch_size", "micro_train_batch_size", "per_device_train_batch_size", "per_device_batch_size"});
+  const Entry* const step = scalar_named(document, {"batch_size", "global_batch_size", "train_batch_size"});
   if (!micro || !step) return 0;
   int64_t rows = 0, all = 0;
   const auto read = [](const std::string& text, int64_t& number) {
@@ -268,8 +278,7 @@ std::optional<Document> by_trainers_names(const Document& document) {
       renamed.entries.back().path = "model_name_or_path";
       continue;
     }
-    if (accumulation > 0 && (entry.leaf() == "batch_size" || entry.leaf() == "global_batch_size") &&
-        !is_elsewhere(entry.parent())) {
+    if (accumulation > 0 && is_of_a_step(entry.leaf()) && !is_elsewhere(entry.parent())) {
       if (!document.has("gradient_accumulation_steps"))
         renamed.entries.push_back(made(entry, "gradient_accumulation_steps", std::to_string(accumulation)));
       continue;

@@ -246,6 +246,11 @@ Parts parts_of(PythonScript& script) {
   parts.settings = script.given(argument_of(trainer, "args", 1), has_settings, parts.before);
   parts.loading = script.given(argument_of(trainer, "model", 0), loads_model, parts.before);
   if (!parts.loading && trainer) parts.loading = script.only(loads_model);  // by a function below
+  const auto loads_known = [](const Call& call) {
+    return loads_model(call) && !call.arguments.empty() && call.arguments.front().value.known();
+  };
+  if (!trainer)
+    if (const Call* first = script.first(loads_known)) parts.loading = first;  // later ones look at the result
   parts.quantization = quantization_of(
       script, parts.loading, {argument_of(parts.settings, "model_init_kwargs"), argument_of(trainer, "model_init_kwargs")});
   const Argument* const peft = argument_of(trainer, "peft_config");

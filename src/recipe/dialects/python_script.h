@@ -1,6 +1,7 @@
 #pragma once
 // The calls of a Python script that load a model, quantize it, adapt it and train it, with what their arguments are worth.
 
+#include <algorithm>
 #include <array>
 #include <optional>
 #include <string>

@@ -10,6 +10,7 @@
 #include "recipe/dialects/handed_on.h"
 #include "recipe/foreign_keys.h"
 #include "recipe/keys.h"
+#include "recipe/schedule_keys.h"
 
 namespace snug::dialects {
 
@@ -169,9 +170,23 @@ void Reading::settle() {
     r.warmup_steps = 0;
     r.warmup_ratio = 0.0;
   }
+  settle_schedule();
   const auto& whole = r.lora.modules_to_save;
   std::erase_if(r.lora.target_modules,
                 [&](const std::string& name) { return std::find(whole.begin(), whole.end(), name) != whole.end(); });
+}
+
+// A schedule that cannot be run is no matter of memory: refused where it would be.
+void Reading::settle_schedule() {
+  Recipe& r = recipe();
+  try {
+    validate_schedule(r);
+  } catch (const Error& error) {
+    for (ForeignKey& key : result_.keys)
+      if (key.ours == "lr_scheduler_type" || key.ours == "lr_scheduler_kwargs") key.refusal = error.problem();
+    r.lr_scheduler_type = Schedule::cosine;
+    r.lr_scheduler_kwargs.clear();
+  }
 }
 
 void Reading::classify(const Entry& entry) {

@@ -131,6 +131,7 @@ class Reading {
 
  private:
   void settle();
+  void settle_schedule();
   void note_defaults();
   void guess_model();
   void note_config();

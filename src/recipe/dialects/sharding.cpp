@@ -130,6 +130,9 @@ void read_launcher(Reading& reading) {
       if (name == "num_processes" && count > 0) nodes = 0;  // it counts those of all machines
     } else if ((name == "nnodes" || name == "num_machines" || name == "num_nodes") && count > 0 && nodes != 0) {
       nodes = count;
+    } else if (launch && name == "include" && result.gpus == 0) {  // DeepSpeed's "localhost:0,1,2,3"
+      const bool named = value.find(':') != std::string::npos && value.find('@') == std::string::npos;
+      if (named) result.gpus = 1 + std::count(value.begin(), value.end(), ',');
     } else if (name == "cuda_visible_devices" && result.gpus == 0 && !value.empty() &&
                value.find('$') == std::string::npos) {
       result.gpus = 1 + std::count(value.begin(), value.end(), ',');

@@ -64,7 +64,8 @@ bool find_script(const Command& words, Found& found) {
     const bool launches =
         is_python(word) || name == "torchrun" || name == "accelerate" || name == "deepspeed" || name == "accelerate-launch";
     if (launches) launcher = std::min(launcher, i);
-    const bool module = i > 0 && words[i - 1].text == "-m" && !word.starts_with("torch.distributed");
+    const bool named = i > 0 && (words[i - 1].text == "-m" || words[i - 1].text == "--module");
+    const bool module = named && !word.starts_with("torch.distributed");
     if (launcher < i && (word.ends_with(".py") || module)) {
       std::string file = word;
       if (module && !word.ends_with(".py")) {
@@ -72,7 +73,7 @@ bool find_script(const Command& words, Found& found) {
         file += ".py";
       }
       found = {launcher, i + 1, {"python", std::string(name)}, nullptr, std::move(file)};
-      return i + 1 < words.size();
+      return true;
     }
   }
   return false;
@@ -116,24 +117,63 @@ bool is_other_script(const Command& words, const Found& found) {
   return named && !trains;
 }
 
-// "cd src": where the script goes before `until`; "" where it does not, or only a shell knows.
+// "cd src": where the script goes before `until`; "" where it does not.
 std::filesystem::path folder_of(const std::vector<Command>& commands, const Command* until) {
   std::filesystem::path folder;
   for (const Command& command : commands) {
     if (&command == until) break;
-    if (command.size() == 2 && command[0].text == "cd") folder = command[1].unread ? "" : folder / command[1].text;
+    if (command.size() == 2 && command[0].text == "cd") folder = folder / command[1].text;
   }
   return folder;
 }
 
-// "bash train.sh", "source train.sh", "./train.sh": the first script that a script starts, "" for none.
-std::string started_script(const std::vector<Command>& commands) {
+// By which path the Python script is found: where the shell went, in a folder of that name, or as it is.
+std::filesystem::path script_of(const std::vector<Command>& commands, const Command* until, const std::string& script,
+                                const std::string& where) {
+  const std::filesystem::path folder = folder_of(commands, until);
+  const std::filesystem::path last = folder.has_filename() ? folder.filename() : folder.parent_path().filename();
+  for (const std::filesystem::path& path : {folder / script, last / script})
+    if (!folder.empty() && find_beside(where, path, false)) return path;
+  return script;
+}
+
+// "petro-train --model_name_or_path …": a program that nobody knows, whose flags are the Trainer's.
+const Command* unknown_program(const std::vector<Command>& commands, Found& found) {
+  constexpr std::array<std::string_view, 6> kTrainers = {"--model_name_or_path",
+                                                         "--per_device_train_batch_size",
+                                                         "--gradient_accumulation_steps",
+                                                         "--learning_rate",
+                                                         "--num_train_epochs",
+                                                         "--output_dir"};
+  for (const Command& command : commands) {
+    size_t first = 0;
+    while (first < command.size() && is_assignment(command[first].text)) ++first;
+    const auto flags = std::ranges::count_if(command, [&](const Word& word) {
+      return std::ranges::find(kTrainers, word.text.substr(0, word.text.find('='))) != kTrainers.end();
+    });
+    if (flags < 4 || first >= command.size() || command[first].text.starts_with("-")) continue;
+    found = {first, first + 1, {"python", std::string(base_name(command[first].text))}, nullptr};
+    return &command;
+  }
+  return nullptr;
+}
+
+// "bash train.sh", "sbatch train.slurm", "./train.sh": the first script that a script starts.
+struct StartedShell {
+  std::string name;  // "" for none
+  Command arguments;
+};
+
+StartedShell started_script(const std::vector<Command>& commands) {
   for (const Command& command : commands) {
     for (size_t i = 0; i < std::min<size_t>(command.size(), 2); ++i) {
       const std::string& word = command[i].text;
-      const bool script = word.ends_with(".sh") || word.ends_with(".bash");
+      const bool script = std::ranges::any_of(std::array<std::string_view, 4>{".sh", ".bash", ".slurm", ".sbatch"},
+                                              [&](std::string_view end) { return word.ends_with(end); });
       const std::string_view first = base_name(command[0].text);
-      if (script && (i == 0 || first == "bash" || first == "sh" || first == "source" || first == ".")) return word;
+      constexpr std::array<std::string_view, 5> kStart = {"bash", "sh", "source", ".", "sbatch"};
+      if (script && (i == 0 || std::ranges::find(kStart, first) != kStart.end()))
+        return {word, Command(command.begin() + static_cast<std::ptrdiff_t>(i) + 1, command.end())};
     }
   }
   return {};
@@ -241,65 +281,114 @@ class Flags {
 
 }  // namespace
 
-Document read_shell(std::string_view text, const std::string& where) {
-  Document document{.syntax = Syntax::shell, .text = std::string(text), .where = where};
-  const Script script = shell_commands(document.text, where);
-  const std::vector<Command>& commands = script.commands;
-  document.blank_ends = script.blank_ends;
-  const Command* chosen = nullptr;
-  Found best;
-  std::string other;
+namespace {
+
+// The command of a script that trains.
+struct Chosen {
+  const Command* command = nullptr;  // null: none does
+  Found found;
+  std::string other;  // what another does instead
+};
+
+Chosen chosen_of(const std::vector<Command>& commands) {
+  Chosen chosen;
   for (const Command& command : commands) {
     Found found;
     if (const std::string work = other_work(command); !work.empty()) {
-      if (other.empty()) other = work;
+      if (chosen.other.empty()) chosen.other = work;
       continue;
     }
     if (!find_tool(command, found) && !find_script(command, found)) continue;
     if (is_other_script(command, found)) {
-      if (other.empty()) other = found.command[1];
+      if (chosen.other.empty()) chosen.other = found.command[1];
       continue;
     }
-    const bool tool = found.command[0] != "python", had_tool = chosen && best.command[0] != "python";
-    const bool longer = !chosen || command.size() - found.flags > chosen->size() - best.flags;
-    if (chosen && (had_tool ? !tool || !longer : !tool && !longer)) continue;
-    chosen = &command;
-    best = found;
+    const Command* const before = chosen.command;
+    const bool tool = found.command[0] != "python", had_tool = before && chosen.found.command[0] != "python";
+    const bool longer = !before || command.size() - found.flags > before->size() - chosen.found.flags;
+    if (before && (had_tool ? !tool || !longer : !tool && !longer)) continue;
+    chosen.command = &command;
+    chosen.found = found;
   }
-  if (!chosen && !other.empty())
-    throw Error(fmt::format("the script runs {}, which does not train", other.substr(0, 100)), where,
+  if (!chosen.command) chosen.command = unknown_program(commands, chosen.found);
+  return chosen;
+}
+
+[[noreturn]] void refuse(const Chosen& chosen, const std::vector<Command>& commands, const std::string& where) {
+  if (!chosen.other.empty())
+    throw Error(fmt::format("the script runs {}, which does not train", chosen.other.substr(0, 100)), where,
                 "give the script that trains");
-  if (const std::string starts = chosen ? "" : started_script(commands); !starts.empty())
+  if (const std::string starts = started_script(commands).name; !starts.empty())
     throw Error(fmt::format("what trains is in {}", starts.substr(0, 100)), where, "give that script");
-  if (!chosen)
-    throw Error("no command of the script trains a model", where,
-                "swift sft, llamafactory-cli train, axolotl train, tune run, trl sft, unsloth train, or python X.py --…");
-  document.command = best.command;
+  throw Error("no command of the script trains a model", where,
+              "swift sft, llamafactory-cli train, axolotl train, tune run, trl sft, unsloth train, or python X.py --…");
+}
+
+// What trains may stand in a script that this one starts, beside it; what is read there cannot be changed here.
+Script with_started(Document& document) {
+  Script script = shell_commands(document.text, document.where);
+  document.blank_ends = script.blank_ends;
+  constexpr int kDeepest = 4;
+  for (int depth = 0; depth < kDeepest && !chosen_of(script.commands).command; ++depth) {
+    StartedShell started = started_script(script.commands);
+    const auto text = started.name.empty()
+                          ? std::nullopt
+                          : read_beside(document.where, started.name, static_cast<int64_t>(kLargestDocumentBytes));
+    if (!text) break;
+    Script next = shell_commands(*text, document.where, {std::move(script.variables), std::move(started.arguments)});
+    if (!chosen_of(next.commands).command && started_script(next.commands).name.empty()) break;
+    for (Command& command : next.commands)
+      for (Word& word : command) {
+        word.span = {};
+        word.in_place = false;
+      }
+    document.beside.push_back(started.name);
+    script = std::move(next);
+  }
+  return script;
+}
+
+void read_environment(const std::vector<Command>& commands, const Chosen& chosen, Document& document) {
   for (const Command& command : commands) {
     Flags environment(document, command);
     const bool all = std::all_of(command.begin(), command.end(),
                                  [](const Word& w) { return is_assignment(w.text) || w.text == "export"; });
-    if (!all && &command != chosen) continue;
-    for (size_t i = 0; i < (all ? command.size() : best.launcher); ++i)
+    if (!all && &command != chosen.command) continue;
+    for (size_t i = 0; i < (all ? command.size() : chosen.found.launcher); ++i)
       if (is_assignment(command[i].text)) environment.pair(command[i], "env.");
-    if (&command == chosen) break;
+    if (&command == chosen.command) break;
   }
-  Flags flags(document, *chosen);
-  if (best.tool && best.tool->launches) {  // launcher's flags, the recipe's name, then --config and pairs
-    size_t config = best.flags;
-    while (config < chosen->size() && !(*chosen)[config].text.starts_with("--config")) ++config;
-    flags.read(best.flags, config, "launch.", false);
-    flags.read(config, chosen->size(), "", best.tool->pairs);
+}
+
+void read_flags(const Chosen& chosen, Document& document) {
+  const Found& found = chosen.found;
+  const Command& words = *chosen.command;
+  Flags flags(document, words);
+  if (found.tool && found.tool->launches) {  // launcher's flags, the recipe's name, then --config and pairs
+    size_t config = found.flags;
+    while (config < words.size() && !words[config].text.starts_with("--config")) ++config;
+    flags.read(found.flags, config, "launch.", false);
+    flags.read(config, words.size(), "", found.tool->pairs);
   } else {
-    flags.read(best.launcher, std::max(best.launcher, best.flags - 1), "launch.", false);
-    flags.read(best.flags, chosen->size(), "", best.tool && best.tool->pairs);
+    flags.read(found.launcher, std::max(found.launcher, found.flags - 1), "launch.", false);
+    flags.read(found.flags, words.size(), "", found.tool && found.tool->pairs);
   }
+}
+
+}  // namespace
+
+Document read_shell(std::string_view text, const std::string& where) {
+  Document document{.syntax = Syntax::shell, .text = std::string(text), .where = where};
+  const Script script = with_started(document);
+  const Chosen chosen = chosen_of(script.commands);
+  if (!chosen.command) refuse(chosen, script.commands, where);
+  document.command = chosen.found.command;
+  read_environment(script.commands, chosen, document);
+  read_flags(chosen, document);
   const std::string config = handed_on(document);
   read_handed_on(script.written, document);
-  if (!best.script.empty()) {
-    const std::filesystem::path moved = folder_of(commands, chosen) / best.script;
-    read_started(find_beside(where, moved, false) ? moved : std::filesystem::path(best.script), config, document);
-  }
+  if (!chosen.found.script.empty())
+    read_started(script_of(script.commands, chosen.command, chosen.found.script, where), config, document);
   return document;
 }
 

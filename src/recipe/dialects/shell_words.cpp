@@ -2,41 +2,35 @@
 
 #include <algorithm>
 #include <cctype>
-#include <charconv>
 #include <map>
 #include <optional>
 
 #include "base/error.h"
 #include "recipe/dialects/beside.h"
+#include "recipe/dialects/shell_arithmetic.h"
 
 namespace snug::dialects {
 
 namespace {
 
 constexpr size_t kLongestValue = 16384, kMostWords = 20000;
-constexpr int64_t kMostCounted = int64_t{1} << 31;
 
 bool is_name_char(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 
-std::vector<std::string> split(const std::string& text) {
-  std::vector<std::string> parts;
-  for (size_t at = 0; at < text.size();) {
-    const size_t begin = text.find_first_not_of(" \t\n", at);
-    if (begin == std::string::npos) break;
-    at = std::min(text.find_first_of(" \t\n", begin), text.size());
-    parts.push_back(text.substr(begin, at - begin));
-  }
-  return parts;
-}
-
 class Shell {
  public:
-  Shell(std::string_view text, const std::string& where, int& sourced) : text_(text), where_(where), sourced_(sourced) {}
+  Shell(std::string_view text, const std::string& where, int& sourced, const Started& started = {})
+      : text_(text), where_(where), sourced_(sourced), variables_(started.variables) {
+    if (started.arguments.empty()) return;
+    arrays_["@"] = started.arguments;
+    for (size_t i = 0; i < started.arguments.size(); ++i)
+      if (!started.arguments[i].unread) variables_[std::to_string(i + 1)] = started.arguments[i].text;
+  }
 
   Script read() {
     while (at_ < text_.size()) step();
     end_command();
-    return {std::move(commands_), std::move(written_), std::move(blank_ends_)};
+    return {std::move(commands_), std::move(written_), std::move(blank_ends_), std::move(variables_)};
   }
 
  private:
@@ -52,9 +46,9 @@ class Shell {
       at_ = std::min(text_.find('\n', at_), text_.size() - 1) + 1;
     } else if (c == '\n') {
       ++at_;
-      const std::string file = written_file();
+      const std::string file = written_file(), variable = read_into();
       end_command();
-      read_here_documents(file);
+      read_here_documents(file, variable);
     } else if (c == ' ' || c == '\t' || c == '\r') {
       ++at_;
     } else if (c == '#') {
@@ -108,14 +102,28 @@ class Shell {
     if (!end.empty() && here_ends_.size() < 100) here_ends_.push_back({end, !quoted});
   }
 
+  // "read -r -d '' NAME << END": the variable that a here-document goes into, "" for none.
+  std::string read_into() const {
+    const bool reads = command_.size() >= 2 && command_[0].text == "read";
+    return reads && is_assignment(command_.back().text + "=") ? command_.back().text : "";
+  }
+
   // Up to their last lines; the last one is what the command reads.
-  void read_here_documents(const std::string& file) {
+  void read_here_documents(const std::string& file, const std::string& variable) {
     for (const auto& [end, expands] : here_ends_) {
       std::string text;
       while (at_ < text_.size() && !ends_here_document(end)) here_line(expands, text);
-      if (!file.empty() && &end == &here_ends_.back().end && written_.size() < 100) written_.push_back({file, text});
+      const bool last = &end == &here_ends_.back().end;
+      if (last && !file.empty() && written_.size() < 100) written_.push_back({file, text});
+      if (last && !variable.empty() && text.size() <= kLongestValue) variables_[variable] = joined(text);
     }
     here_ends_.clear();
+  }
+
+  // Lines that end in a backslash go on.
+  static std::string joined(std::string text) {
+    for (size_t at = text.find("\\\n"); at != std::string::npos; at = text.find("\\\n", at)) text.replace(at, 2, " ");
+    return text;
   }
 
   // Whether the line at at_ is the last one; it is passed then.
@@ -160,7 +168,7 @@ class Shell {
     const auto known = arrays_.find(array);
     if (known == arrays_.end() || known->second.empty()) return std::nullopt;
     if (index.starts_with('$')) index.remove_prefix(1);
-    const auto at = static_cast<size_t>(number(std::string(index)).value_or(0));
+    const auto at = static_cast<size_t>(whole_number(std::string(index), variables_).value_or(0));
     if (at >= known->second.size() || known->second[at].unread) return std::nullopt;
     return known->second[at].text;
   }
@@ -171,7 +179,7 @@ class Shell {
     std::string name, otherwise;
     bool has_other = false;
     if (peek() == '{') {
-      constexpr size_t kLongestName = 4096;
+      constexpr size_t kLongestName = 1024;
       const size_t length = closing_brace(text_.substr(at_, kLongestName));
       if (length == std::string_view::npos) {
         unread = true;
@@ -204,7 +212,7 @@ class Shell {
       } while (at_ < text_.size() && depth > 0);
       if (depth > 0) throw Error("a bracket of the script is never closed", where_);
       const std::string_view whole = text_.substr(begin, at_ - begin);
-      if (const auto value = arithmetic(whole)) return std::to_string(*value);
+      if (const auto value = reckoned(whole, variables_)) return std::to_string(*value);
       unread = true;
       return std::string(whole);
     } else {
@@ -227,50 +235,6 @@ class Shell {
     }
     unread = true;
     return std::string(text_.substr(begin, at_ - begin));
-  }
-
-  // "$(expr 16 / $N)", "$((16 / N))": whole numbers and names, from left to right; nothing else.
-  std::optional<int64_t> arithmetic(std::string_view text) const {
-    std::string inside(text.substr(2, text.size() - std::min<size_t>(text.size(), 3)));
-    const bool brackets = inside.starts_with('(') && inside.ends_with(')');
-    if (brackets) inside = inside.substr(1, inside.size() - 2);
-    if (!brackets && !inside.starts_with("expr ")) return std::nullopt;
-    if (!brackets) inside = inside.substr(5);
-    std::string spaced;
-    for (const char c : inside.substr(0, 200))
-      if (std::string_view("+-*/").find(c) != std::string_view::npos) {
-        spaced += std::string(" ") + c + " ";
-      } else if (c != '\\' && c != '"' && c != '{' && c != '}' && c != '$') {
-        spaced += c;
-      }
-    std::optional<int64_t> value;
-    char operation = '\0';
-    for (const std::string& part : split(spaced)) {
-      if (part.size() == 1 && std::string_view("+-*/").find(part[0]) != std::string_view::npos) {
-        if (!value || operation != '\0') return std::nullopt;
-        operation = part[0];
-        continue;
-      }
-      const std::optional<int64_t> next = number(part);
-      if (!next || (value && operation == '\0') || (operation == '/' && *next == 0)) return std::nullopt;
-      value = operation == '+'   ? *value + *next
-              : operation == '-' ? *value - *next
-              : operation == '*' ? *value * *next
-              : operation == '/' ? *value / *next
-                                 : *next;
-      if (*value > kMostCounted || *value < 0) return std::nullopt;
-      operation = '\0';
-    }
-    return operation == '\0' ? value : std::nullopt;
-  }
-
-  std::optional<int64_t> number(const std::string& word) const {
-    const auto known = variables_.find(word);
-    const std::string& text = known == variables_.end() ? word : known->second;
-    int64_t value = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error != std::errc() || end != text.data() + text.size() || value < 0 || value > kMostCounted) return std::nullopt;
-    return value;
   }
 
   void append(std::string& made, const std::string& more) const {
@@ -352,9 +316,10 @@ class Shell {
     push(std::move(word));
   }
 
-  // "${NAME[@]}", quoted or not.
+  // "${NAME[@]}", "$@", quoted or not.
   bool take_array(std::string_view raw) {
     if (raw.starts_with('"') && raw.ends_with('"') && raw.size() > 2) raw = raw.substr(1, raw.size() - 2);
+    if (raw == "$@" || raw == "$*" || raw == "${@}" || raw == "${*}") raw = "${@[@]}";
     if (!raw.starts_with("${") || !(raw.ends_with("[@]}") || raw.ends_with("[*]}"))) return false;
     const auto known = arrays_.find(std::string(raw.substr(2, raw.size() - 6)));
     if (known == arrays_.end()) return false;
@@ -404,15 +369,28 @@ class Shell {
     for (size_t i = 0; i < command_.size() && all; ++i) {
       const std::string& text = command_[i].text;
       if (i == 0 && (text == "export" || text == "local" || text == "declare" || text == "readonly")) continue;
-      all = is_assignment(text);
-      if (all && !command_[i].unread && variables_.size() < 4096)
-        variables_[text.substr(0, text.find('='))] = text.substr(text.find('=') + 1);
+      all = is_assignment(text) || appends(text);
+      if (all && !command_[i].unread && variables_.size() < 4096) assign(text);
     }
     take_loop();
     take_source();
     commands_.push_back(std::move(command_));
     command_.clear();
     if (Command words = given_to_a_shell(commands_.back()); !words.empty()) commands_.back() = std::move(words);
+  }
+
+  // "NAME+=VALUE"
+  static bool appends(const std::string& word) {
+    const size_t plus = word.find("+=");
+    return plus != std::string::npos && is_assignment(word.substr(0, plus) + "=");
+  }
+
+  void assign(const std::string& word) {
+    const bool adds = appends(word);
+    const size_t equals = word.find('=');
+    std::string& value = variables_[word.substr(0, equals - (adds ? 1 : 0))];
+    if (!adds) value.clear();
+    append(value, word.substr(equals + 1));
   }
 
   // "for NAME in A B": as if it were taken once.
@@ -431,8 +409,7 @@ class Shell {
     try {
       Shell sourced(*text, where_, sourced_);
       sourced.variables_ = variables_;
-      sourced.read();
-      variables_ = std::move(sourced.variables_);
+      variables_ = sourced.read().variables;
     } catch (const Error&) {
       return;  // as if it were not there
     }
@@ -482,9 +459,9 @@ bool is_assignment(std::string_view word) {
          std::isdigit(static_cast<unsigned char>(word[0])) == 0;
 }
 
-Script shell_commands(std::string_view text, const std::string& where) {
+Script shell_commands(std::string_view text, const std::string& where, const Started& started) {
   int sourced = 0;
-  return Shell(text, where, sourced).read();
+  return Shell(text, where, sourced, started).read();
 }
 
 }  // namespace snug::dialects

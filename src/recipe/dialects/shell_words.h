@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "recipe/dialects/document.h"
+#include "recipe/dialects/shell_arithmetic.h"
 
 namespace snug::dialects {
 
@@ -31,10 +32,17 @@ struct Script {
   // Lines whose last backslash stands before blanks or a remark: a shell ends the command there, which nobody means. Read
   // on.
   std::vector<int64_t> blank_ends;
+  ShellVariables variables;  // as the script leaves them
+};
+
+// What a script is started with by another.
+struct Started {
+  ShellVariables variables;
+  Command arguments;  // "$1", "$@"
 };
 
 // Throws Error for scripts that are out of all proportion.
-Script shell_commands(std::string_view text, const std::string& where);
+Script shell_commands(std::string_view text, const std::string& where, const Started& started = {});
 
 // True for "NAME=value"; the name is then text up to "=".
 bool is_assignment(std::string_view word);

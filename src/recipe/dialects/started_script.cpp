@@ -65,12 +65,23 @@ int64_t processes_of(const Document& shell) {
   return count("num_processes");
 }
 
+// Of a file of keys that is handed on, below others: the script may know it by its last part alone.
+bool is_below(const Entry& entry) {
+  return entry.line == 0 && entry.path.find('.') != std::string::npos && !entry.path.starts_with("launch.") &&
+         !entry.path.starts_with("env.");
+}
+
+bool is_the_only(const Document& shell, std::string_view leaf) {
+  return std::ranges::count_if(shell.entries, [&](const Entry& entry) { return entry.leaf() == leaf; }) == 1;
+}
+
 PythonFlags flags_of(const Document& shell, const std::string& config) {
   PythonFlags flags;
   if (const int64_t processes = processes_of(shell))
     flags.give_variable("WORLD_SIZE", {.kind = Kind::number, .text = std::to_string(processes)});
   for (const Entry& entry : shell.entries) {
-    if (is_flag(entry)) flags.give_option(entry.path, value_of(entry, shell));
+    const bool below = is_below(entry) && entry.kind != EntryKind::map && is_the_only(shell, entry.leaf());
+    if (is_flag(entry) || below) flags.give_option(std::string(entry.leaf()), value_of(entry, shell));
     if (entry.path.starts_with("env.")) flags.give_variable(entry.path.substr(4), value_of(entry, shell));
   }
   if (!config.empty() && !shell.has("config")) flags.give_option("config", {.kind = Kind::text, .text = config});
@@ -91,7 +102,8 @@ std::vector<Entry> merged(const Document& shell, StartedPython& python, const Py
     const bool launcher = entry.path.starts_with("launch.") || entry.path.starts_with("env.");
     const bool handed_on = entry.line == 0 && !launcher;
     const Entry* const said = python.document.find(entry.path);
-    const bool used = is_flag(entry) && python.document.own_options && flags.is_taken(entry.path);
+    const bool taken = (is_flag(entry) || is_below(entry)) && flags.is_taken(std::string(entry.leaf()));
+    const bool used = taken && python.document.own_options;
     if (!launcher && ((handed_on && reads_config) || used || (said && !means_the_same(*said, entry)))) continue;
     if (said) std::erase_if(python.document.entries, [&](const Entry& one) { return one.path == entry.path; });
     entries.push_back(entry);

@@ -97,17 +97,26 @@ void take_ppo_batch(Reading& reading, const Entry& entry) {
   reading.touches(entry, "not one of TrainingArguments' keys: per_device_train_batch_size is read");
 }
 
+void take_rows_of_a_step(Reading& reading, const Entry& entry) {
+  if (!reading.document().has("micro_train_batch_size")) return take_ppo_batch(reading, entry);
+  reading.understood(entry, "micro_train_batch_size times gradient_accumulation_steps, on all devices");
+}
+
 void take_micro_batch(Reading& reading, const Entry& entry) {
   if (!reading.document().has("base_model")) return take_ppo_batch(reading, entry);
   reading.set(entry, "per_device_train_batch_size", entry.text());
 }
 
+// Alpaca-LoRA's scripts say how many rows a step has, OpenRLHF's how many on all devices.
 void decide_accumulation(Reading& reading) {
-  if (!says_both_batches(reading.document()) || reading.has("gradient_accumulation_steps")) return;
+  const bool all_devices = reading.document().has("micro_train_batch_size");
+  const std::string text = reading.value(all_devices ? "train_batch_size" : "batch_size");
+  if ((!all_devices && !says_both_batches(reading.document())) || text.empty() || reading.has("gradient_accumulation_steps"))
+    return;
   int64_t rows = 0;
-  const std::string text = reading.value("batch_size");
   std::from_chars(text.data(), text.data() + text.size(), rows);
-  reading.decide("gradient_accumulation_steps", std::to_string(std::max<int64_t>(1, rows / reading.recipe().batch)));
+  const int64_t at_once = reading.recipe().batch * (all_devices ? std::max<int64_t>(1, reading.result().gpus) : 1);
+  reading.decide("gradient_accumulation_steps", std::to_string(std::max<int64_t>(1, rows / std::max<int64_t>(1, at_once))));
 }
 
 void finish_trl(Reading& reading) {
@@ -262,6 +271,11 @@ Rules rules(bool plain) {  // NOLINT(readability-function-size): a table
       {"base_model_dir", "model", take_model},
       {"base_model_path", "model", take_model},
       {"batch_size_training", "per_device_train_batch_size"},
+      {"pretrain", "model", take_model},  // OpenRLHF's words
+      {"micro_train_batch_size", "per_device_train_batch_size"},
+      {"train_batch_size", "", take_rows_of_a_step},
+      {"max_len", "max_length"},
+      {"max_epochs", "num_train_epochs"},
       {"beta", "", take_preference},
       {"max_prompt_length", "", take_preference},
       {"max_completion_length", "", take_generation},
