@@ -301,7 +301,7 @@ void take_adapter(PythonScript& script, const Parts& parts, bool unsloth, Docume
   if (hidden && model_of(nullptr, parts.trainer) == nullptr && !unsloth) document.unread.emplace_back("use_peft");
   if ((parts.adapter && !parts.adapted) || (parts.by_options && !script.bound("use_peft").known()))
     document.unread.emplace_back("use_peft");
-  if (parts.quantization && !script.runs(*parts.quantization)) document.unread.emplace_back("load_in_4bit");
+  if (parts.quantization && !parts.quantization->run) document.unread.emplace_back("load_in_4bit");
   if (!unsloth && script.calls(kSwitchesCheckpointing, parts.before) != false)
     entries.say("gradient_checkpointing", "true", at);
   entries.take(parts.adapter, kOfAdapter);

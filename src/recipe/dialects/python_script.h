@@ -79,8 +79,6 @@ class PythonScript {
   std::optional<bool> calls(const std::array<std::string_view, N>& names, size_t before) {
     return calls_one_of(names.data(), N, before);
   }
-  // Whether the call's statement is run; none: only Python knows.
-  static std::optional<bool> runs(const Call& call) { return call.run; }
   // The longest rows that a tokenizer is asked for before `before`: an argument, and whether there is one that is not known.
   std::pair<const Argument*, bool> longest_rows(size_t before) const;
 

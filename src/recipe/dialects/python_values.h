@@ -112,7 +112,7 @@ class PythonValues {
   PythonValue worth(const Binding& binding);
   PythonValue given(const Binding& binding);
   PythonValue given_anywhere(const Binding& binding);
-  std::optional<PythonValue> given_by_calls(const Parameter& of, const std::function<PythonValue()>& usual);
+  std::optional<PythonValue> given_by_calls(const Parameter& of, const std::function<PythonValue()>& left_out);
   PythonValue usual(const Binding& binding);
   std::optional<PythonValue> flag(const std::string& name);
   std::optional<PythonValue> option_default(const std::string& name);

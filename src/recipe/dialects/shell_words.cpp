@@ -173,6 +173,20 @@ class Shell {
     return known->second[at].text;
   }
 
+  // "$( … )": up to its end, brackets counted.
+  std::string substitution(size_t begin, bool& unread) {
+    int depth = 0;
+    do {
+      depth += peek() == '(' ? 1 : peek() == ')' ? -1 : 0;
+      ++at_;
+    } while (at_ < text_.size() && depth > 0);
+    if (depth > 0) throw Error("a bracket of the script is never closed", where_);
+    const std::string_view whole = text_.substr(begin, at_ - begin);
+    if (const auto value = reckoned(whole, variables_)) return std::to_string(*value);
+    unread = true;
+    return std::string(whole);
+  }
+
   // The value of "$NAME" or "${NAME…}" at at_, which is passed; as it is written if only a shell knows it.
   std::string variable(bool& unread) {
     const size_t begin = at_++;
@@ -204,17 +218,8 @@ class Shell {
       } else if (!inside.empty() && inside != "[@]" && inside != "[*]") {
         name.clear();
       }
-    } else if (peek() == '(') {  // $( … ): up to its end, brackets counted
-      int depth = 0;
-      do {
-        depth += peek() == '(' ? 1 : peek() == ')' ? -1 : 0;
-        ++at_;
-      } while (at_ < text_.size() && depth > 0);
-      if (depth > 0) throw Error("a bracket of the script is never closed", where_);
-      const std::string_view whole = text_.substr(begin, at_ - begin);
-      if (const auto value = reckoned(whole, variables_)) return std::to_string(*value);
-      unread = true;
-      return std::string(whole);
+    } else if (peek() == '(') {
+      return substitution(begin, unread);
     } else {
       const size_t first = at_;
       while (is_name_char(peek())) ++at_;
