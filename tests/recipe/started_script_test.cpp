@@ -316,9 +316,17 @@ TEST_F(StartedScript, files_that_ask_one_another_have_an_end) {
       "from a import *\nfrom b import *\nfrom c import *\nmodel = AutoModelForCausalLM.from_pretrained(X_a)\n"
       "Trainer(model=model, args=TrainingArguments(per_device_train_batch_size=f_a(x=f_b(x=f_c(x=X_c)))))\n");
   const auto begin = std::chrono::steady_clock::now();
-  const ForeignRecipe recipe = read("python train.py --per_device_train_batch_size 3\n");
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20));
+  ForeignRecipe recipe = read("python train.py --per_device_train_batch_size 3\n");
   EXPECT_TRUE(recipe.models.empty());
+  // Many keys, many flags that only a shell knows.
+  std::string keys = "a:\n", flags = "python own.py --config many.yaml";
+  for (int i = 0; i < 40'000; ++i) keys += "  k" + std::to_string(i) + ": 1\n";
+  for (int i = 0; i < 9'000; ++i) flags += " --f" + std::to_string(i) + " $1";
+  put("many.yaml", keys);
+  put("own.py",
+      "model = AutoModelForCausalLM.from_pretrained(args.name)\nTrainer(model=model, args=TrainingArguments('o'))\n");
+  EXPECT_TRUE(read(flags + "\n").models.empty());
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20));
 }
 
 }  // namespace

@@ -64,7 +64,10 @@ bool ends_in(const std::filesystem::path& name, std::initializer_list<std::strin
 // "" where there is none: what cannot be read is not known.
 std::string PythonFiles::text_of(const std::filesystem::path& name, int64_t most_bytes) {
   if (read_ >= kMostFiles) return {};
-  const std::optional<std::string> text = read_beside(script_, name, most_bytes, !ends_in(name, {".py"}));
+  // As Python finds modules: a name alone beside the script, one of a package from where the script is started, too.
+  const bool module = ends_in(name, {".py"});
+  const Look look = !module ? Look::by_last_name : name.has_parent_path() ? Look::above : Look::near;
+  const std::optional<std::string> text = read_beside(script_, name, most_bytes, look);
   if (text) ++read_;
   return text.value_or("");
 }

@@ -133,7 +133,7 @@ std::filesystem::path script_of(const std::vector<Command>& commands, const Comm
   const std::filesystem::path folder = folder_of(commands, until);
   const std::filesystem::path last = folder.has_filename() ? folder.filename() : folder.parent_path().filename();
   for (const std::filesystem::path& path : {folder / script, last / script})
-    if (!folder.empty() && find_beside(where, path, false)) return path;
+    if (!folder.empty() && find_beside(where, path, Look::above)) return path;
   return script;
 }
 

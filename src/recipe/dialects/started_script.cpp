@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "base/error.h"
@@ -38,9 +39,11 @@ PythonValue value_of(const std::string& text) {
   return value;
 }
 
-PythonValue value_of(const Entry& entry, const Document& shell) {
+using Words = std::set<std::string_view>;
+
+PythonValue value_of(const Entry& entry, const Words& unread) {
   for (const std::string& text : entry.values)
-    if (std::ranges::find(shell.unread, text) != shell.unread.end()) return {};
+    if (unread.contains(text)) return {};
   if (entry.kind == EntryKind::scalar)
     return entry.values.empty() ? PythonValue{.kind = Kind::none} : value_of(entry.text());
   PythonValue list{.kind = Kind::list};
@@ -71,18 +74,17 @@ bool is_below(const Entry& entry) {
          !entry.path.starts_with("env.");
 }
 
-bool is_the_only(const Document& shell, std::string_view leaf) {
-  return std::ranges::count_if(shell.entries, [&](const Entry& entry) { return entry.leaf() == leaf; }) == 1;
-}
-
 PythonFlags flags_of(const Document& shell, const std::string& config) {
   PythonFlags flags;
   if (const int64_t processes = processes_of(shell))
     flags.give_variable("WORLD_SIZE", {.kind = Kind::number, .text = std::to_string(processes)});
+  const Words unread(shell.unread.begin(), shell.unread.end());
+  std::map<std::string_view, int> leaves;
+  for (const Entry& entry : shell.entries) ++leaves[entry.leaf()];
   for (const Entry& entry : shell.entries) {
-    const bool below = is_below(entry) && entry.kind != EntryKind::map && is_the_only(shell, entry.leaf());
-    if (is_flag(entry) || below) flags.give_option(std::string(entry.leaf()), value_of(entry, shell));
-    if (entry.path.starts_with("env.")) flags.give_variable(entry.path.substr(4), value_of(entry, shell));
+    const bool below = is_below(entry) && entry.kind != EntryKind::map && leaves[entry.leaf()] == 1;
+    if (is_flag(entry) || below) flags.give_option(std::string(entry.leaf()), value_of(entry, unread));
+    if (entry.path.starts_with("env.")) flags.give_variable(entry.path.substr(4), value_of(entry, unread));
   }
   if (!config.empty() && !shell.has("config")) flags.give_option("config", {.kind = Kind::text, .text = config});
   return flags;
@@ -131,7 +133,7 @@ bool is_anybodys(const Document& shell) {
 
 void read_started(const std::filesystem::path& script, const std::string& config, Document& shell) {
   if (!is_anybodys(shell)) return;
-  const std::optional<std::filesystem::path> path = find_beside(shell.where, script);
+  const std::optional<std::filesystem::path> path = find_beside(shell.where, script, Look::by_last_name);
   if (!path) return;
   PythonFlags flags = flags_of(shell, config);
   StartedPython python;
