@@ -66,13 +66,27 @@ std::string take_for_its_copy(const QuantizedCopy& copy, Arguments& result) {
   return taken + ", with GPTQ's 4-bit weights in groups of 128 on PyTorch (--gptq), and NF4 in their place in snug's engine";
 }
 
+// A run that goes on from a directory of somebody's is planned as the model whose tokenizer it has. What to say of it, "" if
+// it is not.
+std::string take_by_its_tokenizer(Arguments& result) {
+  std::string& model = result.recipe.model;
+  const bool path =
+      model.starts_with('/') || model.starts_with('.') || model.starts_with('~') || std::ranges::count(model, '/') > 1;
+  if (!path || !result.foreign || result.foreign->tokenizer.empty()) return {};
+  const std::string& tokenizer = result.foreign->tokenizer;
+  const std::string base = find_model(tokenizer) ? tokenizer : model_within(tokenizer);
+  if (base.empty()) return {};
+  const std::string given = std::exchange(model, base);
+  return fmt::format("'{}' is taken for {}, whose tokenizer it has", given, base);
+}
+
 // A model of somebody's own is planned as the one that its name tells of. What to say of it, "" if it is not.
 std::string take_for_its_base(Arguments& result) {
   std::string& model = result.recipe.model;
   if (model.empty() || std::filesystem::exists(model) || find_model(model) || cached_snapshot(model)) return {};
   if (const auto copy = quantized_copy(model)) return take_for_its_copy(*copy, result);
   const std::string base = model_within(model);
-  if (base.empty()) return {};
+  if (base.empty()) return take_by_its_tokenizer(result);
   const std::string given = std::exchange(model, base);
   return fmt::format("'{}' is taken for {}, by its name; words that were added to its vocabulary are not planned", given,
                      base);

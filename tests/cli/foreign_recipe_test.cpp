@@ -117,6 +117,21 @@ TEST_F(ForeignRecipe, AModelOfSomebodysOwnIsPlannedByItsNameAndNeverTrainedSo) {
   }
 }
 
+// A run that goes on from a directory that is not here; a name that nobody knows is not a tokenizer's.
+TEST_F(ForeignRecipe, ACheckpointOfSomebodysIsPlannedByItsTokenizer) {
+  const std::string keys =
+      ", \"tokenizer_name_or_path\": \"Qwen/Qwen2.5-0.5B\", \"per_device_train_batch_size\": 2, \"dataset_name\": \"a\"}";
+  const auto plan =
+      run_program({"plan", file("dpo.json", "{\"model_name_or_path\": \"./output/sft\"" + keys), "--gpu", "RTX 4090"});
+  EXPECT_EQ(plan.exit_code, 0) << plan.error;
+  EXPECT_NE(plan.error.find("its model './output/sft' is taken for Qwen/Qwen2.5-0.5B, whose tokenizer it has"),
+            std::string::npos)
+      << plan.error;
+  const auto named = run_program({"plan", file("sft.json", "{\"model_name_or_path\": \"nobody/Nothing-1B\"" + keys)});
+  EXPECT_EQ(named.exit_code, 1);
+  EXPECT_EQ(named.error.find("is taken for"), std::string::npos) << named.error;
+}
+
 TEST_F(ForeignRecipe, AModelThatIsNotKnownLeavesTheKeysTold) {
   std::string text = kAxolotl + "relora: true\n";
   text.replace(text.find("Qwen/Qwen2.5-0.5B"), 17, "nobody/Nothing-1B");

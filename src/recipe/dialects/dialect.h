@@ -68,6 +68,7 @@ struct ForeignRecipe {
   Dialect dialect = Dialect::hugging_face;
   Recipe recipe;
   std::vector<std::string> models;     // what the model may be called, likeliest first; recipe.model is the first
+  std::string tokenizer;               // what it calls the tokenizer's model; "": not said
   std::vector<std::string> keys_set;   // our names of what the file sets
   std::vector<ForeignKey> keys;        // in the file's order
   std::vector<RecipeChange> assumed;   // what the file leaves to the dialect's defaults, where that is not ours

@@ -266,7 +266,7 @@ std::optional<Document> by_trainers_names(const Document& document) {
   if (!script && document.syntax != Syntax::yaml && document.syntax != Syntax::json) return std::nullopt;
   Document renamed = document;
   renamed.entries.clear();
-  size_t known = 0;
+  size_t known = 0, own_named = 0;
   const int64_t accumulation = micro_batches(document);
   bool own = script || document.has("dataset_path") || mixes_in_own_words(document), model = false, lora = false,
        method = false;
@@ -288,6 +288,7 @@ std::optional<Document> by_trainers_names(const Document& document) {
     if (!name.empty()) {
       told.push_back(entry);
       told.back().path = name;
+      own_named += name != entry.leaf() ? 1 : 0;
     }
     for (Entry& one : told) {
       ++known;
@@ -299,7 +300,11 @@ std::optional<Document> by_trainers_names(const Document& document) {
     }
     if (told.empty() && entry.kind == EntryKind::scalar) renamed.entries.push_back(entry);
   }
-  if (!own || !model || known < (is_named_for_training(document) ? 1 : script ? 2 : 3)) return std::nullopt;
+  const bool plainly = model ? own && known >= (is_named_for_training(document) ? 1U
+                                                : script                        ? 2U
+                                                                                : 3U)
+                             : !script && own_named >= 2 && known >= 4;  // the model stands elsewhere
+  if (!plainly) return std::nullopt;
   if (lora && !method) renamed.entries.push_back(made(renamed.entries.front(), "use_peft", "true"));
   return renamed;
 }

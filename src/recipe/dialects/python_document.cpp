@@ -367,6 +367,9 @@ void read_script(bool in_place, Document& document, PythonFlags* flags = nullptr
   const Argument* const data = argument_of(script.first(loads_data), "path", 0);
   if (data && data->value.kind == Kind::text) entries.add("dataset_name", *data);
   take_named_model(script, document, entries);
+  const Call* const tokenizer = script.first(loads_tokenizer);
+  if (tokenizer && !tokenizer->arguments.empty() && tokenizer->arguments.front().value.kind == Kind::text)
+    entries.add("tokenizer_name_or_path", tokenizer->arguments.front());
   for (const Call* call : {settings, parts.loading, parts.quantization, parts.adapter}) script.note_use(call);
   document.own_options = settings != nullptr || loop;
   document.beside = script.files_read();

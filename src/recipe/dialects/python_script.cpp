@@ -134,6 +134,9 @@ bool loads_model(const Call& call) {
 bool loads_adapter(const Call& call) {
   return call.name() == "from_pretrained" && lower(call.owner()).find("peft") != std::string::npos;
 }
+bool loads_tokenizer(const Call& call) {
+  return call.name() == "from_pretrained" && lower(call.owner()).ends_with("tokenizer");
+}
 bool quantizes(const Call& call) { return call.name() == "BitsAndBytesConfig"; }
 bool adapts(const Call& call) {
   return call.name() == "LoraConfig" || (call.name() == "get_peft_model" && call.owner().starts_with("Fast"));

@@ -41,6 +41,7 @@ struct Call {
 
 bool loads_model(const Call& call);
 bool loads_adapter(const Call& call);  // PeftModel.from_pretrained(model, adapter): one that was trained before goes on
+bool loads_tokenizer(const Call& call);
 bool quantizes(const Call& call);
 bool adapts(const Call& call);
 bool has_settings(const Call& call);

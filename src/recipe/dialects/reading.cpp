@@ -101,6 +101,8 @@ ForeignRecipe Reading::read() {
                      document_.blank_ends.front()));
   settle();
   note_defaults();
+  for (const char* name : {"tokenizer_name_or_path", "tokenizer_name", "tokenizer_path"})
+    if (result_.tokenizer.empty()) result_.tokenizer = value(name);
   if (result_.models.empty()) guess_model();
   if (document_.syntax == Syntax::shell && result_.models.empty()) note_config();
   std::erase_if(result_.assumed, [&](const RecipeChange& change) { return has(change.key); });

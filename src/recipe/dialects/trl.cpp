@@ -235,6 +235,7 @@ Rules rules(bool plain) {  // NOLINT(readability-function-size): a table
       {"load_in_4bit", "load_in_4bit"},
       {"load_in_8bit", "load_in_8bit"},
       {"use_4bit_quantization", "load_in_4bit"},
+      {"use_4bit", "load_in_4bit"},
       {"use_8bit_quantization", "load_in_8bit"},
       {"bnb_4bit_quant_type", "bnb_4bit_quant_type"},
       {"use_bnb_nested_quant", "bnb_4bit_use_double_quant"},
