@@ -96,6 +96,17 @@ TEST_F(HandedOn, a_script_that_is_started_is_read_with_its_arguments) {
   recipe = read("bash all.sh --model_name_or_path google/gemma-2b --per_device_train_batch_size 4 --learning_rate 1\n");
   EXPECT_EQ(recipe.models.front(), "google/gemma-2b");
   EXPECT_EQ(recipe.recipe.batch, 4);
+  // One that reads its options itself, in a loop.
+  put("loop.sh",
+      "ROWS=9\nSTEPS=7\nwhile [[ $# -gt 0 ]]; do\n  case $1 in\n    --gpus) gpus=\"$2\"; shift 2;;\n    --model)\n      "
+      "MODEL=$2\n"
+      "      shift 2 ;;\n    --rows) ROWS=\"$2\"; shift 2;;\n    --steps) STEPS=$2; shift 2;;\n  esac\ndone\n"
+      "python train.py --model_name_or_path $MODEL --per_device_train_batch_size $ROWS --learning_rate 1 "
+      "--gradient_accumulation_steps $STEPS\n");
+  recipe = read("bash loop.sh \\\n  --gpus 0,1 \\\n  --model google/gemma-2b --rows 2\n");
+  EXPECT_EQ(recipe.models.front(), "google/gemma-2b");
+  EXPECT_EQ(recipe.recipe.batch, 2);
+  EXPECT_EQ(recipe.recipe.accumulation, 7);
   // Nothing is written into a file that it does not stand in.
   const RecipePatch patch =
       change_foreign_recipe(script, (directory_ / "run.sh").string(), {{{"per_device_train_batch_size", "2"}}});

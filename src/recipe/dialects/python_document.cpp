@@ -247,7 +247,9 @@ Parts parts_of(PythonScript& script) {
   parts.loading = script.given(argument_of(trainer, "model", 0), loads_model, parts.before);
   if (!parts.loading && trainer) parts.loading = script.only(loads_model);  // by a function below
   const auto loads_known = [](const Call& call) {
-    return loads_model(call) && !call.arguments.empty() && call.arguments.front().value.known();
+    const std::string target = lower(call.target);
+    const bool beside = target.find("teacher") != std::string::npos || target.find("ref") != std::string::npos;
+    return loads_model(call) && !beside && !call.arguments.empty() && call.arguments.front().value.known();
   };
   if (!trainer)
     if (const Call* first = script.first(loads_known)) parts.loading = first;  // later ones look at the result

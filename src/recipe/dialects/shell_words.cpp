@@ -225,7 +225,11 @@ class Shell {
       while (is_name_char(peek())) ++at_;
       name = text_.substr(first, at_ - first);
     }
-    if (const auto known = variables_.find(name); known != variables_.end() && !known->second.empty()) return known->second;
+    const bool of_an_option = name == "2" && !option_.empty();
+    if (of_an_option)
+      if (const auto given = of_option()) return *given;
+    if (const auto known = variables_.find(name); !of_an_option && known != variables_.end() && !known->second.empty())
+      return known->second;
     if (has_other && otherwise.starts_with('$')) {  // "${A:-$B}", "${A:-${B}}"
       otherwise.erase(0, 1);
       if (otherwise.starts_with('{') && otherwise.ends_with('}')) otherwise = otherwise.substr(1, otherwise.size() - 2);
@@ -377,6 +381,7 @@ class Shell {
       all = is_assignment(text) || appends(text);
       if (all && !command_[i].unread && variables_.size() < 4096) assign(text);
     }
+    take_option();
     take_loop();
     take_source();
     commands_.push_back(std::move(command_));
@@ -396,6 +401,21 @@ class Shell {
     std::string& value = variables_[word.substr(0, equals - (adds ? 1 : 0))];
     if (!adds) value.clear();
     append(value, word.substr(equals + 1));
+  }
+
+  // "case $1 in --rows) ROWS=$2": there "$2" is what the option is given.
+  void take_option() {
+    const std::string& first = command_[0].text;
+    if (first == "esac") option_.clear();
+    if (command_.size() == 1 && first.starts_with('-') && at_ > 0 && text_[at_ - 1] == ')') option_ = first;
+  }
+
+  std::optional<std::string> of_option() const {
+    const auto all = arrays_.find("@");
+    if (option_.empty() || all == arrays_.end()) return std::nullopt;
+    const auto found = std::ranges::find(all->second, option_, &Word::text);
+    if (found == all->second.end() || found + 1 == all->second.end() || (found + 1)->unread) return std::nullopt;
+    return (found + 1)->text;
   }
 
   // "for NAME in A B": as if it were taken once.
@@ -443,6 +463,7 @@ class Shell {
   size_t at_ = 0, words_ = 0;
   std::map<std::string, std::string> variables_;
   std::map<std::string, std::vector<Word>> arrays_;
+  std::string option_;  // whose branch of a case is read
   struct HereEnd {
     std::string end;
     bool expands;  // variables in what comes before

@@ -110,6 +110,9 @@ void finish_unsloth(Reading& reading) {
     if (recipe.bf16) recipe.master_weights = false;
     recipe.lora.modules_to_save.clear();
   }
+  for (const char* whole : {"embed_tokens", "lm_head"})  // get_peft_model trains these whole
+    if (std::erase(recipe.lora.target_modules, whole) > 0 && recipe.method == Method::lora)
+      recipe.lora.modules_to_save.emplace_back(whole);
   if (recipe.quantize.in_8bit) recipe.quantize.in_4bit = false;
   if (recipe.gradient_checkpointing && !reading.has("gradient_checkpointing"))
     reading.note("gradient checkpointing \"unsloth\" keeps the blocks' inputs in host memory there, on the device here");
