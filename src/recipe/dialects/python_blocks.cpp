@@ -1,10 +1,11 @@
 // Which statements of a Python script stand under which conditions, and what hangs on the place of a value in it.
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <set>
 
-#include "recipe/dialects/python_values.h"
+#include "recipe/dialects/python_files.h"
 
 namespace snug::dialects {
 
@@ -64,13 +65,97 @@ std::string PythonValues::function_around(size_t at) const {
   return function;
 }
 
+// Behind the colon of "if a: b = 1"; `end` of others.
+size_t PythonValues::behind_head(size_t begin, size_t end) const {
+  constexpr std::array<std::string_view, 3> kHeads = {"if", "elif", "else"};
+  if (begin >= end || tokens_[begin].kind != PythonKind::name) return end;
+  if (std::ranges::find(kHeads, tokens_[begin].text) == kHeads.end()) return end;
+  for (size_t at = begin + 1; at < end;) {
+    if (tokens_[at].is(":")) return at + 1;
+    if (opens(tokens_[at])) {
+      pass_brackets(at);
+    } else {
+      ++at;
+    }
+  }
+  return end;
+}
+
+// The statement of the innermost function around; the number of statements: none.
+size_t PythonValues::def_around(size_t at) const {
+  for (size_t here = statement_of(at); !statements_.empty() && statements_[here].parent != here;) {
+    here = statements_[here].parent;
+    if (token(statements_[here].begin).is_word("def")) return here;
+  }
+  return statements_.size();
+}
+
+// Whether what is bound there is seen there by its name alone: in the same function, in one around it, or outside of all.
+bool PythonValues::is_in_scope(size_t binding, size_t use) const {
+  if (use >= tokens_.size()) return false;
+  const size_t def = def_around(binding);
+  if (def == statements_.size()) return class_around(statement_of(binding)).empty();
+  for (size_t here = statement_of(use); statements_[here].parent != here;) {
+    here = statements_[here].parent;
+    if (here == def) return true;
+  }
+  return false;
+}
+
+// What a part of an object is made later, "args.rows = 1": the last before `at` that is run; unknown where only Python knows
+// whether it is.
+std::optional<PythonValue> PythonValues::put_later(const std::string& path, size_t at) {
+  const auto found = parts_.find(path);
+  if (found == parts_.end() || at >= tokens_.size()) return std::nullopt;
+  for (auto part = found->second.rbegin(); part != found->second.rend(); ++part) {
+    if (++steps_ > kMostSteps) return PythonValue();
+    if (part->at >= at || (part->value <= at && at < pass_expression(part->value))) continue;
+    const std::optional<bool> is_run = runs(part->at, at);
+    if (is_run == false) continue;
+    return is_run ? worth(*part) : PythonValue();
+  }
+  return std::nullopt;
+}
+
+// "if not args.a: return" in the same block before: what follows is not run. Of a setting: lists are filled as the script
+// goes.
+bool PythonValues::returns_before(size_t statement) {
+  const size_t parent = statements_[statement].parent;
+  for (size_t other = parent + 1; parent != statement && other < statement; ++other) {
+    if (++steps_ > kMostSteps) return false;
+    const size_t head = statements_[other].begin, inside = other + 1;
+    if (statements_[other].parent != parent || !token(head).is_word("if")) continue;
+    const bool ends =
+        inside < statement && statements_[inside].parent == other && token(statements_[inside].begin).is_word("return");
+    bool of_setting = false;
+    for (size_t at = head; ends && at < statements_[inside].begin; ++at) of_setting = of_setting || tokens_[at].is(".");
+    if (of_setting && holds(other) == true) return true;
+  }
+  return false;
+}
+
+// A function whose calls are none of them run is not run either; one that nothing calls by its name, or that another file
+// may call, is.
+std::optional<bool> PythonValues::is_called(size_t def) {
+  if (files_ && files_->everybody().front() != this) return true;
+  const auto calls = calls_.find(token(statements_[def].begin + 1).text);
+  if (calls == calls_.end() || !class_around(def).empty()) return true;
+  return std::ranges::any_of(calls->second, [&](size_t open) { return ++steps_ > kMostSteps || runs(open) != false; });
+}
+
 std::optional<bool> PythonValues::runs(size_t at, size_t use) {
   std::optional<bool> all = true;
   if (statements_.empty()) return all;
+  const size_t own = statement_of(at);
+  if (behind_head(statements_[own].begin, at + 1) <= at && (use >= tokens_.size() || statement_of(use) != own)) {
+    all = holds(own);  // "if a: b = 1"
+    if (all == false) return all;
+  }
   std::set<size_t> around_use;
   if (use < tokens_.size())
     for (size_t here = statement_of(use); around_use.insert(here).second;) here = statements_[here].parent;
-  for (size_t here = statement_of(at); statements_[here].parent != here;) {
+  for (size_t here = own; statements_[here].parent != here;) {
+    if (returns_before(here)) return false;
     here = statements_[here].parent;
     if (around_use.contains(here)) break;
     const std::optional<bool> one = holds(here);
@@ -96,6 +181,7 @@ std::optional<bool> PythonValues::holds(size_t statement) {
 std::optional<bool> PythonValues::condition(size_t statement) {
   const PythonToken& head = token(statements_[statement].begin);
   if (head.is_word("except")) return false;
+  if (head.is_word("def")) return is_called(statement);
   const bool first = head.is_word("if"), other = head.is_word("elif"), last = head.is_word("else");
   std::optional<bool> own = true;
   if (first || other) {
@@ -106,6 +192,7 @@ std::optional<bool> PythonValues::condition(size_t statement) {
   if (!other && !last) return own;
   std::optional<bool> open = true;  // no branch before this one is taken
   for (size_t above = statement; above-- > 0;) {
+    if (++steps_ > kMostSteps) return std::nullopt;
     const PythonToken& word = token(statements_[above].begin);
     if (word.indent > head.indent) continue;
     if (word.indent < head.indent || (!word.is_word("if") && !word.is_word("elif"))) return own;  // of a loop or a try

@@ -92,6 +92,14 @@ void PythonValues::gather_loop(size_t begin, size_t end) {
 PythonValue PythonValues::worth(const Binding& binding) {
   if (binding.to == Bound::parameter) return given(binding);
   size_t at = binding.value;
+  if (!binding.sign.empty()) {
+    if (++steps_ > kMostSteps || depth_ >= kDeepestExpression) return {};
+    ++depth_;
+    const PythonValue before = of_name(token(binding.at).text, binding.at);
+    PythonValue after = computed(before, binding.sign, choice(at));
+    --depth_;
+    return after;
+  }
   if (binding.to == Bound::value) return at_depth(&PythonValues::choice, at);
   // "NAME.items()" is asked for as the dict that NAME is.
   const bool of_items = binding.to == Bound::key || binding.to == Bound::member;

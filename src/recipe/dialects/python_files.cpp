@@ -116,30 +116,74 @@ void PythonFiles::note_use(const std::string& name) {
 void PythonValues::gather_modules(size_t begin, size_t end) {
   std::string from, name;
   bool imports = tokens_[begin - 1].is_word("import");
-  const auto take = [&](const std::string& module) {
+  const auto take = [&](const std::string& module, const std::string& as) {
     PythonModule* const there = module.empty() ? nullptr : files_->imported(module);
+    if (there) origins_[as] = there;
     if (there && std::ranges::find(modules_, there) == modules_.end()) {
       modules_.push_back(there);
       there->values.importers_.push_back(this);
     }
-    return there != nullptr;
+    return there;
   };
+  PythonModule* source = nullptr;
   for (size_t at = begin; at <= end; ++at) {
     const PythonToken& here = token(at);
     if (at < end && !imports && here.is_word("import")) {
       from = std::exchange(name, "");
-      take(from);
+      source = take(from, from);
       imports = true;
     } else if (at < end && here.kind == PythonKind::name && !here.is_word("as")) {
       name += (name.empty() ? "" : ".") + here.text;
     } else if (at == end || here.is(",") || here.is_word("as")) {
-      if (const std::string one = std::exchange(name, ""); imports && !one.empty())
-        take(from.empty() ? one : from + "." + one);
-      if (at >= end || !here.is_word("as")) continue;
-      renamed_[token(at + 1).text] = token(at - 1).text;
+      const std::string one = std::exchange(name, "");
+      const bool renames = at < end && here.is_word("as");
+      const std::string as = renames ? token(at + 1).text : one;
+      if (imports && !one.empty() && take(from.empty() ? one : from + "." + one, as) == nullptr && source != nullptr)
+        origins_[as] = source;
+      if (!renames) continue;
+      renamed_[as] = token(at - 1).text;
       ++at;
     }
   }
+}
+
+// Of a name that stands in no file but another's: that of the module which it was brought from, else of the first that knows
+// it.
+PythonValue PythonValues::of_import(const std::string& name) {
+  const auto other = renamed_.find(name);  // "from conf import BASE as MODEL"
+  const std::string& theirs = other == renamed_.end() ? name : other->second;
+  if (const auto origin = origins_.find(name); origin != origins_.end() && files_->may_ask() && files_->enter()) {
+    PythonValue value = origin->second->values.bound(theirs);
+    files_->leave();
+    if (value.known()) {
+      files_->note_use(origin->second->name);
+      stands_elsewhere(value);
+      return value;
+    }
+  }
+  return of_modules([&](PythonValues& values) { return values.bound(theirs); });
+}
+
+// Of a part of a name: a module's own, or a field of the class that it is an object of.
+PythonValue PythonValues::of_object(const std::string& object, const std::string& part, size_t at) {
+  if (const auto origin = origins_.find(object); origin != origins_.end() && part.find('.') == std::string::npos) {
+    if (!files_->may_ask() || !files_->enter()) return {};
+    PythonValue value = origin->second->values.bound(part);
+    files_->leave();
+    stands_elsewhere(value);
+    if (value.known()) files_->note_use(origin->second->name);
+    return value;
+  }
+  const auto made = bindings_.find(object);
+  const auto fields = bindings_.find(part);
+  if (made == bindings_.end() || fields == bindings_.end()) return {};
+  for (const Binding& binding : made->second) {
+    if (++steps_ > kMostSteps) return {};
+    if (binding.at >= at || binding.to != Bound::value || !token(binding.value + 1).is("(")) continue;
+    for (const Binding& field : fields->second)
+      if (class_around(statement_of(field.at)) == token(binding.value).text) return worth(field);
+  }
+  return {};
 }
 
 // The first of the imported modules that knows. What stands in another file cannot be changed here.

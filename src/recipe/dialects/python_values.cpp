@@ -1,10 +1,13 @@
 #include "recipe/dialects/python_files.h"
+#include "recipe/dialects/reading.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdlib>
+#include <iterator>
 
 namespace snug::dialects {
 
@@ -20,8 +23,12 @@ PythonValue number(double value) {
   return {.kind = Kind::number, .text = whole ? fmt::format("{:.0f}", value) : fmt::format("{}", value)};
 }
 
+}  // namespace
+
 PythonValue computed(const PythonValue& left, const std::string& sign, const PythonValue& right) {
-  if (sign == "+" && left.kind == Kind::text && right.kind == Kind::text) return text_of(left.text + right.text);
+  constexpr size_t kLongest = 1 << 14;
+  if (sign == "+" && left.kind == Kind::text && right.kind == Kind::text)
+    return left.text.size() + right.text.size() > kLongest ? PythonValue() : text_of(left.text + right.text);
   const std::optional<double> a = number_of(left), b = number_of(right);
   if (!a || !b) return {};
   if (sign == "+") return number(*a + *b);
@@ -34,22 +41,35 @@ PythonValue computed(const PythonValue& left, const std::string& sign, const Pyt
   return number(*a - std::floor(*a / *b) * *b);
 }
 
+namespace {
+
+// What a command gives may be taken as text: "16", "True".
+std::string as_word(const PythonValue& value) {
+  return value.kind == Kind::truth ? (value.text == "true" ? "True" : "False") : value.text;
+}
+
+bool are_equal(const PythonValue& a, const PythonValue& b) {
+  const bool of_command = !a.flag.empty() || !b.flag.empty();
+  if (of_command && (a.kind == Kind::text || b.kind == Kind::text)) return lower(as_word(a)) == lower(as_word(b));
+  return a.kind == b.kind && a.text == b.text;
+}
+
+// In all that a list or a dict holds.
+size_t count_of_values(const PythonValue& value, size_t most) {
+  size_t count = 1;
+  for (const PythonValue& item : value.items)
+    if (count <= most) count += count_of_values(item, most - count + 1);
+  for (const PythonMember& member : value.members)
+    if (count <= most) count += count_of_values(member.value, most - count + 1);
+  return count;
+}
+
 bool closes(const PythonToken& token) { return token.is(")") || token.is("]") || token.is("}"); }
 
 bool ends_expression(const PythonToken& token) {
   return token.kind == PythonKind::line_end || closes(token) || token.is(",") || token.is("=") || token.is(":") ||
          token.is(";") || token.is_word("for");
 }
-
-// "model.name" of a dict of dicts.
-PythonValue member_of(const PythonValue& dict, std::string_view path) {
-  const auto member = std::ranges::find(dict.members, path.substr(0, path.find('.')), &PythonMember::name);
-  if (member == dict.members.end()) return {};
-  return path.find('.') == std::string_view::npos ? member->value
-                                                  : member_of(member->value, path.substr(path.find('.') + 1));
-}
-
-std::string_view last_of(std::string_view path) { return path.substr(path.rfind('.') + 1); }
 
 }  // namespace
 
@@ -95,6 +115,7 @@ void PythonValues::gather() {
     size_t end = begin;
     while (end < tokens_.size() && tokens_[end].kind != PythonKind::line_end) ++end;
     gather_statement(begin, end);
+    if (const size_t inside = behind_head(begin, end); inside < end) gather_statement(inside, end);
     gather_imports(begin, end);
     gather_loop(begin, end);
     for (size_t at = begin; at + 2 < end; ++at) {
@@ -111,106 +132,59 @@ void PythonValues::gather() {
   }
 }
 
-// "a = …", "a: int = …", "a = b = …", "a, b = …, …".
+// "a = …", "a: int = …", "a = b = …", "a, b = …, …", "a //= …", "a.b = …", 'a["b"] = …'.
 void PythonValues::gather_statement(size_t begin, size_t end) {
-  if (begin >= end || tokens_[begin].kind != PythonKind::name) return;
+  constexpr int kMostNames = 64;  // of "a = b = c = …"
+  for (int name = 0; name < kMostNames && begin < end && tokens_[begin].kind == PythonKind::name; ++name) {
+    gather_part(begin);
+    std::vector<size_t> names{begin};
+    size_t at = begin + 1;
+    while (token(at).is(",") && token(at + 1).kind == PythonKind::name && at + 1 < end) {
+      names.push_back(at + 1);
+      at += 2;
+    }
+    if (token(at).is(":") && names.size() == 1) at = behind_annotation(at, end);
+    const std::string sign =
+        at < end && tokens_[at].text.size() > 1 && tokens_[at].text.ends_with('=') ? tokens_[at].text : "";
+    constexpr std::array<std::string_view, 5> kAugments = {"+=", "-=", "*=", "/=", "//="};
+    if (names.size() == 1 && std::ranges::find(kAugments, sign) != kAugments.end())
+      bindings_[tokens_[begin].text].push_back({.at = begin, .value = at + 1, .sign = sign.substr(0, sign.size() - 1)});
+    if (at >= end || !tokens_[at].is("=")) return;
+    size_t value = at + 1;
+    if (names.size() == 1) {
+      bindings_[tokens_[begin].text].push_back({begin, value});
+      begin = value;
+      continue;
+    }
+    for (const size_t one : names) {
+      bindings_[tokens_[one].text].push_back({one, value});
+      value = pass_expression(value);
+      if (!token(value).is(",")) break;
+      ++value;
+    }
+    return;
+  }
+}
+
+// "a: int = …": where the "=" is.
+size_t PythonValues::behind_annotation(size_t colon, size_t end) const {
+  size_t at = colon + 1;
+  while (at < end && !tokens_[at].is("=")) {
+    if (opens(tokens_[at])) {
+      pass_brackets(at);
+    } else {
+      ++at;
+    }
+  }
+  return at;
+}
+
+// 'a["b"] = …', "a.b = …"
+void PythonValues::gather_part(size_t begin) {
   const bool item = token(begin + 1).is("[") && token(begin + 2).kind == PythonKind::string && token(begin + 3).is("]");
   if (item && token(begin + 4).is("=")) items_[tokens_[begin].text].push_back({begin + 2, begin + 5});
-  std::vector<size_t> names{begin};
-  size_t at = begin + 1;
-  while (token(at).is(",") && token(at + 1).kind == PythonKind::name && at + 1 < end) {
-    names.push_back(at + 1);
-    at += 2;
-  }
-  if (token(at).is(":") && names.size() == 1) {  // an annotation
-    ++at;
-    while (at < end && !tokens_[at].is("=")) {
-      if (opens(tokens_[at])) {
-        pass_brackets(at);
-      } else {
-        ++at;
-      }
-    }
-  }
-  if (at >= end || !tokens_[at].is("=")) return;
-  size_t value = at + 1;
-  if (names.size() == 1) {
-    bindings_[tokens_[begin].text].push_back({begin, value});
-    return gather_statement(value, end);
-  }
-  for (size_t name : names) {
-    bindings_[tokens_[name].text].push_back({name, value});
-    value = pass_expression(value);
-    if (!token(value).is(",")) break;
-    ++value;
-  }
-}
-
-// The last binding before `at`, else the first after it: functions stand above what they use.
-PythonValue PythonValues::of_name(const std::string& name, size_t at) {
-  if (name == "__name__") return text_of("__main__");
-  const auto found = bindings_.find(name);
-  const auto imported = [&]() {
-    const auto other = renamed_.find(name);  // "from conf import BASE as MODEL"
-    return of_modules([&](PythonValues& values) { return values.bound(other == renamed_.end() ? name : other->second); });
-  };
-  if (found == bindings_.end()) return imported();
-  const Binding* const bound = binding_of(found->second, at);
-  if (bound == nullptr || (bound->value <= at && at < pass_expression(bound->value))) return imported();
-  PythonValue value = worth(*bound);
-  if (const auto items = items_.find(name); items != items_.end() && value.kind == Kind::dict)
-    for (const Binding& item : items->second) {
-      if (item.at < bound->at || item.at > at) continue;
-      size_t item_at = item.value;
-      value.members.push_back({tokens_[item.at].text, at_depth(&PythonValues::choice, item_at)});
-    }
-  return value;
-}
-
-// The last before `at`, or the first of all; none where only Python knows which of several it is.
-const PythonValues::Binding* PythonValues::binding_of(const std::vector<Binding>& all, size_t at) {
-  const Binding* bound = nullptr;
-  bool certain = true;
-  const auto same = [this](const Binding& a, const Binding& b) {
-    const PythonValue one = worth(a), other = worth(b);
-    return one.kind == other.kind && one.text == other.text && one.items.empty() && one.members.empty();
-  };
-  for (const Binding& binding : all) {
-    if (bound != nullptr && binding.at >= at) break;
-    if (binding.until != 0 && (at < binding.from || at >= binding.until)) continue;
-    if (binding.to == Bound::parameter && asked_.contains(binding.parameter))
-      continue;  // f(name=name): another of that name
-    const bool of_itself = binding.to == Bound::value && binding.value <= at && at < pass_expression(binding.value);
-    if (of_itself) continue;  // "a = a // 2": of what it was before
-    const std::optional<bool> is_run = runs(binding.at, at);
-    if (is_run == false) continue;
-    certain = is_run.has_value() || bound == nullptr || (certain && same(*bound, binding));
-    bound = &binding;
-  }
-  return certain ? bound : nullptr;
-}
-
-// args.name, self.name, CFG.name: what the command gives, else an option's default, else what the name is bound to anywhere,
-// else the default that another file's parser has.
-PythonValue PythonValues::of_attribute(const std::string& path, size_t at) {
-  const std::string name(last_of(path));
-  if (path.starts_with("torch.")) return path.find('.', 6) == std::string::npos ? text_of(name) : PythonValue();
-  if (std::optional<PythonValue> given = flag(name)) return *given;
-  if (const std::optional<PythonValue> option = option_default(name)) return *option;
-  const size_t dot = path.find('.');
-  if (dot != std::string::npos)
-    if (PythonValue member = member_of(of_name(path.substr(0, dot), at), path.substr(dot + 1)); member.known())
-      return member;
-  PythonValue value = of_name(name, at);
-  if (value.known() || dot == std::string::npos || files_ == nullptr || !files_->enter()) return value;
-  for (PythonValues* const other : files_->everybody())
-    if (const std::optional<PythonValue> option = other == this ? std::nullopt : other->option_default(name)) {
-      value = *option;
-      value.literal = false;
-      break;
-    }
-  files_->leave();
-  return value;
+  const bool part = token(begin + 1).is(".") && token(begin + 2).kind == PythonKind::name && token(begin + 3).is("=");
+  if (part) parts_[tokens_[begin].text + "." + token(begin + 2).text].push_back({begin, begin + 4});
 }
 
 // ---- Expressions
@@ -248,7 +222,7 @@ PythonValue PythonValues::choice(size_t& at) {
   const std::optional<bool> holds = truth_of(disjunction(at));
   if (!token(at).is_word("else")) return {};
   ++at;
-  PythonValue other = choice(at);
+  PythonValue other = at_depth(&PythonValues::choice, at);
   if (!holds)
     return value.known() && value.kind == other.kind && value.text == other.text && value.items.empty() ? value
                                                                                                         : PythonValue();
@@ -298,7 +272,7 @@ PythonValue PythonValues::comparison(size_t& at) {
     } else if (within && both && other.kind == Kind::list) {
       value = truth((std::ranges::find(other.items, value.text, &PythonValue::text) != other.items.end()) != not_in);
     } else if (both && (sign.is("==") || sign.is("!=") || is)) {
-      value = truth((value.kind == other.kind && value.text == other.text) != negated);
+      value = truth(are_equal(value, other) != negated);
     } else if (a && b && !in && !not_in) {
       value = truth(sign.is("<") ? *a < *b : sign.is(">") ? *a > *b : sign.is("<=") ? *a <= *b : *a >= *b);
     } else {
@@ -388,7 +362,7 @@ PythonValue PythonValues::items(size_t& at, std::string_view close) {
   bool comma = false, known = true;
   while (at < tokens_.size() && !token(at).is(close)) {
     list.items.push_back(choice(at));
-    known = known && list.items.back().known();
+    known = known && list.items.back().known() && list.items.size() <= kMostValues;
     if (!token(at).is(",")) break;
     comma = true;
     ++at;
@@ -398,7 +372,7 @@ PythonValue PythonValues::items(size_t& at, std::string_view close) {
   pass_brackets(at);
   if (!whole) return {};
   if (close == ")" && !comma && list.items.size() == 1) return list.items.front();
-  return known ? list : PythonValue();
+  return known && count_of_values(list, kMostValues) <= kMostValues ? list : PythonValue();
 }
 
 PythonValue PythonValues::members(size_t& at) {
@@ -415,7 +389,7 @@ PythonValue PythonValues::members(size_t& at) {
   const bool whole = token(at).is("}");
   at = open;
   pass_brackets(at);
-  return whole ? dict : PythonValue();
+  return whole && count_of_values(dict, kMostValues) <= kMostValues ? dict : PythonValue();
 }
 
 // A name with what hangs on it: a.b, a.b(…), a["b"].

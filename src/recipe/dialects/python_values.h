@@ -37,6 +37,8 @@ struct PythonMember {
 // As a number, as `if` takes it; none where that is not known.
 std::optional<double> number_of(const PythonValue& value);
 std::optional<bool> truth_of(const PythonValue& value);
+// "left + right" and the like; unknown where only Python knows.
+PythonValue computed(const PythonValue& left, const std::string& sign, const PythonValue& right);
 
 class PythonFiles;
 class PythonFlags;
@@ -73,7 +75,8 @@ class PythonValues {
 
  private:
   static constexpr int kDeepestExpression = 40;
-  static constexpr int64_t kMostSteps = 5'000'000;  // in all: names may be made of others, each of them of more
+  static constexpr size_t kMostValues = 20'000;     // in a list or a dict, all in all
+  static constexpr int64_t kMostSteps = 2'000'000;  // in all: names may be made of others, each of them of more
 
   enum class Bound : uint8_t { value, parameter, item, key, member };  // to what: of a loop the first of what it goes over
 
@@ -83,6 +86,7 @@ class PythonValues {
     Bound to = Bound::value;
     size_t parameter = 0;        // its number in parameters_
     size_t from = 0, until = 0;  // where alone it is seen; everywhere: 0
+    std::string sign = {};       // of "a //= 2" "//": of what it was before
   };
 
   // Of a function of the script, or of its class where it makes one.
@@ -103,6 +107,9 @@ class PythonValues {
   std::optional<bool> holds(size_t statement);
   std::optional<bool> condition(size_t statement);
   void gather_statement(size_t begin, size_t end);
+  void gather_part(size_t begin);
+  size_t behind_annotation(size_t colon, size_t end) const;
+  size_t behind_head(size_t begin, size_t end) const;
   void gather_parameters(size_t def);
   void gather_imports(size_t begin, size_t end);
   void gather_modules(size_t begin, size_t end);
@@ -149,17 +156,27 @@ class PythonValues {
   PythonValue of_file(size_t open);
   PythonValue of_modules(const std::function<PythonValue(PythonValues&)>& ask);
   PythonValue of_name(const std::string& name, size_t at);
+  PythonValue of_import(const std::string& name);
+  PythonValue of_field(const std::string& name, size_t at);
+  PythonValue of_object(const std::string& object, const std::string& part, size_t at);
+  std::optional<PythonValue> put_later(const std::string& path, size_t at);
+  bool is_in_scope(size_t binding, size_t use) const;
+  size_t def_around(size_t at) const;
+  bool returns_before(size_t statement);
+  std::optional<bool> is_called(size_t def);
   const Binding* binding_of(const std::vector<Binding>& all, size_t at);
   PythonValue of_attribute(const std::string& path, size_t at);
 
   const std::vector<PythonToken>& tokens_;
   PythonFiles* files_;
-  std::vector<PythonModule*> modules_;                  // that are imported and lie beside the script
-  std::vector<PythonValues*> importers_;                // of the files that import this one
-  std::map<std::string, std::string> renamed_;          // by "import … as"
+  std::vector<PythonModule*> modules_;            // that are imported and lie beside the script
+  std::vector<PythonValues*> importers_;          // of the files that import this one
+  std::map<std::string, std::string> renamed_;    // by "import … as"
+  std::map<std::string, PythonModule*> origins_;  // of a name that "from … import" brings, and of a module's own name
   std::map<std::string, size_t, std::less<>> handles_;  // "with open(…) as f": where the file's name begins
   std::map<std::string, std::vector<Binding>> bindings_;
   std::map<std::string, std::vector<Binding>> items_;  // name["key"] = …: `at` is the key's
+  std::map<std::string, std::vector<Binding>> parts_;  // "name.part = …": `at` is the name's
   std::map<std::string, size_t> options_;              // argparse: where the default begins
   std::map<std::string, bool> switches_;               // argparse: store_true, store_false: what they are if not given
   std::map<std::string, std::vector<std::string>> spellings_;  // argparse: what an option may be called

@@ -8,13 +8,13 @@ namespace snug::dialects {
 namespace {
 
 constexpr int64_t kMostCounted = int64_t{1} << 31;
-constexpr std::string_view kSigns = "+-*/";
+constexpr std::string_view kOperations = "+-*/";
 
 // Its signs apart, without quotes and braces.
 std::string spaced(const std::string& text) {
   std::string made;
   for (const char c : text.substr(0, 200))
-    if (kSigns.find(c) != std::string_view::npos) {
+    if (kOperations.find(c) != std::string_view::npos) {
       made += std::string(" ") + c + " ";
     } else if (c != '\\' && c != '"' && c != '{' && c != '}' && c != '$') {
       made += c;
@@ -53,7 +53,7 @@ std::optional<int64_t> reckoned(std::string_view text, const ShellVariables& var
   std::optional<int64_t> value;
   char operation = '\0';
   for (const std::string& part : split(spaced(inside))) {
-    if (part.size() == 1 && kSigns.find(part[0]) != std::string_view::npos) {
+    if (part.size() == 1 && kOperations.find(part[0]) != std::string_view::npos) {
       if (!value || operation != '\0') return std::nullopt;
       operation = part[0];
       continue;

@@ -29,7 +29,7 @@ PythonValue list_of(std::string text) {
   return list;
 }
 
-PythonValue value_of(const std::string& text) {
+PythonValue value_of_flag(const std::string& text) {
   if (text.starts_with('[') && text.ends_with(']')) return list_of(text);
   if (text == "true" || text == "True" || text == "false" || text == "False")
     return {.kind = Kind::truth, .text = text[0] == 't' || text[0] == 'T' ? "true" : "false"};
@@ -41,13 +41,13 @@ PythonValue value_of(const std::string& text) {
 
 using Words = std::set<std::string_view>;
 
-PythonValue value_of(const Entry& entry, const Words& unread) {
+PythonValue value_of_flag(const Entry& entry, const Words& unread) {
   for (const std::string& text : entry.values)
     if (unread.contains(text)) return {};
   if (entry.kind == EntryKind::scalar)
-    return entry.values.empty() ? PythonValue{.kind = Kind::none} : value_of(entry.text());
+    return entry.values.empty() ? PythonValue{.kind = Kind::none} : value_of_flag(entry.text());
   PythonValue list{.kind = Kind::list};
-  for (const std::string& text : entry.values) list.items.push_back(value_of(text));
+  for (const std::string& text : entry.values) list.items.push_back(value_of_flag(text));
   return list;
 }
 
@@ -59,7 +59,7 @@ bool is_flag(const Entry& entry) {
 int64_t processes_of(const Document& shell) {
   const auto count = [&](const char* name) -> int64_t {
     const Entry* const entry = shell.find(std::string("launch.") + name);
-    const std::optional<double> number = entry ? number_of(value_of(entry->text())) : std::nullopt;
+    const std::optional<double> number = entry ? number_of(value_of_flag(entry->text())) : std::nullopt;
     return number && *number >= 1 && *number <= 1e6 ? static_cast<int64_t>(*number) : 0;
   };
   const int64_t nodes = std::max<int64_t>(1, count("nnodes"));
@@ -83,8 +83,8 @@ PythonFlags flags_of(const Document& shell, const std::string& config) {
   for (const Entry& entry : shell.entries) ++leaves[entry.leaf()];
   for (const Entry& entry : shell.entries) {
     const bool below = is_below(entry) && entry.kind != EntryKind::map && leaves[entry.leaf()] == 1;
-    if (is_flag(entry) || below) flags.give_option(std::string(entry.leaf()), value_of(entry, unread));
-    if (entry.path.starts_with("env.")) flags.give_variable(entry.path.substr(4), value_of(entry, unread));
+    if (is_flag(entry) || below) flags.give_option(std::string(entry.leaf()), value_of_flag(entry, unread));
+    if (entry.path.starts_with("env.")) flags.give_variable(entry.path.substr(4), value_of_flag(entry, unread));
   }
   if (!config.empty() && !shell.has("config")) flags.give_option("config", {.kind = Kind::text, .text = config});
   return flags;
@@ -93,7 +93,7 @@ PythonFlags flags_of(const Document& shell, const std::string& config) {
 bool means_the_same(const Entry& a, const Entry& b) {
   if (a.values.size() != b.values.size()) return false;
   for (size_t i = 0; i < a.values.size(); ++i)
-    if (value_of(a.values[i]).text != value_of(b.values[i]).text) return false;
+    if (value_of_flag(a.values[i]).text != value_of_flag(b.values[i]).text) return false;
   return true;
 }
 

@@ -1,0 +1,116 @@
+// What names and parts of objects are worth: which of their bindings holds where.
+
+#include <algorithm>
+#include <iterator>
+
+#include "recipe/dialects/python_files.h"
+
+namespace snug::dialects {
+
+namespace {
+
+using Kind = PythonValue::Kind;
+
+// "model.name" of a dict of dicts.
+PythonValue member_of(const PythonValue& dict, std::string_view path) {
+  const auto member = std::ranges::find(dict.members, path.substr(0, path.find('.')), &PythonMember::name);
+  if (member == dict.members.end()) return {};
+  return path.find('.') == std::string_view::npos ? member->value
+                                                  : member_of(member->value, path.substr(path.find('.') + 1));
+}
+
+std::string_view last_of(std::string_view path) { return path.substr(path.rfind('.') + 1); }
+
+}  // namespace
+
+// The last binding before `at`, else the first after it: functions stand above what they use.
+PythonValue PythonValues::of_name(const std::string& name, size_t at) {
+  if (name == "__name__")
+    return PythonValue{.kind = Kind::text, .text = files_ && files_->everybody().front() != this ? "a module" : "__main__"};
+  const auto found = bindings_.find(name);
+  const auto imported = [&]() { return of_import(name); };
+  if (found == bindings_.end()) return imported();
+  const Binding* const bound = binding_of(found->second, at);
+  if (bound == nullptr || (bound->value <= at && at < pass_expression(bound->value))) return imported();
+  PythonValue value = worth(*bound);
+  if (const auto items = items_.find(name); items != items_.end() && value.kind == Kind::dict)
+    for (const Binding& item : items->second) {
+      if ((steps_ += 1 + static_cast<int64_t>(value.members.size())) > kMostSteps) return {};
+      if (item.at < bound->at || item.at > at) continue;
+      const std::optional<bool> is_run = runs(item.at, at);
+      if (is_run == false) continue;
+      size_t item_at = item.value;
+      const std::string& key = tokens_[item.at].text;
+      PythonValue now = is_run ? at_depth(&PythonValues::choice, item_at) : PythonValue();
+      std::erase_if(value.members, [&](const PythonMember& member) { return member.name == key; });
+      value.members.push_back({key, std::move(now)});
+    }
+  return value;
+}
+
+// The last before `at`, or the first of all; none where only Python knows which of several it is.
+const PythonValues::Binding* PythonValues::binding_of(const std::vector<Binding>& all, size_t at) {
+  const Binding* bound = nullptr;
+  bool certain = true;
+  const bool scoped = std::ranges::any_of(all, [&](const Binding& binding) { return is_in_scope(binding.at, at); });
+  const auto same = [this](const Binding& a, const Binding& b) {
+    const PythonValue one = worth(a), other = worth(b);
+    return one.kind == other.kind && one.text == other.text && one.items.empty() && one.members.empty();
+  };
+  for (const Binding& binding : all) {
+    if (bound != nullptr && binding.at >= at) break;
+    if (binding.until != 0 && (at < binding.from || at >= binding.until)) continue;
+    if (scoped && !is_in_scope(binding.at, at)) continue;  // of another function
+    if (binding.to == Bound::parameter && asked_.contains(binding.parameter))
+      continue;  // f(name=name): another of that name
+    const bool of_itself = binding.to == Bound::value && binding.value <= at && at < pass_expression(binding.value);
+    if (of_itself) continue;  // "a = a // 2": of what it was before
+    const std::optional<bool> is_run = runs(binding.at, at);
+    if (is_run == false) continue;
+    certain = is_run.has_value() || bound == nullptr || (certain && same(*bound, binding));
+    bound = &binding;
+  }
+  return certain ? bound : nullptr;
+}
+
+// Of an object that is not known: what a class of the script has by that name.
+PythonValue PythonValues::of_field(const std::string& name, size_t at) {
+  const auto found = bindings_.find(name);
+  if (found == bindings_.end()) return {};
+  std::vector<Binding> fields;
+  std::ranges::copy_if(found->second, std::back_inserter(fields), [&](const Binding& binding) {
+    return ++steps_ <= kMostSteps && !class_around(statement_of(binding.at)).empty();
+  });
+  const Binding* const field = binding_of(fields, at);
+  return field ? worth(*field) : PythonValue();
+}
+
+// args.name, self.name, CFG.name: what the command gives, else an option's default, else what the name is bound to anywhere,
+// else the default that another file's parser has.
+PythonValue PythonValues::of_attribute(const std::string& path, size_t at) {
+  const std::string name(last_of(path));
+  if (path.starts_with("torch."))
+    return path.find('.', 6) == std::string::npos ? PythonValue{.kind = Kind::text, .text = name} : PythonValue();
+  if (const std::optional<PythonValue> later = put_later(path, at)) return *later;
+  if (std::optional<PythonValue> given = flag(name)) return *given;
+  if (const std::optional<PythonValue> option = option_default(name)) return *option;
+  const size_t dot = path.find('.');
+  if (dot != std::string::npos)
+    if (PythonValue value = of_object(path.substr(0, dot), path.substr(dot + 1), at); value.known()) return value;
+  if (dot != std::string::npos)
+    if (PythonValue member = member_of(of_name(path.substr(0, dot), at), path.substr(dot + 1)); member.known())
+      return member;
+  PythonValue value = dot == std::string::npos ? PythonValue() : of_field(name, at);
+  if (!value.known()) value = of_name(name, at);
+  if (value.known() || dot == std::string::npos || files_ == nullptr || !files_->enter()) return value;
+  for (PythonValues* const other : files_->everybody())
+    if (const std::optional<PythonValue> option = other == this ? std::nullopt : other->option_default(name)) {
+      value = *option;
+      value.literal = false;
+      break;
+    }
+  files_->leave();
+  return value;
+}
+
+}  // namespace snug::dialects

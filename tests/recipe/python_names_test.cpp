@@ -1,0 +1,129 @@
+// Which of several bindings a name of a Python script has, and which of its statements are run.
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+
+#include "recipe/support_dialects.h"
+#include "temporary_directory.h"
+
+namespace snug::testing {
+
+namespace {
+
+class PythonNames : public ::testing::Test {
+ protected:
+  void put(const std::string& name, const std::string& text) const { std::ofstream(directory_ / name) << text; }
+  ForeignRecipe read(const std::string& script) const { return foreign(script, (directory_ / "train.py").string()); }
+  // What `flags` make of a script.
+  ForeignRecipe started(const std::string& script, const std::string& flags) const {
+    put("train.py", script);
+    return foreign("python train.py " + flags + "\n", (directory_ / "run.sh").string());
+  }
+
+  test::TemporaryDirectory directory_;
+};
+
+const std::string kParser =
+    "p = argparse.ArgumentParser()\np.add_argument('--bs', type=int, default=6)\np.add_argument('--lora', "
+    "action='store_true')\n"
+    "p.add_argument('--bits', default='16')\na = p.parse_args()\nmodel = "
+    "AutoModelForCausalLM.from_pretrained('google/gemma-2b')\n";
+const std::string kTrain = "Trainer(model=model, args=TrainingArguments('o', per_device_train_batch_size=a.bs))\n";
+
+TEST_F(PythonNames, of_other_functions_and_classes_are_not_seen) {
+  const ForeignRecipe recipe = read(R"(
+batch_size = 4
+class Config:
+    rows = 3
+class EvalConfig:
+    rows = 64
+def generate():
+    batch_size = 64
+def main():
+    cfg = Config()
+    model = AutoModelForCausalLM.from_pretrained('google/gemma-2b')
+    Trainer(model=model, args=TrainingArguments('o', per_device_train_batch_size=batch_size, gradient_accumulation_steps=cfg.rows))
+main()
+)");
+  EXPECT_EQ(recipe.recipe.batch, 4);
+  EXPECT_EQ(recipe.recipe.accumulation, 3);
+}
+
+TEST_F(PythonNames, come_from_the_module_that_they_are_brought_from) {
+  put("data.py", "base = 'google/gemma-7b'\nrows = 9\nif __name__ == '__main__':\n    own = 64\n");
+  put("config.py", "base = 'google/gemma-2b'\nrows = 2\nown = 5\nif __name__ == '__main__':\n    own = 64\n");
+  for (const char* import : {"from data import load\nfrom config import base, rows, own\n",
+                             "import data\nimport config as c\nbase, rows, own = c.base, c.rows, c.own\n"}) {
+    const ForeignRecipe recipe =
+        read(std::string(import) +
+             "model = AutoModelForCausalLM.from_pretrained(base)\nTrainer(model=model, "
+             "args=TrainingArguments('o', per_device_train_batch_size=rows, gradient_accumulation_steps=own))\n");
+    EXPECT_EQ(recipe.models.front(), "google/gemma-2b") << import;
+    EXPECT_EQ(recipe.recipe.batch, 2) << import;
+    EXPECT_EQ(recipe.recipe.accumulation, 5) << import;
+  }
+}
+
+TEST_F(PythonNames, may_be_changed_by_what_follows) {
+  EXPECT_EQ(started(kParser + "if a.lora: a.bs = 1\n" + kTrain, "--bs 8").recipe.batch, 8);
+  EXPECT_EQ(started(kParser + "if a.lora: a.bs = 1\n" + kTrain, "--bs 8 --lora").recipe.batch, 1);
+  EXPECT_EQ(started(kParser + "a.bs = a.bs // 2\n" + kTrain, "--bs 8").recipe.batch, 4);
+  const std::string local =
+      "bs = a.bs\nbs //= 2\nTrainer(model=model, args=TrainingArguments('o', per_device_train_batch_size=bs))\n";
+  EXPECT_EQ(started(kParser + local, "--bs 8").recipe.batch, 4);
+  // Items of a dict, under their conditions; the last of a key holds.
+  const std::string items =
+      "t = dict(per_device_train_batch_size=2)\nif a.lora:\n    t['gradient_checkpointing'] = True\n"
+      "t['per_device_train_batch_size'] = 5\nTrainer(model=model, args=TrainingArguments('o', **t))\n";
+  EXPECT_EQ(started(kParser + items, "").recipe.batch, 5);
+  EXPECT_FALSE(started(kParser + items, "").recipe.gradient_checkpointing);
+  EXPECT_TRUE(started(kParser + items, "--lora").recipe.gradient_checkpointing);
+}
+
+TEST_F(PythonNames, what_is_not_run_says_nothing) {
+  const std::string wrap = "model = get_peft_model(model, LoraConfig(r=4))\n";
+  const std::string early =
+      "def wrap(m):\n    if not a.lora:\n        return m\n    return get_peft_model(m, LoraConfig(r=4))\n";
+  const std::string uncalled = "def infer():\n    m = PeftModel.from_pretrained(model, 'x')\n    " + wrap;
+  for (const std::string& adapts : {"if a.lora: " + wrap, "if a.lora:\n    " + wrap, early + "model = wrap(model)\n",
+                                    uncalled + "if a.lora:\n    infer()\n"}) {
+    EXPECT_EQ(started(kParser + adapts + kTrain, "").recipe.method, Method::full) << adapts;
+    EXPECT_EQ(started(kParser + adapts + kTrain, "--lora").recipe.method, Method::lora) << adapts;
+  }
+  // Two stages, one of which is asked for.
+  const std::string stages =
+      kParser +
+      "def one():\n    Trainer(model=model, args=TrainingArguments('o', per_device_train_batch_size=1))\ndef two():\n"
+      "    Trainer(model=model, args=TrainingArguments('o', per_device_train_batch_size=2))\nif a.lora:\n    two()\nelse:\n"
+      "    one()\n";
+  EXPECT_EQ(started(stages, "").recipe.batch, 1);
+  EXPECT_EQ(started(stages, "--lora").recipe.batch, 2);
+}
+
+TEST_F(PythonNames, words_of_a_command_are_compared_as_the_script_takes_them) {
+  const std::string script = kParser +
+                             "n = 3 if a.bits == '4' else 1\nTrainer(model=model, args=TrainingArguments('o', "
+                             "per_device_train_batch_size=n))\n";
+  EXPECT_EQ(started(script, "--bits 4").recipe.batch, 3);
+  EXPECT_EQ(started(script, "").recipe.batch, 1);
+}
+
+TEST_F(PythonNames, end_with_what_is_too_long) {
+  std::string choice = "x = 1", chain, branches = "if a == 0:\n  y = 1\n", keys = "d = {}\n";
+  for (int i = 0; i < 20'000; ++i) choice += " if a else 1";
+  for (int i = 0; i < 100'000; ++i) chain += "z = ";
+  for (int i = 1; i < 20'000; ++i) branches += "elif a == " + std::to_string(i) + ":\n  y = 2\n";
+  for (int i = 1; i < 9'000; ++i) keys += "d['k" + std::to_string(i) + "'] = d['k1']\n";
+  const std::string end =
+      "model = AutoModelForCausalLM.from_pretrained('google/gemma-2b')\nTrainer(model=model, args=TrainingArguments("
+      "'o', per_device_train_batch_size=x, max_steps=y, gradient_accumulation_steps=z, seed=d['k1']))\n";
+  const auto begin = std::chrono::steady_clock::now();
+  for (const std::string& text : {choice + "\n", chain + "1\n", branches, keys})
+    EXPECT_EQ(read(text + end).models.front(), "google/gemma-2b");
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(30));
+}
+
+}  // namespace
+
+}  // namespace snug::testing
