@@ -259,7 +259,9 @@ accelerator = Accelerator(mixed_precision="bf16", gradient_accumulation_steps=3)
 model = AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-0.5B")
 model.gradient_checkpointing_enable()
 model = get_peft_model(model, LoraConfig(r=4, target_modules=["q_proj"]))
-loader = DataLoader(data, batch_size=5, shuffle=True)
+teacher = AutoModelForCausalLM.from_pretrained("google/gemma-7b")
+val_loader = DataLoader(held_out, batch_size=64)
+loader = DataLoader(data, 5, shuffle=True)
 optimizer = bnb.optim.PagedAdamW8bit(model.parameters())
 rows = tokenizer(texts, truncation=True, max_length=192)
 for batch in loader:
@@ -278,6 +280,65 @@ for batch in loader:
     EXPECT_EQ(value_of(recipe.recipe, "optim"), "paged_adamw_8bit");
     EXPECT_TRUE(says(recipe, "it trains in a loop of its own: planned as the Trainer's, with what it loads"));
   }
+}
+
+TEST_F(StartedScript, short_names_of_options_end_the_values_before_them) {
+  put("train.py", R"(
+p.add_argument('-m', '--model', default='Qwen/Qwen2.5-0.5B')
+p.add_argument('--rank', type=int, default=8)
+p.add_argument('-b', type=int, default=1)
+a = p.parse_args()
+model = get_peft_model(AutoModelForCausalLM.from_pretrained(a.model), LoraConfig(r=a.rank, target_modules=['q_proj']))
+Trainer(model=model, args=TrainingArguments('o', per_device_train_batch_size=a.b))
+)");
+  const ForeignRecipe recipe = read("python train.py -m google/gemma-2b --rank 16 -b 4 -v\n");
+  EXPECT_EQ(recipe.models.front(), "google/gemma-2b");
+  EXPECT_EQ(recipe.recipe.lora.r, 16);
+  EXPECT_EQ(recipe.recipe.batch, 4);
+}
+
+// A reference model stands before the settings; arguments that a whole namespace gives are defaults and flags.
+TEST_F(StartedScript, settings_are_found_at_their_place_or_in_a_namespace) {
+  put("dpo.py",
+      "m = AutoModelForCausalLM.from_pretrained('google/gemma-2b')\nr = "
+      "AutoModelForCausalLM.from_pretrained('google/gemma-2b')\n"
+      "DPOTrainer(m, r, DPOConfig('o', per_device_train_batch_size=2, max_length=333)).train()\n");
+  const ForeignRecipe dpo = read("python dpo.py\n");
+  EXPECT_EQ(dpo.stage, "dpo");
+  EXPECT_EQ(dpo.recipe.batch, 2);
+  EXPECT_EQ(dpo.recipe.seq_len, 333);
+  put("train.py",
+      "p.add_argument('--per_device_train_batch_size', default=2)\np.add_argument('--gradient_accumulation_steps', "
+      "default=16)\n"
+      "a = p.parse_args()\nmodel = AutoModelForCausalLM.from_pretrained('google/gemma-2b')\n"
+      "Trainer(model=model, args=TrainingArguments('o', **vars(a)))\n");
+  const ForeignRecipe recipe = read("python train.py --gradient_accumulation_steps 4\n");
+  EXPECT_EQ(recipe.recipe.batch, 2);
+  EXPECT_EQ(recipe.recipe.accumulation, 4);
+}
+
+// What only Python knows is told though the plan has to take something; so is what is frozen.
+TEST_F(StartedScript, what_only_python_knows_is_told) {
+  put("train.py",
+      "model = AutoModelForCausalLM.from_pretrained(a.name)\nif a.lora.lower() == 'yes':\n"
+      "    model = get_peft_model(model, LoraConfig(r=4))\nfor p in model.parameters():\n    p.requires_grad = False\n"
+      "Trainer(model=model, args=TrainingArguments('o'))\n");
+  const ForeignRecipe recipe = read("python train.py --name google/gemma-2b --lora no\n");
+  EXPECT_TRUE(says(recipe, "only Python knows use_peft: what it stands for is not read"));
+  put("train.py",
+      "model = AutoModelForCausalLM.from_pretrained(a.name)\nfor p in model.parameters():\n    p.requires_grad = False\n"
+      "Trainer(model=model, args=TrainingArguments('o'))\n");
+  EXPECT_TRUE(says(read("python train.py --name google/gemma-2b\n"),
+                   "it freezes weights: which of them only Python knows; planned as if all were trained"));
+}
+
+TEST_F(StartedScript, the_launcher_may_say_the_precision) {
+  put("train.py",
+      "model = AutoModelForCausalLM.from_pretrained('google/gemma-2b')\nTrainer(model=model, "
+      "args=TrainingArguments('o'))\n");
+  EXPECT_FALSE(read("python train.py\n").recipe.bf16);
+  EXPECT_TRUE(read("accelerate launch --mixed_precision bf16 train.py\n").recipe.bf16);
+  EXPECT_TRUE(read("accelerate launch --mixed_precision=fp16 train.py\n").recipe.fp16);
 }
 
 // A flag is changed where it stands, by the name that its parser knows; none is added that it does not.

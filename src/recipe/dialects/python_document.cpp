@@ -219,8 +219,16 @@ void take_named_model(PythonScript& script, const Document& document, Entries& e
 
 const Argument* argument_of(const Call* call, std::string_view name, size_t place = kEnd) {
   if (!call) return nullptr;
+  if (const Argument* named = call->find(name)) return named;
   const bool by_place = place < call->arguments.size() && call->arguments[place].name.empty();
-  return by_place ? &call->arguments[place] : call->find(name);
+  return by_place ? &call->arguments[place] : nullptr;
+}
+
+// TRL's DPOTrainer and KTOTrainer take a reference model before their settings.
+size_t place_of_settings(const Call* trainer) {
+  const bool refers = trainer && (trainer->name().find("DPO") != std::string_view::npos ||
+                                  trainer->name().find("KTO") != std::string_view::npos);
+  return refers ? 2 : 1;
 }
 
 // The calls that matter, each of which may be missing.
@@ -243,7 +251,7 @@ Parts parts_of(PythonScript& script) {
   parts.trainer = script.first([](const Call& call) { return trains(call) && !call.arguments.empty(); });
   const Call* const trainer = parts.trainer;
   if (trainer) parts.before = trainer->at;
-  parts.settings = script.given(argument_of(trainer, "args", 1), has_settings, parts.before);
+  parts.settings = script.given(argument_of(trainer, "args", place_of_settings(trainer)), has_settings, parts.before);
   parts.loading = script.given(argument_of(trainer, "model", 0), loads_model, parts.before);
   if (!parts.loading && trainer) parts.loading = script.only(loads_model);  // by a function below
   const auto loads_known = [](const Call& call) {
@@ -295,6 +303,11 @@ void take_adapter(PythonScript& script, const Parts& parts, bool unsloth, Docume
   const Span at = somewhere->arguments.empty() ? Span{} : somewhere->arguments.front().span;
   const bool made = parts.adapter || parts.goes_on || script.calls(kAdapts, parts.before) != false;
   if (parts.adapted != false && made && !unsloth && !parts.by_options) entries.say("use_peft", "true", at);
+  if (parts.by_options && parts.adapted == true) {
+    entries.say("use_peft", "true", at);
+    for (const char* key : {"lora_r", "lora_alpha", "lora_target_modules", "load_in_4bit", "load_in_8bit"})
+      if (const PythonValue value = script.bound(key); value.known()) entries.add(key, {key, 0, value, value.span});
+  }
   if (!parts.adapter && parts.adapted != false && !parts.by_options)  // made in another file
     for (const char* key : {"lora_r", "lora_alpha", "lora_target_modules"}) document.unread.emplace_back(key);
   const bool hidden = !parts.loading && parts.trainer && !parts.trainer->find("model_init_kwargs") &&
@@ -307,13 +320,22 @@ void take_adapter(PythonScript& script, const Parts& parts, bool unsloth, Docume
   if (!unsloth && script.calls(kSwitchesCheckpointing, parts.before) != false)
     entries.say("gradient_checkpointing", "true", at);
   entries.take(parts.adapter, kOfAdapter);
+  if (parts.adapter && parts.adapter->spreads)
+    for (const char* key : {"lora_r", "lora_alpha", "lora_target_modules"})
+      if (!document.has(key)) document.unread.emplace_back(key);
 }
 
 // What a loop of the script's own says that the trainer's settings say elsewhere.
 void take_loop(PythonScript& script, Document& document, Entries& entries) {
   document.notes.emplace_back("it trains in a loop of its own: planned as the Trainer's, with what it loads");
-  const auto batches = [](const Call& call) { return makes_batches(call) && call.find("batch_size"); };
-  if (const Call* loader = script.first(batches)) entries.add("per_device_train_batch_size", *loader->find("batch_size"));
+  const auto of_training = [](const Call& call) {
+    const std::string target = lower(call.target);
+    const bool other = target.find("val") != std::string::npos || target.find("test") != std::string::npos ||
+                       target.find("eval") != std::string::npos || target.find("dev") != std::string::npos;
+    return makes_batches(call) && !other && argument_of(&call, "batch_size", 1);
+  };
+  if (const Call* loader = script.first(of_training))
+    entries.add("per_device_train_batch_size", *argument_of(loader, "batch_size", 1));
   for (const char* name : {"gradient_accumulation_steps", "grad_accum_steps", "accumulation_steps", "grad_accum"})
     if (const PythonValue steps = script.bound(name); steps.kind == Kind::number)
       entries.add("gradient_accumulation_steps", {name, 0, steps, steps.span});
@@ -340,7 +362,7 @@ bool is_loop(const PythonScript& script, const Parts& parts) {
 void read_script(bool in_place, Document& document, PythonFlags* flags = nullptr, FlagsOfKeys* of_keys = nullptr) {
   PythonScript script(document.text, document.where, flags);
   Parts parts = parts_of(script);
-  if (!parts.found() && !is_loop(script, parts) && script.enter_module()) parts = parts_of(script);
+  if (!parts.trainer && !is_loop(script, parts) && script.enter_module()) parts = parts_of(script);
   const bool loop = is_loop(script, parts);
   if (!parts.found() && !loop)
     throw Error("nothing in it trains with transformers' Trainer or one made of it", document.where,
@@ -360,12 +382,15 @@ void read_script(bool in_place, Document& document, PythonFlags* flags = nullptr
   entries.take(parts.quantization, kOfQuantization);
   take_adapter(script, parts, unsloth, document, entries);
   entries.take_all(settings);
-  if (trainer && !settings)
+  const bool spreads = settings && settings->spreads;  // "**vars(args)"
+  if (trainer && (!settings || spreads))
     take_defaults(script, parts, flags != nullptr, document, entries);  // HfArgumentParser's, a factory's
   if (loop) take_loop(script, document, entries);
+  if (parts.adapted == false && script.freezes())
+    document.notes.emplace_back("it freezes weights: which of them only Python knows; planned as if all were trained");
   entries.take(trainer, kOfTrainer);
   if (!unsloth && !trl && (trainer || loop))
-    take_rows(script, parts.before, trainer && of_plain_trainer(*trainer), document, entries);
+    take_rows(script, parts.before, loop || of_plain_trainer(*trainer), document, entries);
   const Argument* const data = argument_of(script.first(loads_data), "path", 0);
   if (data && data->value.kind == Kind::text) entries.add("dataset_name", *data);
   take_named_model(script, document, entries);

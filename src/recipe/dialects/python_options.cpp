@@ -11,12 +11,13 @@ void PythonValues::gather_option(size_t open) {
   size_t end = open, usual = 0;
   pass_brackets(end);
   std::vector<std::string> names;
-  std::string called;  // what holds it
+  std::string called, short_name;  // what holds it
   std::optional<bool> switched;
   for (size_t at = open + 1; at + 1 < end;) {
     const size_t next = pass_expression(at);
-    const bool short_name = tokens_[at].text.starts_with('-') && !tokens_[at].text.starts_with("--");
-    if (tokens_[at].kind == PythonKind::string && !short_name) {
+    const bool is_short = tokens_[at].text.starts_with('-') && !tokens_[at].text.starts_with("--");
+    if (tokens_[at].kind == PythonKind::string && is_short) short_name = tokens_[at].text.substr(1);
+    if (tokens_[at].kind == PythonKind::string && !is_short) {
       names.push_back(tokens_[at].text.substr(std::min(tokens_[at].text.find_first_not_of('-'), tokens_[at].text.size())));
       std::ranges::replace(names.back(), '-', '_');
     }
@@ -26,7 +27,8 @@ void PythonValues::gather_option(size_t open) {
     if (tokens_[at].is_word("action") && token(at + 2).text == "store_false") switched = true;
     at = next + 1;
   }
-  if (called.empty() && !names.empty()) called = names.front();
+  if (called.empty()) called = names.empty() ? short_name : names.front();
+  if (!called.empty() && !short_name.empty()) names.push_back(short_name);
   if (called.empty()) return;
   if (usual != 0) options_[called] = usual;
   if (switched) switches_[called] = *switched;

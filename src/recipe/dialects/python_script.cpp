@@ -79,6 +79,7 @@ class CallsOf {
       argument.at = at;
       argument.value = values_.value(at);
       if (spread) {
+        call.spreads = call.spreads || !argument.value.known();
         for (const auto& [name, value] : argument.value.members)
           call.arguments.push_back({name, argument.at, value, value.literal ? value.span : argument.span});
       } else {
@@ -228,6 +229,16 @@ bool PythonScript::imports(std::string_view module) {
 
 bool PythonScript::mentions(std::string_view name) const {
   return std::ranges::any_of(*here_tokens_, [&](const PythonToken& token) { return token.is_word(name); });
+}
+
+bool PythonScript::freezes() const {
+  const std::vector<PythonToken>& tokens = *here_tokens_;
+  for (size_t at = 0; at + 2 < tokens.size(); ++at) {
+    const bool put = tokens[at].is_word("requires_grad") && tokens[at + 1].is("=");
+    const bool called = tokens[at].is_word("requires_grad_") && tokens[at + 1].is("(");
+    if ((put || called) && tokens[at + 2].is_word("False")) return true;
+  }
+  return false;
 }
 
 PythonValue PythonScript::assigned(std::string_view name) {

@@ -31,6 +31,7 @@ struct Call {
   size_t at = 0;       // its first token
   std::string target;  // the first name that its statement binds; "" if none
   std::vector<Argument> arguments;
+  bool spreads = false;            // "**x", of which only Python knows what it holds
   std::string file;                // of a module's the file
   std::optional<bool> run = true;  // whether its statement is run; none: only Python knows
 
@@ -71,6 +72,8 @@ class PythonScript {
   bool mentions(std::string_view name) const;
   // What a name is bound to, wherever.
   PythonValue bound(const std::string& name) { return here_->bound(name); }
+  // Whether weights are kept from being trained.
+  bool freezes() const;
   // What is put there later, "args.NAME = …", where that is known.
   PythonValue assigned(std::string_view name);
   // What any call is given by that name, where that is known.

@@ -130,6 +130,8 @@ void read_launcher(Reading& reading) {
       if (name == "num_processes" && count > 0) nodes = 0;  // it counts those of all machines
     } else if ((name == "nnodes" || name == "num_machines" || name == "num_nodes") && count > 0 && nodes != 0) {
       nodes = count;
+    } else if (launch && name == "mixed_precision" && (value == "bf16" || value == "fp16")) {
+      if (!reading.has("bf16") && !reading.has("fp16")) reading.decide(value, "true");
     } else if (launch && name == "include" && result.gpus == 0) {  // DeepSpeed's "localhost:0,1,2,3"
       const bool named = value.find(':') != std::string::npos && value.find('@') == std::string::npos;
       if (named) result.gpus = 1 + std::count(value.begin(), value.end(), ',');

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <filesystem>
 
 #include "base/error.h"
@@ -106,7 +107,8 @@ bool is_other_script(const Command& words, const Found& found) {
   if (found.command[0] != "python") return false;
   const bool named = std::any_of(std::begin(kOthers), std::end(kOthers), [&](std::string_view other) {
     return ends_as(found.command[1], other) || found.command[1].starts_with("export_") ||
-           found.command[1].starts_with("eval_") || found.command[1].starts_with("infer_");
+           found.command[1].starts_with("eval_") || found.command[1].starts_with("evaluate_") ||
+           found.command[1].starts_with("infer_");
   });
   const bool trains = std::any_of(words.begin(), words.end(), [](const Word& word) {
     for (const char* flag : {"--learning_rate", "--lr", "--per_device_train_batch_size", "--num_train_epochs", "--do_train",
@@ -162,18 +164,24 @@ const Command* unknown_program(const std::vector<Command>& commands, Found& foun
 struct StartedShell {
   std::string name;  // "" for none
   Command arguments;
+  ShellVariables variables = {};  // for it alone
 };
 
 StartedShell started_script(const std::vector<Command>& commands) {
+  constexpr std::array<std::string_view, 5> kStart = {"bash", "sh", "source", ".", "sbatch"};
   for (const Command& command : commands) {
-    for (size_t i = 0; i < std::min<size_t>(command.size(), 2); ++i) {
+    size_t first = 0;  // behind "CUDA_VISIBLE_DEVICES=0"
+    while (first < command.size() && is_assignment(command[first].text)) ++first;
+    for (size_t i = first; i < std::min(command.size(), first + 2); ++i) {
       const std::string& word = command[i].text;
       const bool script = std::ranges::any_of(std::array<std::string_view, 4>{".sh", ".bash", ".slurm", ".sbatch"},
                                               [&](std::string_view end) { return word.ends_with(end); });
-      const std::string_view first = base_name(command[0].text);
-      constexpr std::array<std::string_view, 5> kStart = {"bash", "sh", "source", ".", "sbatch"};
-      if (script && (i == 0 || std::ranges::find(kStart, first) != kStart.end()))
-        return {word, Command(command.begin() + static_cast<std::ptrdiff_t>(i) + 1, command.end())};
+      if (!script || (i != first && std::ranges::find(kStart, base_name(command[first].text)) == kStart.end())) continue;
+      StartedShell started{word, Command(command.begin() + static_cast<std::ptrdiff_t>(i) + 1, command.end()), {}};
+      for (size_t at = 0; at < first; ++at)
+        if (const size_t equals = command[at].text.find('='); !command[at].unread)
+          started.variables[command[at].text.substr(0, equals)] = command[at].text.substr(equals + 1);
+      return started;
     }
   }
   return {};
@@ -187,7 +195,7 @@ class Flags {
   void read(size_t begin, size_t end, const std::string& prefix, bool pairs) {
     for (size_t i = begin; i < end;) {
       const Word& word = words_[i];
-      if (is_flag(word.text)) {
+      if (is_flag(word.text, prefix)) {
         i = flag(i, end, prefix, pairs);
       } else if (pairs && word.text.find('=') != std::string::npos && word.text.find('=') > 0) {
         pair(word, prefix);
@@ -233,13 +241,15 @@ class Flags {
   size_t flag(size_t i, size_t end, const std::string& prefix, bool pairs) {
     const Word& word = words_[i];
     const size_t equals = word.text.find('=');
-    Entry entry = made(prefix + word.text.substr(2, equals == std::string::npos ? equals : equals - 2), word);
+    const size_t dashes = word.text.starts_with("--") ? 2 : 1;
+    Entry entry = made(prefix + word.text.substr(dashes, equals == std::string::npos ? equals : equals - dashes), word);
     size_t next = i + 1;
     if (equals != std::string::npos) {
       entry.values = {word.text.substr(equals + 1)};
       part(entry, word, entry.values[0]);
     } else {
-      while (next < end && !is_flag(words_[next].text) && !(pairs && words_[next].text.find('=') != std::string::npos))
+      while (next < end && !is_flag(words_[next].text, prefix) &&
+             !(pairs && words_[next].text.find('=') != std::string::npos))
         entry.values.push_back(words_[next++].text);
       if (entry.values.size() == 1) {
         entry.value = words_[next - 1].span;
@@ -259,7 +269,11 @@ class Flags {
     return next;
   }
 
-  static bool is_flag(const std::string& word) { return word.starts_with("--") && word.size() > 2 && word[2] != '='; }
+  // "--rows", and of the command itself "-b"; "-1" is a value.
+  static bool is_flag(const std::string& word, const std::string& prefix) {
+    if (word.starts_with("--")) return word.size() > 2 && word[2] != '=';
+    return prefix.empty() && word.size() > 1 && word[0] == '-' && std::isalpha(static_cast<unsigned char>(word[1])) != 0;
+  }
 
   void positional(const std::string& path, const Word& word) {
     for (Entry& entry : document_.entries) {
@@ -335,6 +349,7 @@ Script with_started(Document& document) {
                           ? std::nullopt
                           : read_beside(document.where, started.name, static_cast<int64_t>(kLargestDocumentBytes));
     if (!text) break;
+    for (auto& [name, value] : started.variables) script.variables[name] = std::move(value);
     Script next = shell_commands(*text, document.where, {std::move(script.variables), std::move(started.arguments)});
     if (!chosen_of(next.commands).command && started_script(next.commands).name.empty()) break;
     for (Command& command : next.commands)

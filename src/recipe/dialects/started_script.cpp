@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "recipe/dialects/beside.h"
-#include "recipe/dialects/dialect.h"
+#include "recipe/dialects/reading.h"
 
 namespace snug::dialects {
 
@@ -97,6 +97,11 @@ bool means_the_same(const Entry& a, const Entry& b) {
   return true;
 }
 
+// Whether the Trainer or TRL has a key of that name; others a script has for itself.
+bool is_trainers(std::string_view path) {
+  return std::ranges::any_of(rules_of(Dialect::hugging_face).rows, [&](const Row& row) { return row.theirs == path; });
+}
+
 // What the script makes of its flags, where the flags stood.
 std::vector<Entry> merged(const Document& shell, StartedPython& python, const PythonFlags& flags, bool reads_config) {
   std::vector<Entry> entries;
@@ -105,7 +110,7 @@ std::vector<Entry> merged(const Document& shell, StartedPython& python, const Py
     const bool handed_on = entry.line == 0 && !launcher;
     const Entry* const said = python.document.find(entry.path);
     const bool taken = (is_flag(entry) || is_below(entry)) && flags.is_taken(std::string(entry.leaf()));
-    const bool used = taken && python.document.own_options;
+    const bool used = taken && (python.document.own_options || !is_trainers(entry.path));
     if (!launcher && ((handed_on && reads_config) || used || (said && !means_the_same(*said, entry)))) continue;
     if (said) std::erase_if(python.document.entries, [&](const Entry& one) { return one.path == entry.path; });
     entries.push_back(entry);
@@ -143,6 +148,9 @@ void read_started(const std::filesystem::path& script, const std::string& config
   } catch (const Error&) {
     return;
   }
+  std::vector<std::string> untold;  // what only Python knows
+  for (const std::string& key : python.document.unread)
+    if (python.document.has(key) || !shell.has(key)) untold.push_back(key);
   const bool reads_config = std::ranges::find(python.document.beside, config) != python.document.beside.end();
   shell.entries = merged(shell, python, flags, reads_config);
   shell.command = python.document.command;
@@ -152,8 +160,8 @@ void read_started(const std::filesystem::path& script, const std::string& config
   if (std::ranges::find(shell.beside, name) == shell.beside.end()) shell.beside.push_back(name);
   for (std::string& file : python.document.beside)
     if (std::ranges::find(shell.beside, file) == shell.beside.end()) shell.beside.push_back(std::move(file));
-  for (const std::string& key : python.document.unread)
-    if (!shell.has(key)) shell.notes.push_back(fmt::format("only Python knows {}: what it stands for is not read", key));
+  for (const std::string& key : untold)
+    shell.notes.push_back(fmt::format("only Python knows {}: what it stands for is not read", key));
   std::ranges::move(python.document.notes, std::back_inserter(shell.notes));
   std::ranges::move(python.document.firsts, std::back_inserter(shell.firsts));
 }
