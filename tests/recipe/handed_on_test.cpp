@@ -117,6 +117,39 @@ TEST_F(HandedOn, a_script_that_is_started_is_read_with_its_arguments) {
   EXPECT_THROW(read_foreign_recipe("bash a.sh\n", (directory_ / "run.sh").string()), Error);
 }
 
+// Branches whose condition the script itself knows; of others the last, as before.
+TEST_F(HandedOn, conditions_of_a_script_are_looked_at) {
+  const std::string train =
+      "python train.py --model_name_or_path $M --per_device_train_batch_size $B --learning_rate 1 $EXTRA\n";
+  const std::string choose =
+      "M=a/small-1b B=8 EXTRA=\"\"\nif [ \"$SIZE\" = big ]; then\n  M=a/big-7b\n  B=1\nelif [[ $SIZE == mid ]]; then "
+      "M=a/mid-3b\n"
+      "else\n  B=16\nfi\n[ \"$LORA\" = 1 ] && EXTRA=\"--lora_r 4\"\nif [ -n \"$DEBUG\" ]; then B=64; fi\n";
+  const auto with = [&](const std::string& head) { return read(head + "LORA=0\nDEBUG=\"\"\n" + choose + train); };
+  EXPECT_EQ(with("SIZE=big\n").models.front(), "a/big-7b");
+  EXPECT_EQ(with("SIZE=big\n").recipe.batch, 1);
+  EXPECT_EQ(with("SIZE=mid\n").models.front(), "a/mid-3b");
+  EXPECT_EQ(with("SIZE=mid\n").recipe.batch, 8);
+  EXPECT_EQ(with("SIZE=none\n").recipe.batch, 16);
+  EXPECT_EQ(with("SIZE=none\n").recipe.method, Method::full);
+  EXPECT_EQ(read("SIZE=none\nLORA=1\nDEBUG=\"\"\n" + choose + train).recipe.method, Method::lora);
+  const std::string pick =
+      "case $SIZE in\n  big|large) M=a/big-7b; B=1;;\n  \"mid\")\n    M=a/mid-3b\n    B=2\n    ;;\n  *) M=a/small-1b; "
+      "B=4;;\nesac\n";
+  EXPECT_EQ(read("SIZE=large\n" + pick + train).recipe.batch, 1);
+  EXPECT_EQ(read("SIZE=mid\n" + pick + train).models.front(), "a/mid-3b");
+  EXPECT_EQ(read("SIZE=other\n" + pick + train).recipe.batch, 4);
+  // A command in each branch.
+  const std::string branches =
+      "if [ $LORA = 1 ]; then\n  python train.py --model_name_or_path a/b-1b --learning_rate 1 --lora_r 4 --max_steps 9\n"
+      "else\n  python train.py --model_name_or_path a/b-1b --learning_rate 1\nfi\n";
+  EXPECT_EQ(read("LORA=0\n" + branches).recipe.method, Method::full);
+  EXPECT_EQ(read("LORA=1\n" + branches).recipe.method, Method::lora);
+  EXPECT_EQ(read("srun --mpi=none bash -c \"python train.py --model_name_or_path a/b-1b --learning_rate 1 --lora_r 4\"\n")
+                .recipe.lora.r,
+            4);
+}
+
 // Files that source themselves over and over, braces that never close: read in no time.
 TEST_F(HandedOn, hostile_files_have_an_end) {
   std::string sources, braces;

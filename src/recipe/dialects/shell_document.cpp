@@ -350,7 +350,7 @@ Script with_started(Document& document) {
                           : read_beside(document.where, started.name, static_cast<int64_t>(kLargestDocumentBytes));
     if (!text) break;
     for (auto& [name, value] : started.variables) script.variables[name] = std::move(value);
-    Script next = shell_commands(*text, document.where, {std::move(script.variables), std::move(started.arguments)});
+    Script next = shell_commands(*text, document.where, {std::move(script.variables), std::move(started.arguments), true});
     if (!chosen_of(next.commands).command && started_script(next.commands).name.empty()) break;
     for (Command& command : next.commands)
       for (Word& word : command) {

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "recipe/dialects/beside.h"
 #include "recipe/dialects/shell_arithmetic.h"
+#include "recipe/dialects/shell_branches.h"
 
 namespace snug::dialects {
 
@@ -20,7 +21,11 @@ bool is_name_char(char c) { return std::isalnum(static_cast<unsigned char>(c)) !
 class Shell {
  public:
   Shell(std::string_view text, const std::string& where, int& sourced, const Started& started = {})
-      : text_(text), where_(where), sourced_(sourced), variables_(started.variables) {
+      : text_(text),
+        where_(where),
+        sourced_(sourced),
+        variables_(started.variables),
+        branches_(started.by_another ? &arrays_["@"] : nullptr) {
     if (started.arguments.empty()) return;
     arrays_["@"] = started.arguments;
     for (size_t i = 0; i < started.arguments.size(); ++i)
@@ -228,7 +233,8 @@ class Shell {
     const bool of_an_option = name == "2" && !option_.empty();
     if (of_an_option)
       if (const auto given = of_option()) return *given;
-    if (const auto known = variables_.find(name); !of_an_option && known != variables_.end() && !known->second.empty())
+    if (const auto known = variables_.find(name);
+        !of_an_option && known != variables_.end() && (!known->second.empty() || !has_other))
       return known->second;
     if (has_other && otherwise.starts_with('$')) {  // "${A:-$B}", "${A:-${B}}"
       otherwise.erase(0, 1);
@@ -373,15 +379,16 @@ class Shell {
 
   void end_command() {
     redirected_to_.clear();
-    if (command_.empty()) return;
+    take_option();
+    const std::string_view behind = at_ > 0 ? text_.substr(at_ - 1) : std::string_view();
+    if (!branches_.is_run(command_, behind)) return command_.clear();
     bool all = true;
     for (size_t i = 0; i < command_.size() && all; ++i) {
       const std::string& text = command_[i].text;
       if (i == 0 && (text == "export" || text == "local" || text == "declare" || text == "readonly")) continue;
       all = is_assignment(text) || appends(text);
-      if (all && !command_[i].unread && variables_.size() < 4096) assign(text);
+      if (all && variables_.size() < 4096) assign(text, command_[i].unread);
     }
-    take_option();
     take_loop();
     take_source();
     commands_.push_back(std::move(command_));
@@ -395,16 +402,21 @@ class Shell {
     return plus != std::string::npos && is_assignment(word.substr(0, plus) + "=");
   }
 
-  void assign(const std::string& word) {
+  // `unread`: only a shell knows the value; one that it had before holds, as where nobody gives the script anything.
+  void assign(const std::string& word, bool unread) {
     const bool adds = appends(word);
     const size_t equals = word.find('=');
-    std::string& value = variables_[word.substr(0, equals - (adds ? 1 : 0))];
+    const std::string name = word.substr(0, equals - (adds ? 1 : 0));
+    if (unread && (!variables_.contains(name) || variables_[name].empty())) variables_.erase(name);
+    if (unread) return;
+    std::string& value = variables_[name];
     if (!adds) value.clear();
     append(value, word.substr(equals + 1));
   }
 
   // "case $1 in --rows) ROWS=$2": there "$2" is what the option is given.
   void take_option() {
+    if (command_.empty()) return;
     const std::string& first = command_[0].text;
     if (first == "esac") option_.clear();
     if (command_.size() == 1 && first.starts_with('-') && at_ > 0 && text_[at_ - 1] == ')') option_ = first;
@@ -440,29 +452,13 @@ class Shell {
     }
   }
 
-  // The words of "eval LINE" and "bash -c LINE", up to where its first command ends.
-  static Command given_to_a_shell(const Command& command) {
-    const size_t first = command[0].text == "nohup" ? 1 : 0;
-    const std::string_view program = command.size() > first + 1 ? command[first].text : std::string_view();
-    const bool shell = (program == "bash" || program == "sh" || program == "/bin/bash") && command[first + 1].text == "-c";
-    if (program != "eval" && !shell) return {};
-    Command words;
-    for (size_t i = first + (shell ? 2 : 1); i < (shell ? std::min(first + 3, command.size()) : command.size()); ++i) {
-      for (std::string& part : split(command[i].text)) {
-        if (part.find_first_of(";|&<>") != std::string::npos || words.size() > 1000) return words;
-        const bool unread = command[i].unread && part.find('$') != std::string::npos;
-        words.push_back({std::move(part), command[i].span, false, unread});
-      }
-    }
-    return words;
-  }
-
   std::string_view text_;
   const std::string& where_;
   int& sourced_;  // files so far, of all
   size_t at_ = 0, words_ = 0;
   std::map<std::string, std::string> variables_;
   std::map<std::string, std::vector<Word>> arrays_;
+  ShellBranches branches_;
   std::string option_;  // whose branch of a case is read
   struct HereEnd {
     std::string end;

@@ -39,6 +39,7 @@ struct Script {
 struct Started {
   ShellVariables variables;
   Command arguments;  // "$1", "$@"
+  bool by_another = false;
 };
 
 // Throws Error for scripts that are out of all proportion.
