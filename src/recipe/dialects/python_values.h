@@ -75,8 +75,8 @@ class PythonValues {
 
  private:
   static constexpr int kDeepestExpression = 40;
-  static constexpr size_t kMostValues = 20'000;     // in a list or a dict, all in all
-  static constexpr int64_t kMostSteps = 2'000'000;  // in all: names may be made of others, each of them of more
+  static constexpr size_t kMostValues = 20'000;   // in a list or a dict, all in all
+  static constexpr int64_t kMostSteps = 500'000;  // in all: names may be made of others, each of them of more
 
   enum class Bound : uint8_t { value, parameter, item, key, member };  // to what: of a loop the first of what it goes over
 

@@ -205,7 +205,8 @@ void Reading::classify(const Entry& entry) {
     ignore(entry);
   } else if (!known && entry.kind == EntryKind::map) {
     return;  // what it holds speaks for itself
-  } else if (!known && document_.text.find("${" + entry.path + "}") != std::string::npos) {
+  } else if (!known && document_.syntax == Syntax::yaml &&
+             document_.text.find("${" + entry.path + "}") != std::string::npos) {
     understood(entry, "a name that the file itself uses");
   } else if (!known) {
     key_of(entry);

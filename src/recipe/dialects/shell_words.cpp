@@ -380,7 +380,8 @@ class Shell {
   void end_command() {
     redirected_to_.clear();
     take_option();
-    const std::string_view behind = at_ > 0 ? text_.substr(at_ - 1) : std::string_view();
+    const size_t end = std::min(at_, text_.size());  // of a script that ends within a word at_ may be beyond
+    const std::string_view behind = end > 0 ? text_.substr(end - 1) : std::string_view();
     if (!branches_.is_run(command_, behind)) return command_.clear();
     bool all = true;
     for (size_t i = 0; i < command_.size() && all; ++i) {
@@ -419,7 +420,8 @@ class Shell {
     if (command_.empty()) return;
     const std::string& first = command_[0].text;
     if (first == "esac") option_.clear();
-    if (command_.size() == 1 && first.starts_with('-') && at_ > 0 && text_[at_ - 1] == ')') option_ = first;
+    if (command_.size() == 1 && first.starts_with('-') && at_ > 0 && at_ <= text_.size() && text_[at_ - 1] == ')')
+      option_ = first;
   }
 
   std::optional<std::string> of_option() const {
