@@ -150,6 +150,21 @@ TEST_F(HandedOn, conditions_of_a_script_are_looked_at) {
             4);
 }
 
+// Cut off anywhere: an answer or a refusal.
+TEST_F(HandedOn, scripts_that_end_anywhere_are_read_to_their_end) {
+  const std::string whole =
+      "M=(a/b-1b c)\nif [ \"$X\" = 1 ]; then\n  case $X in\n  --rows|b) R=${Y:-${Z}};; \\\n  esac\nfi\nO+=\" --lora_r 4\"\n"
+      "[ -n \"$O\" ] && read -r W <<EOF\n--bs $X\nEOF\npython train.py --model_name_or_path ${M[0]} --learning_rate 1 $O "
+      "$W\n";
+  for (size_t end = 0; end <= whole.size(); ++end) {
+    try {
+      static_cast<void>(read_foreign_recipe(whole.substr(0, end), (directory_ / "run.sh").string()));
+    } catch (const Error&) {
+    }
+  }
+  EXPECT_EQ(read(whole).models.front(), "a/b-1b");
+}
+
 // Files that source themselves over and over, braces that never close: read in no time.
 TEST_F(HandedOn, hostile_files_have_an_end) {
   std::string sources, braces;
