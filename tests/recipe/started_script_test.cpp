@@ -329,6 +329,11 @@ TEST_F(StartedScript, what_only_python_knows_is_told) {
   put("train.py",
       "model = AutoModelForCausalLM.from_pretrained(a.name)\nfor p in model.parameters():\n    p.requires_grad = False\n"
       "Trainer(model=model, args=TrainingArguments('o'))\n");
+  const ForeignRecipe spread = foreign(
+      "model = AutoModelForCausalLM.from_pretrained('google/gemma-2b', **config.model_dump())\n"
+      "Trainer(model=model, args=TrainingArguments('o'))\n",
+      "t.py");
+  EXPECT_TRUE(says(spread, "only Python knows load_in_4bit: what it stands for is not read"));
   EXPECT_TRUE(says(read("python train.py --name google/gemma-2b\n"),
                    "it freezes weights: which of them only Python knows; planned as if all were trained"));
 }

@@ -380,6 +380,7 @@ void read_script(bool in_place, Document& document, PythonFlags* flags = nullptr
   entries.take_members(argument_of(settings, "model_init_kwargs"), kOfModel);
   entries.take_members(argument_of(trainer, "model_init_kwargs"), kOfModel);
   entries.take(parts.quantization, kOfQuantization);
+  if (parts.loading && parts.loading->spreads && !document.has("load_in_4bit")) document.unread.emplace_back("load_in_4bit");
   take_adapter(script, parts, unsloth, document, entries);
   entries.take_all(settings);
   const bool spreads = settings && settings->spreads;  // "**vars(args)"
