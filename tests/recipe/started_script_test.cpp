@@ -298,6 +298,18 @@ Trainer(model=model, args=TrainingArguments('o', per_device_train_batch_size=a.b
   EXPECT_EQ(recipe.recipe.batch, 4);
 }
 
+TEST_F(StartedScript, truth_is_what_the_parser_makes_of_it) {
+  put("train.py",
+      "p.add_argument('--lora', type=bool, default=False)\np.add_argument('--gc', action=argparse.BooleanOptionalAction, "
+      "default=True)\na = p.parse_args()\nmodel = AutoModelForCausalLM.from_pretrained('google/gemma-2b')\nif a.lora:\n"
+      "    model = get_peft_model(model, LoraConfig(r=4))\n"
+      "Trainer(model=model, args=TrainingArguments('o', gradient_checkpointing=a.gc))\n");
+  EXPECT_EQ(read("python train.py\n").recipe.method, Method::full);
+  EXPECT_TRUE(read("python train.py\n").recipe.gradient_checkpointing);
+  EXPECT_EQ(read("python train.py --lora False\n").recipe.method, Method::lora);  // bool("False")
+  EXPECT_FALSE(read("python train.py --no-gc\n").recipe.gradient_checkpointing);
+}
+
 // A reference model stands before the settings; arguments that a whole namespace gives are defaults and flags.
 TEST_F(StartedScript, settings_are_found_at_their_place_or_in_a_namespace) {
   put("dpo.py",

@@ -13,6 +13,7 @@ void PythonValues::gather_option(size_t open) {
   std::vector<std::string> names;
   std::string called, short_name;  // what holds it
   std::optional<bool> switched;
+  bool is_bool = false;
   for (size_t at = open + 1; at + 1 < end;) {
     const size_t next = pass_expression(at);
     const bool is_short = tokens_[at].text.starts_with('-') && !tokens_[at].text.starts_with("--");
@@ -22,6 +23,7 @@ void PythonValues::gather_option(size_t open) {
       std::ranges::replace(names.back(), '-', '_');
     }
     if (tokens_[at].is_word("default") && token(at + 1).is("=")) usual = at + 2;
+    if (tokens_[at].is_word("type") && token(at + 1).is("=") && token(at + 2).is_word("bool")) is_bool = true;
     if (tokens_[at].is_word("dest") && token(at + 1).is("=")) called = token(at + 2).text;
     if (tokens_[at].is_word("action") && token(at + 2).text == "store_true") switched = false;
     if (tokens_[at].is_word("action") && token(at + 2).text == "store_false") switched = true;
@@ -30,6 +32,7 @@ void PythonValues::gather_option(size_t open) {
   if (called.empty()) called = names.empty() ? short_name : names.front();
   if (!called.empty() && !short_name.empty()) names.push_back(short_name);
   if (called.empty()) return;
+  if (is_bool) bools_.insert(called);
   if (usual != 0) options_[called] = usual;
   if (switched) switches_[called] = *switched;
   auto& all = spellings_[called];
@@ -44,10 +47,16 @@ std::optional<PythonValue> PythonValues::flag(const std::string& name) {
     const PythonValue* const given = files_->flags()->option(one);
     if (given == nullptr) continue;
     const auto switched = switches_.find(name);
-    if (switched == switches_.end() || !switched->second) return *given;
-    return PythonValue{.kind = PythonValue::Kind::truth, .text = "false", .flag = given->flag};  // store_false
+    const PythonValue off{.kind = PythonValue::Kind::truth, .text = "false", .flag = given->flag};
+    if (switched != switches_.end() && switched->second) return off;  // store_false
+    // Python's bool("False") is true, as is that of any text.
+    if (bools_.contains(name) && given->known())
+      return PythonValue{.kind = PythonValue::Kind::truth, .text = "true", .flag = given->flag};
+    return *given;
   }
-  return std::nullopt;
+  const PythonValue* const without = files_->flags()->option("no_" + name);  // HfArgumentParser's, BooleanOptionalAction's
+  if (without == nullptr || truth_of(*without) != true) return std::nullopt;
+  return PythonValue{.kind = PythonValue::Kind::truth, .text = "false", .flag = without->flag};
 }
 
 // Of an option of argparse.

@@ -179,6 +179,7 @@ class PythonValues {
   std::map<std::string, std::vector<Binding>> parts_;  // "name.part = …": `at` is the name's
   std::map<std::string, size_t> options_;              // argparse: where the default begins
   std::map<std::string, bool> switches_;               // argparse: store_true, store_false: what they are if not given
+  std::set<std::string> bools_;                        // argparse: type=bool
   std::map<std::string, std::vector<std::string>> spellings_;  // argparse: what an option may be called
   std::vector<Parameter> parameters_;
   std::set<size_t> asked_;                                         // parameters whose value is just being looked for
