@@ -256,6 +256,7 @@ Trainer(model=model, args=TrainingArguments('out', per_device_train_batch_size=c
 
 TEST_F(StartedScript, a_loop_of_its_own_is_planned_as_what_it_loads_and_said) {
   put("train.py", R"(
+from torch.optim import SGD  # which nothing calls
 accelerator = Accelerator(mixed_precision="bf16", gradient_accumulation_steps=3)
 model = AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-0.5B")
 model.gradient_checkpointing_enable()

@@ -298,6 +298,9 @@ std::string settings_of(const PythonScript& script, const Call* settings) {
   return named == kConfigs.end() ? "TrainingArguments" : std::string(*named);
 }
 
+// What decides an adapter's bytes.
+constexpr std::array<const char*, 3> kOfPair = {"lora_r", "lora_alpha", "lora_target_modules"};
+
 void take_adapter(PythonScript& script, const Parts& parts, bool unsloth, Document& document, Entries& entries) {
   const Call* const somewhere = parts.settings ? parts.settings : parts.trainer ? parts.trainer : parts.loading;
   const Span at = somewhere->arguments.empty() ? Span{} : somewhere->arguments.front().span;
@@ -309,7 +312,7 @@ void take_adapter(PythonScript& script, const Parts& parts, bool unsloth, Docume
       if (const PythonValue value = script.bound(key); value.known()) entries.add(key, {key, 0, value, value.span});
   }
   if (!parts.adapter && parts.adapted != false && !parts.by_options)  // made in another file
-    for (const char* key : {"lora_r", "lora_alpha", "lora_target_modules"}) document.unread.emplace_back(key);
+    for (const char* key : kOfPair) document.unread.emplace_back(key);
   const bool hidden = !parts.loading && parts.trainer && !parts.trainer->find("model_init_kwargs") &&
                       parts.adapted == false &&
                       !argument_of(parts.trainer, "peft_config");  // a function that is not seen makes the model
@@ -321,7 +324,7 @@ void take_adapter(PythonScript& script, const Parts& parts, bool unsloth, Docume
     entries.say("gradient_checkpointing", "true", at);
   entries.take(parts.adapter, kOfAdapter);
   if (parts.adapter && parts.adapter->spreads)
-    for (const char* key : {"lora_r", "lora_alpha", "lora_target_modules"})
+    for (const char* key : kOfPair)
       if (!document.has(key)) document.unread.emplace_back(key);
 }
 
@@ -351,7 +354,8 @@ void take_loop(PythonScript& script, Document& document, Entries& entries) {
                                                    {"Adafactor", "adafactor"},
                                                    {"SGD", "sgd"}}};
   for (const auto& [theirs, ours] : kOptimizers)
-    if (script.mentions(theirs)) return entries.say("optim", std::string(ours), {});
+    if (script.calls(std::array<std::string_view, 1>{theirs}, kEnd) != false)
+      return entries.say("optim", std::string(ours), {});
 }
 
 // A loop of one's own around a model of transformers'.

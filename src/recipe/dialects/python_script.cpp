@@ -93,8 +93,9 @@ class CallsOf {
   PythonValues& values_;
 };
 
-std::vector<Call> calls_of_module(PythonModule& module) {
-  std::vector<Call> calls = CallsOf(module.tokens, module.values).calls;
+// Of another file: nothing of it can be changed in the script.
+std::vector<Call> calls_elsewhere_of(const std::vector<PythonToken>& tokens, PythonValues& values) {
+  std::vector<Call> calls = CallsOf(tokens, values).calls;
   for (Call& call : calls)
     for (Argument& argument : call.arguments) {
       argument.span = {};
@@ -180,17 +181,13 @@ void PythonScript::look_at_modules() {
       if (!is_used(values.function_around(call.at))) continue;
       call.at = kEnd;  // of another file
       call.file = file;
-      for (Argument& argument : call.arguments) {
-        argument.at = kEnd;
-        argument.span = {};
-        argument.value.literal = false;
-      }
+      for (Argument& argument : call.arguments) argument.at = kEnd;
       elsewhere_.push_back(std::move(call));
     }
   };
-  if (in_module()) take(CallsOf(tokens_, values_).calls, values_, "");
+  if (in_module()) take(calls_elsewhere_of(tokens_, values_), values_, "");
   for (PythonModule* const module : modules_of(values_))
-    if (&module->values != here_) take(CallsOf(module->tokens, module->values).calls, module->values, module->name);
+    if (&module->values != here_) take(calls_elsewhere_of(module->tokens, module->values), module->values, module->name);
 }
 
 // Whether any of the files speaks of a function but where it is defined; of none: what stands outside of functions is run.
@@ -207,7 +204,7 @@ bool PythonScript::is_used(const std::string& function) const {
 
 bool PythonScript::enter_module() {
   for (PythonModule* const module : modules_of(*here_)) {
-    std::vector<Call> calls = calls_of_module(*module);
+    std::vector<Call> calls = calls_elsewhere_of(module->tokens, module->values);
     if (std::ranges::none_of(calls, [](const Call& call) { return trains(call) && !call.arguments.empty(); })) continue;
     calls_ = std::move(calls);
     here_tokens_ = &module->tokens;

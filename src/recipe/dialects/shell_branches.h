@@ -25,7 +25,7 @@ class ShellBranches {
     bool of_case = false;
     std::optional<bool> now;      // whether the branch is taken; none: only a shell knows
     std::optional<bool> earlier;  // whether one before it was
-    std::string subject;          // of a case; "" and none `known`: only a shell knows it
+    std::string subject;          // of a case; only where it is `known`
     bool known = false, awaits = false;
     bool of_options = false;  // a loop over all that the script is started with
   };
