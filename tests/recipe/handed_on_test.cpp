@@ -117,6 +117,71 @@ TEST_F(HandedOn, a_script_that_is_started_is_read_with_its_arguments) {
   EXPECT_THROW(read_foreign_recipe("bash a.sh\n", (directory_ / "run.sh").string()), Error);
 }
 
+// accelerate's own settings: precision, processes, ZeRO or FSDP by what they say, whatever their file is called.
+TEST_F(HandedOn, settings_of_a_launcher_are_read) {
+  const std::string head = "compute_environment: LOCAL_MACHINE\nnum_machines: 1\n";
+  put("one.yaml", head +
+                      "distributed_type: DEEPSPEED\ndeepspeed_config:\n  zero_stage: 2\n  offload_optimizer_device: cpu\n"
+                      "mixed_precision: bf16\nnum_processes: 4\n");
+  put("zero3.yaml", head +
+                        "distributed_type: FSDP\nfsdp_config:\n  fsdp_sharding_strategy: SHARD_GRAD_OP\n"
+                        "  fsdp_activation_checkpointing: true\nmixed_precision: 'no'\nnum_processes: 2\n");
+  const std::string train = "train.py --model_name_or_path google/gemma-2b --per_device_train_batch_size 3\n";
+  ForeignRecipe recipe = read("accelerate launch --config_file one.yaml " + train);
+  EXPECT_EQ(recipe.gpus, 4);
+  EXPECT_EQ(recipe.sharding, Sharding::zero2);
+  EXPECT_TRUE(recipe.offloads);
+  EXPECT_EQ(value_of(recipe.recipe, "bf16"), "true");
+  EXPECT_TRUE(says(recipe, "read beside it: one.yaml"));
+  recipe = read("accelerate launch --config_file zero3.yaml --num_processes 8 " + train);
+  EXPECT_EQ(recipe.gpus, 8);
+  EXPECT_EQ(recipe.sharding, Sharding::fsdp);
+  EXPECT_TRUE(recipe.fsdp.keeps_gathered);
+  EXPECT_TRUE(recipe.recipe.gradient_checkpointing);
+  EXPECT_FALSE(recipe.offloads);
+  EXPECT_EQ(read("accelerate launch --config_file absent_zero3.yaml " + train).sharding, Sharding::zero3);
+}
+
+// Functions are read where they are called, with what they are given; where nothing calls them and nothing else trains, as
+// they stand.
+TEST_F(HandedOn, functions_are_read_where_they_are_called) {
+  const std::string train =
+      "  python train.py --model_name_or_path $MODEL --per_device_train_batch_size ${2:-9} --learning_rate 1 $3\n";
+  const std::string both = "MODEL=google/gemma-2b\nsmall() {\n  local MODEL=google/gemma-2b\n" + train +
+                           "}\nfunction big\n{\n  # a brace } here\n  MODEL=google/gemma-7b; echo \"}\"\n" + train + "}\n";
+  EXPECT_EQ(read(both + "small x 4\n").recipe.batch, 4);
+  EXPECT_EQ(read(both + "small x 4\n").models.front(), "google/gemma-2b");
+  EXPECT_EQ(read(both + "big x\n").models.front(), "google/gemma-7b");
+  EXPECT_EQ(read(both + "big x\n").recipe.batch, 9);
+  EXPECT_EQ(read(both + "big x 2 \"--lora_r 8\"\n").recipe.lora.r, 8);
+  EXPECT_EQ(read(both + "if [ a = b ]; then big x 2; else small x 3; fi\n").recipe.batch, 3);
+  EXPECT_EQ(read("main() {\n  small y 5\n}\n" + both + "main \"$@\"\n").recipe.batch, 5);
+  EXPECT_EQ(read("train() { python train.py --model_name_or_path google/gemma-2b --learning_rate 1; }\n").models.front(),
+            "google/gemma-2b");
+  put("common.sh", both);
+  EXPECT_EQ(read("source common.sh\nsmall x 6\n").recipe.batch, 6);
+  // Nothing is written where a file does not have it.
+  const std::string script = "source common.sh\nsmall x 6\n";
+  const RecipePatch patch =
+      change_foreign_recipe(script, (directory_ / "run.sh").string(), {{{"per_device_train_batch_size", "2"}}});
+  EXPECT_EQ(patch.text, script);
+  EXPECT_NO_THROW(read("a() { b; b; b; }\nb() { a; a; a; }\na\n" + both + "small x 6\n"));
+}
+
+TEST_F(HandedOn, arguments_are_set_and_arrays_have_words_for_places) {
+  const std::string train = "python train.py --model_name_or_path $1 --per_device_train_batch_size $2 --learning_rate 1\n";
+  EXPECT_EQ(read("set -- google/gemma-2b 6\n" + train).recipe.batch, 6);
+  const std::string arrays =
+      "declare -A MODELS=([small]=google/gemma-2b [\"big\"]=\"google/gemma-7b\")\nMODELS[tiny]=a/tiny-1b\n";
+  const auto of = [&](const std::string& place) {
+    return read(arrays + "SIZE=big\npython train.py --learning_rate 1 --model_name_or_path " + place + "\n").models.front();
+  };
+  EXPECT_EQ(of("${MODELS[small]}"), "google/gemma-2b");
+  EXPECT_EQ(of("\"${MODELS[$SIZE]}\""), "google/gemma-7b");
+  EXPECT_EQ(of("\"${MODELS[\"$SIZE\"]}\""), "google/gemma-7b");
+  EXPECT_EQ(of("${MODELS[tiny]}"), "a/tiny-1b");
+}
+
 // Branches whose condition the script itself knows; of others the last, as before.
 TEST_F(HandedOn, conditions_of_a_script_are_looked_at) {
   const std::string train =

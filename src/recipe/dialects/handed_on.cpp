@@ -98,6 +98,21 @@ void read_handed_on(const std::vector<WrittenFile>& written, Document& script) {
   script.beside.push_back(own ? name + ", which the script writes" : name);
 }
 
+void read_launcher_settings(const std::vector<WrittenFile>& written, Document& script) {
+  const auto config = std::ranges::find_if(script.entries, [](const Entry& entry) {
+    return (entry.path == "launch.config_file" || entry.path == "launch.accelerate_config") && holds_keys(entry.text());
+  });
+  if (config == script.entries.end()) return;
+  const std::string name = config->text();
+  std::optional<Document> keys = written_by_itself(written, name);
+  if (!keys) keys = beside(script.where, name);
+  if (!keys || keys->entries.empty()) return;
+  script.entries.erase(config);
+  for (Entry& entry : keys->entries) entry.path = "launch." + entry.path;
+  put_before(std::move(*keys), script);
+  script.beside.push_back(name);
+}
+
 void read_inherited(Document& document) {
   read_groups(document);
   constexpr std::string_view kWords[] = {"inherits", "inherit", "extends", "base_config", "_base_"};

@@ -16,6 +16,9 @@ std::string handed_on(const Document& script);
 // lies beside it or in the working directory. What is not there, or is no file of keys, is left alone.
 void read_handed_on(const std::vector<WrittenFile>& written, Document& script);
 
+// The same of the settings that a launcher is given, "accelerate launch --config_file multi_gpu.yaml": as "launch.…".
+void read_launcher_settings(const std::vector<WrittenFile>& written, Document& script);
+
 // A file of keys that goes on from another, "inherits: base.yaml", or that is put together ("defaults: - model: qwen3"): the
 // other's keys come before its own, which hold over them, where that lies beside it, in a folder above or in the working
 // directory.

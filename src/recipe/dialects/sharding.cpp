@@ -115,6 +115,37 @@ void take_fsdp_config(Reading& reading, const Entry& entry) {
   reading.touches(entry, "FSDP over several devices: the plan is for one device that holds all of it");
 }
 
+namespace {
+
+// Keys of accelerate's settings that stand below others, "launch.fsdp_config.fsdp_offload_params"; their prefixes taken off.
+void read_launched_sharding(Reading& reading, const Entry& entry, std::string_view name) {
+  ForeignRecipe& result = reading.result();
+  const std::string value = entry.values.empty() ? "" : lower(entry.values[0]);
+  const bool below = entry.path.find("fsdp_config.") != std::string::npos;
+  if (name.starts_with("fsdp_")) name.remove_prefix(5);
+  if (entry.path == "launch.distributed_type") {
+    if (value == "fsdp") result.sharding = Sharding::fsdp;
+  } else if (below) {
+    if (contains(name, "activation_checkpointing") && !means_off(value)) reading.decide("gradient_checkpointing", "true");
+    if ((contains(name, "offload_params") || contains(name, "cpu_offload")) && !means_off(value)) result.offloads = true;
+    read_fsdp_key(result.fsdp, name, entry);
+  } else if (name == "offload_optimizer_device" || name == "offload_param_device") {
+    if (!means_off(value)) result.offloads = true;
+  } else if (name == "use_fsdp") {
+    result.sharding = Sharding::fsdp;
+  } else if (name == "zero_stage") {
+    read_zero(reading, "zero" + value);
+  }
+}
+
+// "0,1,2,3"; 0 for "all".
+int64_t count_of_ids(std::string_view ids) {
+  const bool named = !ids.empty() && ids.find_first_of("$@") == std::string_view::npos && ids != "all";
+  return named ? 1 + std::count(ids.begin(), ids.end(), ',') : 0;
+}
+
+}  // namespace
+
 void read_launcher(Reading& reading) {
   ForeignRecipe& result = reading.result();
   int64_t nodes = 1;
@@ -133,17 +164,14 @@ void read_launcher(Reading& reading) {
     } else if (launch && name == "mixed_precision" && (value == "bf16" || value == "fp16")) {
       if (!reading.has("bf16") && !reading.has("fp16")) reading.decide(value, "true");
     } else if (launch && name == "include" && result.gpus == 0) {  // DeepSpeed's "localhost:0,1,2,3"
-      const bool named = value.find(':') != std::string::npos && value.find('@') == std::string::npos;
-      if (named) result.gpus = 1 + std::count(value.begin(), value.end(), ',');
-    } else if (name == "cuda_visible_devices" && result.gpus == 0 && !value.empty() &&
-               value.find('$') == std::string::npos) {
-      result.gpus = 1 + std::count(value.begin(), value.end(), ',');
+      if (value.find(':') != std::string::npos) result.gpus = count_of_ids(value);
+    } else if ((name == "cuda_visible_devices" || (launch && name == "gpu_ids")) && result.gpus == 0) {
+      result.gpus = count_of_ids(value);
     } else if (launch && (name == "config_file" || name == "accelerate_config" || name == "deepspeed_config_file")) {
       if (contains(lower(value), "fsdp")) result.sharding = Sharding::fsdp;
       read_zero(reading, value);
-    } else if (launch && (name == "use_deepspeed" || name == "use_fsdp" || name == "zero_stage")) {
-      if (name == "use_fsdp") result.sharding = Sharding::fsdp;
-      if (name == "zero_stage") read_zero(reading, "zero" + value);
+    } else if (launch) {
+      read_launched_sharding(reading, entry, name);
     }
   }
   if (result.gpus > 0 && nodes > 1) result.gpus *= nodes;

@@ -338,9 +338,17 @@ Chosen chosen_of(const std::vector<Command>& commands) {
               "swift sft, llamafactory-cli train, axolotl train, tune run, trl sft, unsloth train, or python X.py --…");
 }
 
+// Functions that nothing calls are read where nothing else trains.
+Script commands_of(std::string_view text, const std::string& where, Started started) {
+  Script script = shell_commands(text, where, started);
+  if (!script.uncalled || chosen_of(script.commands).command || !started_script(script.commands).name.empty()) return script;
+  started.reads_all = true;
+  return shell_commands(text, where, started);
+}
+
 // What trains may stand in a script that this one starts, beside it; what is read there cannot be changed here.
 Script with_started(Document& document) {
-  Script script = shell_commands(document.text, document.where);
+  Script script = commands_of(document.text, document.where, {});
   document.blank_ends = script.blank_ends;
   constexpr int kDeepest = 4;
   for (int depth = 0; depth < kDeepest && !chosen_of(script.commands).command; ++depth) {
@@ -350,7 +358,7 @@ Script with_started(Document& document) {
                           : read_beside(document.where, started.name, static_cast<int64_t>(kLargestDocumentBytes));
     if (!text) break;
     for (auto& [name, value] : started.variables) script.variables[name] = std::move(value);
-    Script next = shell_commands(*text, document.where, {std::move(script.variables), std::move(started.arguments), true});
+    Script next = commands_of(*text, document.where, {std::move(script.variables), std::move(started.arguments), true});
     if (!chosen_of(next.commands).command && started_script(next.commands).name.empty()) break;
     for (Command& command : next.commands)
       for (Word& word : command) {
@@ -400,6 +408,7 @@ Document read_shell(std::string_view text, const std::string& where) {
   document.command = chosen.found.command;
   read_environment(script.commands, chosen, document);
   read_flags(chosen, document);
+  read_launcher_settings(script.written, document);
   const std::string config = handed_on(document);
   read_handed_on(script.written, document);
   if (!chosen.found.script.empty())

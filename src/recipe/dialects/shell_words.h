@@ -1,7 +1,7 @@
 #pragma once
 // The words of a shell script, command by command, with variables that the script itself sets put in. Nothing is run: what
-// only a shell could know ("$1", "$(nproc)") stays as it is written and is marked. Not a shell: loops and conditions are
-// read through as if all were taken once.
+// only a shell could know ("$1", "$(nproc)") stays as it is written and is marked. Not a shell: loops, and
+// conditions on what it does not know, are read through as if all were taken once; functions where they are called.
 
 #include <string>
 #include <string_view>
@@ -33,6 +33,7 @@ struct Script {
   // on.
   std::vector<int64_t> blank_ends;
   ShellVariables variables;  // as the script leaves them
+  bool uncalled = false;     // it has functions that nothing calls, which are not read
 };
 
 // What a script is started with by another.
@@ -40,6 +41,7 @@ struct Started {
   ShellVariables variables;
   Command arguments;  // "$1", "$@"
   bool by_another = false;
+  bool reads_all = false;  // functions where they stand, called or not
 };
 
 // Throws Error for scripts that are out of all proportion.
