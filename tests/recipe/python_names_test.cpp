@@ -110,6 +110,39 @@ TEST_F(PythonNames, words_of_a_command_are_compared_as_the_script_takes_them) {
   EXPECT_EQ(started(script, "").recipe.batch, 1);
 }
 
+TEST_F(PythonNames, defaults_that_a_parser_is_given_later_and_commands_of_a_script) {
+  const std::string train = "Trainer(model=model, args=TrainingArguments('o', per_device_train_batch_size=args.rows))\n";
+  const std::string model = "model = AutoModelForCausalLM.from_pretrained('google/gemma-2b')\n";
+  EXPECT_EQ(read("p = argparse.ArgumentParser()\np.add_argument('--rows', default=2)\np.set_defaults(rows=6)\n"
+                 "args = p.parse_args()\n" +
+                 model + train)
+                .recipe.batch,
+            6);
+  const std::string commands =
+      "p = argparse.ArgumentParser()\nsub = p.add_subparsers(dest='what')\nt = sub.add_parser('train')\n"
+      "t.add_argument('--rows', type=int, default=3)\ns = sub.add_parser('sweep')\ns.add_argument('--rows', default=5)\n"
+      "e = sub.add_parser('score')\ne.add_argument('--rows', default=64)\nargs = p.parse_args()\n" +
+      model + "if args.what == 'sweep':\n  args.rows = args.rows * 2\n" + train;
+  EXPECT_EQ(started(commands, "train").recipe.batch, 3);
+  EXPECT_EQ(started(commands, "train --rows 7").recipe.batch, 7);
+  EXPECT_EQ(started(commands, "sweep").recipe.batch, 10);
+}
+
+TEST_F(PythonNames, objects_are_what_they_were_made_of) {
+  const std::string classes =
+      "class Settings:\n  model = 'google/gemma-2b'\n  rows = 3\nclass Wide:\n  model = 'google/gemma-7b'\n  rows = 1\n"
+      "class Run:\n  def __init__(self, settings, steps=4):\n    self.settings = settings\n    self.steps = steps\n"
+      "  def go(self):\n    cfg = self.settings\n    model = AutoModelForCausalLM.from_pretrained(self.settings.model)\n"
+      "    Trainer(model=model, args=TrainingArguments('o', per_device_train_batch_size=cfg.rows, "
+      "gradient_accumulation_steps=self.steps))\n";
+  const ForeignRecipe recipe = read(classes + "s = Settings()\nRun(s, steps=2).go()\n");
+  EXPECT_EQ(recipe.models.front(), "google/gemma-2b");
+  EXPECT_EQ(recipe.recipe.batch, 3);
+  EXPECT_EQ(recipe.recipe.accumulation, 2);
+  EXPECT_EQ(read(classes + "Run(Wide()).go()\n").models.front(), "google/gemma-7b");
+  EXPECT_EQ(read(classes + "Run(Wide()).go()\n").recipe.accumulation, 4);
+}
+
 TEST_F(PythonNames, end_with_what_is_too_long) {
   std::string choice = "x = 1", chain, branches = "if a == 0:\n  y = 1\n", keys = "d = {}\n";
   for (int i = 0; i < 20'000; ++i) choice += " if a else 1";

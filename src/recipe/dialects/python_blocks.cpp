@@ -26,6 +26,7 @@ std::optional<bool> truth_of(const PythonValue& value) {
     case PythonValue::Kind::text: return !value.text.empty();
     case PythonValue::Kind::list: return !value.items.empty();
     case PythonValue::Kind::dict: return !value.members.empty();
+    case PythonValue::Kind::object: return true;
   }
   return std::nullopt;
 }
@@ -39,6 +40,7 @@ void PythonValues::gather_blocks() {
     while (!around.empty() && tokens_[statements_[around.back()].begin].indent >= tokens_[begin].indent) around.pop_back();
     const size_t number = statements_.size();
     statements_.push_back({begin, around.empty() ? number : around.back()});
+    if (tokens_[begin].is_word("class")) classes_.emplace(token(begin + 1).text, begin);
     if (tokens_[begin].is_word("return"))
       for (size_t of = around.size(); of-- > 0;)
         if (const size_t head = statements_[around[of]].begin; tokens_[head].is_word("def")) {
@@ -232,14 +234,14 @@ PythonValue PythonValues::filled(const PythonToken& string) {
   return {.kind = PythonValue::Kind::text, .text = std::move(text)};
 }
 
-// The dict that a function of the script returns wherever it does.
+// The dict or the object that a function of the script returns wherever it does.
 PythonValue PythonValues::returned(std::string_view function) {
   const auto found = returns_.find(function);
   if (found == returns_.end()) return of_modules([&](PythonValues& values) { return values.returned(function); });
   if (found->second.size() != 1) return {};
   size_t at = found->second.front();
   PythonValue value = at_depth(&PythonValues::choice, at);
-  return value.kind == PythonValue::Kind::dict ? value : PythonValue();
+  return value.kind == PythonValue::Kind::dict || value.kind == PythonValue::Kind::object ? value : PythonValue();
 }
 
 }  // namespace snug::dialects

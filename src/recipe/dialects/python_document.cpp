@@ -105,7 +105,8 @@ class Entries {
   void take_all(const Call* call) {
     if (!call) return;
     for (const Argument& argument : call->arguments)
-      if (!argument.name.empty() && argument.value.kind != Kind::dict) add(argument.name, argument);
+      if (!argument.name.empty() && argument.value.kind != Kind::dict && argument.value.kind != Kind::object)
+        add(argument.name, argument);
   }
 
   void add(std::string path, const Argument& argument) {
@@ -114,7 +115,7 @@ class Entries {
       if (std::ranges::find(kMatter, path) != kMatter.end()) document_.unread.push_back(path);
       return;
     }
-    if (value.kind == Kind::dict || document_.has(path)) return;
+    if (value.kind == Kind::dict || value.kind == Kind::object || document_.has(path)) return;
     if (flags_ && !value.flag.empty()) (*flags_)[path] = value.flag;
     if (value.of_several) document_.firsts.push_back(path);
     constexpr size_t kMostEntries = 1000;

@@ -164,26 +164,15 @@ PythonValue PythonValues::of_import(const std::string& name) {
   return of_modules([&](PythonValues& values) { return values.bound(theirs); });
 }
 
-// Of a part of a name: a module's own, or a field of the class that it is an object of.
-PythonValue PythonValues::of_object(const std::string& object, const std::string& part, size_t at) {
-  if (const auto origin = origins_.find(object); origin != origins_.end() && part.find('.') == std::string::npos) {
-    if (!files_->may_ask() || !files_->enter()) return {};
-    PythonValue value = origin->second->values.bound(part);
-    files_->leave();
-    stands_elsewhere(value);
-    if (value.known()) files_->note_use(origin->second->name);
-    return value;
-  }
-  const auto made = bindings_.find(object);
-  const auto fields = bindings_.find(part);
-  if (made == bindings_.end() || fields == bindings_.end()) return {};
-  for (const Binding& binding : made->second) {
-    if (++steps_ > kMostSteps) return {};
-    if (binding.at >= at || binding.to != Bound::value || !token(binding.value + 1).is("(")) continue;
-    for (const Binding& field : fields->second)
-      if (class_around(statement_of(field.at)) == token(binding.value).text) return worth(field);
-  }
-  return {};
+// Of a module's own name.
+PythonValue PythonValues::of_module(const std::string& module, const std::string& name) {
+  const auto origin = origins_.find(module);
+  if (origin == origins_.end() || name.find('.') != std::string::npos || !files_->may_ask() || !files_->enter()) return {};
+  PythonValue value = origin->second->values.bound(name);
+  files_->leave();
+  stands_elsewhere(value);
+  if (value.known()) files_->note_use(origin->second->name);
+  return value;
 }
 
 // The first of the imported modules that knows. What stands in another file cannot be changed here.

@@ -16,6 +16,7 @@ class PythonFlags {
     value.flag = name;
     options_[name] = std::move(value);
   }
+  void give_word(std::string word) { words_.insert(std::move(word)); }
   void give_variable(const std::string& name, PythonValue value) { variables_[name] = std::move(value); }
 
   // Null where it is not given. An option is noted as taken.
@@ -29,11 +30,13 @@ class PythonFlags {
     const auto found = variables_.find(name);
     return found == variables_.end() ? nullptr : &found->second;
   }
+  // Whether a word without dashes is given, "train" of "main.py train --rows 4".
+  bool has_word(const std::string& word) const { return words_.contains(word); }
   bool is_taken(const std::string& name) const { return taken_.contains(name); }
 
  private:
   std::map<std::string, PythonValue> options_, variables_;
-  std::set<std::string> taken_;
+  std::set<std::string> taken_, words_;
 };
 
 }  // namespace snug::dialects

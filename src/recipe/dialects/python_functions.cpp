@@ -54,6 +54,7 @@ PythonValue PythonValues::call(const std::string& path, size_t& at) {
   if (name == "input" || name == "getpass") return as_text("");  // nobody answers
   if (name == "len" && token(open + 1).is_word("sys") && token(open + 3).is_word("argv"))
     return files_ && files_->flags() ? PythonValue() : PythonValue{.kind = ValueKind::number, .text = "1"};
+  if (PythonValue object = object_made(path, open, at); object.known()) return object;
   if (PythonValue value = returned(name); value.known()) return value;
   if (path == "getattr" && token(open + 1).is_word("torch") && token(open + 2).is(",")) {  // a dtype
     size_t of = open + 3;

@@ -11,14 +11,6 @@ namespace {
 
 using Kind = PythonValue::Kind;
 
-// "model.name" of a dict of dicts.
-PythonValue member_of(const PythonValue& dict, std::string_view path) {
-  const auto member = std::ranges::find(dict.members, path.substr(0, path.find('.')), &PythonMember::name);
-  if (member == dict.members.end()) return {};
-  return path.find('.') == std::string_view::npos ? member->value
-                                                  : member_of(member->value, path.substr(path.find('.') + 1));
-}
-
 std::string_view last_of(std::string_view path) { return path.substr(path.rfind('.') + 1); }
 
 }  // namespace
@@ -85,6 +77,60 @@ PythonValue PythonValues::of_field(const std::string& name, size_t at) {
   return field ? worth(*field) : PythonValue();
 }
 
+// "Settings(rows=2)" of a class of the script or of a module beside it.
+PythonValue PythonValues::object_made(const std::string& name, size_t open, size_t end) {
+  const auto has = [&](const PythonValues* values) { return values->classes_.contains(name); };
+  const bool known = has(this) || (files_ && std::ranges::any_of(files_->everybody(), has));
+  if (!known) return {};
+  PythonValue object = arguments(open, end).by_name;
+  object.kind = Kind::object;
+  object.text = name;
+  return object;
+}
+
+// What a class gives its objects by that name: where it stands, where __init__ puts it, in the class that it is made of.
+PythonValue PythonValues::of_class(const std::string& name, const std::string& field) {
+  const auto found = classes_.find(name);
+  if (found == classes_.end() || ++steps_ > kMostSteps || depth_ >= kDeepestExpression) return {};
+  ++depth_;
+  PythonValue value;
+  if (const auto all = bindings_.find(field); all != bindings_.end())
+    for (const Binding& binding : all->second)
+      if (++steps_ <= kMostSteps && class_around(statement_of(binding.at)) == name) value = worth(binding);
+  if (const auto all = parts_.find("self." + field); all != parts_.end() && !value.known())
+    for (const Binding& binding : all->second)
+      if (++steps_ <= kMostSteps && function_around(binding.at) == name && runs(binding.at, binding.at) != false)
+        value = worth(binding);
+  if (!value.known() && token(found->second + 2).is("(")) value = of_class(token(found->second + 3).text, field);
+  --depth_;
+  return value;
+}
+
+PythonValue PythonValues::part_of(const PythonValue& object, const std::string& name) {
+  const auto member = std::ranges::find(object.members, name, &PythonMember::name);
+  if (member != object.members.end()) return member->value;
+  if (object.kind != Kind::object) return {};
+  if (classes_.contains(object.text) || files_ == nullptr || !files_->enter()) return of_class(object.text, name);
+  PythonValue value;
+  for (PythonValues* const other : files_->everybody())
+    if (other != this && !value.known()) value = other->of_class(object.text, name);
+  files_->leave();
+  value.literal = false;
+  return value;
+}
+
+// "self.settings.rows": of what "self.settings" is.
+PythonValue PythonValues::of_holder(const std::string& path, size_t at) {
+  const size_t dot = path.rfind('.');
+  if (++steps_ > kMostSteps || depth_ >= kDeepestExpression) return {};
+  ++depth_;
+  const std::string holder = path.substr(0, dot);
+  const bool whole = holder.find('.') == std::string::npos;
+  const PythonValue object = whole ? of_name(holder, at) : of_attribute(holder, at);
+  --depth_;
+  return part_of(object, path.substr(dot + 1));
+}
+
 // args.name, self.name, CFG.name: what the command gives, else an option's default, else what the name is bound to anywhere,
 // else the default that another file's parser has.
 PythonValue PythonValues::of_attribute(const std::string& path, size_t at) {
@@ -96,10 +142,9 @@ PythonValue PythonValues::of_attribute(const std::string& path, size_t at) {
   if (const std::optional<PythonValue> option = option_default(name)) return *option;
   const size_t dot = path.find('.');
   if (dot != std::string::npos)
-    if (PythonValue value = of_object(path.substr(0, dot), path.substr(dot + 1), at); value.known()) return value;
+    if (PythonValue value = of_module(path.substr(0, dot), path.substr(dot + 1)); value.known()) return value;
   if (dot != std::string::npos)
-    if (PythonValue member = member_of(of_name(path.substr(0, dot), at), path.substr(dot + 1)); member.known())
-      return member;
+    if (PythonValue value = of_holder(path, at); value.known()) return value;
   PythonValue value = dot == std::string::npos ? PythonValue() : of_field(name, at);
   if (!value.known()) value = of_name(name, at);
   if (value.known() || dot == std::string::npos || files_ == nullptr || !files_->enter()) return value;

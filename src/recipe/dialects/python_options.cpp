@@ -1,10 +1,52 @@
 // Options of a script's parser: their defaults, and what the command that starts the script gives them.
 
 #include <algorithm>
+#include <array>
 
 #include "recipe/dialects/python_files.h"
 
 namespace snug::dialects {
+
+namespace {
+
+// Of several commands of a script the one that trains, where nothing says which is meant.
+bool sounds_like_training(const std::string& command) {
+  constexpr std::array<std::string_view, 5> kParts = {"train", "tun", "sft", "dpo", "grpo"};
+  return std::ranges::any_of(kParts, [&](std::string_view part) { return command.find(part) != std::string::npos; });
+}
+
+}  // namespace
+
+// parser.set_defaults(name=…), commands.add_parser("train"), parser.add_subparsers(dest="…")
+void PythonValues::gather_defaults(size_t open) {
+  const PythonToken& name = token(open - 1);
+  const bool sets = name.is_word("set_defaults"), adds = name.is_word("add_parser"), heads = name.is_word("add_subparsers");
+  if (!sets && !adds && !heads) return;
+  if (adds && token(open + 1).kind == PythonKind::string) commands_.push_back(token(open + 1).text);
+  if (sets && is_of_another_command(open)) return;
+  size_t end = open;
+  pass_brackets(end);
+  for (size_t at = open + 1; at + 1 < end; at = pass_expression(at) + 1) {
+    if (token(at).kind != PythonKind::name || !token(at + 1).is("=")) continue;
+    if (sets) options_[token(at).text] = at + 2;
+    if (heads && token(at).is_word("dest")) command_option_ = token(at + 2).text;
+  }
+}
+
+// "evaluate.add_argument(…)" where the script trains by another of its commands.
+bool PythonValues::is_of_another_command(size_t open) {
+  if (commands_.empty() || open < 3 || !token(open - 2).is(".")) return false;
+  const auto parser = bindings_.find(token(open - 3).text);
+  if (parser == bindings_.end()) return false;
+  const Binding* made = nullptr;
+  for (const Binding& binding : parser->second)
+    if (binding.at < open) made = &binding;
+  if (made == nullptr || !token(made->value + 2).is_word("add_parser")) return false;
+  const std::string& command = token(made->value + 4).text;
+  const PythonFlags* const flags = files_ ? files_->flags() : nullptr;
+  const bool told = flags && std::ranges::any_of(commands_, [&](const auto& one) { return flags->has_word(one); });
+  return told ? !flags->has_word(command) : !sounds_like_training(command);
+}
 
 // parser.add_argument("--name", "--other-name", default=…, dest="…"), add_arg("name", …), click.option("--name", …)
 void PythonValues::gather_option(size_t open) {
@@ -31,8 +73,10 @@ void PythonValues::gather_option(size_t open) {
   }
   if (called.empty()) called = names.empty() ? short_name : names.front();
   if (!called.empty() && !short_name.empty()) names.push_back(short_name);
-  if (called.empty()) return;
+  const bool is_known = options_.contains(called) || switches_.contains(called) || spellings_.contains(called);
+  if (called.empty() || (is_known && is_of_another_command(open))) return;
   if (is_bool) bools_.insert(called);
+  if (is_known && !commands_.empty()) options_.erase(called);  // of another command
   if (usual != 0) options_[called] = usual;
   if (switched) switches_[called] = *switched;
   auto& all = spellings_[called];
@@ -42,6 +86,9 @@ void PythonValues::gather_option(size_t open) {
 // What the command that starts the script gives an option; none where it gives nothing.
 std::optional<PythonValue> PythonValues::flag(const std::string& name) {
   if (files_ == nullptr || files_->flags() == nullptr) return std::nullopt;
+  if (name == command_option_)
+    for (const std::string& command : commands_)
+      if (files_->flags()->has_word(command)) return PythonValue{.kind = PythonValue::Kind::text, .text = command};
   const auto spellings = spellings_.find(name);
   for (const std::string& one : spellings == spellings_.end() ? std::vector{name} : spellings->second) {
     const PythonValue* const given = files_->flags()->option(one);

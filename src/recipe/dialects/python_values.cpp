@@ -127,6 +127,7 @@ void PythonValues::gather() {
       const bool option = tokens_[at].is_word("option") && at > 1 && tokens_[at - 2].is_word("click");
       const bool adds = tokens_[at].kind == PythonKind::name && tokens_[at].text.starts_with("add_arg");
       if ((option || adds) && tokens_[at + 1].is("(")) gather_option(at + 1);
+      if (called) gather_defaults(at + 1);
     }
     begin = end + 1;
   }

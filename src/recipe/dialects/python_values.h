@@ -16,11 +16,11 @@ namespace snug::dialects {
 struct PythonMember;
 
 struct PythonValue {
-  enum class Kind : uint8_t { unknown, none, truth, number, text, list, dict };
+  enum class Kind : uint8_t { unknown, none, truth, number, text, list, dict, object };
   Kind kind = Kind::unknown;
-  std::string text;                   // "true", "2048", "1e-4", what a string says; of unknown: ""
+  std::string text;                   // "true", "2048", "1e-4", what a string says; of an object its class; of unknown: ""
   std::vector<PythonValue> items;     // of a list or tuple
-  std::vector<PythonMember> members;  // of a dict whose keys are strings
+  std::vector<PythonMember> members;  // of a dict whose keys are strings; of an object what it was made with, by name
   Span span;                          // of a literal
   bool literal = false;               // it stands at `span` in one token
   std::string flag;                   // the option of the command that starts the script that it is; "" for others
@@ -127,6 +127,8 @@ class PythonValues {
   bool calls(size_t open, const Parameter& parameter) const;
   std::optional<size_t> argument(size_t open, const Parameter& parameter) const;
   void gather_option(size_t open);
+  void gather_defaults(size_t open);
+  bool is_of_another_command(size_t open);
   const PythonToken& token(size_t at) const;
   size_t pass_expression(size_t at) const;
   PythonValue at_depth(PythonValue (PythonValues::*read)(size_t&), size_t& at);
@@ -158,7 +160,11 @@ class PythonValues {
   PythonValue of_name(const std::string& name, size_t at);
   PythonValue of_import(const std::string& name);
   PythonValue of_field(const std::string& name, size_t at);
-  PythonValue of_object(const std::string& object, const std::string& part, size_t at);
+  PythonValue of_module(const std::string& module, const std::string& name);
+  PythonValue of_holder(const std::string& path, size_t at);
+  PythonValue part_of(const PythonValue& object, const std::string& name);
+  PythonValue of_class(const std::string& name, const std::string& field);
+  PythonValue object_made(const std::string& name, size_t open, size_t end);
   std::optional<PythonValue> put_later(const std::string& path, size_t at);
   bool is_in_scope(size_t binding, size_t use) const;
   size_t def_around(size_t at) const;
@@ -180,12 +186,15 @@ class PythonValues {
   std::map<std::string, size_t> options_;              // argparse: where the default begins
   std::map<std::string, bool> switches_;               // argparse: store_true, store_false: what they are if not given
   std::set<std::string> bools_;                        // argparse: type=bool
+  std::vector<std::string> commands_;                  // argparse: "train" of add_parser("train")
+  std::string command_option_;                         // argparse: what holds the command, add_subparsers(dest=…)
   std::map<std::string, std::vector<std::string>> spellings_;  // argparse: what an option may be called
   std::vector<Parameter> parameters_;
   std::set<size_t> asked_;                                         // parameters whose value is just being looked for
   std::map<std::string, std::vector<size_t>, std::less<>> calls_;  // of a name: the opening brackets
   std::set<std::string> imported_;
   std::vector<Statement> statements_;
+  std::map<std::string, size_t, std::less<>> classes_;               // where their heads begin
   std::map<std::string, std::vector<size_t>, std::less<>> returns_;  // of a function: where what it returns begins
   std::vector<size_t> behind_;  // of an opening bracket: the token behind its closing one
   int depth_ = 0;               // of expressions
