@@ -284,6 +284,33 @@ for batch in loader:
   }
 }
 
+TEST_F(StartedScript, a_loop_that_divides_its_loss_accumulates) {
+  const std::string head =
+      "import argparse\np = argparse.ArgumentParser()\np.add_argument('--ga', type=int, default=6)\n"
+      "a = p.parse_args()\nmodel = AutoModelForCausalLM.from_pretrained('google/gemma-2b')\n"
+      "for i, batch in enumerate(DataLoader(data, batch_size=2)):\n    loss = model(**batch).loss\n";
+  for (const char* divides : {"    (loss / a.ga).backward()\n", "    loss /= a.ga\n    loss.backward()\n"}) {
+    put("train.py", head + divides);
+    EXPECT_EQ(read("python train.py\n").recipe.accumulation, 6) << divides;
+    EXPECT_EQ(read("python train.py --ga 4\n").recipe.accumulation, 4) << divides;
+  }
+  put("train.py", head + "    loss.backward()\n    mean_loss / len(loader)\n");
+  EXPECT_EQ(read("python train.py\n").recipe.accumulation, 1);
+}
+
+TEST_F(StartedScript, a_loop_under_autocast_computes_in_its_type) {
+  const auto under = [&](const std::string& cast) {
+    put("train.py", "model = AutoModelForCausalLM.from_pretrained('google/gemma-2b')\nfor batch in data:\n  with " + cast +
+                        ":\n    loss = model(**batch).loss\n  loss.backward()\n");
+    const Recipe recipe = read("python train.py\n").recipe;
+    return recipe.bf16 ? "bf16" : recipe.fp16 ? "fp16" : "none";
+  };
+  EXPECT_STREQ(under("torch.autocast('cuda', dtype=torch.bfloat16)"), "bf16");
+  EXPECT_STREQ(under("torch.autocast('cuda', torch.bfloat16)"), "bf16");
+  EXPECT_STREQ(under("torch.cuda.amp.autocast()"), "fp16");
+  EXPECT_STREQ(under("torch.cuda.amp.autocast(enabled=False)"), "none");
+}
+
 TEST_F(StartedScript, short_names_of_options_end_the_values_before_them) {
   put("train.py", R"(
 p.add_argument('-m', '--model', default='Qwen/Qwen2.5-0.5B')

@@ -329,6 +329,18 @@ void take_adapter(PythonScript& script, const Parts& parts, bool unsloth, Docume
       if (!document.has(key)) document.unread.emplace_back(key);
 }
 
+// "with torch.autocast("cuda", dtype=torch.bfloat16):", on a GPU fp16 where no type is named.
+void take_autocast(const PythonScript& script, Entries& entries) {
+  const Call* const casts = script.first([](const Call& call) {
+    const Argument* const enabled = argument_of(&call, "enabled");
+    return call.name() == "autocast" && !(enabled && truth_of(enabled->value) == false);
+  });
+  if (!casts) return;
+  const Argument* const type = argument_of(casts, "dtype", 1);
+  const std::string name = type ? type->value.text : "float16";
+  if (name == "bfloat16" || name == "float16") entries.say(name == "float16" ? "fp16" : "bf16", "true", {});
+}
+
 // What a loop of the script's own says that the trainer's settings say elsewhere.
 void take_loop(PythonScript& script, Document& document, Entries& entries) {
   document.notes.emplace_back("it trains in a loop of its own: planned as the Trainer's, with what it loads");
@@ -343,10 +355,14 @@ void take_loop(PythonScript& script, Document& document, Entries& entries) {
   for (const char* name : {"gradient_accumulation_steps", "grad_accum_steps", "accumulation_steps", "grad_accum"})
     if (const PythonValue steps = script.bound(name); steps.kind == Kind::number)
       entries.add("gradient_accumulation_steps", {name, 0, steps, steps.span});
+  if (const PythonValue parts = script.parts_of_loss(); parts.known())
+    entries.add("gradient_accumulation_steps", {"loss", 0, parts, parts.span});
   const Call* const accelerator = script.first([](const Call& call) { return call.name() == "Accelerator"; });
-  if (const Argument* precision = argument_of(accelerator, "mixed_precision"))
-    if (precision->value.text == "bf16" || precision->value.text == "fp16")
-      entries.say(precision->value.text, "true", precision->span);
+  const Argument* const precision = argument_of(accelerator, "mixed_precision");
+  if (precision && (precision->value.text == "bf16" || precision->value.text == "fp16"))
+    entries.say(precision->value.text, "true", precision->span);
+  else
+    take_autocast(script, entries);
   if (const Argument* steps = argument_of(accelerator, "gradient_accumulation_steps"))
     entries.add("gradient_accumulation_steps", *steps);
   constexpr std::array<Renamed, 5> kOptimizers = {{{"AdamW8bit", "adamw_bnb_8bit"},

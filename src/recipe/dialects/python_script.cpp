@@ -55,7 +55,7 @@ class CallsOf {
     if (open >= tokens_.size() || !tokens_[open].is("(")) return;
     if (!loads_model(call) && !quantizes(call) && !adapts(call) && !has_settings(call) && !trains(call) &&
         !loads_data(call) && !tokenizes(call) && !loads_adapter(call) && !makes_batches(call) && !wraps(call) &&
-        call.name() != "Accelerator" && !asks_a_tokenizer(open))
+        call.name() != "Accelerator" && call.name() != "autocast" && !asks_a_tokenizer(open))
       return;
     call.run = values_.runs(at);
     if (call.run == false) return;
@@ -244,6 +244,18 @@ PythonValue PythonScript::assigned(std::string_view name) {
     if (!tokens[at].is_word(name) || !tokens[at - 1].is(".") || !tokens[at + 1].is("=")) continue;
     size_t value = at + 2;
     if (PythonValue given = here_->value(value); given.known() && here_->runs(at) == true) return given;
+  }
+  return {};
+}
+
+// "loss / steps", "loss /= steps"
+PythonValue PythonScript::parts_of_loss() {
+  const std::vector<PythonToken>& tokens = *here_tokens_;
+  for (size_t at = 0; at + 2 < tokens.size(); ++at) {
+    const bool loss = tokens[at].kind == PythonKind::name && lower(tokens[at].text).ends_with("loss");
+    if (!loss || !(tokens[at + 1].is("/") || tokens[at + 1].is("/=")) || tokens[at + 2].kind != PythonKind::name) continue;
+    size_t value = at + 2;
+    if (PythonValue parts = here_->value(value); parts.kind == Kind::number) return parts;
   }
   return {};
 }

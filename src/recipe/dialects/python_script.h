@@ -76,6 +76,8 @@ class PythonScript {
   bool freezes() const;
   // What is put there later, "args.NAME = …", where that is known.
   PythonValue assigned(std::string_view name);
+  // By what a loop of its own divides its loss: over so many batches gradients are accumulated.
+  PythonValue parts_of_loss();
   // What any call is given by that name, where that is known.
   PythonValue keyword(std::string_view name);
   // Whether one of these is called before `before`; none: only Python knows.
