@@ -376,9 +376,46 @@ TEST(ShellRecipes, WhatOnlyAShellKnowsIsTold) {
   says(refusal("echo hello\n", "run.sh"), "no command of the script trains");
 }
 
+// Anchors, and "<<", below which a file's own keys hold wherever they stand.
+TEST(YamlRecipes, AliasesAreWhatTheyStandFor) {
+  const std::string common =
+      "common: &common\n  micro_batch_size: 3\n  sequence_len: 640\n  lora_target_modules: [q_proj]\n";
+  const ForeignRecipe plain = foreign(
+      "name: &name Qwen/Qwen2.5-0.5B\nbase_model: *name\ntokenizer: *name\nadapter: lora\ndatasets: []\nlora_r: &r 4\n"
+      "lora_alpha: *r\nwanted: &t [q_proj, v_proj]\nlora_target_modules: *t\n",
+      "r.yaml");
+  EXPECT_EQ(plain.models.front(), "Qwen/Qwen2.5-0.5B");
+  EXPECT_EQ(plain.recipe.lora.alpha, 4);
+  EXPECT_EQ(plain.recipe.lora.target_modules, (std::vector<std::string>{"q_proj", "v_proj"}));
+  const std::string rest = "base_model: a/b\nadapter: lora\ndatasets: []\n";
+  for (const char* merge : {"<<: *common\nmicro_batch_size: 5\n", "micro_batch_size: 5\n<<: *common\n",
+                            "micro_batch_size: 5\n<<: [*common, *other]\n",
+                            "<<: {micro_batch_size: 7, sequence_len: 640, "
+                            "lora_target_modules: [q_proj]}\nmicro_batch_size: 5\n"}) {
+    const ForeignRecipe merged = foreign(common + "other: &other {sequence_len: 32}\n" + rest + merge, "r.yaml");
+    EXPECT_EQ(merged.recipe.batch, 5) << merge;
+    EXPECT_EQ(merged.recipe.seq_len, 640) << merge;
+    EXPECT_EQ(merged.recipe.lora.target_modules, std::vector<std::string>{"q_proj"}) << merge;
+  }
+  // What an alias brings is not changed through it.
+  const std::string text = common + rest + "<<: *common\n";
+  const RecipePatch patch = change_foreign_recipe(text, "r.yaml", {{{"per_device_train_batch_size", "1"}}});
+  EXPECT_EQ(foreign(patch.text, "r.yaml").recipe.batch, 1);
+  EXPECT_NE(patch.text.find(common), std::string::npos);
+}
+
 TEST(HostileRecipes, AreRefusedInBoundedTime) {
   const std::string head = "base_model: a\ndatasets: []\nadapter: lora\n";
-  says(refusal(head + "a: &a [x, x]\nb: [*a, *a]\n", "r.yaml"), "anchors are not supported");
+  std::string aliases = head + "a0: &a0 [" + std::string(4000, 'x') + "]\n";
+  for (int i = 1; i < 12; ++i) {
+    const std::string below = "*a" + std::to_string(i - 1);
+    std::string list = below;
+    for (int j = 0; j < 9; ++j) list += ", " + below;
+    const std::string name = "a" + std::to_string(i);
+    aliases += name + ": &" + name + " [" + list + "]\n";
+  }
+  says(refusal(aliases, "r.yaml"), "aliases stand for too much");
+  says(refusal(head + "a: &a\n  b: *a\n", "r.yaml"), "an alias");
   says(refusal(head + "deep: " + std::string(100, '[') + std::string(100, ']') + "\n", "r.yaml"), "nested too deeply");
   says(refusal(std::string((1 << 20) + 2, 'a'), "r.yaml"), "larger than 1 MiB");
   says(refusal("a: b\n---\nc: d\n", "r.yaml"), "several YAML documents");

@@ -87,10 +87,12 @@ class Writer {
     return true;
   }
 
-  // It stands in the file of keys that a trainer's own command is given: a word of the command holds over it.
+  // It stands in the file of keys that a trainer's own command is given, a word of which holds over it, or below an anchor
+  // or in a file that this one goes on from, where a key of the file's own does.
   bool is_handed_on(const Entry& entry) const {
-    return document_.syntax == Syntax::shell && entry.line == 0 && document_.command[0] != "python" &&
-           document_.started.empty();
+    if (entry.line != 0) return false;
+    if (document_.syntax == Syntax::yaml) return true;
+    return document_.syntax == Syntax::shell && document_.command[0] != "python" && document_.started.empty();
   }
 
   std::string_view old(const Span& span) const {

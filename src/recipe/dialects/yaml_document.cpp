@@ -1,11 +1,15 @@
-// YAML -> Document, in one walk over yaml-cpp's events: nothing is expanded, nothing constructed.
+// YAML -> Document, in one walk over yaml-cpp's events: nothing is constructed; what an alias stands for is copied, and with
+// all copies a file holds no more keys than another may.
 
 #include <fmt/format.h>
 #include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
+#include <map>
 #include <optional>
+#include <set>
+#include <span>
 #include <sstream>
 
 #include "base/error.h"
@@ -15,7 +19,7 @@ namespace snug::dialects {
 
 namespace {
 
-constexpr size_t kDeepest = 16, kMostEntries = 20000;
+constexpr size_t kDeepest = 16, kMostEntries = 20000, kMostCopied = 16 << 20;  // the last in bytes
 
 class Walk : public YAML::EventHandler {
  public:
@@ -28,23 +32,45 @@ class Walk : public YAML::EventHandler {
   void OnDocumentStart(const YAML::Mark&) override {}
   void OnDocumentEnd() override {}
   void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
-    refuse_anchor(mark, anchor);
     if (levels_.empty()) return;
     if (wants_key()) fail("a key must be plain text", mark);
     add(EntryKind::scalar, {}, std::nullopt);
+    keep(anchor, document_.entries.size() - 1);
   }
-  void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override { refuse_anchor(mark, 1); }
+  void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    if (levels_.empty() || wants_key()) fail("a key must be plain text", mark);
+    const auto kept = kept_.find(anchor);
+    if (kept == kept_.end()) fail("an alias stands in what it is an alias of", mark, "write the value itself");
+    Level& level = levels_.back();
+    const bool merges_several = !level.is_map && is_plain_list(level) && leaf_of(level) == "<<";
+    if (merges_several || (level.is_map && level.key == "<<")) {
+      level.has_key = false;
+      return merge(kept->second, merges_several ? levels_[levels_.size() - 2] : level);
+    }
+    if (!level.is_map && is_plain_list(level) && kept->second.front().kind == EntryKind::scalar) {
+      copies(kept->second.front());
+      document_.entries[level.entry].values.push_back(kept->second.front().text());
+      ++level.items;
+      return;
+    }
+    copies(kept->second.front());
+    add(kept->second.front().kind, kept->second.front().values, std::nullopt);
+    document_.entries.back().in_place = false;
+    const std::string path = document_.entries.back().path;
+    for (const Entry& entry : std::span(kept->second).subspan(1)) put(entry, path + "." + entry.path);
+  }
   void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, const std::string& value) override {
-    refuse_anchor(mark, anchor);
     if (levels_.empty()) fail("a recipe is a mapping of keys to values", mark);
     Level& level = levels_.back();
     if (wants_key()) return take_key(value, offset_of(mark), mark);
     if (!level.is_map && is_plain_list(level)) {
       document_.entries[level.entry].values.push_back(value);
       ++level.items;
+      if (anchor != 0) kept_[anchor] = {Entry{.values = {value}}};
       return;
     }
     add(EntryKind::scalar, {value}, span_of(mark, tag, value));
+    keep(anchor, document_.entries.size() - 1);
   }
   void OnSequenceStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor,
                        YAML::EmitterStyle::value style) override {
@@ -67,15 +93,76 @@ class Walk : public YAML::EventHandler {
     std::string key;
     Span key_span;
     int64_t key_line = 0;
+    YAML::anchor_t anchor = 0;
+    std::set<size_t> merged = {};  // entries that "<<" brought
   };
   static constexpr size_t kNone = static_cast<size_t>(-1);
 
   [[noreturn]] void fail(const std::string& what, const YAML::Mark& mark, const std::string& mend = {}) const {
     throw Error(what, mark.is_null() ? document_.where : fmt::format("{}:{}", document_.where, mark.line + 1), mend);
   }
-  void refuse_anchor(const YAML::Mark& mark, YAML::anchor_t anchor) const {
-    if (anchor != 0) fail("YAML anchors are not supported", mark, "write the value itself");
+
+  // What stands from entry `first` on, for aliases of it: paths below that of the first, whose own is left out.
+  void keep(YAML::anchor_t anchor, size_t first) {
+    if (anchor == 0) return;
+    std::vector<Entry> kept(document_.entries.begin() + static_cast<std::ptrdiff_t>(first), document_.entries.end());
+    for (const Entry& entry : kept) copies(entry);
+    const size_t above = kept.front().path.size() + 1;
+    for (Entry& entry : std::span(kept).subspan(1)) entry.path.erase(0, above);
+    kept.front().path.clear();
+    kept_[anchor] = std::move(kept);
   }
+
+  // A few lines may stand for very many: bounded in all.
+  void copies(const Entry& entry) {
+    copied_ += sizeof(Entry) + entry.path.size();
+    for (const std::string& value : entry.values) copied_ += sizeof(std::string) + value.size();
+    if (copied_ > kMostCopied) throw Error("the aliases stand for too much", document_.where, "write the values themselves");
+  }
+
+  // Nothing of it can be changed where the alias stands.
+  void put(Entry entry, std::string path) {
+    copies(entry);
+    if (document_.entries.size() >= kMostEntries) throw Error("the file holds too many keys", document_.where);
+    entry.path = std::move(path);
+    entry.in_place = false;
+    document_.entries.push_back(std::move(entry));
+  }
+
+  // "<<: *base" in `level`.
+  void merge(const std::vector<Entry>& base, Level& level) {
+    for (const Entry& entry : std::span(base).subspan(1)) {
+      level.merged.insert(document_.entries.size());
+      put(entry, level.prefix + entry.path);
+      document_.entries.back().line = 0;  // as if it stood in another file: a key of the file's own holds over it
+    }
+  }
+
+  // What is merged holds below what else says the same, wherever that stands; of several the first.
+  void settle_merges(const Level& level) {
+    if (level.merged.empty()) return;
+    const size_t begin = level.entry == kNone ? 0 : level.entry + 1;
+    std::set<std::string, std::less<>> said;
+    for (size_t i = begin; i < document_.entries.size(); ++i)
+      if (!level.merged.contains(i)) said.insert(document_.entries[i].path);
+    const auto is_said = [&](const std::string& path) {
+      for (size_t end = path.size(); end != std::string::npos && end > level.prefix.size(); end = path.rfind('.', end - 1))
+        if (said.contains(std::string_view(path).substr(0, end))) return true;
+      return false;
+    };
+    std::vector<bool> dropped(document_.entries.size(), false);
+    for (const size_t i : level.merged) dropped[i] = is_said(document_.entries[i].path);
+    std::set<std::string> first;
+    for (const size_t i : level.merged) dropped[i] = dropped[i] || !first.insert(document_.entries[i].path).second;
+    size_t to = begin;
+    for (size_t i = begin; i < document_.entries.size(); ++i)
+      if (!dropped[i]) {
+        if (to != i) document_.entries[to] = std::move(document_.entries[i]);
+        ++to;
+      }
+    document_.entries.resize(to);
+  }
+  std::string_view leaf_of(const Level& level) const { return document_.entries[level.entry].leaf(); }
   bool wants_key() const { return !levels_.empty() && levels_.back().is_map && !levels_.back().has_key; }
   bool is_plain_list(const Level& level) const { return level.entry != kNone; }
 
@@ -152,13 +239,13 @@ class Walk : public YAML::EventHandler {
   }
 
   void descend(const YAML::Mark& mark, YAML::anchor_t anchor, YAML::EmitterStyle::value style, bool is_map) {
-    refuse_anchor(mark, anchor);
     if (levels_.size() >= kDeepest) fail("the YAML is nested too deeply", mark, "no recipe needs that");
     if (levels_.empty() && !is_map)
       fail("a recipe is a mapping of keys to values", mark, "write lines such as 'key: value'");
     if (wants_key()) fail("a key must be plain text", mark);
     Level below;
     below.is_map = is_map;
+    below.anchor = anchor;
     below.flow = style == YAML::EmitterStyle::Flow || (!levels_.empty() && levels_.back().flow);
     if (!levels_.empty()) {
       add(is_map ? EntryKind::map : EntryKind::list, {}, std::nullopt);
@@ -169,13 +256,35 @@ class Walk : public YAML::EventHandler {
     levels_.push_back(std::move(below));
   }
   void ascend() {
-    if (!levels_.empty()) levels_.pop_back();
+    if (levels_.empty()) return;
+    const Level level = std::move(levels_.back());
+    levels_.pop_back();
+    settle_merges(level);
+    if (level.entry == kNone) return;
+    if (leaf_of(level) == "<<") return take_out_merge(level);
+    keep(level.anchor, level.entry);
+  }
+
+  // "<<: {a: 1}"; of "<<: [*a, *b]" all is merged already.
+  void take_out_merge(const Level& level) {
+    auto& entries = document_.entries;
+    const std::string mark = entries[level.entry].path + ".";
+    entries.erase(entries.begin() + static_cast<std::ptrdiff_t>(level.entry));
+    if (levels_.empty()) return;
+    Level& around = levels_.back();
+    std::erase_if(around.merged, [&](size_t i) { return i >= level.entry; });
+    for (size_t i = level.entry; i < entries.size(); ++i) {
+      if (entries[i].path.starts_with(mark)) entries[i].path = around.prefix + entries[i].path.substr(mark.size());
+      around.merged.insert(i);
+    }
   }
 
   Document& document_;
   std::string_view text_;
   std::vector<size_t> starts_;
   std::vector<Level> levels_;
+  std::map<YAML::anchor_t, std::vector<Entry>> kept_;  // what anchors stand for
+  size_t copied_ = 0;
 };
 
 }  // namespace
