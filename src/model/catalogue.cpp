@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "model/config.h"
 #include "model/hub_cache.h"
+#include "model/other_kinds.h"
 
 namespace snug {
 
@@ -350,6 +351,9 @@ ModelSpec resolve_model(const std::string& argument) {
     throw Error(fmt::format("'{}' is no path, and by its name {} weights, which are not planned", argument, form), "",
                 fmt::format("give the model that they were made from{}, and --method qlora",
                             nearest.empty() ? "" : ", such as " + nearest));
+  if (const std::string_view kind = other_kind(as_published(argument)); nearest.empty() && !kind.empty())
+    throw Error(fmt::format("'{}' is no path, and by its name {}: snug plans decoders of text", argument, kind), "",
+                "if it is a decoder, give its config.json");
   throw Error(fmt::format("'{}' is neither a path nor a model of the catalogue", argument), "",
               nearest.empty() ? "`snug models` lists them; or give its config.json"
                               : fmt::format("nearest: {}; `snug models` lists them", nearest));

@@ -10,6 +10,7 @@
 #include "model/config.h"
 #include "model/families.h"
 #include "model/json.h"
+#include "model/other_kinds.h"
 #include "model/parameters.h"
 #include "model/quantized_share.h"
 
@@ -125,6 +126,30 @@ TEST(Catalogue, ACopyInFewerBitsTellsOfItsBaseAndItsForm) {
   for (const char* name :
        {"mlx-community/Qwen2.5-7B-Instruct-MLX-4bit", "x/Llama-2-7B-exl2", "nobody/nothing-GPTQ", "-GPTQ", "gpt2", ""})
     EXPECT_FALSE(quantized_copy(name)) << name;
+}
+
+// What is no decoder of text is told by its name.
+TEST(Catalogue, OtherKindsOfModelsAreToldOf) {
+  const auto said = [](const std::string& name) {
+    try {
+      resolve_model(name);
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  for (const auto& [name, kind] :
+       {std::pair("google/flan-t5-xl", "an encoder-decoder"), std::pair("Salesforce/codet5p-770m", "an encoder-decoder"),
+        std::pair("gogamza/kobart-base-v2", "an encoder-decoder"),
+        std::pair("facebook/nllb-200-distilled-600M", "an encoder-decoder"),
+        std::pair("/data/models/FacebookAI/roberta-large", "an encoder"), std::pair("distilbert-base-uncased", "an encoder"),
+        std::pair("state-spaces/mamba-130m-hf", "a recurrent model"), std::pair("openai/whisper-small", "a model of sound"),
+        std::pair("llava-hf/llava-1.5-7b-hf", "a model of images")})
+    EXPECT_NE(said(name).find(std::string("by its name ") + kind + ": snug plans decoders of text"), std::string::npos)
+        << name;
+  EXPECT_NE(said("somebody/unheard-of-9b").find("neither a path nor a model"), std::string::npos);
+  for (const std::string& name : model_names())
+    EXPECT_TRUE(other_kind(name).empty() || find_model(name)->vision_parameters > 0) << name;
 }
 
 TEST(Catalogue, ThereAreSixtyModelsAtLeast) { EXPECT_GE(model_names().size(), 60U); }
