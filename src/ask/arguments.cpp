@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "ask/given_adapter.h"
+#include "ask/pytorch_ranks.h"
 #include "base/error.h"
 #include "model/catalogue.h"
 #include "model/hub_cache.h"
@@ -159,9 +160,12 @@ void pass_over_absent_targets(Arguments& result) {
 // Another trainer's recipe is told of; what it leaves open must be said beside it.
 void check_foreign(Arguments& result, Asker& asker) {
   if (result.recipe.method == Method::lora) pass_over_absent_targets(result);
+  assume_gpus(result);
   const ForeignRecipe& foreign = *result.foreign;
   const std::string &file = result.recipe_file, &model = result.recipe.model;
-  asker.tell(fmt::format("snug: {}: {}\n", file, describe(foreign)));
+  ForeignRecipe told = foreign;
+  if (result.has("gpu")) std::erase_if(told.keys, is_about_ranks);  // the answer for PyTorch is of them
+  asker.tell(fmt::format("snug: {}: {}\n", file, describe(told)));
   for (const std::string& note : foreign.notes) asker.tell(fmt::format("snug: {}\n", note));
   if (!foreign.keys_in.empty() && model.empty())
     throw Error(fmt::format("the script's keys are in {}", foreign.keys_in), file, "give that file");

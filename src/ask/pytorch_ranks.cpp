@@ -1,5 +1,7 @@
 #include "ask/pytorch_ranks.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <filesystem>
@@ -113,6 +115,17 @@ int64_t gpus_asked(const Arguments& arguments) {
   if (count < 1 || count > kMostGpus)
     throw UsageError("--gpus is a number of GPUs, not '" + word + "' (their kind is --gpu)");
   return count;
+}
+
+void assume_gpus(Arguments& arguments) {
+  constexpr int64_t kOfAMachine = 8;
+  if (!arguments.foreign || !arguments.has("gpu") || sets(arguments, "num_processes") || gpus_asked(arguments) > 0) return;
+  const snug::Sharding sharding = sharding_asked(arguments);
+  const bool zero = sharding != snug::Sharding::fsdp && (sharding != snug::Sharding::none || deepspeed_config(arguments));
+  if (!zero && sharding == snug::Sharding::none) return;
+  arguments.foreign->gpus = kOfAMachine;
+  arguments.foreign->notes.push_back(fmt::format("how many GPUs share the run by {} is not said: {} are taken (--gpus N)",
+                                                 zero ? "DeepSpeed" : "FSDP", kOfAMachine));
 }
 
 bool is_about_ranks(const ForeignKey& key) {

@@ -14,6 +14,9 @@ namespace snug {
 // How many GPUs flag or file speak of; 0: neither. Throws UsageError for what is no number.
 int64_t gpus_asked(const Arguments& arguments);
 
+// Another trainer's file that shares a run for GPUs out, where neither it nor a flag says among how many: eight, and told.
+void assume_gpus(Arguments& arguments);
+
 // `setup`: all else of the run. Throws Error for what the eager model does not cover, UsageError for flags that contradict.
 eager::Ranks pytorch_ranks(const Arguments& arguments, const eager::Setup& setup, const ModelSpec& model,
                            const eager::StackProfile& stack);

@@ -27,6 +27,20 @@ const std::string kAxolotl =
     "256\nmicro_batch_size: 2\n"
     "datasets:\n  - path: some/data\n    type: alpaca\n";
 
+// Eight GPUs where nobody says how many share it; what the answer is of is not called unplanned.
+TEST_F(ForeignRecipe, ThatSharesARunIsPlannedForAMachinesGpus) {
+  const std::string path = file("r.yml", kAxolotl + "deepspeed: zero2.json\n");
+  const auto result = run_program({"plan", path, "--gpu", "RTX 4090"});
+  EXPECT_NE(result.error.find("how many GPUs share the run by DeepSpeed is not said: 8 are taken (--gpus N)"),
+            std::string::npos)
+      << result.error;
+  EXPECT_EQ(result.error.find("are not planned"), std::string::npos) << result.error;
+  EXPECT_NE(result.output.find("each of 8 GPUs by ZeRO-2"), std::string::npos) << result.output;
+  const auto said = run_program({"plan", path, "--gpu", "RTX 4090", "--gpus", "2"});
+  EXPECT_EQ(said.error.find("are taken"), std::string::npos) << said.error;
+  EXPECT_NE(said.output.find("each of 2 GPUs by ZeRO-2"), std::string::npos) << said.output;
+}
+
 TEST_F(ForeignRecipe, IsPlannedWithItsOwnDefaultsAndNamed) {
   const auto result = run_program({"plan", file("r.yml", kAxolotl + "relora: true\n"), "--gpu", "RTX 4090", "--json"});
   EXPECT_EQ(result.exit_code, 0) << result.error;
