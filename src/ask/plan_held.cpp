@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "ask/pytorch_answer.h"
 #include "ask/pytorch_setup.h"
 #include "ask/target_flags.h"
+#include "base/error.h"
 #include "eager/held.h"
 #include "model/families.h"
 #include "recipe/bytes.h"
@@ -64,8 +66,14 @@ int plan_held(const Arguments& arguments, const ModelSpec& model, Asker& asker) 
   auto answer = pytorch_answer(arguments, model, target, named);
   if (!answer) refuse_unmodelled(model);
   answer->memory_bytes = named;
-  const auto setup = pytorch_setup(arguments, arguments.recipe, model, answer->stack);
-  const eager::Held held = eager::held_bytes(model, setup, answer->stack);
+  std::optional<eager::Held> counted;
+  try {
+    counted = eager::held_bytes(model, pytorch_setup(arguments, arguments.recipe, model, answer->stack), answer->stack);
+  } catch (const Error&) {  // of what the answer says that it does not cover, such as offload, nothing is held for sure
+    asker.print(arguments.has("json") ? held_json(model, {}, *answer, false) : pytorch_verdict(*answer) + "\n");
+    return 1;
+  }
+  const eager::Held& held = *counted;
   const bool too_much = held.bytes() > named;
   const std::string text =
       arguments.has("json") ? held_json(model, held, *answer, too_much) : held_text(held, *answer, asker.style());

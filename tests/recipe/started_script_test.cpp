@@ -361,7 +361,7 @@ TEST_F(StartedScript, settings_are_found_at_their_place_or_in_a_namespace) {
 // What only Python knows is told though the plan has to take something; so is what is frozen.
 TEST_F(StartedScript, what_only_python_knows_is_told) {
   put("train.py",
-      "model = AutoModelForCausalLM.from_pretrained(a.name)\nif a.lora.lower() == 'yes':\n"
+      "model = AutoModelForCausalLM.from_pretrained(a.name)\nif a.lora == wanted():\n"
       "    model = get_peft_model(model, LoraConfig(r=4))\nfor p in model.parameters():\n    p.requires_grad = False\n"
       "Trainer(model=model, args=TrainingArguments('o'))\n");
   const ForeignRecipe recipe = read("python train.py --name google/gemma-2b --lora no\n");

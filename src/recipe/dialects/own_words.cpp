@@ -16,13 +16,44 @@ struct Name {
   std::string_view own, trainers;
 };
 
-constexpr auto kModels = std::to_array<std::string_view>(
-    {"model_name_or_path", "model_name", "base_model", "base_model_name", "model_id", "base_model_id",
-     "base_model_name_or_path", "pretrained_model_name_or_path", "policy_model_name_or_path", "model_path", "hf_model",
-     "model_dir", "base_model_path", "pretrained_model", "pretrained_model_name", "model_checkpoint", "backbone", "llm_name",
-     "pretrain"});
+constexpr auto kModels = std::to_array<std::string_view>({"model_name_or_path",
+                                                          "model_name",
+                                                          "base_model",
+                                                          "base_model_name",
+                                                          "model_id",
+                                                          "base_model_id",
+                                                          "base_model_name_or_path",
+                                                          "pretrained_model_name_or_path",
+                                                          "policy_model_name_or_path",
+                                                          "model_path",
+                                                          "hf_model",
+                                                          "model_dir",
+                                                          "llm_backbone",
+                                                          "actor_model_name_or_path",
+                                                          "actor_model_path",
+                                                          "base_model_path",
+                                                          "pretrained_model",
+                                                          "pretrained_model_name",
+                                                          "model_checkpoint",
+                                                          "backbone",
+                                                          "llm_name",
+                                                          "pretrain"});
 constexpr auto kModelsOfModel = std::to_array<std::string_view>(
     {"name", "path", "id", "base", "pretrained", "name_or_path", "hf_id", "checkpoint", "base_name", "repo_id"});
+
+// verl's: of the model that is trained, among those that only answer.
+constexpr auto kPaths =
+    std::to_array<Name>({{"actor_rollout_ref.model.path", "model_name_or_path"},
+                         {"model.partial_pretrain", "model_name_or_path"},
+                         {"actor_rollout_ref.model.lora_rank", "lora_r"},
+                         {"actor_rollout_ref.model.lora_alpha", "lora_alpha"},
+                         {"actor_rollout_ref.model.target_modules", "lora_target_modules"},
+                         {"actor_rollout_ref.model.enable_gradient_checkpointing", "gradient_checkpointing"},
+                         {"actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu", "per_device_train_batch_size"},
+                         {"actor_rollout_ref.actor.ppo_micro_batch_size", "per_device_train_batch_size"},
+                         {"actor_rollout_ref.actor.optim.lr", "learning_rate"},
+                         {"trainer.n_gpus_per_node", "launch.gpus_per_node"},
+                         {"trainer.nnodes", "launch.nnodes"}});
 
 // "lora: {r: 16}"
 constexpr auto kOfLora = std::to_array<Name>({{"r", "lora_r"},
@@ -49,6 +80,9 @@ constexpr auto kAnywhere = std::to_array<Name>({{"lora_rank", "lora_r"},
                                                 {"micro_batch_size", "per_device_train_batch_size"},
                                                 {"per_device_batch_size", "per_device_train_batch_size"},
                                                 {"batch_size_per_device", "per_device_train_batch_size"},
+                                                {"micro_batch_size_per_gpu", "per_device_train_batch_size"},
+                                                {"backbone_dtype", "torch_dtype"},
+                                                {"enable_gradient_checkpointing", "gradient_checkpointing"},
                                                 {"micro_train_batch_size", "per_device_train_batch_size"},
                                                 {"device_train_microbatch_size", "per_device_train_batch_size"},
                                                 {"grad_accum", "gradient_accumulation_steps"},
@@ -171,6 +205,7 @@ bool is_in_list(std::string_view path) {
 }
 
 bool names_model(const Document& document, const Entry& entry) {
+  if (look_up(kPaths, entry.path) == "model_name_or_path") return !entry.text().empty();
   if (entry.kind != EntryKind::scalar || entry.text().empty() || is_elsewhere(entry.parent())) return false;
   if (holds(kModels, entry.leaf())) return true;
   if (entry.leaf() == "model" && may_be_a_model(entry.text()) && !is_in_list(entry.path)) return true;
@@ -182,6 +217,7 @@ bool names_model(const Document& document, const Entry& entry) {
 
 // By the Trainer's name; "" where it has none.
 std::string_view trainers_name(const Entry& entry) {
+  if (const std::string_view name = look_up(kPaths, entry.path); !name.empty()) return name;
   if (entry.kind == EntryKind::map || is_elsewhere(entry.parent())) return {};
   const std::string_view section = section_of(entry), leaf = entry.leaf();
   const bool of_lora = section.find("lora") != std::string_view::npos || section.find("peft") != std::string_view::npos ||
@@ -220,6 +256,16 @@ std::vector<Entry> spelled_out(const Entry& entry) {
     if (value.find("fp16") != std::string::npos || value == "float16") return {made(entry, "fp16", "true")};
   }
   return {};
+}
+
+// What is asked and what is answered, which verl counts apart: a row's length; nothing where they are not said.
+std::optional<Entry> length_of_both(const Document& document) {
+  const Entry* const prompt = document.find("data.max_prompt_length");
+  const Entry* const response = document.find("data.max_response_length");
+  if (!prompt || !response) return std::nullopt;
+  const int64_t asked = count_of(prompt->text()), answered = count_of(response->text());
+  if (asked <= 0 || answered <= 0) return std::nullopt;
+  return made(*response, "max_length", std::to_string(asked + answered));
 }
 
 // "ft_bloom_deepspeed.py": so named, fewer flags say that it trains.
@@ -293,12 +339,17 @@ std::optional<Document> by_trainers_names(const Document& document) {
     for (Entry& one : told) {
       ++known;
       // What is loaded in four bits cannot be trained but by an adapter.
-      lora =
-          lora || one.path == "lora_r" || one.path == "lora_alpha" || (one.path == "load_in_4bit" && one.text() == "true");
+      lora = lora || (one.path == "lora_r" && one.text() != "0") || one.path == "lora_alpha" ||
+             (one.path == "load_in_4bit" && one.text() == "true");
       method = method || one.path == "use_peft";
       renamed.entries.push_back(std::move(one));
     }
     if (told.empty() && entry.kind == EntryKind::scalar) renamed.entries.push_back(entry);
+  }
+  if (const std::optional<Entry> length = length_of_both(document)) {
+    renamed.entries.push_back(*length);
+    own_named += 1;
+    known += 1;
   }
   const bool plainly = model ? own && known >= (is_named_for_training(document) ? 1U
                                                 : script                        ? 2U

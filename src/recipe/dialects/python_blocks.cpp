@@ -234,14 +234,40 @@ PythonValue PythonValues::filled(const PythonToken& string) {
   return {.kind = PythonValue::Kind::text, .text = std::move(text)};
 }
 
-// The dict or the object that a function of the script returns wherever it does.
-PythonValue PythonValues::returned(std::string_view function) {
+// What a function of the script returns. Of a method of what is not known only settings: others may have its name.
+PythonValue PythonValues::returned(const std::string& path) {
+  const std::string function = path.substr(path.rfind('.') + 1);
+  PythonValue value = returned_by(function);
+  const bool settings = value.kind == PythonValue::Kind::dict || value.kind == PythonValue::Kind::object;
+  const std::string owner = path.substr(0, path.find('.'));
+  const bool own =
+      owner == path || owner == "self" || owner == "cls" || classes_.contains(owner) || origins_.contains(owner);
+  return own || settings ? value : PythonValue();
+}
+
+// The last of its returns that is known, where others that may be run say nothing else.
+PythonValue PythonValues::returned_by(std::string_view function) {
   const auto found = returns_.find(function);
-  if (found == returns_.end()) return of_modules([&](PythonValues& values) { return values.returned(function); });
-  if (found->second.size() != 1) return {};
-  size_t at = found->second.front();
-  PythonValue value = at_depth(&PythonValues::choice, at);
-  return value.kind == PythonValue::Kind::dict || value.kind == PythonValue::Kind::object ? value : PythonValue();
+  if (found == returns_.end()) return of_modules([&](PythonValues& values) { return values.returned_by(function); });
+  PythonValue last;
+  for (const size_t begin : found->second) {
+    if (++steps_ > kMostSteps || runs(begin) == false) continue;
+    size_t at = begin;
+    PythonValue value = at_depth(&PythonValues::choice, at);
+    const bool more = token(at).is(",");  // "return a, b"
+    if (more) {
+      PythonValue list{.kind = PythonValue::Kind::list, .items = {std::move(value)}};
+      while (token(at).is(",") && list.items.size() < 64) list.items.push_back(at_depth(&PythonValues::choice, ++at));
+      value = std::move(list);
+    }
+    const bool empty = !value.known() || truth_of(value) == false;
+    if (empty && last.known()) continue;
+    if (last.known() && truth_of(last) != false && (last.kind != value.kind || last.text != value.text) &&
+        value.kind != PythonValue::Kind::dict && value.kind != PythonValue::Kind::object)
+      return {};
+    last = std::move(value);
+  }
+  return last;
 }
 
 }  // namespace snug::dialects

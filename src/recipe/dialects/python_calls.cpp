@@ -89,6 +89,24 @@ void PythonValues::gather_loop(size_t begin, size_t end) {
   bind(two ? begin + 3 : begin + 1, members ? Bound::member : Bound::item);
 }
 
+// "with open(path) as f, …:"
+void PythonValues::gather_handles(size_t begin, size_t end) {
+  if (!token(begin).is_word("with")) return;
+  for (size_t at = begin + 1; at < end; ++at) {
+    const size_t from = at;
+    while (at < end && !tokens_[at].is(",") && !tokens_[at].is(":") && !tokens_[at].is_word("as")) {
+      if (opens(tokens_[at])) {
+        pass_brackets(at);
+      } else {
+        ++at;
+      }
+    }
+    if (!token(at).is_word("as")) continue;
+    handles_[token(at + 1).text].push_back({.at = at + 1, .value = from});
+    ++at;
+  }
+}
+
 PythonValue PythonValues::worth(const Binding& binding) {
   if (binding.to == Bound::parameter) return given(binding);
   size_t at = binding.value;
@@ -100,7 +118,11 @@ PythonValue PythonValues::worth(const Binding& binding) {
     --depth_;
     return after;
   }
-  if (binding.to == Bound::value) return at_depth(&PythonValues::choice, at);
+  if (binding.to == Bound::value) {
+    PythonValue value = at_depth(&PythonValues::choice, at);
+    if (!binding.place) return value;
+    return value.kind == Kind::list && *binding.place < value.items.size() ? value.items[*binding.place] : PythonValue();
+  }
   // "NAME.items()" is asked for as the dict that NAME is.
   const bool of_items = binding.to == Bound::key || binding.to == Bound::member;
   PythonValue over = of_items ? of_attribute(token(at).text, at) : at_depth(&PythonValues::choice, at);
@@ -122,7 +144,9 @@ bool PythonValues::calls(size_t open, const Parameter& parameter) const {
   size_t root = open - 1;
   while (root > 1 && token(root - 1).is(".") && token(root - 2).kind == PythonKind::name) root -= 2;
   const bool of_object = root != open - 1 || (root > 0 && token(root - 1).is("."));
-  return of_object == parameter.of_object && !(of_object && imported_.contains(token(root).text));
+  const std::string& owner = token(root).text;
+  const bool of_library = of_object && imported_.contains(owner) && !origins_.contains(owner);
+  return of_object == parameter.of_object && !of_library;
 }
 
 // Where a call gives a parameter its value; none: it leaves it to the default; the end of all tokens: it cannot be told.

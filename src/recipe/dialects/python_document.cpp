@@ -8,8 +8,10 @@
 #include <optional>
 
 #include "base/error.h"
+#include "recipe/dialects/beside.h"
 #include "recipe/dialects/document.h"
 #include "recipe/dialects/notebook.h"
+#include "recipe/dialects/own_words.h"
 #include "recipe/dialects/python_script.h"
 #include "recipe/dialects/reading.h"
 #include "recipe/dialects/started_script.h"
@@ -375,6 +377,35 @@ void take_loop(PythonScript& script, Document& document, Entries& entries) {
       return entries.say("optim", std::string(ours), {});
 }
 
+// Where the calls say no model: the settings that the script loads, by the names that they have there.
+void take_settings(PythonScript& script, Document& document) {
+  if (document.has("model_name_or_path")) return;
+  for (const std::string& name : script.settings_files()) {
+    const auto text = read_beside(document.where, name, static_cast<int64_t>(kLargestDocumentBytes), Look::by_last_name);
+    if (!text) continue;
+    std::optional<Document> settings;
+    try {
+      settings = by_trainers_names(name.ends_with(".json") ? read_json(*text, name) : read_yaml(*text, name));
+    } catch (const Error&) {
+      continue;
+    }
+    if (!settings || !settings->has("model_name_or_path")) continue;
+    for (Entry& entry : settings->entries) {
+      const bool matters = entry.path == "use_peft" || std::ranges::find(kMatter, entry.path) != kMatter.end();
+      if (!matters || document.has(entry.path)) continue;
+      std::erase(document.unread, entry.path);
+      entry.in_place = false;
+      entry.line = 0;
+      entry.name = entry.value = {};
+      document.entries.push_back(std::move(entry));
+    }
+    if (std::ranges::find(document.beside, name) == document.beside.end()) document.beside.push_back(name);
+    document.notes.push_back("what the script makes of its settings is not seen: taken by the names that they have in " +
+                             name);
+    return;
+  }
+}
+
 // A loop of one's own around a model of transformers'.
 bool is_loop(const PythonScript& script, const Parts& parts) {
   return !parts.trainer && !parts.settings && parts.loading && script.mentions("backward");
@@ -422,6 +453,8 @@ void read_script(bool in_place, Document& document, PythonFlags* flags = nullptr
   for (const Call* call : {settings, parts.loading, parts.quantization, parts.adapter}) script.note_use(call);
   document.own_options = settings != nullptr || loop;
   document.beside = script.files_read();
+  take_settings(script, document);
+  std::ranges::copy(script.notes(), std::back_inserter(document.notes));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "recipe/dialects/beside.h"
+#include "recipe/dialects/reading.h"
 
 namespace snug::dialects {
 
@@ -55,6 +56,15 @@ void stands_elsewhere(PythonValue& value) {
   for (PythonMember& member : value.members) stands_elsewhere(member.value);
 }
 
+// "model: {name: …}", "base_model: …"
+bool names_a_model(const PythonValue& settings, int depth = 0) {
+  return std::ranges::any_of(settings.members, [&](const PythonMember& member) {
+    const bool model = lower(member.name).find("model") != std::string::npos;
+    const bool named = member.value.kind == Kind::text || (depth == 0 && !member.value.members.empty());
+    return (model && named) || (depth == 0 && names_a_model(member.value, 1));
+  });
+}
+
 bool ends_in(const std::filesystem::path& name, std::initializer_list<std::string_view> endings) {
   return std::ranges::find(endings, name.extension().string()) != endings.end();
 }
@@ -67,13 +77,20 @@ std::string PythonFiles::text_of(const std::filesystem::path& name, int64_t most
   // As Python finds modules: a name alone beside the script, one of a package from where the script is started, too.
   const bool module = ends_in(name, {".py"});
   const Look look = !module ? Look::by_last_name : name.has_parent_path() ? Look::above : Look::near;
-  const std::optional<std::string> text = read_beside(script_, name, most_bytes, look);
+  std::optional<std::string> text = read_beside(script_, name, most_bytes, look);
+  if (!text && module) text = read_beside(script_, "src" / name, most_bytes, Look::above);
   if (text) ++read_;
   return text.value_or("");
 }
 
 PythonValue PythonFiles::loaded(const std::string& name) {
   if (!ends_in(name, {".json", ".yaml", ".yml"})) return {};
+  PythonValue values = peeked(name);
+  if (values.known()) note_use(name);
+  return values;
+}
+
+PythonValue PythonFiles::peeked(const std::string& name) {
   const auto [found, is_new] = settings_.try_emplace(name);
   Settings& settings = found->second;
   if (is_new) {
@@ -84,9 +101,52 @@ PythonValue PythonFiles::loaded(const std::string& name) {
     } catch (const Error&) {
       settings.values = {};
     }
-    if (settings.values.known()) note_use(name);
   }
   return may_ask(settings.steps) ? settings.values : PythonValue();
+}
+
+namespace {
+
+// Files that hold settings of something else.
+bool is_of_others(const std::string& file) {
+  for (const char* part : {"deepspeed", "ds_", "zero", "accelerate", "fsdp", "package", "tokenizer", "requirements",
+                           "docker", "environment", "special_tokens", "vocab", "data", "eval", "infer", "merge"})
+    if (file.find(part) != std::string::npos) return true;
+  return false;
+}
+
+}  // namespace
+
+bool PythonFiles::holds_settings(const std::string& name) {
+  if (name.size() > 200 || !ends_in(name, {".json", ".yaml", ".yml"})) return false;
+  return !is_of_others(lower(std::filesystem::path(name).filename().string())) && names_a_model(peeked(name));
+}
+
+PythonValue PythonFiles::only_settings() {
+  namespace fs = std::filesystem;
+  if (looked_for_settings_) return settings_found_.empty() ? PythonValue() : loaded(settings_found_);
+  looked_for_settings_ = true;
+  const fs::path folder = fs::path(script_).parent_path();
+  std::vector<std::string> found;
+  for (const fs::path& above : {folder, folder / ".."})
+    for (const char* name : {"", "config", "configs", "conf", "cfg", "settings"}) {
+      if (above != folder && *name == '\0') continue;
+      std::error_code error;
+      int files = 0;
+      for (fs::directory_iterator entry(above.empty() && *name == '\0' ? fs::path(".") : above / name, error), end;
+           !error && entry != end && files < kMostFilesOfAFolder; entry.increment(error), ++files) {
+        if (!ends_in(entry->path(), {".json", ".yaml", ".yml"}) || is_of_others(lower(entry->path().filename().string())))
+          continue;
+        const fs::path file = entry->path().lexically_relative(folder.empty() ? fs::path(".") : folder);
+        const PythonValue values = peeked(file.string());
+        if (names_a_model(values)) found.push_back(file.string());
+      }
+    }
+  if (found.size() != 1) return {};
+  settings_found_ = found.front();
+  notes_.push_back("which file of settings is meant the script does not say: the only one beside it is taken, " +
+                   settings_found_);
+  return loaded(settings_found_);
 }
 
 PythonModule* PythonFiles::imported(const std::string& module) {
@@ -189,19 +249,37 @@ PythonValue PythonValues::of_modules(const std::function<PythonValue(PythonValue
   return {};
 }
 
+// The file that an expression names, opened or not: "f" of "with open(path) as f", "open(path)", "path.read_text()".
+PythonValue PythonValues::file_named(size_t at) {
+  if (const auto handles = handles_.find(token(at).text); handles != handles_.end()) {
+    const Binding* opened = nullptr;  // the last before it, of the same function if there is one
+    for (const Binding& handle : handles->second)
+      if (handle.at < at && (opened == nullptr || is_in_scope(handle.at, at) || !is_in_scope(opened->at, at)))
+        opened = &handle;
+    if (opened != nullptr) at = opened->value;
+  }
+  if (token(at).is_word("open") && token(at + 1).is("(")) at += 2;
+  const bool outer = std::exchange(names_file_, true);
+  PythonValue name = at_depth(&PythonValues::choice, at);
+  names_file_ = outer;
+  return name;
+}
+
 // json.load(f), yaml.safe_load(open("…")), OmegaConf.load("…")
 PythonValue PythonValues::of_file(size_t open) {
   if (files_ == nullptr) return {};
-  size_t at = open + 1;
-  if (token(at).is_word("open") && token(at + 1).is("(")) at += 2;
-  if (const auto handle = handles_.find(token(at).text); handle != handles_.end()) at = handle->second;
-  const size_t begin = at, end = pass_expression(at);
-  const PythonValue name = at_depth(&PythonValues::choice, at);
+  const PythonValue name = file_named(open + 1);
   if (name.kind == PythonValue::Kind::text) return files_->loaded(name.text);
-  for (size_t part = begin; part < end; ++part)  // os.path.join(here, "run.yaml")
+  bool of_settings = false;                                                    // not data
+  for (size_t part = open + 1, end = behind_[open]; part + 1 < end; ++part) {  // os.path.join(here, "run.yaml")
     if (token(part).kind == PythonKind::string)
       if (PythonValue value = files_->loaded(token(part).text); value.known()) return value;
-  return {};
+    const std::string word = lower(token(part).text);
+    for (const char* says : {"conf", "cfg", "setting", "param"})
+      of_settings = of_settings || word.find(says) != std::string::npos;
+  }
+  const bool yaml = open > 2 && token(open - 3).is_word("yaml");
+  return yaml || of_settings ? files_->only_settings() : PythonValue();
 }
 
 }  // namespace snug::dialects

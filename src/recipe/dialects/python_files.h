@@ -30,6 +30,12 @@ class PythonFiles {
 
   // "conf/run.yaml" as a dict; unknown where there is no such file, or none of that form.
   PythonValue loaded(const std::string& name);
+  // The one file of settings beside it that names a model, where a script loads one that only its command line names; told
+  // in `notes`. Unknown where there is none, or several.
+  PythonValue only_settings();
+  const std::string& only_settings_name() const { return settings_found_; }
+  // Whether a file of that name lies beside it and names a model.
+  bool holds_settings(const std::string& name);
   // "conf.run" of "from conf.run import …", or of "from conf import run"; null where there is none.
   PythonModule* imported(const std::string& module);
 
@@ -49,9 +55,10 @@ class PythonFiles {
   void note_use(const std::string& name);
   // Those that said something, as they are named.
   const std::vector<std::string>& used() const { return used_; }
+  const std::vector<std::string>& notes() const { return notes_; }
 
  private:
-  static constexpr int kMostFiles = 32, kMostCrossings = 8;
+  static constexpr int kMostFiles = 32, kMostCrossings = 8, kMostFilesOfAFolder = 200;
   static constexpr int64_t kMostSteps = 200'000;
   static constexpr int64_t kMostModuleBytes = int64_t{1} << 20, kMostSettingsBytes = int64_t{1} << 16;
 
@@ -61,12 +68,15 @@ class PythonFiles {
   };
 
   std::string text_of(const std::filesystem::path& name, int64_t most_bytes);
+  PythonValue peeked(const std::string& name);
 
   std::string script_;
   PythonFlags* flags_;
   int read_ = 0, crossings_ = 0;
   int64_t asked_ = 0;
-  std::vector<std::string> used_;
+  std::vector<std::string> used_, notes_;
+  bool looked_for_settings_ = false;
+  std::string settings_found_;
   std::vector<PythonValues*> everybody_;
   std::map<std::string, std::unique_ptr<PythonModule>> modules_;  // null: not there
   std::map<std::string, Settings> settings_;

@@ -2,6 +2,8 @@
 // the script that return a dict.
 
 #include <algorithm>
+#include <array>
+#include <cctype>
 
 #include "recipe/dialects/python_files.h"
 
@@ -55,15 +57,22 @@ PythonValue PythonValues::call(const std::string& path, size_t& at) {
   if (name == "len" && token(open + 1).is_word("sys") && token(open + 3).is_word("argv"))
     return files_ && files_->flags() ? PythonValue() : PythonValue{.kind = ValueKind::number, .text = "1"};
   if (PythonValue object = object_made(path, open, at); object.known()) return object;
-  if (PythonValue value = returned(name); value.known()) return value;
+  if (name == "read_text" || name == "open" || name == "read" || name == "read_bytes")
+    return names_file_ && name.size() < path.size() ? of_dotted(path.substr(0, path.size() - name.size() - 1), open)
+                                                    : PythonValue();
+  if (path == "os.path.join" || path == "osp.join" || path == "join") return joined(open, at);
+  if (PythonValue value = returned(path); value.known()) return value;
   if (path == "getattr" && token(open + 1).is_word("torch") && token(open + 2).is(",")) {  // a dtype
     size_t of = open + 3;
     return choice(of);
   }
   if (name == "load" || name == "loads" || name == "safe_load" || name == "full_load") return of_file(open);
   const Known known = known_function(path, name);
-  if (known == Known::nothing) return {};
-  if (known == Known::member) return member(path.substr(0, path.size() - 4), open, at);
+  if (known == Known::nothing && path.size() > name.size())
+    if (const PythonValue of = of_dotted(path.substr(0, path.size() - name.size() - 1), open); of.known())
+      if (PythonValue value = method(of, std::string(name), open); value.known()) return value;
+  if (known == Known::nothing) return handed_through(open, at);
+  if (known == Known::member) return member(path.substr(0, path.size() - 4), open);
   const Arguments given = arguments(open, at);
   if (known == Known::dict) {
     if (given.by_place.empty()) return given.by_name;
@@ -81,21 +90,59 @@ PythonValue PythonValues::call(const std::string& path, size_t& at) {
   return given.by_place.empty() ? PythonValue() : given.by_place[0];
 }
 
-// settings.get("name", default)
-PythonValue PythonValues::member(const std::string& dict, size_t open, size_t end) {
-  const PythonValue held = of_attribute(dict, open);
-  if (held.kind != ValueKind::dict) return {};
-  const Arguments given = arguments(open, end);
+// Of what makes an object of one dict, "Settings.model_validate(d)", "cls(**d)", "SimpleNamespace(**d)": the dict.
+PythonValue PythonValues::handed_through(size_t open, size_t end) {
+  const bool spread = token(open + 1).is("**");
+  size_t inside = open + (spread ? 2 : 1);
+  const size_t behind = pass_expression(inside);
+  if (behind + 1 != end || (token(inside).kind != PythonKind::name && !token(inside).is("{"))) return {};
+  PythonValue value = at_depth(&PythonValues::choice, inside);
+  return value.kind == ValueKind::dict || value.kind == ValueKind::object ? value : PythonValue();
+}
+
+// os.path.join(here, "a", "b"): without what only Python knows before it.
+PythonValue PythonValues::joined(size_t open, size_t end) {
+  std::string path;
+  for (const PythonValue& part : arguments(open, end).by_place) {
+    if (part.kind != ValueKind::text) {
+      if (!path.empty()) return {};
+      continue;
+    }
+    path += (path.empty() ? "" : "/") + part.text;
+  }
+  return path.empty() ? PythonValue() : as_text(std::move(path));
+}
+
+PythonValue PythonValues::method(const PythonValue& of, const std::string& name, size_t open) {
+  constexpr std::array<std::string_view, 11> kLeave = {"resolve", "absolute", "expanduser", "as_posix",   "strip",  "rstrip",
+                                                       "copy",    "to_dict",  "dict",       "model_dump", "as_dict"};
+  if (std::ranges::find(kLeave, name) != kLeave.end()) return of;
+  if (of.kind == ValueKind::text && name == "format") return filled_in(of.text, open);
+  if (of.kind == ValueKind::text && (name == "lower" || name == "upper")) {
+    std::string text = of.text;
+    for (char& c : text)
+      c = static_cast<char>(name == "lower" ? std::tolower(static_cast<unsigned char>(c))
+                                            : std::toupper(static_cast<unsigned char>(c)));
+    return as_text(std::move(text));
+  }
+  if (names_file_ && (name == "read_text" || name == "open" || name == "read")) return of;
+  if (name != "get" || of.kind != ValueKind::dict) return {};
+  const Arguments given = arguments(open, behind_[open]);
   if (given.by_place.empty() || given.by_place[0].kind != ValueKind::text) return {};
-  if (const PythonValue* value = held_by(held, given.by_place[0].text)) return *value;
+  if (const PythonValue* value = held_by(of, given.by_place[0].text)) return *value;
   return given.by_place.size() > 1 ? given.by_place[1] : PythonValue{.kind = ValueKind::none};
 }
+
+// settings.get("name", default)
+PythonValue PythonValues::member(const std::string& dict, size_t open) { return method(of_dotted(dict, open), "get", open); }
 
 PythonValues::Arguments PythonValues::arguments(size_t open, size_t end) {
   Arguments given{{.kind = ValueKind::dict}, {}};
   for (size_t inside = open + 1; inside + 1 < end;) {
     const size_t next = pass_expression(inside);
-    if (token(inside).kind == PythonKind::name && token(inside + 1).is("=")) {
+    if (token(inside).is("**")) {
+      for (PythonMember& member : choice(++inside).members) given.by_name.members.push_back(std::move(member));
+    } else if (token(inside).kind == PythonKind::name && token(inside + 1).is("=")) {
       const std::string key = token(inside).text;
       inside += 2;
       given.by_name.members.push_back({key, choice(inside)});

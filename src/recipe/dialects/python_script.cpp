@@ -301,4 +301,18 @@ std::pair<const Argument*, bool> PythonScript::longest_rows(size_t before) const
   return {longest, unknown};
 }
 
+std::vector<std::string> PythonScript::settings_files() {
+  constexpr size_t kMost = 8;
+  std::vector<std::string> names;
+  const auto look_at = [&](const std::vector<PythonToken>& tokens) {
+    for (const PythonToken& token : tokens)
+      if (token.kind == PythonKind::string && names.size() < kMost && files_.holds_settings(token.text))
+        names.push_back(token.text);
+  };
+  look_at(tokens_);
+  for (const PythonModule* const module : modules_of(values_)) look_at(module->tokens);
+  if (names.empty() && files_.only_settings().known()) names.push_back(files_.only_settings_name());
+  return names;
+}
+
 }  // namespace snug::dialects

@@ -133,12 +133,16 @@ class PythonScript {
     return found == elsewhere_.end() ? std::optional(false) : found->run;
   }
 
+  // Files of settings beside it that it names, or the one that lies there.
+  std::vector<std::string> settings_files();
+
   // Notes where a call stands that says something.
   void note_use(const Call* call) {
     if (call && !call->file.empty()) files_.note_use(call->file);
   }
   // Files beside it that say something.
   const std::vector<std::string>& files_read() const { return files_.used(); }
+  const std::vector<std::string>& notes() const { return files_.notes(); }
 
  private:
   std::optional<bool> calls_one_of(const std::string_view* names, size_t count, size_t before);

@@ -54,6 +54,17 @@ bool are_equal(const PythonValue& a, const PythonValue& b) {
   return a.kind == b.kind && a.text == b.text;
 }
 
+// "dict[key]", "list[0]"
+PythonValue item_of(const PythonValue& value, const PythonValue& key) {
+  if (key.kind == Kind::text) {
+    const auto member = std::ranges::find(value.members, key.text, &PythonMember::name);
+    return member == value.members.end() ? PythonValue() : member->value;
+  }
+  const std::optional<double> place = value.kind == Kind::list ? number_of(key) : std::nullopt;
+  return place && *place >= 0 && *place < static_cast<double>(value.items.size()) ? value.items[static_cast<size_t>(*place)]
+                                                                                  : PythonValue();
+}
+
 // In all that a list or a dict holds.
 size_t count_of_values(const PythonValue& value, size_t most) {
   size_t count = 1;
@@ -118,12 +129,11 @@ void PythonValues::gather() {
     if (const size_t inside = behind_head(begin, end); inside < end) gather_statement(inside, end);
     gather_imports(begin, end);
     gather_loop(begin, end);
+    gather_handles(begin, end);
     for (size_t at = begin; at + 2 < end; ++at) {
       if (tokens_[at].is_word("def") && tokens_[at + 2].is("(")) gather_parameters(at);
       const bool called = tokens_[at].kind == PythonKind::name && tokens_[at + 1].is("(");
       if (called && (at == 0 || !tokens_[at - 1].is_word("def"))) calls_[tokens_[at].text].push_back(at + 1);
-      if (called && tokens_[at].text == "open" && token(behind_[at + 1]).is_word("as"))
-        handles_[token(behind_[at + 1] + 1).text] = at + 2;
       const bool option = tokens_[at].is_word("option") && at > 1 && tokens_[at - 2].is_word("click");
       const bool adds = tokens_[at].kind == PythonKind::name && tokens_[at].text.starts_with("add_arg");
       if ((option || adds) && tokens_[at + 1].is("(")) gather_option(at + 1);
@@ -157,8 +167,12 @@ void PythonValues::gather_statement(size_t begin, size_t end) {
       begin = value;
       continue;
     }
-    for (const size_t one : names) {
-      bindings_[tokens_[one].text].push_back({one, value});
+    const bool one_for_all = !token(pass_expression(value)).is(",");  // "a, b = f()"
+    for (size_t i = 0; i < names.size(); ++i) {
+      Binding binding{.at = names[i], .value = value};
+      if (one_for_all) binding.place = i;
+      bindings_[tokens_[names[i]].text].push_back(binding);
+      if (one_for_all) continue;
       value = pass_expression(value);
       if (!token(value).is(",")) break;
       ++value;
@@ -295,7 +309,11 @@ PythonValue PythonValues::product(size_t& at) {
   PythonValue value = unary(at);
   while (token(at).is("*") || token(at).is("/") || token(at).is("//") || token(at).is("%")) {
     const std::string sign = token(at++).text;
-    value = computed(value, sign, unary(at));
+    PythonValue right = unary(at);
+    const bool path = sign == "/" && right.kind == Kind::text;  // of what is not known, where Python finds the script
+    value = !path                      ? computed(value, sign, right)
+            : value.kind == Kind::text ? text_of(value.text + "/" + right.text)
+                                       : std::move(right);
   }
   return value;
 }
@@ -328,16 +346,25 @@ PythonValue PythonValues::primary(size_t& at) {
   } else if (here.is("{")) {
     value = members(at);
   }
-  while (token(at).is("(") || token(at).is("[") || token(at).is(".")) {  // of what is not a name
-    if (value.kind == Kind::text && token(at).is(".") && token(at + 1).is_word("format") && token(at + 2).is("(")) {
-      value = filled_in(value.text, at + 2);
-      at = behind_[at + 2];
-      continue;
-    }
-    value = {};
-    if (token(at).is(".")) {
+  return hanging_on(std::move(value), at);
+}
+
+// 'value["a"]', "value.a", "value.get("a")": what hangs on a value that is no name.
+PythonValue PythonValues::hanging_on(PythonValue value, size_t& at) {
+  while (token(at).is("(") || token(at).is("[") || token(at).is(".")) {
+    if (token(at).is("[")) {
+      size_t inside = at + 1;
+      const PythonValue key = choice(inside);
+      pass_brackets(at);
+      value = item_of(value, key);
+    } else if (token(at).is(".")) {
+      const std::string& name = token(at + 1).text;
       at += 2;
+      const size_t open = at;
+      if (token(open).is("(")) pass_brackets(at);
+      value = token(open).is("(") ? method(value, name, open) : part_of(value, name);
     } else {
+      value = {};
       pass_brackets(at);
     }
   }
@@ -412,14 +439,7 @@ PythonValue PythonValues::chain(size_t& at) {
     return variable(token(of).text);
   }
   PythonValue value = path.find('.') == std::string::npos ? of_name(path, begin) : of_attribute(path, begin);
-  while (token(at).is("[")) {
-    size_t inside = at + 1;
-    const PythonValue key = choice(inside);
-    pass_brackets(at);
-    const auto member = std::ranges::find(value.members, key.text, &PythonMember::name);
-    value = key.kind == Kind::text && member != value.members.end() ? PythonValue(member->value) : PythonValue();
-  }
-  return value;
+  return token(at).is("[") ? hanging_on(std::move(value), at) : value;
 }
 
 }  // namespace snug::dialects

@@ -84,9 +84,10 @@ class PythonValues {
     size_t at = 0;     // of the name
     size_t value = 0;  // where its expression begins; of a parameter its default's, or 0
     Bound to = Bound::value;
-    size_t parameter = 0;        // its number in parameters_
-    size_t from = 0, until = 0;  // where alone it is seen; everywhere: 0
-    std::string sign = {};       // of "a //= 2" "//": of what it was before
+    size_t parameter = 0;              // its number in parameters_
+    size_t from = 0, until = 0;        // where alone it is seen; everywhere: 0
+    std::string sign = {};             // of "a //= 2" "//": of what it was before
+    std::optional<size_t> place = {};  // of "a, b = f()": which of what that returns
   };
 
   // Of a function of the script, or of its class where it makes one.
@@ -114,6 +115,7 @@ class PythonValues {
   void gather_imports(size_t begin, size_t end);
   void gather_modules(size_t begin, size_t end);
   void gather_loop(size_t begin, size_t end);
+  void gather_handles(size_t begin, size_t end);
   std::string class_around(size_t statement) const;
   size_t end_of(size_t statement) const;
   PythonValue worth(const Binding& binding);
@@ -147,15 +149,21 @@ class PythonValues {
     std::vector<PythonValue> by_place;
   };
   PythonValue call(const std::string& path, size_t& at);
-  PythonValue member(const std::string& dict, size_t open, size_t end);
+  PythonValue handed_through(size_t open, size_t end);
+  PythonValue joined(size_t open, size_t end);
+  PythonValue hanging_on(PythonValue value, size_t& at);
+  PythonValue method(const PythonValue& of, const std::string& name, size_t open);
+  PythonValue member(const std::string& dict, size_t open);
   Arguments arguments(size_t open, size_t end);
   PythonValue strings(size_t& at);
   PythonValue items(size_t& at, std::string_view close);
   PythonValue members(size_t& at);
   PythonValue filled(const PythonToken& string);
   PythonValue filled_in(const std::string& pattern, size_t open);
-  PythonValue returned(std::string_view function);
+  PythonValue returned(const std::string& path);
+  PythonValue returned_by(std::string_view function);
   PythonValue of_file(size_t open);
+  PythonValue file_named(size_t at);
   PythonValue of_modules(const std::function<PythonValue(PythonValues&)>& ask);
   PythonValue of_name(const std::string& name, size_t at);
   PythonValue of_import(const std::string& name);
@@ -172,6 +180,10 @@ class PythonValues {
   std::optional<bool> is_called(size_t def);
   const Binding* binding_of(const std::vector<Binding>& all, size_t at);
   PythonValue of_attribute(const std::string& path, size_t at);
+  // Of a name, with or without parts.
+  PythonValue of_dotted(const std::string& path, size_t at) {
+    return path.find('.') == std::string::npos ? of_name(path, at) : of_attribute(path, at);
+  }
 
   const std::vector<PythonToken>& tokens_;
   PythonFiles* files_;
@@ -179,7 +191,7 @@ class PythonValues {
   std::vector<PythonValues*> importers_;          // of the files that import this one
   std::map<std::string, std::string> renamed_;    // by "import … as"
   std::map<std::string, PythonModule*> origins_;  // of a name that "from … import" brings, and of a module's own name
-  std::map<std::string, size_t, std::less<>> handles_;  // "with open(…) as f": where the file's name begins
+  std::map<std::string, std::vector<Binding>> handles_;  // "with open(…) as f"
   std::map<std::string, std::vector<Binding>> bindings_;
   std::map<std::string, std::vector<Binding>> items_;  // name["key"] = …: `at` is the key's
   std::map<std::string, std::vector<Binding>> parts_;  // "name.part = …": `at` is the name's
@@ -199,6 +211,7 @@ class PythonValues {
   std::vector<size_t> behind_;  // of an opening bracket: the token behind its closing one
   int depth_ = 0;               // of expressions
   int64_t steps_ = 0;
+  bool names_file_ = false;  // what is asked for is a file's name: "path.read_text()" is path
 };
 
 }  // namespace snug::dialects

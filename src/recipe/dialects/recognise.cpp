@@ -144,6 +144,8 @@ std::optional<Dialect> recognise(const Document& document) {
     found = dialect;
   }
   if (!script && best < Claim::certain && is_ours(document)) return std::nullopt;
+  // verl's, whatever its modules are called.
+  if (script && has_any(document, {"actor_rollout_ref.model.path", "model.partial_pretrain"})) return std::nullopt;
   if (found == Dialect::hugging_face && speaks_for_itself(document)) return std::nullopt;
   return found;
 }

@@ -210,7 +210,8 @@ class Flags {
 
   void pair(const Word& word, const std::string& prefix) {
     const size_t equals = word.text.find('=');
-    Entry entry = made(prefix + word.text.substr(0, equals), word);
+    const size_t first = std::min(word.text.find_first_not_of('+'), equals);  // Hydra's "+key=value"
+    Entry entry = made(prefix + word.text.substr(first, equals - first), word);
     entry.values = {word.text.substr(equals + 1)};
     part(entry, word, entry.values[0]);
     push(std::move(entry));
@@ -297,6 +298,11 @@ class Flags {
 
 namespace {
 
+bool sounds_like_training(std::string_view script) {
+  constexpr std::array<std::string_view, 7> kParts = {"train", "tun", "sft", "dpo", "ppo", "grpo", "lora"};
+  return std::ranges::any_of(kParts, [&](std::string_view part) { return script.find(part) != std::string_view::npos; });
+}
+
 // The command of a script that trains.
 struct Chosen {
   const Command* command = nullptr;  // null: none does
@@ -319,8 +325,11 @@ Chosen chosen_of(const std::vector<Command>& commands) {
     }
     const Command* const before = chosen.command;
     const bool tool = found.command[0] != "python", had_tool = before && chosen.found.command[0] != "python";
+    const bool named = sounds_like_training(found.command[1]);
+    const bool had_name = before && sounds_like_training(chosen.found.command[1]);
     const bool longer = !before || command.size() - found.flags > before->size() - chosen.found.flags;
-    if (before && (had_tool ? !tool || !longer : !tool && !longer)) continue;
+    const bool better = tool != had_tool ? tool : !tool && named != had_name ? named : longer;
+    if (before && !better) continue;
     chosen.command = &command;
     chosen.found = found;
   }
@@ -383,6 +392,18 @@ void read_environment(const std::vector<Command>& commands, const Chosen& chosen
   }
 }
 
+// Hydra's "trainer.batch_size=4 +data.rows=2" behind a script.
+bool overrides_keys(const Command& words, size_t begin) {
+  const auto is_pair = [](const Word& word) {
+    const size_t equals = word.text.find('='), first = word.text.find_first_not_of('+');
+    if (equals == std::string::npos || first == std::string::npos || first >= equals) return false;
+    return std::all_of(word.text.begin() + static_cast<std::ptrdiff_t>(first),
+                       word.text.begin() + static_cast<std::ptrdiff_t>(equals),
+                       [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '.'; });
+  };
+  return std::count_if(words.begin() + static_cast<std::ptrdiff_t>(begin), words.end(), is_pair) >= 2;
+}
+
 void read_flags(const Chosen& chosen, Document& document) {
   const Found& found = chosen.found;
   const Command& words = *chosen.command;
@@ -394,7 +415,7 @@ void read_flags(const Chosen& chosen, Document& document) {
     flags.read(config, words.size(), "", found.tool->pairs);
   } else {
     flags.read(found.launcher, std::max(found.launcher, found.flags - 1), "launch.", false);
-    flags.read(found.flags, words.size(), "", found.tool && found.tool->pairs);
+    flags.read(found.flags, words.size(), "", found.tool ? found.tool->pairs : overrides_keys(words, found.flags));
   }
 }
 

@@ -1,0 +1,144 @@
+// Python scripts whose values stand in a file of settings, however they come to it; Hydra's and verl's words.
+
+#include <gtest/gtest.h>
+
+#include "recipe/support_dialects.h"
+#include "temporary_directory.h"
+
+namespace snug::testing {
+
+namespace {
+
+class PythonSettings : public ::testing::Test {
+ protected:
+  ForeignRecipe read(const std::string& script, const std::string& name = "scripts/train.py") const {
+    put(name, script);
+    return foreign(script, (directory_ / name).string());
+  }
+  void put(const std::string& name, const std::string& text) const {
+    std::filesystem::create_directories((directory_ / name).parent_path());
+    std::ofstream(directory_ / name) << text;
+  }
+
+  test::TemporaryDirectory directory_;
+};
+
+const std::string kSettings = "model:\n  name: google/gemma-2b\n  load_in_4bit: true\ntraining:\n  rows: 3\n  steps: 5\n";
+const std::string kTraining =
+    "model = AutoModelForCausalLM.from_pretrained(cfg['model']['name'])\n"
+    "t = cfg['training']\n"
+    "trainer = Trainer(model=model, args=TrainingArguments('o', per_device_train_batch_size=t['rows'], "
+    "gradient_accumulation_steps=t.get('steps', 1)))\n"
+    "with open(run / 'used.json', 'w') as f:\n  json.dump(cfg, f)\n";
+
+void is_of_the_settings(const ForeignRecipe& recipe, const std::string& how) {
+  ASSERT_FALSE(recipe.models.empty()) << how;
+  EXPECT_EQ(recipe.models.front(), "google/gemma-2b") << how;
+  EXPECT_EQ(recipe.recipe.batch, 3) << how;
+  EXPECT_EQ(recipe.recipe.accumulation, 5) << how;
+}
+
+TEST_F(PythonSettings, are_followed_through_functions_paths_and_handles) {
+  put("configs/run.yaml", kSettings);
+  const std::string parser = "p = argparse.ArgumentParser()\np.add_argument('--config', default='configs/run.yaml')\n";
+  const std::string by_function = "def load(path):\n  with open(path) as f:\n    return yaml.safe_load(f)\n" + parser +
+                                  "args = p.parse_args()\ncfg = load(args.config)\n";
+  const std::string by_steps =
+      "def load(path):\n  with open(path, 'r') as f:\n    cfg = yaml.safe_load(f.read())\n  return cfg\n" + parser +
+      "cfg = load(p.parse_args().config)\ncfg = load(args.config)\n";
+  for (const std::string& head :
+       {by_function, by_steps, std::string("cfg = yaml.safe_load((ROOT / 'configs' / 'run.yaml').read_text())\n"),
+        std::string(
+            "CONFIG = Path(__file__).resolve().parents[1] / 'configs' / 'run.yaml'\ncfg = yaml.safe_load(CONFIG.open())\n"),
+        std::string("with Path(os.path.join(here, 'configs', 'run.yaml')).open() as f:\n  cfg = yaml.load(f, Loader=L)\n"),
+        std::string("def both():\n  return yaml.safe_load(open('configs/run.yaml')), 1\ncfg, n = both()\n")})
+    is_of_the_settings(read(head + kTraining), head);
+}
+
+TEST_F(PythonSettings, make_objects) {
+  put("configs/run.yaml", "base: google/gemma-2b\nrows: 3\n");
+  put("src/lab/settings.py",
+      "@dataclass\nclass Cfg:\n  base: str\n  rows: int = 1\n  steps: int = 5\n  @classmethod\n  def of(cls, path):\n"
+      "    return cls(**yaml.safe_load(open(path)))\n");
+  const std::string train =
+      "model = AutoModelForCausalLM.from_pretrained(cfg.base)\n"
+      "Trainer(model=model, args=TrainingArguments('o', per_device_train_batch_size=cfg.rows, "
+      "gradient_accumulation_steps=cfg.steps))\n";
+  is_of_the_settings(read("from lab.settings import Cfg\ncfg = Cfg(**yaml.safe_load(open('configs/run.yaml')))\n" + train),
+                     "");
+  const ForeignRecipe made = read("from lab.settings import Cfg\ncfg = Cfg.of('configs/run.yaml')\n" + train);
+  ASSERT_FALSE(made.models.empty());
+  EXPECT_EQ(made.models.front(), "google/gemma-2b");
+  EXPECT_EQ(made.recipe.batch, 3);
+}
+
+// Where only the command line says which file: the one that lies there, which is told; of two neither.
+TEST_F(PythonSettings, that_the_command_names_are_the_only_ones_beside_it) {
+  const std::string head =
+      "p = argparse.ArgumentParser()\np.add_argument('--config', required=True)\nargs = p.parse_args()\n"
+      "cfg = yaml.safe_load(open(args.config))\n";
+  put("config/run.yaml", kSettings);
+  put("config/ds_config.json", R"({"model": "a/b-1b", "zero_optimization": {"stage": 2}})");
+  const ForeignRecipe recipe = read(head + kTraining);
+  is_of_the_settings(recipe, "");
+  EXPECT_TRUE(says(recipe,
+                   "which file of settings is meant the script does not say: the only one beside it is taken, "
+                   "../config/run.yaml"));
+  put("config/other.yaml", "model:\n  name: google/gemma-7b\n");
+  EXPECT_TRUE(read(head + kTraining).models.empty());
+}
+
+// What the script makes of them is not seen: by the names that they have.
+TEST_F(PythonSettings, are_taken_by_their_names_where_the_calls_say_no_model) {
+  put("configs/run.yaml", "base_model: google/gemma-2b\nlora_r: 4\nbatch_size: 3\nmax_length: 96\n");
+  const ForeignRecipe recipe = read(
+      "CONFIG = 'configs/run.yaml'\nbuilt = builders[kind](CONFIG)\n"
+      "trainer = Trainer(model=built.model, args=TrainingArguments('o', per_device_train_batch_size=built.rows))\n");
+  ASSERT_FALSE(recipe.models.empty());
+  EXPECT_EQ(recipe.models.front(), "google/gemma-2b");
+  EXPECT_EQ(recipe.recipe.lora.r, 4);
+  EXPECT_EQ(recipe.recipe.batch, 3);
+  EXPECT_EQ(recipe.recipe.seq_len, 96);
+  EXPECT_TRUE(says(recipe,
+                   "what the script makes of its settings is not seen: taken by the names that they have in "
+                   "configs/run.yaml"));
+}
+
+TEST_F(PythonSettings, of_verl_and_hydra_are_words_of_the_command) {
+  const ForeignRecipe grpo = foreign(
+      "M=Qwen/Qwen2.5-0.5B\npython3 -m verl.trainer.main_ppo algorithm.adv_estimator=grpo data.max_prompt_length=512 "
+      "data.max_response_length=1024 actor_rollout_ref.model.path=$M actor_rollout_ref.actor.optim.lr=1e-6 "
+      "actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=4 +trainer.n_gpus_per_node=8 "
+      "actor_rollout_ref.model.enable_gradient_checkpointing=True reward_model.path=a/judge-7b\n",
+      "run.sh");
+  ASSERT_FALSE(grpo.models.empty());
+  EXPECT_EQ(grpo.models.front(), "Qwen/Qwen2.5-0.5B");
+  EXPECT_EQ(grpo.recipe.batch, 4);
+  EXPECT_EQ(grpo.recipe.seq_len, 1536);
+  EXPECT_EQ(grpo.recipe.method, Method::full);
+  EXPECT_EQ(grpo.gpus, 8);
+  EXPECT_TRUE(grpo.recipe.gradient_checkpointing);
+  const ForeignRecipe sft = foreign(
+      "torchrun --nproc_per_node=2 -m verl.trainer.fsdp_sft_trainer data.micro_batch_size_per_gpu=4 data.max_length=2048 "
+      "model.partial_pretrain=Qwen/Qwen2.5-0.5B model.lora_rank=16 optim.lr=1e-5\n",
+      "run.sh");
+  ASSERT_FALSE(sft.models.empty());
+  EXPECT_EQ(sft.models.front(), "Qwen/Qwen2.5-0.5B");
+  EXPECT_EQ(sft.recipe.lora.r, 16);
+  EXPECT_EQ(sft.recipe.batch, 4);
+  EXPECT_EQ(sft.recipe.seq_len, 2048);
+}
+
+// Of several commands that which is called so trains, however many flags another has.
+TEST_F(PythonSettings, commands_that_are_called_so_train) {
+  put("finetune.py",
+      "model = AutoModelForCausalLM.from_pretrained('google/gemma-2b')\nTrainer(model=model, "
+      "args=TrainingArguments('o'))\n");
+  const std::string script =
+      "python finetune.py\npython make_shards.py --model_name a/b-7b --out o --size 2GB --push --private\n";
+  EXPECT_EQ(foreign(script, (directory_ / "run.sh").string()).models.front(), "google/gemma-2b");
+}
+
+}  // namespace
+
+}  // namespace snug::testing
