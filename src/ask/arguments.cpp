@@ -151,7 +151,13 @@ void pass_over_absent_targets(Arguments& result) {
   std::string absent;
   for (const std::string& name : targets)
     if (is_absent(name)) absent += (absent.empty() ? "" : ", ") + name;
-  if (absent.empty() || std::ranges::all_of(targets, is_absent)) return;
+  if (absent.empty()) return;
+  if (std::ranges::all_of(targets, is_absent)) {  // as an author's own code of the model calls them
+    targets = {"all-linear"};
+    result.foreign->notes.push_back(
+        fmt::format("lora_target_modules: {} has no {}: all linear layers are taken", spec->name, absent));
+    return;
+  }
   std::erase_if(targets, is_absent);
   result.foreign->notes.push_back(
       fmt::format("lora_target_modules: {} has no {}, which PEFT passes over", spec->name, absent));

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "eager/held.h"
 #include "model/families.h"
+#include "model/parameters.h"
 #include "recipe/bytes.h"
 #include "recipe/keys.h"
 #include "report/plan_json.h"
@@ -45,8 +46,11 @@ std::string held_text(const eager::Held& held, const PyTorchAnswer& answer, cons
 }
 
 std::string held_json(const ModelSpec& model, const eager::Held& held, const PyTorchAnswer& answer, bool too_much) {
-  nlohmann::ordered_json json{
-      {"schema", 1}, {"model", model_object(model)}, {"fits", nullptr}, {"at_least_bytes", held.bytes()}};
+  nlohmann::ordered_json json{{"schema", 1},
+                              {"model", model_object(model)},
+                              {"total_parameters", total_parameters(model)},
+                              {"fits", nullptr},
+                              {"at_least_bytes", held.bytes()}};
   if (too_much) json["fits"] = false;
   for (const Part& part : parts_of(held)) json["held"][part.name] = part.bytes;
   json["pytorch"] = pytorch_json(answer);

@@ -104,6 +104,8 @@ std::string part_that_names(std::string_view path) {
   const size_t n = parts.size();
   const bool is_variant =
       n >= 3 && (parts[n - 2] == "transformers" || parts[n - 2] == "pytorch") && is_size(words_of(parts[n - 1]).front());
+  if (n >= 2 && is_size(words_of(parts[n - 1]).front()) && words_of(parts[n - 1]).size() == 1)  // ".../llama_hf/7B"
+    return fmt::format("{}-{}", parts[n - 2], parts[n - 1]);
   return is_variant ? fmt::format("{}-{}", parts[n - 3], parts[n - 1]) : std::string(parts[n - 1]);
 }
 

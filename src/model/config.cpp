@@ -222,6 +222,7 @@ class ConfigReader {
   const Family& read_family() const {
     const Family* family = nullptr;
     if (std::string name = config_.string("model_type", ""); !name.empty()) {
+      if (name == "chatglm" && config_.field("inner_hidden_size")) name = "chatglm1";  // the first, another architecture
       if (name == "kimi_k2") name = "deepseek_v3";  // a name of its own for the same architecture
       family = find_family(&Family::model_type, name);
       if (family == nullptr && name.ends_with("_text"))

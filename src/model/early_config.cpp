@@ -138,6 +138,31 @@ void read_gptj(const ConfigFields& config, ModelSpec& spec) {
   list.once("lm_head.bias", {spec.vocab_size});
 }
 
+// Du et al., "GLM", 2022, as the first ChatGLM has it; in its file the head is the embedding's.
+void read_chatglm1(const ConfigFields& config, ModelSpec& spec) {
+  read_shape(config,
+             {.hidden = {"hidden_size", 4096},
+              .layers = {"num_layers", 28},
+              .heads = {"num_attention_heads", 32},
+              .positions = {"max_sequence_length", 2048},
+              .vocab = 130528,
+              .tied = true},
+             spec);
+  spec.intermediate_size = config.dimension("inner_hidden_size", 16384);
+  spec.unmodelled_step = "positions in two dimensions, residuals that are scaled";
+  if (config.field("pre_seq_len")) config.refuse("pre_seq_len is not supported yet");
+  const int64_t C = spec.hidden_size;
+  Listing list(spec, "transformer.layers.{}.");
+  list.once("transformer.word_embeddings.weight", {spec.vocab_size, C});
+  list.biased_norm("input_layernorm");
+  list.biased_norm("post_attention_layernorm");
+  list.biased_linear("attention.query_key_value", checked_mul(3, C), C);
+  list.biased_linear("attention.dense", C, C);
+  list.plain_mlp("mlp.dense_h_to_4h", "mlp.dense_4h_to_h");
+  list.final_biased_norm("transformer.final_layernorm");
+  list.head();
+}
+
 // GPT-Neo: GPT-2 with windows in every other layer.
 void read_gpt_neo(const ConfigFields& config, ModelSpec& spec) {
   read_shape(config,

@@ -22,6 +22,7 @@ void read_starcoder2(const ConfigFields& config, ModelSpec& spec);
 void read_gpt_bigcode(const ConfigFields& config, ModelSpec& spec);
 void read_gpt_neox(const ConfigFields& config, ModelSpec& spec);
 void read_gptj(const ConfigFields& config, ModelSpec& spec);
+void read_chatglm1(const ConfigFields& config, ModelSpec& spec);
 void read_gpt_neo(const ConfigFields& config, ModelSpec& spec);
 void read_mpt(const ConfigFields& config, ModelSpec& spec);
 void read_internlm2(const ConfigFields& config, ModelSpec& spec);

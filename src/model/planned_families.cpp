@@ -436,6 +436,7 @@ constexpr auto kPlanned = std::to_array<Family>({
     listed("starcoder2", "Starcoder2ForCausalLM", read_starcoder2),
     listed("gpt_bigcode", "GPTBigCodeForCausalLM", read_gpt_bigcode),
     listed("gpt_neox", "GPTNeoXForCausalLM", read_gpt_neox),
+    listed("chatglm1", "ChatGLM1Model", read_chatglm1),
     listed("gptj", "GPTJForCausalLM", read_gptj),
     listed("gpt_neo", "GPTNeoForCausalLM", read_gpt_neo),
 });

@@ -41,6 +41,22 @@ TEST_F(ForeignRecipe, ThatSharesARunIsPlannedForAMachinesGpus) {
   EXPECT_NE(said.output.find("each of 2 GPUs by ZeRO-2"), std::string::npos) << said.output;
 }
 
+// Modules as an author's own code of the model calls them; what is not covered of a model whose step is not modelled.
+TEST_F(ForeignRecipe, ThatNamesOtherModulesOrOffloadsHasAnAnswer) {
+  const auto result = run_program(
+      {"plan", file("r.yml", "base_model: Qwen/Qwen2.5-0.5B\nadapter: lora\ndatasets: []\nlora_target_modules: [Wqkv]\n"),
+       "--gpu", "RTX 4090"});
+  EXPECT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_NE(result.error.find("has no Wqkv: all linear layers are taken"), std::string::npos) << result.error;
+  const std::string script =
+      file("r.sh",
+           "deepspeed --num_gpus 4 train.py --model_name_or_path EleutherAI/pythia-1b --per_device_train_batch_size 1 "
+           "--learning_rate 1e-5 --deepspeed ds_z3_offload.json\n");
+  const auto offloads = run_program({"plan", script, "--gpu", "RTX 4090"});
+  EXPECT_NE(offloads.output.find("not known: offload to the host is not modelled yet"), std::string::npos)
+      << offloads.output << offloads.error;
+}
+
 TEST_F(ForeignRecipe, IsPlannedWithItsOwnDefaultsAndNamed) {
   const auto result = run_program({"plan", file("r.yml", kAxolotl + "relora: true\n"), "--gpu", "RTX 4090", "--json"});
   EXPECT_EQ(result.exit_code, 0) << result.error;

@@ -95,6 +95,11 @@ TEST(Catalogue, ANameOfSomebodysOwnTellsOfItsBase) {
   for (const auto& [name, base] : names) EXPECT_EQ(model_within(name), base) << name;
 }
 
+TEST(Catalogue, AFolderOfASizeIsNamedByTheOneAroundIt) {
+  EXPECT_EQ(model_within("/remote/share/llama_hf/7B"), find_model("llama-7b")->name);
+  EXPECT_EQ(model_within("/models/7B"), "");
+}
+
 TEST(Catalogue, WeightsThatCannotBePlannedAreNamedByTheirForm) {
   for (const auto& [name, form] :
        {std::pair("TheBloke/Mistral-7B-v0.1-GPTQ", "GPTQ"), {"Qwen/Qwen2.5-7B-Instruct-AWQ", "AWQ"}}) {
@@ -352,6 +357,7 @@ TEST(Catalogue, TotalsAreThePublishedOnes) {
       {"bloom-7b1", 7'069'016'064},
       {"Baichuan2-7B-Chat", 7'505'973'248},
       {"Baichuan2-13B-Base", 13'896'668'160},
+      {"chatglm-6b", 6'173'286'400},  // 6,176,956,416 with LoRA's 3,670,016, as PEFT prints for it
       {"chatglm3-6b", 6'243'584'000},
       {"gpt2", 124'439'808},
       {"gpt2-medium", 354'823'168},

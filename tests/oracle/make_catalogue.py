@@ -45,7 +45,9 @@ STAND_INS = {
     "minicpm": lambda c: dict(c, model_type="llama"),
     "baichuan": lambda c: dict(c, model_type="llama"),
     "qwen": lambda c: dict(c, model_type="qwen2", intermediate_size=c["intermediate_size"] // 2, num_key_value_heads=c["num_attention_heads"]),
-    "chatglm": lambda c: dict(model_type="glm", hidden_size=c["hidden_size"], intermediate_size=c["ffn_hidden_size"], pad_token_id=0,
+    "chatglm": lambda c: dict(model_type="gpt_neox", hidden_size=c["hidden_size"], intermediate_size=c["inner_hidden_size"],
+                              num_hidden_layers=c["num_layers"], num_attention_heads=c["num_attention_heads"], vocab_size=c["vocab_size"],
+                              tie_word_embeddings=True) if "inner_hidden_size" in c else dict(model_type="glm", hidden_size=c["hidden_size"], intermediate_size=c["ffn_hidden_size"], pad_token_id=0,
                               num_hidden_layers=c["num_layers"], num_attention_heads=c["num_attention_heads"], head_dim=c["kv_channels"],
                               num_key_value_heads=c["multi_query_group_num"], vocab_size=c["padded_vocab_size"], tie_word_embeddings=False),
 }

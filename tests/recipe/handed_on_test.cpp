@@ -168,6 +168,32 @@ TEST_F(HandedOn, functions_are_read_where_they_are_called) {
   EXPECT_NO_THROW(read("a() { b; b; b; }\nb() { a; a; a; }\na\n" + both + "small x 6\n"));
 }
 
+// Where the script lies only a shell reckons out; what it starts from there is found all the same.
+TEST_F(HandedOn, the_folder_of_the_script_is_known) {
+  put("sft.py",
+      "model = AutoModelForCausalLM.from_pretrained('google/gemma-2b')\nTrainer(model=model, args=TrainingArguments("
+      "'o', per_device_train_batch_size=3))\n");
+  put("two.yaml", "num_processes: 2\n");
+  for (const char* head :
+       {"HERE=$(cd -- \"$(dirname -- \"${BASH_SOURCE[0]}\")\" &> /dev/null && pwd)\n", "HERE=\"$(dirname \"$0\")\"\n"}) {
+    const ForeignRecipe recipe =
+        read(std::string(head) + "accelerate launch --config_file=$HERE/two.yaml \"$HERE/sft.py\"\n");
+    ASSERT_FALSE(recipe.models.empty()) << head;
+    EXPECT_EQ(recipe.models.front(), "google/gemma-2b") << head;
+    EXPECT_EQ(recipe.recipe.batch, 3) << head;
+    EXPECT_EQ(recipe.gpus, 2) << head;
+  }
+}
+
+TEST_F(HandedOn, of_several_scripts_that_are_started_the_first_that_trains_counts) {
+  put("generate.sh", "python generate.py --rows 4\n");
+  put("pipeline.sh", "python train.py --model_name_or_path $MODEL --per_device_train_batch_size 6 --learning_rate 1\n");
+  const ForeignRecipe recipe = read("export MODEL=google/gemma-2b\nbash generate.sh --model $MODEL\nbash pipeline.sh\n");
+  ASSERT_FALSE(recipe.models.empty());
+  EXPECT_EQ(recipe.models.front(), "google/gemma-2b");
+  EXPECT_EQ(recipe.recipe.batch, 6);
+}
+
 TEST_F(HandedOn, arguments_are_set_and_arrays_have_words_for_places) {
   const std::string train = "python train.py --model_name_or_path $1 --per_device_train_batch_size $2 --learning_rate 1\n";
   EXPECT_EQ(read("set -- google/gemma-2b 6\n" + train).recipe.batch, 6);

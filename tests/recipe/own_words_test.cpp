@@ -150,5 +150,23 @@ TEST(OwnWords, are_not_written_and_leave_our_recipes_alone) {
     EXPECT_FALSE(read_foreign_recipe(ours, "r.yaml")) << ours;
 }
 
+// axolotl reads YAML alone: keys of the same names in JSON are somebody's own, and what they say of LoRA holds.
+TEST(OwnWords, InJsonAreNotAxolotls) {
+  const ForeignRecipe read = foreign(
+      R"({"base_model": "google/gemma-2b-it", "model_type": "GemmaForCausalLM", "load_in_4bit": true, "datasets": [],
+          "lora_r": 8, "lora_alpha": 32, "micro_batch_size": 1, "gradient_accumulation_steps": 16})",
+      "train_config.json");
+  EXPECT_EQ(read.recipe.method, Method::lora);
+  EXPECT_TRUE(read.recipe.quantize.any());
+  EXPECT_EQ(read.recipe.lora.r, 8);
+  EXPECT_EQ(read.recipe.batch, 1);
+  const ForeignRecipe plain = foreign(
+      R"({"model_name_or_path": "google/gemma-2b", "max_length": 96, "batch_size": 3, "quantization": "4bit", "lora_r": 4,
+          "learning_rate": 1e-4})",
+      "config.json");
+  EXPECT_EQ(plain.recipe.batch, 3);
+  EXPECT_TRUE(plain.recipe.quantize.any());
+}
+
 }  // namespace
 }  // namespace snug

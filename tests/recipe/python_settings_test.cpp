@@ -104,6 +104,24 @@ TEST_F(PythonSettings, are_taken_by_their_names_where_the_calls_say_no_model) {
                    "configs/run.yaml"));
 }
 
+// The file that the text above the code shows, or Hydra's, with its groups.
+TEST_F(PythonSettings, are_those_that_the_script_shows) {
+  put("configs/gpu/run.yaml", "model_name: google/gemma-2b\nlora_r: 4\nbatch_size: 3\n");
+  const std::string train = "trainer = Trainer(model=build(config), args=TrainingArguments('o', seed=1))\n";
+  ForeignRecipe recipe =
+      read("\"\"\"Trains.\n\n    python scripts/train.py --config configs/gpu/run.yaml\n\"\"\"\n" + train);
+  ASSERT_FALSE(recipe.models.empty());
+  EXPECT_EQ(recipe.models.front(), "google/gemma-2b");
+  EXPECT_EQ(recipe.recipe.batch, 3);
+  put("conf/sft.yaml", "defaults:\n  - model: small\nlora_r: 4\nbatch_size: 5\n");
+  put("conf/model/small.yaml", "model_name_or_path: google/gemma-7b\n");
+  recipe = read("@hydra.main(version_base=None, config_path='../conf', config_name='sft')\ndef main(cfg):\n  " + train,
+                "src/train.py");
+  ASSERT_FALSE(recipe.models.empty());
+  EXPECT_EQ(recipe.models.front(), "google/gemma-7b");
+  EXPECT_EQ(recipe.recipe.batch, 5);
+}
+
 TEST_F(PythonSettings, of_verl_and_hydra_are_words_of_the_command) {
   const ForeignRecipe grpo = foreign(
       "M=Qwen/Qwen2.5-0.5B\npython3 -m verl.trainer.main_ppo algorithm.adv_estimator=grpo data.max_prompt_length=512 "

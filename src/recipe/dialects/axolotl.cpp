@@ -171,6 +171,7 @@ bool is_surely_axolotl(const Document& document) {
 
 Claim claims_axolotl(const Document& document) {
   if (document.syntax == Syntax::shell) return script_says(document, "axolotl") ? Claim::likely : Claim::none;
+  if (document.syntax != Syntax::yaml) return Claim::none;  // it reads nothing else
   return is_surely_axolotl(document) ? Claim::certain : is_axolotl(document) ? Claim::sure : Claim::none;
 }
 

@@ -66,9 +66,9 @@ constexpr auto kOfLora = std::to_array<Name>({{"r", "lora_r"},
                                               {"enable", "use_peft"}});
 
 // Words that no trainer's own script has.
-constexpr auto kNobodyElses =
-    std::to_array<std::string_view>({"micro_batch_size", "train_batch_size", "accumulation_steps", "cutoff_len",
-                                     "seq_length", "load_in_bits", "use_qlora", "use_ia3", "quant", "bnb_compute_dtype"});
+constexpr auto kNobodyElses = std::to_array<std::string_view>(
+    {"micro_batch_size", "train_batch_size", "batch_size", "accumulation_steps", "cutoff_len", "quantization", "seq_length",
+     "load_in_bits", "use_qlora", "use_ia3", "quant", "bnb_compute_dtype"});
 
 constexpr auto kAnywhere = std::to_array<Name>({{"lora_rank", "lora_r"},
                                                 {"cutoff_length", "max_length"},
@@ -307,7 +307,7 @@ bool mixes_in_own_words(const Document& document) {
   return std::ranges::any_of(document.entries, [](const Entry& entry) { return holds(kNobodyElses, entry.leaf()); });
 }
 
-std::optional<Document> by_trainers_names(const Document& document) {
+std::optional<Document> by_trainers_names(const Document& document, bool trains) {
   const bool script = document.syntax == Syntax::shell;
   if (!script && document.syntax != Syntax::yaml && document.syntax != Syntax::json) return std::nullopt;
   Document renamed = document;
@@ -355,7 +355,7 @@ std::optional<Document> by_trainers_names(const Document& document) {
                                                 : script                        ? 2U
                                                                                 : 3U)
                              : !script && own_named >= 2 && known >= 4;  // the model stands elsewhere
-  if (!plainly) return std::nullopt;
+  if (!plainly && !(trains && model)) return std::nullopt;
   if (lora && !method) renamed.entries.push_back(made(renamed.entries.front(), "use_peft", "true"));
   return renamed;
 }

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "recipe/dialects/beside.h"
 #include "recipe/dialects/document.h"
+#include "recipe/dialects/handed_on.h"
 #include "recipe/dialects/notebook.h"
 #include "recipe/dialects/own_words.h"
 #include "recipe/dialects/python_script.h"
@@ -383,14 +384,17 @@ void take_settings(PythonScript& script, Document& document) {
   for (const std::string& name : script.settings_files()) {
     const auto text = read_beside(document.where, name, static_cast<int64_t>(kLargestDocumentBytes), Look::by_last_name);
     if (!text) continue;
-    std::optional<Document> settings;
+    Document settings;
     try {
-      settings = by_trainers_names(name.ends_with(".json") ? read_json(*text, name) : read_yaml(*text, name));
+      settings = name.ends_with(".json") ? read_json(*text, name) : read_yaml(*text, name);
+      if (const auto path = find_beside(document.where, name, Look::by_last_name)) settings.where = path->string();
+      read_inherited(settings);
     } catch (const Error&) {
       continue;
     }
-    if (!settings || !settings->has("model_name_or_path")) continue;
-    for (Entry& entry : settings->entries) {
+    if (std::optional<Document> renamed = by_trainers_names(settings, true)) settings = std::move(*renamed);
+    if (!settings.has("model_name_or_path")) continue;
+    for (Entry& entry : settings.entries) {
       const bool matters = entry.path == "use_peft" || std::ranges::find(kMatter, entry.path) != kMatter.end();
       if (!matters || document.has(entry.path)) continue;
       std::erase(document.unread, entry.path);

@@ -301,14 +301,47 @@ std::pair<const Argument*, bool> PythonScript::longest_rows(size_t before) const
   return {longest, unknown};
 }
 
+namespace {
+
+// Words of a string that may be files of settings; also in the text that says how the script is used.
+std::vector<std::string> settings_named(const PythonToken& token) {
+  constexpr size_t kLongest = 1 << 13, kMost = 8;
+  std::vector<std::string> names;
+  if (token.kind != PythonKind::string || token.text.size() > kLongest) return names;
+  const std::string_view text = token.text;
+  for (const char* ending : {".yaml", ".yml", ".json"})
+    for (size_t at = text.find(ending); at != std::string_view::npos && names.size() < kMost;
+         at = text.find(ending, at + 1)) {
+      const size_t before = text.find_last_of(" \t\n\"'`=(", at);
+      const size_t begin = before == std::string_view::npos ? 0 : before + 1;
+      names.emplace_back(text.substr(begin, at + std::string_view(ending).size() - begin));
+    }
+  return names;
+}
+
+// @hydra.main(config_path="../conf", config_name="sft"): ../conf/sft.yaml; "" without it.
+std::string hydras_settings(const std::vector<PythonToken>& tokens) {
+  std::string path, name;
+  for (size_t at = 0; at + 2 < tokens.size(); ++at) {
+    if (!tokens[at + 1].is("=") || tokens[at + 2].kind != PythonKind::string) continue;
+    if (tokens[at].is_word("config_path")) path = tokens[at + 2].text;
+    if (tokens[at].is_word("config_name")) name = tokens[at + 2].text;
+  }
+  if (name.empty()) return {};
+  return (path.empty() ? "" : path + "/") + name + (name.ends_with(".yaml") ? "" : ".yaml");
+}
+
+}  // namespace
+
 std::vector<std::string> PythonScript::settings_files() {
   constexpr size_t kMost = 8;
   std::vector<std::string> names;
   const auto look_at = [&](const std::vector<PythonToken>& tokens) {
     for (const PythonToken& token : tokens)
-      if (token.kind == PythonKind::string && names.size() < kMost && files_.holds_settings(token.text))
-        names.push_back(token.text);
+      for (const std::string& name : settings_named(token))
+        if (names.size() < kMost && files_.holds_settings(name)) names.push_back(name);
   };
+  if (const std::string name = hydras_settings(tokens_); !name.empty()) names.push_back(name);
   look_at(tokens_);
   for (const PythonModule* const module : modules_of(values_)) look_at(module->tokens);
   if (names.empty() && files_.only_settings().known()) names.push_back(files_.only_settings_name());

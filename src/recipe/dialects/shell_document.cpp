@@ -160,16 +160,19 @@ const Command* unknown_program(const std::vector<Command>& commands, Found& foun
   return nullptr;
 }
 
-// "bash train.sh", "sbatch train.slurm", "./train.sh": the first script that a script starts.
+// "bash train.sh", "sbatch train.slurm", "./train.sh": a script that a script starts.
 struct StartedShell {
-  std::string name;  // "" for none
+  std::string name;
   Command arguments;
   ShellVariables variables = {};  // for it alone
 };
 
-StartedShell started_script(const std::vector<Command>& commands) {
+std::vector<StartedShell> started_scripts(const std::vector<Command>& commands) {
   constexpr std::array<std::string_view, 5> kStart = {"bash", "sh", "source", ".", "sbatch"};
+  constexpr size_t kMost = 8;
+  std::vector<StartedShell> all;
   for (const Command& command : commands) {
+    if (all.size() == kMost) break;
     size_t first = 0;  // behind "CUDA_VISIBLE_DEVICES=0"
     while (first < command.size() && is_assignment(command[first].text)) ++first;
     for (size_t i = first; i < std::min(command.size(), first + 2); ++i) {
@@ -181,10 +184,11 @@ StartedShell started_script(const std::vector<Command>& commands) {
       for (size_t at = 0; at < first; ++at)
         if (const size_t equals = command[at].text.find('='); !command[at].unread)
           started.variables[command[at].text.substr(0, equals)] = command[at].text.substr(equals + 1);
-      return started;
+      all.push_back(std::move(started));
+      break;
     }
   }
-  return {};
+  return all;
 }
 
 class Flags {
@@ -341,8 +345,8 @@ Chosen chosen_of(const std::vector<Command>& commands) {
   if (!chosen.other.empty())
     throw Error(fmt::format("the script runs {}, which does not train", chosen.other.substr(0, 100)), where,
                 "give the script that trains");
-  if (const std::string starts = started_script(commands).name; !starts.empty())
-    throw Error(fmt::format("what trains is in {}", starts.substr(0, 100)), where, "give that script");
+  if (const auto started = started_scripts(commands); !started.empty())
+    throw Error(fmt::format("what trains is in {}", started.front().name.substr(0, 100)), where, "give that script");
   throw Error("no command of the script trains a model", where,
               "swift sft, llamafactory-cli train, axolotl train, tune run, trl sft, unsloth train, or python X.py --…");
 }
@@ -350,9 +354,25 @@ Chosen chosen_of(const std::vector<Command>& commands) {
 // Functions that nothing calls are read where nothing else trains.
 Script commands_of(std::string_view text, const std::string& where, Started started) {
   Script script = shell_commands(text, where, started);
-  if (!script.uncalled || chosen_of(script.commands).command || !started_script(script.commands).name.empty()) return script;
+  if (!script.uncalled || chosen_of(script.commands).command || !started_scripts(script.commands).empty()) return script;
   started.reads_all = true;
   return shell_commands(text, where, started);
+}
+
+// None where it is not there, or neither trains nor starts others. Nothing of it can be changed.
+std::optional<Script> read_started_shell(StartedShell& started, const Script& by, const std::string& where) {
+  const auto text = read_beside(where, started.name, static_cast<int64_t>(kLargestDocumentBytes));
+  if (!text) return std::nullopt;
+  ShellVariables variables = by.variables;
+  for (const auto& [name, value] : started.variables) variables[name] = value;
+  Script script = commands_of(*text, where, {std::move(variables), started.arguments, true});
+  if (!chosen_of(script.commands).command && started_scripts(script.commands).empty()) return std::nullopt;
+  for (Command& command : script.commands)
+    for (Word& word : command) {
+      word.span = {};
+      word.in_place = false;
+    }
+  return script;
 }
 
 // What trains may stand in a script that this one starts, beside it; what is read there cannot be changed here.
@@ -361,21 +381,15 @@ Script with_started(Document& document) {
   document.blank_ends = script.blank_ends;
   constexpr int kDeepest = 4;
   for (int depth = 0; depth < kDeepest && !chosen_of(script.commands).command; ++depth) {
-    StartedShell started = started_script(script.commands);
-    const auto text = started.name.empty()
-                          ? std::nullopt
-                          : read_beside(document.where, started.name, static_cast<int64_t>(kLargestDocumentBytes));
-    if (!text) break;
-    for (auto& [name, value] : started.variables) script.variables[name] = std::move(value);
-    Script next = commands_of(*text, document.where, {std::move(script.variables), std::move(started.arguments), true});
-    if (!chosen_of(next.commands).command && started_script(next.commands).name.empty()) break;
-    for (Command& command : next.commands)
-      for (Word& word : command) {
-        word.span = {};
-        word.in_place = false;
-      }
-    document.beside.push_back(started.name);
-    script = std::move(next);
+    std::optional<Script> next;  // the first that trains or starts others
+    for (StartedShell& started : started_scripts(script.commands)) {
+      next = read_started_shell(started, script, document.where);
+      if (!next) continue;
+      document.beside.push_back(started.name);
+      break;
+    }
+    if (!next) break;
+    script = std::move(*next);
   }
   return script;
 }

@@ -50,6 +50,7 @@ class ShellReader {
 
   static size_t closing_brace(std::string_view text);
   std::optional<std::string> item(const std::string& array, std::string_view index) const;
+  std::optional<std::string> folder_of_the_script(std::string_view whole) const;
   std::string substitution(size_t begin, bool& unread);
   std::string variable(bool& unread);
   void append(std::string& made, const std::string& more) const;

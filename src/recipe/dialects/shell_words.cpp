@@ -34,6 +34,27 @@ std::optional<std::string> ShellReader::item(const std::string& array, std::stri
   return known->second[at].text;
 }
 
+// "$(cd "$(dirname "$0")/.." && pwd)", "$(dirname "$HERE")": from where the script lies; none for others.
+std::optional<std::string> ShellReader::folder_of_the_script(std::string_view whole) const {
+  const size_t name = whole.find("dirname");
+  if (name == std::string_view::npos || whole.size() > 300) return std::nullopt;
+  std::string folder;
+  if (whole.find("BASH_SOURCE") != std::string_view::npos || whole.find("$0") != std::string_view::npos ||
+      whole.find("${0") != std::string_view::npos) {
+    folder = ".";
+  } else {
+    const size_t dollar = whole.find('$', name);
+    if (dollar == std::string_view::npos) return std::nullopt;
+    size_t begin = dollar + 1 + (whole.substr(dollar).starts_with("${") ? 1 : 0), end = begin;
+    while (end < whole.size() && is_name_char(whole[end])) ++end;
+    const auto known = variables_.find(std::string(whole.substr(begin, end - begin)));
+    if (known == variables_.end() || !known->second.starts_with(".")) return std::nullopt;
+    folder = known->second + "/..";
+  }
+  for (size_t up = whole.find("/.."); up != std::string_view::npos; up = whole.find("/..", up + 3)) folder += "/..";
+  return folder;
+}
+
 // "$( … )": up to its end, brackets counted.
 std::string ShellReader::substitution(size_t begin, bool& unread) {
   int depth = 0;
@@ -44,6 +65,7 @@ std::string ShellReader::substitution(size_t begin, bool& unread) {
   if (depth > 0) throw Error("a bracket of the script is never closed", where_);
   const std::string_view whole = text_.substr(begin, at_ - begin);
   if (const auto value = reckoned(whole, variables_)) return std::to_string(*value);
+  if (const auto folder = folder_of_the_script(whole)) return *folder;
   unread = true;
   return std::string(whole);
 }
