@@ -168,5 +168,21 @@ TEST(OwnWords, InJsonAreNotAxolotls) {
   EXPECT_TRUE(plain.recipe.quantize.any());
 }
 
+// Sections of one's own with the Trainer's names in them, and a file that has one key of snug's among several of its own.
+TEST(OwnWords, InSectionsAndBesideOneOfOursAreReadToo) {
+  const ForeignRecipe sections = foreign(
+      "model_short: small\nmodel_name_or_path: google/gemma-2b\nsft:\n  per_device_train_batch_size: 2\n"
+      "  gradient_accumulation_steps: 8\n  max_seq_length: 640\nlora: {enabled: true, r: 16}\n");
+  EXPECT_EQ(sections.models.front(), "google/gemma-2b");
+  EXPECT_EQ(sections.recipe.batch, 2);
+  EXPECT_EQ(sections.recipe.lora.r, 16);
+  EXPECT_EQ(sections.recipe.seq_len, 640);
+  const ForeignRecipe beside = foreign(
+      "model: Qwen/Qwen2.5-7B\nmodel_type: causal_lm\ndata_root: d\ndataset_name: u\ndataset_format: parquet\nlora_r: 4\n"
+      "per_device_train_batch_size: 3\nmax_seq_length: 96\n");
+  EXPECT_EQ(beside.models.front(), "Qwen/Qwen2.5-7B");
+  EXPECT_EQ(beside.recipe.batch, 3);
+}
+
 }  // namespace
 }  // namespace snug

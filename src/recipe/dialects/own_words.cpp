@@ -336,6 +336,7 @@ std::optional<Document> by_trainers_names(const Document& document, bool trains)
       told.back().path = name;
       own_named += name != entry.leaf() ? 1 : 0;
     }
+    own = own || (!told.empty() && entry.path.find('.') != std::string::npos);  // in sections of its own
     for (Entry& one : told) {
       ++known;
       // What is loaded in four bits cannot be trained but by an adapter.

@@ -42,15 +42,6 @@ bool has_sections(const Document& document) {
   return std::ranges::any_of(document.entries, [](const Entry& entry) { return entry.kind == dialects::EntryKind::map; });
 }
 
-// A key that no other trainer has: the file is one of ours, which has no sections.
-bool is_ours(const Document& document) {
-  if (has_sections(document)) return false;
-  const Entry* data = document.find("data");
-  const bool names_file = data && data->kind == dialects::EntryKind::scalar && data->values.size() == 1;
-  return names_file ||
-         has_any(document, {"eval_data", "memory", "memory_budget", "method", "checkpoint_layers", "dataset_format"});
-}
-
 // Keys that our own reader neither takes nor passes over: one may be a slip of the pen, several are somebody's own.
 bool has_strange_keys(const Document& document) {
   const auto is_strange = [](const Entry& entry) {
@@ -62,6 +53,15 @@ bool has_strange_keys(const Document& document) {
     }
   };
   return has_sections(document) || std::ranges::count_if(document.entries, is_strange) >= 2;
+}
+
+// A key that no other trainer has: the file is one of ours, which has no sections.
+bool is_ours(const Document& document) {
+  if (has_sections(document)) return false;
+  const Entry* data = document.find("data");
+  const bool names_file = data && data->kind == dialects::EntryKind::scalar && data->values.size() == 1;
+  return names_file || has_any(document, {"eval_data", "memory", "memory_budget", "method", "checkpoint_layers"}) ||
+         (document.has("dataset_format") && !has_strange_keys(document));
 }
 
 // Read in its own words: the Trainer's leave its model, or some of what matters, unsaid.
