@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <iterator>
 
 #include "recipe/dialects/python_files.h"
 
@@ -141,7 +142,10 @@ PythonValues::Arguments PythonValues::arguments(size_t open, size_t end) {
   for (size_t inside = open + 1; inside + 1 < end;) {
     const size_t next = pass_expression(inside);
     if (token(inside).is("**")) {
-      for (PythonMember& member : choice(++inside).members) given.by_name.members.push_back(std::move(member));
+      PythonValue spread = choice(++inside);
+      steps_ += static_cast<int64_t>(spread.members.size());
+      if (steps_ > kMostSteps) return given;
+      std::ranges::move(spread.members, std::back_inserter(given.by_name.members));
     } else if (token(inside).kind == PythonKind::name && token(inside + 1).is("=")) {
       const std::string key = token(inside).text;
       inside += 2;
