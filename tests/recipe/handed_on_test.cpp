@@ -185,6 +185,23 @@ TEST_F(HandedOn, the_folder_of_the_script_is_known) {
   }
 }
 
+// Remarks between backticks, a folder that only a shell knows before the script, and qlora.py's own words without it.
+TEST_F(HandedOn, remarks_folders_and_bits) {
+  const std::string flags =
+      "--per_device_train_batch_size 2 `# fits`\\\n  --gradient_accumulation_steps 16 `# as the paper has it`\\\n"
+      "  --bits 4 --double_quant --quant_type nf4 --model_max_len 640 --lora_r 64\n";
+  const ForeignRecipe recipe = read("python qlora.py --model_name_or_path google/gemma-2b \\\n  " + flags);
+  EXPECT_EQ(recipe.recipe.batch, 2);
+  EXPECT_EQ(recipe.recipe.accumulation, 16);
+  EXPECT_TRUE(recipe.recipe.quantize.any());
+  EXPECT_EQ(recipe.recipe.seq_len, 640);
+  EXPECT_EQ(recipe.recipe.lora.r, 64);
+  put("sft.py",
+      "model = AutoModelForCausalLM.from_pretrained('google/gemma-7b')\nTrainer(model=model, args=TrainingArguments("
+      "'o', per_device_train_batch_size=3))\n");
+  EXPECT_EQ(read("python ${ROOT}/sft.py\n").models.front(), "google/gemma-7b");
+}
+
 TEST_F(HandedOn, of_several_scripts_that_are_started_the_first_that_trains_counts) {
   put("generate.sh", "python generate.py --rows 4\n");
   put("pipeline.sh", "python train.py --model_name_or_path $MODEL --per_device_train_batch_size 6 --learning_rate 1\n");

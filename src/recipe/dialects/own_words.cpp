@@ -68,7 +68,7 @@ constexpr auto kOfLora = std::to_array<Name>({{"r", "lora_r"},
 // Words that no trainer's own script has.
 constexpr auto kNobodyElses = std::to_array<std::string_view>(
     {"micro_batch_size", "train_batch_size", "batch_size", "accumulation_steps", "cutoff_len", "quantization", "seq_length",
-     "load_in_bits", "use_qlora", "use_ia3", "quant", "bnb_compute_dtype"});
+     "load_in_bits", "use_qlora", "use_ia3", "quant", "bits", "model_max_len", "bnb_compute_dtype"});
 
 constexpr auto kAnywhere = std::to_array<Name>({{"lora_rank", "lora_r"},
                                                 {"cutoff_length", "max_length"},
@@ -90,6 +90,9 @@ constexpr auto kAnywhere = std::to_array<Name>({{"lora_rank", "lora_r"},
                                                 {"accumulation_steps", "gradient_accumulation_steps"},
                                                 {"gradient_accumulation", "gradient_accumulation_steps"},
                                                 {"max_seq_len", "max_length"},
+                                                {"model_max_len", "max_length"},
+                                                {"quant_type", "bnb_4bit_quant_type"},
+                                                {"double_quant", "bnb_4bit_use_double_quant"},
                                                 {"max_len", "max_length"},
                                                 {"sequence_len", "max_length"},
                                                 {"model_max_length", "max_length"},

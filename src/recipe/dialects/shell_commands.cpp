@@ -56,6 +56,8 @@ void ShellReader::step() {
     ++at_;
   } else if (c == '#') {
     at_ = std::min(text_.find('\n', at_), text_.size());
+  } else if (c == '`' && passes_remark()) {
+    // nothing is left of it
   } else if (c == '<' && peek(1) == '<' && peek(2) != '<') {
     here_document();
   } else if (command_.empty() && take_function()) {
@@ -75,6 +77,14 @@ bool ShellReader::ends_in_blanks() const {
   size_t next = at_ + 1;
   while (next < text_.size() && (text_[next] == ' ' || text_[next] == '\t' || text_[next] == '\r')) ++next;
   return next > at_ + 1 && !command_.empty() && next < text_.size() && (text_[next] == '\n' || text_[next] == '#');
+}
+
+// "`# what it is for`" among the words of a command.
+bool ShellReader::passes_remark() {
+  const size_t end = text_.find('`', at_ + 1), mark = text_.find_first_not_of(' ', at_ + 1);
+  if (end == std::string_view::npos || mark >= end || text_[mark] != '#') return false;
+  at_ = end + 1;
+  return true;
 }
 
 // "> FILE" is no word of the command; "<( … )" is a command of its own.

@@ -132,6 +132,9 @@ std::filesystem::path folder_of(const std::vector<Command>& commands, const Comm
 // By which path the Python script is found: where the shell went, in a folder of that name, or as it is.
 std::filesystem::path script_of(const std::vector<Command>& commands, const Command* until, const std::string& script,
                                 const std::string& where) {
+  const size_t slash = script.find('/');
+  if (script.starts_with('$') && slash != std::string::npos)  // "${ROOT}/src/train.py"
+    return script_of(commands, until, script.substr(slash + 1), where);
   const std::filesystem::path folder = folder_of(commands, until);
   const std::filesystem::path last = folder.has_filename() ? folder.filename() : folder.parent_path().filename();
   for (const std::filesystem::path& path : {folder / script, last / script})

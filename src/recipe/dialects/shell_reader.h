@@ -38,6 +38,7 @@ class ShellReader {
   char peek(size_t ahead = 0) const { return at_ + ahead < text_.size() ? text_[at_ + ahead] : '\0'; }
   void step();
   bool ends_in_blanks() const;
+  bool passes_remark();
   void redirection();
 
   std::string written_file() const;
