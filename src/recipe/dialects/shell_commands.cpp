@@ -56,12 +56,10 @@ void ShellReader::step() {
     ++at_;
   } else if (c == '#') {
     at_ = std::min(text_.find('\n', at_), text_.size());
-  } else if (c == '`' && passes_remark()) {
-    // nothing is left of it
   } else if (c == '<' && peek(1) == '<' && peek(2) != '<') {
     here_document();
-  } else if (command_.empty() && take_function()) {
-    // read where it is called
+  } else if ((c == '`' && passes_remark()) || (command_.empty() && take_function())) {
+    // of the one nothing is left, the other is read where it is called
   } else if (c == ';' || c == '&' || c == '|' || c == '(' || c == ')') {
     ++at_;
     end_command();
