@@ -225,8 +225,7 @@ class ConfigReader {
       if (name == "chatglm" && config_.field("inner_hidden_size")) name = "chatglm1";  // the first, another architecture
       if (name == "kimi_k2") name = "deepseek_v3";  // a name of its own for the same architecture
       family = find_family(&Family::model_type, name);
-      if (family == nullptr && name.ends_with("_text"))
-        family = find_family(&Family::model_type, name.substr(0, name.size() - 5));
+      if (!family && name.ends_with("_text")) family = find_family(&Family::model_type, name.substr(0, name.size() - 5));
       if (family != nullptr && family->tensors) return *family;
       if (family == nullptr)
         refuse(fmt::format("model_type '{}' is not supported yet", name), supported_families(&Family::model_type));

@@ -274,8 +274,7 @@ std::optional<Entry> length_of_both(const Document& document) {
 // "ft_bloom_deepspeed.py": so named, fewer flags say that it trains.
 bool is_named_for_training(const Document& document) {
   if (document.syntax != Syntax::shell || document.command.size() < 2) return false;
-  return std::ranges::any_of(std::array<std::string_view, 5>{"train", "tune", "sft", "lora", "ft_"},
-                             [&](std::string_view word) { return document.command[1].find(word) != std::string::npos; });
+  return sounds_like_training(document.command[1]) || document.command[1].find("ft_") != std::string::npos;
 }
 
 const Entry* scalar_named(const Document& document, std::initializer_list<std::string_view> leaves) {

@@ -4,18 +4,9 @@
 #include <array>
 
 #include "recipe/dialects/python_files.h"
+#include "recipe/dialects/reading.h"
 
 namespace snug::dialects {
-
-namespace {
-
-// Of several commands of a script the one that trains, where nothing says which is meant.
-bool sounds_like_training(const std::string& command) {
-  constexpr std::array<std::string_view, 5> kParts = {"train", "tun", "sft", "dpo", "grpo"};
-  return std::ranges::any_of(kParts, [&](std::string_view part) { return command.find(part) != std::string::npos; });
-}
-
-}  // namespace
 
 // parser.set_defaults(name=…), commands.add_parser("train"), parser.add_subparsers(dest="…")
 void PythonValues::gather_defaults(size_t open) {

@@ -90,6 +90,8 @@ constexpr Dialect kDialects[] = {
 bool has_any(const Document& document, std::initializer_list<std::string_view> paths);
 size_t count_of_keys(const Document& document, std::initializer_list<std::string_view> paths);
 bool script_says(const Document& document, std::string_view part);
+// Whether a script or one of its commands is called as what trains: "train_sft.py", "finetune".
+bool sounds_like_training(std::string_view name);
 bool trains_images(const Document& document);  // diffusers' scripts
 
 // Rows of TrainingArguments that say when to save and evaluate, and what evaluations decide; axolotl and Unsloth take them

@@ -22,6 +22,11 @@ size_t count_of_keys(const Document& document, std::initializer_list<std::string
       std::count_if(paths.begin(), paths.end(), [&](std::string_view path) { return document.has(path); }));
 }
 
+bool sounds_like_training(std::string_view name) {
+  constexpr std::string_view kParts[] = {"train", "tun", "sft", "dpo", "ppo", "grpo", "lora"};
+  return std::ranges::any_of(kParts, [&](std::string_view part) { return name.find(part) != std::string_view::npos; });
+}
+
 bool script_says(const Document& document, std::string_view part) {
   return document.syntax == Syntax::shell && document.command[1].find(part) != std::string::npos;
 }

@@ -305,11 +305,6 @@ class Flags {
 
 namespace {
 
-bool sounds_like_training(std::string_view script) {
-  constexpr std::array<std::string_view, 7> kParts = {"train", "tun", "sft", "dpo", "ppo", "grpo", "lora"};
-  return std::ranges::any_of(kParts, [&](std::string_view part) { return script.find(part) != std::string_view::npos; });
-}
-
 // The command of a script that trains.
 struct Chosen {
   const Command* command = nullptr;  // null: none does
