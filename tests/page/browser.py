@@ -115,7 +115,7 @@ class Browser:
             if value:
                 return value
             time.sleep(0.02)
-        raise RuntimeError(f"not in {seconds} s: {condition}")
+        raise RuntimeError(f"not in {seconds} s: {condition}; the console: {self.complaints()[:3]}")
 
     def open(self, address, width=1280, height=900, dark=False):
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)

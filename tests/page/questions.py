@@ -94,6 +94,23 @@ def other_views():
         yield words, {}
 
 
+def settings_beside():
+    """A script whose settings lie in a file that nobody names: the folder is read, in one call and in several, and below it."""
+    script = b"""import sys, yaml
+from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
+with open(sys.argv[1]) as file:
+    settings = yaml.safe_load(file)
+model = AutoModelForCausalLM.from_pretrained(settings["model_name"])
+Trainer(model=model, args=TrainingArguments(output_dir="out", per_device_train_batch_size=settings["batch_size"])).train()
+"""
+    settings = b"model_name: Qwen/Qwen2.5-0.5B\nbatch_size: 3\n"
+    others = {f"notes-of-the-{number:03}th-run-that-is-kept-here.txt": b"nothing" for number in range(150)}
+    for name in ("settings.yaml", "configs/run.yaml"):
+        for more in ({}, others):
+            yield ["plan", "train.py", "--gpu", "A100-80GB", "--json"], {"train.py": script, name: settings, **more}
+    yield ["plan", "train.py", "--gpu", "A100-80GB"], {"train.py": script, "settings.yaml": settings, "configs/run.yaml": settings}
+
+
 def searches():
     for model in ("Qwen/Qwen2.5-0.5B", "openai-community/gpt2", "HuggingFaceTB/SmolLM2-135M"):
         yield ["fit", model, "--gpu", "T4", "--json"], {}
@@ -106,7 +123,7 @@ def searches():
 
 
 def all_questions(shared):
-    found = [*plans(), *other_views(), *searches(), *((words, {}) for words in ERRORS)]
+    found = [*plans(), *other_views(), *settings_beside(), *searches(), *((words, {}) for words in ERRORS)]
     if shared is not None:
         found += [*recipes(shared), *logs(shared), *snapshots(shared)]
     return found

@@ -44,11 +44,17 @@ export class Files {
   isDirectory(path) {
     return path === "" || [...this.contents.keys()].some((other) => other.startsWith(path + "/"));
   }
+  // [name, whether it is a folder] of what lies in a folder.
+  entries(path) {
+    const start = path === "" ? "" : path + "/";
+    const inside = [...this.contents.keys()].filter((other) => other.startsWith(start)).map((other) => other.slice(start.length).split("/"));
+    return [...new Map(inside.map((parts) => [parts[0], parts.length > 1]))];
+  }
 }
 
 // The functions that the module imports; `memory` gives its memory, which moves as it grows.
 export function systemOver(files, memory) {
-  const open = new Map();  // descriptor → {content, at}
+  const open = new Map();  // descriptor → {path, content, at}
   const opened = (descriptor) => open.get(descriptor)?.content ? open.get(descriptor) : null;
   const view = () => new DataView(memory().buffer);
   const bytes = (at, size) => new Uint8Array(memory().buffer, at, size);
@@ -154,8 +160,28 @@ export function systemOver(files, memory) {
       }
       let descriptor = kRoot + 1;
       while (open.has(descriptor)) ++descriptor;
-      open.set(descriptor, {content: files.contents.get(path) ?? null, at: 0});  // a folder has no content
+      open.set(descriptor, {path, content: files.contents.get(path) ?? null, at: 0});  // a folder has no content
       view().setUint32(result, descriptor, true);
+      return kOk;
+    },
+    // Entries from the cookie-th on, until the room is used up: the last may be cut off, and is asked for again.
+    fd_readdir(descriptor, at, room, cookie, result) {
+      if (opened(descriptor)) return kNotDirectory;
+      if (descriptor !== kRoot && !open.has(descriptor)) return kBadDescriptor;
+      const entries = files.entries(open.get(descriptor)?.path ?? "");
+      let used = 0;
+      for (let i = Number(cookie); i < entries.length && used < room; ++i) {
+        const called = new TextEncoder().encode(entries[i][0]), entry = new Uint8Array(24 + called.length), header = new DataView(entry.buffer);
+        header.setBigUint64(0, BigInt(i + 1), true);  // the cookie of the next
+        header.setBigUint64(8, 1n, true);
+        header.setUint32(16, called.length, true);
+        header.setUint8(20, entries[i][1] ? kDirectory : kRegularFile);
+        entry.set(called, 24);
+        const piece = entry.subarray(0, room - used);
+        bytes(at + used, piece.length).set(piece);
+        used += piece.length;
+      }
+      view().setUint32(result, used, true);
       return kOk;
     },
     fd_close: (descriptor) => open.delete(descriptor) ? kOk : kBadDescriptor,
