@@ -124,25 +124,35 @@ SavedChoice CheckpointSearch::choice_at(const Place& place) {
   return choice;
 }
 
+Estimate CheckpointSearch::needed(const SavedChoice& choice) const {
+  return target_.cost.known() ? estimate(model_, recipe_, target_, choice)
+                              : estimate_bytes(model_, recipe_, target_, choice);
+}
+
+const Estimate& CheckpointSearch::needed_at(const Place& place) {
+  const auto [found, is_new] = needed_at_.try_emplace({place.way, place.steps});
+  if (is_new) found->second = needed(choice_at(place));
+  return found->second;
+}
+
 // Of the step, by the target's rates; where nothing is known of it what the place adds, at nominal ones.
-double CheckpointSearch::seconds_of(const SavedChoice& choice, const Place& place) const {
-  if (target_.cost.known()) return estimate(model_, recipe_, target_, choice).step_time.seconds;
+double CheckpointSearch::seconds_of(const Estimate& needed, const Place& place) const {
+  if (target_.cost.known()) return needed.step_time.seconds;
   double seconds = 0;
   for_each_layer(place, [&](int64_t /*layer*/, const BlockOption& option) { seconds += option.seconds; });
   return seconds;
 }
 
-bool CheckpointSearch::fits(const SavedChoice& choice) const {
-  const Estimate needed = estimate_bytes(model_, recipe_, target_, choice);
+bool CheckpointSearch::fits(const Estimate& needed) const {
   return needed.peak_bytes <= budget_of(recipe_, target_) && !needed.overfull_home;
 }
 
-std::optional<CheckpointSearch::Place> CheckpointSearch::first_that_fits(const Way& way) const {
+std::optional<CheckpointSearch::Place> CheckpointSearch::first_that_fits(const Way& way) {
   size_t low = 0, high = way.steps.size();
-  if (!fits(choice_at({&way, high}))) return std::nullopt;
+  if (!fits(needed_at({&way, high}))) return std::nullopt;
   while (low < high) {
     const size_t middle = low + (high - low) / 2;
-    if (fits(choice_at({&way, middle}))) {
+    if (fits(needed_at({&way, middle}))) {
       high = middle;
     } else {
       low = middle + 1;
@@ -152,9 +162,9 @@ std::optional<CheckpointSearch::Place> CheckpointSearch::first_that_fits(const W
 }
 
 // The last step's block takes the fastest option that fits of those between where the step came from and where it went.
-SavedChoice CheckpointSearch::filled_up(const Place& place) const {
-  SavedChoice choice = choice_at(place);
-  if (place.steps == 0) return choice;
+CheckpointSearch::Candidate CheckpointSearch::filled_up(const Place& place) {
+  Candidate best = at(place);
+  if (place.steps == 0) return best;
   const size_t r = place.way->steps[place.steps - 1];
   const Run& run = place.way->runs[r];
   const int64_t before = taken(place)[r] - 1, layers = place.way->layers[r];
@@ -162,62 +172,57 @@ SavedChoice CheckpointSearch::filled_up(const Place& place) const {
   size_t low = run.hull[static_cast<size_t>(before / layers)] + 1, high = run.hull[static_cast<size_t>(before / layers) + 1];
   while (low < high) {
     const size_t middle = low + (high - low) / 2;
-    SavedChoice tried = choice;
+    SavedChoice tried = best.found.choice;
     choose(tried, layer, run.options[middle]);
-    if (fits(tried)) {
+    const Estimate needed_then = needed(tried);
+    if (fits(needed_then)) {
       high = middle;
+      best.found.choice = std::move(tried);
+      best.found.needed = needed_then;
     } else {
       low = middle + 1;
     }
   }
-  choose(choice, layer, run.options[high]);
-  return choice;
+  return best;
 }
 
 // From the next way on, until one is about as fast as keeping everything.
 void CheckpointSearch::try_ways() {
   constexpr double kNear = 1.05;  // to what is left of the budget may buy less
   constexpr double kAsGood = 1.001;
-  const double kept = seconds_of({}, {&ways_.front(), 0});
+  const double kept = seconds_of(needed({}), {&ways_.front(), 0});
   std::vector<std::pair<double, Place>> places;
   double least = std::numeric_limits<double>::infinity();
   while (next_way_ < ways_.size() && least > kAsGood * kept) {
     const std::optional<Place> place = first_that_fits(ways_[next_way_++]);
     if (!place) continue;
-    places.emplace_back(seconds_of(choice_at(*place), *place), *place);
+    places.emplace_back(seconds_of(needed_at(*place), *place), *place);
     least = std::min(least, places.back().first);
   }
-  for (const auto& [seconds, place] : places) {
-    const bool near = seconds <= kNear * least;
-    const SavedChoice choice = near ? filled_up(place) : choice_at(place);
-    candidates_.emplace(near ? seconds_of(choice, place) : seconds, Candidate{choice, place});
-  }
+  for (const auto& [seconds, place] : places) add(seconds <= kNear * least ? filled_up(place) : at(place));
 }
 
 // The end of the way that leads to the least bytes.
-CheckpointSearch::Place CheckpointSearch::smallest() const {
-  const auto bytes_at_end = [&](const Way& way) {
-    return estimate_bytes(model_, recipe_, target_, choice_at({&way, way.steps.size()})).peak_bytes;
-  };
+CheckpointSearch::Place CheckpointSearch::smallest() {
+  const auto bytes_at_end = [&](const Way& way) { return needed_at({&way, way.steps.size()}).peak_bytes; };
   const Way& way = *std::ranges::min_element(ways_, {}, bytes_at_end);
   return {&way, way.steps.size()};
 }
 
-void CheckpointSearch::add(const Place& place) {
-  SavedChoice choice = choice_at(place);
-  const double seconds = seconds_of(choice, place);
-  candidates_.emplace(seconds, Candidate{std::move(choice), place});
+void CheckpointSearch::add(Candidate candidate) {
+  const double seconds = seconds_of(candidate.found.needed, candidate.place);
+  candidates_.emplace(seconds, std::move(candidate));
 }
 
-std::optional<SavedChoice> CheckpointSearch::next() {
-  if (last_ && last_->steps < last_->way->steps.size()) add({last_->way, last_->steps + 1});
+std::optional<CheckpointSearch::Found> CheckpointSearch::next() {
+  if (last_ && last_->steps < last_->way->steps.size()) add(at({last_->way, last_->steps + 1}));
   if (candidates_.empty()) try_ways();
-  if (candidates_.empty() && !last_) add(smallest());
+  if (candidates_.empty() && !last_) add(at(smallest()));
   if (candidates_.empty()) return std::nullopt;
-  const Candidate candidate = std::move(candidates_.begin()->second);
+  Candidate candidate = std::move(candidates_.begin()->second);
   candidates_.erase(candidates_.begin());
   last_ = candidate.place;
-  return candidate.choice;
+  return std::move(candidate.found);
 }
 
 }  // namespace snug

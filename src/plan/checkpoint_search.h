@@ -8,6 +8,7 @@
 
 #include <map>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "plan/block_options.h"
@@ -24,9 +25,13 @@ class CheckpointSearch {
   CheckpointSearch(const CheckpointSearch&) = delete;  // places point into it
   CheckpointSearch& operator=(const CheckpointSearch&) = delete;
 
+  struct Found {
+    SavedChoice choice;
+    Estimate needed;  // with the time where the target's cost is known
+  };
   // The fastest whose live bytes fit the recipe's budget; then, for layouts that have holes, slower ones; where none fits
   // the one that keeps least. None when there are no more.
-  std::optional<SavedChoice> next();
+  std::optional<Found> next();
 
  private:
   struct Run {
@@ -53,13 +58,20 @@ class CheckpointSearch {
   template <class Visit>
   static void for_each_layer(const Place& place, const Visit& visit);
   static SavedChoice choice_at(const Place& place);
-  double seconds_of(const SavedChoice& choice, const Place& place) const;
-  bool fits(const SavedChoice& choice) const;
-  std::optional<Place> first_that_fits(const Way& way) const;
-  SavedChoice filled_up(const Place& place) const;
+  struct Candidate {
+    Found found;
+    Place place;
+  };
+  Estimate needed(const SavedChoice& choice) const;
+  const Estimate& needed_at(const Place& place);
+  double seconds_of(const Estimate& needed, const Place& place) const;
+  bool fits(const Estimate& needed) const;
+  std::optional<Place> first_that_fits(const Way& way);
+  Candidate at(const Place& place) { return {{choice_at(place), needed_at(place)}, place}; }
+  Candidate filled_up(const Place& place);
   void try_ways();
-  Place smallest() const;
-  void add(const Place& place);
+  Place smallest();
+  void add(Candidate candidate);
 
   const ModelSpec& model_;
   const Recipe& recipe_;
@@ -67,13 +79,10 @@ class CheckpointSearch {
   // The last layer, whose backward comes first, may keep everything: nothing else is kept beside it. Where things may wait
   // on disk the inputs of blocks may, too.
   std::vector<Way> ways_;
-  size_t next_way_ = 0;  // to be tried
-  struct Candidate {
-    SavedChoice choice;
-    Place place;
-  };
-  std::multimap<double, Candidate> candidates_;  // by seconds: what next() may give
-  std::optional<Place> last_;                    // of what it gave
+  size_t next_way_ = 0;                                          // to be tried
+  std::map<std::pair<const Way*, size_t>, Estimate> needed_at_;  // of places that were compiled
+  std::multimap<double, Candidate> candidates_;                  // by seconds: what next() may give
+  std::optional<Place> last_;                                    // of what it gave
 };
 
 }  // namespace snug

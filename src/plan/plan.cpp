@@ -197,14 +197,13 @@ Plan plan_with_all_inputs(const ModelSpec& model, const Recipe& recipe, const Ta
   if (!recipe.checkpoint_to_budget) return planned(model, recipe, target, nullptr, red_zone);
   CheckpointSearch search(model, recipe, target);
   std::optional<Plan> plan;
-  while (const std::optional<SavedChoice> saved = search.next()) {
-    Plan tried = planned(model, recipe, target, &*saved, red_zone);
+  while (const std::optional<CheckpointSearch::Found> found = search.next()) {
+    Plan tried = planned(model, recipe, target, &found->choice, red_zone);
     const bool fits = tried.fits();
     if (fits || !plan || tried.peak_bytes < plan->peak_bytes) plan = std::move(tried);
     if (fits) break;
   }
-  tell_saved_seconds(*plan);
-  return *plan;
+  return std::move(*plan);
 }
 
 namespace {
@@ -238,13 +237,14 @@ bool means_every_stage(const Recipe& recipe) {
 Plan make_plan(const ModelSpec& model, const Recipe& recipe, const Target& target, int64_t red_zone) {
   if (means_every_stage(recipe)) return plan_of_stages(model, recipe, target, red_zone);
   Plan plan = plan_with_all_inputs(model, recipe, target, red_zone);
-  if (!recipe.checkpoint_to_budget || plan.fits() || recipe.parallel.pipeline > 1) return plan;
-  const auto fewer = with_fewer_inputs(model, recipe, target, plan.saved);
-  if (!fewer) return plan;
-  Plan tried = planned(model, recipe, target, &*fewer, red_zone);
-  if (tried.peak_bytes >= plan.peak_bytes) return plan;
-  tell_saved_seconds(tried);
-  return tried;
+  if (!recipe.checkpoint_to_budget) return plan;
+  if (!plan.fits() && recipe.parallel.pipeline == 1)
+    if (const auto fewer = with_fewer_inputs(model, recipe, target, plan.saved)) {
+      Plan tried = planned(model, recipe, target, &*fewer, red_zone);
+      if (tried.peak_bytes < plan.peak_bytes) plan = std::move(tried);
+    }
+  tell_saved_seconds(plan);
+  return plan;
 }
 
 Estimate estimate(const ModelSpec& model, const Recipe& recipe, const Target& target) {
@@ -258,7 +258,10 @@ Estimate estimate(const ModelSpec& model, const Recipe& recipe, const Target& ta
     if (b.step_time.seconds > a.step_time.seconds) most.step_time = b.step_time;
     return most;
   }
-  if (recipe.checkpoint_to_budget) return estimate(model, recipe, target, *CheckpointSearch(model, recipe, target).next());
+  if (recipe.checkpoint_to_budget) {
+    const CheckpointSearch::Found found = *CheckpointSearch(model, recipe, target).next();
+    return target.cost.known() ? found.needed : estimate(model, recipe, target, found.choice);
+  }
   return estimated(model, recipe, target, nullptr);
 }
 

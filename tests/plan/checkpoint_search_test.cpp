@@ -124,8 +124,8 @@ Outcome found(const ModelSpec& spec, const Target& target, size_t parts, int64_t
   const Recipe recipe = asking(align_up(arena_bytes, target.page_bytes), disk);
   CheckpointSearch search(spec, recipe, target, parts);
   Outcome outcome;
-  while (const std::optional<SavedChoice> choice = search.next()) {
-    outcome = outcome_of(spec, target, *choice);
+  while (const std::optional<CheckpointSearch::Found> found = search.next()) {
+    outcome = outcome_of(spec, target, found->choice);
     if (outcome.peak_bytes <= arena_bytes) break;
   }
   return outcome;
@@ -184,11 +184,11 @@ TEST(CheckpointSearch, finds_a_choice_for_ranks_that_pass_keys_round) {
   const Outcome all = outcome({});
   recipe.memory_bytes = align_up(all.peak_bytes - 1024, target.page_bytes);
   CheckpointSearch search(spec, recipe, target, 4);
-  Outcome found = all;
-  while (const std::optional<SavedChoice> choice = search.next())
-    if ((found = outcome(*choice)).peak_bytes < all.peak_bytes) break;
-  EXPECT_LT(found.peak_bytes, all.peak_bytes);
-  EXPECT_GT(found.seconds, all.seconds);
+  Outcome less = all;
+  while (const std::optional<CheckpointSearch::Found> found = search.next())
+    if ((less = outcome(found->choice)).peak_bytes < all.peak_bytes) break;
+  EXPECT_LT(less.peak_bytes, all.peak_bytes);
+  EXPECT_GT(less.seconds, all.seconds);
 }
 
 // Every subset of every layer, laid out.
