@@ -69,3 +69,12 @@ function(snug_link_fast_rooms_first target)
     target_link_options(${target} PRIVATE LINKER:--whole-archive ${files} LINKER:--no-whole-archive)
   endif()
 endfunction()
+
+# snug_compile_with_clang(TARGET): under sanitizers, where clang is installed. Of code that is not optimized it makes what GCC makes in
+# half the time.
+find_program(SNUG_CLANG clang++)
+function(snug_compile_with_clang target)
+  if(SNUG_SANITIZE MATCHES address AND SNUG_CLANG AND CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+    set_target_properties(${target} PROPERTIES CXX_COMPILER_LAUNCHER "${PROJECT_SOURCE_DIR}/cmake/clang_in_place.sh;${CMAKE_CXX_COMPILER_LAUNCHER}")
+  endif()
+endfunction()

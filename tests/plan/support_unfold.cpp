@@ -72,8 +72,9 @@ std::vector<UnfoldedLife> unfold(const Program& program) {
   std::vector<UnfoldedLife> lives;
   for (const auto& [key, uses] : walk.uses) {
     const Storage& storage = program.storage(key.first);
-    const bool one_loop = std::all_of(uses.begin(), uses.end(), [&](const Use& u) { return u.loop == uses.front().loop; });
-    if (storage.instances == 1 && one_loop && uses.front().loop != -1) {  // a temporary of each iteration
+    const auto loop = uses.front().loop;
+    const bool one_loop = std::all_of(uses.begin(), uses.end(), [loop](const Use& u) { return u.loop == loop; });
+    if (storage.instances == 1 && one_loop && loop != -1) {  // a temporary of each iteration
       std::map<std::pair<int64_t, int64_t>, std::pair<int64_t, int64_t>> by_iteration;
       const bool one_tile = std::all_of(uses.begin(), uses.end(), [](const Use& u) { return u.chunks != -1; }) &&
                             only_one_loop_of_chunks(uses);

@@ -63,8 +63,8 @@ TEST_F(PythonFiles, json_and_yaml_that_it_loads_are_read) {
       "with open('run.json', 'r', encoding='utf-8') as f:\n    c = json.loads(f.read())\n",
       "c = json.load(open('run.json'))\n",
       "def load(path):\n    with open(path) as f:\n        return json.load(f)\nc = load('run.json')\n",
-      "p = argparse.ArgumentParser()\np.add_argument('--config', default='conf/run.yaml')\nargs = p.parse_args()\n"
-      "with open(args.config) as f:\n    c = yaml.safe_load(f)\n",
+      ("p = argparse.ArgumentParser()\np.add_argument('--config', default='conf/run.yaml')\nargs = p.parse_args()\n"
+       "with open(args.config) as f:\n    c = yaml.safe_load(f)\n"),
       "c = yaml.safe_load(open(os.path.join(here, 'conf/run.yaml')))\n"};
   for (const char* way : ways) {
     const ForeignRecipe recipe = read(way + trained_with("c['model']['name']", "c['batch']"));
