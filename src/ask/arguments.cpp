@@ -98,14 +98,12 @@ bool take_foreign(Arguments& result) {
   const bool script = ends_in(result.recipe_file, {".sh", ".bash", ".sbatch", ".slurm", ".py", ".ipynb"});
   const std::string text = read_recipe_text(result.recipe_file);
   dialects::Document document;
-  std::optional<Dialect> dialect;
   try {
     document = dialects::read_document(text, result.recipe_file);
-    dialect = recognise(document);
   } catch (const Error&) {
     if (script) throw;
   }
-  result.foreign = dialect ? read_foreign(document, *dialect) : read_in_own_words(document);
+  result.foreign = read_foreign_recipe(document);
   if (!result.foreign) {
     if (const std::string what = what_else(document); !what.empty())
       throw Error("this is no recipe of a language model: it is " + what, result.recipe_file,

@@ -275,12 +275,9 @@ bool tells_of_another_shape(const std::vector<std::string>& words, std::string_v
   });
 }
 
-}  // namespace
-
-std::string model_within(std::string_view name) {
-  const std::string asked = as_published(name.substr(0, 200));
-  const std::vector<std::string> words = with_sizes_apart(words_of(without_owner(asked)));
-  if (!unplanned_form(asked).empty()) return {};
+// Of one part of a name; "" where none is told of.
+std::string_view told_of_by(std::string_view part) {
+  const std::vector<std::string> words = with_sizes_apart(words_of(part));
   std::string_view found;
   size_t longest = 1;  // of its family's name: Llama 3.1 before Llama 3
   visit_entries([&](const Entry& entry) {
@@ -294,6 +291,29 @@ std::string model_within(std::string_view name) {
     }
     return false;
   });
+  return found;
+}
+
+// "checkpoint-64" of "llama-2-7b-sft/checkpoint-64": what runs call what they leave; the folder above tells.
+bool is_a_runs(std::string_view part) {
+  constexpr std::string_view kNames[] = {"checkpoint", "final",  "merged",  "best",         "last",
+                                         "epoch",      "output", "adapter", "pytorch_model"};
+  constexpr std::string_view kEndings[] = {".bin", ".safetensors", ".pt", ".pth"};
+  return part.empty() || std::ranges::any_of(kNames, [&](std::string_view name) { return part.starts_with(name); }) ||
+         std::ranges::any_of(kEndings, [&](std::string_view ending) { return part.ends_with(ending); });
+}
+
+}  // namespace
+
+std::string model_within(std::string_view name) {
+  const std::string asked = as_published(name.substr(0, 200));
+  if (!unplanned_form(asked).empty()) return {};
+  std::string_view found = told_of_by(without_owner(asked));
+  std::string_view rest = name.substr(0, 200);
+  while (found.empty() && rest.find('/') != std::string_view::npos && is_a_runs(rest.substr(rest.rfind('/') + 1))) {
+    rest = rest.substr(0, rest.rfind('/'));
+    found = told_of_by(rest.substr(rest.rfind('/') + 1));
+  }
   return std::string(found);
 }
 

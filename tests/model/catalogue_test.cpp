@@ -98,6 +98,11 @@ TEST(Catalogue, ANameOfSomebodysOwnTellsOfItsBase) {
 TEST(Catalogue, AFolderOfASizeIsNamedByTheOneAroundIt) {
   EXPECT_EQ(model_within("/remote/share/llama_hf/7B"), find_model("llama-7b")->name);
   EXPECT_EQ(model_within("/models/7B"), "");
+  // What runs leave has the name of the folder above; others' folders tell nothing.
+  EXPECT_EQ(model_within("ko-gemma-2-9b-it-tapt/checkpoint-64"), "google/gemma-2-9b-it");
+  EXPECT_EQ(model_within("../llama-2-7b-chat-hf/pytorch_model-00002-of-00002.bin"), find_model("llama-2-7b")->name);
+  EXPECT_EQ(model_within("/home/llama-2-7b-project/phi-of-mine"), "");
+  EXPECT_EQ(model_within("qwen1.8b-chat"), "Qwen/Qwen-1_8B");
 }
 
 TEST(Catalogue, WeightsThatCannotBePlannedAreNamedByTheirForm) {

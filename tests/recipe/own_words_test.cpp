@@ -184,5 +184,18 @@ TEST(OwnWords, InSectionsAndBesideOneOfOursAreReadToo) {
   EXPECT_EQ(beside.recipe.batch, 3);
 }
 
+// The Trainer's names, which are ours, among more of the author's own than a slip of the pen makes; fewer are ours to
+// refuse.
+TEST(OwnWords, AmongTheTrainersNamesAreReadAsTheTrainers) {
+  const std::string names =
+      "output_dir: o\nmodel_name_or_path: google/gemma-2b\nper_device_train_batch_size: 4\nlora_r: 16\nmax_length: 640\n";
+  const ForeignRecipe recipe = foreign(names + "train_embedding: false\nmin_seq_length: 300\nwindow_step_size: 1024\n");
+  EXPECT_EQ(recipe.models.front(), "google/gemma-2b");
+  EXPECT_EQ(recipe.recipe.batch, 4);
+  EXPECT_EQ(recipe.recipe.seq_len, 640);
+  EXPECT_EQ(recipe.named(KeyFate::unknown).size(), 3U);
+  EXPECT_FALSE(read_foreign_recipe(names + "train_embeding: false\nmin_sq_length: 300\n", "r.yaml"));
+}
+
 }  // namespace
 }  // namespace snug

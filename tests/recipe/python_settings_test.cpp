@@ -147,6 +147,20 @@ TEST_F(PythonSettings, of_verl_and_hydra_are_words_of_the_command) {
   EXPECT_EQ(sft.recipe.seq_len, 2048);
 }
 
+// What Hydra gives the function that it starts, through a function of the script's own.
+TEST_F(PythonSettings, hydras_are_the_first_parameters) {
+  put("scripts/config/run.yaml", "family: small\nrows: 6\n");
+  put("scripts/config/models.yaml", "small: {key: google/gemma-2b}\nlarge: {key: google/gemma-7b}\n");
+  const ForeignRecipe recipe = read(
+      "def of_family(name):\n    with open('config/models.yaml') as f:\n        all = yaml.safe_load(f)\n"
+      "    return all[name]\n@hydra.main(version_base=None, config_path='config', config_name='run')\ndef main(cfg):\n"
+      "    key = of_family(cfg.family)['key']\n    model = AutoModelForCausalLM.from_pretrained(key)\n"
+      "    Trainer(model=model, args=TrainingArguments('o', per_device_train_batch_size=cfg.rows)).train()\nmain()\n");
+  ASSERT_FALSE(recipe.models.empty());
+  EXPECT_EQ(recipe.models.front(), "google/gemma-2b");
+  EXPECT_EQ(recipe.recipe.batch, 6);
+}
+
 // Of several commands that which is called so trains, however many flags another has.
 TEST_F(PythonSettings, commands_that_are_called_so_train) {
   put("finetune.py",

@@ -483,7 +483,7 @@ TEST(Notebooks, are_the_python_of_their_cells) {
       R"({"cells": [{"cell_type": "markdown", "source": ["# Title\n"]},)"
       R"({"cell_type": "code", "source": ["%%capture\n", "!pip install trl\n", "x = 1"]},)"
       R"({"cell_type": "code", "source": "%%bash\npip list"}, {"cell_type": "code", "source": "y = 2\n"}], "nbformat": 4})";
-  EXPECT_EQ(dialects::code_of_notebook(notebook, "n.ipynb"), "x = 1\ny = 2\n");
+  EXPECT_EQ(dialects::code_of_notebook(notebook, "n.ipynb").code, "x = 1\ny = 2\n");
   for (const char* broken : {"", "[]", "{\"cells\": 3}", "{"})
     EXPECT_THROW(dialects::code_of_notebook(broken, "n.ipynb"), Error) << broken;
   const RecipePatch patch = change_foreign_recipe(

@@ -6,7 +6,9 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "recipe/dialects/own_words.h"
 #include "recipe/dialects/reading.h"
+#include "recipe/dialects/settings_script.h"
 
 namespace snug {
 
@@ -38,10 +40,33 @@ ForeignRecipe read_foreign(const dialects::Document& document, Dialect dialect) 
   }
 }
 
-std::optional<ForeignRecipe> read_foreign_recipe(std::string_view text, const std::string& where) {
-  const dialects::Document document = dialects::read_document(text, where);
+namespace {
+
+// Settings without a model: with what the script says that reads them; none where no script is found.
+std::optional<ForeignRecipe> read_with_script(const dialects::Document& settings, std::optional<Dialect> dialect) {
+  if (settings.syntax != dialects::Syntax::yaml && settings.syntax != dialects::Syntax::json) return std::nullopt;
+  // Sections like Unsloth's are anybody's where they name no model.
+  const bool anybodys = !dialect || *dialect == Dialect::hugging_face || *dialect == Dialect::unsloth;
+  std::optional<dialects::Document> named = anybodys ? dialects::by_trainers_names(settings) : std::nullopt;
+  if (named) dialect = Dialect::hugging_face;
+  if (!named && dialect) named = settings;
+  const std::optional<dialects::Document> whole = named ? dialects::with_its_script(*named) : std::nullopt;
+  if (!whole) return std::nullopt;
+  return read_foreign(*whole, *dialect);
+}
+
+}  // namespace
+
+std::optional<ForeignRecipe> read_foreign_recipe(const dialects::Document& document) {
   const std::optional<Dialect> dialect = recognise(document);
-  return dialect ? read_foreign(document, *dialect) : read_in_own_words(document);
+  std::optional<ForeignRecipe> recipe = dialect ? read_foreign(document, *dialect) : read_in_own_words(document);
+  if (!recipe || !recipe->models.empty()) return recipe;
+  std::optional<ForeignRecipe> with_script = read_with_script(document, dialect);
+  return with_script ? with_script : recipe;
+}
+
+std::optional<ForeignRecipe> read_foreign_recipe(std::string_view text, const std::string& where) {
+  return read_foreign_recipe(dialects::read_document(text, where));
 }
 
 std::vector<std::string> ForeignRecipe::refusals(bool has_data) const {

@@ -104,7 +104,11 @@ ForeignRecipe read_foreign(const dialects::Document& document, Dialect dialect);
 // where they are no such settings or might be ours.
 std::optional<ForeignRecipe> read_in_own_words(const dialects::Document& document);
 
-// All of it: nothing for a text that is not another trainer's recipe; throws Error for one that is broken.
+// Recognises and reads; settings that name no model with what the script says that reads them. Nothing for what is not
+// another trainer's recipe.
+std::optional<ForeignRecipe> read_foreign_recipe(const dialects::Document& document);
+
+// The same of a text; throws Error for one that is broken.
 std::optional<ForeignRecipe> read_foreign_recipe(std::string_view text, const std::string& where);
 
 // "axolotl recipe; keys that touch memory and are not planned: deepspeed, rl", one line for people.

@@ -1,8 +1,12 @@
 #include "recipe/dialects/notebook.h"
 
+#include <fmt/format.h>
 #include <simdjson.h>
 
+#include <optional>
+
 #include "base/error.h"
+#include "recipe/dialects/python_tokens.h"
 
 namespace snug::dialects {
 
@@ -35,8 +39,8 @@ bool is_another_language(std::string_view cell) {
   return false;
 }
 
-void add_python(std::string_view cell, std::string& code) {
-  if (is_another_language(cell)) return;
+std::string python_of(std::string_view cell) {
+  std::string code;
   while (!cell.empty()) {
     const size_t end = std::min(cell.find('\n'), cell.size() - 1) + 1;
     const std::string_view line = cell.substr(0, end);
@@ -44,11 +48,22 @@ void add_python(std::string_view cell, std::string& code) {
     cell.remove_prefix(end);
   }
   if (!code.ends_with('\n')) code += '\n';
+  return code;
+}
+
+// Nothing if Python can read it.
+std::optional<std::string> what_is_wrong(const std::string& code, const std::string& where) {
+  try {
+    python_tokens(code, where);
+    return std::nullopt;
+  } catch (const Error& error) {
+    return error.what();
+  }
 }
 
 }  // namespace
 
-std::string code_of_notebook(std::string_view text, const std::string& where) {
+NotebookCode code_of_notebook(std::string_view text, const std::string& where) {
   const auto refuse = [&](const std::string& what) {
     throw Error("this is no notebook: " + what, where, "give an .ipynb that Jupyter saved");
   };
@@ -58,15 +73,24 @@ std::string code_of_notebook(std::string_view text, const std::string& where) {
     refuse(simdjson::error_message(error));
   dom::array cells;
   if (document["cells"].get(cells) != simdjson::SUCCESS) refuse("it has no list of cells");
-  std::string code;
+  NotebookCode result;
+  int number = 0;
   for (const dom::element element : cells) {
+    ++number;
     dom::object cell;
     std::string_view type;
     if (element.get(cell) != simdjson::SUCCESS || cell["cell_type"].get(type) != simdjson::SUCCESS || type != "code")
       continue;
-    add_python(source_of(cell), code);
+    const std::string source = source_of(cell);
+    if (is_another_language(source)) continue;
+    const std::string code = python_of(source);
+    if (const auto wrong = what_is_wrong(code, fmt::format("cell {}", number))) {
+      result.notes.push_back(fmt::format("a cell is left out: {}", *wrong));
+      continue;
+    }
+    result.code += code;
   }
-  return code;
+  return result;
 }
 
 }  // namespace snug::dialects

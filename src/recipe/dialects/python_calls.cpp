@@ -166,13 +166,26 @@ std::optional<size_t> PythonValues::argument(size_t open, const Parameter& param
   return std::nullopt;
 }
 
-// What calls leave out: a command's option of that name, as Fire and its like have it, else the default.
+// Whether "@hydra.main(…)" stands above.
+bool PythonValues::is_hydras(size_t def) const {
+  for (size_t statement = statement_of(def); statement-- > 0;) {
+    const size_t at = statements_[statement].begin;
+    if (!token(at).is("@")) return false;
+    if (token(at + 1).is_word("hydra") && token(at + 3).is_word("main")) return true;
+  }
+  return false;
+}
+
+// What calls leave out: a command's option of that name, as Fire and its like have it, else the default; what Hydra gives.
 PythonValue PythonValues::usual(const Binding& binding) {
   const std::string& name = parameters_[binding.parameter].name;
   if (std::optional<PythonValue> option = flag(name)) return *option;
   size_t at = binding.value;
   if (at == 0)
     if (const auto option = options_.find(name); option != options_.end()) at = option->second;
+  const Parameter& parameter = parameters_[binding.parameter];
+  if (at == 0 && parameter.position == 0 && files_ != nullptr && is_hydras(parameter.body))
+    if (const std::string file = hydras_settings(tokens_); !file.empty()) return files_->loaded(file);
   return at == 0 ? PythonValue() : at_depth(&PythonValues::choice, at);
 }
 

@@ -60,30 +60,6 @@ constexpr std::array<Renamed, 4> kOfTrainer = {{{"max_seq_length", "max_seq_leng
 constexpr std::array<std::string_view, 3> kSwitchesCheckpointing = {
     "gradient_checkpointing_enable", "prepare_model_for_kbit_training", "prepare_model_for_int8_training"};
 
-// Of which a reader must be told when only Python knows it.
-constexpr auto kMatter = std::to_array<std::string_view>({"model_name_or_path",
-                                                          "per_device_train_batch_size",
-                                                          "gradient_accumulation_steps",
-                                                          "max_seq_length",
-                                                          "max_length",
-                                                          "lora_r",
-                                                          "lora_alpha",
-                                                          "lora_target_modules",
-                                                          "modules_to_save",
-                                                          "use_dora",
-                                                          "load_in_4bit",
-                                                          "load_in_8bit",
-                                                          "torch_dtype",
-                                                          "dtype",
-                                                          "optim",
-                                                          "bf16",
-                                                          "fp16",
-                                                          "gradient_checkpointing",
-                                                          "use_gradient_checkpointing",
-                                                          "packing",
-                                                          "deepspeed",
-                                                          "fsdp"});
-
 class Entries {
  public:
   Entries(Document& document, bool in_place, FlagsOfKeys* flags) : document_(document), in_place_(in_place), flags_(flags) {}
@@ -246,6 +222,7 @@ struct Parts {
   bool goes_on = false;         // with an adapter that was trained before
   bool by_options = false;      // TRL's get_peft_config(model_args): options decide whether there is an adapter
   size_t before = kEnd;         // where training begins
+  size_t reached = kEnd;        // the same where it stands in a function: where that is called
 
   bool found() const { return (settings || trainer) && (trainer || loading); }
 };
@@ -255,6 +232,7 @@ Parts parts_of(PythonScript& script) {
   parts.trainer = script.first([](const Call& call) { return trains(call) && !call.arguments.empty(); });
   const Call* const trainer = parts.trainer;
   if (trainer) parts.before = trainer->at;
+  parts.reached = trainer && trainer->at != kEnd ? script.reached(trainer->at) : parts.before;
   parts.settings = script.given(argument_of(trainer, "args", place_of_settings(trainer)), has_settings, parts.before);
   parts.loading = script.given(argument_of(trainer, "model", 0), loads_model, parts.before);
   if (!parts.loading && trainer) parts.loading = script.only(loads_model);  // by a function below
@@ -269,18 +247,18 @@ Parts parts_of(PythonScript& script) {
       script, parts.loading, {argument_of(parts.settings, "model_init_kwargs"), argument_of(trainer, "model_init_kwargs")});
   const Argument* const peft = argument_of(trainer, "peft_config");
   constexpr std::array<std::string_view, 1> kByOptions = {"get_peft_config"};
-  parts.by_options = script.calls(kByOptions, kEnd) != false;
+  parts.by_options = script.calls(kByOptions, kEnd) != false && !script.defines(kByOptions.front());
   const bool given = !trainer || (peft && peft->value.kind != Kind::none);
   if (parts.by_options) {
     parts.adapted = truth_of(script.bound("use_peft")).value_or(false);
   } else {
-    parts.adapted = given && (trainer || parts.settings) ? std::optional(true) : script.calls(kAdapts, parts.before);
+    parts.adapted = given && (trainer || parts.settings) ? std::optional(true) : script.calls(kAdapts, parts.reached);
     if (parts.adapted == false) parts.adapted = script.calls_elsewhere(wraps);
   }
   const Call* const loaded = script.given(nullptr, loads_adapter, parts.before);
   parts.goes_on = parts.adapted == false && loaded && (loaded->at < parts.before || parts.before == kEnd);
   if (parts.goes_on) parts.adapted = true;
-  if (parts.adapted != false && !parts.by_options) parts.adapter = script.given(peft, adapts, parts.before);
+  if (parts.adapted != false && !parts.by_options) parts.adapter = script.given(peft, adapts, parts.reached);
   return parts;
 }
 
@@ -308,7 +286,7 @@ constexpr std::array<const char*, 3> kOfPair = {"lora_r", "lora_alpha", "lora_ta
 void take_adapter(PythonScript& script, const Parts& parts, bool unsloth, Document& document, Entries& entries) {
   const Call* const somewhere = parts.settings ? parts.settings : parts.trainer ? parts.trainer : parts.loading;
   const Span at = somewhere->arguments.empty() ? Span{} : somewhere->arguments.front().span;
-  const bool made = parts.adapter || parts.goes_on || script.calls(kAdapts, parts.before) != false;
+  const bool made = parts.adapter || parts.goes_on || script.calls(kAdapts, parts.reached) != false;
   if (parts.adapted != false && made && !unsloth && !parts.by_options) entries.say("use_peft", "true", at);
   if (parts.by_options && parts.adapted == true) {
     entries.say("use_peft", "true", at);
@@ -476,7 +454,9 @@ StartedPython read_started_python(std::string_view text, const std::string& wher
 }
 
 Document read_notebook(std::string_view text, const std::string& where) {
-  Document document{.syntax = Syntax::python, .text = code_of_notebook(text, where), .where = where};
+  NotebookCode notebook = code_of_notebook(text, where);
+  Document document{.syntax = Syntax::python, .text = std::move(notebook.code), .where = where};
+  document.notes = std::move(notebook.notes);
   read_script(false, document);
   return document;
 }

@@ -1,5 +1,7 @@
 #include "recipe/dialects/python_files.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -147,6 +149,24 @@ PythonValue PythonFiles::only_settings() {
   notes_.push_back("which file of settings is meant the script does not say: the only one beside it is taken, " +
                    settings_found_);
   return loaded(settings_found_);
+}
+
+std::string hydras_settings(const std::vector<PythonToken>& tokens) {
+  std::string path, name;
+  for (size_t at = 0; at + 2 < tokens.size(); ++at) {
+    if (!tokens[at + 1].is("=") || tokens[at + 2].kind != PythonKind::string) continue;
+    if (tokens[at].is_word("config_path")) path = tokens[at + 2].text;
+    if (tokens[at].is_word("config_name")) name = tokens[at + 2].text;
+  }
+  if (name.empty()) return {};
+  return (path.empty() ? "" : path + "/") + name + (name.ends_with(".yaml") ? "" : ".yaml");
+}
+
+bool PythonFiles::takes_as_given(const std::string& name) {
+  if (flags_ != nullptr) return false;
+  std::string note = fmt::format("--{} is taken as given: without it the script trains nothing", name);
+  if (std::ranges::find(notes_, note) == notes_.end()) notes_.push_back(std::move(note));
+  return true;
 }
 
 PythonModule* PythonFiles::imported(const std::string& module) {

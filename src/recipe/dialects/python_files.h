@@ -24,6 +24,9 @@ struct PythonModule {
   PythonValues values;
 };
 
+// @hydra.main(config_path="../conf", config_name="sft"): ../conf/sft.yaml; "" without it.
+std::string hydras_settings(const std::vector<PythonToken>& tokens);
+
 class PythonFiles {
  public:
   explicit PythonFiles(const std::string& script, PythonFlags* flags = nullptr) : script_(script), flags_(flags) {}
@@ -47,6 +50,9 @@ class PythonFiles {
 
   // What the command that starts the script gives it; null: no command does.
   PythonFlags* flags() const { return flags_; }
+
+  // Whether a switch is taken as given, which is noted: where no command says which are.
+  bool takes_as_given(const std::string& name);
 
   // One file asks another, which may ask the next: not without end.
   bool enter() { return crossings_ < kMostCrossings && ++crossings_ > 0; }

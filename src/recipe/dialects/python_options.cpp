@@ -97,6 +97,17 @@ std::optional<PythonValue> PythonValues::flag(const std::string& name) {
   return PythonValue{.kind = PythonValue::Kind::truth, .text = "false", .flag = without->flag};
 }
 
+namespace {
+
+// A switch without which the script trains nothing: whoever asks for its memory means to.
+bool says_to_train(const std::string& name) {
+  constexpr std::array<std::string_view, 8> kNames = {"train",    "do_train",  "run_train",   "training",
+                                                      "finetune", "fine_tune", "do_finetune", "do_training"};
+  return std::ranges::find(kNames, name) != kNames.end();
+}
+
+}  // namespace
+
 // Of an option of argparse.
 std::optional<PythonValue> PythonValues::option_default(const std::string& name) {
   if (const auto option = options_.find(name); option != options_.end()) {
@@ -104,9 +115,9 @@ std::optional<PythonValue> PythonValues::option_default(const std::string& name)
     return at_depth(&PythonValues::choice, at);
   }
   const auto switched = switches_.find(name);
-  return switched == switches_.end()
-             ? std::nullopt
-             : std::optional(PythonValue{.kind = PythonValue::Kind::truth, .text = switched->second ? "true" : "false"});
+  if (switched == switches_.end()) return std::nullopt;
+  const bool taken = switched->second || (says_to_train(name) && files_ != nullptr && files_->takes_as_given(name));
+  return PythonValue{.kind = PythonValue::Kind::truth, .text = taken ? "true" : "false"};
 }
 
 // What the command that starts the script sets in its environment; unknown where it does not.

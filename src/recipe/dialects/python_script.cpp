@@ -131,7 +131,8 @@ const Argument* Call::find(std::string_view key) const {
 bool loads_model(const Call& call) {
   const std::string owner = lower(call.owner());
   return call.name() == "from_pretrained" && owner.find("peft") == std::string::npos &&
-         (owner.find("model") != std::string::npos || owner.find("forcausallm") != std::string::npos);
+         (owner.find("model") != std::string::npos || owner.find("forcausallm") != std::string::npos ||
+          owner.find("forconditionalgeneration") != std::string::npos);
 }
 bool loads_adapter(const Call& call) {
   return call.name() == "from_pretrained" && lower(call.owner()).find("peft") != std::string::npos;
@@ -228,6 +229,27 @@ bool PythonScript::mentions(std::string_view name) const {
   return std::ranges::any_of(*here_tokens_, [&](const PythonToken& token) { return token.is_word(name); });
 }
 
+bool PythonScript::defines(std::string_view function) const {
+  const auto defined_in = [&](const std::vector<PythonToken>& tokens) {
+    for (size_t at = 1; at < tokens.size(); ++at)
+      if (tokens[at - 1].is_word("def") && tokens[at].is_word(function)) return true;
+    return false;
+  };
+  return defined_in(*here_tokens_) ||
+         std::ranges::any_of(modules_of(*here_), [&](PythonModule* module) { return defined_in(module->tokens); });
+}
+
+size_t PythonScript::reached(size_t at) const {
+  const std::string function = here_->function_around(at);
+  if (function.empty()) return at;
+  const std::vector<PythonToken>& tokens = *here_tokens_;
+  for (size_t call = tokens.size(); call-- > at + 1;)
+    if (tokens[call].is_word(function) && call + 1 < tokens.size() && tokens[call + 1].is("(") &&
+        !tokens[call - 1].is_word("def") && !tokens[call - 1].is("."))
+      return call;
+  return at;
+}
+
 bool PythonScript::freezes() const {
   const std::vector<PythonToken>& tokens = *here_tokens_;
   for (size_t at = 0; at + 2 < tokens.size(); ++at) {
@@ -317,18 +339,6 @@ std::vector<std::string> settings_named(const PythonToken& token) {
       names.emplace_back(text.substr(begin, at + std::string_view(ending).size() - begin));
     }
   return names;
-}
-
-// @hydra.main(config_path="../conf", config_name="sft"): ../conf/sft.yaml; "" without it.
-std::string hydras_settings(const std::vector<PythonToken>& tokens) {
-  std::string path, name;
-  for (size_t at = 0; at + 2 < tokens.size(); ++at) {
-    if (!tokens[at + 1].is("=") || tokens[at + 2].kind != PythonKind::string) continue;
-    if (tokens[at].is_word("config_path")) path = tokens[at + 2].text;
-    if (tokens[at].is_word("config_name")) name = tokens[at + 2].text;
-  }
-  if (name.empty()) return {};
-  return (path.empty() ? "" : path + "/") + name + (name.ends_with(".yaml") ? "" : ".yaml");
 }
 
 }  // namespace

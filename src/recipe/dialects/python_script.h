@@ -70,6 +70,10 @@ class PythonScript {
   bool imports(std::string_view module);
   // Whether the name stands anywhere.
   bool mentions(std::string_view name) const;
+  // Whether the script, or a module beside it, has a function of that name.
+  bool defines(std::string_view function) const;
+  // Where what stands at `at` is reached: in a function, at the last call of it below.
+  size_t reached(size_t at) const;
   // What a name is bound to, wherever.
   PythonValue bound(const std::string& name) { return here_->bound(name); }
   // Whether weights are kept from being trained.

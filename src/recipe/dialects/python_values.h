@@ -127,6 +127,7 @@ class PythonValues {
   std::optional<PythonValue> option_default(const std::string& name);
   PythonValue variable(const std::string& name);
   bool calls(size_t open, const Parameter& parameter) const;
+  bool is_hydras(size_t def) const;
   std::optional<size_t> argument(size_t open, const Parameter& parameter) const;
   void gather_option(size_t open);
   void gather_defaults(size_t open);

@@ -48,7 +48,7 @@ bool has_sections(const Document& document) {
 }
 
 // Keys that our own reader neither takes nor passes over: one may be a slip of the pen, several are somebody's own.
-bool has_strange_keys(const Document& document) {
+int64_t strange_keys(const Document& document) {
   const auto is_strange = [](const Entry& entry) {
     if (find_key(entry.path) != nullptr) return false;
     try {
@@ -57,7 +57,14 @@ bool has_strange_keys(const Document& document) {
       return false;
     }
   };
-  return has_sections(document) || std::ranges::count_if(document.entries, is_strange) >= 2;
+  return std::ranges::count_if(document.entries, is_strange);
+}
+
+bool has_strange_keys(const Document& document) { return has_sections(document) || strange_keys(document) >= 2; }
+
+// The Trainer's names alone, which are ours too, and among them so many of somebody's own that no slip made them.
+bool extends_the_trainers(const Document& document) {
+  return document.has("output_dir") && document.has("per_device_train_batch_size") && strange_keys(document) >= 3;
 }
 
 // A key that no other trainer has: the file is one of ours, which has no sections.
@@ -158,7 +165,7 @@ std::optional<Dialect> recognise(const Document& document) {
 std::optional<ForeignRecipe> read_in_own_words(const Document& document) {
   if (is_ours(document) || !what_else(document).empty()) return std::nullopt;
   if (document.has("model") && document.syntax == dialects::Syntax::yaml && !has_strange_keys(document)) return std::nullopt;
-  const auto renamed = dialects::by_trainers_names(document);
+  const auto renamed = dialects::by_trainers_names(document, extends_the_trainers(document));
   if (!renamed) return std::nullopt;
   ForeignRecipe recipe = read_foreign(*renamed, Dialect::hugging_face);
   recipe.notes.emplace_back("its keys are of its own; read by the names of Hugging Face's Trainer");

@@ -1,0 +1,15 @@
+#pragma once
+// The Python script that reads a file of settings: what the file leaves open stands there.
+
+#include <optional>
+
+#include "recipe/dialects/document.h"
+
+namespace snug::dialects {
+
+// Settings by the Trainer's names that name no model, with what the script says beside them: of scripts near the file the
+// one that speaks of it by its name, or the only one beside it that trains. The file's own values hold. None where there is
+// no such script, or several that train different models.
+std::optional<Document> with_its_script(Document settings);
+
+}  // namespace snug::dialects

@@ -1,0 +1,90 @@
+// Settings that name no model: what the script says that reads them.
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "recipe/support_dialects.h"
+#include "temporary_directory.h"
+
+namespace snug::testing {
+
+namespace {
+
+constexpr const char* kWithoutModel =
+    "training:\n  batch_size: 3\n  grad_accum: 16\n  max_seq_length: 640\n  epochs: 1\nlora:\n  r: 24\n  alpha: 48\n";
+
+std::string trainer_of(const std::string& model, const std::string& says = "") {
+  return "import yaml\n" + says + "model = AutoModelForCausalLM.from_pretrained('" + model +
+         "', quantization_config=BitsAndBytesConfig(load_in_4bit=True))\nmodel = get_peft_model(model, LoraConfig(r=8))\n"
+         "Trainer(model=model, args=TrainingArguments('out', per_device_train_batch_size=9)).train()\n";
+}
+
+class SettingsScript : public ::testing::Test {
+ protected:
+  void put(const std::string& name, const std::string& text) const {
+    std::filesystem::create_directories((directory_ / name).parent_path());
+    std::ofstream(directory_ / name) << text;
+  }
+  ForeignRecipe read(const std::string& name) const {
+    return foreign(text_of(directory_ / name), (directory_ / name).string());
+  }
+
+  test::TemporaryDirectory directory_;
+};
+
+TEST_F(SettingsScript, that_speaks_of_the_file_says_its_model) {
+  put("README.md", "");
+  put("configs/dpo.yaml", kWithoutModel);
+  put("src/tune/train.py", trainer_of("Qwen/Qwen2.5-0.5B", "settings = yaml.safe_load(open('configs/dpo.yaml'))\n"));
+  put("src/other.py", trainer_of("google/gemma-2b"));
+  const ForeignRecipe recipe = read("configs/dpo.yaml");
+  ASSERT_FALSE(recipe.models.empty());
+  EXPECT_EQ(recipe.models.front(), "Qwen/Qwen2.5-0.5B");
+  EXPECT_EQ(recipe.recipe.method, Method::lora);
+  EXPECT_TRUE(recipe.recipe.quantize.in_4bit);
+  // The file's own values hold.
+  EXPECT_EQ(recipe.recipe.batch, 3);
+  EXPECT_EQ(recipe.recipe.lora.r, 24);
+  EXPECT_EQ(recipe.recipe.seq_len, 640);
+  const std::string script = (directory_ / "src/tune/train.py").lexically_normal().string();
+  EXPECT_TRUE(says(recipe, "it names no model: taken from " + script + ", which reads it"));
+}
+
+TEST_F(SettingsScript, that_alone_trains_beside_it_is_the_one) {
+  put("run.json",
+      R"({"per_device_train_batch_size": 4, "gradient_accumulation_steps": 8, "learning_rate": 1e-3, "output_dir": "o"})");
+  put("tune.py", trainer_of("THUDM/chatglm-6b"));
+  put("data.py", "print('reads nothing')\n");
+  const ForeignRecipe recipe = read("run.json");
+  ASSERT_FALSE(recipe.models.empty());
+  EXPECT_EQ(recipe.models.front(), "THUDM/chatglm-6b");
+  EXPECT_EQ(recipe.recipe.batch, 4);
+  put("second.py", trainer_of("google/gemma-2b"));
+  EXPECT_TRUE(read("run.json").models.empty());
+}
+
+TEST_F(SettingsScript, none_is_taken_of_several_that_differ_and_where_the_file_names_its_model) {
+  put("README.md", "");
+  put("configs/dpo.yaml", kWithoutModel);
+  put("a.py", trainer_of("Qwen/Qwen2.5-0.5B", "path = 'configs/dpo.yaml'\n"));
+  put("b.py", trainer_of("google/gemma-2b", "path = 'dpo.yaml'\n"));
+  EXPECT_TRUE(read("configs/dpo.yaml").models.empty());
+  put("configs/dpo.yaml", std::string("model:\n  name: EleutherAI/pythia-70m\n") + kWithoutModel);
+  EXPECT_EQ(read("configs/dpo.yaml").models.front(), "EleutherAI/pythia-70m");
+}
+
+TEST_F(SettingsScript, of_what_is_not_on_disk_or_reads_itself_has_an_end) {
+  EXPECT_TRUE(foreign(kWithoutModel, (directory_ / "gone.yaml").string()).models.empty());
+  put("README.md", "");
+  put("conf.yaml", kWithoutModel);
+  put("broken.py", "x = 'conf.yaml\n");
+  for (int i = 0; i < 300; ++i) put("p" + std::to_string(i) + "/m.py", "import m\nopen('conf.yaml')\n");
+  EXPECT_TRUE(read("conf.yaml").models.empty());
+}
+
+}  // namespace
+
+}  // namespace snug::testing
