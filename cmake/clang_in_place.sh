@@ -9,4 +9,4 @@ if [ "$(basename "$1")" = ccache ]; then
   shift
 fi
 shift
-exec "${launcher[@]}" clang++ "$@" -Wno-unknown-warning-option -fno-sanitize=function -D__SANITIZE_ADDRESS__=1
+exec "${launcher[@]}" clang++ "$@" -Qunused-arguments -Wno-unknown-warning-option -fno-sanitize=function -D__SANITIZE_ADDRESS__=1

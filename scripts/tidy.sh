@@ -23,6 +23,6 @@ for entry in json.loads((build / "compile_commands.json").read_text()):
 PYTHON
 }
 
-# GCC's warning switches are not all clang's. Included sources are no headers, whatever their place says.
-files "$@" | sort -u | xargs -n 1 -P "$(nproc)" clang-tidy -quiet -p "$build" --config-file=.clang-tidy --extra-arg=-Wno-unknown-warning-option \
+# GCC's switches are not all clang's. Included sources are no headers, whatever their place says.
+files "$@" | sort -u | xargs -n 1 -P "$(nproc)" clang-tidy -quiet -p "$build" --config-file=.clang-tidy --extra-arg=-Wno-unknown-warning-option --extra-arg=-Qunused-arguments \
   --checks=-bugprone-suspicious-include,-misc-definitions-in-headers 2>/dev/null
