@@ -73,6 +73,8 @@ class FilesBelow {
   }
 
   void take(const fs::path& path) {
+    std::error_code error;
+    if (!fs::is_regular_file(path, error)) return;
     try {
       found.push_back({path, read_text(path, kMostBytes, 0, "")});
     } catch (const Error&) {  // too large, or not to be read: not the script
@@ -94,11 +96,12 @@ std::optional<Document> training_of(const PythonFile& script) {
 // Of those that train the same model the first; none of several.
 template <class Is>
 std::optional<Document> the_one(const std::vector<PythonFile>& scripts, const Is& is) {
-  constexpr int kMostRead = 12;
+  constexpr int kMostRead = 8;
   std::optional<Document> one;
   int read = 0;
   for (const PythonFile& script : scripts) {
-    if (!is(script) || ++read > kMostRead) continue;
+    if (!is(script)) continue;
+    if (++read > kMostRead) return std::nullopt;  // nobody has looked at all of them
     std::optional<Document> document = training_of(script);
     if (!document) continue;
     if (one && one->find("model_name_or_path")->text() != document->find("model_name_or_path")->text()) return std::nullopt;
