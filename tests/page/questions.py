@@ -109,6 +109,10 @@ Trainer(model=model, args=TrainingArguments(output_dir="out", per_device_train_b
         for more in ({}, others):
             yield ["plan", "train.py", "--gpu", "A100-80GB", "--json"], {"train.py": script, name: settings, **more}
     yield ["plan", "train.py", "--gpu", "A100-80GB"], {"train.py": script, "settings.yaml": settings, "configs/run.yaml": settings}
+    nameless = b"training: {batch_size: 3, grad_accum: 4, max_seq_length: 640}\nlora: {r: 24, alpha: 48}\n"
+    loads = b"path = 'configs/run.yaml'\nmodel = AutoModelForCausalLM.from_pretrained('Qwen/Qwen2.5-0.5B')\n" \
+        b"Trainer(model=model, args=TrainingArguments('out')).train()\n"
+    yield ["plan", "configs/run.yaml", "--gpu", "A100-80GB"], {"configs/run.yaml": nameless, "src/train.py": loads, "README.md": b"x"}
 
 
 def searches():
