@@ -6,7 +6,16 @@ const kDirectory = 3, kRegularFile = 4, kCharacters = 2;
 const kRoot = 3;  // the descriptor of "/": 0 to 2 are the standard streams
 const kCreate = 1, kWantDirectory = 2, kTruncate = 8;
 
-const name = (path) => path.split("/").filter((part) => part !== "" && part !== ".").join("/");
+// Of a path as the planner writes it: without empty parts, "." and ".."; ".." of what would lie above "/", where nothing is.
+function name(path) {
+  const parts = [];
+  for (const part of path.split("/")) {
+    if (part === ".." && parts.length === 0) return "..";
+    if (part === "..") parts.pop();
+    else if (part !== "" && part !== ".") parts.push(part);
+  }
+  return parts.join("/");
+}
 
 // Bytes of a file that were given as text, as an array, or as a File of the browser, which is read piece by piece where it lies.
 class Content {
