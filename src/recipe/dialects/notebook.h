@@ -1,5 +1,5 @@
 #pragma once
-// Jupyter notebooks (nbformat 4): the Python in their code cells.
+// Jupyter notebooks (nbformat 4): the Python in their code cells, and the commands that they have a shell run.
 
 #include <string>
 #include <string_view>
@@ -9,6 +9,7 @@ namespace snug::dialects {
 
 struct NotebookCode {
   std::string code;
+  std::string shell;  // what "!…" and "%%bash" run, and the files that "%%writefile" writes, one after the other
   std::vector<std::string> notes;  // cells that are left out, and why
 };
 

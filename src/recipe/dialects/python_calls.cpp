@@ -194,14 +194,18 @@ std::optional<PythonValue> PythonValues::given_by_calls(const Parameter& of, con
   const auto opens = calls_.find(of.function);
   if (opens == calls_.end()) return std::nullopt;
   std::optional<PythonValue> all;
+  bool called = false;  // "model.train()" does not call train()
   for (const size_t open : opens->second) {
     if (++steps_ > kMostSteps) return PythonValue();
-    if (!calls(open, of) || runs(open) == false) continue;
+    if (!calls(open, of)) continue;
+    called = true;
+    if (runs(open) == false) continue;
     std::optional<size_t> at = argument(open, of);
     PythonValue value = !at ? left_out() : *at < tokens_.size() ? at_depth(&PythonValues::choice, *at) : PythonValue();
     if (!value.known() || (all && !alike(*all, value))) return left_out();
     all = std::move(value);
   }
+  if (!called) return std::nullopt;
   return all ? *all : left_out();
 }
 

@@ -13,6 +13,8 @@
 #include "recipe/dialects/handed_on.h"
 #include "recipe/dialects/notebook.h"
 #include "recipe/dialects/own_words.h"
+#include "recipe/dialects/python_entries.h"
+#include "recipe/dialects/python_loop.h"
 #include "recipe/dialects/python_script.h"
 #include "recipe/dialects/reading.h"
 #include "recipe/dialects/started_script.h"
@@ -24,10 +26,6 @@ namespace {
 using Kind = PythonValue::Kind;
 constexpr size_t kEnd = PythonScript::kEnd;
 
-// What an argument is called among a recipe's keys.
-struct Renamed {
-  std::string_view theirs, ours;
-};
 constexpr std::array<Renamed, 11> kOfAdapter = {{{"r", "lora_r"},
                                                  {"lora_alpha", "lora_alpha"},
                                                  {"lora_dropout", "lora_dropout"},
@@ -60,82 +58,6 @@ constexpr std::array<Renamed, 4> kOfTrainer = {{{"max_seq_length", "max_seq_leng
 constexpr std::array<std::string_view, 3> kSwitchesCheckpointing = {
     "gradient_checkpointing_enable", "prepare_model_for_kbit_training", "prepare_model_for_int8_training"};
 
-class Entries {
- public:
-  Entries(Document& document, bool in_place, FlagsOfKeys* flags) : document_(document), in_place_(in_place), flags_(flags) {}
-
-  template <size_t N>
-  void take(const Call* call, const std::array<Renamed, N>& keys) {
-    if (!call) return;
-    for (const Argument& argument : call->arguments)
-      if (const auto key = std::ranges::find(keys, argument.name, &Renamed::theirs);
-          key != keys.end() && !argument.name.empty())
-        add(std::string(key->ours), argument);
-  }
-
-  // Of a dict that is handed on.
-  template <size_t N>
-  void take_members(const Argument* dict, const std::array<Renamed, N>& keys) {
-    if (!dict) return;
-    for (const auto& [name, value] : dict->value.members)
-      if (std::ranges::find(keys, name, &Renamed::theirs) != keys.end()) add(name, {name, dict->at, value, dict->span});
-  }
-
-  void take_all(const Call* call) {
-    if (!call) return;
-    for (const Argument& argument : call->arguments)
-      if (!argument.name.empty() && argument.value.kind != Kind::dict && argument.value.kind != Kind::object)
-        add(argument.name, argument);
-  }
-
-  void add(std::string path, const Argument& argument) {
-    const PythonValue& value = argument.value;
-    if (!value.known()) {
-      if (std::ranges::find(kMatter, path) != kMatter.end()) document_.unread.push_back(path);
-      return;
-    }
-    if (value.kind == Kind::dict || value.kind == Kind::object || document_.has(path)) return;
-    if (flags_ && !value.flag.empty()) (*flags_)[path] = value.flag;
-    if (value.of_several) document_.firsts.push_back(path);
-    constexpr size_t kMostEntries = 1000;
-    if (document_.entries.size() == kMostEntries)
-      throw Error("the calls have too many arguments", document_.where, "is this a script that trains?");
-    Entry entry = made(std::move(path), argument.span);
-    entry.value = value.literal ? value.span : argument.span;
-    entry.in_place = in_place_ && value.literal;
-    if (value.kind == Kind::list) {
-      entry.kind = EntryKind::list;
-      for (const PythonValue& item : value.items) entry.values.push_back(item.text);
-    } else if (value.kind != Kind::none) {
-      entry.values = {value.text};
-    }
-    document_.entries.push_back(std::move(entry));
-  }
-
-  // What a call says by being there.
-  void say(std::string path, std::string value, const Span& span) {
-    Entry entry = made(std::move(path), span);
-    entry.values = {std::move(value)};
-    entry.value = span;
-    document_.entries.push_back(std::move(entry));
-  }
-
- private:
-  Entry made(std::string path, const Span& span) const {
-    Entry entry;
-    entry.path = std::move(path);
-    const auto begin = document_.text.begin();
-    const auto at = static_cast<std::ptrdiff_t>(std::min(span.begin, document_.text.size()));
-    if (span.end > span.begin) entry.line = std::count(begin, begin + at, '\n') + 1;  // else it stands in another file
-    entry.name = span;
-    return entry;
-  }
-
-  Document& document_;
-  bool in_place_;
-  FlagsOfKeys* flags_;
-};
-
 // Which model, given by its place or by name.
 const Argument* model_of(const Call* loading, const Call* trainer) {
   if (loading)
@@ -157,8 +79,13 @@ std::string stage_of(const Call* trainer, const Call* settings) {
 
 // The configuration that loading is given, by itself or in a dict; null where it is given none.
 const Call* quantization_of(const PythonScript& script, const Call* loading, std::initializer_list<const Argument*> dicts) {
-  if (const Argument* given = loading ? loading->find("quantization_config") : nullptr)
-    return given->value.kind == Kind::none ? nullptr : script.given(given, quantizes, loading->at);
+  if (const Argument* given = loading ? loading->find("quantization_config") : nullptr) {
+    if (given->value.kind == Kind::none) return nullptr;
+    const Call* const found = script.given(given, quantizes, loading->at);
+    return found ? found : script.first_elsewhere([&](const Call& call) {  // of several the one of its file
+      return quantizes(call) && call.file == loading->file;
+    });
+  }
   for (const Argument* dict : dicts)
     if (dict &&
         std::ranges::find(dict->value.members, "quantization_config", &PythonMember::name) != dict->value.members.end())
@@ -197,13 +124,6 @@ void take_named_model(PythonScript& script, const Document& document, Entries& e
       return entries.add("model_name_or_path", {name, 0, value, value.span});
 }
 
-const Argument* argument_of(const Call* call, std::string_view name, size_t place = kEnd) {
-  if (!call) return nullptr;
-  if (const Argument* named = call->find(name)) return named;
-  const bool by_place = place < call->arguments.size() && call->arguments[place].name.empty();
-  return by_place ? &call->arguments[place] : nullptr;
-}
-
 // TRL's DPOTrainer and KTOTrainer take a reference model before their settings.
 size_t place_of_settings(const Call* trainer) {
   const bool refers = trainer && (trainer->name().find("DPO") != std::string_view::npos ||
@@ -227,22 +147,31 @@ struct Parts {
   bool found() const { return (settings || trainer) && (trainer || loading); }
 };
 
-Parts parts_of(PythonScript& script) {
-  Parts parts;
-  parts.trainer = script.first([](const Call& call) { return trains(call) && !call.arguments.empty(); });
-  const Call* const trainer = parts.trainer;
-  if (trainer) parts.before = trainer->at;
-  parts.reached = trainer && trainer->at != kEnd ? script.reached(trainer->at) : parts.before;
-  parts.settings = script.given(argument_of(trainer, "args", place_of_settings(trainer)), has_settings, parts.before);
-  parts.loading = script.given(argument_of(trainer, "model", 0), loads_model, parts.before);
-  if (!parts.loading && trainer) parts.loading = script.only(loads_model);  // by a function below
+const Call* loading_of(const PythonScript& script, const Call* trainer, size_t before) {
+  const Call* loading = script.given(argument_of(trainer, "model", 0), loads_model, before);
+  if (!loading && trainer) loading = script.only(loads_model);  // by a function below
   const auto loads_known = [](const Call& call) {
     const std::string target = lower(call.target);
     const bool beside = target.find("teacher") != std::string::npos || target.find("ref") != std::string::npos;
     return loads_model(call) && !beside && !call.arguments.empty() && call.arguments.front().value.known();
   };
-  if (!trainer)
-    if (const Call* first = script.first(loads_known)) parts.loading = first;  // later ones look at the result
+  const Call* const first = trainer ? nullptr : script.first(loads_known);
+  if (first) loading = first;  // later ones look at the result, in modules too
+  return loading ? loading : script.first_elsewhere(loads_known);
+}
+
+Parts parts_of(PythonScript& script) {
+  Parts parts;
+  const bool lightning = script.imports("pytorch_lightning") || script.imports("lightning");
+  parts.trainer = script.first([&](const Call& call) {
+    return trains(call) && !call.arguments.empty() && !script.is_own_trainer(call) &&
+           !(lightning && call.name() == "Trainer");
+  });
+  const Call* const trainer = parts.trainer;
+  if (trainer) parts.before = trainer->at;
+  parts.reached = trainer && trainer->at != kEnd ? script.reached(trainer->at) : parts.before;
+  parts.settings = script.given(argument_of(trainer, "args", place_of_settings(trainer)), has_settings, parts.before);
+  parts.loading = loading_of(script, trainer, parts.before);
   parts.quantization = quantization_of(
       script, parts.loading, {argument_of(parts.settings, "model_init_kwargs"), argument_of(trainer, "model_init_kwargs")});
   const Argument* const peft = argument_of(trainer, "peft_config");
@@ -256,7 +185,9 @@ Parts parts_of(PythonScript& script) {
     if (parts.adapted == false) parts.adapted = script.calls_elsewhere(wraps);
   }
   const Call* const loaded = script.given(nullptr, loads_adapter, parts.before);
-  parts.goes_on = parts.adapted == false && loaded && (loaded->at < parts.before || parts.before == kEnd);
+  const bool of_another =
+      loaded && loaded->at == kEnd && parts.loading && parts.loading->at != kEnd;  // a reward's, a judge's
+  parts.goes_on = parts.adapted == false && loaded && !of_another && (loaded->at < parts.before || parts.before == kEnd);
   if (parts.goes_on) parts.adapted = true;
   if (parts.adapted != false && !parts.by_options) parts.adapter = script.given(peft, adapts, parts.reached);
   return parts;
@@ -279,9 +210,6 @@ std::string settings_of(const PythonScript& script, const Call* settings) {
   const auto named = std::ranges::find_if(kConfigs, [&](std::string_view name) { return script.mentions(name); });
   return named == kConfigs.end() ? "TrainingArguments" : std::string(*named);
 }
-
-// What decides an adapter's bytes.
-constexpr std::array<const char*, 3> kOfPair = {"lora_r", "lora_alpha", "lora_target_modules"};
 
 void take_adapter(PythonScript& script, const Parts& parts, bool unsloth, Document& document, Entries& entries) {
   const Call* const somewhere = parts.settings ? parts.settings : parts.trainer ? parts.trainer : parts.loading;
@@ -308,52 +236,6 @@ void take_adapter(PythonScript& script, const Parts& parts, bool unsloth, Docume
   if (parts.adapter && parts.adapter->spreads)
     for (const char* key : kOfPair)
       if (!document.has(key)) document.unread.emplace_back(key);
-}
-
-// "with torch.autocast("cuda", dtype=torch.bfloat16):", on a GPU fp16 where no type is named.
-void take_autocast(const PythonScript& script, Entries& entries) {
-  const Call* const casts = script.first([](const Call& call) {
-    const Argument* const enabled = argument_of(&call, "enabled");
-    return call.name() == "autocast" && !(enabled && truth_of(enabled->value) == false);
-  });
-  if (!casts) return;
-  const Argument* const type = argument_of(casts, "dtype", 1);
-  const std::string name = type ? type->value.text : "float16";
-  if (name == "bfloat16" || name == "float16") entries.say(name == "float16" ? "fp16" : "bf16", "true", {});
-}
-
-// What a loop of the script's own says that the trainer's settings say elsewhere.
-void take_loop(PythonScript& script, Document& document, Entries& entries) {
-  document.notes.emplace_back("it trains in a loop of its own: planned as the Trainer's, with what it loads");
-  const auto of_training = [](const Call& call) {
-    const std::string target = lower(call.target);
-    const bool other = target.find("val") != std::string::npos || target.find("test") != std::string::npos ||
-                       target.find("eval") != std::string::npos || target.find("dev") != std::string::npos;
-    return makes_batches(call) && !other && argument_of(&call, "batch_size", 1);
-  };
-  if (const Call* loader = script.first(of_training))
-    entries.add("per_device_train_batch_size", *argument_of(loader, "batch_size", 1));
-  for (const char* name : {"gradient_accumulation_steps", "grad_accum_steps", "accumulation_steps", "grad_accum"})
-    if (const PythonValue steps = script.bound(name); steps.kind == Kind::number)
-      entries.add("gradient_accumulation_steps", {name, 0, steps, steps.span});
-  if (const PythonValue parts = script.parts_of_loss(); parts.known())
-    entries.add("gradient_accumulation_steps", {"loss", 0, parts, parts.span});
-  const Call* const accelerator = script.first([](const Call& call) { return call.name() == "Accelerator"; });
-  const Argument* const precision = argument_of(accelerator, "mixed_precision");
-  if (precision && (precision->value.text == "bf16" || precision->value.text == "fp16"))
-    entries.say(precision->value.text, "true", precision->span);
-  else
-    take_autocast(script, entries);
-  if (const Argument* steps = argument_of(accelerator, "gradient_accumulation_steps"))
-    entries.add("gradient_accumulation_steps", *steps);
-  constexpr std::array<Renamed, 5> kOptimizers = {{{"AdamW8bit", "adamw_bnb_8bit"},
-                                                   {"PagedAdamW8bit", "paged_adamw_8bit"},
-                                                   {"PagedAdamW32bit", "paged_adamw_32bit"},
-                                                   {"Adafactor", "adafactor"},
-                                                   {"SGD", "sgd"}}};
-  for (const auto& [theirs, ours] : kOptimizers)
-    if (script.calls(std::array<std::string_view, 1>{theirs}, kEnd) != false)
-      return entries.say("optim", std::string(ours), {});
 }
 
 // Where the calls say no model: the settings that the script loads, by the names that they have there.
@@ -390,7 +272,7 @@ void take_settings(PythonScript& script, Document& document) {
 
 // A loop of one's own around a model of transformers'.
 bool is_loop(const PythonScript& script, const Parts& parts) {
-  return !parts.trainer && !parts.settings && parts.loading && script.mentions("backward");
+  return !parts.trainer && !parts.settings && parts.loading && script.has_loop();
 }
 
 void read_script(bool in_place, Document& document, PythonFlags* flags = nullptr, FlagsOfKeys* of_keys = nullptr) {
@@ -414,14 +296,20 @@ void read_script(bool in_place, Document& document, PythonFlags* flags = nullptr
   entries.take_members(argument_of(settings, "model_init_kwargs"), kOfModel);
   entries.take_members(argument_of(trainer, "model_init_kwargs"), kOfModel);
   entries.take(parts.quantization, kOfQuantization);
-  if (parts.loading && parts.loading->spreads && !document.has("load_in_4bit")) document.unread.emplace_back("load_in_4bit");
+  const Argument* const quantized = parts.loading ? parts.loading->find("quantization_config") : nullptr;
+  const bool somehow = quantized && quantized->value.kind != Kind::none && !parts.quantization;
+  if (parts.loading && (parts.loading->spreads || somehow) && !document.has("load_in_4bit"))
+    document.unread.emplace_back("load_in_4bit");
   take_adapter(script, parts, unsloth, document, entries);
   entries.take_all(settings);
   const bool spreads = settings && settings->spreads;  // "**vars(args)"
   if (trainer && (!settings || spreads))
     take_defaults(script, parts, flags != nullptr, document, entries);  // HfArgumentParser's, a factory's
   if (loop) take_loop(script, document, entries);
-  if (parts.adapted == false && script.freezes())
+  const bool freezes = parts.adapted == false && script.freezes();
+  if (freezes && script.calls_own_lora())
+    take_own_lora(script, document, entries);
+  else if (freezes)
     document.notes.emplace_back("it freezes weights: which of them only Python knows; planned as if all were trained");
   entries.take(trainer, kOfTrainer);
   if (!unsloth && !trl && (trainer || loop))
@@ -453,11 +341,55 @@ StartedPython read_started_python(std::string_view text, const std::string& wher
   return started;
 }
 
+namespace {
+
+// What JSON holds without escapes.
+bool is_plain(std::string_view text) {
+  return std::ranges::none_of(text, [](char c) { return c == '"' || c == '\\' || static_cast<unsigned char>(c) < ' '; });
+}
+
+// "json.dump(args, open("run.json", "w"))" as the shell would write that file, with what is known of the dict.
+std::string files_of(PythonScript& script) {
+  std::string shell;
+  for (const auto& [name, settings] : script.files_written()) {
+    std::string json;
+    for (const auto& [key, value] : settings.members)
+      if (value.kind == Kind::truth || value.kind == Kind::number || (value.kind == Kind::text && is_plain(value.text)))
+        if (is_plain(key)) json += fmt::format("{}\"{}\": \"{}\"", json.empty() ? "" : ", ", key, value.text);
+    shell += fmt::format("cat > {} << 'END_OF_CELL'\n{{{}}}\nEND_OF_CELL\n", name, json);
+  }
+  return shell;
+}
+
+// What a notebook has a shell train; none where it has it train nothing.
+std::optional<Document> read_commands(const NotebookCode& notebook, const std::string& where) {
+  try {
+    PythonScript script(notebook.code, where);
+    Document document = read_shell(files_of(script) + notebook.shell, where);
+    for (Entry& entry : document.entries) {
+      entry.in_place = false;
+      entry.line = 0;
+    }
+    document.notes.emplace_back("nothing in its Python trains: read by the commands of its cells");
+    return document;
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+}  // namespace
+
 Document read_notebook(std::string_view text, const std::string& where) {
-  NotebookCode notebook = code_of_notebook(text, where);
-  Document document{.syntax = Syntax::python, .text = std::move(notebook.code), .where = where};
-  document.notes = std::move(notebook.notes);
-  read_script(false, document);
+  const NotebookCode notebook = code_of_notebook(text, where);
+  Document document{.syntax = Syntax::python, .text = notebook.code, .where = where};
+  document.notes = notebook.notes;
+  try {
+    read_script(false, document);
+  } catch (const Error&) {
+    std::optional<Document> commands = read_commands(notebook, where);
+    if (!commands) throw;
+    return *std::move(commands);
+  }
   return document;
 }
 

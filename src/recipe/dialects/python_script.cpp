@@ -132,7 +132,7 @@ bool loads_model(const Call& call) {
   const std::string owner = lower(call.owner());
   return call.name() == "from_pretrained" && owner.find("peft") == std::string::npos &&
          (owner.find("model") != std::string::npos || owner.find("forcausallm") != std::string::npos ||
-          owner.find("forconditionalgeneration") != std::string::npos);
+          owner.find("forconditionalgeneration") != std::string::npos || owner.find("classification") != std::string::npos);
 }
 bool loads_adapter(const Call& call) {
   return call.name() == "from_pretrained" && lower(call.owner()).find("peft") != std::string::npos;
@@ -206,7 +206,11 @@ bool PythonScript::is_used(const std::string& function) const {
 bool PythonScript::enter_module() {
   for (PythonModule* const module : modules_of(*here_)) {
     std::vector<Call> calls = calls_elsewhere_of(module->tokens, module->values);
-    if (std::ranges::none_of(calls, [](const Call& call) { return trains(call) && !call.arguments.empty(); })) continue;
+    if (std::ranges::none_of(
+            calls, [&](const Call& call) { return trains(call) && !call.arguments.empty() && !is_own_trainer(call); }))
+      continue;
+    std::erase_if(calls,
+                  [&](const Call& call) { return loads_model(call) && !is_used(module->values.function_around(call.at)); });
     calls_ = std::move(calls);
     here_tokens_ = &module->tokens;
     here_ = &module->values;
@@ -229,6 +233,21 @@ bool PythonScript::mentions(std::string_view name) const {
   return std::ranges::any_of(*here_tokens_, [&](const PythonToken& token) { return token.is_word(name); });
 }
 
+bool PythonScript::has_loop() const {
+  // loss.backward(), Lightning's training_step, an engine of DeepSpeed's pipeline
+  constexpr std::array<std::string_view, 3> kSteps = {"backward", "training_step", "train_batch"};
+  const auto steps_in = [&](const std::vector<PythonToken>& tokens, const PythonValues& values, bool module) {
+    for (size_t at = 0; at + 1 < tokens.size(); ++at)
+      if (tokens[at].kind == PythonKind::name && std::ranges::find(kSteps, tokens[at].text) != kSteps.end() &&
+          tokens[at + 1].is("(") && (!module || is_used(values.function_around(at))))
+        return true;
+    return false;
+  };
+  return steps_in(*here_tokens_, *here_, false) || std::ranges::any_of(modules_of(*here_), [&](PythonModule* module) {
+           return steps_in(module->tokens, module->values, true);
+         });
+}
+
 bool PythonScript::defines(std::string_view function) const {
   const auto defined_in = [&](const std::vector<PythonToken>& tokens) {
     for (size_t at = 1; at < tokens.size(); ++at)
@@ -237,6 +256,22 @@ bool PythonScript::defines(std::string_view function) const {
   };
   return defined_in(*here_tokens_) ||
          std::ranges::any_of(modules_of(*here_), [&](PythonModule* module) { return defined_in(module->tokens); });
+}
+
+bool PythonScript::is_own_trainer(const Call& call) const {
+  const std::string name(call.name());
+  if (!name.ends_with("Trainer")) return false;  // what holds one
+  const auto own_in = [&](const std::vector<PythonToken>& tokens) {
+    for (size_t at = 0; at + 2 < tokens.size(); ++at) {
+      if (!tokens[at].is_word("class") || !tokens[at + 1].is_word(name)) continue;
+      size_t base = at + 2;
+      while (base < tokens.size() && !tokens[base].is(":") && tokens[base].text.find("Trainer") == std::string::npos) ++base;
+      return base == tokens.size() || tokens[base].is(":");
+    }
+    return false;
+  };
+  return own_in(*here_tokens_) ||
+         std::ranges::any_of(modules_of(*here_), [&](PythonModule* module) { return own_in(module->tokens); });
 }
 
 size_t PythonScript::reached(size_t at) const {
@@ -251,11 +286,41 @@ size_t PythonScript::reached(size_t at) const {
 }
 
 bool PythonScript::freezes() const {
+  const auto freezes_in = [](const std::vector<PythonToken>& tokens) {
+    for (size_t at = 0; at + 2 < tokens.size(); ++at) {
+      const bool put = tokens[at].is_word("requires_grad") && tokens[at + 1].is("=");
+      const bool called = tokens[at].is_word("requires_grad_") && tokens[at + 1].is("(");
+      if ((put || called) && tokens[at + 2].is_word("False")) return true;
+    }
+    return false;
+  };
+  return freezes_in(*here_tokens_) ||
+         std::ranges::any_of(modules_of(*here_), [&](PythonModule* module) { return freezes_in(module->tokens); });
+}
+
+std::vector<std::pair<std::string, PythonValue>> PythonScript::files_written() {
+  std::vector<std::pair<std::string, PythonValue>> files;
   const std::vector<PythonToken>& tokens = *here_tokens_;
-  for (size_t at = 0; at + 2 < tokens.size(); ++at) {
-    const bool put = tokens[at].is_word("requires_grad") && tokens[at + 1].is("=");
-    const bool called = tokens[at].is_word("requires_grad_") && tokens[at + 1].is("(");
-    if ((put || called) && tokens[at + 2].is_word("False")) return true;
+  for (size_t at = 1; at + 4 < tokens.size(); ++at) {
+    if (!tokens[at].is_word("dump") || !tokens[at - 1].is(".") || !tokens[at + 1].is("(")) continue;
+    size_t next = at + 2;
+    PythonValue settings = here_->value(next);
+    if (settings.kind != Kind::dict || next + 4 >= tokens.size() || !tokens[next].is(",")) continue;
+    if (tokens[next + 1].is_word("open") && tokens[next + 2].is("(")) {
+      next += 3;
+      if (const PythonValue name = here_->value(next); name.kind == Kind::text)
+        files.emplace_back(name.text, std::move(settings));
+    }
+  }
+  return files;
+}
+
+bool PythonScript::calls_own_lora() const {
+  for (size_t at = 0; at + 1 < here_tokens_->size(); ++at) {
+    const PythonToken& token = (*here_tokens_)[at];
+    if (token.kind == PythonKind::name && lower(token.text).find("lora") != std::string::npos &&
+        (*here_tokens_)[at + 1].is("(") && defines(token.text))
+      return true;
   }
   return false;
 }

@@ -13,7 +13,8 @@
 
 namespace snug::dialects {
 
-inline constexpr std::array<std::string_view, 3> kAdapts = {"get_peft_model", "add_adapter", "inject_adapter_in_model"};
+inline constexpr std::array<std::string_view, 5> kAdapts = {"get_peft_model", "add_adapter", "inject_adapter_in_model",
+                                                            "PeftModelForCausalLM", "PeftModel"};
 // TRL's classes of settings.
 inline constexpr std::array<std::string_view, 9> kConfigs = {"SFTConfig",    "DPOConfig", "ORPOConfig",
                                                              "KTOConfig",    "CPOConfig", "GRPOConfig",
@@ -70,14 +71,22 @@ class PythonScript {
   bool imports(std::string_view module);
   // Whether the name stands anywhere.
   bool mentions(std::string_view name) const;
+  // Whether gradients are computed in a loop of its own, here or in a module whose function is used.
+  bool has_loop() const;
   // Whether the script, or a module beside it, has a function of that name.
   bool defines(std::string_view function) const;
+  // Whether what trains there is a class of the script's own that is not made of transformers' Trainer: a loop.
+  bool is_own_trainer(const Call& call) const;
   // Where what stands at `at` is reached: in a function, at the last call of it below.
   size_t reached(size_t at) const;
   // What a name is bound to, wherever.
   PythonValue bound(const std::string& name) { return here_->bound(name); }
-  // Whether weights are kept from being trained.
+  // json.dump(settings, open("run.json", "w")): "run.json" and the dict.
+  std::vector<std::pair<std::string, PythonValue>> files_written();
+  // Whether weights are kept from being trained, here or in a module beside it.
   bool freezes() const;
+  // Whether a function of the script's own that has LoRA in its name is called.
+  bool calls_own_lora() const;
   // What is put there later, "args.NAME = …", where that is known.
   PythonValue assigned(std::string_view name);
   // By what a loop of its own divides its loss: over so many batches gradients are accumulated.
@@ -123,11 +132,17 @@ class PythonScript {
     return std::ranges::count_if(calls_, is) == 1 ? found : nullptr;
   }
 
-  // The one such call in the modules beside it.
+  // The one such call in the modules beside it; null if there are more.
   template <class Is>
   const Call* elsewhere(const Is& is) const {
+    const Call* const found = first_elsewhere(is);
+    return std::ranges::count_if(elsewhere_, is) == 1 ? found : nullptr;
+  }
+
+  template <class Is>
+  const Call* first_elsewhere(const Is& is) const {
     const auto found = std::ranges::find_if(elsewhere_, is);
-    return std::ranges::count_if(elsewhere_, is) == 1 ? &*found : nullptr;
+    return found == elsewhere_.end() ? nullptr : &*found;
   }
 
   // Whether one is called in the modules beside it; none: only Python knows.
