@@ -13,6 +13,7 @@
 #include "model/catalogue.h"
 #include "model/hub_cache.h"
 #include "model/parameters.h"
+#include "recipe/dialects/earlier_stage.h"
 #include "recipe/keys.h"
 #include "recipe/yaml.h"
 
@@ -81,12 +82,32 @@ std::string take_by_its_tokenizer(Arguments& result) {
   return fmt::format("'{}' is taken for {}, whose tokenizer it has", given, base);
 }
 
+// What an earlier stage of the same project leaves is planned as the model that this began with. What to say of it, "" if
+// none is found.
+std::string take_from_its_stage(Arguments& result) {
+  constexpr int kMostStages = 4;
+  std::string model = result.recipe.model, said;
+  for (int stage = 0; stage < kMostStages; ++stage) {
+    const auto made = dialects::stage_that_writes(result.recipe_file, model);
+    if (!made) return {};
+    said += fmt::format("{}'{}' is made by {}", said.empty() ? "" : ", ", model, made->file);
+    model = made->model;
+    const std::string base = find_model(model) ? model : model_within(model);
+    if (base.empty()) continue;
+    result.recipe.model = base;
+    return fmt::format("{} from {}: planned as that", said, model);
+  }
+  return {};
+}
+
 // A model of somebody's own is planned as the one that its name tells of. What to say of it, "" if it is not.
 std::string take_for_its_base(Arguments& result) {
   std::string& model = result.recipe.model;
   if (model.empty() || std::filesystem::exists(model) || find_model(model) || cached_snapshot(model)) return {};
   if (const auto copy = quantized_copy(model)) return take_for_its_copy(*copy, result);
   const std::string base = model_within(model);
+  if (base.empty())
+    if (std::string said = take_from_its_stage(result); !said.empty()) return said;
   if (base.empty()) return take_by_its_tokenizer(result);
   const std::string given = std::exchange(model, base);
   return fmt::format("'{}' is taken for {}, by its name; words that were added to its vocabulary are not planned", given,

@@ -299,7 +299,9 @@ bool is_a_runs(std::string_view part) {
   constexpr std::string_view kNames[] = {"checkpoint", "final",  "merged",  "best",         "last",
                                          "epoch",      "output", "adapter", "pytorch_model"};
   constexpr std::string_view kEndings[] = {".bin", ".safetensors", ".pt", ".pth"};
-  return part.empty() || std::ranges::any_of(kNames, [&](std::string_view name) { return part.starts_with(name); }) ||
+  constexpr std::string_view kStages[] = {"sft", "dpo", "lora", "qlora", "full", "model", "policy", "latest", "hf"};
+  return part.empty() || std::ranges::find(kStages, part) != std::end(kStages) ||
+         std::ranges::any_of(kNames, [&](std::string_view name) { return part.starts_with(name); }) ||
          std::ranges::any_of(kEndings, [&](std::string_view ending) { return part.ends_with(ending); });
 }
 
@@ -309,7 +311,8 @@ std::string model_within(std::string_view name) {
   const std::string asked = as_published(name.substr(0, 200));
   if (!unplanned_form(asked).empty()) return {};
   std::string_view found = told_of_by(without_owner(asked));
-  std::string_view rest = name.substr(0, 200);
+  const std::string path = lower(name.substr(0, 200));
+  std::string_view rest = path;
   while (found.empty() && rest.find('/') != std::string_view::npos && is_a_runs(rest.substr(rest.rfind('/') + 1))) {
     rest = rest.substr(0, rest.rfind('/'));
     found = told_of_by(rest.substr(rest.rfind('/') + 1));

@@ -162,6 +162,20 @@ TEST_F(ForeignRecipe, ACheckpointOfSomebodysIsPlannedByItsTokenizer) {
   EXPECT_EQ(named.error.find("is taken for"), std::string::npos) << named.error;
 }
 
+// … or from what another recipe beside it leaves, stage by stage.
+TEST_F(ForeignRecipe, AStageIsPlannedByTheModelThatTheFirstBeganWith) {
+  file("README.md", "");
+  const std::string sft = file("sft.yaml", "base_model: Qwen/Qwen2.5-0.5B\nadapter: lora\noutput_dir: ./out/sft\n");
+  const std::string merge = file("merge.yaml", "model_name_or_path: out/sft\nexport_dir: models/merged\n");
+  const std::string dpo = file("dpo.json", R"({"model_name_or_path": "models/merged", "per_device_train_batch_size": 2,
+                                              "dataset_name": "a"})");
+  const auto plan = run_program({"plan", dpo, "--gpu", "RTX 4090"});
+  EXPECT_EQ(plan.exit_code, 0) << plan.error;
+  const std::string said = "its model 'models/merged' is made by " + merge + ", 'out/sft' is made by " + sft +
+                           " from Qwen/Qwen2.5-0.5B: planned as that";
+  EXPECT_NE(plan.error.find(said), std::string::npos) << plan.error;
+}
+
 TEST_F(ForeignRecipe, AModelThatIsNotKnownLeavesTheKeysTold) {
   std::string text = kAxolotl + "relora: true\n";
   text.replace(text.find("Qwen/Qwen2.5-0.5B"), 17, "nobody/Nothing-1B");

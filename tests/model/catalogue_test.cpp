@@ -102,6 +102,9 @@ TEST(Catalogue, AFolderOfASizeIsNamedByTheOneAroundIt) {
   EXPECT_EQ(model_within("ko-gemma-2-9b-it-tapt/checkpoint-64"), "google/gemma-2-9b-it");
   EXPECT_EQ(model_within("../llama-2-7b-chat-hf/pytorch_model-00002-of-00002.bin"), find_model("llama-2-7b")->name);
   EXPECT_EQ(model_within("/home/llama-2-7b-project/phi-of-mine"), "");
+  EXPECT_EQ(model_within("tmp/sft_medical_100/qwen3_14B/sft"), "Qwen/Qwen3-14B");
+  EXPECT_EQ(model_within("llama1B-instruct"), "meta-llama/Llama-3.2-1B");
+  EXPECT_EQ(model_within("new/tinyllama_1b-200000"), "TinyLlama/TinyLlama-1.1B-Chat-v1.0");
   EXPECT_EQ(model_within("qwen1.8b-chat"), "Qwen/Qwen-1_8B");
 }
 

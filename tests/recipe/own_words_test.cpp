@@ -137,6 +137,21 @@ TEST(OwnWords, of_a_model_are_taken_where_no_trainer_has_them) {
   EXPECT_EQ(script.models.front(), "mistralai/Mistral-7B-v0.1");
 }
 
+// "method" is one of our keys only with one of our values, and "null" is no module.
+TEST(OwnWords, that_are_ours_with_other_values_are_somebodys) {
+  const ForeignRecipe json = foreign(
+      R"({"method": "dpo", "batch_size": 16, "learning_rate": 1e-06, "gradient_accumulation_steps": 2,
+          "model_name": "HuggingFaceTB/SmolLM-135M", "max_seq_length": 512, "warmup_ratio": 0.1})",
+      "training_config.json");
+  EXPECT_EQ(json.models.front(), "HuggingFaceTB/SmolLM-135M");
+  EXPECT_EQ(json.recipe.batch, 16);
+  EXPECT_EQ(json.recipe.seq_len, 512);
+  const ForeignRecipe shell = foreign(
+      "python train.py --model_name_or_path gpt2 --use_peft true --lora_r 4 --modules_to_save null --max_length 64 --bf16\n",
+      "r.sh");
+  EXPECT_TRUE(shell.recipe.lora.modules_to_save.empty());
+}
+
 // Nothing is written into them, and what may be ours, or names no model, is not taken.
 TEST(OwnWords, are_not_written_and_leave_our_recipes_alone) {
   const std::string text = "model: {name: a/b}\ntraining: {batch_size: 4, epochs: 1, lr: 1e-4}\n";

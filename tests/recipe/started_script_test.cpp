@@ -378,6 +378,16 @@ TEST_F(StartedScript, what_only_python_knows_is_told) {
                    "it freezes weights: which of them only Python knows; planned as if all were trained"));
 }
 
+// What the script does with it is not seen.
+TEST_F(StartedScript, a_flag_that_names_a_model_is_its_model) {
+  put("run.py",
+      "parser.add_argument('--pretrained_model')\nmodel = AutoModelForCausalLM.from_pretrained(params['pretrained_model'])\n"
+      "Trainer(model=model, args=TrainingArguments('o')).train()\n");
+  const ForeignRecipe recipe = read("python run.py --pretrained_model meta-llama/Llama-2-7b-hf\n");
+  ASSERT_FALSE(recipe.models.empty());
+  EXPECT_EQ(recipe.models.front(), "meta-llama/Llama-2-7b-hf");
+}
+
 TEST_F(StartedScript, the_launcher_may_say_the_precision) {
   put("train.py",
       "model = AutoModelForCausalLM.from_pretrained('google/gemma-2b')\nTrainer(model=model, "

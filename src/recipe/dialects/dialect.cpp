@@ -9,6 +9,7 @@
 #include "recipe/dialects/own_words.h"
 #include "recipe/dialects/reading.h"
 #include "recipe/dialects/settings_script.h"
+#include "recipe/dialects/starting_command.h"
 
 namespace snug {
 
@@ -61,8 +62,9 @@ std::optional<ForeignRecipe> read_foreign_recipe(const dialects::Document& docum
   const std::optional<Dialect> dialect = recognise(document);
   std::optional<ForeignRecipe> recipe = dialect ? read_foreign(document, *dialect) : read_in_own_words(document);
   if (!recipe || !recipe->models.empty()) return recipe;
-  std::optional<ForeignRecipe> with_script = read_with_script(document, dialect);
-  return with_script ? with_script : recipe;
+  const std::optional<dialects::Document> command = dialects::started_by(document);
+  std::optional<ForeignRecipe> whole = command ? read_foreign_recipe(*command) : read_with_script(document, dialect);
+  return whole && !whole->models.empty() ? whole : recipe;
 }
 
 std::optional<ForeignRecipe> read_foreign_recipe(std::string_view text, const std::string& where) {

@@ -315,6 +315,8 @@ void Reading::set_list(const Entry& entry, std::string_view ours, const std::vec
   std::vector<std::string> values = written;
   for (std::string& value : values)  // 500_000, as YAML 1.1 writes it
     if (value.find_first_not_of("0123456789_") == std::string::npos) std::erase(value, '_');
+  if (ours == "lora_modules_to_save")  // as scripts write none of them: "--modules_to_save null"
+    std::erase_if(values, [](const std::string& value) { return value == "null" || value == "None" || value == "none"; });
   ForeignKey& key = key_of(entry);
   try {
     Recipe trial = recipe();

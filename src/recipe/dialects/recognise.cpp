@@ -72,7 +72,10 @@ bool is_ours(const Document& document) {
   if (has_sections(document)) return false;
   const Entry* data = document.find("data");
   const bool names_file = data && data->kind == dialects::EntryKind::scalar && data->values.size() == 1;
-  return names_file || has_any(document, {"eval_data", "memory", "memory_budget", "method", "checkpoint_layers"}) ||
+  const Entry* const method = document.find("method");
+  constexpr std::string_view kMethods[] = {"full", "lora", "qlora", "dora"};
+  const bool our_method = method && std::ranges::find(kMethods, dialects::lower(method->text())) != std::end(kMethods);
+  return names_file || our_method || has_any(document, {"eval_data", "memory", "memory_budget", "checkpoint_layers"}) ||
          (document.has("dataset_format") && !has_strange_keys(document));
 }
 

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <filesystem>
 #include <iterator>
 #include <string>
@@ -11,7 +10,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/file.h"
+#include "recipe/dialects/files_below.h"
 #include "recipe/dialects/own_words.h"
 
 namespace snug::dialects {
@@ -20,71 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct PythonFile {
-  fs::path path;
-  std::string text;
-};
-
-bool is_project(const fs::path& folder) {
-  constexpr std::array<const char*, 6> kMarks = {".git",      "pyproject.toml", "setup.py", "requirements.txt",
-                                                 "README.md", "environment.yml"};
-  std::error_code error;
-  return std::ranges::any_of(kMarks, [&](const char* mark) { return fs::exists(folder / mark, error); });
-}
-
-// Where the project begins: at most three folders above; the folder above where nothing tells.
-fs::path project_of(const fs::path& folder) {
-  fs::path above = folder;
-  for (int up = 0; up < 4; ++up, above /= "..")
-    if (is_project(above)) return above;
-  return folder / "..";
-}
-
-bool holds_no_scripts(const std::string& name) {
-  constexpr std::array<std::string_view, 6> kOthers = {"node_modules", "site-packages", "venv",
-                                                       "env",          "__pycache__",   "tests"};
-  return name.starts_with('.') || std::ranges::find(kOthers, name) != kOthers.end();
-}
-
-// Python files of a folder and of those below it, in the order of their names.
-class FilesBelow {
- public:
-  explicit FilesBelow(const fs::path& top, int deep) { look_into(top, deep); }
-
-  std::vector<PythonFile> found;
-
- private:
-  static constexpr size_t kMostFiles = 100;
-  static constexpr int kMostEntries = 2000;
-  static constexpr int64_t kMostBytes = int64_t{1} << 18;
-
-  void look_into(const fs::path& folder, int deep) {
-    std::vector<fs::path> entries;
-    std::error_code error;
-    for (fs::directory_iterator entry(folder, error), end; !error && entry != end && ++seen_ < kMostEntries;
-         entry.increment(error))
-      entries.push_back(entry->path());
-    std::ranges::sort(entries);
-    for (const fs::path& entry : entries)
-      if (entry.extension() == ".py" && found.size() < kMostFiles) take(entry);
-    for (const fs::path& entry : entries)
-      if (deep > 0 && !holds_no_scripts(entry.filename().string()) && fs::is_directory(entry, error))
-        look_into(entry, deep - 1);
-  }
-
-  void take(const fs::path& path) {
-    std::error_code error;
-    if (!fs::is_regular_file(path, error)) return;
-    try {
-      found.push_back({path, read_text(path, kMostBytes, 0, "")});
-    } catch (const Error&) {  // too large, or not to be read: not the script
-    }
-  }
-
-  int seen_ = 0;
-};
-
-std::optional<Document> training_of(const PythonFile& script) {
+std::optional<Document> training_of(const NearbyFile& script) {
   try {
     Document document = read_python(script.text, script.path.lexically_normal().string());
     if (document.has("model_name_or_path")) return document;
@@ -95,11 +30,11 @@ std::optional<Document> training_of(const PythonFile& script) {
 
 // Of those that train the same model the first; none of several.
 template <class Is>
-std::optional<Document> the_one(const std::vector<PythonFile>& scripts, const Is& is) {
+std::optional<Document> the_one(const std::vector<NearbyFile>& scripts, const Is& is) {
   constexpr int kMostRead = 8;
   std::optional<Document> one;
   int read = 0;
-  for (const PythonFile& script : scripts) {
+  for (const NearbyFile& script : scripts) {
     if (!is(script)) continue;
     if (++read > kMostRead) return std::nullopt;  // nobody has looked at all of them
     std::optional<Document> document = training_of(script);
@@ -115,13 +50,13 @@ std::optional<Document> script_of(const std::string& settings, std::string& why)
   if (!fs::is_regular_file(settings, error)) return std::nullopt;
   const fs::path file(settings), folder = file.parent_path().empty() ? fs::path(".") : file.parent_path();
   const std::string name = file.filename().string();
-  const auto speaks = [&](const PythonFile& script) { return script.text.find(name) != std::string::npos; };
+  const auto speaks = [&](const NearbyFile& script) { return script.text.find(name) != std::string::npos; };
   constexpr int kDeep = 4;
-  const std::vector<PythonFile> near = FilesBelow(project_of(folder), kDeep).found;
+  const std::vector<NearbyFile> near = files_below(project_of(folder), {".py"}, kDeep);
   why = "reads it";
   if (std::ranges::any_of(near, speaks)) return the_one(near, speaks);
   why = "is the only script beside it that trains";
-  return the_one(FilesBelow(folder, 0).found, [](const PythonFile&) { return true; });
+  return the_one(files_below(folder, {".py"}, 0), [](const NearbyFile&) { return true; });
 }
 
 }  // namespace
