@@ -202,6 +202,33 @@ TEST_F(HandedOn, remarks_folders_and_bits) {
   EXPECT_EQ(read("python ${ROOT}/sft.py\n").models.front(), "google/gemma-7b");
 }
 
+TEST_F(HandedOn, remarks_may_have_lines_of_their_own) {
+  const ForeignRecipe read_here = read(
+      "python train_sft.py \\\n\t`\n\t# The model\n  # and its data\n\t` \\\n --model_name_or_path gpt2 \\\n"
+      "  `# rows` --per_device_train_batch_size 3 --max_length 64\n");
+  EXPECT_EQ(read_here.models.front(), "gpt2");
+  EXPECT_EQ(read_here.recipe.batch, 3);
+}
+
+TEST_F(HandedOn, options_that_are_shifted_away_before_they_are_looked_at_have_their_values) {
+  put("tune.sh",
+      "MODEL=gpt2\nROWS=1\nwhile [[ \"$#\" -gt 0 ]]; do\n  arg=\"$1\"\n  shift\n  case \"${arg}\" in\n"
+      "    --model)\n      MODEL=\"$1\"\n      shift\n      ;;\n    --rows)\n      ROWS=\"$1\"\n      shift\n      ;;\n"
+      "  esac\ndone\ntrl sft --model_name_or_path \"${MODEL}\" --per_device_train_batch_size ${ROWS}\n");
+  const ForeignRecipe started = read("bash tune.sh --model Qwen/Qwen2.5-0.5B\n");
+  EXPECT_EQ(started.models.front(), "Qwen/Qwen2.5-0.5B");
+  EXPECT_EQ(started.recipe.batch, 1);
+}
+
+TEST_F(HandedOn, openrlhfs_flags_in_groups_are_those_of_before) {
+  const ForeignRecipe grouped = read(
+      "deepspeed --module openrlhf.cli.train_dpo --model.model_name_or_path Qwen/Qwen2.5-7B --train.micro_batch_size 2 "
+      "--data.max_len 8192\n");
+  EXPECT_EQ(grouped.models.front(), "Qwen/Qwen2.5-7B");
+  EXPECT_EQ(grouped.recipe.batch, 2);
+  EXPECT_EQ(grouped.recipe.seq_len, 8192);
+}
+
 TEST_F(HandedOn, of_several_scripts_that_are_started_the_first_that_trains_counts) {
   put("generate.sh", "python generate.py --rows 4\n");
   put("pipeline.sh", "python train.py --model_name_or_path $MODEL --per_device_train_batch_size 6 --learning_rate 1\n");
@@ -322,6 +349,20 @@ TEST_F(HandedOn, a_file_of_keys_goes_on_from_another) {
   EXPECT_EQ(groups.recipe.seq_len, 80);
   put("round.yaml", "inherits: round.yaml\nmodel: {name: a/b-1b}\nlr: 1\nepochs: 1\nbatch_size: 4\n");
   EXPECT_EQ(foreign(text_of(directory_ / "round.yaml"), (directory_ / "round.yaml").string()).recipe.batch, 4);
+}
+
+// Hydra's groups, of which an experiment below overrides one.
+TEST_F(HandedOn, groups_stand_above_what_overrides_them) {
+  std::filesystem::create_directories(directory_ / "configs/model");
+  std::filesystem::create_directories(directory_ / "configs/experiment");
+  put("configs/model/small.yaml", "model_args:\n  pretrained_model_name_or_path: Qwen/Qwen2.5-0.5B\n");
+  const std::string text =
+      "defaults:\n  - override /model: small\ntrainer:\n  args:\n    learning_rate: 1e-5\n    num_train_epochs: 5\n"
+      "    per_device_train_batch_size: 7\n    gradient_accumulation_steps: 2\n";
+  const ForeignRecipe recipe = foreign(text, (directory_ / "configs/experiment/run.yaml").string());
+  ASSERT_FALSE(recipe.models.empty());
+  EXPECT_EQ(recipe.models.front(), "Qwen/Qwen2.5-0.5B");
+  EXPECT_EQ(recipe.recipe.batch, 7);
 }
 
 TEST_F(HandedOn, what_is_not_there_or_holds_no_keys_is_named) {

@@ -146,6 +146,13 @@ TEST(OwnWords, that_are_ours_with_other_values_are_somebodys) {
   EXPECT_EQ(json.models.front(), "HuggingFaceTB/SmolLM-135M");
   EXPECT_EQ(json.recipe.batch, 16);
   EXPECT_EQ(json.recipe.seq_len, 512);
+  const ForeignRecipe data = foreign(
+      R"({"model": "Qwen/Qwen3-1.7B", "data": "runs/turns.jsonl", "output_dir": "runs/sft", "epochs": 1.0, "batch_size": 1,
+          "grad_accum": 8, "learning_rate": 1e-05, "max_seq_len": 12288, "load_4bit": true, "lora_rank": 8})",
+      "sft.json");
+  EXPECT_EQ(data.models.front(), "Qwen/Qwen3-1.7B");
+  EXPECT_EQ(data.recipe.accumulation, 8);
+  EXPECT_TRUE(data.recipe.quantize.in_4bit);
   const ForeignRecipe shell = foreign(
       "python train.py --model_name_or_path gpt2 --use_peft true --lora_r 4 --modules_to_save null --max_length 64 --bf16\n",
       "r.sh");

@@ -388,6 +388,20 @@ TEST_F(StartedScript, a_flag_that_names_a_model_is_its_model) {
   EXPECT_EQ(recipe.models.front(), "meta-llama/Llama-2-7b-hf");
 }
 
+// … and verl's words are its own, whatever a file of defaults beside its module says.
+TEST_F(StartedScript, verls_words_hold_over_defaults_of_its_module) {
+  put("tune/sft.py",
+      "@hydra.main(config_path='.', config_name='sft')\ndef main(config):\n"
+      "    model = AutoModelForCausalLM.from_pretrained(copied(config.model.partial_pretrain))\n    loss.backward()\n");
+  put("tune/sft.yaml", "model:\n  partial_pretrain: google/gemma-2b\n  lora_rank: 8\n");
+  const ForeignRecipe recipe = read(
+      "torchrun -m tune.sft model.partial_pretrain=Qwen/Qwen3-8B model.lora_rank=32 data.micro_batch_size_per_gpu=4 "
+      "data.max_length=2048\n");
+  ASSERT_FALSE(recipe.models.empty());
+  EXPECT_EQ(recipe.models.front(), "Qwen/Qwen3-8B");
+  EXPECT_EQ(recipe.recipe.batch, 4);
+}
+
 TEST_F(StartedScript, the_launcher_may_say_the_precision) {
   put("train.py",
       "model = AutoModelForCausalLM.from_pretrained('google/gemma-2b')\nTrainer(model=model, "

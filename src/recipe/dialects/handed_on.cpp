@@ -56,13 +56,21 @@ void put_before(Document keys, Document& document) {
                           std::make_move_iterator(keys.entries.end()));
 }
 
-// Hydra's "defaults: - model: qwen3": model/qwen3.yaml beside it, whose keys are below "model".
+// "override /model" is the group "model".
+std::string group_named(std::string_view word) {
+  constexpr std::string_view kOverride = "override ";
+  if (word.starts_with(kOverride)) word.remove_prefix(kOverride.size());
+  if (word.starts_with('/')) word.remove_prefix(1);
+  return std::string(word.substr(0, word.find('@')));
+}
+
+// Hydra's "defaults: - model: qwen3": model/qwen3.yaml beside it or above, whose keys are below "model".
 void read_groups(Document& document) {
   std::vector<std::pair<std::string, std::string>> groups;  // and their files
   for (const Entry& entry : document.entries)
     if (entry.path.starts_with("defaults.") && entry.kind == EntryKind::scalar && !entry.text().empty() &&
         groups.size() < 16)
-      groups.emplace_back(entry.leaf(), entry.text());
+      groups.emplace_back(group_named(entry.leaf()), entry.text());
   bool read = false;
   for (const auto& [group, name] : groups) {
     const std::string file = group + "/" + name + (holds_keys(name) ? "" : ".yaml");

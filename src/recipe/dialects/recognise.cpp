@@ -71,11 +71,15 @@ bool extends_the_trainers(const Document& document) {
 bool is_ours(const Document& document) {
   if (has_sections(document)) return false;
   const Entry* data = document.find("data");
-  const bool names_file = data && data->kind == dialects::EntryKind::scalar && data->values.size() == 1;
+  // Ours are YAML.
+  const bool yaml = document.syntax == dialects::Syntax::yaml;
+  const bool names_file = yaml && data && data->kind == dialects::EntryKind::scalar && data->values.size() == 1;
   const Entry* const method = document.find("method");
   constexpr std::string_view kMethods[] = {"full", "lora", "qlora", "dora"};
   const bool our_method = method && std::ranges::find(kMethods, dialects::lower(method->text())) != std::end(kMethods);
-  return names_file || our_method || has_any(document, {"eval_data", "memory", "memory_budget", "checkpoint_layers"}) ||
+  const bool in_own_words = dialects::mixes_in_own_words(document) && strange_keys(document) >= 2;
+  return (names_file && !in_own_words) || our_method ||
+         has_any(document, {"eval_data", "memory", "memory_budget", "checkpoint_layers"}) ||
          (document.has("dataset_format") && !has_strange_keys(document));
 }
 

@@ -77,10 +77,19 @@ bool ShellReader::ends_in_blanks() const {
   return next > at_ + 1 && !command_.empty() && next < text_.size() && (text_[next] == '\n' || text_[next] == '#');
 }
 
-// "`# what it is for`" among the words of a command.
+// "`# what it is for`" among the words of a command, on one line or on lines of its own.
 bool ShellReader::passes_remark() {
-  const size_t end = text_.find('`', at_ + 1), mark = text_.find_first_not_of(' ', at_ + 1);
-  if (end == std::string_view::npos || mark >= end || text_[mark] != '#') return false;
+  const size_t end = text_.find('`', at_ + 1);
+  if (end == std::string_view::npos) return false;
+  bool remark = false;
+  for (size_t line = at_ + 1; line < end;) {
+    const size_t first = text_.find_first_not_of(" \t\r\n", line);
+    if (first >= end) break;
+    if (text_[first] != '#') return false;
+    remark = true;
+    line = std::min(text_.find('\n', first), end);
+  }
+  if (!remark) return false;
   at_ = end + 1;
   return true;
 }
@@ -138,10 +147,12 @@ void ShellReader::assign(const std::string& word, bool unread) {
   append(value, word.substr(equals + 1));
 }
 
-// "case $1 in --rows) ROWS=$2": there "$2" is what the option is given.
+// "case $1 in --rows) ROWS=$2": there "$2" is what the option is given; behind "arg=$1; shift; case $arg in" it is "$1".
 void ShellReader::take_option() {
   if (command_.empty()) return;
   const std::string& first = command_[0].text;
+  if (first == "while") shifts_first_ = false;
+  if (first == "shift" && option_.empty()) shifts_first_ = true;
   if (first == "esac") option_.clear();
   if (command_.size() == 1 && first.starts_with('-') && at_ > 0 && at_ <= text_.size() && text_[at_ - 1] == ')')
     option_ = first;

@@ -431,6 +431,21 @@ void read_flags(const Chosen& chosen, Document& document) {
   }
 }
 
+// OpenRLHF's flags in groups, as it has them of late, by the names that they had before.
+void ungroup_openrlhf(Document& document) {
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kBefore = {
+      {{"model.model_name_or_path", "pretrain"},
+       {"actor.model_name_or_path", "pretrain"},
+       {"train.batch_size", "train_batch_size"},
+       {"train.micro_batch_size", "micro_train_batch_size"},
+       {"train.max_epochs", "max_epochs"},
+       {"data.max_len", "max_len"}}};
+  if (std::ranges::none_of(document.command, [](const std::string& word) { return word.starts_with("openrlhf."); })) return;
+  for (Entry& entry : document.entries)
+    for (const auto& [now, before] : kBefore)
+      if (entry.path == now) entry.path = before;
+}
+
 }  // namespace
 
 Document read_shell(std::string_view text, const std::string& where) {
@@ -441,6 +456,7 @@ Document read_shell(std::string_view text, const std::string& where) {
   document.command = chosen.found.command;
   read_environment(script.commands, chosen, document);
   read_flags(chosen, document);
+  ungroup_openrlhf(document);
   read_launcher_settings(script.written, document);
   const std::string config = handed_on(document);
   read_handed_on(script.written, document);

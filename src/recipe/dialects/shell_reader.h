@@ -85,9 +85,10 @@ class ShellReader {
   std::map<std::string, std::vector<Word>> arrays_;
   std::map<std::string, Function> functions_;
   ShellBranches branches_;
-  bool reads_all_;      // functions where they stand
-  int calls_ = 0;       // that are open
-  std::string option_;  // whose branch of a case is read
+  bool reads_all_;             // functions where they stand
+  int calls_ = 0;              // that are open
+  std::string option_;         // whose branch of a case is read
+  bool shifts_first_ = false;  // the option itself is shifted away before
   std::vector<HereEnd> here_ends_;
   std::string redirected_to_;
   Command command_;

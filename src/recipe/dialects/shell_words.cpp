@@ -108,7 +108,7 @@ std::string ShellReader::variable(bool& unread) {
     while (is_name_char(peek())) ++at_;
     name = text_.substr(first, at_ - first);
   }
-  const bool of_an_option = name == "2" && !option_.empty();
+  const bool of_an_option = name == (shifts_first_ ? "1" : "2") && !option_.empty();
   if (of_an_option)
     if (const auto given = of_option()) return *given;
   if (const auto known = variables_.find(name);

@@ -132,8 +132,9 @@ std::vector<Entry> merged(const Document& shell, StartedPython& python, const Py
   return entries;
 }
 
-// Others' programs are read by their flags.
+// Others' programs are read by their flags, verl's by its words, whatever its modules are called.
 bool is_anybodys(const Document& shell) {
+  if (has_any(shell, {"actor_rollout_ref.model.path", "model.partial_pretrain"})) return false;
   const std::optional<Dialect> dialect = recognise(shell);
   return !dialect || *dialect == Dialect::hugging_face || *dialect == Dialect::trl || *dialect == Dialect::unsloth;
 }
