@@ -146,6 +146,14 @@ TEST(OwnWords, that_are_ours_with_other_values_are_somebodys) {
   EXPECT_EQ(json.models.front(), "HuggingFaceTB/SmolLM-135M");
   EXPECT_EQ(json.recipe.batch, 16);
   EXPECT_EQ(json.recipe.seq_len, 512);
+  const ForeignRecipe bits = foreign(
+      R"({"model": "Qwen/Qwen3-1.7B", "dataset": "d", "max_seq_length": 2048, "bits": 4, "r": 96, "lora_alpha": 96,
+          "target_modules": "all-linear", "per_device_train_batch_size": 2, "learning_rate": 1e-4, "output_dir": "o"})",
+      "sft.json");
+  EXPECT_EQ(bits.dialect, Dialect::hugging_face);
+  EXPECT_EQ(bits.recipe.lora.r, 96);
+  EXPECT_EQ(bits.recipe.seq_len, 2048);
+  EXPECT_TRUE(bits.recipe.quantize.in_4bit);
   const ForeignRecipe data = foreign(
       R"({"model": "Qwen/Qwen3-1.7B", "data": "runs/turns.jsonl", "output_dir": "runs/sft", "epochs": 1.0, "batch_size": 1,
           "grad_accum": 8, "learning_rate": 1e-05, "max_seq_len": 12288, "load_4bit": true, "lora_rank": 8})",

@@ -229,6 +229,7 @@ std::string_view trainers_name(const Entry& entry) {
                        section == "adapter";
   if (of_lora)
     if (const std::string_view name = look_up(kOfLora, leaf); !name.empty()) return name;
+  if (entry.path == "r") return "lora_r";  // beside keys of a training
   if (const std::string_view name = look_up(kAnywhere, leaf); !name.empty()) return name;
   return holds(kTrainers, leaf) ? leaf : std::string_view();
 }

@@ -142,6 +142,9 @@ bool write_swift(const Document& document, const Wanted& wanted, const RecipeCha
 bool is_swift(const Document& document) {
   if (!has_any(document, {"model", "model_id_or_path", "model_dir", "ckpt_dir"})) return false;
   if (document.has("swift_version")) return true;
+  // Somebody's own, beside keys that many have.
+  const bool named = has_any(document, {"train_type", "tuner_type", "sft_type", "rlhf_type"});
+  if (!named && has_any(document, {"max_seq_length", "bits", "r", "batch_size"})) return false;
   return has_any(document, {"dataset", "train_type", "tuner_type", "sft_type", "rlhf_type"}) &&
          count_of_keys(document,
                        {"train_type", "tuner_type", "sft_type", "rlhf_type", "lora_rank", "target_modules", "max_length",
