@@ -137,6 +137,17 @@ TEST(OwnWords, of_a_model_are_taken_where_no_trainer_has_them) {
   EXPECT_EQ(script.models.front(), "mistralai/Mistral-7B-v0.1");
 }
 
+TEST(OwnWords, of_a_file_that_is_named_so_are_qlora) {
+  const std::string keys = R"({"model_name_or_path": "01-ai/Yi-6B", "lora_rank": 64, "lora_alpha": 16, "max_seq_length": 384,
+      "per_device_train_batch_size": 8, "learning_rate": 1e-4, "output_dir": "o", "train_file": "d"@})";
+  const auto with = [&](const std::string& more) { return std::string(keys).replace(keys.find('@'), 1, more); };
+  const ForeignRecipe named = foreign(with(""), "train_args/qlora/yi.json");
+  EXPECT_TRUE(named.recipe.quantize.in_4bit);
+  EXPECT_TRUE(says(named, "its name says QLoRA and no key how many bits: planned in 4"));
+  EXPECT_FALSE(foreign(with(""), "train_args/lora/yi.json").recipe.quantize.any());
+  EXPECT_FALSE(foreign(with(R"(, "load_in_4bit": false)"), "yi-qlora.json").recipe.quantize.any());
+}
+
 // "method" is one of our keys only with one of our values, and "null" is no module.
 TEST(OwnWords, that_are_ours_with_other_values_are_somebodys) {
   const ForeignRecipe json = foreign(

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <set>
 
 #include "base/error.h"
@@ -101,6 +102,7 @@ ForeignRecipe Reading::read() {
                      document_.blank_ends.front()));
   settle();
   note_defaults();
+  guess_bits();
   for (const char* name : {"tokenizer_name_or_path", "tokenizer_name", "tokenizer_path"})
     if (result_.tokenizer.empty()) result_.tokenizer = value(name);
   if (result_.models.empty()) guess_model();
@@ -121,6 +123,20 @@ void Reading::note_defaults() {
   if (!has("max_length")) unsaid.emplace_back("max_length");
   if (!unsaid.empty())
     note(fmt::format("no flag says {}: {}'s own defaults are not read", fmt::join(unsaid, ", "), document_.command[1]));
+}
+
+// "train_args/qlora/yi.json" of a trainer that needs no key for it, as Firefly's: only its name tells.
+void Reading::guess_bits() {
+  if (result_.dialect != Dialect::hugging_face || document_.by_python() || recipe().method != Method::lora) return;
+  const std::filesystem::path file(document_.where);
+  const std::string name = lower((file.parent_path().filename() / file.filename()).string());
+  const bool said = std::ranges::any_of(document_.entries, [](const Entry& entry) {
+    const std::string leaf = lower(entry.leaf());
+    return leaf.find("bit") != std::string::npos || leaf.find("quant") != std::string::npos;
+  });
+  if (said || name.find("qlora") == std::string::npos) return;
+  recipe().quantize.in_4bit = true;
+  note("its name says QLoRA and no key how many bits: planned in 4");
 }
 
 // "--model_path_name qwen/Qwen-1_8B": of the keys that no trainer has, the one that tells of a model and of nothing that is

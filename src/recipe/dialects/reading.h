@@ -136,6 +136,7 @@ class Reading {
   void settle_schedule();
   void note_defaults();
   void guess_model();
+  void guess_bits();
   void note_config();
   void classify(const Entry& entry);
   bool take_row(const Entry& entry);
