@@ -115,6 +115,19 @@ Trainer(model=model, args=TrainingArguments(output_dir="out", per_device_train_b
     yield ["plan", "configs/run.yaml", "--gpu", "A100-80GB"], {"configs/run.yaml": nameless, "src/train.py": loads, "README.md": b"x"}
 
 
+def neighbours():
+    """A script without a model beside the command that starts it, a recipe beside the stage that writes its model."""
+    script = b"parser.add_argument('--base')\nargs = parser.parse_args()\nmodel = AutoModelForCausalLM.from_pretrained(args.base)\n" \
+        b"Trainer(model=model, args=TrainingArguments('out')).train()\n"
+    command = b"python train.py --base Qwen/Qwen2.5-0.5B\n"
+    yield ["plan", "src/train.py", "--gpu", "A100-80GB"], {"src/train.py": script, "jobs/small.sh": b"python src/train.py --base gpt2\n",
+                                                           "README.md": b"x"}
+    yield ["plan", "train.py", "--gpu", "A100-80GB"], {"train.py": script, "other/run.sh": command, "other/train.py": script}
+    merged = b"model_name_or_path: Qwen/Qwen2.5-0.5B\nexport_dir: models/merged\n"
+    yield ["plan", "dpo.json", "--gpu", "A100-80GB"], {
+        "dpo.json": b'{"model_name_or_path": "models/merged", "per_device_train_batch_size": 2, "dataset_name": "a"}', "merge.yaml": merged}
+
+
 def searches():
     for model in ("Qwen/Qwen2.5-0.5B", "openai-community/gpt2", "HuggingFaceTB/SmolLM2-135M"):
         yield ["fit", model, "--gpu", "T4", "--json"], {}
@@ -127,7 +140,7 @@ def searches():
 
 
 def all_questions(shared):
-    found = [*plans(), *other_views(), *settings_beside(), *searches(), *((words, {}) for words in ERRORS)]
+    found = [*plans(), *other_views(), *settings_beside(), *neighbours(), *searches(), *((words, {}) for words in ERRORS)]
     if shared is not None:
         found += [*recipes(shared), *logs(shared), *snapshots(shared)]
     return found

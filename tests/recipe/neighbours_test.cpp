@@ -48,6 +48,10 @@ TEST_F(Neighbours, a_script_without_a_model_is_read_with_the_command_that_starts
   put("other/train.py", kScript);
   put("other/run.sh", "python train.py --base google/gemma-2b\n");
   EXPECT_EQ(model_of(read("src/train.py")), "Qwen/Qwen2.5-0.5B");
+  // Nor is one outside of the project, wherever the command is given.
+  put("src/README.md", "");
+  EXPECT_TRUE(read("src/train.py").models.empty());
+  std::filesystem::remove(directory_ / "src/README.md");
   // Of two that differ neither is taken.
   put("jobs/large.sh", "python src/train.py --base Qwen/Qwen2.5-7B\n");
   EXPECT_TRUE(read("src/train.py").models.empty());

@@ -73,7 +73,7 @@ std::optional<EarlierStage> stage_that_writes(const std::string& recipe, const s
   std::optional<EarlierStage> one;
   for (const NearbyFile& near :
        files_below(project_of(folder), {".yaml", ".yml", ".json", ".sh", ".bash", ".sbatch", ".slurm", ".py"}, kDeep)) {
-    if (fs::equivalent(near.path, file, error)) continue;
+    if (is_same_file(near.path, file)) continue;
     const std::string begins = model_of(near, directory);
     if (begins.empty() || is_same(parts_of(begins), directory)) continue;  // it goes on from there, too
     if (one && one->model != begins) return std::nullopt;

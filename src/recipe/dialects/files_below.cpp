@@ -70,7 +70,12 @@ fs::path project_of(const fs::path& folder) {
   fs::path above = folder;
   for (int up = 0; up < 4; ++up, above /= "..")
     if (is_project(above)) return above;
-  return folder / "..";
+  return folder;
+}
+
+bool is_same_file(const fs::path& one, const fs::path& other) {
+  std::error_code error;
+  return fs::absolute(one, error).lexically_normal() == fs::absolute(other, error).lexically_normal();
 }
 
 std::vector<NearbyFile> files_below(const fs::path& top, std::initializer_list<std::string_view> endings, int deep) {

@@ -14,13 +14,16 @@ struct NearbyFile {
   std::string text;
 };
 
-// Where the project of a folder begins, by a README and its like: at most three folders above; the folder above where
-// nothing tells.
+// Where the project of a folder begins, by a README and its like: at most three folders above; the folder itself where
+// nothing tells, lest a neighbour's files be taken for its own.
 std::filesystem::path project_of(const std::filesystem::path& folder);
 
 // Those of a folder, then of those below it, `deep` levels down, that end in one of `endings`, in the order of their names:
 // at most 100 of at most 256 KiB each. Folders of other programs, of tests and hidden ones are passed over.
 std::vector<NearbyFile> files_below(const std::filesystem::path& top, std::initializer_list<std::string_view> endings,
                                     int deep);
+
+// Whether both paths lead to one file, links left aside.
+bool is_same_file(const std::filesystem::path& one, const std::filesystem::path& other);
 
 }  // namespace snug::dialects

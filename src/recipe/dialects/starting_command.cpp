@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "base/error.h"
-#include "recipe/dialects/beside.h"
 #include "recipe/dialects/files_below.h"
 
 namespace snug::dialects {
@@ -16,11 +15,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// With a script of this name, of which there are many, that is this one.
+// With a script of this name, of which there are many, that is this one: from the command's folder, or from one above, where
+// a project's commands are mostly given.
 bool starts(const Document& command, const fs::path& script) {
-  const auto started = find_beside(command.where, command.started, Look::by_last_name);
-  std::error_code error;
-  return started && fs::equivalent(*started, script, error);
+  if (command.started.empty()) return false;
+  fs::path from = fs::path(command.where).parent_path();
+  for (int up = 0; up < 4; ++up, from /= "..")
+    if (is_same_file(from / command.started, script)) return true;
+  return false;
 }
 
 std::optional<Document> command_of(const NearbyFile& file, const fs::path& script) {
