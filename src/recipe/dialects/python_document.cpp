@@ -355,7 +355,7 @@ std::string files_of(PythonScript& script) {
     std::string json;
     for (const auto& [key, value] : settings.members)
       if (value.kind == Kind::truth || value.kind == Kind::number || (value.kind == Kind::text && is_plain(value.text)))
-        if (is_plain(key)) json += fmt::format("{}\"{}\": \"{}\"", json.empty() ? "" : ", ", key, value.text);
+        if (is_plain(key)) json += fmt::format(R"({}"{}": "{}")", json.empty() ? "" : ", ", key, value.text);
     shell += fmt::format("cat > {} << 'END_OF_CELL'\n{{{}}}\nEND_OF_CELL\n", name, json);
   }
   return shell;

@@ -45,6 +45,16 @@ PythonValue changed(PythonValue copy, const PythonValue& changes) {
   return copy;
 }
 
+// What a script asks its user, and its card, an A100: what asks for the capability asks whether there is bf16.
+PythonValue asked_outside(std::string_view name) {
+  if (name == "is_bfloat16_supported" || name == "is_bf16_supported" || name == "is_available")
+    return {.kind = ValueKind::truth, .text = "true"};
+  const auto digit = [](const char* text) { return PythonValue{.kind = ValueKind::number, .text = text}; };
+  if (name == "input" || name == "getpass") return as_text("");  // nobody answers
+  if (name == "get_device_capability") return {.kind = ValueKind::list, .text = {}, .items = {digit("8"), digit("0")}};
+  return {};
+}
+
 }  // namespace
 
 // The few calls whose value can be told. What a card can is taken to be there.
@@ -52,13 +62,7 @@ PythonValue PythonValues::call(const std::string& path, size_t& at) {
   const size_t open = at;
   pass_brackets(at);
   const std::string_view name = std::string_view(path).substr(path.rfind('.') + 1);
-  if (name == "is_bfloat16_supported" || name == "is_bf16_supported" || name == "is_available")
-    return {.kind = ValueKind::truth, .text = "true"};
-  if (name == "get_device_capability")  // an A100's: what asks for it asks whether there is bf16
-    return {.kind = ValueKind::list,
-            .text = {},
-            .items = {{.kind = ValueKind::number, .text = "8"}, {.kind = ValueKind::number, .text = "0"}}};
-  if (name == "input" || name == "getpass") return as_text("");  // nobody answers
+  if (PythonValue value = asked_outside(name); value.known()) return value;
   if (name == "len" && token(open + 1).is_word("sys") && token(open + 3).is_word("argv"))
     return files_ && files_->flags() ? PythonValue() : PythonValue{.kind = ValueKind::number, .text = "1"};
   if (PythonValue object = object_made(path, open, at); object.known()) return object;
