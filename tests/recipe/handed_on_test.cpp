@@ -7,18 +7,14 @@
 #include "base/error.h"
 #include "recipe/dialects/changes.h"
 #include "recipe/support_dialects.h"
-#include "temporary_directory.h"
 
 namespace snug::testing {
 
 namespace {
 
-class HandedOn : public ::testing::Test {
+class HandedOn : public RecipeFolder {
  protected:
   ForeignRecipe read(const std::string& script) const { return foreign(script, (directory_ / "run.sh").string()); }
-  void put(const std::string& name, const std::string& text) const { std::ofstream(directory_ / name) << text; }
-
-  test::TemporaryDirectory directory_;
 };
 
 const std::string kKeys =

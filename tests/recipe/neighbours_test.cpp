@@ -3,33 +3,21 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <fstream>
 #include <string>
 
 #include "recipe/dialects/earlier_stage.h"
 #include "recipe/support_dialects.h"
-#include "temporary_directory.h"
 
 namespace snug::testing {
 
 namespace {
 
-class Neighbours : public ::testing::Test {
+class Neighbours : public RecipeFolder {
  protected:
-  void put(const std::string& name, const std::string& text) const {
-    std::filesystem::create_directories((directory_ / name).parent_path());
-    std::ofstream(directory_ / name) << text;
-  }
-  std::string path(const std::string& name) const { return (directory_ / name).string(); }
-  ForeignRecipe read(const std::string& name) const { return foreign(text_of(path(name)), path(name)); }
   std::optional<dialects::EarlierStage> stage(const std::string& model) const {
     return dialects::stage_that_writes(path("dpo.yaml"), model);
   }
-
-  test::TemporaryDirectory directory_;
 };
-
-std::string model_of(const ForeignRecipe& recipe) { return recipe.models.empty() ? "none" : recipe.models.front(); }
 
 constexpr const char* kScript =
     "parser.add_argument('--base', required=True)\nparser.add_argument('--rows', type=int, default=2)\n"
@@ -69,6 +57,8 @@ TEST_F(Neighbours, a_stage_that_writes_the_model_is_found_by_what_it_writes) {
             std::filesystem::path(path("conf/merge.yaml")).lexically_normal());
   EXPECT_FALSE(stage("models/merged-dpo"));
   EXPECT_FALSE(stage("merged"));
+  EXPECT_FALSE(stage("merged-sft"));  // anybody's, by its last part alone
+  EXPECT_TRUE(stage("/data/run/models/merged-sft"));
   // A stage that goes on from there itself is not the one that made it; one that begins elsewhere leaves it open.
   put("conf/again.yaml", "model_name_or_path: models/merged-sft\noutput_dir: models/merged-sft\n");
   EXPECT_TRUE(stage("models/merged-sft"));

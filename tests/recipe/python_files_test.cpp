@@ -6,21 +6,14 @@
 
 #include "recipe/dialects/changes.h"
 #include "recipe/support_dialects.h"
-#include "temporary_directory.h"
 
 namespace snug::testing {
 
 namespace {
 
-class PythonFiles : public ::testing::Test {
+class PythonFiles : public RecipeFolder {
  protected:
-  void put(const std::string& name, const std::string& text) const {
-    std::filesystem::create_directories((directory_ / name).parent_path());
-    std::ofstream(directory_ / name) << text;
-  }
   ForeignRecipe read(const std::string& script) const { return foreign(script, (directory_ / "train.py").string()); }
-
-  test::TemporaryDirectory directory_;
 };
 
 // Loads and trains with what `config` holds.

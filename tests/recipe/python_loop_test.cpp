@@ -3,11 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <fstream>
 #include <string>
 
 #include "recipe/support_dialects.h"
-#include "temporary_directory.h"
 
 namespace snug::testing {
 
@@ -21,20 +19,7 @@ constexpr const char* kLoop =
     "        loss = model(**batch).loss\n"
     "        loss.backward()\n";
 
-class PythonLoop : public ::testing::Test {
- protected:
-  void put(const std::string& name, const std::string& text) const {
-    std::filesystem::create_directories((directory_ / name).parent_path());
-    std::ofstream(directory_ / name) << text;
-  }
-  ForeignRecipe read(const std::string& name) const {
-    return foreign(text_of(directory_ / name), (directory_ / name).string());
-  }
-
-  test::TemporaryDirectory directory_;
-};
-
-std::string model_of(const ForeignRecipe& recipe) { return recipe.models.empty() ? "none" : recipe.models.front(); }
+class PythonLoop : public RecipeFolder {};
 
 TEST_F(PythonLoop, in_a_module_is_given_what_the_script_gives_it) {
   put("loop.py", kLoop);
@@ -94,6 +79,11 @@ TEST_F(PythonLoop, with_a_lora_of_its_own_is_planned_as_pefts) {
   EXPECT_EQ(recipe.recipe.lora.r, 12);
   EXPECT_TRUE(says(recipe, "its LoRA is the script's own: planned as PEFT's"));
   EXPECT_TRUE(says(recipe, "only Python knows per_device_train_batch_size: what it stands for is not read"));
+  // That of a process is none of LoRA's.
+  put("run.py",
+      "from lora import apply_lora\nrank = 0\nmodel = AutoModelForCausalLM.from_pretrained('Qwen/Qwen2.5-0.5B')\n"
+      "apply_lora(model, other())\nfor batch in batches:\n    model(**batch).loss.backward()\n");
+  EXPECT_TRUE(says(read("run.py"), "only Python knows lora_r: what it stands for is not read"));
 }
 
 TEST_F(PythonLoop, of_several_modules_that_load_a_model_the_first_that_is_used_counts) {

@@ -3,24 +3,17 @@
 #include <gtest/gtest.h>
 
 #include "recipe/support_dialects.h"
-#include "temporary_directory.h"
 
 namespace snug::testing {
 
 namespace {
 
-class PythonSettings : public ::testing::Test {
+class PythonSettings : public RecipeFolder {
  protected:
   ForeignRecipe read(const std::string& script, const std::string& name = "scripts/train.py") const {
     put(name, script);
     return foreign(script, (directory_ / name).string());
   }
-  void put(const std::string& name, const std::string& text) const {
-    std::filesystem::create_directories((directory_ / name).parent_path());
-    std::ofstream(directory_ / name) << text;
-  }
-
-  test::TemporaryDirectory directory_;
 };
 
 const std::string kSettings = "model:\n  name: google/gemma-2b\n  load_in_4bit: true\ntraining:\n  rows: 3\n  steps: 5\n";

@@ -3,11 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <fstream>
 #include <string>
 
 #include "recipe/support_dialects.h"
-#include "temporary_directory.h"
 
 namespace snug::testing {
 
@@ -22,18 +20,7 @@ std::string trainer_of(const std::string& model, const std::string& says = "") {
          "Trainer(model=model, args=TrainingArguments('out', per_device_train_batch_size=9)).train()\n";
 }
 
-class SettingsScript : public ::testing::Test {
- protected:
-  void put(const std::string& name, const std::string& text) const {
-    std::filesystem::create_directories((directory_ / name).parent_path());
-    std::ofstream(directory_ / name) << text;
-  }
-  ForeignRecipe read(const std::string& name) const {
-    return foreign(text_of(directory_ / name), (directory_ / name).string());
-  }
-
-  test::TemporaryDirectory directory_;
-};
+class SettingsScript : public RecipeFolder {};
 
 TEST_F(SettingsScript, that_speaks_of_the_file_says_its_model) {
   put("README.md", "");

@@ -9,22 +9,15 @@
 #include "recipe/dialects/changes.h"
 #include "recipe/support_dialects.h"
 #include "sanitized.h"
-#include "temporary_directory.h"
 
 namespace snug::testing {
 
 namespace {
 
-class StartedScript : public ::testing::Test {
+class StartedScript : public RecipeFolder {
  protected:
   std::string where() const { return (directory_ / "run.sh").string(); }
   ForeignRecipe read(const std::string& script) const { return foreign(script, where()); }
-  void put(const std::string& name, const std::string& text) const {
-    std::filesystem::create_directories((directory_ / name).parent_path());
-    std::ofstream(directory_ / name) << text;
-  }
-
-  test::TemporaryDirectory directory_;
 };
 
 // A parser of the author's own words, all of which go somewhere.

@@ -12,6 +12,7 @@
 
 #include "recipe/dialects/dialect.h"
 #include "recipe/keys.h"
+#include "temporary_directory.h"
 
 namespace snug {
 
@@ -55,5 +56,20 @@ inline const ForeignKey& key_named(const ForeignRecipe& recipe, const std::strin
 inline bool says(const ForeignRecipe& recipe, const std::string& note) {
   return std::ranges::find(recipe.notes, note) != recipe.notes.end();
 }
+
+// Recipes beside what they name, import or are started by, in a folder of the test's own.
+class RecipeFolder : public ::testing::Test {
+ protected:
+  void put(const std::string& name, const std::string& text) const {
+    std::filesystem::create_directories((directory_ / name).parent_path());
+    std::ofstream(directory_ / name) << text;
+  }
+  std::string path(const std::string& name) const { return (directory_ / name).string(); }
+  ForeignRecipe read(const std::string& name) const { return foreign(text_of(path(name)), path(name)); }
+
+  test::TemporaryDirectory directory_;
+};
+
+inline std::string model_of(const ForeignRecipe& recipe) { return recipe.models.empty() ? "none" : recipe.models.front(); }
 
 }  // namespace snug

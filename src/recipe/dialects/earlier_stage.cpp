@@ -29,10 +29,12 @@ std::vector<std::string> parts_of(const std::string& directory) {
   return parts;
 }
 
-// One of them ends as the other: where a path begins depends on where a command is started.
+// One of them ends as the other, in two parts at least: where a path begins depends on where a command is started, but
+// "output" is anybody's.
 bool is_same(const std::vector<std::string>& one, const std::vector<std::string>& other) {
+  if (one == other) return !one.empty();
   const auto common = static_cast<std::ptrdiff_t>(std::min(one.size(), other.size()));
-  return common > 0 && std::equal(one.end() - common, one.end(), other.end() - common);
+  return common > 1 && std::equal(one.end() - common, one.end(), other.end() - common);
 }
 
 const Entry* first_of(const Document& document, std::initializer_list<std::string_view> leaves) {
@@ -53,7 +55,7 @@ std::string model_of(const NearbyFile& file, const std::vector<std::string>& dir
     for (const Entry& entry : document.entries) {
       const std::string_view leaf = entry.leaf();
       const bool writes = leaf == "export_dir" || leaf == "output_dir" || leaf == "save_dir" || leaf == "output_path" ||
-                          leaf == "save_path" || leaf == "merged_dir" || leaf == "finetuned_model_id";
+                          leaf == "save_path" || leaf == "merged_dir";
       if (writes && is_same(parts_of(entry.text()), directory)) return model->text();
     }
   } catch (const Error&) {  // no recipe

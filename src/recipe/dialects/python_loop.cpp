@@ -27,7 +27,6 @@ void take_autocast(const PythonScript& script, Entries& entries) {
 
 }  // namespace
 
-// What a loop of the script's own says that the trainer's settings say elsewhere.
 void take_loop(PythonScript& script, Document& document, Entries& entries) {
   document.notes.emplace_back("it trains in a loop of its own: planned as the Trainer's, with what it loads");
   const auto of_training = [](const Call& call) {
@@ -67,8 +66,8 @@ void take_loop(PythonScript& script, Document& document, Entries& entries) {
 void take_own_lora(PythonScript& script, Document& document, Entries& entries) {
   document.notes.emplace_back("its LoRA is the script's own: planned as PEFT's");
   entries.say("use_peft", "true", {});
-  for (const char* name : {"lora_r", "lora_rank", "rank", "r"})
-    if (const PythonValue rank = script.bound(name); rank.kind == Kind::number && !document.has("lora_r"))
+  for (const char* name : {"lora_r", "lora_rank", "rank"})  // a process' rank begins at 0
+    if (const PythonValue rank = script.bound(name); rank.kind == Kind::number && number_of(rank) > 0)
       entries.add("lora_r", {name, 0, rank, rank.span});
   for (const char* key : kOfPair)
     if (!document.has(key)) document.unread.emplace_back(key);
