@@ -123,13 +123,19 @@ std::string as_published(std::string_view given) {
   return asked;
 }
 
+// "open_calm_7b" is "open-calm-7b" to whoever writes it down.
+bool is_written_alike(std::string_view one, std::string_view other) {
+  return std::ranges::equal(
+      one, other, {}, [](char c) { return c == '_' ? '-' : c; }, [](char c) { return c == '_' ? '-' : c; });
+}
+
 // True if `asked` (lower case) is one of the entry's names in full or without its owner.
 bool answers_to(const Entry& entry, std::string_view asked) {
   const bool with_owner = asked.find('/') != std::string_view::npos;
   for (std::string_view rest = entry.names; !rest.empty();) {
     const std::string_view name = rest.substr(0, rest.find(' '));
     rest.remove_prefix(std::min(name.size() + 1, rest.size()));
-    if (lower(with_owner ? name : without_owner(name)) == asked) return true;
+    if (is_written_alike(lower(with_owner ? name : without_owner(name)), asked)) return true;
   }
   return false;
 }

@@ -393,6 +393,13 @@ TEST(Catalogue, AnUnknownNameIsAnsweredWithTheNearest) {
   }
 }
 
+TEST(Catalogue, LinesAndDashesAreWrittenForOneAnother) {
+  for (const char* name :
+       {"cyberagent/open_calm_7b", "open-calm-7b", "Flmc/DISC_MedLLM", "tiny_llama/TinyLlama-1.1B_Chat-v1.0"})
+    EXPECT_TRUE(find_model(name)) << name;
+  EXPECT_FALSE(find_model("open.calm.7b"));
+}
+
 TEST(Catalogue, PathsGoBeforeNames) {
   EXPECT_EQ(resolve_model(SNUG_SOURCE_DIR "/tests/golden/formats/tied").vocab_size, 12);
   EXPECT_EQ(resolve_model("SmolLM2-135M").layers, 30);
