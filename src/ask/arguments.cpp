@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <set>
 #include <utility>
 
@@ -154,11 +155,21 @@ void set_key(const Flag& flag, Arguments& result) {
   result.keys_of_flags.emplace_back(key->name);
 }
 
-// PEFT adapts the targets that a model has and passes over the others, as long as there is one.
-void pass_over_absent_targets(Arguments& result) {
-  std::vector<std::string>& targets = result.recipe.lora.target_modules;
+// Removes what `is_absent` of a list of modules; the names, with commas.
+std::string take_out(std::vector<std::string>& modules, const auto& is_absent) {
+  std::vector<std::string> absent;
+  std::ranges::copy_if(modules, std::back_inserter(absent), is_absent);
+  std::erase_if(modules, is_absent);
+  return fmt::format("{}", fmt::join(absent, ", "));
+}
+
+// PEFT adapts the targets that a model has and passes over the others, as long as there is one; what it has not it cannot
+// train whole beside them either.
+void pass_over_absent_modules(Arguments& result) {
+  Lora& lora = result.recipe.lora;
   const auto spec = find_model(result.recipe.model);
-  if (!spec || targets.empty() || targets.front() == "all-linear") return;
+  if (!spec) return;
+  std::vector<std::string>& notes = result.foreign->notes;
   std::set<std::string, std::less<>> modules = {"lm_head"};
   for (const Parameter& parameter : parameters_of(*spec))  // experts in one tensor are no module
     if (parameter.kind != ParameterKind::expert || !spec->experts.fused) modules.insert(parameter.module);
@@ -167,24 +178,24 @@ void pass_over_absent_targets(Arguments& result) {
     if (dot == std::string::npos) return !modules.contains(name);
     return name.starts_with("self.");  // no path has such a part
   };
-  std::string absent;
-  for (const std::string& name : targets)
-    if (is_absent(name)) absent += (absent.empty() ? "" : ", ") + name;
+  // The head of a classifier, which its task brings.
+  const auto is_classifiers = [](const std::string& name) { return name == "score" || name == "classifier"; };
+  if (const std::string heads = take_out(lora.modules_to_save, is_classifiers); !heads.empty())
+    notes.push_back(fmt::format("modules_to_save: {} is a classifier's head: its few weights are not planned", heads));
+  if (const std::string absent = take_out(lora.modules_to_save, is_absent); !absent.empty())
+    notes.push_back(fmt::format("modules_to_save: {} has no {}, which PEFT passes over", spec->name, absent));
+  if (lora.target_modules.empty() || lora.target_modules.front() == "all-linear") return;
+  const std::string absent = take_out(lora.target_modules, is_absent);
   if (absent.empty()) return;
-  if (std::ranges::all_of(targets, is_absent)) {  // as an author's own code of the model calls them
-    targets = {"all-linear"};
-    result.foreign->notes.push_back(
-        fmt::format("lora_target_modules: {} has no {}: all linear layers are taken", spec->name, absent));
-    return;
-  }
-  std::erase_if(targets, is_absent);
-  result.foreign->notes.push_back(
-      fmt::format("lora_target_modules: {} has no {}, which PEFT passes over", spec->name, absent));
+  const bool all = lora.target_modules.empty();  // as an author's own code of the model calls them
+  if (all) lora.target_modules = {"all-linear"};
+  notes.push_back(fmt::format("lora_target_modules: {} has no {}{}", spec->name, absent,
+                              all ? ": all linear layers are taken" : ", which PEFT passes over"));
 }
 
 // Another trainer's recipe is told of; what it leaves open must be said beside it.
 void check_foreign(Arguments& result, Asker& asker) {
-  if (result.recipe.method == Method::lora) pass_over_absent_targets(result);
+  if (result.recipe.method == Method::lora) pass_over_absent_modules(result);
   assume_gpus(result);
   const ForeignRecipe& foreign = *result.foreign;
   const std::string &file = result.recipe_file, &model = result.recipe.model;

@@ -57,6 +57,21 @@ TEST_F(ForeignRecipe, ThatNamesOtherModulesOrOffloadsHasAnAnswer) {
       << offloads.output << offloads.error;
 }
 
+// What PEFT would not find in the model, and a classifier's head, which its task brings.
+TEST_F(ForeignRecipe, ThatTrainsModulesWholeThatTheModelLacksHasAnAnswer) {
+  const auto result =
+      run_program({"plan",
+                   file("r.yml",
+                        "base_model: Qwen/Qwen2.5-7B\nadapter: lora\ndatasets: []\nlora_target_modules: [q_proj, Wqkv]\n"
+                        "lora_modules_to_save: [score, embed_token, lm_head]\n"),
+                   "--gpu", "RTX 4090", "--json"});
+  EXPECT_EQ(Json::parse(result.output)["recipe"]["lora_modules_to_save"], "lm_head") << result.error;
+  for (const char* told : {"modules_to_save: score is a classifier's head: its few weights are not planned",
+                           "modules_to_save: Qwen/Qwen2.5-7B has no embed_token, which PEFT passes over",
+                           "lora_target_modules: Qwen/Qwen2.5-7B has no Wqkv, which PEFT passes over"})
+    EXPECT_NE(result.error.find(told), std::string::npos) << told << result.error;
+}
+
 TEST_F(ForeignRecipe, IsPlannedWithItsOwnDefaultsAndNamed) {
   const auto result = run_program({"plan", file("r.yml", kAxolotl + "relora: true\n"), "--gpu", "RTX 4090", "--json"});
   EXPECT_EQ(result.exit_code, 0) << result.error;
