@@ -21,6 +21,22 @@ TEST(OwnWords, need_not_name_the_model) {
                           "r.yaml"));
 }
 
+// Beside the Trainer's own names a section of LoRA's is an adapter, in capitals too; of rank 0 it is none.
+TEST(OwnWords, of_an_adapter_in_a_section_are_seen_beside_the_trainers) {
+  const std::string names = "base_model: Qwen/Qwen2.5-0.5B\nper_device_train_batch_size: 2\nmax_seq_length: 64\nbeta: 0.1\n";
+  EXPECT_EQ(value_of(foreign(names + "lora: {alpha: 32, r: 24}\n").recipe, "lora_r"), "24");
+  EXPECT_EQ(value_of(foreign(names + "LoRA: {r: 8, alpha: 32}\n").recipe, "method"), "lora");
+  EXPECT_EQ(value_of(foreign(names + "LoRA: {r: 0, alpha: 32}\n").recipe, "method"), "full");
+}
+
+// The model that is trained, beside one that it is compared with or taught by.
+TEST(OwnWords, name_the_trained_model_in_more_ways) {
+  const std::string rest = "\nbatch_size: 2\nlr: 1e-5\nmax_len: 64\nepochs: 1\n";
+  for (const char* named : {"policy_name: a/b-1b\nref_name: c/d-1b", "student_model: a/b-1b\nteacher_model: c/d-1b",
+                            "model: {init: {hf_path: a/b-1b}}", "models: {sft_backbone: a/b-1b, reward_model: c/d-1b}"})
+    EXPECT_EQ(model_of(foreign(named + rest)), "a/b-1b") << named;
+}
+
 // Settings of a script that is its author's alone.
 TEST(OwnWords, are_read_by_the_trainers_names) {
   const ForeignRecipe read = foreign(R"(model:

@@ -63,6 +63,40 @@ TEST_F(SettingsScript, none_is_taken_of_several_that_differ_and_where_the_file_n
   EXPECT_EQ(read("configs/dpo.yaml").models.front(), "EleutherAI/pythia-70m");
 }
 
+// TrlParser's scripts: the adapter stands in the script, the rest in the file that names the model.
+TEST_F(SettingsScript, says_how_it_is_trained_where_the_file_leaves_that_open) {
+  const std::string script =
+      "@dataclass\nclass ScriptArguments:\n    model_id: str = field(default=None)\n    max_seq_len: int = "
+      "field(default=512)\n"
+      "parser = TrlParser((ScriptArguments, TrainingArguments))\nscript_args, training_args = "
+      "parser.parse_args_and_config()\n"
+      "model = AutoModelForCausalLM.from_pretrained(script_args.model_id)\n"
+      "trainer = SFTTrainer(model=model, args=training_args, peft_config=LoraConfig(r=24, target_modules='all-linear'),\n"
+      "                     max_seq_length=script_args.max_seq_len)\ntrainer.train()\n";
+  const std::string settings =
+      "model_id: Qwen/Qwen2.5-0.5B\ndataset_path: data\nmax_seq_len: 768\nper_device_train_batch_size: 3\noutput_dir: o\n"
+      "learning_rate: 2e-4\n";
+  put("README.md", "");
+  put("run.yaml", settings);
+  EXPECT_EQ(read("run.yaml").recipe.method, Method::full);
+  put("train.py", script);
+  const ForeignRecipe recipe = read("run.yaml");
+  EXPECT_EQ(model_of(recipe), "Qwen/Qwen2.5-0.5B");
+  EXPECT_EQ(recipe.recipe.method, Method::lora);
+  EXPECT_EQ(recipe.recipe.lora.r, 24);
+  EXPECT_EQ(recipe.recipe.seq_len, 768);
+  EXPECT_EQ(recipe.recipe.batch, 3);
+  EXPECT_TRUE(says(recipe, "it does not say how the model is trained: taken from " +
+                               (directory_ / "train.py").lexically_normal().string() +
+                               ", which is the only script beside it that trains"));
+  // The file's word holds; a script of another model is not its.
+  put("run.yaml", settings + "use_peft: false\n");
+  EXPECT_EQ(read("run.yaml").recipe.method, Method::full);
+  put("run.yaml", settings);
+  put("train.py", trainer_of("google/gemma-2b"));
+  EXPECT_EQ(read("run.yaml").recipe.method, Method::full);
+}
+
 TEST_F(SettingsScript, of_what_is_not_on_disk_or_reads_itself_has_an_end) {
   EXPECT_TRUE(foreign(kWithoutModel, (directory_ / "gone.yaml").string()).models.empty());
   put("README.md", "");

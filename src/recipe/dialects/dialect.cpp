@@ -43,7 +43,7 @@ ForeignRecipe read_foreign(const dialects::Document& document, Dialect dialect) 
 
 namespace {
 
-// Settings without a model: with what the script says that reads them; none where no script is found.
+// Settings without a model, or without a method: with what the script says that reads them; none where no script is found.
 std::optional<ForeignRecipe> read_with_script(const dialects::Document& settings, std::optional<Dialect> dialect) {
   if (settings.syntax != dialects::Syntax::yaml && settings.syntax != dialects::Syntax::json) return std::nullopt;
   // Sections like Unsloth's are anybody's where they name no model.
@@ -61,7 +61,12 @@ std::optional<ForeignRecipe> read_with_script(const dialects::Document& settings
 std::optional<ForeignRecipe> read_foreign_recipe(const dialects::Document& document) {
   const std::optional<Dialect> dialect = recognise(document);
   std::optional<ForeignRecipe> recipe = dialect ? read_foreign(document, *dialect) : read_in_own_words(document);
-  if (!recipe || !recipe->models.empty()) return recipe;
+  if (!recipe) return recipe;
+  if (!recipe->models.empty()) {
+    if (dialect || !dialects::leaves_method_open(document)) return recipe;
+    std::optional<ForeignRecipe> whole = read_with_script(document, dialect);
+    return whole ? whole : recipe;
+  }
   const std::optional<dialects::Document> command = dialects::started_by(document);
   std::optional<ForeignRecipe> whole = command ? read_foreign_recipe(*command) : read_with_script(document, dialect);
   return whole && !whole->models.empty() ? whole : recipe;

@@ -5,6 +5,7 @@
 #include <cctype>
 #include <charconv>
 #include <string_view>
+#include <utility>
 
 #include "recipe/dialects/reading.h"
 
@@ -25,6 +26,10 @@ constexpr auto kModels = std::to_array<std::string_view>({"model_name_or_path",
                                                           "base_model_name_or_path",
                                                           "pretrained_model_name_or_path",
                                                           "policy_model_name_or_path",
+                                                          "policy_name",
+                                                          "policy_model",
+                                                          "student_model",
+                                                          "hf_path",
                                                           "model_path",
                                                           "hf_model",
                                                           "model_dir",
@@ -191,7 +196,11 @@ bool is_elsewhere(std::string_view parent) {
 }
 
 // "lora" of "training.lora.r".
-std::string_view section_of(const Entry& entry) { return entry.parent().substr(entry.parent().rfind('.') + 1); }
+std::string section_of(const Entry& entry) { return lower(entry.parent().substr(entry.parent().rfind('.') + 1)); }
+
+bool is_of_lora(const std::string& section) {
+  return section.find("lora") != std::string::npos || section.find("peft") != std::string::npos || section == "adapter";
+}
 
 // "Qwen/Qwen3-0.6B", "llama-7b", "gpt2-medium", "./model": a word with an owner or a size. "qwen3" may be the name of
 // anything.
@@ -214,8 +223,8 @@ bool names_model(const Document& document, const Entry& entry) {
   if (entry.kind != EntryKind::scalar || entry.text().empty() || is_elsewhere(entry.parent())) return false;
   if (holds(kModels, entry.leaf())) return true;
   if (entry.leaf() == "model" && may_be_a_model(entry.text()) && !is_in_list(entry.path)) return true;
-  const std::string_view section = section_of(entry);
-  if (section == "models" && entry.leaf() == "student") return true;
+  const std::string section = section_of(entry);
+  if (section == "models" && (entry.leaf() == "student" || entry.leaf() == "sft_backbone")) return true;
   if ((section != "model" && section != "base_model") || !holds(kModelsOfModel, entry.leaf())) return false;
   return !document.has(std::string(entry.parent()) + ".pretrained_model_name_or_path");  // else its name is of its kind
 }
@@ -224,10 +233,8 @@ bool names_model(const Document& document, const Entry& entry) {
 std::string_view trainers_name(const Entry& entry) {
   if (const std::string_view name = look_up(kPaths, entry.path); !name.empty()) return name;
   if (entry.kind == EntryKind::map || is_elsewhere(entry.parent())) return {};
-  const std::string_view section = section_of(entry), leaf = entry.leaf();
-  const bool of_lora = section.find("lora") != std::string_view::npos || section.find("peft") != std::string_view::npos ||
-                       section == "adapter";
-  if (of_lora)
+  const std::string_view leaf = entry.leaf();
+  if (is_of_lora(section_of(entry)))
     if (const std::string_view name = look_up(kOfLora, leaf); !name.empty()) return name;
   if (entry.path == "r") return "lora_r";  // beside keys of a training
   if (const std::string_view name = look_up(kAnywhere, leaf); !name.empty()) return name;
@@ -264,14 +271,17 @@ std::vector<Entry> spelled_out(const Entry& entry) {
   return {};
 }
 
-// What is asked and what is answered, which verl counts apart: a row's length; nothing where they are not said.
+// What is asked and what is answered, which verl and OpenRLHF count apart: a row's length; nothing where they are not said.
 std::optional<Entry> length_of_both(const Document& document) {
-  const Entry* const prompt = document.find("data.max_prompt_length");
-  const Entry* const response = document.find("data.max_response_length");
-  if (!prompt || !response) return std::nullopt;
-  const int64_t asked = count_of(prompt->text()), answered = count_of(response->text());
-  if (asked <= 0 || answered <= 0) return std::nullopt;
-  return made(*response, "max_length", std::to_string(asked + answered));
+  constexpr std::pair<const char*, const char*> kBoth[] = {{"data.max_prompt_length", "data.max_response_length"},
+                                                           {"prompt_max_len", "generate_max_len"}};
+  for (const auto& [before, behind] : kBoth) {
+    const Entry *const prompt = document.find(before), *const response = document.find(behind);
+    if (!prompt || !response) continue;
+    const int64_t asked = count_of(prompt->text()), answered = count_of(response->text());
+    if (asked > 0 && answered > 0) return made(*response, "max_length", std::to_string(asked + answered));
+  }
+  return std::nullopt;
 }
 
 // "ft_bloom_deepspeed.py": so named, fewer flags say that it trains.
@@ -309,6 +319,11 @@ int64_t micro_batches(const Document& document) {
 
 bool mixes_in_own_words(const Document& document) {
   if (document.syntax == Syntax::python) return false;
+  // "lora: {r: 16}": read by the Trainer's names alone it would be full fine-tuning.
+  const auto is_rank = [](const Entry& entry) {
+    return (entry.leaf() == "r" || entry.leaf() == "rank") && is_of_lora(section_of(entry));
+  };
+  if (std::ranges::any_of(document.entries, is_rank)) return true;
   return std::ranges::any_of(document.entries, [](const Entry& entry) { return holds(kNobodyElses, entry.leaf()); });
 }
 
@@ -320,7 +335,7 @@ std::optional<Document> by_trainers_names(const Document& document, bool trains)
   size_t known = 0, own_named = 0;
   const int64_t accumulation = micro_batches(document);
   bool own = script || document.has("dataset_path") || mixes_in_own_words(document), model = false, lora = false,
-       method = false;
+       none = false, method = false;
   for (const Entry& entry : document.entries) {
     if (!model && names_model(document, entry)) {
       own = own || entry.path != "model_name_or_path";
@@ -345,8 +360,9 @@ std::optional<Document> by_trainers_names(const Document& document, bool trains)
     for (Entry& one : told) {
       ++known;
       // What is loaded in four bits cannot be trained but by an adapter.
-      lora = lora || (one.path == "lora_r" && one.text() != "0") || one.path == "lora_alpha" ||
-             (one.path == "load_in_4bit" && one.text() == "true");
+      lora =
+          lora || one.path == "lora_r" || one.path == "lora_alpha" || (one.path == "load_in_4bit" && one.text() == "true");
+      none = none || (one.path == "lora_r" && one.text() == "0");  // as TOFU's scripts say "full"
       method = method || one.path == "use_peft";
       renamed.entries.push_back(std::move(one));
     }
@@ -362,7 +378,8 @@ std::optional<Document> by_trainers_names(const Document& document, bool trains)
                                                                                 : 3U)
                              : !script && own_named >= 2 && known >= 4;  // the model stands elsewhere
   if (!plainly && !(trains && model)) return std::nullopt;
-  if (lora && !method) renamed.entries.push_back(made(renamed.entries.front(), "use_peft", "true"));
+  if (none) std::erase_if(renamed.entries, [](const Entry& entry) { return entry.path.starts_with("lora_"); });
+  if (lora && !method) renamed.entries.push_back(made(renamed.entries.front(), "use_peft", none ? "false" : "true"));
   return renamed;
 }
 

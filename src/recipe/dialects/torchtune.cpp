@@ -293,6 +293,7 @@ Rules torchtune_rules() {  // NOLINT(readability-function-size): a table
       {"batch_size_val", "", take_eval_batch},
       {"gradient_accumulation_steps", "gradient_accumulation_steps"},
       {"tokenizer.max_seq_len", "max_length", take_length},
+      {"dataset.max_seq_len", "max_length", take_length},  // as its first versions had it
       {"dataset.packed", "packing"},
       {"dataset.source", "", take_source},
       {"dataset.data_files", "", take_source},
