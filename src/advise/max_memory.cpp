@@ -7,6 +7,7 @@
 #include "base/edit_distance.h"
 #include "base/error.h"
 #include "base/quote.h"
+#include "base/trimmed.h"
 #include "recipe/bytes.h"
 
 namespace snug {
@@ -26,12 +27,6 @@ std::string lower(std::string_view text) {
   std::string result(text);
   for (char& c : result) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   return result;
-}
-
-std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
-  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
-  return text;
 }
 
 std::string nearest_of(std::string_view word, const auto& names) {

@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "base/error.h"
+#include "base/trimmed.h"
 
 namespace snug {
 
@@ -18,13 +19,6 @@ namespace {
   constexpr size_t kLongest = 80;
   throw Error(
       fmt::format("{} must be {}, not '{}{}'", key, expected, text.substr(0, kLongest), text.size() > kLongest ? "…" : ""));
-}
-
-std::string_view trimmed(std::string_view text) {
-  const auto is_space = [](char c) { return c == ' ' || c == '\t'; };
-  while (!text.empty() && is_space(text.front())) text.remove_prefix(1);
-  while (!text.empty() && is_space(text.back())) text.remove_suffix(1);
-  return text;
 }
 
 }  // namespace

@@ -51,6 +51,65 @@ TEST(Notebooks, whose_python_trains_nothing_are_read_by_their_commands) {
   EXPECT_THROW(foreign(notebook_of({"!ls", "print(1)"}), "n.ipynb"), Error);
 }
 
+// Settings of LLaMA-Factory's that a cell writes where no command hands them on.
+TEST(Notebooks, that_only_write_settings_are_read_by_them) {
+  const std::string dict =
+      "settings = {'stage': 'sft', 'do_train': True, 'model_name_or_path': 'Qwen/Qwen3-0.6B',\n"
+      "            'finetuning_type': 'lora', 'lora_rank': 12}\n";
+  for (const char* dump : {"json.dump(settings, open(f'{HERE}/made/run.json', 'w'), indent=2)\n",
+                           "with open('run.json', 'w') as f:\n    json.dump(settings, f)\n"}) {
+    const ForeignRecipe recipe = foreign(dict + dump, "r.py");
+    EXPECT_EQ(model_of(recipe), "Qwen/Qwen3-0.6B");
+    EXPECT_EQ(recipe.recipe.lora.r, 12);
+    EXPECT_EQ(recipe.dialect, Dialect::llama_factory);
+  }
+}
+
+class PythonElsewhere : public RecipeFolder {};
+
+// SageMaker's estimator runs a script with flags.
+TEST_F(PythonElsewhere, a_job_of_an_estimator_is_its_command) {
+  put("scripts/train.py",
+      "parser.add_argument('--model_id')\nparser.add_argument('--rows', type=int, default=1)\nargs = parser.parse_args()\n"
+      "model = AutoModelForCausalLM.from_pretrained(args.model_id)\n"
+      "model = get_peft_model(model, LoraConfig(r=20))\n"
+      "Trainer(model=model, args=TrainingArguments('o', per_device_train_batch_size=args.rows)).train()\n");
+  put("job.py",
+      "model_id = 'Qwen/Qwen2.5-0.5B'\n"
+      "given = {'model_id': model_id, 'rows': 6, 'hf_token': HfFolder.get_token()}\n"
+      "job = HuggingFace(entry_point='train.py', source_dir='scripts', hyperparameters=given, instance_count=1)\n"
+      "job.fit({'training': 's3://x'})\n");
+  const ForeignRecipe recipe = read("job.py");
+  EXPECT_EQ(model_of(recipe), "Qwen/Qwen2.5-0.5B");
+  EXPECT_EQ(recipe.recipe.batch, 6);
+  EXPECT_EQ(recipe.recipe.lora.r, 20);
+  EXPECT_TRUE(says(recipe, "nothing in its Python trains: read by the job that it starts"));
+}
+
+// Variables of the file that dotenv reads, of its example where it is not there.
+TEST_F(PythonElsewhere, variables_stand_in_the_file_that_dotenv_reads) {
+  const std::string script =
+      "model = AutoModelForCausalLM.from_pretrained(os.getenv('MODEL_NAME'))\n"
+      "rank = int(os.environ['LORA_RANK'])\nmodel = get_peft_model(model, LoraConfig(r=rank))\n"
+      "Trainer(model=model, args=TrainingArguments('o', per_device_train_batch_size=int(os.getenv('ROWS', 4)))).train()\n";
+  put("README.md", "");
+  put("src/train.py", "import dotenv\ndotenv.load_dotenv()\n" + script);
+  put(".env.example",
+      "# a comment with = in it\nMODEL_NAME='Qwen/Qwen2.5-0.5B'  # the base\nexport LORA_RANK = 28\r\nROWS=\nEMPTY\n=x");
+  ForeignRecipe recipe = read("src/train.py");
+  EXPECT_EQ(model_of(recipe), "Qwen/Qwen2.5-0.5B");
+  EXPECT_EQ(recipe.recipe.lora.r, 28);
+  EXPECT_EQ(recipe.recipe.batch, 4);
+  EXPECT_TRUE(says(recipe, "read beside it: .env.example"));
+  put(".env", "MODEL_NAME=google/gemma-2b\nLORA_RANK=4 # few\nROWS=\"2\"\n");
+  recipe = read("src/train.py");
+  EXPECT_EQ(model_of(recipe), "google/gemma-2b");
+  EXPECT_EQ(recipe.recipe.lora.r, 4);
+  EXPECT_EQ(recipe.recipe.batch, 2);
+  put("src/train.py", script);  // which reads no such file
+  EXPECT_EQ(model_of(read("src/train.py")), "none");
+}
+
 TEST(Python, trains_where_its_switch_for_training_is_taken_as_given) {
   const std::string script =
       "parser = argparse.ArgumentParser()\nparser.add_argument('--do_train', action='store_true')\n"

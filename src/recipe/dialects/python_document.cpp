@@ -329,12 +329,6 @@ void read_script(bool in_place, Document& document, PythonFlags* flags = nullptr
 
 }  // namespace
 
-Document read_python(std::string_view text, const std::string& where) {
-  Document document{.syntax = Syntax::python, .text = std::string(text), .where = where};
-  read_script(true, document);
-  return document;
-}
-
 StartedPython read_started_python(std::string_view text, const std::string& where, PythonFlags& flags) {
   StartedPython started{.document = {.syntax = Syntax::python, .text = std::string(text), .where = where}, .flags = {}};
   read_script(false, started.document, &flags, &started.flags);
@@ -361,23 +355,73 @@ std::string files_of(PythonScript& script) {
   return shell;
 }
 
-// What a notebook has a shell train; none where it has it train nothing.
-std::optional<Document> read_commands(const NotebookCode& notebook, const std::string& where) {
+// "HuggingFace(entry_point="train.py", source_dir="scripts", hyperparameters={…})": the job of SageMaker's estimator as the
+// command that its machines run; "" where there is none.
+std::string job_of(const PythonScript& script) {
+  const Call* const job = script.first(starts_job);
+  if (!job || !job->find("entry_point") || !job->find("hyperparameters")) return {};
+  if (!is_plain(job->find("entry_point")->value.text)) return {};
+  const Argument* const folder = job->find("source_dir");
+  const bool has_folder = folder && folder->value.kind == Kind::text && is_plain(folder->value.text);
+  std::string command = "python " + (has_folder ? folder->value.text + "/" : "") + job->find("entry_point")->value.text;
+  for (const auto& [key, value] : job->find("hyperparameters")->value.members)
+    if (is_plain(key) && is_plain(value.text) && value.text.find('\'') == std::string::npos && !value.text.empty())
+      command += fmt::format(" --{} '{}'", key, value.text);
+  return command + "\n";
+}
+
+// "llamafactory-cli train run.json" for settings of LLaMA-Factory's that a cell writes and none hands on.
+std::string training_of_settings(PythonScript& script) {
+  for (const auto& [name, settings] : script.files_written())
+    if (std::ranges::count_if(settings.members, [](const PythonMember& member) {
+          return member.name == "stage" || member.name == "do_train" || member.name == "model_name_or_path";
+        }) == 3)
+      return fmt::format("llamafactory-cli train {}\n", name);
+  return {};
+}
+
+// What a shell is made to train; none where it trains nothing.
+std::optional<Document> read_commands(const std::string& shell, const std::string& where, const char* why) {
   try {
-    PythonScript script(notebook.code, where);
-    Document document = read_shell(files_of(script) + notebook.shell, where);
+    Document document = read_shell(shell, where);
     for (Entry& entry : document.entries) {
       entry.in_place = false;
       entry.line = 0;
     }
-    document.notes.emplace_back("nothing in its Python trains: read by the commands of its cells");
+    document.notes.emplace_back(why);
     return document;
   } catch (const Error&) {
     return std::nullopt;
   }
 }
 
+// What a script or a notebook has other processes train: the commands of its cells, a job.
+std::optional<Document> started_elsewhere(const std::string& code, const std::string& shell, const std::string& where) {
+  PythonScript script(code, where);
+  const std::string written = files_of(script), job = job_of(script);
+  std::optional<Document> document;
+  if (!shell.empty())
+    document = read_commands(written + shell, where, "nothing in its Python trains: read by the commands of its cells");
+  if (!document && !job.empty())
+    document = read_commands(job, where, "nothing in its Python trains: read by the job that it starts");
+  if (const std::string command = training_of_settings(script); !document && !command.empty())
+    document = read_commands(written + command, where, "nothing in it trains: read by the settings that it writes");
+  return document;
+}
+
 }  // namespace
+
+Document read_python(std::string_view text, const std::string& where) {
+  Document document{.syntax = Syntax::python, .text = std::string(text), .where = where};
+  try {
+    read_script(true, document);
+  } catch (const Error&) {
+    std::optional<Document> started = started_elsewhere(document.text, {}, where);
+    if (!started) throw;
+    return *std::move(started);
+  }
+  return document;
+}
 
 Document read_notebook(std::string_view text, const std::string& where) {
   const NotebookCode notebook = code_of_notebook(text, where);
@@ -386,9 +430,9 @@ Document read_notebook(std::string_view text, const std::string& where) {
   try {
     read_script(false, document);
   } catch (const Error&) {
-    std::optional<Document> commands = read_commands(notebook, where);
-    if (!commands) throw;
-    return *std::move(commands);
+    std::optional<Document> started = started_elsewhere(notebook.code, notebook.shell, where);
+    if (!started) throw;
+    return *std::move(started);
   }
   return document;
 }

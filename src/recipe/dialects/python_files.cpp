@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/trimmed.h"
 #include "recipe/dialects/beside.h"
 #include "recipe/dialects/reading.h"
 
@@ -83,6 +84,49 @@ std::string PythonFiles::text_of(const std::filesystem::path& name, int64_t most
   if (!text && module) text = read_beside(script_, "src" / name, most_bytes, Look::above);
   if (text) ++read_;
   return text.value_or("");
+}
+
+namespace {
+
+// "export NAME='value'  # what it is for", one a line.
+std::map<std::string, PythonValue> variables_in(std::string_view text) {
+  std::map<std::string, PythonValue> variables;
+  while (!text.empty()) {
+    std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(text.size(), line.size() + 1));
+    line = trimmed(line);
+    if (line.starts_with("export ")) line = trimmed(line.substr(7));
+    const size_t sign = line.find('=');
+    if (sign == std::string_view::npos || line.starts_with('#')) continue;
+    std::string_view value = trimmed(line.substr(sign + 1));
+    const char quote = value.empty() ? ' ' : value.front();
+    if ((quote == '"' || quote == '\'') && value.find(quote, 1) != std::string_view::npos)
+      value = value.substr(1, value.find(quote, 1) - 1);
+    else
+      value = value.starts_with('#') ? std::string_view() : trimmed(value.substr(0, value.find(" #")));
+    if (!value.empty())
+      variables[std::string(trimmed(line.substr(0, sign)))] = {.kind = Kind::text, .text = std::string(value)};
+  }
+  return variables;
+}
+
+}  // namespace
+
+PythonValue PythonFiles::environment(const std::string& name) {
+  if (!environment_) {
+    environment_.emplace();
+    for (const char* file : {".env", ".env.example", ".env.sample", ".env.template"}) {
+      const std::optional<std::string> text = read_beside(script_, file, kMostSettingsBytes, Look::above);
+      if (!text) continue;
+      environment_ = variables_in(*text);
+      environment_name_ = file;
+      break;
+    }
+  }
+  const auto found = environment_->find(name);
+  if (found == environment_->end()) return {};
+  note_use(environment_name_);
+  return found->second;
 }
 
 PythonValue PythonFiles::loaded(const std::string& name) {

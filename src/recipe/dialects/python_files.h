@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -51,6 +52,9 @@ class PythonFiles {
   // What the command that starts the script gives it; null: no command does.
   PythonFlags* flags() const { return flags_; }
 
+  // A variable of ".env" beside the script, or of the example of one that its author gives; unknown where none sets it.
+  PythonValue environment(const std::string& name);
+
   // Whether a switch is taken as given, which is noted: where no command says which are.
   bool takes_as_given(const std::string& name);
 
@@ -86,6 +90,8 @@ class PythonFiles {
   std::vector<PythonValues*> everybody_;
   std::map<std::string, std::unique_ptr<PythonModule>> modules_;  // null: not there
   std::map<std::string, Settings> settings_;
+  std::optional<std::map<std::string, PythonValue>> environment_;
+  std::string environment_name_;
 };
 
 }  // namespace snug::dialects

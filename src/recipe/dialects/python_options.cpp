@@ -120,10 +120,14 @@ std::optional<PythonValue> PythonValues::option_default(const std::string& name)
   return PythonValue{.kind = PythonValue::Kind::truth, .text = taken ? "true" : "false"};
 }
 
-// What the command that starts the script sets in its environment; unknown where it does not.
+// What the command that starts the script sets in its environment, or the file that dotenv reads; unknown where neither
+// does.
 PythonValue PythonValues::variable(const std::string& name) {
-  const PythonValue* const set = files_ && files_->flags() ? files_->flags()->variable(name) : nullptr;
-  return set ? *set : PythonValue();
+  if (!files_) return {};
+  const PythonValue* const set = files_->flags() ? files_->flags()->variable(name) : nullptr;
+  if (set) return *set;
+  const bool reads_file = std::ranges::any_of(tokens_, [](const PythonToken& t) { return t.is_word("load_dotenv"); });
+  return reads_file ? files_->environment(name) : PythonValue();
 }
 
 }  // namespace snug::dialects

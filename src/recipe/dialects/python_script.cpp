@@ -55,7 +55,7 @@ class CallsOf {
     if (open >= tokens_.size() || !tokens_[open].is("(")) return;
     if (!loads_model(call) && !quantizes(call) && !adapts(call) && !has_settings(call) && !trains(call) &&
         !loads_data(call) && !tokenizes(call) && !loads_adapter(call) && !makes_batches(call) && !wraps(call) &&
-        call.name() != "Accelerator" && call.name() != "autocast" && !asks_a_tokenizer(open))
+        !starts_job(call) && call.name() != "Accelerator" && call.name() != "autocast" && !asks_a_tokenizer(open))
       return;
     call.run = values_.runs(at);
     if (call.run == false) return;
@@ -158,6 +158,9 @@ bool trains(const Call& call) {
 }
 bool loads_data(const Call& call) { return call.name() == "load_dataset"; }
 bool makes_batches(const Call& call) { return call.name() == "DataLoader"; }
+bool starts_job(const Call& call) {
+  return call.name() == "HuggingFace" || call.name() == "PyTorch" || call.name().ends_with("Estimator");
+}
 bool of_plain_trainer(const Call& trainer) {
   constexpr std::array<std::string_view, 8> kOfTrl = {"SFT", "DPO", "ORPO", "KTO", "CPO", "GRPO", "PPO", "Reward"};
   return std::ranges::none_of(kOfTrl,
@@ -298,6 +301,28 @@ bool PythonScript::freezes() const {
          std::ranges::any_of(modules_of(*here_), [&](PythonModule* module) { return freezes_in(module->tokens); });
 }
 
+namespace {
+
+// "run.json" of "{folder}/run.json".
+std::string behind_blanks_to_fill(const std::string& text) {
+  const size_t first = text.find_first_not_of('/', text.rfind('}') + 1);
+  return first == std::string::npos ? std::string() : text.substr(first);
+}
+
+}  // namespace
+
+// Where "open(" stands of what is written to: there itself, or behind the "with" that a name is of; kEnd where neither is.
+size_t PythonScript::opened(size_t at) const {
+  const std::vector<PythonToken>& tokens = *here_tokens_;
+  if (tokens[at].kind != PythonKind::name || tokens[at + 1].is("(")) return at;
+  for (size_t as = at; as-- > 1;) {
+    if (!tokens[as].is_word("as") || tokens[as + 1].text != tokens[at].text) continue;
+    while (as > 0 && !tokens[as].is_word("open") && tokens[as].kind != PythonKind::line_end) --as;
+    return as;
+  }
+  return kEnd;
+}
+
 std::vector<std::pair<std::string, PythonValue>> PythonScript::files_written() {
   std::vector<std::pair<std::string, PythonValue>> files;
   const std::vector<PythonToken>& tokens = *here_tokens_;
@@ -305,12 +330,14 @@ std::vector<std::pair<std::string, PythonValue>> PythonScript::files_written() {
     if (!tokens[at].is_word("dump") || !tokens[at - 1].is(".") || !tokens[at + 1].is("(")) continue;
     size_t next = at + 2;
     PythonValue settings = here_->value(next);
-    if (settings.kind != Kind::dict || next + 4 >= tokens.size() || !tokens[next].is(",")) continue;
-    if (tokens[next + 1].is_word("open") && tokens[next + 2].is("(")) {
-      next += 3;
-      if (const PythonValue name = here_->value(next); name.kind == Kind::text)
-        files.emplace_back(name.text, std::move(settings));
-    }
+    if (settings.kind != Kind::dict || next + 2 >= tokens.size() || !tokens[next].is(",")) continue;
+    size_t file = opened(next + 1);
+    if (file + 2 >= tokens.size() || !tokens[file].is_word("open") || !tokens[file + 1].is("(")) continue;
+    const PythonToken& written = tokens[file += 2];
+    PythonValue name = here_->value(file);
+    if (!name.known() && written.kind == PythonKind::string)  // f"{folder}/run.json"
+      name = {.kind = Kind::text, .text = behind_blanks_to_fill(written.text)};
+    if (name.kind == Kind::text && !name.text.empty()) files.emplace_back(name.text, std::move(settings));
   }
   return files;
 }

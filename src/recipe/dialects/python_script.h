@@ -51,6 +51,7 @@ bool wraps(const Call& call);  // a model with an adapter
 bool trains(const Call& call);
 bool loads_data(const Call& call);
 bool makes_batches(const Call& call);  // DataLoader(…, batch_size=…)
+bool starts_job(const Call& call);     // SageMaker's estimators: another machine runs a script
 // transformers' Trainer, or a class of the script's own that is made of it: rows are as long as they come.
 bool of_plain_trainer(const Call& trainer);
 
@@ -164,6 +165,7 @@ class PythonScript {
   const std::vector<std::string>& notes() const { return files_.notes(); }
 
  private:
+  size_t opened(size_t at) const;
   std::optional<bool> calls_one_of(const std::string_view* names, size_t count, size_t before);
   void look_at_modules();
   bool is_used(const std::string& function) const;
