@@ -110,6 +110,33 @@ TEST_F(PythonElsewhere, variables_stand_in_the_file_that_dotenv_reads) {
   EXPECT_EQ(model_of(read("src/train.py")), "none");
 }
 
+// "class Wrapper(nn.Module)" calls nothing: what its objects are made with is what the calls of it give.
+TEST_F(PythonElsewhere, a_class_that_is_made_of_another_is_given_what_its_calls_say) {
+  put("model.py",
+      "class Wrapper(nn.Module):\n    def __init__(self, model_id: str, rank):\n        super(Wrapper, self).__init__()\n"
+      "        model = AutoModelForCausalLM.from_pretrained(model_id)\n"
+      "        self.model = get_peft_model(model, LoraConfig(r=rank))\n");
+  put("main.py",
+      "from model import Wrapper\nwrapper = Wrapper('Qwen/Qwen2.5-0.5B', rank=20)\n"
+      "Trainer(model=wrapper.model, args=TrainingArguments('o')).train()\n");
+  const ForeignRecipe recipe = read("main.py");
+  EXPECT_EQ(model_of(recipe), "Qwen/Qwen2.5-0.5B");
+  EXPECT_EQ(recipe.recipe.lora.r, 20);
+}
+
+// What is asked and what is answered, each cut by a limit of its own, are one row.
+TEST(Python, rows_of_two_limits_are_as_long_as_both) {
+  const std::string before =
+      "longest_source, longest_target = 60, 150\n"
+      "def row(text, output):\n    a = tokenizer(text, max_length=longest_source, truncation=True)\n";
+  const std::string behind =
+      "model = AutoModelForCausalLM.from_pretrained('Qwen/Qwen2.5-0.5B')\n"
+      "Trainer(model=model, args=TrainingArguments('o')).train()\n";
+  const auto length = [&](const std::string& second) { return foreign(before + second + behind, "r.py").recipe.seq_len; };
+  EXPECT_EQ(length("    b = tokenizer(output, max_length=longest_target, truncation=True)\n"), 210);
+  EXPECT_EQ(length("    b = tokenizer(output, max_length=100, truncation=True)\n"), 100);
+}
+
 TEST(Python, trains_where_its_switch_for_training_is_taken_as_given) {
   const std::string script =
       "parser = argparse.ArgumentParser()\nparser.add_argument('--do_train', action='store_true')\n"

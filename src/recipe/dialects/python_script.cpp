@@ -398,21 +398,43 @@ std::optional<bool> PythonScript::calls_one_of(const std::string_view* names, si
   return called;
 }
 
-std::pair<const Argument*, bool> PythonScript::longest_rows(size_t before) const {
-  const Argument* longest = nullptr;
-  bool unknown = false;
+namespace {
+
+// Of "self.max_source_length" at `at` the last name.
+std::string last_name(const std::vector<PythonToken>& tokens, size_t at) {
+  while (at + 2 < tokens.size() && tokens[at].kind == PythonKind::name && tokens[at + 1].is(".")) at += 2;
+  return at < tokens.size() && tokens[at].kind == PythonKind::name ? lower(tokens[at].text) : std::string();
+}
+
+bool has_one_of(const std::string& name, std::initializer_list<std::string_view> parts) {
+  return std::ranges::any_of(parts, [&](std::string_view part) { return name.find(part) != std::string::npos; });
+}
+
+}  // namespace
+
+PythonScript::Rows PythonScript::longest_rows(size_t before) const {
+  Rows rows;
+  double longest = 0, asked = 0, answered = 0;  // a row is what is asked and what is answered where they are cut apart
   for (const Call& call : calls_) {
     if (!tokenizes(call) || call.at > before) continue;
     for (const char* name : {"max_length", "model_max_length"}) {
       const Argument* argument = call.find(name);
       if (!argument || argument->value.kind == Kind::none) continue;
-      unknown = unknown || argument->value.kind != Kind::number;
-      if (argument->value.kind == Kind::number &&
-          (!longest || std::stod(argument->value.text) > std::stod(longest->value.text)))
-        longest = argument;
+      rows.unknown = rows.unknown || argument->value.kind != Kind::number;
+      if (argument->value.kind != Kind::number) continue;
+      const double length = std::stod(argument->value.text);
+      const std::string limit = last_name(*here_tokens_, argument->at);
+      if (has_one_of(limit, {"source", "input", "prompt"})) asked = std::max(asked, length);
+      if (has_one_of(limit, {"target", "output", "answer", "response"})) answered = std::max(answered, length);
+      if (length > longest) rows.limit = *argument;
+      longest = std::max(longest, length);
     }
   }
-  return {longest, unknown};
+  if (asked > 0 && answered > 0 && longest <= std::max(asked, answered)) {
+    const PythonValue both{.kind = Kind::number, .text = std::to_string(static_cast<int64_t>(asked + answered))};
+    rows.limit = Argument{.name = "max_length", .at = 0, .value = both, .span = {}};
+  }
+  return rows;
 }
 
 namespace {

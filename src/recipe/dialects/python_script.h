@@ -99,8 +99,12 @@ class PythonScript {
   std::optional<bool> calls(const std::array<std::string_view, N>& names, size_t before) {
     return calls_one_of(names.data(), N, before);
   }
-  // The longest rows that a tokenizer is asked for before `before`: an argument, and whether there is one that is not known.
-  std::pair<const Argument*, bool> longest_rows(size_t before) const;
+  // The longest rows that a tokenizer is asked for before `before`, and whether there is a limit that is not known.
+  struct Rows {
+    std::optional<Argument> limit;
+    bool unknown = false;
+  };
+  Rows longest_rows(size_t before) const;
 
   template <class Is>
   const Call* first(const Is& is) const {

@@ -132,12 +132,13 @@ void PythonValues::gather() {
     gather_handles(begin, end);
     for (size_t at = begin; at + 2 < end; ++at) {
       if (tokens_[at].is_word("def") && tokens_[at + 2].is("(")) gather_parameters(at);
-      const bool called = tokens_[at].kind == PythonKind::name && tokens_[at + 1].is("(");
-      if (called && (at == 0 || !tokens_[at - 1].is_word("def"))) calls_[tokens_[at].text].push_back(at + 1);
+      const bool named = tokens_[at].kind == PythonKind::name && tokens_[at + 1].is("(");
+      const bool defined = at > 0 && (tokens_[at - 1].is_word("def") || tokens_[at - 1].is_word("class"));
+      if (named && !defined) calls_[tokens_[at].text].push_back(at + 1);
       const bool option = tokens_[at].is_word("option") && at > 1 && tokens_[at - 2].is_word("click");
       const bool adds = tokens_[at].kind == PythonKind::name && tokens_[at].text.starts_with("add_arg");
       if ((option || adds) && tokens_[at + 1].is("(")) gather_option(at + 1);
-      if (called) gather_defaults(at + 1);
+      if (named) gather_defaults(at + 1);
     }
     begin = end + 1;
   }
