@@ -97,6 +97,22 @@ TEST_F(SettingsScript, says_how_it_is_trained_where_the_file_leaves_that_open) {
   EXPECT_EQ(read("run.yaml").recipe.method, Method::full);
 }
 
+// A group of Hydra's stands beside others, which the file above takes in.
+TEST_F(SettingsScript, a_group_is_read_with_the_file_that_takes_it_in) {
+  put("conf/config.yaml", "defaults:\n  - hf: base\n  - override /training: sft\n  - _self_\nseed: 3\n");
+  put("conf/hf/base.yaml", "model:\n  name: Qwen/Qwen2.5-0.5B\n");
+  put("conf/training/sft.yaml", kWithoutModel);
+  put("conf/training/other.yaml", kWithoutModel);
+  const ForeignRecipe recipe = read("conf/training/sft.yaml");
+  EXPECT_EQ(model_of(recipe), "Qwen/Qwen2.5-0.5B");
+  EXPECT_EQ(recipe.recipe.lora.r, 24);
+  EXPECT_TRUE(says(recipe, "it is a group of " + (directory_ / "conf/config.yaml").lexically_normal().string() +
+                               ": read with all that takes in"));
+  EXPECT_EQ(model_of(read("conf/training/other.yaml")), "none");
+  put("conf/second.yaml", "defaults:\n  - training: sft\n");
+  EXPECT_EQ(model_of(read("conf/training/sft.yaml")), "none");
+}
+
 TEST_F(SettingsScript, of_what_is_not_on_disk_or_reads_itself_has_an_end) {
   EXPECT_TRUE(foreign(kWithoutModel, (directory_ / "gone.yaml").string()).models.empty());
   put("README.md", "");

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "recipe/dialects/hydra_root.h"
 #include "recipe/dialects/own_words.h"
 #include "recipe/dialects/reading.h"
 #include "recipe/dialects/settings_script.h"
@@ -67,8 +68,9 @@ std::optional<ForeignRecipe> read_foreign_recipe(const dialects::Document& docum
     std::optional<ForeignRecipe> whole = read_with_script(document, dialect);
     return whole ? whole : recipe;
   }
-  const std::optional<dialects::Document> command = dialects::started_by(document);
-  std::optional<ForeignRecipe> whole = command ? read_foreign_recipe(*command) : read_with_script(document, dialect);
+  std::optional<dialects::Document> around = dialects::started_by(document);
+  if (!around) around = dialects::root_of(document);
+  std::optional<ForeignRecipe> whole = around ? read_foreign_recipe(*around) : read_with_script(document, dialect);
   return whole && !whole->models.empty() ? whole : recipe;
 }
 

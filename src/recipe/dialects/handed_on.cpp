@@ -56,14 +56,6 @@ void put_before(Document keys, Document& document) {
                           std::make_move_iterator(keys.entries.end()));
 }
 
-// "override /model" is the group "model".
-std::string group_named(std::string_view word) {
-  constexpr std::string_view kOverride = "override ";
-  if (word.starts_with(kOverride)) word.remove_prefix(kOverride.size());
-  if (word.starts_with('/')) word.remove_prefix(1);
-  return std::string(word.substr(0, word.find('@')));
-}
-
 // Hydra's "defaults: - model: qwen3": model/qwen3.yaml beside it or above, whose keys are below "model".
 void read_groups(Document& document) {
   std::vector<std::pair<std::string, std::string>> groups;  // and their files
@@ -119,6 +111,13 @@ void read_launcher_settings(const std::vector<WrittenFile>& written, Document& s
   for (Entry& entry : keys->entries) entry.path = "launch." + entry.path;
   put_before(std::move(*keys), script);
   script.beside.push_back(name);
+}
+
+std::string group_named(std::string_view word) {
+  constexpr std::string_view kOverride = "override ";
+  if (word.starts_with(kOverride)) word.remove_prefix(kOverride.size());
+  if (word.starts_with('/')) word.remove_prefix(1);
+  return std::string(word.substr(0, word.find('@')));
 }
 
 void read_inherited(Document& document) {

@@ -2,6 +2,7 @@
 // A script that hands a file of keys to what it starts: the keys are read where they stand.
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "recipe/dialects/document.h"
@@ -18,6 +19,9 @@ void read_handed_on(const std::vector<WrittenFile>& written, Document& script);
 
 // The same of the settings that a launcher is given, "accelerate launch --config_file multi_gpu.yaml": as "launch.…".
 void read_launcher_settings(const std::vector<WrittenFile>& written, Document& script);
+
+// Of a word among Hydra's defaults, "override /model", the group: "model".
+std::string group_named(std::string_view word);
 
 // A file of keys that goes on from another, "inherits: base.yaml", or that is put together ("defaults: - model: qwen3"): the
 // other's keys come before its own, which hold over them, where that lies beside it, in a folder above or in the working
