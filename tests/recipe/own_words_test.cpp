@@ -29,11 +29,22 @@ TEST(OwnWords, of_an_adapter_in_a_section_are_seen_beside_the_trainers) {
   EXPECT_EQ(value_of(foreign(names + "LoRA: {r: 0, alpha: 32}\n").recipe, "method"), "full");
 }
 
+// A program of which only the words are known, which are LLaMA-Factory's.
+TEST(OwnWords, of_a_forks_command_say_the_method) {
+  const ForeignRecipe read = foreign(
+      "somebodys_ft train --model_name_or_path a/b-1b --finetuning_type lora --per_device_train_batch_size 4 "
+      "--learning_rate 1e-5 --num_train_epochs 3\n",
+      "run.sh");
+  EXPECT_EQ(value_of(read.recipe, "method"), "lora");
+  EXPECT_EQ(read.recipe.batch, 4);
+}
+
 // The model that is trained, beside one that it is compared with or taught by.
 TEST(OwnWords, name_the_trained_model_in_more_ways) {
   const std::string rest = "\nbatch_size: 2\nlr: 1e-5\nmax_len: 64\nepochs: 1\n";
   for (const char* named : {"policy_name: a/b-1b\nref_name: c/d-1b", "student_model: a/b-1b\nteacher_model: c/d-1b",
-                            "model: {init: {hf_path: a/b-1b}}", "models: {sft_backbone: a/b-1b, reward_model: c/d-1b}"})
+                            "model: {init: {hf_path: a/b-1b}}", "models: {sft_backbone: a/b-1b, reward_model: c/d-1b}",
+                            "model: {base_path: a/b-1b}", "base: a/b-1b"})
     EXPECT_EQ(model_of(foreign(named + rest)), "a/b-1b") << named;
 }
 

@@ -395,6 +395,29 @@ TEST_F(StartedScript, verls_words_hold_over_defaults_of_its_module) {
   EXPECT_EQ(recipe.recipe.batch, 4);
 }
 
+// Words without dashes are arguments by their place, behind the command that is one of them; sys.argv has them too.
+TEST_F(StartedScript, words_are_arguments_by_their_place) {
+  put("my_config.yaml", "base_model: google/gemma-2b\nbatch_size: 9\nepochs: 2\nlr: 1e-5\n");  // beside it, another's
+  put("train.py",
+      "parser.add_argument('model_name')\nparser.add_argument('rows', type=int, nargs='?', default=5)\n"
+      "parser.add_argument('--rank', type=int, default=12)\nargs = parser.parse_args()\n"
+      "model = AutoModelForCausalLM.from_pretrained(args.model_name)\n"
+      "model = get_peft_model(model, LoraConfig(r=args.rank))\n"
+      "Trainer(model=model, args=TrainingArguments('o', per_device_train_batch_size=args.rows)).train()\n");
+  const ForeignRecipe one = read("source env/bin/activate\npython3 train.py Qwen/Qwen2.5-0.5B --rank 20\n");
+  EXPECT_EQ(model_of(one), "Qwen/Qwen2.5-0.5B");
+  EXPECT_EQ(one.recipe.batch, 5);
+  EXPECT_EQ(one.recipe.lora.r, 20);
+  EXPECT_EQ(read("python3 train.py Qwen/Qwen2.5-0.5B 7\n").recipe.batch, 7);
+  put("plain.py",
+      "model = AutoModelForCausalLM.from_pretrained(sys.argv[2])\n"
+      "Trainer(model=model, args=TrainingArguments('o', per_device_train_batch_size=int(sys.argv[1]))).train()\n");
+  const ForeignRecipe plain = read("python plain.py 3 Qwen/Qwen2.5-0.5B\n");
+  EXPECT_EQ(model_of(plain), "Qwen/Qwen2.5-0.5B");
+  EXPECT_EQ(plain.recipe.batch, 3);
+  EXPECT_EQ(model_of(read("python plain.py 3\n")), "none");
+}
+
 TEST_F(StartedScript, the_launcher_may_say_the_precision) {
   put("train.py",
       "model = AutoModelForCausalLM.from_pretrained('google/gemma-2b')\nTrainer(model=model, "

@@ -43,8 +43,9 @@ constexpr auto kModels = std::to_array<std::string_view>({"model_name_or_path",
                                                           "backbone",
                                                           "llm_name",
                                                           "pretrain"});
-constexpr auto kModelsOfModel = std::to_array<std::string_view>(
-    {"name", "path", "id", "base", "pretrained", "name_or_path", "hf_id", "checkpoint", "base_name", "repo_id"});
+constexpr auto kModelsOfModel =
+    std::to_array<std::string_view>({"name", "path", "id", "base", "base_path", "hf_name", "pretrained", "name_or_path",
+                                     "hf_id", "checkpoint", "base_name", "repo_id"});
 
 // verl's: of the model that is trained, among those that only answer.
 constexpr auto kPaths =
@@ -222,7 +223,8 @@ bool names_model(const Document& document, const Entry& entry) {
   if (look_up(kPaths, entry.path) == "model_name_or_path") return !entry.text().empty();
   if (entry.kind != EntryKind::scalar || entry.text().empty() || is_elsewhere(entry.parent())) return false;
   if (holds(kModels, entry.leaf())) return true;
-  if (entry.leaf() == "model" && may_be_a_model(entry.text()) && !is_in_list(entry.path)) return true;
+  if ((entry.leaf() == "model" || entry.path == "base") && may_be_a_model(entry.text()) && !is_in_list(entry.path))
+    return true;
   const std::string section = section_of(entry);
   if (section == "models" && (entry.leaf() == "student" || entry.leaf() == "sft_backbone")) return true;
   if ((section != "model" && section != "base_model") || !holds(kModelsOfModel, entry.leaf())) return false;
@@ -323,7 +325,12 @@ bool mixes_in_own_words(const Document& document) {
   const auto is_rank = [](const Entry& entry) {
     return (entry.leaf() == "r" || entry.leaf() == "rank") && is_of_lora(section_of(entry));
   };
-  if (std::ranges::any_of(document.entries, is_rank)) return true;
+  const auto is_method = [](const Entry& entry) {  // a fork's of LLaMA-Factory
+    const std::string value = lower(entry.text());
+    return entry.path == "finetuning_type" && (value.starts_with("lora") || value.starts_with("qlora"));
+  };
+  if (std::ranges::any_of(document.entries, [&](const Entry& entry) { return is_rank(entry) || is_method(entry); }))
+    return true;
   return std::ranges::any_of(document.entries, [](const Entry& entry) { return holds(kNobodyElses, entry.leaf()); });
 }
 

@@ -1,9 +1,12 @@
 #pragma once
 // What the command that starts a Python script gives it: its options, "--lora_rank 8", and the environment's variables.
 
+#include <algorithm>
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "recipe/dialects/python_values.h"
 
@@ -16,7 +19,7 @@ class PythonFlags {
     value.flag = name;
     options_[name] = std::move(value);
   }
-  void give_word(std::string word) { words_.insert(std::move(word)); }
+  void give_word(PythonValue word) { words_.push_back(std::move(word)); }
   void give_variable(const std::string& name, PythonValue value) { variables_[name] = std::move(value); }
 
   // Null where it is not given. An option is noted as taken.
@@ -31,12 +34,16 @@ class PythonFlags {
     return found == variables_.end() ? nullptr : &found->second;
   }
   // Whether a word without dashes is given, "train" of "main.py train --rows 4".
-  bool has_word(const std::string& word) const { return words_.contains(word); }
+  bool has_word(const std::string& word) const {
+    return std::ranges::find(words_, word, &PythonValue::text) != words_.end();
+  }
+  const std::vector<PythonValue>& words() const { return words_; }
   bool is_taken(const std::string& name) const { return taken_.contains(name); }
 
  private:
   std::map<std::string, PythonValue> options_, variables_;
-  std::set<std::string> taken_, words_;
+  std::set<std::string> taken_;
+  std::vector<PythonValue> words_;
 };
 
 }  // namespace snug::dialects

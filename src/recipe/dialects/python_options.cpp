@@ -66,6 +66,9 @@ void PythonValues::gather_option(size_t open) {
   if (!called.empty() && !short_name.empty()) names.push_back(short_name);
   const bool is_known = options_.contains(called) || switches_.contains(called) || spellings_.contains(called);
   if (called.empty() || (is_known && is_of_another_command(open))) return;
+  const bool by_place = token(open - 1).is_word("add_argument") && token(open + 1).kind == PythonKind::string &&
+                        !token(open + 1).text.starts_with('-');
+  if (by_place) places_.emplace(called, places_.size());
   if (is_bool) bools_.insert(called);
   if (is_known && !commands_.empty()) options_.erase(called);  // of another command
   if (usual != 0) options_[called] = usual;
@@ -74,12 +77,24 @@ void PythonValues::gather_option(size_t open) {
   all.insert(all.end(), names.begin(), names.end());
 }
 
+// Of the words that the command gives without dashes, those that are commands apart, the one at `place`; none where it has
+// fewer.
+std::optional<PythonValue> PythonValues::word(size_t place) {
+  if (files_ == nullptr || files_->flags() == nullptr) return std::nullopt;
+  for (const PythonValue& word : files_->flags()->words()) {
+    if (std::ranges::find(commands_, word.text) != commands_.end()) continue;
+    if (place-- == 0) return word;
+  }
+  return std::nullopt;
+}
+
 // What the command that starts the script gives an option; none where it gives nothing.
 std::optional<PythonValue> PythonValues::flag(const std::string& name) {
   if (files_ == nullptr || files_->flags() == nullptr) return std::nullopt;
   if (name == command_option_)
     for (const std::string& command : commands_)
       if (files_->flags()->has_word(command)) return PythonValue{.kind = PythonValue::Kind::text, .text = command};
+  if (const auto place = places_.find(name); place != places_.end()) return word(place->second);
   const auto spellings = spellings_.find(name);
   for (const std::string& one : spellings == spellings_.end() ? std::vector{name} : spellings->second) {
     const PythonValue* const given = files_->flags()->option(one);

@@ -455,6 +455,15 @@ std::vector<std::string> settings_named(const PythonToken& token) {
   return names;
 }
 
+// Whether something there reads files of settings.
+bool reads_settings(const std::vector<PythonToken>& tokens) {
+  static constexpr std::array<std::string_view, 7> kReaders = {"yaml",  "json",      "OmegaConf",       "toml",
+                                                               "hydra", "TrlParser", "HfArgumentParser"};
+  return std::ranges::any_of(tokens, [](const PythonToken& token) {
+    return token.kind == PythonKind::name && std::ranges::find(kReaders, token.text) != kReaders.end();
+  });
+}
+
 }  // namespace
 
 std::vector<std::string> PythonScript::settings_files() {
@@ -468,7 +477,10 @@ std::vector<std::string> PythonScript::settings_files() {
   if (const std::string name = hydras_settings(tokens_); !name.empty()) names.push_back(name);
   look_at(tokens_);
   for (const PythonModule* const module : modules_of(values_)) look_at(module->tokens);
-  if (names.empty() && files_.only_settings().known()) names.push_back(files_.only_settings_name());
+  const bool reads = reads_settings(tokens_) || std::ranges::any_of(modules_of(values_), [](const PythonModule* module) {
+                       return reads_settings(module->tokens);
+                     });
+  if (names.empty() && reads && files_.only_settings().known()) names.push_back(files_.only_settings_name());
   return names;
 }
 

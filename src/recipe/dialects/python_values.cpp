@@ -434,6 +434,12 @@ PythonValue PythonValues::chain(size_t& at) {
     at += 2;
   }
   if (token(at).is("(")) return call(path, at);
+  if (path == "sys.argv" && token(at + 1).kind == PythonKind::number && token(at + 2).is("]") &&
+      token(at + 1).text.size() == 1) {
+    at += 3;  // the script's own name is the first
+    return token(at - 2).text == "0" ? PythonValue()
+                                     : word(static_cast<size_t>(token(at - 2).text[0] - '1')).value_or(PythonValue());
+  }
   if (path.ends_with("environ") && token(at).is("[") && token(at + 1).kind == PythonKind::string) {
     const size_t of = at + 1;
     pass_brackets(at);

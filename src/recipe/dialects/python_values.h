@@ -126,6 +126,7 @@ class PythonValues {
   std::optional<PythonValue> flag(const std::string& name);
   std::optional<PythonValue> option_default(const std::string& name);
   PythonValue variable(const std::string& name);
+  std::optional<PythonValue> word(size_t place);
   bool calls(size_t open, const Parameter& parameter) const;
   bool is_hydras(size_t def) const;
   std::optional<size_t> argument(size_t open, const Parameter& parameter) const;
@@ -202,6 +203,7 @@ class PythonValues {
   std::vector<std::string> commands_;                  // argparse: "train" of add_parser("train")
   std::string command_option_;                         // argparse: what holds the command, add_subparsers(dest=…)
   std::map<std::string, std::vector<std::string>> spellings_;  // argparse: what an option may be called
+  std::map<std::string, size_t> places_;                       // argparse: of an argument without dashes, which it is
   std::vector<Parameter> parameters_;
   std::set<size_t> asked_;                                         // parameters whose value is just being looked for
   std::map<std::string, std::vector<size_t>, std::less<>> calls_;  // of a name: the opening brackets

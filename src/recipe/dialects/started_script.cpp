@@ -85,7 +85,8 @@ PythonFlags flags_of(const Document& shell, const std::string& config) {
     const bool below = is_below(entry) && entry.kind != EntryKind::map && leaves[entry.leaf()] == 1;
     if (is_flag(entry) || below) flags.give_option(std::string(entry.leaf()), value_of_flag(entry, unread));
     if (entry.path == "words")
-      for (const std::string& word : entry.values) flags.give_word(word);
+      for (const std::string& word : entry.values)
+        flags.give_word(unread.contains(word) ? PythonValue() : value_of_flag(word));
     if (entry.path.starts_with("env.")) flags.give_variable(entry.path.substr(4), value_of_flag(entry, unread));
   }
   if (!config.empty() && !shell.has("config")) flags.give_option("config", {.kind = Kind::text, .text = config});
