@@ -89,11 +89,11 @@ const Case kCases[] = {
 };
 
 ModelSpec model_of(const std::string& name) {
-  if (const auto known = find_model(name)) return *known;
   for (const auto& [family, config] : test::families(1000))
     if (family == name) return parse_config(config.dump(), name);
   for (const auto& [family, config] : test::unlike_layers(1000))
     if (family == name) return parse_config(config.dump(), name);
+  if (const auto known = find_model(name)) return *known;
   throw std::logic_error("no model " + name);
 }
 
