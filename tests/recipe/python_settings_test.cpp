@@ -140,6 +140,22 @@ TEST_F(PythonSettings, of_verl_and_hydra_are_words_of_the_command) {
   EXPECT_EQ(sft.recipe.seq_len, 2048);
 }
 
+// verl/workers/fsdp_workers.py: weights in fp32, bf16 by FSDP over all GPUs; a micro-batch without "per_gpu" is all GPUs'.
+TEST_F(PythonSettings, of_verl_have_its_workers_defaults) {
+  const std::string start =
+      "python3 -m verl.trainer.main_ppo actor_rollout_ref.model.path=Qwen/Qwen2.5-0.5B data.max_prompt_length=512 "
+      "data.max_response_length=1024 actor_rollout_ref.actor.ppo_micro_batch_size=64 trainer.nnodes=2 ";
+  const ForeignRecipe many = foreign(start + "trainer.n_gpus_per_node=8\n", "run.sh");
+  EXPECT_TRUE(many.recipe.bf16);
+  EXPECT_EQ(many.recipe.batch, 4);
+  EXPECT_EQ(key_named(many, "torch_dtype").value, "float32");
+  EXPECT_EQ(key_named(many, "fsdp").value, "full_shard");
+  EXPECT_TRUE(says(many, "verl: weights in fp32, gathered by FSDP in bf16, as it does where nothing says otherwise"));
+  const ForeignRecipe megatron =
+      foreign(start + "trainer.n_gpus_per_node=8 actor_rollout_ref.actor.strategy=megatron\n", "run.sh");
+  EXPECT_TRUE(std::ranges::none_of(megatron.keys, [](const ForeignKey& key) { return key.name == "fsdp"; }));
+}
+
 // What Hydra gives the function that it starts, through a function of the script's own.
 TEST_F(PythonSettings, hydras_are_the_first_parameters) {
   put("scripts/config/run.yaml", "family: small\nrows: 6\n");

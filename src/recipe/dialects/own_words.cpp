@@ -56,7 +56,6 @@ constexpr auto kPaths =
                          {"actor_rollout_ref.model.target_modules", "lora_target_modules"},
                          {"actor_rollout_ref.model.enable_gradient_checkpointing", "gradient_checkpointing"},
                          {"actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu", "per_device_train_batch_size"},
-                         {"actor_rollout_ref.actor.ppo_micro_batch_size", "per_device_train_batch_size"},
                          {"actor_rollout_ref.actor.optim.lr", "learning_rate"},
                          {"trainer.n_gpus_per_node", "launch.gpus_per_node"},
                          {"trainer.nnodes", "launch.nnodes"}});
@@ -286,6 +285,32 @@ std::optional<Entry> length_of_both(const Document& document) {
   return std::nullopt;
 }
 
+int64_t count_at(const Document& document, const char* path) {
+  const Entry* const entry = document.find(path);
+  return entry ? std::max<int64_t>(1, count_of(entry->text())) : 1;
+}
+
+// What verl's workers and its SFT trainer do where nothing says otherwise (verl/workers/fsdp_workers.py): weights in fp32,
+// of which FSDP gathers copies in bf16 from all GPUs. Its older micro-batch is one of all GPUs together.
+void add_verls_defaults(const Document& document, Document& renamed) {
+  const Entry* model = document.find("actor_rollout_ref.model.path");
+  if (!model) model = document.find("model.partial_pretrain");
+  if (!model) return;
+  const auto say = [&](const char* key, std::string value) {
+    renamed.entries.push_back(made(*model, key, std::move(value)));
+  };
+  const int64_t gpus = std::max(count_at(document, "trainer.n_gpus_per_node"), count_at(document, "launch.nproc_per_node")) *
+                       count_at(document, "trainer.nnodes");
+  if (!renamed.has("bf16") && !renamed.has("fp16")) say("bf16", "true");
+  if (!renamed.has("torch_dtype") && !renamed.has("dtype")) say("torch_dtype", "float32");
+  const Entry* const strategy = document.find("actor_rollout_ref.actor.strategy");
+  if (gpus > 1 && !(strategy && strategy->text() == "megatron") && !renamed.has("fsdp")) say("fsdp", "full_shard");
+  const Entry* const rows = document.find("actor_rollout_ref.actor.ppo_micro_batch_size");
+  if (rows && count_of(rows->text()) > 0 && !document.has("actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu"))
+    say("per_device_train_batch_size", std::to_string(std::max<int64_t>(1, count_of(rows->text()) / gpus)));
+  renamed.notes.emplace_back("verl: weights in fp32, gathered by FSDP in bf16, as it does where nothing says otherwise");
+}
+
 // "ft_bloom_deepspeed.py": so named, fewer flags say that it trains.
 bool is_named_for_training(const Document& document) {
   if (document.syntax != Syntax::shell || document.command.size() < 2) return false;
@@ -385,6 +410,7 @@ std::optional<Document> by_trainers_names(const Document& document, bool trains)
                                                                                 : 3U)
                              : !script && own_named >= 2 && known >= 4;  // the model stands elsewhere
   if (!plainly && !(trains && model)) return std::nullopt;
+  add_verls_defaults(document, renamed);
   if (none) std::erase_if(renamed.entries, [](const Entry& entry) { return entry.path.starts_with("lora_"); });
   if (lora && !method) renamed.entries.push_back(made(renamed.entries.front(), "use_peft", none ? "false" : "true"));
   return renamed;

@@ -141,7 +141,10 @@ void finish_trl(Reading& reading) {
   if (in_half && !recipe.fp16) recipe.bf16 = true;
   if (!lora && in_half) recipe.master_weights = false;  // Trainer keeps no other copy
   if (lora && !in_half && recipe.bf16 && !recipe.quantize.any())
-    reading.note("no torch_dtype: the frozen weights may be loaded in float32, in twice the bytes; planned in bf16");
+    reading.note(
+        dtype.empty()
+            ? "no torch_dtype: the frozen weights may be loaded in float32, in twice the bytes; planned in bf16"
+            : fmt::format("torch_dtype {}: the frozen weights are loaded so; snug's own engine holds them in bf16", dtype));
   if (!lora) recipe.lora.modules_to_save.clear();
   if (!lora && recipe.quantize.any()) {
     recipe.quantize.in_4bit = recipe.quantize.in_8bit = false;
