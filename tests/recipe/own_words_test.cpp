@@ -39,6 +39,19 @@ TEST(OwnWords, of_a_forks_command_say_the_method) {
   EXPECT_EQ(read.recipe.batch, 4);
 }
 
+// llama-recipes' words, which many started from.
+TEST(OwnWords, of_llama_recipes_are_read) {
+  const ForeignRecipe read = foreign(
+      "torchrun --nproc_per_node 4 finetuning.py --enable_fsdp --use_peft --peft_method lora --batch_size_training 6 "
+      "--context_length 2048 --model_name a/b-1b --fsdp_config.pure_bf16\n",
+      "run.sh");
+  EXPECT_EQ(read.recipe.method, Method::lora);
+  EXPECT_EQ(read.recipe.batch, 6);
+  EXPECT_EQ(read.recipe.seq_len, 2048);
+  EXPECT_TRUE(read.recipe.bf16);
+  EXPECT_EQ(key_named(read, "fsdp").value, "full_shard");
+}
+
 // The model that is trained, beside one that it is compared with or taught by.
 TEST(OwnWords, name_the_trained_model_in_more_ways) {
   const std::string rest = "\nbatch_size: 2\nlr: 1e-5\nmax_len: 64\nepochs: 1\n";

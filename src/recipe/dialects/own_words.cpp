@@ -73,7 +73,8 @@ constexpr auto kOfLora = std::to_array<Name>({{"r", "lora_r"},
 // Words that no trainer's own script has.
 constexpr auto kNobodyElses = std::to_array<std::string_view>(
     {"micro_batch_size", "train_batch_size", "batch_size", "accumulation_steps", "cutoff_len", "quantization", "seq_length",
-     "load_in_bits", "use_qlora", "use_ia3", "quant", "bits", "model_max_len", "bnb_compute_dtype"});
+     "load_in_bits", "batch_size_training", "context_length", "use_qlora", "use_ia3", "quant", "bits", "model_max_len",
+     "bnb_compute_dtype"});
 
 constexpr auto kAnywhere = std::to_array<Name>({{"lora_rank", "lora_r"},
                                                 {"cutoff_length", "max_length"},
@@ -92,6 +93,7 @@ constexpr auto kAnywhere = std::to_array<Name>({{"lora_rank", "lora_r"},
                                                 {"enable_gradient_checkpointing", "gradient_checkpointing"},
                                                 {"micro_train_batch_size", "per_device_train_batch_size"},
                                                 {"device_train_microbatch_size", "per_device_train_batch_size"},
+                                                {"batch_size_training", "per_device_train_batch_size"},
                                                 {"grad_accum", "gradient_accumulation_steps"},
                                                 {"grad_accum_steps", "gradient_accumulation_steps"},
                                                 {"accumulation_steps", "gradient_accumulation_steps"},
@@ -101,6 +103,7 @@ constexpr auto kAnywhere = std::to_array<Name>({{"lora_rank", "lora_r"},
                                                 {"quant_type", "bnb_4bit_quant_type"},
                                                 {"double_quant", "bnb_4bit_use_double_quant"},
                                                 {"max_len", "max_length"},
+                                                {"context_length", "max_length"},
                                                 {"sequence_len", "max_length"},
                                                 {"model_max_length", "max_length"},
                                                 {"max_seq_length", "max_length"},
@@ -265,6 +268,9 @@ std::vector<Entry> spelled_out(const Entry& entry) {
         return {made(entry, std::string("load_in_") + bits + "bit", "true")};
   }
   if (leaf == "use_qlora" && value == "true") return {made(entry, "use_peft", "true"), made(entry, "load_in_4bit", "true")};
+  // llama-recipes'.
+  if ((leaf == "mixed_precision" || leaf == "pure_bf16") && value == "true") return {made(entry, "bf16", "true")};
+  if (leaf == "enable_fsdp" && value == "true") return {made(entry, "fsdp", "full_shard")};
   if (leaf == "mixed_precision" || leaf == "precision" || leaf == "compute_dtype") {
     if (value.find("bf16") != std::string::npos || value == "bfloat16") return {made(entry, "bf16", "true")};
     if (value.find("fp16") != std::string::npos || value == "float16") return {made(entry, "fp16", "true")};
