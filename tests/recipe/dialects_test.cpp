@@ -78,6 +78,8 @@ TEST(Dialects, StagesBesideSftTouchMemory) {
   const ForeignRecipe dpo = foreign("model_name_or_path: a/b\ndataset_name: x\nbeta: 0.1\nmax_prompt_length: 512\n");
   EXPECT_EQ(dpo.stage, "dpo");
   EXPECT_EQ(foreign("model_name_or_path: a/b\ndataset_name: x\nnum_generations: 8\n").stage, "grpo");
+  const std::string rows = "max_prompt_length: 256\nmax_completion_length: 1024\n";  // of a prompt and what is generated
+  EXPECT_EQ(foreign("model_name_or_path: a/b\ndataset_name: x\nnum_generations: 8\n" + rows).recipe.seq_len, 1280);
 }
 
 TEST(Dialects, DefaultsOfTrl) {

@@ -119,8 +119,17 @@ void decide_accumulation(Reading& reading) {
   reading.decide("gradient_accumulation_steps", std::to_string(std::max<int64_t>(1, rows / std::max<int64_t>(1, at_once))));
 }
 
+// A row of GRPO's is a prompt and what is generated behind it.
+void decide_rows_of_grpo(Reading& reading) {
+  const int64_t prompt = count_of(reading.value("max_prompt_length")),
+                completion = count_of(reading.value("max_completion_length"));
+  if (reading.result().stage == "grpo" && prompt > 0 && completion > 0 && !reading.has("max_length"))
+    reading.decide("max_length", std::to_string(prompt + completion));
+}
+
 void finish_trl(Reading& reading) {
   Recipe& recipe = reading.recipe();
+  decide_rows_of_grpo(reading);
   decide_accumulation(reading);
   const auto& command = reading.document().command;
   const bool python = reading.document().by_python();
