@@ -39,6 +39,17 @@ TEST(OwnWords, of_a_forks_command_say_the_method) {
   EXPECT_EQ(read.recipe.batch, 4);
 }
 
+// Bits are those of what is switched on; a kind of four bits is of a model in four; H2O's studio has them for a dtype.
+TEST(OwnWords, of_bits_are_read_with_what_stands_beside_them) {
+  const std::string rest = "batch_size: 2\nlr: 1e-5\nmax_len: 64\nepochs: 1\nlora: {r: 8}\nmodel: {name: a/b-1b}\n";
+  const auto in_4bit = [&](const std::string& words) { return foreign(rest + words).recipe.quantize.in_4bit; };
+  EXPECT_FALSE(in_4bit("quantization: {enabled: false, bits: 4}\n"));
+  EXPECT_TRUE(in_4bit("quantization: {enabled: true, bits: 4}\n"));
+  EXPECT_TRUE(in_4bit("quant: {bnb_4bit_quant_type: nf4, bnb_4bit_compute_dtype: bfloat16}\n"));
+  EXPECT_FALSE(in_4bit("quant: {bnb_4bit_quant_type: nf4, load_in_4bit: false}\n"));
+  EXPECT_TRUE(in_4bit("architecture: {backbone_dtype: int4}\n"));
+}
+
 // llama-recipes' words, which many started from.
 TEST(OwnWords, of_llama_recipes_are_read) {
   const ForeignRecipe read = foreign(

@@ -249,6 +249,12 @@ Entry made(const Entry& like, std::string path, std::string value) {
   return {.path = std::move(path), .values = {std::move(value)}, .line = like.line, .name = like.name, .value = like.value};
 }
 
+// "quantization: {enabled: false, bits: 4}"
+bool is_switched_off(const Document& document, const Entry& entry) {
+  const Entry* const enabled = entry.parent().empty() ? nullptr : document.find(std::string(entry.parent()) + ".enabled");
+  return enabled && lower(enabled->text()) == "false";
+}
+
 // "training_mode: full", "mixed_precision: bf16" say what flags of the Trainer's say.
 std::vector<Entry> spelled_out(const Entry& entry) {
   const std::string_view leaf = entry.leaf();
@@ -260,7 +266,7 @@ std::vector<Entry> spelled_out(const Entry& entry) {
     if (word.starts_with("full")) return {made(entry, "use_peft", "false")};
   }
   if (leaf == "lora" && (value == "true" || value == "false")) return {made(entry, "use_peft", value)};
-  if (holds(kBits, leaf)) {
+  if (holds(kBits, leaf) || leaf == "backbone_dtype") {
     const std::string word = lower(value);
     for (const char* bits : {"4", "8"})
       if (word == bits || word == std::string(bits) + "bit" || word == std::string(bits) + "-bit" ||
@@ -387,6 +393,7 @@ std::optional<Document> by_trainers_names(const Document& document, bool trains)
         renamed.entries.push_back(made(entry, "gradient_accumulation_steps", std::to_string(accumulation)));
       continue;
     }
+    if (holds(kBits, entry.leaf()) && is_switched_off(document, entry)) continue;
     std::vector<Entry> told = spelled_out(entry);
     const std::string_view name = told.empty() ? trainers_name(entry) : std::string_view();
     if (!name.empty()) {
@@ -416,6 +423,10 @@ std::optional<Document> by_trainers_names(const Document& document, bool trains)
                                                                                 : 3U)
                              : !script && own_named >= 2 && known >= 4;  // the model stands elsewhere
   if (!plainly && !(trains && model)) return std::nullopt;
+  // "bnb_4bit_quant_type: nf4" in somebody's own settings is of a model in four bits.
+  const Entry* const bits = scalar_named(document, {"bnb_4bit_quant_type", "bnb_4bit_use_double_quant"});
+  if (!script && bits && !scalar_named(document, {"load_in_4bit", "load_in_8bit", "use_4bit", "load_4bit", "use_qlora"}))
+    renamed.entries.push_back(made(*bits, "load_in_4bit", "true"));
   add_verls_defaults(document, renamed);
   if (none) std::erase_if(renamed.entries, [](const Entry& entry) { return entry.path.starts_with("lora_"); });
   if (lora && !method) renamed.entries.push_back(made(renamed.entries.front(), "use_peft", none ? "false" : "true"));
