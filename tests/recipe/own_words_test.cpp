@@ -39,6 +39,19 @@ TEST(OwnWords, of_a_forks_command_say_the_method) {
   EXPECT_EQ(read.recipe.batch, 4);
 }
 
+// A file that is gone on from is no model, nor is a data set; lengths and GPUs beyond all reason are none.
+TEST(OwnWords, that_look_like_a_model_or_a_number_are_none) {
+  const std::string rest = "batch_size: 2\nlr: 1e-5\nmax_len: 64\nepochs: 1\n";
+  EXPECT_EQ(model_of(foreign("base: configs/base-1b.yaml\ndata: {hf_path: a/chat-1b}\n" + rest)), "none");
+  const ForeignRecipe read = foreign(
+      "python3 -m verl.trainer.main_ppo actor_rollout_ref.model.path=a/b-1b data.max_prompt_length=9223372036854775807 "
+      "data.max_response_length=9223372036854775807 trainer.nnodes=9223372036854775807 trainer.n_gpus_per_node=9 "
+      "actor_rollout_ref.actor.ppo_micro_batch_size=9223372036854775807\n",
+      "run.sh");
+  EXPECT_EQ(model_of(read), "a/b-1b");
+  EXPECT_EQ(read.recipe.seq_len, 0);
+}
+
 // Bits are those of what is switched on; a kind of four bits is of a model in four; H2O's studio has them for a dtype.
 TEST(OwnWords, of_bits_are_read_with_what_stands_beside_them) {
   const std::string rest = "batch_size: 2\nlr: 1e-5\nmax_len: 64\nepochs: 1\nlora: {r: 8}\nmodel: {name: a/b-1b}\n";

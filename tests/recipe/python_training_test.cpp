@@ -135,6 +135,7 @@ TEST(Python, rows_of_two_limits_are_as_long_as_both) {
   const auto length = [&](const std::string& second) { return foreign(before + second + behind, "r.py").recipe.seq_len; };
   EXPECT_EQ(length("    b = tokenizer(output, max_length=longest_target, truncation=True)\n"), 210);
   EXPECT_EQ(length("    b = tokenizer(output, max_length=100, truncation=True)\n"), 100);
+  EXPECT_NO_THROW(length("    b = tokenizer(output, max_length=1e999, truncation=True)\n"));
 }
 
 TEST(Python, trains_where_its_switch_for_training_is_taken_as_given) {

@@ -29,7 +29,6 @@ constexpr auto kModels = std::to_array<std::string_view>({"model_name_or_path",
                                                           "policy_name",
                                                           "policy_model",
                                                           "student_model",
-                                                          "hf_path",
                                                           "model_path",
                                                           "hf_model",
                                                           "model_dir",
@@ -209,6 +208,8 @@ bool is_of_lora(const std::string& section) {
 // anything.
 bool may_be_a_model(const std::string& value) {
   if (value.size() > 200 || value.find_first_of(" \t\n") != std::string::npos) return false;
+  for (const char* ending : {".yaml", ".yml", ".json"})  // "base: configs/base.yaml"
+    if (value.ends_with(ending)) return false;
   const bool digit = value.find_first_of("0123456789") != std::string::npos;
   const bool size = digit && (value.find('-') != std::string::npos || value.ends_with('b') || value.ends_with('B'));
   return size || value.find('/') != std::string::npos;
@@ -228,6 +229,8 @@ bool names_model(const Document& document, const Entry& entry) {
   if ((entry.leaf() == "model" || entry.path == "base") && may_be_a_model(entry.text()) && !is_in_list(entry.path))
     return true;
   const std::string section = section_of(entry);
+  if (entry.leaf() == "hf_path" && entry.parent().find("model") != std::string::npos)
+    return true;  // a data set has one, too
   if (section == "models" && (entry.leaf() == "student" || entry.leaf() == "sft_backbone")) return true;
   if ((section != "model" && section != "base_model") || !holds(kModelsOfModel, entry.leaf())) return false;
   return !document.has(std::string(entry.parent()) + ".pretrained_model_name_or_path");  // else its name is of its kind
@@ -291,15 +294,15 @@ std::optional<Entry> length_of_both(const Document& document) {
   for (const auto& [before, behind] : kBoth) {
     const Entry *const prompt = document.find(before), *const response = document.find(behind);
     if (!prompt || !response) continue;
-    const int64_t asked = count_of(prompt->text()), answered = count_of(response->text());
-    if (asked > 0 && answered > 0) return made(*response, "max_length", std::to_string(asked + answered));
+    if (const int64_t rows = joint_length(prompt->text(), response->text()); rows > 0)
+      return made(*response, "max_length", std::to_string(rows));
   }
   return std::nullopt;
 }
 
-int64_t count_at(const Document& document, const char* path) {
+int64_t gpus_at(const Document& document, const char* path) {
   const Entry* const entry = document.find(path);
-  return entry ? std::max<int64_t>(1, count_of(entry->text())) : 1;
+  return entry ? std::clamp<int64_t>(count_of(entry->text()), 1, 1'000'000) : 1;
 }
 
 // What verl's workers and its SFT trainer do where nothing says otherwise (verl/workers/fsdp_workers.py): weights in fp32,
@@ -311,8 +314,8 @@ void add_verls_defaults(const Document& document, Document& renamed) {
   const auto say = [&](const char* key, std::string value) {
     renamed.entries.push_back(made(*model, key, std::move(value)));
   };
-  const int64_t gpus = std::max(count_at(document, "trainer.n_gpus_per_node"), count_at(document, "launch.nproc_per_node")) *
-                       count_at(document, "trainer.nnodes");
+  const int64_t gpus = std::max(gpus_at(document, "trainer.n_gpus_per_node"), gpus_at(document, "launch.nproc_per_node")) *
+                       gpus_at(document, "trainer.nnodes");
   if (!renamed.has("bf16") && !renamed.has("fp16")) say("bf16", "true");
   if (!renamed.has("torch_dtype") && !renamed.has("dtype")) say("torch_dtype", "float32");
   const Entry* const strategy = document.find("actor_rollout_ref.actor.strategy");

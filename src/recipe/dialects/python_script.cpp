@@ -420,9 +420,11 @@ PythonScript::Rows PythonScript::longest_rows(size_t before) const {
     for (const char* name : {"max_length", "model_max_length"}) {
       const Argument* argument = call.find(name);
       if (!argument || argument->value.kind == Kind::none) continue;
-      rows.unknown = rows.unknown || argument->value.kind != Kind::number;
-      if (argument->value.kind != Kind::number) continue;
-      const double length = std::stod(argument->value.text);
+      const bool is_number = argument->value.kind == Kind::number;
+      const std::optional<double> number = is_number ? number_of(argument->value) : std::nullopt;
+      rows.unknown = rows.unknown || !number;
+      if (!number) continue;
+      const double length = std::clamp(*number, 0.0, 1e12);
       const std::string limit = last_name(*here_tokens_, argument->at);
       if (has_one_of(limit, {"source", "input", "prompt"})) asked = std::max(asked, length);
       if (has_one_of(limit, {"target", "output", "answer", "response"})) answered = std::max(answered, length);

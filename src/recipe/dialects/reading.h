@@ -193,6 +193,8 @@ void read_launcher(Reading& reading);
 
 std::string lower(std::string_view text);
 int64_t count_of(std::string_view text);  // -1 for what is no whole number
+// Of what is asked and what is answered, together; 0 where one of them is no length.
+int64_t joint_length(std::string_view asked, std::string_view answered);
 
 // The key that a stage other than sft and pt makes touch memory.
 std::string why_stage(std::string_view stage);

@@ -24,6 +24,12 @@ int64_t count_of(std::string_view text) {
   return error == std::errc() && end == text.data() + text.size() ? count : -1;
 }
 
+int64_t joint_length(std::string_view asked, std::string_view answered) {
+  constexpr int64_t kLongest = int64_t{1} << 40;
+  const int64_t before = count_of(asked), behind = count_of(answered);
+  return before > 0 && behind > 0 && before < kLongest && behind < kLongest ? before + behind : 0;
+}
+
 std::string_view ours_of(std::span<const Saying> words, std::string_view theirs) {
   const auto found = std::find_if(words.begin(), words.end(), [&](const Saying& word) { return word.theirs == theirs; });
   return found == words.end() ? std::string_view() : found->ours;

@@ -121,10 +121,9 @@ void decide_accumulation(Reading& reading) {
 
 // A row of GRPO's is a prompt and what is generated behind it.
 void decide_rows_of_grpo(Reading& reading) {
-  const int64_t prompt = count_of(reading.value("max_prompt_length")),
-                completion = count_of(reading.value("max_completion_length"));
-  if (reading.result().stage == "grpo" && prompt > 0 && completion > 0 && !reading.has("max_length"))
-    reading.decide("max_length", std::to_string(prompt + completion));
+  const int64_t rows = joint_length(reading.value("max_prompt_length"), reading.value("max_completion_length"));
+  if (reading.result().stage == "grpo" && rows > 0 && !reading.has("max_length"))
+    reading.decide("max_length", std::to_string(rows));
 }
 
 void finish_trl(Reading& reading) {
