@@ -340,6 +340,13 @@ const Entry* scalar_named(const Document& document, std::initializer_list<std::s
   return found == document.entries.end() ? nullptr : &*found;
 }
 
+// "bnb_4bit_quant_type: nf4" in somebody's own settings is of a model in four bits.
+void add_meant_bits(const Document& document, Document& renamed) {
+  const Entry* const kind = scalar_named(document, {"bnb_4bit_quant_type", "bnb_4bit_use_double_quant"});
+  if (kind && !scalar_named(document, {"load_in_4bit", "load_in_8bit", "use_4bit", "load_4bit", "use_qlora"}))
+    renamed.entries.push_back(made(*kind, "load_in_4bit", "true"));
+}
+
 bool is_of_a_step(std::string_view leaf) {
   return leaf == "batch_size" || leaf == "global_batch_size" || leaf == "train_batch_size";
 }
@@ -426,10 +433,7 @@ std::optional<Document> by_trainers_names(const Document& document, bool trains)
                                                                                 : 3U)
                              : !script && own_named >= 2 && known >= 4;  // the model stands elsewhere
   if (!plainly && !(trains && model)) return std::nullopt;
-  // "bnb_4bit_quant_type: nf4" in somebody's own settings is of a model in four bits.
-  const Entry* const bits = scalar_named(document, {"bnb_4bit_quant_type", "bnb_4bit_use_double_quant"});
-  if (!script && bits && !scalar_named(document, {"load_in_4bit", "load_in_8bit", "use_4bit", "load_4bit", "use_qlora"}))
-    renamed.entries.push_back(made(*bits, "load_in_4bit", "true"));
+  if (!script) add_meant_bits(document, renamed);
   add_verls_defaults(document, renamed);
   if (none) std::erase_if(renamed.entries, [](const Entry& entry) { return entry.path.starts_with("lora_"); });
   if (lora && !method) renamed.entries.push_back(made(renamed.entries.front(), "use_peft", none ? "false" : "true"));
