@@ -154,7 +154,8 @@ void read_launcher(Reading& reading) {
     if (!launch && !entry.path.starts_with("env.")) continue;
     const std::string name = lower(entry.leaf());
     const std::string value = entry.values.empty() ? "" : entry.values[0];
-    const int64_t count = count_of(value);
+    constexpr int64_t kMost = 1'000'000;  // of GPUs, of machines: more is no count of them
+    const int64_t count = count_of(value) <= kMost ? count_of(value) : -1;
     if (name == "nproc_per_node" || name == "num_processes" || name == "num_gpus" || name == "gpus_per_node" ||
         name == "num_gpu") {
       if (count > 0) result.gpus = count;
