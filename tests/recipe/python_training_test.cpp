@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/error.h"
 #include "recipe/support_dialects.h"
 
 namespace snug {
@@ -63,6 +64,14 @@ TEST(Notebooks, that_only_write_settings_are_read_by_them) {
     EXPECT_EQ(recipe.recipe.lora.r, 12);
     EXPECT_EQ(recipe.dialect, Dialect::llama_factory);
   }
+}
+
+TEST(Notebooks, that_write_to_what_nothing_opens_train_nothing) {
+  const std::string dict = "settings = {'stage': 'sft', 'do_train': True, 'model_name_or_path': 'Qwen/Qwen3-0.6B'}\n";
+  std::string many;
+  for (int i = 0; i < 3000; ++i) many += "json.dump(settings, f)\n";
+  for (const std::string& dump : {std::string("json.dump(settings, f)\n"), std::string("json.dump(settings, f"), many})
+    EXPECT_THROW(read_foreign_recipe(dict + dump, "r.py"), Error);
 }
 
 class PythonElsewhere : public RecipeFolder {};

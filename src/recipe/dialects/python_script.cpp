@@ -326,13 +326,16 @@ size_t PythonScript::opened(size_t at) const {
 std::vector<std::pair<std::string, PythonValue>> PythonScript::files_written() {
   std::vector<std::pair<std::string, PythonValue>> files;
   const std::vector<PythonToken>& tokens = *here_tokens_;
+  constexpr int kMost = 64;  // that are looked at
+  int dumps = 0;
   for (size_t at = 1; at + 4 < tokens.size(); ++at) {
     if (!tokens[at].is_word("dump") || !tokens[at - 1].is(".") || !tokens[at + 1].is("(")) continue;
+    if (++dumps > kMost) break;
     size_t next = at + 2;
     PythonValue settings = here_->value(next);
     if (settings.kind != Kind::dict || next + 2 >= tokens.size() || !tokens[next].is(",")) continue;
     size_t file = opened(next + 1);
-    if (file + 2 >= tokens.size() || !tokens[file].is_word("open") || !tokens[file + 1].is("(")) continue;
+    if (file >= tokens.size() - 2 || !tokens[file].is_word("open") || !tokens[file + 1].is("(")) continue;
     const PythonToken& written = tokens[file += 2];
     PythonValue name = here_->value(file);
     if (!name.known() && written.kind == PythonKind::string)  // f"{folder}/run.json"
