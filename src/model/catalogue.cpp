@@ -382,7 +382,8 @@ ModelSpec resolve_model(const std::string& argument) {
     throw Error(fmt::format("'{}' is no path, and by its name {} weights, which are not planned", argument, form), "",
                 fmt::format("give the model that they were made from{}, and --method qlora",
                             nearest.empty() ? "" : ", such as " + nearest));
-  if (const std::string_view kind = other_kind(as_published(argument)); nearest.empty() && !kind.empty())
+  const std::string_view kind = other_kind(as_published(argument));
+  if (!kind.empty() && other_kind(nearest) != kind)  // -Vision is no slip of the decoder's name
     throw Error(fmt::format("'{}' is no path, and by its name {}: snug plans decoders of text", argument, kind), "",
                 "if it is a decoder, give its config.json");
   throw Error(fmt::format("'{}' is neither a path nor a model of the catalogue", argument), "",

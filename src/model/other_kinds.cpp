@@ -69,6 +69,23 @@ constexpr auto kTelling = std::to_array<Telling>({
     {"vl", kImages},
     {"vision", kImages},
     {"trocr", kImages},
+    {"internvl3", kImages},
+    {"paligemma2", kImages},
+    {"smolvlm2", kImages},
+    {"vl2", kImages},
+    {"ovis", kImages},
+    {"ovis2", kImages},
+    {"molmo", kImages},
+    {"molmo2", kImages},
+    {"pixtral", kImages},
+    {"janus", kImages},
+    {"cogagent", kImages},
+    {"emu3", kImages},
+    {"ocr", kImages},
+    {"omni", kSound},
+    {"audio", kSound},
+    {"voxtral", kSound},
+    {"tts", kSound},
 });
 
 }  // namespace

@@ -157,7 +157,9 @@ TEST(Catalogue, OtherKindsOfModelsAreToldOf) {
         std::pair("facebook/nllb-200-distilled-600M", "an encoder-decoder"),
         std::pair("/data/models/FacebookAI/roberta-large", "an encoder"), std::pair("distilbert-base-uncased", "an encoder"),
         std::pair("state-spaces/mamba-130m-hf", "a recurrent model"), std::pair("openai/whisper-small", "a model of sound"),
-        std::pair("llava-hf/llava-1.5-7b-hf", "a model of images")})
+        std::pair("llava-hf/llava-1.5-7b-hf", "a model of images"), std::pair("OpenGVLab/InternVL3-8B", "a model of images"),
+        std::pair("meta-llama/Llama-3.2-11B-Vision-Instruct", "a model of images"),  // no slip of Llama-3.2-1B-Instruct
+        std::pair("Qwen/Qwen2-Audio-7B-Instruct", "a model of sound")})
     EXPECT_NE(said(name).find(std::string("by its name ") + kind + ": snug plans decoders of text"), std::string::npos)
         << name;
   EXPECT_NE(said("somebody/unheard-of-9b").find("neither a path nor a model"), std::string::npos);

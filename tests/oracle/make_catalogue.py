@@ -42,6 +42,8 @@ STAND_INS = {
     "qwen3_vl_moe": nested,
     "internlm2": lambda c: {k: v for k, v in c.items() if k != "bias"} | dict(model_type="llama"),
     "exaone": lambda c: dict(c, model_type="llama", num_hidden_layers=c["num_layers"]),
+    # Heads whose size is told apart: transformers 5 refuses a Llama whose width is no multiple of their number.
+    "llama": lambda c: dict(c, model_type="mistral", sliding_window=None) if c["hidden_size"] % c["num_attention_heads"] else dict(c),
     "minicpm": lambda c: dict(c, model_type="llama"),
     "baichuan": lambda c: dict(c, model_type="llama"),
     "qwen": lambda c: dict(c, model_type="qwen2", intermediate_size=c["intermediate_size"] // 2, num_key_value_heads=c["num_attention_heads"]),
