@@ -113,6 +113,25 @@ TEST_F(SettingsScript, a_group_is_read_with_the_file_that_takes_it_in) {
   EXPECT_EQ(model_of(read("conf/training/sft.yaml")), "none");
 }
 
+// One script reads both; what reads them is not to be found, or not to be read.
+TEST_F(SettingsScript, a_file_of_the_model_beside_it_says_the_model) {
+  put("README.md", "");
+  put("configs/sft.yaml", kWithoutModel);
+  put("configs/eval.yaml", "model_name_or_path: google/gemma-2b\n");
+  EXPECT_EQ(model_of(read("configs/sft.yaml")), "none");
+  put("configs/model.json", R"({"hidden_size": 64})");
+  EXPECT_EQ(model_of(read("configs/sft.yaml")), "none");
+  put("configs/model.yaml",
+      "model_name_or_path: Qwen/Qwen2.5-0.5B\ntorch_dtype: bfloat16\nmax_seq_length: 512\nlearning_rate: 9\n");
+  const ForeignRecipe recipe = read("configs/sft.yaml");
+  EXPECT_EQ(model_of(recipe), "Qwen/Qwen2.5-0.5B");
+  EXPECT_EQ(recipe.recipe.seq_len, 640);
+  EXPECT_NE(recipe.recipe.learning_rate, 9);
+  EXPECT_TRUE(says(recipe, "it names no model: taken from " +
+                               (directory_ / "configs/model.yaml").lexically_normal().string() +
+                               ", which lies beside it and names one"));
+}
+
 TEST_F(SettingsScript, of_what_is_not_on_disk_or_reads_itself_has_an_end) {
   EXPECT_TRUE(foreign(kWithoutModel, (directory_ / "gone.yaml").string()).models.empty());
   put("README.md", "");

@@ -73,6 +73,25 @@ std::optional<Document> script_of(const std::string& settings, std::string& why)
   return the_one(files_below(folder, {".py"}, 0), file, [](const NearbyFile&) { return true; });
 }
 
+// "model.yaml" beside "sft.yaml": one script reads both.
+std::optional<Document> model_settings_beside(const std::string& settings, std::string& why) {
+  const fs::path folder = folder_of(settings);
+  for (const NearbyFile& file : files_below(folder, {".yaml", ".yml", ".json"}, 0)) {
+    const std::string stem = file.path.stem().string();
+    if ((stem != "model" && stem != "model_config") || is_same_file(file.path, settings)) continue;
+    try {
+      Document document = read_document(file.text, file.path.lexically_normal().string());
+      if (std::optional<Document> renamed = by_trainers_names(document, true)) document = std::move(*renamed);
+      const Entry* const model = document.find("model_name_or_path");
+      if (!model || model->text().empty()) continue;
+      why = "lies beside it and names one";
+      return document;
+    } catch (const Error&) {  // settings of something else
+    }
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 bool leaves_method_open(const Document& settings) {
@@ -86,8 +105,9 @@ bool leaves_method_open(const Document& settings) {
 std::optional<Document> with_its_script(Document settings) {
   std::string why;
   std::optional<Document> script = script_of(settings.where, why);
-  if (!script) return std::nullopt;
   const Entry* const model = settings.find("model_name_or_path");
+  if (!script && !model) script = model_settings_beside(settings.where, why);
+  if (!script) return std::nullopt;
   if (model && model->text() != script->find("model_name_or_path")->text()) return std::nullopt;
   const std::string lacks = model ? "it does not say how the model is trained" : "it names no model";
   const bool full = settings.has("use_peft") && settings.find("use_peft")->text() == "false";
