@@ -29,6 +29,23 @@ TEST(OwnWords, of_an_adapter_in_a_section_are_seen_beside_the_trainers) {
   EXPECT_EQ(value_of(foreign(names + "LoRA: {r: 0, alpha: 32}\n").recipe, "method"), "full");
 }
 
+// "method: lora" is ours in YAML, where no more than two keys are slips of the pen.
+TEST(OwnWords, beside_a_method_are_somebodys) {
+  const std::string json =
+      R"({"base_model": "Qwen/Qwen2.5-0.5B", "method": "LoRA", "task": "causal_lm", "epochs": 3, "learning_rate": 2e-4,
+          "batch_size": 2, "gradient_accumulation_steps": 4, "lora_r": 8, "lora_alpha": 16, "output_dir": "o"})";
+  const ForeignRecipe read = foreign(json, "lora_config.json");
+  EXPECT_EQ(model_of(read), "Qwen/Qwen2.5-0.5B");
+  EXPECT_EQ(value_of(read.recipe, "method"), "lora");
+  EXPECT_EQ(read.recipe.batch, 2);
+  const std::string yaml = "base_model: Qwen/Qwen2.5-0.5B\nmethod: qlora\nbatch_size: 6\nlora_r: 8\nlearning_rate: 1e-4\n";
+  const ForeignRecipe own = foreign(yaml + "experiment: a\ndata_root: b\nuse_swanlab: true\n", "r.yaml");
+  EXPECT_EQ(model_of(own), "Qwen/Qwen2.5-0.5B");
+  EXPECT_EQ(own.recipe.batch, 6);
+  EXPECT_TRUE(own.recipe.quantize.in_4bit);
+  EXPECT_FALSE(read_foreign_recipe(yaml + "max_lenght: 9\n", "r.yaml"));
+}
+
 // A program of which only the words are known, which are LLaMA-Factory's.
 TEST(OwnWords, of_a_forks_command_say_the_method) {
   const ForeignRecipe read = foreign(

@@ -170,6 +170,32 @@ TEST_F(PythonSettings, hydras_are_the_first_parameters) {
   EXPECT_EQ(recipe.recipe.batch, 6);
 }
 
+// "model=large" of the command chooses another file of Hydra's group, "rows=6" another value of a key: whether the script's
+// use of them is seen or not.
+TEST_F(PythonSettings, of_hydras_groups_are_those_that_the_command_chooses) {
+  put("conf/run.yaml", "defaults:\n  - _self_\n  - model: blank\nrows: 2\nmax_length: 96\n");
+  put("conf/model/blank.yaml", "name: ???\n");
+  put("conf/model/large.yaml", "name: google/gemma-7b\nlora_r: 12\n");
+  put("conf/tune/small.yaml", "r: 3\n");
+  const std::string main = "@hydra.main(version_base=None, config_path='conf', config_name='run')\ndef main(cfg):\n  ";
+  put("train.py", main +
+                      "model = AutoModelForCausalLM.from_pretrained(cfg.model.name)\n"
+                      "  model = get_peft_model(model, LoraConfig(r=cfg.tune.r))\n"
+                      "  Trainer(model=model, args=TrainingArguments('o', per_device_train_batch_size=cfg.rows)).train()\n"
+                      "main()\n");
+  put("seen.py", main + "build(cfg)\n  Trainer(model=make(cfg), args=arguments_of(cfg)).train()\nmain()\n");
+  const auto started = [&](const std::string& command) { return foreign(command, (directory_ / "run.sh").string()); };
+  const ForeignRecipe recipe = started("python -u train.py model=large rows=6 +tune=small\n");
+  EXPECT_EQ(model_of(recipe), "google/gemma-7b");
+  EXPECT_EQ(recipe.recipe.batch, 6);
+  EXPECT_EQ(recipe.recipe.lora.r, 3);
+  const ForeignRecipe unseen = started("python seen.py model=large max_length=48\n");
+  EXPECT_EQ(model_of(unseen), "google/gemma-7b");
+  EXPECT_EQ(unseen.recipe.seq_len, 48);
+  EXPECT_EQ(unseen.recipe.lora.r, 12);
+  EXPECT_EQ(model_of(started("python -u train.py model=none rows=6\n")), "none");
+}
+
 // Of several commands that which is called so trains, however many flags another has.
 TEST_F(PythonSettings, commands_that_are_called_so_train) {
   put("finetune.py",

@@ -69,6 +69,7 @@ void read_groups(Document& document) {
     std::optional<Document> keys = beside(document.where, file);
     if (!keys) continue;
     for (Entry& entry : keys->entries) entry.path = group + "." + entry.path;
+    keys->entries.insert(keys->entries.begin(), Entry{.path = group, .kind = EntryKind::map});
     put_before(std::move(*keys), document);
     document.beside.push_back(file);
     read = true;
@@ -122,6 +123,7 @@ std::string group_named(std::string_view word) {
 
 void read_inherited(Document& document) {
   read_groups(document);
+  std::erase_if(document.entries, [](const Entry& entry) { return entry.text() == "???"; });  // OmegaConf's: to be said
   constexpr std::string_view kWords[] = {"inherits", "inherit", "extends", "base_config", "_base_"};
   for (int depth = 0; depth < 4; ++depth) {
     const auto base = std::ranges::find_if(document.entries, [&](const Entry& entry) {

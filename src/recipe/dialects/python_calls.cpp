@@ -185,7 +185,7 @@ PythonValue PythonValues::usual(const Binding& binding) {
     if (const auto option = options_.find(name); option != options_.end()) at = option->second;
   const Parameter& parameter = parameters_[binding.parameter];
   if (at == 0 && parameter.position == 0 && files_ != nullptr && is_hydras(parameter.body))
-    if (const std::string file = hydras_settings(tokens_); !file.empty()) return files_->loaded(file);
+    if (const std::string file = hydras_settings(tokens_); !file.empty()) return files_->composed(file);
   return at == 0 ? PythonValue() : at_depth(&PythonValues::choice, at);
 }
 

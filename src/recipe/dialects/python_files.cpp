@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/trimmed.h"
 #include "recipe/dialects/beside.h"
+#include "recipe/dialects/handed_on.h"
 #include "recipe/dialects/reading.h"
 
 namespace snug::dialects {
@@ -18,6 +19,7 @@ using Kind = PythonValue::Kind;
 
 PythonValue value_of(const std::string& text) {
   if (text == "true" || text == "false") return {.kind = Kind::truth, .text = text};
+  if (text == "???") return {};  // OmegaConf's: somebody has to say it
   PythonValue value{.kind = Kind::number, .text = text};
   if (!number_of(value)) value.kind = Kind::text;
   return value;
@@ -149,6 +151,61 @@ PythonValue PythonFiles::peeked(const std::string& name) {
     }
   }
   return may_ask(settings.steps) ? settings.values : PythonValue();
+}
+
+PythonFiles* PythonFiles::take_groups(const std::vector<PythonToken>& tokens) {
+  namespace fs = std::filesystem;
+  const std::string root = flags_ == nullptr ? std::string() : hydras_settings(tokens);
+  if (root.empty()) return this;
+  for (const auto& [name, given] : flags_->options()) {
+    if (given.kind != Kind::text || given.text.size() > 200) continue;
+    const fs::path file = fs::path(root).parent_path() / name / (given.text + ".yaml");
+    if (find_beside(script_, file, Look::above)) groups_[name] = given.text;
+  }
+  for (const auto& [name, file] : groups_) flags_->take_away(name);
+  return this;
+}
+
+PythonValue PythonFiles::composed(const std::string& name) {
+  const auto [found, is_new] = settings_.try_emplace("hydra " + name);
+  Settings& settings = found->second;
+  const std::optional<std::filesystem::path> path = is_new ? find_beside(script_, name, Look::by_last_name) : std::nullopt;
+  if (path) {
+    const std::string text = text_of(name, kMostSettingsBytes);
+    settings.steps += static_cast<int64_t>(text.size()) / 512;
+    try {
+      Document document = read_yaml(text, path->string());
+      choose_groups(document);
+      read_inherited(document);
+      settings.values = dict_of(document);
+      for (const std::string& file : document.beside) note_use((std::filesystem::path(name).parent_path() / file).string());
+    } catch (const Error&) {
+      settings.values = {};
+    }
+  }
+  if (settings.values.known()) note_use(name);
+  return may_ask(settings.steps) ? settings.values : PythonValue();
+}
+
+void PythonFiles::choose_groups(Document& settings) {
+  std::map<std::string, std::string> left = groups_;
+  for (Entry& entry : settings.entries) {
+    if (entry.kind != EntryKind::scalar) continue;
+    if (entry.path.starts_with("defaults.")) {
+      const auto chosen = left.find(group_named(entry.leaf()));
+      if (chosen == left.end()) continue;
+      entry.values = {chosen->second};
+      left.erase(chosen);
+    } else if (const PythonValue* const given = flags_ ? flags_->option(entry.path) : nullptr) {
+      if (given->kind == Kind::text || given->kind == Kind::number || given->kind == Kind::truth)
+        entry.values = {given->text};
+    }
+  }
+  for (const auto& [group, file] : left) {  // "+experiment=small"
+    Entry entry{.path = "defaults.command." + group, .kind = EntryKind::scalar};
+    entry.values = {file};
+    settings.entries.push_back(std::move(entry));
+  }
 }
 
 namespace {

@@ -34,6 +34,13 @@ class PythonFiles {
 
   // "conf/run.yaml" as a dict; unknown where there is no such file, or none of that form.
   PythonValue loaded(const std::string& name);
+  // Takes from the command the options that choose a file of a group for a script of Hydra's, "model=qwen", where that is
+  // there: they are no values of that name. Returns this.
+  PythonFiles* take_groups(const std::vector<PythonToken>& tokens);
+  // "model=qwen loss=dpo batch_size=6" of the command: other files of groups, other values of the settings' own keys.
+  void choose_groups(Document& settings);
+  // What Hydra puts together: the file, the groups that its defaults name, and what the command says of either.
+  PythonValue composed(const std::string& name);
   // The one file of settings beside it that names a model, where a script loads one that only its command line names; told
   // in `notes`. Unknown where there is none, or several.
   PythonValue only_settings();
@@ -92,6 +99,7 @@ class PythonFiles {
   std::map<std::string, Settings> settings_;
   std::optional<std::map<std::string, PythonValue>> environment_;
   std::string environment_name_;
+  std::map<std::string, std::string> groups_;  // "model": "qwen"
 };
 
 }  // namespace snug::dialects

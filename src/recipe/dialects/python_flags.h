@@ -29,6 +29,13 @@ class PythonFlags {
     taken_.insert(name);
     return &found->second;
   }
+  const std::map<std::string, PythonValue>& options() const { return options_; }
+  // For another use than its value.
+  void take_away(const std::string& name) {
+    away_.insert(name);
+    options_.erase(name);
+  }
+  bool is_away(const std::string& name) const { return away_.contains(name); }
   const PythonValue* variable(const std::string& name) const {
     const auto found = variables_.find(name);
     return found == variables_.end() ? nullptr : &found->second;
@@ -42,7 +49,7 @@ class PythonFlags {
 
  private:
   std::map<std::string, PythonValue> options_, variables_;
-  std::set<std::string> taken_;
+  std::set<std::string> taken_, away_;
   std::vector<PythonValue> words_;
 };
 

@@ -170,7 +170,7 @@ bool of_plain_trainer(const Call& trainer) {
 PythonScript::PythonScript(const std::string& source, const std::string& where, PythonFlags* flags)
     : files_(where, flags),
       tokens_(python_tokens(source, where)),
-      values_(tokens_, &files_),
+      values_(tokens_, files_.take_groups(tokens_)),
       here_tokens_(&tokens_),
       here_(&values_),
       calls_(CallsOf(tokens_, values_).calls) {

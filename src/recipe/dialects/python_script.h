@@ -159,6 +159,8 @@ class PythonScript {
 
   // Files of settings beside it that it names, or the one that lies there.
   std::vector<std::string> settings_files();
+  // What the command that starts the script says of them.
+  void choose_groups(Document& settings) { files_.choose_groups(settings); }
 
   // Notes where a call stands that says something.
   void note_use(const Call* call) {

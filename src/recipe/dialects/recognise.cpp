@@ -76,7 +76,8 @@ bool is_ours(const Document& document) {
   const bool names_file = yaml && data && data->kind == dialects::EntryKind::scalar && data->values.size() == 1;
   const Entry* const method = document.find("method");
   constexpr std::string_view kMethods[] = {"full", "lora", "qlora", "dora"};
-  const bool our_method = method && std::ranges::find(kMethods, dialects::lower(method->text())) != std::end(kMethods);
+  const bool our_method = yaml && method && strange_keys(document) < 3 &&
+                          std::ranges::find(kMethods, dialects::lower(method->text())) != std::end(kMethods);
   const bool in_own_words = dialects::mixes_in_own_words(document) && strange_keys(document) >= 2;
   return (names_file && !in_own_words) || our_method ||
          has_any(document, {"eval_data", "memory", "memory_budget", "checkpoint_layers"}) ||

@@ -115,7 +115,8 @@ std::vector<Entry> merged(const Document& shell, StartedPython& python, const Py
     const bool taken = (is_flag(entry) || is_below(entry)) && flags.is_taken(std::string(entry.leaf()));
     // What the script does with it is not seen, but its name tells.
     const bool model = !python.document.has("model_name_or_path") && entry.leaf().find("model") != std::string_view::npos;
-    const bool used = taken && !model && (python.document.own_options || !is_trainers(entry.path));
+    const bool used =
+        (taken && !model && (python.document.own_options || !is_trainers(entry.path))) || flags.is_away(entry.path);
     if (!launcher && ((handed_on && reads_config) || used || (said && !means_the_same(*said, entry)))) continue;
     if (said) std::erase_if(python.document.entries, [&](const Entry& one) { return one.path == entry.path; });
     entries.push_back(entry);
