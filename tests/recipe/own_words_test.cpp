@@ -46,6 +46,23 @@ TEST(OwnWords, beside_a_method_are_somebodys) {
   EXPECT_FALSE(read_foreign_recipe(yaml + "max_lenght: 9\n", "r.yaml"));
 }
 
+// "batch_size" beside names of TRL's is what a GPU takes; verl's rows are those of all GPUs.
+TEST(OwnWords, of_rows_are_those_of_a_gpu_where_no_other_word_is) {
+  const ForeignRecipe rows = foreign(
+      R"({"model_name": "Qwen/Qwen2.5-0.5B", "dataset_name": "a/b", "output_dir": "./o", "batch_size": 4, "max_length": 512,
+          "learning_rate": 2e-4, "lora_r": 8, "lora_alpha": 16.0, "target_modules": ["q_proj", "v_proj"]})",
+      "train_config.json");
+  EXPECT_EQ(rows.recipe.batch, 4);
+  EXPECT_EQ(rows.recipe.method, Method::lora);
+  const ForeignRecipe shared = foreign(
+      "torchrun --standalone --nnodes=1 --nproc_per_node=4 -m verl.trainer.fsdp_sft_trainer "
+      "model.partial_pretrain=Qwen/Qwen2.5-7B-Instruct data.max_length=16384 data.micro_batch_size_per_gpu=1 "
+      "data.train_batch_size=32 optim.lr=5e-6\n",
+      "run.sh");
+  EXPECT_EQ(shared.recipe.batch, 1);
+  EXPECT_EQ(shared.recipe.accumulation, 8);
+}
+
 // A program of which only the words are known, which are LLaMA-Factory's.
 TEST(OwnWords, of_a_forks_command_say_the_method) {
   const ForeignRecipe read = foreign(

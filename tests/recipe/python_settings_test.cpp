@@ -196,6 +196,42 @@ TEST_F(PythonSettings, of_hydras_groups_are_those_that_the_command_chooses) {
   EXPECT_EQ(model_of(started("python -u train.py model=none rows=6\n")), "none");
 }
 
+// "experiment=ft/x" takes other files of other groups, but where the command chooses one; nothing of the script is seen to
+// train.
+TEST_F(PythonSettings, of_hydras_experiments_stand_at_the_top) {
+  put("README.md", "");
+  put("src/train.py",
+      "import hydra\n@hydra.main(version_base=None, config_path='../configs', config_name='train')\ndef main(cfg):\n  "
+      "go(cfg)\n"
+      "main()\n");
+  put("configs/train.yaml",
+      "defaults:\n  - _self_\n  - model: a\n  - trainer: t\n  - experiment: null\nseed: 3\nmax_length: 128\n");
+  put("configs/model/a.yaml", "model_args:\n  pretrained_model_name_or_path: google/gemma-2b\n");
+  put("configs/model/b.yaml", "model_args:\n  pretrained_model_name_or_path: google/gemma-7b\n");
+  put("configs/trainer/t.yaml", "args:\n  per_device_train_batch_size: 8\n  gradient_accumulation_steps: 4\n  bf16: true\n");
+  put("configs/experiment/ft/x.yaml",
+      "# @package _global_\ndefaults:\n  - override /model: b\ntrainer:\n  args:\n    per_device_train_batch_size: 6\n"
+      "max_length: 96\n");
+  const auto started = [&](const std::string& words) {
+    return foreign("python src/train.py " + words + " task_name=x\n", (directory_ / "run.sh").string());
+  };
+  const ForeignRecipe plain = started("seed=1");
+  EXPECT_EQ(model_of(plain), "google/gemma-2b");
+  EXPECT_EQ(plain.recipe.batch, 8);
+  EXPECT_EQ(plain.recipe.accumulation, 4);
+  EXPECT_TRUE(plain.recipe.bf16);
+  EXPECT_TRUE(says(plain,
+                   "what train.py makes of its settings is not seen: taken by the names that they have in "
+                   "configs/train.yaml"));
+  const ForeignRecipe recipe = started("experiment=ft/x trainer.args.gradient_accumulation_steps=2");
+  EXPECT_EQ(model_of(recipe), "google/gemma-7b");
+  EXPECT_EQ(recipe.recipe.batch, 6);
+  EXPECT_EQ(recipe.recipe.accumulation, 2);
+  EXPECT_EQ(recipe.recipe.seq_len, 96);
+  EXPECT_EQ(model_of(started("experiment=ft/x model=a")), "google/gemma-2b");
+  EXPECT_EQ(model_of(started("experiment=ft/none model=b")), "google/gemma-7b");
+}
+
 // Of several commands that which is called so trains, however many flags another has.
 TEST_F(PythonSettings, commands_that_are_called_so_train) {
   put("finetune.py",

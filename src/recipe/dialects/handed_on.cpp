@@ -42,7 +42,76 @@ std::optional<Document> beside(const std::string& script, const std::string& nam
   return text ? read_keys(*text, name) : std::nullopt;
 }
 
-// Before the document's own, which hold over them; nothing of theirs can be changed in it.
+struct Group {
+  std::string name, file;
+  std::optional<Document> keys = std::nullopt;
+  bool global = false;  // "# @package _global_": its keys stand at the top, and hold over those of others
+
+  std::string path() const { return name + "/" + file + (holds_keys(file) ? "" : ".yaml"); }
+};
+
+// "defaults: - model: qwen3", what is left out by null aside.
+std::vector<Group> groups_of(const Document& document) {
+  constexpr size_t kMost = 32;
+  std::vector<Group> groups;
+  for (const Entry& entry : document.entries)
+    if (entry.path.starts_with("defaults.") && entry.kind == EntryKind::scalar && !entry.text().empty() &&
+        groups.size() < kMost)
+      groups.push_back({group_named(entry.leaf()), entry.text()});
+  return groups;
+}
+
+void open_global(const std::string& where, Group& group) {
+  const std::optional<std::string> text = read_beside(where, group.path(), static_cast<int64_t>(kLargestDocumentBytes));
+  group.global = text && text->substr(0, 400).find("@package _global_") != std::string::npos;
+  if (group.global) group.keys = read_keys(*text, group.path());
+}
+
+bool is_default(const Entry& entry) { return entry.path.starts_with("defaults"); }
+
+// An experiment's keys, and which files of the other groups it takes, unless somebody has chosen another.
+void take_global(Group& global, const std::set<std::string>& chosen, std::vector<Group>& groups, Document& document) {
+  for (const Group& other : groups_of(*global.keys)) {
+    const auto same = std::ranges::find(groups, other.name, &Group::name);
+    if (same == groups.end())
+      groups.push_back(other);
+    else if (!chosen.contains(other.name))
+      same->file = other.file;
+  }
+  std::erase_if(global.keys->entries, is_default);
+  std::set<std::string_view> says;
+  for (const Entry& entry : global.keys->entries)
+    if (entry.kind != EntryKind::map) says.insert(entry.path);
+  std::erase_if(document.entries, [&](const Entry& entry) { return says.contains(entry.path); });
+  put_before(std::move(*global.keys), document);
+}
+
+// Hydra's "defaults: - model: qwen3": model/qwen3.yaml beside it or above, whose keys are below "model".
+void read_groups(const std::set<std::string>& chosen, Document& document) {
+  std::vector<Group> groups = groups_of(document);
+  bool read = false;
+  for (size_t i = 0; i < groups.size(); ++i) {
+    open_global(document.where, groups[i]);
+    if (!groups[i].keys) continue;
+    Group global = groups[i];
+    take_global(global, chosen, groups, document);
+    document.beside.push_back(global.path());
+    read = true;
+  }
+  for (const Group& group : groups) {
+    std::optional<Document> keys = group.global ? std::nullopt : beside(document.where, group.path());
+    if (!keys) continue;
+    for (Entry& entry : keys->entries) entry.path = group.name + "." + entry.path;
+    keys->entries.insert(keys->entries.begin(), Entry{.path = group.name, .kind = EntryKind::map});
+    put_before(std::move(*keys), document);
+    document.beside.push_back(group.path());
+    read = true;
+  }
+  if (read) std::erase_if(document.entries, is_default);
+}
+
+}  // namespace
+
 void put_before(Document keys, Document& document) {
   std::set<std::string_view> own;
   for (const Entry& entry : document.entries) own.insert(entry.path);
@@ -55,29 +124,6 @@ void put_before(Document keys, Document& document) {
   document.entries.insert(document.entries.begin(), std::make_move_iterator(keys.entries.begin()),
                           std::make_move_iterator(keys.entries.end()));
 }
-
-// Hydra's "defaults: - model: qwen3": model/qwen3.yaml beside it or above, whose keys are below "model".
-void read_groups(Document& document) {
-  std::vector<std::pair<std::string, std::string>> groups;  // and their files
-  for (const Entry& entry : document.entries)
-    if (entry.path.starts_with("defaults.") && entry.kind == EntryKind::scalar && !entry.text().empty() &&
-        groups.size() < 16)
-      groups.emplace_back(group_named(entry.leaf()), entry.text());
-  bool read = false;
-  for (const auto& [group, name] : groups) {
-    const std::string file = group + "/" + name + (holds_keys(name) ? "" : ".yaml");
-    std::optional<Document> keys = beside(document.where, file);
-    if (!keys) continue;
-    for (Entry& entry : keys->entries) entry.path = group + "." + entry.path;
-    keys->entries.insert(keys->entries.begin(), Entry{.path = group, .kind = EntryKind::map});
-    put_before(std::move(*keys), document);
-    document.beside.push_back(file);
-    read = true;
-  }
-  if (read) std::erase_if(document.entries, [](const Entry& entry) { return entry.path.starts_with("defaults"); });
-}
-
-}  // namespace
 
 std::string handed_on(const Document& script) {
   if (const Entry* config = script.find("config"); config && holds_keys(config->text())) return config->text();
@@ -121,8 +167,8 @@ std::string group_named(std::string_view word) {
   return std::string(word.substr(0, word.find('@')));
 }
 
-void read_inherited(Document& document) {
-  read_groups(document);
+void read_inherited(Document& document, const std::set<std::string>& chosen) {
+  read_groups(chosen, document);
   std::erase_if(document.entries, [](const Entry& entry) { return entry.text() == "???"; });  // OmegaConf's: to be said
   constexpr std::string_view kWords[] = {"inherits", "inherit", "extends", "base_config", "_base_"};
   for (int depth = 0; depth < 4; ++depth) {

@@ -82,6 +82,8 @@ constexpr auto kAnywhere = std::to_array<Name>({{"lora_rank", "lora_r"},
                                                 {"use_lora", "use_peft"},
                                                 {"load_4bit", "load_in_4bit"},
                                                 {"load_8bit", "load_in_8bit"},
+                                                {"train_in_8bit", "load_in_8bit"},
+                                                {"train_in_4bit", "load_in_4bit"},
                                                 {"batch_size", "per_device_train_batch_size"},
                                                 {"train_batch_size", "per_device_train_batch_size"},
                                                 {"micro_batch_size", "per_device_train_batch_size"},
@@ -353,15 +355,27 @@ bool is_of_a_step(std::string_view leaf) {
 
 // Beside a micro-batch's size "batch_size" is a step's, as alpaca-lora has it: how many micro-batches; 0 where it is not.
 int64_t micro_batches(const Document& document) {
-  const Entry* const micro = scalar_named(
-      document, {"micro_batch_size", "micro_train_batch_size", "per_device_train_batch_size", "per_device_batch_size"});
+  const Entry* const micro =
+      scalar_named(document, {"micro_batch_size", "micro_train_batch_size", "per_device_train_batch_size",
+                              "per_device_batch_size", "micro_batch_size_per_gpu"});
   const Entry* const step = scalar_named(document, {"batch_size", "global_batch_size", "train_batch_size"});
   if (!micro || !step) return 0;
-  int64_t rows = 0, all = 0;
-  const auto read = [](const std::string& text, int64_t& number) {
-    return std::from_chars(text.data(), text.data() + text.size(), number).ec == std::errc() && number > 0;
+  constexpr int64_t kMost = 1 << 20;
+  const auto read = [](const Entry* entry) -> int64_t {
+    int64_t number = 0;
+    const std::string& text = entry->text();
+    const bool whole = std::from_chars(text.data(), text.data() + text.size(), number).ec == std::errc();
+    return whole && number > 0 && number <= kMost ? number : 0;
   };
-  return read(micro->text(), rows) && read(step->text(), all) && all % rows == 0 ? all / rows : 0;
+  const auto launched = [&](const char* name) {
+    const Entry* const entry = document.find(name);
+    return entry ? std::max<int64_t>(read(entry), 1) : 1;
+  };
+  const int64_t rows = read(micro), all = read(step);
+  if (rows == 0 || all == 0 || all % rows != 0) return 0;
+  const int64_t each = all / rows;  // of one process, or of all that are launched
+  const int64_t processes = launched("launch.nproc_per_node") * launched("launch.nnodes");
+  return each % processes == 0 ? each / processes : each;
 }
 
 }  // namespace

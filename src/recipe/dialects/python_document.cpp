@@ -249,7 +249,6 @@ void take_settings(PythonScript& script, Document& document) {
       settings = name.ends_with(".json") ? read_json(*text, name) : read_yaml(*text, name);
       if (const auto path = find_beside(document.where, name, Look::by_last_name)) settings.where = path->string();
       script.choose_groups(settings);
-      read_inherited(settings);
     } catch (const Error&) {
       continue;
     }

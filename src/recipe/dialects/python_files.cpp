@@ -169,42 +169,49 @@ PythonFiles* PythonFiles::take_groups(const std::vector<PythonToken>& tokens) {
 PythonValue PythonFiles::composed(const std::string& name) {
   const auto [found, is_new] = settings_.try_emplace("hydra " + name);
   Settings& settings = found->second;
-  const std::optional<std::filesystem::path> path = is_new ? find_beside(script_, name, Look::by_last_name) : std::nullopt;
-  if (path) {
-    const std::string text = text_of(name, kMostSettingsBytes);
-    settings.steps += static_cast<int64_t>(text.size()) / 512;
-    try {
-      Document document = read_yaml(text, path->string());
-      choose_groups(document);
-      read_inherited(document);
-      settings.values = dict_of(document);
-      for (const std::string& file : document.beside) note_use((std::filesystem::path(name).parent_path() / file).string());
-    } catch (const Error&) {
-      settings.values = {};
+  if (is_new)
+    if (const std::optional<Document> document = put_together(name)) {
+      settings.steps += static_cast<int64_t>(document->text.size()) / 512;
+      settings.values = dict_of(*document);
+      for (const std::string& file : document->beside) note_use(file);
     }
-  }
   if (settings.values.known()) note_use(name);
   return may_ask(settings.steps) ? settings.values : PythonValue();
 }
 
+std::optional<Document> PythonFiles::put_together(const std::string& name) {
+  const std::optional<std::filesystem::path> path = find_beside(script_, name, Look::by_last_name);
+  if (!path) return std::nullopt;
+  try {
+    Document settings = read_yaml(text_of(name, kMostSettingsBytes), path->string());
+    choose_groups(settings);
+    for (std::string& file : settings.beside)
+      file = (std::filesystem::path(name).parent_path() / file).lexically_normal().string();
+    return settings;
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
 void PythonFiles::choose_groups(Document& settings) {
   std::map<std::string, std::string> left = groups_;
-  for (Entry& entry : settings.entries) {
-    if (entry.kind != EntryKind::scalar) continue;
-    if (entry.path.starts_with("defaults.")) {
-      const auto chosen = left.find(group_named(entry.leaf()));
-      if (chosen == left.end()) continue;
-      entry.values = {chosen->second};
-      left.erase(chosen);
-    } else if (const PythonValue* const given = flags_ ? flags_->option(entry.path) : nullptr) {
-      if (given->kind == Kind::text || given->kind == Kind::number || given->kind == Kind::truth)
-        entry.values = {given->text};
-    }
-  }
+  std::set<std::string> chosen;
+  for (const auto& [group, file] : groups_) chosen.insert(group);
+  for (Entry& entry : settings.entries)
+    if (entry.kind == EntryKind::scalar && entry.path.starts_with("defaults."))
+      if (const auto group = left.find(group_named(entry.leaf())); group != left.end()) {
+        entry.values = {group->second};
+        left.erase(group);
+      }
   for (const auto& [group, file] : left) {  // "+experiment=small"
-    Entry entry{.path = "defaults.command." + group, .kind = EntryKind::scalar};
-    entry.values = {file};
-    settings.entries.push_back(std::move(entry));
+    settings.entries.push_back({.path = "defaults.command." + group, .kind = EntryKind::scalar});
+    settings.entries.back().values = {file};
+  }
+  read_inherited(settings, chosen);
+  for (Entry& entry : settings.entries) {
+    const PythonValue* const given = flags_ && entry.kind == EntryKind::scalar ? flags_->option(entry.path) : nullptr;
+    if (given && (given->kind == Kind::text || given->kind == Kind::number || given->kind == Kind::truth))
+      entry.values = {given->text};
   }
 }
 

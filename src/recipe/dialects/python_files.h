@@ -37,10 +37,12 @@ class PythonFiles {
   // Takes from the command the options that choose a file of a group for a script of Hydra's, "model=qwen", where that is
   // there: they are no values of that name. Returns this.
   PythonFiles* take_groups(const std::vector<PythonToken>& tokens);
-  // "model=qwen loss=dpo batch_size=6" of the command: other files of groups, other values of the settings' own keys.
+  // Takes in what the settings go on from or are put together of; "model=qwen loss=dpo batch_size=6" of the command are
+  // other files of groups, other values of keys.
   void choose_groups(Document& settings);
   // What Hydra puts together: the file, the groups that its defaults name, and what the command says of either.
   PythonValue composed(const std::string& name);
+  std::optional<Document> put_together(const std::string& name);
   // The one file of settings beside it that names a model, where a script loads one that only its command line names; told
   // in `notes`. Unknown where there is none, or several.
   PythonValue only_settings();

@@ -84,6 +84,15 @@ bool is_ours(const Document& document) {
          (document.has("dataset_format") && !has_strange_keys(document));
 }
 
+// "batch_size" without a word of what a GPU takes at once, and without sections, which torchtune and others have: old PPO's
+// have more of them.
+bool says_rows_alone(const Document& document) {
+  const bool file = document.syntax == dialects::Syntax::yaml || document.syntax == dialects::Syntax::json;
+  return file && document.has("batch_size") && document.has("learning_rate") && !has_sections(document) &&
+         !has_any(document, {"per_device_train_batch_size", "mini_batch_size", "micro_batch_size", "ppo_epochs",
+                             "sequence_len", "model_name_or_path"});
+}
+
 // Read in its own words: the Trainer's leave its model, or some of what matters, unsaid.
 bool speaks_for_itself(const Document& document) {
   if (is_ours(document) || !what_else(document).empty()) return false;
@@ -167,6 +176,7 @@ std::optional<Dialect> recognise(const Document& document) {
   // verl's, whatever its modules are called.
   if (script && has_any(document, {"actor_rollout_ref.model.path", "model.partial_pretrain"})) return std::nullopt;
   if (found == Dialect::hugging_face && speaks_for_itself(document)) return std::nullopt;
+  if (found == Dialect::trl && says_rows_alone(document) && dialects::by_trainers_names(document)) return std::nullopt;
   return found;
 }
 

@@ -9,6 +9,9 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "recipe/dialects/beside.h"
+#include "recipe/dialects/handed_on.h"
+#include "recipe/dialects/own_words.h"
+#include "recipe/dialects/python_files.h"
 #include "recipe/dialects/reading.h"
 
 namespace snug::dialects {
@@ -141,6 +144,40 @@ bool is_anybodys(const Document& shell) {
   return !dialect || *dialect == Dialect::hugging_face || *dialect == Dialect::trl || *dialect == Dialect::unsloth;
 }
 
+// Settings that Hydra puts together for a script in which nothing is seen to train: by their names, behind what the command
+// says.
+void read_settings_of(const std::string& text, const std::filesystem::path& path, PythonFlags flags, Document& shell) {
+  const std::vector<PythonToken> tokens = python_tokens(text, path.string());
+  const std::string name = hydras_settings(tokens);
+  if (name.empty()) return;
+  PythonFiles files(path.string(), &flags);
+  std::optional<Document> settings = files.take_groups(tokens)->put_together(name);
+  if (!settings) return;
+  std::erase_if(shell.entries, [&](const Entry& entry) { return flags.is_away(entry.path); });
+  const auto shown = [&](const std::string& file) {
+    return (path.parent_path() / file)
+        .lexically_normal()
+        .lexically_relative(std::filesystem::path(shell.where).parent_path());
+  };
+  settings->beside.push_back(name);
+  for (const std::string& file : settings->beside) shell.beside.push_back(shown(file).string());
+  shell.notes.push_back(fmt::format("what {} makes of its settings is not seen: taken by the names that they have in {}",
+                                    path.filename().string(), shell.beside.back()));
+  const auto is_of_a_section = [](const Entry& entry) {
+    return entry.path.find('.') != std::string::npos && !entry.path.starts_with("launch.") &&
+           !entry.path.starts_with("env.");
+  };
+  std::erase_if(settings->entries, [&](const Entry& entry) { return shell.has(entry.path); });
+  for (Entry& entry : settings->entries) entry.line = 0;  // unlike the command's
+  std::ranges::copy_if(shell.entries, std::back_inserter(settings->entries), is_of_a_section);
+  std::erase_if(shell.entries, is_of_a_section);
+  if (std::optional<Document> renamed = by_trainers_names(*settings, true)) settings = std::move(renamed);
+  std::erase_if(settings->entries, [](const Entry& entry) {
+    return entry.line == 0 && entry.path != "use_peft" && std::ranges::find(kMatter, entry.path) == kMatter.end();
+  });
+  put_before(std::move(*settings), shell);
+}
+
 }  // namespace
 
 void read_started(const std::filesystem::path& script, const std::string& config, Document& shell) {
@@ -149,10 +186,15 @@ void read_started(const std::filesystem::path& script, const std::string& config
   if (!path) return;
   PythonFlags flags = flags_of(shell, config);
   StartedPython python;
+  std::string text;
   try {
-    const std::string text = read_text(*path, static_cast<int64_t>(kLargestDocumentBytes), 0, "");
+    text = read_text(*path, static_cast<int64_t>(kLargestDocumentBytes), 0, "");
     python = read_started_python(text, path->string(), flags);
-  } catch (const Error&) {
+  } catch (const Error&) {  // trains nothing, or is no Python
+    try {
+      read_settings_of(text, *path, flags_of(shell, config), shell);
+    } catch (const Error&) {
+    }
     return;
   }
   std::vector<std::string> untold;  // what only Python knows
