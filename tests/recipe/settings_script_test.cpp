@@ -97,6 +97,27 @@ TEST_F(SettingsScript, says_how_it_is_trained_where_the_file_leaves_that_open) {
   EXPECT_EQ(read("run.yaml").recipe.method, Method::full);
 }
 
+// … as does the command that hands it to a script, which knows it by no name; also where its keys are TRL's alone.
+TEST_F(SettingsScript, is_found_by_the_command_that_hands_it_on) {
+  put("README.md", "");
+  put("sft/tune.py",
+      "args, training = parser.parse_json_file(json_file=sys.argv[1])\n"
+      "model = AutoModelForCausalLM.from_pretrained(args.model_name_or_path, load_in_8bit=args.train_in_8bit)\n"
+      "model = get_peft_model(model, LoraConfig(r=12, target_modules='all-linear'))\n"
+      "Trainer(model=model, args=training).train()\n");
+  put("sft/run.sh", "cd sft\npython tune.py configs/boolq.json\n");
+  put("sft/configs/boolq.json",
+      R"({"model_name_or_path": "facebook/opt-1.3b", "dataset_name": "boolq", "train_in_8bit": true, "output_dir": "o",
+          "per_device_train_batch_size": 32, "fp16": true})");
+  const ForeignRecipe recipe = read("sft/configs/boolq.json");
+  EXPECT_EQ(model_of(recipe), "facebook/opt-1.3b");
+  EXPECT_EQ(recipe.recipe.method, Method::lora);
+  EXPECT_EQ(recipe.recipe.lora.r, 12);
+  EXPECT_EQ(recipe.recipe.batch, 32);
+  EXPECT_TRUE(says(recipe, "it does not say how the model is trained: taken from " +
+                               (directory_ / "sft/run.sh").lexically_normal().string() + ", which hands it to its trainer"));
+}
+
 // A group of Hydra's stands beside others, which the file above takes in.
 TEST_F(SettingsScript, a_group_is_read_with_the_file_that_takes_it_in) {
   put("conf/config.yaml", "defaults:\n  - hf: base\n  - override /training: sft\n  - _self_\nseed: 3\n");

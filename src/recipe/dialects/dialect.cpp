@@ -64,7 +64,8 @@ std::optional<ForeignRecipe> read_foreign_recipe(const dialects::Document& docum
   std::optional<ForeignRecipe> recipe = dialect ? read_foreign(document, *dialect) : read_in_own_words(document);
   if (!recipe) return recipe;
   if (!recipe->models.empty()) {
-    if (dialect || !dialects::leaves_method_open(document)) return recipe;
+    const bool trainers = !dialect || *dialect == Dialect::hugging_face || *dialect == Dialect::trl;
+    if (!trainers || !dialects::leaves_method_open(document)) return recipe;
     std::optional<ForeignRecipe> whole = read_with_script(document, dialect);
     return whole ? whole : recipe;
   }

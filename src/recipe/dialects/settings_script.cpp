@@ -30,6 +30,11 @@ std::optional<Document> training_of(const NearbyFile& script, const fs::path& se
     return model && !model->text().empty() ? std::optional(std::move(document)) : std::nullopt;
   };
   try {
+    if (script.path.extension() != ".py") {
+      Document started = read_document(script.text, script.path.lexically_normal().string());
+      if (std::optional<Document> renamed = by_trainers_names(started, true)) started = std::move(*renamed);
+      return with_model(std::move(started));
+    }
     if (auto document = with_model(read_python(script.text, script.path.lexically_normal().string()))) return document;
     const std::string path = script.path.lexically_relative(folder).string(), name = settings.filename().string();
     if ((path + name).find_first_of(" '\"$`\\") != std::string::npos) return std::nullopt;
@@ -69,6 +74,9 @@ std::optional<Document> script_of(const std::string& settings, std::string& why)
   const std::vector<NearbyFile> near = files_below(project_of(folder), {".py"}, kDeep);
   why = "reads it";
   if (std::ranges::any_of(near, speaks)) return the_one(near, file, speaks);
+  why = "hands it to its trainer";
+  const std::vector<NearbyFile> commands = files_below(project_of(folder), {".sh", ".bash", ".sbatch", ".slurm"}, kDeep);
+  if (std::ranges::any_of(commands, speaks)) return the_one(commands, file, speaks);
   why = "is the only script beside it that trains";
   return the_one(files_below(folder, {".py"}, 0), file, [](const NearbyFile&) { return true; });
 }

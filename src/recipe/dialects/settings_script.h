@@ -12,9 +12,10 @@ namespace snug::dialects {
 bool leaves_method_open(const Document& settings);
 
 // Settings by the Trainer's names that name no model, or leave the method open, with what the script says beside them: of
-// scripts near the file the one that speaks of it by its name, or the only one beside it that trains. The file's own values
-// hold. Without a script, settings that name no model are read with the "model.yaml" beside them. None where there is
-// neither, or where several scripts train different models, or it trains another model.
+// scripts near the file the one that speaks of it by its name, the one that a shell script near it hands it to, or the only
+// one beside it that trains. The file's own values hold. Without a script, settings that name no model are read with the
+// "model.yaml" beside them. None where there is neither, or where several scripts train different models, or it trains
+// another model.
 std::optional<Document> with_its_script(Document settings);
 
 }  // namespace snug::dialects
