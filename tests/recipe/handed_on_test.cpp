@@ -89,6 +89,15 @@ TEST_F(HandedOn, a_script_that_is_started_is_read_with_its_arguments) {
   EXPECT_EQ(recipe.recipe.batch, 6);
   EXPECT_EQ(recipe.recipe.accumulation, 5);
   EXPECT_TRUE(says(recipe, "read beside it: train.slurm"));
+  // Behind a queue's own flags; ": ${A:=b}" sets what is not set.
+  recipe = read(": \"${ROWS:=3}\"\n: ${STEPS:=6}\nsbatch train.slurm google/gemma-7b $ROWS\n");
+  EXPECT_EQ(recipe.recipe.batch, 3);
+  EXPECT_EQ(recipe.recipe.accumulation, 6);
+  recipe = read("ROWS=1\nsbatch --job-name=\"a b\" -p gpu --export=ALL,STEPS=3,X train.slurm google/gemma-7b 2\n");
+  EXPECT_EQ(recipe.models.front(), "google/gemma-7b");
+  EXPECT_EQ(recipe.recipe.batch, 2);
+  EXPECT_EQ(recipe.recipe.accumulation, 3);
+  EXPECT_EQ(read("srun --output=o/node-%t.out sh train.slurm google/gemma-2b 4\n").recipe.batch, 4);
   recipe = read("bash all.sh --model_name_or_path google/gemma-2b --per_device_train_batch_size 4 --learning_rate 1\n");
   EXPECT_EQ(recipe.models.front(), "google/gemma-2b");
   EXPECT_EQ(recipe.recipe.batch, 4);

@@ -163,27 +163,47 @@ const Command* unknown_program(const std::vector<Command>& commands, Found& foun
   return nullptr;
 }
 
-// "bash train.sh", "sbatch train.slurm", "./train.sh": a script that a script starts.
+// "bash train.sh", "sbatch --export=ALL,RANK=8 train.slurm", "srun -n 4 sh train.sh", "./train.sh": a script that a script
+// starts.
 struct StartedShell {
   std::string name;
   Command arguments;
   ShellVariables variables = {};  // for it alone
 };
 
+// "--export=ALL,RANK=8" of a queue's command.
+void take_exported(std::string_view list, ShellVariables& variables) {
+  for (; !list.empty(); list.remove_prefix(std::min(list.size(), list.find(',') + 1))) {
+    const std::string_view one = list.substr(0, list.find(','));
+    if (const size_t equals = one.find('='); equals != std::string_view::npos && equals > 0)
+      variables[std::string(one.substr(0, equals))] = one.substr(equals + 1);
+    if (list.find(',') == std::string_view::npos) return;
+  }
+}
+
 std::vector<StartedShell> started_scripts(const std::vector<Command>& commands) {
-  constexpr std::array<std::string_view, 5> kStart = {"bash", "sh", "source", ".", "sbatch"};
-  constexpr size_t kMost = 8;
+  constexpr std::array<std::string_view, 4> kStart = {"bash", "sh", "source", "."};
+  constexpr std::array<std::string_view, 3> kQueues = {"sbatch", "srun", "qsub"};  // whose own flags stand before it
+  constexpr std::string_view kExport = "--export=";
+  constexpr size_t kMost = 8, kMostFlags = 32;
   std::vector<StartedShell> all;
   for (const Command& command : commands) {
     if (all.size() == kMost) break;
     size_t first = 0;  // behind "CUDA_VISIBLE_DEVICES=0"
     while (first < command.size() && is_assignment(command[first].text)) ++first;
-    for (size_t i = first; i < std::min(command.size(), first + 2); ++i) {
+    const std::string_view program = first < command.size() ? base_name(command[first].text) : std::string_view();
+    const bool queue = std::ranges::find(kQueues, program) != kQueues.end();
+    const bool starts = queue || std::ranges::find(kStart, program) != kStart.end();
+    ShellVariables exported;
+    for (size_t i = first; i < std::min(command.size(), first + (queue ? kMostFlags : 2)); ++i) {
       const std::string& word = command[i].text;
+      if (queue && word.starts_with(kExport) && !command[i].unread)
+        take_exported(std::string_view(word).substr(kExport.size()), exported);
       const bool script = std::ranges::any_of(std::array<std::string_view, 4>{".sh", ".bash", ".slurm", ".sbatch"},
                                               [&](std::string_view end) { return word.ends_with(end); });
-      if (!script || (i != first && std::ranges::find(kStart, base_name(command[first].text)) == kStart.end())) continue;
-      StartedShell started{word, Command(command.begin() + static_cast<std::ptrdiff_t>(i) + 1, command.end()), {}};
+      if (!script || (i != first && !starts)) continue;
+      StartedShell started{word, Command(command.begin() + static_cast<std::ptrdiff_t>(i) + 1, command.end()),
+                           std::move(exported)};
       for (size_t at = 0; at < first; ++at)
         if (const size_t equals = command[at].text.find('='); !command[at].unread)
           started.variables[command[at].text.substr(0, equals)] = command[at].text.substr(equals + 1);

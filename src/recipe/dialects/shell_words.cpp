@@ -74,7 +74,7 @@ std::string ShellReader::substitution(size_t begin, bool& unread) {
 std::string ShellReader::variable(bool& unread) {
   const size_t begin = at_++;
   std::string name, otherwise;
-  bool has_other = false;
+  bool has_other = false, assigns = false;
   if (peek() == '{') {
     constexpr size_t kLongestName = 1024;
     const size_t length = closing_brace(text_.substr(at_, kLongestName));
@@ -92,6 +92,7 @@ std::string ShellReader::variable(bool& unread) {
     if (inside.starts_with(":-") || inside.starts_with(":=")) {
       otherwise = inside.substr(2);
       has_other = true;
+      assigns = inside.starts_with(":=");
     } else if (inside.starts_with("-")) {
       otherwise = inside.substr(1);
       has_other = true;
@@ -124,6 +125,7 @@ std::string ShellReader::variable(bool& unread) {
     if (otherwise.size() >= 2 && (otherwise.front() == '"' || otherwise.front() == '\'') &&
         otherwise.back() == otherwise.front())
       otherwise = otherwise.substr(1, otherwise.size() - 2);
+    if (assigns && !name.empty()) variables_[name] = otherwise;
     return otherwise;
   }
   unread = true;
