@@ -97,6 +97,29 @@ TEST_F(SettingsScript, says_how_it_is_trained_where_the_file_leaves_that_open) {
   EXPECT_EQ(read("run.yaml").recipe.method, Method::full);
 }
 
+// An adapter is told of here, its bits and precision in the script.
+TEST_F(SettingsScript, says_in_which_precision_where_the_file_leaves_that_open) {
+  put("README.md", "");
+  put("sft.yaml", "base_model: Qwen/Qwen2.5-0.5B\nmax_seq_len: 768\nbatch_size: 3\nlora_r: 24\nlearning_rate: 1e-4\n");
+  const std::string loads =
+      "s = yaml.safe_load(open('sft.yaml'))\nbits = BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_compute_dtype="
+      "torch.bfloat16)\nmodel = AutoModelForCausalLM.from_pretrained(s['base_model'], quantization_config=bits)\n"
+      "model = get_peft_model(model, LoraConfig(r=s['lora_r']))\n"
+      "Trainer(model=model, args=TrainingArguments('o', bf16=True, per_device_train_batch_size=9)).train()\n";
+  put("tune.py", loads);
+  const ForeignRecipe recipe = read("sft.yaml");
+  EXPECT_EQ(model_of(recipe), "Qwen/Qwen2.5-0.5B");
+  EXPECT_TRUE(recipe.recipe.quantize.in_4bit);
+  EXPECT_TRUE(recipe.recipe.bf16);
+  EXPECT_EQ(recipe.recipe.lora.r, 24);
+  EXPECT_EQ(recipe.recipe.batch, 3);
+  EXPECT_EQ(recipe.recipe.seq_len, 768);
+  EXPECT_TRUE(says(recipe, "it does not say in which precision: taken from " +
+                               (directory_ / "tune.py").lexically_normal().string() + ", which reads it"));
+  put("sft.yaml", "base_model: Qwen/Qwen2.5-0.5B\nbatch_size: 3\nlora_r: 24\nlearning_rate: 1e-4\nfp16: true\n");
+  EXPECT_FALSE(read("sft.yaml").recipe.quantize.in_4bit);
+}
+
 // … as does the command that hands it to a script, which knows it by no name; also where its keys are TRL's alone.
 TEST_F(SettingsScript, is_found_by_the_command_that_hands_it_on) {
   put("README.md", "");

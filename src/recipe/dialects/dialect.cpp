@@ -65,7 +65,8 @@ std::optional<ForeignRecipe> read_foreign_recipe(const dialects::Document& docum
   if (!recipe) return recipe;
   if (!recipe->models.empty()) {
     const bool trainers = !dialect || *dialect == Dialect::hugging_face || *dialect == Dialect::trl;
-    if (!trainers || !dialects::leaves_method_open(document)) return recipe;
+    const bool open = dialects::leaves_method_open(document) || dialects::leaves_precision_open(document);
+    if (!trainers || !open) return recipe;
     std::optional<ForeignRecipe> whole = read_with_script(document, dialect);
     return whole ? whole : recipe;
   }

@@ -102,12 +102,24 @@ std::optional<Document> model_settings_beside(const std::string& settings, std::
 
 }  // namespace
 
-bool leaves_method_open(const Document& settings) {
-  constexpr std::string_view kWords[] = {"use_peft", "lora", "peft", "load_in_", "quant", "method", "adapter"};
+namespace {
+
+// No key of theirs has one of the words in its name.
+bool is_silent_of(const Document& settings, std::initializer_list<std::string_view> words) {
   return std::ranges::none_of(settings.entries, [&](const Entry& entry) {
     const std::string path = lower(entry.path);
-    return std::ranges::any_of(kWords, [&](std::string_view word) { return path.find(word) != std::string::npos; });
+    return std::ranges::any_of(words, [&](std::string_view word) { return path.find(word) != std::string::npos; });
   });
+}
+
+}  // namespace
+
+bool leaves_method_open(const Document& settings) {
+  return is_silent_of(settings, {"use_peft", "lora", "peft", "load_in_", "quant", "method", "adapter"});
+}
+
+bool leaves_precision_open(const Document& settings) {
+  return is_silent_of(settings, {"bf16", "fp16", "dtype", "precision"});
 }
 
 std::optional<Document> with_its_script(Document settings) {
@@ -117,7 +129,9 @@ std::optional<Document> with_its_script(Document settings) {
   if (!script && !model) script = model_settings_beside(settings.where, why);
   if (!script) return std::nullopt;
   if (model && model->text() != script->find("model_name_or_path")->text()) return std::nullopt;
-  const std::string lacks = model ? "it does not say how the model is trained" : "it names no model";
+  const std::string lacks = !model                         ? "it names no model"
+                            : leaves_method_open(settings) ? "it does not say how the model is trained"
+                                                           : "it does not say in which precision";
   const bool full = settings.has("use_peft") && settings.find("use_peft")->text() == "false";
   for (Entry& entry : script->entries) {
     const bool matters = entry.path == "use_peft" || std::ranges::find(kMatter, entry.path) != kMatter.end();

@@ -10,6 +10,8 @@ namespace snug::dialects {
 // Whether settings in somebody's own words, read by the Trainer's names, leave to their script how the model is trained:
 // neither an adapter nor bits nor "full".
 bool leaves_method_open(const Document& settings);
+// … and in which precision.
+bool leaves_precision_open(const Document& settings);
 
 // Settings by the Trainer's names that name no model, or leave the method open, with what the script says beside them: of
 // scripts near the file the one that speaks of it by its name, the one that a shell script near it hands it to, or the only
