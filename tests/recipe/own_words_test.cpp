@@ -63,6 +63,25 @@ TEST(OwnWords, of_rows_are_those_of_a_gpu_where_no_other_word_is) {
   EXPECT_EQ(shared.recipe.accumulation, 8);
 }
 
+// A name, a length and a rank are not Unsloth's, which would load in four bits; with a word of its own they are.
+TEST(OwnWords, of_a_name_a_length_and_a_rank_are_nobodys) {
+  const std::string names =
+      "model_name: Qwen/Qwen2.5-0.5B\nmax_seq_length: 64\nlora_r: 8\nper_device_train_batch_size: 2\nlearning_rate: 1e-4\n";
+  EXPECT_FALSE(foreign(names).recipe.quantize.in_4bit);
+  EXPECT_EQ(foreign(names).recipe.method, Method::lora);
+  EXPECT_TRUE(foreign(names + "random_state: 3407\n").recipe.quantize.in_4bit);
+}
+
+// P-Tuning trains a prefix, not the model.
+TEST(OwnWords, of_a_prefix_are_told_of) {
+  const ForeignRecipe read = foreign(
+      "python main.py --do_train --model_name_or_path google/gemma-2b --pre_seq_len 128 --learning_rate 2e-2 "
+      "--per_device_train_batch_size 1\n",
+      "train.sh");
+  EXPECT_TRUE(std::ranges::any_of(
+      read.keys, [](const ForeignKey& key) { return key.name == "pre_seq_len" && key.fate == KeyFate::touches_memory; }));
+}
+
 // A program of which only the words are known, which are LLaMA-Factory's.
 TEST(OwnWords, of_a_forks_command_say_the_method) {
   const ForeignRecipe read = foreign(

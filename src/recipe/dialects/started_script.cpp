@@ -103,9 +103,11 @@ bool means_the_same(const Entry& a, const Entry& b) {
   return true;
 }
 
-// Whether the Trainer or TRL has a key of that name; others a script has for itself.
+// Whether the Trainer or TRL has a key of that name, or it is one that matters wherever it stands; others a script has for
+// itself.
 bool is_trainers(std::string_view path) {
-  return std::ranges::any_of(rules_of(Dialect::hugging_face).rows, [&](const Row& row) { return row.theirs == path; });
+  const dialects::Rules& rules = rules_of(Dialect::hugging_face);
+  return std::ranges::any_of(rules.rows, [&](const Row& row) { return row.theirs == path; }) || path == "pre_seq_len";
 }
 
 // What the script makes of its flags, where the flags stood.

@@ -78,6 +78,8 @@ void add_trainer(Rules& rules) {  // NOLINT(readability-function-size): a table
   add_strategies(rules);
   const std::vector<Touch> touches = {
       {"label_smoothing_factor", "smoothed labels need the logits whole"},
+      {"pre_seq_len", "a prefix is trained (P-Tuning v2), not the model, which is planned"},
+      {"num_virtual_tokens", "a prompt is trained, not the model, which is planned"},
       {"activation_offloading", "activations go to host memory"},
       {"optim_target_modules", "the optimizer works on projections of some modules' gradients"},
       {"torch_compile", "what the compiler fuses is never stored, and its buffers are its own"},

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "recipe/dialects/reading.h"
 #include "recipe/foreign_keys.h"
@@ -128,22 +129,23 @@ bool write_unsloth(const Document& document, const Wanted& wanted, const RecipeC
 
 // ---- Whose file it is
 
-// Of Unsloth's own names, or a model of Unsloth's own copies.
+// Of Unsloth's own names, or a model of Unsloth's own copies. A model's name, a length and a rank alone are anybody's, who
+// need not load in four bits where nothing says so.
 bool is_unsloth(const Document& document) {
-  size_t own = 0;
+  constexpr auto kOwn = std::to_array<std::string_view>(
+      {"use_gradient_checkpointing", "load_in_4bit", "train_on_completions", "random_state", "training_type"});
+  constexpr auto kAnybodys = std::to_array<std::string_view>({"max_seq_length", "model_name", "lora_r", "lora_rank"});
+  size_t own = 0, anybodys = 0;
   bool copies = false;
   for (const Entry& entry : document.entries) {
-    const std::string_view leaf = entry.leaf();
-    own += leaf == "use_gradient_checkpointing" || leaf == "max_seq_length" || leaf == "load_in_4bit" ||
-                   leaf == "model_name" || leaf == "train_on_completions" || leaf == "random_state" ||
-                   leaf == "training_type" || leaf == "lora_r" || leaf == "lora_rank"
-               ? 1
-               : 0;
+    own += std::ranges::find(kOwn, entry.leaf()) != kOwn.end() ? 1 : 0;
+    anybodys += std::ranges::find(kAnybodys, entry.leaf()) != kAnybodys.end() ? 1 : 0;
     copies = copies || entry.text().starts_with("unsloth/") || entry.text() == "unsloth";
   }
-  const bool flat = document.has("model_name") && document.has("max_seq_length") && own >= 3;
+  const bool flat = document.has("model_name") && document.has("max_seq_length") && own + anybodys >= 3;
   const bool blocks = document.has("training.max_seq_length") && (document.has("lora") || document.has("training.lora"));
-  return flat || blocks || (copies && (own >= 1 || has_any(document, {"model.base_model", "model.name"})));
+  return ((flat || blocks) && own >= 1) ||
+         (copies && (own + anybodys >= 1 || has_any(document, {"model.base_model", "model.name"})));
 }
 
 Claim claims_unsloth(const Document& document) {
