@@ -230,6 +230,18 @@ TEST_F(PythonSettings, of_hydras_experiments_stand_at_the_top) {
   EXPECT_EQ(recipe.recipe.seq_len, 96);
   EXPECT_EQ(model_of(started("experiment=ft/x model=a")), "google/gemma-2b");
   EXPECT_EQ(model_of(started("experiment=ft/none model=b")), "google/gemma-7b");
+  // The same where the script is seen to train.
+  put("src/train.py",
+      "@hydra.main(version_base=None, config_path='../configs', config_name='train')\ndef main(cfg):\n"
+      "  model = AutoModelForCausalLM.from_pretrained(cfg.model.model_args.pretrained_model_name_or_path)\n"
+      "  Trainer(model=model, args=TrainingArguments('o', per_device_train_batch_size=cfg.trainer.args."
+      "per_device_train_batch_size, gradient_accumulation_steps=cfg.trainer.args.gradient_accumulation_steps)).train()\n"
+      "main()\n");
+  const ForeignRecipe seen = started("experiment=ft/x model=a");
+  EXPECT_EQ(model_of(seen), "google/gemma-2b");
+  EXPECT_EQ(seen.recipe.batch, 6);
+  EXPECT_EQ(seen.recipe.accumulation, 4);
+  EXPECT_EQ(started("experiment=ft/x trainer.args.gradient_accumulation_steps=2").recipe.accumulation, 2);
 }
 
 // Of several commands that which is called so trains, however many flags another has.

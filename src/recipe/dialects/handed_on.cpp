@@ -88,9 +88,10 @@ void take_global(Group& global, const std::set<std::string>& chosen, std::vector
 
 // Hydra's "defaults: - model: qwen3": model/qwen3.yaml beside it or above, whose keys are below "model".
 void read_groups(const std::set<std::string>& chosen, Document& document) {
+  constexpr size_t kMost = 64;  // an experiment may name others
   std::vector<Group> groups = groups_of(document);
   bool read = false;
-  for (size_t i = 0; i < groups.size(); ++i) {
+  for (size_t i = 0; i < std::min(groups.size(), kMost); ++i) {
     open_global(document.where, groups[i]);
     if (!groups[i].keys) continue;
     Group global = groups[i];
@@ -98,6 +99,7 @@ void read_groups(const std::set<std::string>& chosen, Document& document) {
     document.beside.push_back(global.path());
     read = true;
   }
+  if (groups.size() > kMost) groups.erase(groups.begin() + kMost, groups.end());
   for (const Group& group : groups) {
     std::optional<Document> keys = group.global ? std::nullopt : beside(document.where, group.path());
     if (!keys) continue;
@@ -115,7 +117,8 @@ void read_groups(const std::set<std::string>& chosen, Document& document) {
 void put_before(Document keys, Document& document) {
   std::set<std::string_view> own;
   for (const Entry& entry : document.entries) own.insert(entry.path);
-  std::erase_if(keys.entries, [&](const Entry& entry) { return own.contains(entry.path); });
+  std::erase_if(keys.entries,  // but what stands before its keys
+                [&](const Entry& entry) { return entry.kind != EntryKind::map && own.contains(entry.path); });
   for (Entry& entry : keys.entries) {
     entry.in_place = false;
     entry.line = 0;

@@ -71,11 +71,13 @@ int64_t processes_of(const Document& shell) {
   return count("num_processes");
 }
 
-// Of a file of keys that is handed on, below others: the script may know it by its last part alone.
-bool is_below(const Entry& entry) {
-  return entry.line == 0 && entry.path.find('.') != std::string::npos && !entry.path.starts_with("launch.") &&
-         !entry.path.starts_with("env.");
+// "trainer.rows=4", as Hydra has it.
+bool is_of_a_section(const Entry& entry) {
+  return entry.path.find('.') != std::string::npos && !entry.path.starts_with("launch.") && !entry.path.starts_with("env.");
 }
+
+// Of a file of keys that is handed on, below others: the script may know it by its last part alone.
+bool is_below(const Entry& entry) { return entry.line == 0 && is_of_a_section(entry); }
 
 PythonFlags flags_of(const Document& shell, const std::string& config) {
   PythonFlags flags;
@@ -87,6 +89,7 @@ PythonFlags flags_of(const Document& shell, const std::string& config) {
   for (const Entry& entry : shell.entries) {
     const bool below = is_below(entry) && entry.kind != EntryKind::map && leaves[entry.leaf()] == 1;
     if (is_flag(entry) || below) flags.give_option(std::string(entry.leaf()), value_of_flag(entry, unread));
+    if (is_of_a_section(entry) && !is_below(entry)) flags.give_option(entry.path, value_of_flag(entry, unread));
     if (entry.path == "words")
       for (const std::string& word : entry.values)
         flags.give_word(unread.contains(word) ? PythonValue() : value_of_flag(word));
@@ -117,7 +120,8 @@ std::vector<Entry> merged(const Document& shell, StartedPython& python, const Py
     const bool launcher = entry.path.starts_with("launch.") || entry.path.starts_with("env.");
     const bool handed_on = entry.line == 0 && !launcher;
     const Entry* const said = python.document.find(entry.path);
-    const bool taken = (is_flag(entry) || is_below(entry)) && flags.is_taken(std::string(entry.leaf()));
+    const bool taken = ((is_flag(entry) || is_below(entry)) && flags.is_taken(std::string(entry.leaf()))) ||
+                       (is_of_a_section(entry) && flags.is_taken(entry.path));
     // What the script does with it is not seen, but its name tells.
     const bool model = !python.document.has("model_name_or_path") && entry.leaf().find("model") != std::string_view::npos;
     const bool used =
@@ -165,10 +169,6 @@ void read_settings_of(const std::string& text, const std::filesystem::path& path
   for (const std::string& file : settings->beside) shell.beside.push_back(shown(file).string());
   shell.notes.push_back(fmt::format("what {} makes of its settings is not seen: taken by the names that they have in {}",
                                     path.filename().string(), shell.beside.back()));
-  const auto is_of_a_section = [](const Entry& entry) {
-    return entry.path.find('.') != std::string::npos && !entry.path.starts_with("launch.") &&
-           !entry.path.starts_with("env.");
-  };
   std::erase_if(settings->entries, [&](const Entry& entry) { return shell.has(entry.path); });
   for (Entry& entry : settings->entries) entry.line = 0;  // unlike the command's
   std::ranges::copy_if(shell.entries, std::back_inserter(settings->entries), is_of_a_section);
