@@ -208,6 +208,7 @@ struct Form {
 };
 
 Form stored_form(std::string_view lower_name) {
+  if (lower_name.starts_with("mlx-community/")) return {"MLX", lower_name.size()};
   for (const std::string_view form : {"GPTQ", "AWQ", "GGUF", "EXL2", "MLX", "FP8", "AQLM", "HQQ", "W4A16", "Int4", "Int8"})
     for (const char mark : {'-', '_'})
       if (const size_t at = lower_name.find(mark + lower(form)); at != std::string_view::npos) return {form, at};

@@ -162,6 +162,9 @@ TEST(Catalogue, OtherKindsOfModelsAreToldOf) {
         std::pair("Qwen/Qwen2-Audio-7B-Instruct", "a model of sound")})
     EXPECT_NE(said(name).find(std::string("by its name ") + kind + ": snug plans decoders of text"), std::string::npos)
         << name;
+  EXPECT_NE(said("mlx-community/Qwen2.5-3B-Instruct-4bit").find("by its name MLX weights, which are not planned"),
+            std::string::npos);
+  EXPECT_TRUE(model_within("mlx-community/Qwen2.5-3B-Instruct-4bit").empty());
   EXPECT_NE(said("somebody/unheard-of-9b").find("neither a path nor a model"), std::string::npos);
   for (const std::string& name : model_names())
     EXPECT_TRUE(other_kind(name).empty() || find_model(name)->vision_parameters > 0) << name;
