@@ -72,6 +72,20 @@ TEST(OwnWords, of_a_name_a_length_and_a_rank_are_nobodys) {
   EXPECT_TRUE(foreign(names + "random_state: 3407\n").recipe.quantize.in_4bit);
 }
 
+TEST(OwnWords, in_capitals_are_read_too) {
+  const ForeignRecipe read = foreign(
+      R"({"MODEL_NAME": "Qwen/Qwen2.5-1.5B", "TRAIN_PATH": "./data", "USE_LORA": true, "LORA_RANK": 12, "MAX_SEQ_LENGTH": 768,
+          "LEARNING_RATE": 2e-05, "PER_DEVICE_BATCH_SIZE": 3, "GRAD_ACCUM_STEPS": 16, "FP16": true, "BF16": false})",
+      "settings.json");
+  EXPECT_EQ(model_of(read), "Qwen/Qwen2.5-1.5B");
+  EXPECT_EQ(read.recipe.method, Method::lora);
+  EXPECT_EQ(read.recipe.lora.r, 12);
+  EXPECT_EQ(read.recipe.batch, 3);
+  EXPECT_EQ(read.recipe.accumulation, 16);
+  EXPECT_EQ(read.recipe.seq_len, 768);
+  EXPECT_TRUE(read.recipe.fp16);
+}
+
 // P-Tuning trains a prefix, not the model.
 TEST(OwnWords, of_a_prefix_are_told_of) {
   const ForeignRecipe read = foreign(

@@ -180,7 +180,19 @@ std::optional<Dialect> recognise(const Document& document) {
   return found;
 }
 
-std::optional<ForeignRecipe> read_in_own_words(const Document& document) {
+// "MODEL_NAME", "LORA_RANK": as constants of a script are written.
+bool is_in_capitals(const Document& document) {
+  constexpr size_t kFewest = 4;
+  return document.syntax != dialects::Syntax::shell && document.entries.size() >= kFewest &&
+         std::ranges::all_of(document.entries, [](const Entry& entry) {
+           return std::ranges::none_of(entry.path, [](char c) { return c >= 'a' && c <= 'z'; });
+         });
+}
+
+std::optional<ForeignRecipe> read_in_own_words(const Document& given) {
+  Document document = given;
+  if (is_in_capitals(document))
+    for (Entry& entry : document.entries) entry.path = dialects::lower(entry.path);
   if (is_ours(document) || !what_else(document).empty()) return std::nullopt;
   if (document.has("model") && document.syntax == dialects::Syntax::yaml && !has_strange_keys(document)) return std::nullopt;
   const auto renamed = dialects::by_trainers_names(document, extends_the_trainers(document));
