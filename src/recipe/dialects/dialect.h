@@ -102,7 +102,7 @@ ForeignRecipe read_foreign(const dialects::Document& document, Dialect dialect);
 
 // Reads settings of a script that is its author's alone, YAML or JSON, by the Trainer's names, and says so in a note; none
 // where they are no such settings or might be ours.
-std::optional<ForeignRecipe> read_in_own_words(const dialects::Document& document);
+std::optional<ForeignRecipe> read_in_own_words(const dialects::Document& given);
 
 // Recognises and reads; settings that name no model with what the script says that reads them. Nothing for what is not
 // another trainer's recipe.
