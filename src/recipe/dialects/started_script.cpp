@@ -106,11 +106,11 @@ bool means_the_same(const Entry& a, const Entry& b) {
   return true;
 }
 
-// Whether the Trainer or TRL has a key of that name, or it is one that matters wherever it stands; others a script has for
-// itself.
+// Whether the Trainer or TRL has a key of that name, or one that touches memory; others a script has for itself.
 bool is_trainers(std::string_view path) {
   const dialects::Rules& rules = rules_of(Dialect::hugging_face);
-  return std::ranges::any_of(rules.rows, [&](const Row& row) { return row.theirs == path; }) || path == "pre_seq_len";
+  return std::ranges::any_of(rules.rows, [&](const Row& row) { return row.theirs == path; }) ||
+         std::ranges::any_of(rules.touches, [&](const Touch& touch) { return touch.theirs == path; });
 }
 
 // What the script makes of its flags, where the flags stood.
@@ -161,9 +161,9 @@ void read_settings_of(const std::string& text, const std::filesystem::path& path
   if (!settings) return;
   std::erase_if(shell.entries, [&](const Entry& entry) { return flags.is_away(entry.path); });
   const auto shown = [&](const std::string& file) {
-    return (path.parent_path() / file)
-        .lexically_normal()
-        .lexically_relative(std::filesystem::path(shell.where).parent_path());
+    const std::filesystem::path whole = (path.parent_path() / file).lexically_normal();
+    const std::filesystem::path near = whole.lexically_relative(std::filesystem::path(shell.where).parent_path());
+    return near.empty() ? whole : near;  // one of them is absolute
   };
   settings->beside.push_back(name);
   for (const std::string& file : settings->beside) shell.beside.push_back(shown(file).string());
