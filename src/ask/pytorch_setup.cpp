@@ -174,6 +174,14 @@ void find_linears(const ForeignRecipe& file, const ModelSpec& model, eager::Setu
     setup.targets = {"q_proj", "k_proj", "v_proj", "o_proj"};
 }
 
+// LLaMA-Factory (freeze_vision_tower) and ms-swift (freeze_vit) leave a vision tower alone unless told otherwise.
+void leave_tower(const ForeignRecipe& file, eager::Setup& setup) {
+  if (file.dialect != Dialect::llama_factory && file.dialect != Dialect::swift) return;
+  setup.adapts_tower = std::ranges::any_of(file.keys, [](const ForeignKey& key) {
+    return (leaf_of(key) == "freeze_vision_tower" || leaf_of(key) == "freeze_vit") && !is_on(key);
+  });
+}
+
 // bnb_4bit_quant_storage: axolotl (loaders/model.py) and LLaMA-Factory (model_utils/quantization.py) name one themselves.
 void pack_codes(const ForeignRecipe& file, eager::Setup& setup) {
   if (file.dialect == Dialect::axolotl) setup.packed = DType::bf16;
@@ -223,6 +231,7 @@ eager::Setup pytorch_setup(const Arguments& arguments, const Recipe& recipe, con
     load_weights_as(*arguments.foreign, setup);
     pack_codes(*arguments.foreign, setup);
     find_linears(*arguments.foreign, model, setup);
+    leave_tower(*arguments.foreign, setup);
     const bool of_codes =
         setup.quantization == eager::Quantization::four_bit || setup.quantization == eager::Quantization::eight_bit;
     if (arguments.foreign->dialect == Dialect::trl && of_codes && stack.sft_narrows_adapters) {

@@ -11,6 +11,7 @@ namespace snug::eager {
 Decoder::Decoder(Torch& torch, const ModelSpec& spec, const Setup& setup)
     : t_(torch), spec_(spec), setup_(setup), B_(setup.batch), T_(setup.seq_len), C_(spec.hidden_size), D_(spec.head_size) {
   make_blocks();
+  make_tower();
 }
 
 void Decoder::make_blocks() {
@@ -137,8 +138,12 @@ void Decoder::make_frequencies() {
 
 void Decoder::load() {
   if (setup_.quantization != Quantization::none) return load_quantized();
-  visit_parameters([&](Tensor& tensor, int64_t count, int64_t, bool) {
+  const auto place = [&](Tensor& tensor, int64_t count, int64_t, bool) {
     tensor = placed(count, setup_.weights, Role::weights);
+  };
+  visit_tower(place);
+  visit_parameters([&](Tensor& tensor, int64_t count, int64_t columns, bool decays) {
+    place(tensor, count, columns, decays);
     if (setup_.method == Method::full) Autograd::require_grad(tensor);
   });
 }
@@ -152,7 +157,7 @@ void Decoder::adapt() {
     if (targets == std::vector<std::string>{"all-linear"}) return true;
     return std::find(targets.begin(), targets.end(), l.name) != targets.end();
   };
-  each_linear([&](Linear& l) {
+  each_adaptable_linear([&](Linear& l) {
     if (!targeted(l)) return;
     l.adapter.rank = setup_.rank;
     const bool quantized = l.four_bit || l.eight_bit || l.gptq;
@@ -167,7 +172,7 @@ void Decoder::adapt() {
       tensor = placed(tensor.count, DType::f32, Role::adapters);
     Autograd::require_grad(tensor);
   };
-  each_linear([&](Linear& l) {
+  each_adaptable_linear([&](Linear& l) {
     if (l.adapter.rank == 0) return;
     widen(l.adapter.a);
     widen(l.adapter.b);
@@ -193,7 +198,7 @@ void Decoder::narrow_adapters() {
     tensor = t_.empty(tensor.count, DType::bf16, Role::adapters);
     Autograd::require_grad(tensor);
   };
-  each_linear([&](Linear& l) {
+  each_adaptable_linear([&](Linear& l) {
     if (l.adapter.rank == 0) return;
     narrow(l.adapter.a);
     narrow(l.adapter.b);

@@ -51,6 +51,14 @@ struct Block {
   bool local = false;
 };
 
+// A linear of a vision tower, or another of its tensors.
+struct TowerPart {
+  std::string name;
+  int64_t count = 0;
+  Linear linear;
+  Tensor tensor;
+};
+
 class Decoder {
  public:
   Decoder(Torch& torch, const ModelSpec& spec, const Setup& setup);
@@ -103,6 +111,10 @@ class Decoder {
   void visit_linear(Linear& linear, const Visit& visit);
   void visit_norm(Norm& norm, const Visit& visit);
   void visit_block(Block& block, const Visit& visit);
+  void make_tower();
+  void visit_tower(const Visit& visit);
+  void each_tower_linear(const std::function<void(Linear&)>& visit);
+  void each_adaptable_linear(const std::function<void(Linear&)>& visit);
   Tensor placed(int64_t count, DType dtype, Role role);
   bool is_norm(const Tensor& tensor) const;  // whether it is the weight of one
   void make_blocks();
@@ -218,6 +230,7 @@ class Decoder {
   int64_t B_, T_, C_, D_;
   Tensor embedding_, position_embedding_, inverse_frequencies_, original_frequencies_;
   std::vector<Block> blocks_;
+  std::vector<TowerPart> tower_;
   Norm final_norm_;
   Linear head_;
   Tensors originals_;   // what peft's ModulesToSaveWrapper keeps beside the copies that are trained

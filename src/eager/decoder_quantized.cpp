@@ -53,6 +53,10 @@ void Decoder::load_quantized() {
       norm(path, *n);
   }
   norm(root, final_norm_);
+  for (TowerPart& part : tower_) {
+    linear("", part.linear);
+    if (!part.linear.present) plain(part.name, part.tensor, part.count);
+  }
   if (!spec_.tied_embeddings) plain("lm_head.weight", head_.weight, spec_.vocab_size * C_);
   if (spec_.head_bias) plain("lm_head.bias", head_.bias, spec_.vocab_size);
   std::sort(tensors.begin(), tensors.end(), [](const Stored& a, const Stored& b) { return a.name < b.name; });
@@ -94,9 +98,11 @@ void Decoder::quantize_four_bit(Linear& l) {
 // peft/utils/other.py: what is not quantized in fp32
 void Decoder::prepare() {
   if (setup_.preparation == Preparation::none) return;
-  visit_parameters([&](Tensor& tensor, int64_t count, int64_t, bool) {
+  const auto widen = [&](Tensor& tensor, int64_t count, int64_t, bool) {
     if (is_half(tensor.dtype) && tensor.count == count) tensor = t_.empty(tensor.count, DType::f32, Role::weights);
-  });
+  };
+  visit_tower(widen);
+  visit_parameters(widen);
   if (t_.stack().preparation_empties_cache) t_.device().release_cached();
 }
 

@@ -21,6 +21,7 @@ void check_version(const ModelSpec& spec, const StackProfile& stack) {
   if (version_number(stack.transformers) >= version_number("5.0")) return;
   for (const char* family : {"opt", "stablelm", "nemotron"})
     if (spec.family == family) refuse("family " + spec.family + " before transformers 5");
+  if (!spec.tower.empty()) refuse("vision towers before transformers 5");  // losses of the rows' masks, made by hand
 }
 
 bool is_target(const Setup& setup, const char* name) {
@@ -80,6 +81,12 @@ void check_sharding(const ModelSpec& spec, const Setup& setup) {
   if (sharding == Sharding::fsdp1 && setup.dora) refuse("DoRA under FSDP 1");
 }
 
+// Rows of text alone, whose tower rests.
+void check_tower(const ModelSpec& spec, const Setup& setup) {
+  if (spec.tower.empty()) refuse("vision towers of family " + spec.family);
+  if (setup.ranks.sharding != Sharding::none) refuse("vision towers on several GPUs");
+}
+
 void check_covered(const ModelSpec& spec, const Setup& setup) {
   if (!spec.unmodelled_step.empty()) refuse(spec.unmodelled_step);
   if (spec.has_latent_attention()) refuse("latent attention");
@@ -87,7 +94,7 @@ void check_covered(const ModelSpec& spec, const Setup& setup) {
   for (const char* family : {"falcon", "baichuan", "chatglm"})
     if (spec.family == family) refuse("blocks of family " + spec.family);
   if (spec.family == "qwen" && setup.attention != Attention::flash) refuse("blocks of family qwen without flash attention");
-  if (spec.vision_parameters > 0) refuse("vision towers");
+  if (spec.vision_parameters > 0) check_tower(spec, setup);
   if (setup.padded && setup.attention == Attention::flash) refuse("padded batches with flash attention");
   if (setup.quantization != Quantization::none && spec.naming == TensorNaming::gpt2) refuse("quantized GPT-2");
   if (setup.evaluation.keeps_outputs && setup.chunked_loss) refuse("compute_metrics under TRL's fused head");

@@ -105,6 +105,7 @@ struct Setup {
   double dropout = 0.0;
   bool dora = false;
   std::vector<std::string> targets;                  // module names; {"all-linear"}
+  bool adapts_tower = true;                          // of a vision tower too what has a target's name
   bool saves_embedding = false, saves_head = false;  // modules_to_save: copies of them are trained whole beside the adapters
 
   Attention attention = Attention::sdpa;

@@ -169,8 +169,9 @@ struct ModelSpec {
   bool pad_row_is_fixed = true;  // the embedding of pad_token_id gets no gradient (torch's padding_idx)
   bool tied_embeddings = false;  // lm_head is a view of embed_tokens
   double initializer_range = 0.02;
-  double dropout = 0.0;           // what transformers would train with; not applied here
-  int64_t vision_parameters = 0;  // of a vision tower and its projector, which stay as they are
+  double dropout = 0.0;            // what transformers would train with; not applied here
+  int64_t vision_parameters = 0;   // of a vision tower and its projector, which stay as they are
+  std::vector<KnownTensor> tower;  // these, in their order of registration, where they are known one by one (Gemma 3)
 
   DType dtype = DType::bf16;  // torch_dtype of the checkpoint
 

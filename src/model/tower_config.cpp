@@ -1,5 +1,7 @@
 #include "model/tower_config.h"
 
+#include <algorithm>
+
 #include "base/checked.h"
 
 namespace snug {
@@ -12,22 +14,45 @@ int64_t sum(std::initializer_list<int64_t> parts) {
   return total;
 }
 
-// Parameters of a SigLIP tower and of Gemma 3's projector (transformers' modeling_siglip, modeling_gemma3): patches and
-// positions, blocks with biases, a final norm; the projector's matrix and norm.
-int64_t siglip(const ConfigFields& vision, int64_t hidden_size) {
+// A SigLIP tower and Gemma 3's projector (transformers' modeling_siglip.py, modeling_gemma3.py): patches and positions,
+// blocks with biases, a final norm; the projector's matrix and norm.
+std::vector<KnownTensor> siglip(const ConfigFields& vision, int64_t hidden_size) {
   const int64_t C = vision.dimension("hidden_size", 768);
   const int64_t F = vision.dimension("intermediate_size", 3072);
   const int64_t layers = vision.integer("num_hidden_layers", 12, 1, kMostLayers);
   const int64_t patch = vision.dimension("patch_size", 16);
   const int64_t side = vision.dimension("image_size", 224) / patch;
-  const int64_t channels = vision.dimension("num_channels", 3);
-  const int64_t patches = checked_mul(checked_mul(patch, patch), checked_mul(channels, C)) + C;
-  const int64_t positions = checked_mul(checked_mul(side, side), C);
-  const int64_t attention = checked_mul(4, checked_mul(C, C) + C);
-  const int64_t mlp = checked_mul(2, checked_mul(C, F)) + F + C;
-  const int64_t block = checked_add(checked_add(attention, mlp), checked_mul(4, C));
-  const int64_t tower = checked_add(checked_add(patches, positions), checked_add(checked_mul(layers, block), 2 * C));
-  return checked_add(tower, checked_add(checked_mul(C, hidden_size), C));
+  std::vector<KnownTensor> tensors;
+  const auto add = [&](const std::string& module, std::vector<int64_t> shape, int64_t count) {
+    const std::string path = "model.vision_tower.vision_model." + module;
+    const int64_t out = shape.front();
+    tensors.push_back({path + ".weight", std::move(shape), count});
+    if (module != "embeddings.position_embedding") tensors.push_back({path + ".bias", {out}, count});
+  };
+  const auto in_block = [&](const std::string& module, std::vector<int64_t> shape) {
+    add("encoder.layers.{}." + module, std::move(shape), layers);
+  };
+  add("embeddings.patch_embedding", {C, vision.dimension("num_channels", 3), patch, patch}, 0);
+  add("embeddings.position_embedding", {checked_mul(side, side), C}, 0);
+  in_block("layer_norm1", {C});
+  for (const char* module : {"k_proj", "v_proj", "q_proj", "out_proj"}) in_block(std::string("self_attn.") + module, {C, C});
+  in_block("layer_norm2", {C});
+  in_block("mlp.fc1", {F, C});
+  in_block("mlp.fc2", {C, F});
+  add("post_layernorm", {C}, 0);
+  tensors.push_back({"model.multi_modal_projector.mm_input_projection_weight", {C, hidden_size}, 0});
+  tensors.push_back({"model.multi_modal_projector.mm_soft_emb_norm.weight", {C}, 0});
+  return tensors;
+}
+
+int64_t numbers_in(const std::vector<KnownTensor>& tensors) {
+  int64_t total = 0;
+  for (const KnownTensor& tensor : tensors) {
+    int64_t count = std::max<int64_t>(1, tensor.layers);
+    for (const int64_t size : tensor.shape) count = checked_mul(count, size);
+    total = checked_add(total, count);
+  }
+  return total;
 }
 
 // modeling_qwen2_5_vl.py: patches over time without bias, blocks with gated MLPs and biases, a merger of neighbours.
@@ -90,7 +115,10 @@ void read_tower(const ConfigFields& outer, ModelSpec& spec) {
   const auto found = outer.field("vision_config");
   if (!found) return;
   const ConfigFields vision(json_object("vision_config", *found, outer.where()), outer.where(), "vision_config.");
-  if (spec.family == "gemma3") spec.vision_parameters = siglip(vision, spec.hidden_size);
+  if (spec.family == "gemma3") {
+    spec.tower = siglip(vision, spec.hidden_size);
+    spec.vision_parameters = numbers_in(spec.tower);
+  }
   if (spec.family == "qwen2_5_vl") spec.vision_parameters = qwen_tower(vision, spec.hidden_size);
   if (spec.family == "qwen2_vl" || spec.family.starts_with("qwen3_vl"))
     spec.vision_parameters = qwen_plain_tower(vision, spec.hidden_size);

@@ -164,10 +164,11 @@ std::string pytorch_text(const PyTorchAnswer& answer, const TextStyle& style) {
   const std::string autocast =
       answer.autocast ? "autocast to " + *answer.autocast + (answer.assumes_autocast ? " (nothing else was said)" : "")
                       : "no autocast";
-  const std::string assumed = fmt::format("{}; weights in {}, {}; rows of full length; {}; saving{} left out",
-                                          stack_text(answer.stack), answer.weights, autocast, evaluation_text(answer),
-                                          ranks_text(answer).empty() ? "" : ", NCCL's own buffers") +
-                              (answer.setup ? buckets_text(answer.setup->ranks) : "");
+  const std::string assumed =
+      fmt::format("{}; weights in {}, {}; rows of full length{}; {}; saving{} left out", stack_text(answer.stack),
+                  answer.weights, autocast, answer.tower_rests ? ", without images: the vision tower rests" : "",
+                  evaluation_text(answer), ranks_text(answer).empty() ? "" : ", NCCL's own buffers") +
+      (answer.setup ? buckets_text(answer.setup->ranks) : "");
   if (answer.share) text += share_text(answer, style);
   text += fmt::format("  assumed  {}\n", wrapped(assumed, style.width, 11));
   return text;

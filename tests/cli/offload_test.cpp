@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "cli/support_workspace.h"
 #include "families.h"
@@ -60,7 +61,8 @@ TEST(Offload, every_family_gives_the_same_bits) {
 }
 
 // To the byte by the executor's count; and what the kernel counts between two runs that differ by four steps is four times
-// as much.
+// as much. It counts pages of libraries too that went out of the cache in between, as they do beside other programs: so the
+// two runs are made up to three times.
 TEST(Offload, moves_what_was_planned) {
   const Workspace work(Json{{"num_hidden_layers", 6}, {"hidden_size", 128}, {"intermediate_size", 384}});
   std::vector<std::vector<std::string>> all;
@@ -70,22 +72,27 @@ TEST(Offload, moves_what_was_planned) {
     const ProcessResult plan = run_program(joined({"plan", work.model().string(), "--json"}, keys));
     ASSERT_EQ(plan.exit_code, 0) << plan.error;
     const Json homes = Json::parse(plan.output)["homes"];
-    std::vector<ProcessResult> runs;
-    std::vector<Json> summaries;
-    for (const char* steps : {"2", "2", "6"}) {  // the first leaves the cache as the others find it
-      runs.push_back(run_program(work.train(work / "out", joined(keys, {"--max-steps", steps, "--overwrite-output-dir"}))));
-      ASSERT_EQ(runs.back().exit_code, 0) << runs.back().error;
-      summaries.push_back(read_metrics(work / "out").back()["summary"]);
-    }
     const auto planned = homes["fetched_a_step"].get<int64_t>();
     EXPECT_GT(planned, 0);
-    EXPECT_EQ(summaries[2]["fetched_bytes"].get<int64_t>(), 6 * planned);
-    EXPECT_EQ(summaries[2]["sent_bytes"].get<int64_t>(), 6 * homes["sent_a_step"].get<int64_t>());
-    if (runs[2].disk_read == 0) continue;  // a disk that is memory is not counted
-    // A page of a library or a directory that was not in the cache may be on either side.
-    constexpr double kBeside = 256 << 10;
-    EXPECT_NEAR(static_cast<double>(runs[2].disk_read - runs[1].disk_read), static_cast<double>(4 * planned), kBeside)
-        << keys[1] << keys.size();
+    const auto read_by = [&](int64_t steps) {
+      const ProcessResult run = run_program(
+          work.train(work / "out", joined(keys, {"--max-steps", std::to_string(steps), "--overwrite-output-dir"})));
+      EXPECT_EQ(run.exit_code, 0) << run.error;
+      const Json summary = read_metrics(work / "out").back()["summary"];
+      EXPECT_EQ(summary["fetched_bytes"].get<int64_t>(), steps * planned);
+      EXPECT_EQ(summary["sent_bytes"].get<int64_t>(), steps * homes["sent_a_step"].get<int64_t>());
+      return run.disk_read;
+    };
+    read_by(2);  // leaves the cache as the others find it
+    int64_t beside = 0;
+    constexpr int64_t kBeside = 256 << 10;  // a page of a directory that was not in the cache may be on either side
+    for (int attempt = 0; attempt < 3; ++attempt) {
+      const int64_t few = read_by(2), more = read_by(6);
+      if (more == 0) break;  // a disk that is memory is not counted
+      beside = more - few - 4 * planned;
+      if (std::abs(beside) <= kBeside) break;
+    }
+    EXPECT_LE(std::abs(beside), kBeside) << keys[1] << keys.size();
   }
 }
 

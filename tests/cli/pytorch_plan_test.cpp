@@ -214,6 +214,27 @@ TEST(PyTorchPlan, swift_casts_nothing_of_a_quantized_model) {
   EXPECT_LT(weights(swift), weights(peft) - (int64_t{490} << 20));
 }
 
+// AutoModelForCausalLM loads Gemma 3 with its tower, whose q_proj and v_proj peft adapts too: 27 layers of two linears, 8 x
+// (1,152 + 1,152) numbers in fp32 each. LLaMA-Factory leaves a tower alone (freeze_vision_tower).
+TEST(PyTorchPlan, a_tower_that_rests_is_there_and_adapted_by_name) {
+  Workspace workspace;
+  const auto adapters = [](const Json& of) { return of.at("breakdown").at("adapters").get<int64_t>(); };
+  const Json trl = setup_of_file(workspace, "recipe.yaml",
+                                 "model_name_or_path: google/gemma-3-4b-it\ndataset_name: rows\nuse_peft: true\nlora_r: 8\n"
+                                 "per_device_train_batch_size: 1\nlora_target_modules: [q_proj, v_proj]\n"
+                                 "torch_dtype: bfloat16\n");
+  const std::string factory =
+      "model_name_or_path: google/gemma-3-4b-it\nstage: sft\ntemplate: gemma3\ndataset: rows\nfinetuning_type: lora\n"
+      "lora_rank: 8\nlora_target: q_proj,v_proj\nper_device_train_batch_size: 1\nbf16: true\n";
+  const Json rests = setup_of_file(workspace, "factory.yaml", factory);
+  EXPECT_EQ(adapters(trl) - adapters(rests), int64_t{27} * 2 * 8 * (1152 + 1152) * 4);
+  EXPECT_EQ(adapters(setup_of_file(workspace, "factory.yaml", factory + "freeze_vision_tower: false\n")), adapters(trl));
+  const auto run = run_program({"plan", "google/gemma-3-4b-it", "--gpu", "A100", "--load-in-4bit", "true"});
+  EXPECT_TRUE(run.output.starts_with("PyTorch: fits: ")) << run.output;
+  const auto two = run_program({"plan", "google/gemma-3-4b-it", "--gpu", "A100", "--gpus", "2"});
+  EXPECT_TRUE(two.output.starts_with("PyTorch: not known: ")) << two.output << two.error;
+}
+
 // TRL's default loss makes logits in tiles since 1.7: 4,096 rows of 32,001 words are 500 MiB in fp32, several times over.
 TEST(PyTorchPlan, trls_default_loss_makes_no_whole_logits) {
   Workspace workspace;

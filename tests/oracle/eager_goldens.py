@@ -175,11 +175,12 @@ def configuration(row):
         if row["model"] in names.split() and not line.startswith("#"):
             config = json.loads(brace + text)
             if row["layers"]:
+                decoder = config.get("text_config", config)
                 for key in ("num_hidden_layers", "n_layer"):
-                    if key in config:
-                        config[key] = row["layers"]
-                if "layer_types" in config:
-                    config["layer_types"] = config["layer_types"][:row["layers"]]
+                    if key in decoder:
+                        decoder[key] = row["layers"]
+                if "layer_types" in decoder:
+                    decoder["layer_types"] = decoder["layer_types"][:row["layers"]]
             return config
     raise SystemExit(f"no model {row['model']}")
 

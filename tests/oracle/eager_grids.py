@@ -77,7 +77,7 @@ FAMILIES = [("TinyLlama/TinyLlama-1.1B-Chat-v1.0", 3), ("allenai/OLMo-2-0425-1B"
             ("stabilityai/stablelm-2-1_6b", 4), ("stabilityai/stablelm-3b-4e1t", 3), ("zai-org/glm-4-9b-hf", 2), ("nvidia/Minitron-4B-Base", 3),
             ("facebook/opt-125m", 0), ("facebook/opt-1.3b", 4)]
 LATER_FAMILIES = [("baidu/ERNIE-4.5-0.3B-PT", 4), ("LGAI-EXAONE/EXAONE-4.0-1.2B", 4), ("LGAI-EXAONE/EXAONE-4.0-32B", 4),
-                  ("allenai/Olmo-3-1025-7B", 4), ("HuggingFaceTB/SmolLM3-3B", 8), ("zai-org/GLM-4-9B-0414", 2), ("ByteDance-Seed/Seed-OSS-36B-Base", 2)]
+                  ("allenai/Olmo-3-1025-7B", 4), ("HuggingFaceTB/SmolLM3-3B", 8), ("zai-org/GLM-4-9B-0414", 2), ("ByteDance-Seed/Seed-OSS-36B-Base", 2), ("google/gemma-3-4b-pt", 7)]
 
 
 def families(transformers_version):
