@@ -46,6 +46,13 @@ TEST(OwnWords, beside_a_method_are_somebodys) {
   EXPECT_FALSE(read_foreign_recipe(yaml + "max_lenght: 9\n", "r.yaml"));
 }
 
+// "data" is ours, but not among so many words that are not.
+TEST(OwnWords, beside_a_file_of_data_are_somebodys) {
+  const std::string yaml = "model: Qwen/Qwen2.5-0.5B\ndata: rows.jsonl\noutput_dir: o\nper_device_train_batch_size: 3\n";
+  EXPECT_EQ(foreign(yaml + "gamma: 0.5\nuse_lora: true\nmargin_shift: 0.2\nmax_length: 1536\n", "r.yaml").recipe.batch, 3);
+  EXPECT_FALSE(read_foreign_recipe(yaml + "max_lenght: 9\nlearning_rte: 1\n", "r.yaml"));
+}
+
 // "batch_size" beside names of TRL's is what a GPU takes; verl's rows are those of all GPUs.
 TEST(OwnWords, of_rows_are_those_of_a_gpu_where_no_other_word_is) {
   const ForeignRecipe rows = foreign(

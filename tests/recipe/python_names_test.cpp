@@ -110,6 +110,22 @@ TEST_F(PythonNames, words_of_a_command_are_compared_as_the_script_takes_them) {
   EXPECT_EQ(started(script, "").recipe.batch, 1);
 }
 
+// "if args.base: cfg.base = args.base": an option without a default leaves settings as they are made.
+TEST_F(PythonNames, an_option_without_a_default_leaves_settings_alone) {
+  const std::string script =
+      "@dataclass\nclass Settings:\n    base: str = 'google/gemma-2b'\n    rows: int = 3\n"
+      "p = argparse.ArgumentParser()\np.add_argument('--base', default=None)\np.add_argument('--rows', type=int, "
+      "default=None)\n"
+      "args = p.parse_args()\ncfg = Settings()\nif args.base: cfg.base = args.base\nif args.rows: cfg.rows = args.rows\n"
+      "model = AutoModelForCausalLM.from_pretrained(cfg.base)\n"
+      "Trainer(model=model, args=TrainingArguments('o', per_device_train_batch_size=cfg.rows)).train()\n";
+  EXPECT_EQ(model_of(started(script, "")), "google/gemma-2b");
+  EXPECT_EQ(started(script, "").recipe.batch, 3);
+  const ForeignRecipe told = started(script, "--base Qwen/Qwen2.5-0.5B --rows 5");
+  EXPECT_EQ(model_of(told), "Qwen/Qwen2.5-0.5B");
+  EXPECT_EQ(told.recipe.batch, 5);
+}
+
 TEST_F(PythonNames, defaults_that_a_parser_is_given_later_and_commands_of_a_script) {
   const std::string train = "Trainer(model=model, args=TrainingArguments('o', per_device_train_batch_size=args.rows))\n";
   const std::string model = "model = AutoModelForCausalLM.from_pretrained('google/gemma-2b')\n";

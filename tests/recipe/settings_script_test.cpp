@@ -176,6 +176,19 @@ TEST_F(SettingsScript, a_file_of_the_model_beside_it_says_the_model) {
                                ", which lies beside it and names one"));
 }
 
+// All of its names are the Trainer's; the method is the model's settings'.
+TEST_F(SettingsScript, the_trainers_names_alone_leave_the_model_to_others) {
+  put("README.md", "");
+  put("configs/training_config.yaml", "output_dir: o\nper_device_train_batch_size: 3\nfp16: true\nlearning_rate: 2e-4\n");
+  EXPECT_FALSE(read_foreign_recipe("output_dir: o\nper_device_train_batch_size: 3\n", "lonely.yaml"));
+  put("configs/model_config.yaml", "base_model: Qwen/Qwen2.5-0.5B\nquantization:\n  load_in_4bit: true\nlora:\n  r: 8\n");
+  const ForeignRecipe recipe = read("configs/training_config.yaml");
+  EXPECT_EQ(model_of(recipe), "Qwen/Qwen2.5-0.5B");
+  EXPECT_EQ(recipe.recipe.batch, 3);
+  EXPECT_TRUE(recipe.recipe.quantize.in_4bit);
+  EXPECT_EQ(recipe.recipe.lora.r, 8);
+}
+
 TEST_F(SettingsScript, of_what_is_not_on_disk_or_reads_itself_has_an_end) {
   EXPECT_TRUE(foreign(kWithoutModel, (directory_ / "gone.yaml").string()).models.empty());
   put("README.md", "");

@@ -62,7 +62,7 @@ std::optional<ForeignRecipe> read_with_script(const dialects::Document& settings
 std::optional<ForeignRecipe> read_foreign_recipe(const dialects::Document& document) {
   const std::optional<Dialect> dialect = recognise(document);
   std::optional<ForeignRecipe> recipe = dialect ? read_foreign(document, *dialect) : read_in_own_words(document);
-  if (!recipe) return recipe;
+  if (!recipe) return leaves_model_to_others(document) ? read_with_script(document, Dialect::hugging_face) : recipe;
   if (!recipe->models.empty()) {
     const bool trainers = !dialect || *dialect == Dialect::hugging_face || *dialect == Dialect::trl;
     const bool open = dialects::leaves_method_open(document) || dialects::leaves_precision_open(document);

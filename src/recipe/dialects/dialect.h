@@ -104,6 +104,9 @@ ForeignRecipe read_foreign(const dialects::Document& document, Dialect dialect);
 // where they are no such settings or might be ours.
 std::optional<ForeignRecipe> read_in_own_words(const dialects::Document& given);
 
+// Whether it has the Trainer's names alone, and none of a model.
+bool leaves_model_to_others(const dialects::Document& document);
+
 // Recognises and reads; settings that name no model with what the script says that reads them. Nothing for what is not
 // another trainer's recipe.
 std::optional<ForeignRecipe> read_foreign_recipe(const dialects::Document& document);

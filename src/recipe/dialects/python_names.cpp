@@ -139,18 +139,22 @@ PythonValue PythonValues::of_attribute(const std::string& path, size_t at) {
     return path.find('.', 6) == std::string::npos ? PythonValue{.kind = Kind::text, .text = name} : PythonValue();
   if (const std::optional<PythonValue> later = put_later(path, at)) return *later;
   if (std::optional<PythonValue> given = flag(name)) return *given;
-  if (const std::optional<PythonValue> option = option_default(name)) return *option;
+  const std::optional<PythonValue> option = option_default(name);
   const size_t dot = path.find('.');
+  const bool is_left =
+      option && option->kind == Kind::none && dot != std::string::npos;  // to "settings.name", if it has one
+  if (option && !is_left) return *option;
   if (dot != std::string::npos)
     if (PythonValue value = of_module(path.substr(0, dot), path.substr(dot + 1)); value.known()) return value;
   if (dot != std::string::npos)
     if (PythonValue value = of_holder(path, at); value.known()) return value;
+  if (is_left) return *option;
   PythonValue value = dot == std::string::npos ? PythonValue() : of_field(name, at);
   if (!value.known()) value = of_name(name, at);
   if (value.known() || dot == std::string::npos || files_ == nullptr || !files_->enter()) return value;
   for (PythonValues* const other : files_->everybody())
-    if (const std::optional<PythonValue> option = other == this ? std::nullopt : other->option_default(name)) {
-      value = *option;
+    if (const std::optional<PythonValue> theirs = other == this ? std::nullopt : other->option_default(name)) {
+      value = *theirs;
       value.literal = false;
       break;
     }

@@ -79,7 +79,7 @@ bool is_ours(const Document& document) {
   const bool our_method = yaml && method && strange_keys(document) < 3 &&
                           std::ranges::find(kMethods, dialects::lower(method->text())) != std::end(kMethods);
   const bool in_own_words = dialects::mixes_in_own_words(document) && strange_keys(document) >= 2;
-  return (names_file && !in_own_words) || our_method ||
+  return (names_file && !in_own_words && !extends_the_trainers(document)) || our_method ||
          has_any(document, {"eval_data", "memory", "memory_budget", "checkpoint_layers"}) ||
          (document.has("dataset_format") && !has_strange_keys(document));
 }
@@ -187,6 +187,11 @@ bool is_in_capitals(const Document& document) {
          std::ranges::all_of(document.entries, [](const Entry& entry) {
            return std::ranges::none_of(entry.path, [](char c) { return c >= 'a' && c <= 'z'; });
          });
+}
+
+bool leaves_model_to_others(const Document& document) {
+  return document.has("per_device_train_batch_size") && !is_ours(document) &&
+         !has_any(document, {"model", "model_name_or_path", "model_name", "base_model", "model_id"});
 }
 
 std::optional<ForeignRecipe> read_in_own_words(const Document& given) {
