@@ -323,4 +323,77 @@ void read_cohere(const ConfigFields& config, ModelSpec& spec) {
   list.end("norm");
 }
 
+// CodeGen: GPT-J's blocks with one product for queries, keys and values (modeling_codegen.py).
+void read_codegen(const ConfigFields& config, ModelSpec& spec) {
+  read_shape(config,
+             {.hidden = {"n_embd", 4096},
+              .layers = {"n_layer", 28},
+              .heads = {"n_head", 16},
+              .positions = {"n_positions", 2048},
+              .vocab = 50400,
+              .tied = false},
+             spec);
+  spec.tied_embeddings = false;
+  spec.intermediate_size = config.dimension("n_inner", checked_mul(4, spec.hidden_size));
+  spec.unmodelled_step = "attention and MLP side by side, a head with a bias";
+  const int64_t C = spec.hidden_size, L = spec.layers;
+  Listing list(spec, "transformer.h.{}.");
+  list.once("transformer.wte.weight", {spec.vocab_size, C});
+  list.biased_norm("ln_1");
+  list.linear(L, "attn.qkv_proj", checked_mul(3, C), C);
+  list.linear(L, "attn.out_proj", C, C);
+  list.plain_mlp("mlp.fc_in", "mlp.fc_out");
+  list.final_biased_norm("transformer.ln_f");
+  list.once("lm_head.weight", {spec.vocab_size, C});
+  list.once("lm_head.bias", {spec.vocab_size});
+}
+
+// Groeneveld et al., "OLMo", 2024: Llama's blocks with LayerNorms that have neither weights nor biases.
+void read_olmo(const ConfigFields& config, ModelSpec& spec) {
+  read_shape(config,
+             {.hidden = {"hidden_size", 4096},
+              .layers = {"num_hidden_layers", 32},
+              .heads = {"num_attention_heads", 32},
+              .positions = {"max_position_embeddings", 2048},
+              .vocab = 50304,
+              .tied = false},
+             spec);
+  spec.kv_heads = config.dimension("num_key_value_heads", spec.heads);
+  spec.unmodelled_step = "norms without weights";
+  if (config.boolean("attention_bias", false)) config.refuse("attention_bias = true is not supported yet");
+  spec.intermediate_size = config.dimension("intermediate_size", 11008);
+  Listing list(spec);
+  list.begin();
+  list.attention(spec.layers);
+  list.mlp(spec.layers, "mlp.", spec.intermediate_size);
+  list.head();
+}
+
+// Swiss AI's Apertus, 2025: MLPs without a gate, whose nonlinearity (xIELU; Huang and Schlag, 2024) has two numbers a layer.
+void read_apertus(const ConfigFields& config, ModelSpec& spec) {
+  read_shape(config,
+             {.hidden = {"hidden_size", 4096},
+              .layers = {"num_hidden_layers", 32},
+              .heads = {"num_attention_heads", 32},
+              .positions = {"max_position_embeddings", 65536},
+              .vocab = 131072,
+              .tied = false},
+             spec);
+  spec.kv_heads = config.dimension("num_key_value_heads", spec.heads);
+  spec.unmodelled_step = "a nonlinearity that is learned";
+  if (config.boolean("attention_bias", false)) config.refuse("attention_bias = true is not supported yet");
+  spec.intermediate_size = config.dimension("intermediate_size", 14336);
+  const int64_t C = spec.hidden_size, L = spec.layers, F = spec.intermediate_size;
+  Listing list(spec);
+  list.begin();
+  list.attention(L);
+  list.head_norms(L, "q_norm", "k_norm");
+  list.linear(L, "mlp.up_proj", F, C);
+  list.linear(L, "mlp.down_proj", C, F);
+  for (const char* name : {"mlp.act_fn.alpha_p", "mlp.act_fn.alpha_n"}) list.in(L, name, {1});
+  list.norm(L, "attention_layernorm", C);
+  list.norm(L, "feedforward_layernorm", C);
+  list.end("norm");
+}
+
 }  // namespace snug

@@ -29,5 +29,8 @@ void read_internlm2(const ConfigFields& config, ModelSpec& spec);
 void read_exaone(const ConfigFields& config, ModelSpec& spec);
 void read_minicpm(const ConfigFields& config, ModelSpec& spec);
 void read_cohere(const ConfigFields& config, ModelSpec& spec);
+void read_codegen(const ConfigFields& config, ModelSpec& spec);
+void read_olmo(const ConfigFields& config, ModelSpec& spec);
+void read_apertus(const ConfigFields& config, ModelSpec& spec);
 
 }  // namespace snug

@@ -21,7 +21,26 @@ int64_t either(const ConfigFields& config, std::string_view name, std::string_vi
 
 }  // namespace
 
-// Two generations of blocks; neither sequential blocks, biases nor ALiBi.
+namespace {
+
+// Falcon's first, of RefinedWeb: blocks after one another, biases and ALiBi.
+void list_first_falcon(const ConfigFields& config, ModelSpec& spec) {
+  spec.unmodelled_step = "positions by slopes (ALiBi)";
+  const int64_t C = spec.hidden_size;
+  Listing list(spec, "transformer.h.{}.");
+  list.once("transformer.word_embeddings.weight", {spec.vocab_size, C});
+  list.biased_linear("self_attention.query_key_value", checked_mul(3, C), C);
+  list.biased_linear("self_attention.dense", C, C);
+  list.plain_mlp("mlp.dense_h_to_4h", "mlp.dense_4h_to_h");
+  list.biased_norm("input_layernorm");
+  list.biased_norm("post_attention_layernorm");
+  list.final_biased_norm("transformer.ln_f");
+  if (!config.boolean("tie_word_embeddings", true)) list.once("lm_head.weight", {spec.vocab_size, C});
+}
+
+}  // namespace
+
+// Two generations of blocks; of sequential blocks, with biases and ALiBi, the parameters alone.
 void read_falcon_sizes(const ConfigFields& config, ModelSpec& spec) {
   spec.hidden_size = config.dimension("hidden_size", 4544);
   spec.intermediate_size = config.dimension("ffn_hidden_size", checked_mul(spec.hidden_size, 4));
@@ -35,9 +54,15 @@ void read_falcon_sizes(const ConfigFields& config, ModelSpec& spec) {
   spec.kv_heads = one_key ? 1 : config.dimension("num_kv_heads", spec.heads);
   spec.parallel = grouped && config.integer("num_ln_in_parallel_attn", 2, 1, 2) == 2 ? ParallelBlock::two_norms
                                                                                      : ParallelBlock::one_norm;
+  spec.dropout = config.number("hidden_dropout", 0.0);
+  const bool one_after_another = !grouped && !one_key && !config.boolean("parallel_attn", true);
+  if (one_after_another && config.boolean("bias", false) && config.boolean("alibi", false)) {
+    spec.parallel = ParallelBlock::none;
+    list_first_falcon(config, spec);
+    return;
+  }
   if (!grouped) must_be(config, "parallel_attn", true, true);
   for (const std::string_view name : {"bias", "alibi"}) must_be(config, name, false, false);
-  spec.dropout = config.number("hidden_dropout", 0.0);
 }
 
 namespace {

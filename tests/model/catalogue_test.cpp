@@ -222,7 +222,7 @@ TEST(Catalogue, TensorsOfPlanOnlyModelsAreThoseOfTransformers) {
     EXPECT_TRUE(is_plan_only(spec)) << name;
     ++models;
   }
-  EXPECT_EQ(models, 17U);
+  EXPECT_EQ(models, 21U);
 }
 
 // What transformers replaces when it loads quantized weights.

@@ -19,7 +19,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 TENSORS_OF = ("tiiuae/falcon-7b", "tiiuae/falcon-40b", "openai/gpt-oss-20b", "allenai/OLMo-2-1124-7B", "HuggingFaceTB/SmolLM3-3B",
               "deepseek-ai/DeepSeek-V2-Lite", "deepseek-ai/DeepSeek-V3", "allenai/Olmo-3-1025-7B", "ibm-granite/granite-3.1-2b-instruct",
               "zai-org/glm-4-9b-hf", "zai-org/GLM-4-9B-0414", "stabilityai/stablelm-2-1_6b", "microsoft/phi-2", "nvidia/Minitron-4B-Base",
-              "ByteDance-Seed/Seed-OSS-36B-Base", "facebook/opt-125m", "bigscience/bloom-560m")
+              "ByteDance-Seed/Seed-OSS-36B-Base", "facebook/opt-125m", "bigscience/bloom-560m", "tiiuae/falcon-rw-1b", "allenai/OLMo-1B-hf",
+              "swiss-ai/Apertus-8B-2509", "Salesforce/codegen-350M-mono")
 LINEARS_OF = ("meta-llama/Llama-3.2-1B", "Qwen/Qwen3-30B-A3B", "mistralai/Mixtral-8x7B-v0.1", "openai/gpt-oss-20b", "allenai/OLMoE-1B-7B-0924",
               "deepseek-ai/DeepSeek-V2-Lite", "zai-org/GLM-4.5-Air", "ibm-granite/granite-3.1-1b-a400m-base", "Qwen/Qwen3-Next-80B-A3B-Instruct",
               "microsoft/phi-2", "meta-llama/Llama-4-Scout-17B-16E", "google/gemma-4-E2B", "google/gemma-4-26B-A4B", "LiquidAI/LFM2-8B-A1B",
