@@ -48,6 +48,34 @@ TEST_F(PythonSettings, are_followed_through_functions_paths_and_handles) {
     is_of_the_settings(read(head + kTraining), head);
 }
 
+// What a function returns is of the call: its file, its conditions; by way of another function, and asked from a module.
+TEST_F(PythonSettings, are_of_the_call_that_asks) {
+  put("configs/model.yaml", "base: google/gemma-2b\n");
+  put("configs/training.yaml", "per_device_train_batch_size: 3\nlogging_dir: x\n");
+  put("lab/load.py",
+      "def load(name):\n  with open(os.path.join('configs', f'{name}.yaml')) as f:\n    return yaml.safe_load(f)\n"
+      "def rows(kind):\n  if kind == 'large':\n    return 7\n  return 2\n");
+  put("lab/model.py",
+      "from lab.load import load\ndef build():\n  return AutoModelForCausalLM.from_pretrained(load('model')['base'])\n");
+  const std::string head =
+      "from lab.load import load, rows\nfrom lab.model import build\nmodel = build()\nt = load('training')\n";
+  const ForeignRecipe whole = read(head + "Trainer(model=model, args=TrainingArguments(**t)).train()\n");
+  EXPECT_EQ(model_of(whole), "google/gemma-2b");
+  EXPECT_EQ(whole.recipe.batch, 3);
+  for (const auto& [words, batch] : std::initializer_list<std::pair<const char*, int64_t>>{
+           {"**{k: v for k, v in t.items() if k not in ['logging_dir']}", 3},
+           {"**{key: value for key, value in t.items() if key in ('logging_dir',)}", 8},
+           {"**{k: v for k, v in t.items() if v is not None}", 3},
+           {"**{k: v for k, v in t.items() if k in supported}", 3},
+           {"**{'per_device_train_batch_size': 5, **t}", 3},
+           {"**{**t, 'per_device_train_batch_size': 5}", 5},
+           {"per_device_train_batch_size=rows('small'), gradient_accumulation_steps=rows('large')", 2}}) {
+    const ForeignRecipe recipe = read(head + "Trainer(model=model, args=TrainingArguments('o', " + words + ")).train()\n");
+    EXPECT_EQ(recipe.recipe.batch, batch) << words;
+    EXPECT_EQ(recipe.recipe.accumulation, batch == 2 ? 7 : 1) << words;
+  }
+}
+
 TEST_F(PythonSettings, make_objects) {
   put("configs/run.yaml", "base: google/gemma-2b\nrows: 3\n");
   put("src/lab/settings.py",

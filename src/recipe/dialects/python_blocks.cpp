@@ -167,17 +167,24 @@ std::optional<bool> PythonValues::runs(size_t at, size_t use) {
   return all;
 }
 
-// Whether what stands in this statement is run where the statement itself is; asked once.
+// Whether what stands in this statement is run where the statement itself is.
 std::optional<bool> PythonValues::holds(size_t statement) {
   using Holds = Statement::Holds;
-  Holds& known = statements_[statement].holds;
-  if (known == Holds::unasked) {
-    known = Holds::asked;  // a condition that hangs on itself is unknown
-    const std::optional<bool> answer = condition(statement);
-    statements_[statement].holds = !answer ? Holds::unknown : *answer ? Holds::yes : Holds::no;
-  }
-  const Holds found = statements_[statement].holds;
-  return found == Holds::yes ? std::optional(true) : found == Holds::no ? std::optional(false) : std::nullopt;
+  Statement& asked = statements_[statement];
+  const auto told = [](Holds found) {
+    return found == Holds::yes ? std::optional(true) : found == Holds::no ? std::optional(false) : std::nullopt;
+  };
+  if (asked.holds != Holds::unasked) return told(asked.holds);
+  const size_t calls = files_ ? files_->which_calls() : 0;
+  if (asked.holds_for_call != Holds::unasked && asked.call == calls) return told(asked.holds_for_call);
+  asked.holds = Holds::asked;  // a condition that hangs on itself is unknown
+  const int64_t before = files_ ? files_->asked_of_calls() : 0;
+  const std::optional<bool> answer = condition(statement);
+  const bool of_a_call = files_ && files_->asked_of_calls() != before;  // for another it is asked again
+  (of_a_call ? asked.holds_for_call : asked.holds) = !answer ? Holds::unknown : *answer ? Holds::yes : Holds::no;
+  if (of_a_call) asked.holds = Holds::unasked;
+  asked.call = calls;
+  return answer;
 }
 
 std::optional<bool> PythonValues::condition(size_t statement) {
@@ -245,13 +252,23 @@ PythonValue PythonValues::returned(const std::string& path) {
   return own || settings ? value : PythonValue();
 }
 
+// To the call that begins there.
+PythonValue PythonValues::returned_to(size_t open, const std::string& path) {
+  if (files_ != nullptr) files_->calls().push_back({path.substr(path.rfind('.') + 1), this, open});
+  PythonValue value = returned(path);
+  if (files_ != nullptr) files_->calls().pop_back();
+  return value;
+}
+
 // The last of its returns that is known, where others that may be run say nothing else.
 PythonValue PythonValues::returned_by(std::string_view function) {
   const auto found = returns_.find(function);
   if (found == returns_.end()) return of_modules([&](PythonValues& values) { return values.returned_by(function); });
   PythonValue last;
   for (const size_t begin : found->second) {
-    if (++steps_ > kMostSteps || runs(begin) == false) continue;
+    if (++steps_ > kMostSteps) continue;
+    const std::optional<bool> is_run = runs(begin);
+    if (is_run == false) continue;
     size_t at = begin;
     PythonValue value = at_depth(&PythonValues::choice, at);
     const bool more = token(at).is(",");  // "return a, b"
@@ -266,6 +283,7 @@ PythonValue PythonValues::returned_by(std::string_view function) {
         value.kind != PythonValue::Kind::dict && value.kind != PythonValue::Kind::object)
       return {};
     last = std::move(value);
+    if (is_run && !empty) break;  // what follows is not reached
   }
   return last;
 }

@@ -209,6 +209,21 @@ std::optional<PythonValue> PythonValues::given_by_calls(const Parameter& of, con
   return all ? *all : left_out();
 }
 
+// What the call whose function is being read gives; unknown where another function's is.
+PythonValue PythonValues::given_by_this_call(const Parameter& of, const std::function<PythonValue()>& left_out) {
+  if (files_ == nullptr || files_->calls().empty() || files_->calls().back().function != of.function) return {};
+  files_->note_asked_of_call();
+  const PythonFiles::Call call = files_->calls().back();
+  files_->calls().pop_back();  // what it gives is of what stands around it
+  PythonValues& caller = *call.caller;
+  std::optional<size_t> at = caller.argument(call.open, of);
+  PythonValue value;
+  if (!at) value = left_out();
+  if (at && *at < caller.tokens_.size()) value = caller.at_depth(&PythonValues::choice, *at);
+  files_->calls().push_back(call);
+  return value;
+}
+
 // By the file's own calls, else by those of the files that import it.
 PythonValue PythonValues::given(const Binding& binding) {
   if (!asked_.insert(binding.parameter).second) return {};
@@ -220,6 +235,7 @@ PythonValue PythonValues::given(const Binding& binding) {
 PythonValue PythonValues::given_anywhere(const Binding& binding) {
   Parameter of = parameters_[binding.parameter];
   const std::function<PythonValue()> left_out = [&]() { return usual(binding); };
+  if (PythonValue value = given_by_this_call(of, left_out); value.known()) return value;
   if (std::optional<PythonValue> value = given_by_calls(of, left_out)) return *value;
   of.body = of.end = 0;  // of another file
   for (PythonValues* const importer : importers_) {

@@ -335,6 +335,13 @@ void PythonValues::gather_modules(size_t begin, size_t end) {
   }
 }
 
+size_t PythonFiles::which_calls() const {
+  size_t number = 1;
+  for (const Call& call : calls_)
+    number = (number * 1'000'003U) ^ std::hash<const PythonValues*>{}(call.caller) ^ (call.open << 1U);
+  return number;
+}
+
 // Of a name that stands in no file but another's: that of the module which it was brought from, else of the first that knows
 // it.
 PythonValue PythonValues::of_import(const std::string& name) {

@@ -71,6 +71,18 @@ class PythonFiles {
   bool enter() { return crossings_ < kMostCrossings && ++crossings_ > 0; }
   void leave() { --crossings_; }
 
+  // A call whose function is being read: its parameters are what this call gives.
+  struct Call {
+    std::string function;
+    PythonValues* caller;
+    size_t open;
+  };
+  std::vector<Call>& calls() { return calls_; }  // the innermost last
+  size_t which_calls() const;                    // a number for them all
+  // How often a parameter was what one call gives: what was found meanwhile is of that call alone.
+  int64_t asked_of_calls() const { return asked_of_calls_; }
+  void note_asked_of_call() { ++asked_of_calls_; }
+
   void note_use(const std::string& name);
   // Those that said something, as they are named.
   const std::vector<std::string>& used() const { return used_; }
@@ -78,7 +90,7 @@ class PythonFiles {
 
  private:
   static constexpr int kMostFiles = 32, kMostCrossings = 8, kMostFilesOfAFolder = 200;
-  static constexpr int64_t kMostSteps = 200'000;
+  static constexpr int64_t kMostSteps = 2'000'000;
   static constexpr int64_t kMostModuleBytes = int64_t{1} << 20, kMostSettingsBytes = int64_t{1} << 16;
 
   struct Settings {
@@ -97,6 +109,8 @@ class PythonFiles {
   bool looked_for_settings_ = false;
   std::string settings_found_;
   std::vector<PythonValues*> everybody_;
+  std::vector<Call> calls_;
+  int64_t asked_of_calls_ = 0;
   std::map<std::string, std::unique_ptr<PythonModule>> modules_;  // null: not there
   std::map<std::string, Settings> settings_;
   std::optional<std::map<std::string, PythonValue>> environment_;

@@ -70,7 +70,7 @@ PythonValue PythonValues::call(const std::string& path, size_t& at) {
     return names_file_ && name.size() < path.size() ? of_dotted(path.substr(0, path.size() - name.size() - 1), open)
                                                     : PythonValue();
   if (path == "os.path.join" || path == "osp.join" || path == "join") return joined(open, at);
-  if (PythonValue value = returned(path); value.known()) return value;
+  if (PythonValue value = returned_to(open, path); value.known()) return value;
   if (path == "getattr" && token(open + 1).is_word("torch") && token(open + 2).is(",")) {  // a dtype
     size_t of = open + 3;
     return choice(of);
@@ -134,12 +134,39 @@ PythonValue PythonValues::method(const PythonValue& of, const std::string& name,
                                             : std::toupper(static_cast<unsigned char>(c)));
     return as_text(std::move(text));
   }
+  if (name == "items" && of.kind == ValueKind::dict) return of;
   if (names_file_ && (name == "read_text" || name == "open" || name == "read")) return of;
   if (name != "get" || of.kind != ValueKind::dict) return {};
   const Arguments given = arguments(open, behind_[open]);
   if (given.by_place.empty() || given.by_place[0].kind != ValueKind::text) return {};
   if (const PythonValue* value = held_by(of, given.by_place[0].text)) return *value;
   return given.by_place.size() > 1 ? given.by_place[1] : PythonValue{.kind = ValueKind::none};
+}
+
+// "{k: v for k, v in settings.items() if k not in (…)}": what a dict has, but for some.
+PythonValue PythonValues::kept(size_t open) {
+  const std::string key = token(open + 1).text, value = token(open + 3).text;
+  const bool pairs = token(open + 4).is_word("for") && token(open + 5).is_word(key) && token(open + 6).is(",") &&
+                     token(open + 7).is_word(value) && token(open + 8).is_word("in");
+  size_t at = open + 9;
+  PythonValue dict = pairs ? sum(at) : PythonValue();
+  if (dict.kind != ValueKind::dict) return {};
+  if (token(at).is("}")) return dict;
+  if (!token(at).is_word("if")) return {};
+  const bool of_keys = token(at + 1).is_word(key);
+  const bool negated = token(at + 2).is_word("not") || token(at + 3).is_word("not");
+  if (!of_keys && !(token(at + 1).is_word(value) && token(at + 2).is_word("is") && negated)) return {};
+  const bool within = token(at + 2).is_word("in") || (negated && token(at + 3).is_word("in"));
+  if (of_keys && !within) return {};
+  at += negated ? 4 : 3;
+  const PythonValue other = sum(at);
+  if (of_keys && !negated && token(at).is("}") && other.items.empty()) return dict;  // "if k in supported"
+  if (!token(at).is("}") || other.kind != (of_keys ? ValueKind::list : ValueKind::none)) return {};
+  std::erase_if(dict.members, [&](const PythonMember& member) {
+    if (!of_keys) return member.value.kind == ValueKind::none;
+    return (std::ranges::find(other.items, member.name, &PythonValue::text) != other.items.end()) == negated;
+  });
+  return dict;
 }
 
 // settings.get("name", default)

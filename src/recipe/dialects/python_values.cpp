@@ -406,12 +406,30 @@ PythonValue PythonValues::items(size_t& at, std::string_view close) {
 
 PythonValue PythonValues::members(size_t& at) {
   const size_t open = at++;
+  if (token(at).kind == PythonKind::name && token(at + 1).is(":") && token(at + 3).is_word("for")) {
+    pass_brackets(at = open);
+    return kept(open);
+  }
   PythonValue dict{.kind = Kind::dict};
-  while (at < tokens_.size() && !token(at).is("}")) {
-    const PythonValue key = choice(at);
-    if (key.kind != Kind::text || !token(at).is(":")) break;
-    ++at;
-    dict.members.push_back({key.text, choice(at)});
+  bool spreads = false;
+  const auto put = [&](PythonMember member) {  // what stands later holds
+    if (spreads) steps_ += static_cast<int64_t>(dict.members.size());
+    if (spreads) std::erase_if(dict.members, [&](const PythonMember& one) { return one.name == member.name; });
+    dict.members.push_back(std::move(member));
+  };
+  while (at < tokens_.size() && !token(at).is("}") && steps_ <= kMostSteps) {
+    if (token(at).is("**")) {
+      PythonValue spread = choice(++at);
+      if (spread.kind != Kind::dict) break;
+      spreads = true;
+      for (PythonMember& member : spread.members)
+        if (steps_ <= kMostSteps) put(std::move(member));
+    } else {
+      const PythonValue key = choice(at);
+      if (key.kind != Kind::text || !token(at).is(":")) break;
+      ++at;
+      put({key.text, choice(at)});
+    }
     if (!token(at).is(",")) break;
     ++at;
   }

@@ -100,6 +100,8 @@ class PythonValues {
   struct Statement {
     size_t begin = 0, parent = 0;  // the statement that it stands in; its own number: none
     enum class Holds : uint8_t { unasked, asked, yes, no, unknown } holds = Holds::unasked;  // of an `if` and its like
+    Holds holds_for_call = Holds::unasked;  // where that hangs on what one call gives
+    size_t call = 0;                        // which one
   };
 
   void gather();
@@ -121,6 +123,7 @@ class PythonValues {
   PythonValue worth(const Binding& binding);
   PythonValue given(const Binding& binding);
   PythonValue given_anywhere(const Binding& binding);
+  PythonValue given_by_this_call(const Parameter& of, const std::function<PythonValue()>& left_out);
   std::optional<PythonValue> given_by_calls(const Parameter& of, const std::function<PythonValue()>& left_out);
   PythonValue usual(const Binding& binding);
   std::optional<PythonValue> flag(const std::string& name);
@@ -160,9 +163,11 @@ class PythonValues {
   PythonValue strings(size_t& at);
   PythonValue items(size_t& at, std::string_view close);
   PythonValue members(size_t& at);
+  PythonValue kept(size_t open);
   PythonValue filled(const PythonToken& string);
   PythonValue filled_in(const std::string& pattern, size_t open);
   PythonValue returned(const std::string& path);
+  PythonValue returned_to(size_t open, const std::string& path);
   PythonValue returned_by(std::string_view function);
   PythonValue of_file(size_t open);
   PythonValue file_named(size_t at);
