@@ -252,11 +252,15 @@ PythonValue PythonValues::returned(const std::string& path) {
   return own || settings ? value : PythonValue();
 }
 
-// To the call that begins there.
+// To the call that begins there; what is known is looked up once for all that stand around it.
 PythonValue PythonValues::returned_to(size_t open, const std::string& path) {
-  if (files_ != nullptr) files_->calls().push_back({path.substr(path.rfind('.') + 1), this, open});
+  if (files_ == nullptr) return returned(path);
+  const std::pair asked{open, files_->which_calls()};
+  if (const auto before = returned_before_.find(asked); before != returned_before_.end()) return before->second;
+  files_->calls().push_back({path.substr(path.rfind('.') + 1), this, open});
   PythonValue value = returned(path);
-  if (files_ != nullptr) files_->calls().pop_back();
+  files_->calls().pop_back();
+  if (value.known() && returned_before_.size() < kMostReturned) returned_before_.emplace(asked, value);
   return value;
 }
 

@@ -90,7 +90,7 @@ class PythonFiles {
 
  private:
   static constexpr int kMostFiles = 32, kMostCrossings = 8, kMostFilesOfAFolder = 200;
-  static constexpr int64_t kMostSteps = 2'000'000;
+  static constexpr int64_t kMostSteps = 200'000;
   static constexpr int64_t kMostModuleBytes = int64_t{1} << 20, kMostSettingsBytes = int64_t{1} << 16;
 
   struct Settings {

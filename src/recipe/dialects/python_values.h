@@ -75,7 +75,8 @@ class PythonValues {
 
  private:
   static constexpr int kDeepestExpression = 40;
-  static constexpr size_t kMostValues = 20'000;   // in a list or a dict, all in all
+  static constexpr size_t kMostValues = 20'000;  // in a list or a dict, all in all
+  static constexpr size_t kMostReturned = 256;
   static constexpr int64_t kMostSteps = 500'000;  // in all: names may be made of others, each of them of more
 
   enum class Bound : uint8_t { value, parameter, item, key, member };  // to what: of a loop the first of what it goes over
@@ -214,8 +215,9 @@ class PythonValues {
   std::map<std::string, std::vector<size_t>, std::less<>> calls_;  // of a name: the opening brackets
   std::set<std::string> imported_;
   std::vector<Statement> statements_;
-  std::map<std::string, size_t, std::less<>> classes_;               // where their heads begin
-  std::map<std::string, std::vector<size_t>, std::less<>> returns_;  // of a function: where what it returns begins
+  std::map<std::string, size_t, std::less<>> classes_;                // where their heads begin
+  std::map<std::string, std::vector<size_t>, std::less<>> returns_;   // of a function: where what it returns begins
+  std::map<std::pair<size_t, size_t>, PythonValue> returned_before_;  // by the call and those around it
   std::vector<size_t> behind_;  // of an opening bracket: the token behind its closing one
   int depth_ = 0;               // of expressions
   int64_t steps_ = 0;
