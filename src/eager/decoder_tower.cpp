@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "eager/decoder.h"
 
 namespace snug::eager {
