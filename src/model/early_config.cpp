@@ -33,6 +33,25 @@ void read_shape(const ConfigFields& config, const EarlyShape& shape, ModelSpec& 
   spec.tied_embeddings = config.boolean("tie_word_embeddings", shape.tied);
 }
 
+// By Llama's keys, with the sizes of its 7 B but for these.
+struct LlamaShape {
+  int64_t positions, vocab, width;
+  bool tied = false;
+};
+
+void read_llama_shape(const ConfigFields& config, const LlamaShape& shape, ModelSpec& spec) {
+  read_shape(config,
+             {.hidden = {"hidden_size", 4096},
+              .layers = {"num_hidden_layers", 32},
+              .heads = {"num_attention_heads", 32},
+              .positions = {"max_position_embeddings", shape.positions},
+              .vocab = shape.vocab,
+              .tied = shape.tied},
+             spec);
+  spec.kv_heads = config.dimension("num_key_value_heads", spec.heads);
+  spec.intermediate_size = config.dimension("intermediate_size", shape.width);
+}
+
 }  // namespace
 
 // StarCoder2: LayerNorms, plain MLPs and biases with the attention of Mistral.
@@ -114,7 +133,8 @@ void read_gpt_neox(const ConfigFields& config, ModelSpec& spec) {
   list.head();
 }
 
-// GPT-J: one norm before attention and MLP, a head with a bias.
+// GPT-J and CodeGen (modeling_codegen.py): one norm before attention and MLP, a head with a bias; the later has one product
+// for queries, keys and values.
 void read_gptj(const ConfigFields& config, ModelSpec& spec) {
   read_shape(config,
              {.hidden = {"n_embd", 4096},
@@ -131,7 +151,12 @@ void read_gptj(const ConfigFields& config, ModelSpec& spec) {
   Listing list(spec, "transformer.h.{}.");
   list.once("transformer.wte.weight", {spec.vocab_size, C});
   list.biased_norm("ln_1");
-  for (const char* name : {"attn.k_proj", "attn.v_proj", "attn.q_proj", "attn.out_proj"}) list.linear(L, name, C, C);
+  if (spec.family == "codegen") {
+    list.linear(L, "attn.qkv_proj", checked_mul(3, C), C);
+    list.linear(L, "attn.out_proj", C, C);
+  } else {
+    for (const char* name : {"attn.k_proj", "attn.v_proj", "attn.q_proj", "attn.out_proj"}) list.linear(L, name, C, C);
+  }
   list.plain_mlp("mlp.fc_in", "mlp.fc_out");
   list.final_biased_norm("transformer.ln_f");
   list.once("lm_head.weight", {spec.vocab_size, C});
@@ -218,19 +243,10 @@ void read_mpt(const ConfigFields& config, ModelSpec& spec) {
 
 // Whose code comes with its files: Llama's blocks with one product for queries, keys and values.
 void read_internlm2(const ConfigFields& config, ModelSpec& spec) {
-  read_shape(config,
-             {.hidden = {"hidden_size", 4096},
-              .layers = {"num_hidden_layers", 32},
-              .heads = {"num_attention_heads", 32},
-              .positions = {"max_position_embeddings", 2048},
-              .vocab = 103168,
-              .tied = false},
-             spec);
-  spec.kv_heads = config.dimension("num_key_value_heads", spec.heads);
+  read_llama_shape(config, {.positions = 2048, .vocab = 103168, .width = 11008}, spec);
   spec.unmodelled_step = "code that comes with its files";
   if (config.boolean("bias", true)) config.refuse("bias = true is not supported yet");
   const int64_t C = spec.hidden_size, L = spec.layers, queries = checked_mul(spec.heads, spec.head_size);
-  spec.intermediate_size = config.dimension("intermediate_size", 11008);
   Listing list(spec);
   list.once("model.tok_embeddings.weight", {spec.vocab_size, C});
   list.linear(L, "attention.wqkv", checked_add(queries, checked_mul(2, checked_mul(spec.kv_heads, spec.head_size))), C);
@@ -277,19 +293,10 @@ void read_exaone(const ConfigFields& config, ModelSpec& spec) {
 // MiniCPM's first and fourth, whose code comes with their files: Llama's tensors; what differs are factors
 // (modeling_minicpm.py).
 void read_minicpm(const ConfigFields& config, ModelSpec& spec) {
-  read_shape(config,
-             {.hidden = {"hidden_size", 4096},
-              .layers = {"num_hidden_layers", 32},
-              .heads = {"num_attention_heads", 32},
-              .positions = {"max_position_embeddings", 2048},
-              .vocab = 32000,
-              .tied = true},
-             spec);
-  spec.kv_heads = config.dimension("num_key_value_heads", spec.heads);
+  read_llama_shape(config, {.positions = 2048, .vocab = 32000, .width = 11008, .tied = true}, spec);
   spec.unmodelled_step = "code that comes with its files";
   if (config.boolean("attention_bias", false)) config.refuse("attention_bias = true is not supported yet");
   if (config.integer("num_experts", 0, 0, 1024) > 0) config.refuse("experts are not supported yet");
-  spec.intermediate_size = config.dimension("intermediate_size", 11008);
   Listing list(spec);
   list.begin();
   list.attention(spec.layers);
@@ -323,45 +330,11 @@ void read_cohere(const ConfigFields& config, ModelSpec& spec) {
   list.end("norm");
 }
 
-// CodeGen: GPT-J's blocks with one product for queries, keys and values (modeling_codegen.py).
-void read_codegen(const ConfigFields& config, ModelSpec& spec) {
-  read_shape(config,
-             {.hidden = {"n_embd", 4096},
-              .layers = {"n_layer", 28},
-              .heads = {"n_head", 16},
-              .positions = {"n_positions", 2048},
-              .vocab = 50400,
-              .tied = false},
-             spec);
-  spec.tied_embeddings = false;
-  spec.intermediate_size = config.dimension("n_inner", checked_mul(4, spec.hidden_size));
-  spec.unmodelled_step = "attention and MLP side by side, a head with a bias";
-  const int64_t C = spec.hidden_size, L = spec.layers;
-  Listing list(spec, "transformer.h.{}.");
-  list.once("transformer.wte.weight", {spec.vocab_size, C});
-  list.biased_norm("ln_1");
-  list.linear(L, "attn.qkv_proj", checked_mul(3, C), C);
-  list.linear(L, "attn.out_proj", C, C);
-  list.plain_mlp("mlp.fc_in", "mlp.fc_out");
-  list.final_biased_norm("transformer.ln_f");
-  list.once("lm_head.weight", {spec.vocab_size, C});
-  list.once("lm_head.bias", {spec.vocab_size});
-}
-
 // Groeneveld et al., "OLMo", 2024: Llama's blocks with LayerNorms that have neither weights nor biases.
 void read_olmo(const ConfigFields& config, ModelSpec& spec) {
-  read_shape(config,
-             {.hidden = {"hidden_size", 4096},
-              .layers = {"num_hidden_layers", 32},
-              .heads = {"num_attention_heads", 32},
-              .positions = {"max_position_embeddings", 2048},
-              .vocab = 50304,
-              .tied = false},
-             spec);
-  spec.kv_heads = config.dimension("num_key_value_heads", spec.heads);
+  read_llama_shape(config, {.positions = 2048, .vocab = 50304, .width = 11008}, spec);
   spec.unmodelled_step = "norms without weights";
   if (config.boolean("attention_bias", false)) config.refuse("attention_bias = true is not supported yet");
-  spec.intermediate_size = config.dimension("intermediate_size", 11008);
   Listing list(spec);
   list.begin();
   list.attention(spec.layers);
@@ -371,18 +344,9 @@ void read_olmo(const ConfigFields& config, ModelSpec& spec) {
 
 // Swiss AI's Apertus, 2025: MLPs without a gate, whose nonlinearity (xIELU; Huang and Schlag, 2024) has two numbers a layer.
 void read_apertus(const ConfigFields& config, ModelSpec& spec) {
-  read_shape(config,
-             {.hidden = {"hidden_size", 4096},
-              .layers = {"num_hidden_layers", 32},
-              .heads = {"num_attention_heads", 32},
-              .positions = {"max_position_embeddings", 65536},
-              .vocab = 131072,
-              .tied = false},
-             spec);
-  spec.kv_heads = config.dimension("num_key_value_heads", spec.heads);
+  read_llama_shape(config, {.positions = 65536, .vocab = 131072, .width = 14336}, spec);
   spec.unmodelled_step = "a nonlinearity that is learned";
   if (config.boolean("attention_bias", false)) config.refuse("attention_bias = true is not supported yet");
-  spec.intermediate_size = config.dimension("intermediate_size", 14336);
   const int64_t C = spec.hidden_size, L = spec.layers, F = spec.intermediate_size;
   Listing list(spec);
   list.begin();

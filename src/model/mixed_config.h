@@ -21,7 +21,7 @@ void read_gemma4(const ConfigFields& outer, ModelSpec& spec);
 void read_starcoder2(const ConfigFields& config, ModelSpec& spec);
 void read_gpt_bigcode(const ConfigFields& config, ModelSpec& spec);
 void read_gpt_neox(const ConfigFields& config, ModelSpec& spec);
-void read_gptj(const ConfigFields& config, ModelSpec& spec);
+void read_gptj(const ConfigFields& config, ModelSpec& spec);  // and CodeGen
 void read_chatglm1(const ConfigFields& config, ModelSpec& spec);
 void read_gpt_neo(const ConfigFields& config, ModelSpec& spec);
 void read_mpt(const ConfigFields& config, ModelSpec& spec);
@@ -29,7 +29,6 @@ void read_internlm2(const ConfigFields& config, ModelSpec& spec);
 void read_exaone(const ConfigFields& config, ModelSpec& spec);
 void read_minicpm(const ConfigFields& config, ModelSpec& spec);
 void read_cohere(const ConfigFields& config, ModelSpec& spec);
-void read_codegen(const ConfigFields& config, ModelSpec& spec);
 void read_olmo(const ConfigFields& config, ModelSpec& spec);
 void read_apertus(const ConfigFields& config, ModelSpec& spec);
 

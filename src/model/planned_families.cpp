@@ -439,7 +439,7 @@ constexpr auto kPlanned = std::to_array<Family>({
     listed("chatglm1", "ChatGLM1Model", read_chatglm1),
     listed("gptj", "GPTJForCausalLM", read_gptj),
     listed("gpt_neo", "GPTNeoForCausalLM", read_gpt_neo),
-    listed("codegen", "CodeGenForCausalLM", read_codegen),
+    listed("codegen", "CodeGenForCausalLM", read_gptj),
     listed("olmo", "OlmoForCausalLM", read_olmo),
     listed("apertus", "ApertusForCausalLM", read_apertus),
 });
