@@ -76,6 +76,7 @@ void estimate(PyTorchAnswer& answer, const Arguments& arguments, const ModelSpec
     answer.assumes_autocast = assumes_autocast(arguments);
     answer.setup = setup;
     answer.weights = name_of(setup.weights);
+    answer.delta_rule = !model.delta_net.layers.empty();
     answer.tower_rests = model.vision_parameters > 0;
     if (setup.autocast) answer.autocast = name_of(*setup.autocast);
     answer.memory_bytes = target.memory_bytes;

@@ -9,6 +9,8 @@ namespace snug::eager {
 // Of one call: B sequences of T tokens, H heads of queries, D numbers each.
 struct AttentionShape {
   int64_t batch = 1, tokens = 0, heads = 0, head_size = 0;  // B, T, H, D
+  // Flash: a row's keys are shared among blocks of threads where there are few rows; not where shares are dropped.
+  bool shares_keys = false;
   // Flash: queries lie head by head, the output then too, unlike its gradient.
   bool head_by_head = false;
   // Flash: the state of random numbers is made.

@@ -28,10 +28,12 @@ void Decoder::make_blocks() {
   for (size_t i = 0; i < blocks_.size(); ++i) {
     Block& b = blocks_[i];
     b.local = i < spec_.local_layers.size() && spec_.local_layers[i];
-    if (spec_.fused_projections) {
+    if (i < spec_.delta_net.layers.size() && spec_.delta_net.layers[i]) {
+      make_delta_net(b);
+    } else if (spec_.fused_projections) {
       b.query_key_value = linear(names.query_key_value, C_, queries + 2 * keys, qkv);
     } else {
-      b.query = linear(names.query, C_, queries, qkv);
+      b.query = linear(names.query, C_, spec_.gated_attention ? 2 * queries : queries, qkv);
       b.key = linear(names.key, C_, keys, qkv);
       b.value = linear(names.value, C_, keys, qkv);
     }
@@ -39,10 +41,11 @@ void Decoder::make_blocks() {
     if (plain && spec_.fused_gate_up) b.gate_up = linear(names.gate_up, C_, 2 * F, spec_.mlp_bias);
     if (plain && spec_.gated_mlp && !spec_.fused_gate_up) b.gate = linear(names.gate, C_, F, spec_.mlp_bias);
     if (plain && !spec_.fused_gate_up) b.up = linear(names.up, C_, F, spec_.mlp_bias);
-    b.output = linear(names.output, queries, C_, spec_.output_bias);
+    const bool attends = !b.delta.output.present;
+    if (attends) b.output = linear(names.output, queries, C_, spec_.output_bias);
     if (plain) b.down = linear(names.down, F, C_, spec_.mlp_bias);
-    if (spec_.query_key_norms) norm(b.query_norm, names.query_norm, spec_.wide_query_key_norms ? queries : D_);
-    if (spec_.query_key_norms) norm(b.key_norm, names.key_norm, spec_.wide_query_key_norms ? keys : D_);
+    if (attends && spec_.query_key_norms) norm(b.query_norm, names.query_norm, spec_.wide_query_key_norms ? queries : D_);
+    if (attends && spec_.query_key_norms) norm(b.key_norm, names.key_norm, spec_.wide_query_key_norms ? keys : D_);
     if (spec_.pre_norms) norm(b.attention_norm, names.attention_norm, C_);
     if (spec_.pre_norms && spec_.parallel == ParallelBlock::none) norm(b.mlp_norm, names.mlp_norm, C_);
     if (spec_.post_norms) norm(b.attention_post_norm, names.attention_post_norm, C_);
@@ -54,11 +57,19 @@ void Decoder::make_blocks() {
 
 // --- parameters ---
 
+// In their order of registration, all that a block of any kind may have.
+std::vector<Linear*> Decoder::linears_of(Block& b) {
+  std::vector<Linear*> all = linears_of(b.delta);
+  for (Linear* l : {&b.query, &b.key, &b.value, &b.output, &b.query_key_value, &b.gate, &b.gate_up, &b.up, &b.down})
+    all.push_back(l);
+  return all;
+}
+
 void Decoder::each_linear(const std::function<void(Linear&)>& visit) {
   const bool fused_first = is_in_order_of_gpt2();
   for (Block& b : blocks_) {
     if (fused_first) visit(b.query_key_value);
-    for (Linear* l : {&b.query, &b.key, &b.value, &b.output, &b.query_key_value, &b.gate, &b.gate_up, &b.up, &b.down})
+    for (Linear* l : linears_of(b))
       if (l->present && !(fused_first && l == &b.query_key_value)) visit(*l);
   }
 }
@@ -81,6 +92,7 @@ void Decoder::visit_block(Block& b, const Visit& visit) {
   const bool as_gpt2 = is_in_order_of_gpt2();
   if (as_gpt2) visit_norm(b.attention_norm, visit);
   if (as_gpt2) visit_linear(b.query_key_value, visit);
+  visit_delta_net(b, visit);
   for (Linear* l : {&b.query, &b.key, &b.value, &b.output}) visit_linear(*l, visit);
   if (is_gpt2() && t_.stack().masks_of_gpt2_are_kept && !b.causal.defined()) {
     b.causal = t_.empty(spec_.max_position * spec_.max_position, DType::u8, Role::weights);
@@ -227,7 +239,7 @@ bool Decoder::is_norm(const Tensor& tensor) const {
   const auto holds = [&](const Norm& n) { return &n.weight == &tensor; };
   return holds(final_norm_) || std::any_of(blocks_.begin(), blocks_.end(), [&](const Block& b) {
            return holds(b.attention_norm) || holds(b.mlp_norm) || holds(b.attention_post_norm) || holds(b.mlp_post_norm) ||
-                  holds(b.query_norm) || holds(b.key_norm);
+                  holds(b.query_norm) || holds(b.key_norm) || holds(b.delta.norm);
          });
 }
 
@@ -273,7 +285,7 @@ std::vector<Tensor*> Decoder::parameters() {
 std::vector<FlatUnit> Decoder::flat_units() {
   std::vector<FlatUnit> units;
   for (Block& b : blocks_) {
-    for (Linear* l : {&b.query, &b.key, &b.value, &b.output, &b.query_key_value, &b.gate, &b.gate_up, &b.up, &b.down}) {
+    for (Linear* l : linears_of(b)) {
       if (l->adapter.rank == 0) continue;
       units.push_back({&l->adapter.a, {&l->adapter.a}, 0, {}, true});
       units.push_back({&l->adapter.b, {&l->adapter.b}, 0, {}, true});

@@ -42,11 +42,20 @@ struct Norm {
   Tensor weight, bias;
 };
 
+// A gated delta rule in place of attention: queries, keys and values mixed over tokens; what its output is multiplied by;
+// how much is written, and how fast is forgotten.
+struct DeltaLayer {
+  Linear mixed, gate, beta, decay, output;
+  Tensor kernel, step_bias, decay_log;
+  Norm norm;
+};
+
 struct Block {
   Linear query, key, value, query_key_value, output, gate, up, gate_up, down;
   Norm attention_norm, mlp_norm, attention_post_norm, mlp_post_norm, query_norm, key_norm;
   Tensor router, gate_up_experts, down_experts;
   Adapter router_adapter, gate_up_adapter, down_adapter;
+  DeltaLayer delta;
   Tensor causal, masked;  // GPT-2's buffers
   bool local = false;
 };
@@ -101,6 +110,7 @@ class Decoder {
     Tensor cos, sin, indices, mask;
     Tensor cos_other, sin_other;  // of the other kind of layer
     Tensor window;                // of blocks that see a window, where rows are as long as that
+    Tensor padding;               // of blocks without attention, where some rows are shorter: the rows' own mask
     Tensor* shares = nullptr;     // where eager attention leaves what it gives beside its output: its block holds it
   };
 
@@ -111,6 +121,27 @@ class Decoder {
   void visit_linear(Linear& linear, const Visit& visit);
   void visit_norm(Norm& norm, const Visit& visit);
   void visit_block(Block& block, const Visit& visit);
+  void make_delta_net(Block& block);
+  static std::vector<Linear*> linears_of(DeltaLayer& net) {
+    return {&net.output, &net.mixed, &net.gate, &net.beta, &net.decay};
+  }
+  static std::vector<Linear*> linears_of(Block& block);
+  void visit_delta_net(Block& block, const Visit& visit);
+  Tensor delta_attention(const Tensor& input, Block& block, const Positions& where);
+  Tensor convolved(const Tensor& mixed, DeltaLayer& net);
+  Tensor unit_length(const Tensor& x, int64_t rows);
+  struct DeltaHeads {
+    Tensor query, key, value, decay, beta;
+  };
+  // What a scan over chunks reads, writes, and leaves in its frame.
+  struct DeltaScan {
+    Tensor within, values, old_keys, decays, state, output, fresh, across;
+  };
+  DeltaHeads delta_heads(DeltaHeads heads);
+  Tensor delta_rule(const DeltaHeads& given);
+  void scan_chunk(DeltaScan& scan, const DeltaHeads& heads);
+  Tensor gated_norm(const Tensor& x, const Tensor& gate, Norm& norm);
+  bool is_hybrid() const { return !spec_.delta_net.layers.empty(); }
   void make_tower();
   void visit_tower(const Visit& visit);
   void each_tower_linear(const std::function<void(Linear&)>& visit);
@@ -151,12 +182,14 @@ class Decoder {
   Tensor qwen_mlp(const Tensor& x, Block& block);
   Tensor opt_positions(const Tensor& embedded);
   void angles(Positions& positions);
-  Tensor attended(Tensor& query, Tensor& key, Tensor value, Block& block, const Positions& where, const Tensor& all);
+  void hybrid_angles(Positions& positions);
+  Tensor attended(Tensor& query, Tensor& key, Tensor value, Block& block, const Positions& where, const Tensor& gate);
   Tensor new_gelu(const Tensor& x);
   Tensor plain_mlp(const Tensor& x, Block& block);
   Tensor normalized(const Tensor& x, int64_t rows);
   Tensor attention(const Tensor& x, Block& block, const Positions& where);
   bool joins_rotations() const;
+  Tensor repeated(const Tensor& x, int64_t times);
   Tensor attend(Tensor query, Tensor key, Tensor value, const Tensor& mask);
   Tensor attend_eagerly(const Tensor& query, Tensor key, Tensor value, const Positions& where);
   Tensor causal_mask();
@@ -166,6 +199,7 @@ class Decoder {
   AttentionShape attention_shape() const;
   Tensor flash(const Tensor& query, const Tensor& key, const Tensor& value, bool copies);
   Tensor efficient(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask);
+  Tensor gated_attention(const Tensor& x, Block& block, const Positions& where);
   Tensor viewed_by_heads(const Tensor& x);
   bool value_gradient_is_copied(const Positions& where) const;
   Tensor mlp(const Tensor& x, Block& block);
@@ -193,7 +227,6 @@ class Decoder {
   Tensor called(const void* key, const std::vector<const Tensor*>& parameters, const Tensor& input,
                 const std::function<Tensor(const Tensor&)>& forward);
   Tensor rotate(const Tensor& x, const Positions& where);
-  Tensor rotated_and_rest(const Tensor& turned, Tensor rest);
   void rotate_part(Tensor& query, Tensor& key, const Positions& where, Tensors& locals);
   Tensor apply(const Tensor& x, Linear& linear);
   Tensor adapted(const Tensor& input, Linear& linear);
@@ -223,6 +256,8 @@ class Decoder {
   // Whether a block's modules are registered as GPT-2's are: norms before what they feed, queries, keys and values in one.
   bool is_in_order_of_gpt2() const { return is_gpt2() || is_qwen1(); }
   bool drops_outputs() const;
+  // Gemma3Attention: queries and keys are normed when values are there; and its blocks turn by two kinds of angles.
+  bool norms_follow_projections() const { return spec_.family.starts_with("gemma3"); }
 
   Torch& t_;
   const ModelSpec& spec_;

@@ -21,7 +21,8 @@ Tensor Decoder::causal_mask() {
 // row is as long as the window.
 Tensor Decoder::window_mask() {
   const bool any = std::find(spec_.local_layers.begin(), spec_.local_layers.end(), true) != spec_.local_layers.end();
-  if (setup_.attention != Attention::sdpa || always_has_mask() || !any || T_ < spec_.sliding_window) return {};
+  if (setup_.attention != Attention::sdpa || always_has_mask() || !any) return {};
+  if (T_ < spec_.sliding_window && !setup_.padded) return {};
   return made_mask(false);
 }
 
@@ -53,18 +54,25 @@ Tensor Decoder::made_mask(bool always) {
   return mask;
 }
 
+// repeat_kv: of one head a view.
+Tensor Decoder::repeated(const Tensor& x, int64_t times) {
+  const Tensor heads = t_.full_slices(x, 4);
+  return spec_.kv_heads > 1 ? t_.repeat(heads, times) : t_.expand(heads, times);
+}
+
 // eager_attention_forward
 Tensor Decoder::attend_eagerly(const Tensor& query, Tensor key, Tensor value, const Positions& where) {
   const int64_t times = spec_.heads / spec_.kv_heads, scores = B_ * spec_.heads * T_ * T_;
   if (times > 1) {
-    key = t_.repeat(t_.full_slices(key, 4), times);
-    value = t_.repeat(t_.full_slices(value, 4), times);
+    key = repeated(key, times);
+    value = repeated(value, times);
   }
   // matmul reshapes to batches of matrices: a copy where head and batch do not follow each other in memory
+  const bool copied = times > 1 && spec_.kv_heads > 1;
   const auto batched = [&](const Tensor& x, bool contiguous) { return B_ > 1 && !contiguous ? t_.clone(x) : x; };
   Tensor weights;
   {
-    const Tensor q = batched(query, false), k = batched(key, times > 1);
+    const Tensor q = batched(query, false), k = batched(key, copied);
     weights = t_.matmul(q, k, scores);
   }
   weights = t_.scale(weights);
@@ -85,7 +93,7 @@ Tensor Decoder::attend_eagerly(const Tensor& query, Tensor key, Tensor value, co
   if (own) weights = t_.dropout(weights, spec_.dropout);
   Tensor output;
   {
-    const Tensor v = batched(value, times > 1);
+    const Tensor v = batched(value, copied);
     output = t_.matmul(weights, v, query.count);
   }
   if (where.shares) *where.shares = weights;
@@ -106,8 +114,8 @@ Tensor Decoder::attend(Tensor query, Tensor key, Tensor value, const Tensor& mas
     const bool repeats =
         t_.stack().flash_repeats_heads && spec_.family != "llama" && spec_.family.find("gemma") == std::string::npos;
     if (repeats && times > 1) {
-      key = t_.repeat(t_.full_slices(key, 4), times);
-      value = t_.repeat(t_.full_slices(value, 4), times);
+      key = repeated(key, times);
+      value = repeated(value, times);
     }
     return flash(query, key, value, false);
   }
@@ -115,8 +123,8 @@ Tensor Decoder::attend(Tensor query, Tensor key, Tensor value, const Tensor& mas
   const bool by_flash = !mask.defined() && product(query);
   const bool by_itself = by_flash || (t_.stack().efficient_shares_heads && !mask.defined());
   if (times > 1 && (copies || !by_itself)) {
-    key = t_.repeat(t_.full_slices(key, 4), times);
-    value = t_.repeat(t_.full_slices(value, 4), times);
+    key = repeated(key, times);
+    value = repeated(value, times);
     if (copies && !joined) query = t_.clone(query);
   } else if (copies) {
     if (!joined) query = t_.clone(query);
@@ -135,6 +143,7 @@ AttentionShape Decoder::attention_shape() const { return {B_, T_, spec_.heads, D
 Tensor Decoder::flash(const Tensor& query, const Tensor& key, const Tensor& value, bool copies) {
   AttentionShape shape = attention_shape();
   shape.head_by_head = copies;
+  shape.shares_keys = setup_.attention == Attention::sdpa && !(is_gpt2() && t_.training && spec_.dropout > 0);
   shape.random_state = t_.stack().flash_makes_random_state || setup_.attention == Attention::flash;
   return flash_attention(t_, query, key, value, shape);
 }

@@ -101,13 +101,15 @@ Decoder::Positions Decoder::positions() {
   const bool grads = std::exchange(t_.grad_enabled, false);
   Positions p;
   if (!spec_.learned_positions) p.indices = t_.empty(T_, DType::i64);
+  if (is_hybrid()) p.indices = t_.add_number(p.indices);
+  if (is_hybrid() && setup_.padded) p.padding = {{}, B_ * T_, DType::i64};  // the batch's own
   if (setup_.attention == Attention::sdpa && !always_has_mask()) {
     const Tensor equal = t_.empty(B_ * T_, DType::u8), all = t_.empty(1, DType::u8);
   }
   p.mask = causal_mask();
   p.window = window_mask();
   if (!spec_.learned_positions) angles(p);
-  if (spec_.family == "olmo3") {  // for each kind of layer
+  if (spec_.family == "olmo3" || norms_follow_projections()) {  // for each kind of layer
     Positions other;
     angles(other);
     p.cos_other = other.cos, p.sin_other = other.sin;
@@ -119,6 +121,7 @@ Decoder::Positions Decoder::positions() {
 // LlamaRotaryEmbedding.forward
 void Decoder::angles(Positions& p) {
   if (is_qwen1()) return qwen_angles(p);
+  if (is_hybrid()) return hybrid_angles(p);
   Tensor indices = t_.empty(T_, DType::f32);
   const Tensor angles = t_.empty(spec_.rotated() / 2 * T_, DType::f32);
   if (t_.stack().rotary_by_product) {
@@ -198,7 +201,7 @@ Tensor Decoder::block(const Tensor& input, Block& b, const Positions& where) {
   if (is_qwen1()) return qwen_block(input, b, here);
   Tensor residual = input;
   Tensor x = spec_.pre_norms ? norm(input, b.attention_norm) : input;
-  x = attention(x, b, here);
+  x = b.delta.output.present ? delta_attention(x, b, here) : attention(x, b, here);
   if (spec_.post_norms) x = norm(x, b.attention_post_norm);
   const bool granite = spec_.family.starts_with("granite"), opt = spec_.naming == TensorNaming::opt;
   if (opt) x = t_.dropout(x, spec_.dropout);
@@ -226,7 +229,9 @@ Tensor Decoder::attention(const Tensor& x, Block& b, const Positions& where) {
     key = t_.transposed_view(t_.slice(all, keys));
     value = t_.slice(all, keys);
     if (value_gradient_is_copied(where)) value = t_.transposed_view(value);
-    return attended(query, key, value, b, where, all);
+    return attended(query, key, value, b, where, {});
+  } else if (spec_.gated_attention) {
+    return gated_attention(x, b, where);
   } else if (fuses_adapters({&b.query, &b.key, &b.value})) {
     Tensors all = fused_adapters(x, {&b.query, &b.key, &b.value});
     query = viewed_by_heads(all[0]);
@@ -245,13 +250,16 @@ Tensor Decoder::attention(const Tensor& x, Block& b, const Positions& where) {
     if (wide) query = norm(query, b.query_norm);
     if (spec_.naming == TensorNaming::opt) query = t_.scale(query);
     query = t_.transposed_view(query);
-    if (!wide && b.query_norm.size > 0) query = norm(query, b.query_norm);
+    const bool normed = !wide && b.query_norm.size > 0, later = norms_follow_projections();
+    if (normed && !later) query = norm(query, b.query_norm);
     key = apply(x, b.key);
     if (wide) key = norm(key, b.key_norm);
-    key = t_.transposed_view(key);
-    if (!wide && b.key_norm.size > 0) key = norm(key, b.key_norm);
+    if (spec_.kv_heads > 1) key = t_.transposed_view(key);
+    if (normed && !later) key = norm(key, b.key_norm);
     value = apply(x, b.value);
     if (value_gradient_is_copied(where)) value = t_.transposed_view(value);
+    if (normed && later) query = norm(query, b.query_norm);
+    if (normed && later) key = norm(key, b.key_norm);
   }
   return attended(query, key, value, b, where, {});
 }
@@ -263,14 +271,15 @@ Tensor Decoder::viewed_by_heads(const Tensor& x) {
 
 // Whether the values' gradient lies head by head, so that a view of it as the projection's output is a copy.
 bool Decoder::value_gradient_is_copied(const Positions& where) const {
-  if (setup_.attention == Attention::flash) return false;
+  if (setup_.attention == Attention::flash || spec_.kv_heads == 1) return false;
   if (setup_.attention == Attention::eager || t_.stack().sdpa_copies_inputs) return true;
-  const bool by_flash = !where.mask.defined() && (is_half(setup_.weights) || setup_.autocast.has_value());
-  return !by_flash && spec_.heads > spec_.kv_heads;
+  const bool half = is_half(setup_.weights) || setup_.autocast.has_value();
+  const bool by_itself = !where.mask.defined() && (half || t_.stack().efficient_shares_heads);
+  return !by_itself && spec_.heads > spec_.kv_heads;
 }
 
-// From projections to the block's residual; `all` is held by the caller's frame.
-Tensor Decoder::attended(Tensor& query, Tensor& key, Tensor value, Block& b, const Positions& where, const Tensor&) {
+// From projections to the block's residual; `gate` is of what attention gives, where there is one.
+Tensor Decoder::attended(Tensor& query, Tensor& key, Tensor value, Block& b, const Positions& where, const Tensor& gate) {
   Tensors locals;
   if (setup_.liger.rope) {
     liger_rotation(query, key, where);
@@ -291,8 +300,9 @@ Tensor Decoder::attended(Tensor& query, Tensor& key, Tensor value, Block& b, con
     cache_.push_back(key);
     cache_.push_back(value);
   }
-  const Tensor mixed = setup_.attention == Attention::eager ? attend_eagerly(query, key, value, where)
-                                                            : attend(query, key, value, where.mask);
+  Tensor mixed = setup_.attention == Attention::eager ? attend_eagerly(query, key, value, where)
+                                                      : attend(query, key, value, where.mask);
+  if (gate.defined()) mixed = t_.mul(mixed, t_.keeps_output(gate));
   Tensor output = apply(mixed, b.output);
   return drops_outputs() ? t_.dropout(output, spec_.dropout) : output;
 }

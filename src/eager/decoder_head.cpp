@@ -16,8 +16,7 @@ constexpr int64_t kTileTokens = 4096, kTileWords = 32768;
 Tensor Decoder::head(const Tensor& hidden) {
   Tensor logits;
   {
-    const Tensor last =
-        t_.stack().full_slices_are_nodes ? t_.full_slices(hidden, 3) : t_.slice(hidden, hidden.count);  // [:, -0:, :]
+    const Tensor last = t_.full_slices(hidden, 3);  // [:, -0:, :]
     Linear& head = head_;
     const Tensor& weight = spec_.tied_embeddings ? embedding_ : head.weight;
     logits = called(&head, {&weight, &head.bias}, last,

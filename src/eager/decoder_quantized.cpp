@@ -45,8 +45,14 @@ void Decoder::load_quantized() {
   for (size_t i = 0; i < blocks_.size(); ++i) {
     Block& b = blocks_[i];
     const std::string path = root + std::string(names.layers) + "." + std::to_string(i) + ".";
-    for (Linear* l : {&b.query, &b.key, &b.value, &b.output, &b.query_key_value}) linear(path, *l);
-    for (Linear* l : {&b.gate, &b.up, &b.gate_up, &b.down}) linear(path, *l);
+    for (Linear* l : linears_of(b)) linear(path, *l);
+    if (b.delta.output.present) {
+      const std::string inner = path + "linear_attn.";
+      plain(inner + "A_log", b.delta.decay_log, spec_.delta_net.value_heads);
+      plain(inner + "conv1d.weight", b.delta.kernel, b.delta.mixed.out * spec_.delta_net.kernel);
+      plain(inner + "dt_bias", b.delta.step_bias, spec_.delta_net.value_heads);
+      norm(path, b.delta.norm);
+    }
     if (spec_.experts.count > 0)
       visit_experts(b, [&](Tensor& tensor, int64_t count, int64_t, bool) { plain(path + "mlp", tensor, count); });
     for (Norm* n : {&b.query_norm, &b.key_norm, &b.attention_norm, &b.mlp_norm, &b.attention_post_norm, &b.mlp_post_norm})

@@ -40,19 +40,18 @@ Tensor Decoder::phi_block(const Tensor& input, Block& b, const Positions& where)
   return t_.add(sum, input);
 }
 
-// torch.cat((turned, rest)): autocast brings both to the wider dtype.
-Tensor Decoder::rotated_and_rest(const Tensor& turned, Tensor rest) {
-  if (t_.autocasts() && rest.dtype != turned.dtype) rest = t_.to(rest, promoted(rest.dtype, turned.dtype));
-  return t_.cat({turned, rest});
-}
-
 // The first numbers of a head turn. In Phi and StableLM what turned stays a local of attention (`locals`); in Nemotron and
 // GLM it ends with the function that turns.
 void Decoder::rotate_part(Tensor& query, Tensor& key, const Positions& where, Tensors& locals) {
+  // Of two dtypes the kernel itself makes the wider one.
+  const auto joined = [&](const Tensor& turned, Tensor rest) {
+    rest.dtype = promoted(rest.dtype, turned.dtype);
+    return t_.cat({turned, rest});
+  };
   const auto part = [&](const Tensor& x, int64_t of_head) { return t_.slice(x, x.count / D_ * of_head); };
   const int64_t turns = spec_.rotated();
   Positions here = where;
-  const bool interleaved = spec_.family == "glm" || spec_.family == "glm4";
+  const bool interleaved = spec_.family == "glm" || spec_.family == "glm4", named_again = interleaved || is_hybrid();
   if (interleaved) {
     here.cos = t_.empty(T_ * turns, where.cos.dtype);
     here.sin = t_.empty(T_ * turns, where.sin.dtype);
@@ -60,9 +59,9 @@ void Decoder::rotate_part(Tensor& query, Tensor& key, const Positions& where, Te
   const Tensor query_first = part(query, turns), query_rest = part(query, D_ - turns);
   const Tensor key_first = part(key, turns), key_rest = part(key, D_ - turns);
   Tensor turned_query = rotate(query_first, here), turned_key = rotate(key_first, here);
-  query = rotated_and_rest(turned_query, query_rest);
-  if (interleaved) turned_query = {};
-  key = rotated_and_rest(turned_key, key_rest);
+  query = joined(turned_query, query_rest);
+  if (named_again) turned_query = {};
+  key = joined(turned_key, key_rest);
   if (spec_.naming == TensorNaming::phi || spec_.naming == TensorNaming::stablelm) locals = {turned_query, turned_key};
 }
 

@@ -87,8 +87,18 @@ void check_tower(const ModelSpec& spec, const Setup& setup) {
   if (setup.ranks.sharding != Sharding::none) refuse("vision towers on several GPUs");
 }
 
-void check_covered(const ModelSpec& spec, const Setup& setup) {
-  if (!spec.unmodelled_step.empty()) refuse(spec.unmodelled_step);
+// Qwen 3.5's: layers with a gated delta rule, by PyTorch's own ops.
+void check_hybrid(const ModelSpec& spec, const Setup& setup, const StackProfile& stack) {
+  if (spec.family != "qwen3_5") refuse(spec.unmodelled_step);
+  if (version_number(stack.transformers) < version_number("5.20")) refuse("gated delta rules before transformers 5.20");
+  if (setup.ranks.sharding != Sharding::none) refuse("gated delta rules on several GPUs");
+  if (setup.method == Method::full && setup.optimizer == Optimizer::adafactor) refuse("Adafactor of convolutions");
+  // whose convolutions are cuDNN's
+  if (setup.autocast.value_or(setup.weights) == DType::f16) refuse("gated delta rules in fp16");
+}
+
+void check_covered(const ModelSpec& spec, const Setup& setup, const StackProfile& stack) {
+  if (!spec.unmodelled_step.empty()) check_hybrid(spec, setup, stack);
   if (spec.has_latent_attention()) refuse("latent attention");
   if (spec.alibi) refuse("ALiBi");
   for (const char* family : {"falcon", "baichuan", "chatglm"})
@@ -271,7 +281,7 @@ Plan estimate(const ModelSpec& spec, const Setup& setup, const StackProfile& sta
               const std::function<void(const Event&)>& listener) {
   switch (setup.program) {
     case Program::transformers:
-      check_covered(spec, setup);
+      check_covered(spec, setup, stack);
       if (spec.experts.count > 0) check_experts(spec, setup, stack);
       check_version(spec, stack);
       check_liger(spec, setup);

@@ -62,6 +62,7 @@ StackProfile stack_profile(std::string_view torch, std::string_view transformers
   const int64_t torch_number = version_number(stack.torch), transformers_number = version_number(stack.transformers);
   stack.full_slices_are_nodes = torch_number < version_number("2.6");
   stack.older_segments_first = torch_number >= version_number("2.12");
+  stack.norms_have_chunks_apart = torch_number >= version_number("2.15");
   stack.workspace_per_product = torch_number >= version_number("2.15");
   stack.kernels_may_load_at_once = torch_number < version_number("2.1");
   stack.adamw_copies_roots = torch_number < version_number("2.1");

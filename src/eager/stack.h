@@ -25,6 +25,9 @@ struct StackProfile {
   // ATen/native/transformers/cuda/attention.cu: the memory-efficient kernel takes fewer heads of keys and values than of
   // queries. Seen in 2.15; not in 2.4, which has no enable_gqa.
   bool efficient_shares_heads = false;
+  // ATen/native/cuda/ForeachReduceOp.cu: of each tensor as many parts as it has chunks; before, as the largest has. Seen in
+  // 2.15, not in 2.4.
+  bool norms_have_chunks_apart = false;
   // torch/cuda/__init__.py asks for kernels to be loaded one by one, when they are first used, which drivers of CUDA 11 may
   // not do; releases before 2.1 are built for that CUDA.
   bool kernels_may_load_at_once = false;

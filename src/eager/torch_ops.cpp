@@ -66,6 +66,15 @@ Tensor Torch::repeat(const Tensor& x, int64_t times) {
   return y;
 }
 
+Tensor Torch::expand(const Tensor& x, int64_t times) {
+  Tensor y = x.detached();
+  y.count = x.count * times;
+  record({x}, {&y}, {}, [this, count = x.count](const Node&, const Tensors&, Tensors& g) -> Tensors {
+    return {empty(count, g[0].dtype)};  // sum
+  });
+  return y;
+}
+
 Tensor Torch::slice(const Tensor& x, int64_t count) {
   Tensor y = x.detached();
   y.count = count;

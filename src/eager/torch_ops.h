@@ -32,6 +32,7 @@ class Torch : public Autograd {
   Tensor to(const Tensor& x, DType dtype);
   Tensor clone(const Tensor& x);                  // contiguous(), where it copies
   Tensor repeat(const Tensor& x, int64_t times);  // expand and reshape: a copy
+  Tensor expand(const Tensor& x, int64_t times);  // … a view
   Tensor slice(const Tensor& x, int64_t count);   // a part of it: a view
   Tensor full_slices(Tensor x, int number);       // ":" of an index expression, where these are nodes
   // A view whose gradient must be copied to be viewed (a reshape of a transposed tensor's gradient).
@@ -65,6 +66,19 @@ class Torch : public Autograd {
   // The workspace of the handle that is used now (ATen/cuda/CublasHandlePool.cpp), at its first product.
   void need_cublas();
 
+  // --- along a sequence ---
+  Tensor view(const Tensor& x);
+  Tensor sum(const Tensor& x, int64_t rows);
+  Tensor subtract(const Tensor& a, const Tensor& b, int64_t count);  // both may be repeated, to `count` elements
+  Tensor cumsum(const Tensor& x, bool strided);                      // strided: of a tensor that does not lie row by row
+  Tensor masked_fill(const Tensor& x, const Tensor& mask);
+  Tensor pad(const Tensor& x, int64_t count);                 // to so many elements; a copy where nothing is added
+  Tensor with_part(const Tensor& whole, const Tensor& part);  // whole[...] = part
+  // Of each channel for itself; `count` elements result.
+  Tensor convolution(const Tensor& input, const Tensor& weight, int64_t count);
+  // Of so many systems, each with as many right sides as a row of `sides` has numbers.
+  Tensor solve_triangular(const Tensor& matrices, const Tensor& sides, int64_t systems);
+
   // --- others ---
   Tensor embedding(const Tensor& weight, int64_t tokens, int64_t width);
   Tensor layer_norm(const Tensor& input, const Tensor& weight, const Tensor& bias, int64_t rows);
@@ -76,6 +90,8 @@ class Torch : public Autograd {
   Tensor autocast_float(const Tensor& x);
 
  private:
+  void need_systems(int64_t systems);
+
   const StackProfile& stack_;
   int compute_capability_;
   std::optional<DType> autocast_, recompute_autocast_;  // now; where a checkpoint recomputes

@@ -26,9 +26,8 @@ Tensor Torch::linear(const Tensor& input, const Tensor& weight, const Tensor& bi
   before({x, w, b}, kept);
   Tensor y = empty(rows * out, x.dtype);
   {  // ATen/cuda/CUDABlas.cpp gemm_and_bias: cuBLASLt has a workspace of its own, 1 MiB
-    const bool own = biased && !stack_.workspace_per_product;
-    const Tensor workspace = own ? empty(int64_t{1} << 20U, DType::u8, Role::workspace) : Tensor{};
-    need_cublas();
+    const Tensor workspace = biased ? empty(int64_t{1} << 20U, DType::u8, Role::workspace) : Tensor{};
+    if (!biased || !stack_.workspace_per_product) need_cublas();
   }
   record({x, w, b}, {&y}, kept,
          [this, biased, x_count = x.count, w_count = w.count, out](const Node& node, const Tensors&, Tensors& g) -> Tensors {
@@ -66,10 +65,12 @@ Tensor Torch::matmul(const Tensor& left, const Tensor& right, int64_t count) {
     Tensors results(2);
     if (node.needs(1)) {
       results[1] = empty(nb, g[0].dtype);
+      results[1].is_view = true;
       need_cublas();
     }
     if (node.needs(0)) {
       results[0] = empty(na, g[0].dtype);
+      results[0].is_view = true;
       need_cublas();
     }
     return results;

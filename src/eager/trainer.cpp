@@ -152,10 +152,15 @@ void Trainer::clip() {
   if (setup_.max_grad_norm <= 0) return;
   if (flat_ != nullptr) return clip_flat();
   const auto& parameters = trained_;
-  int64_t chunks = 1;
-  for (const Trained& p : parameters) chunks = std::max(chunks, (p.tensor->count + 65535) / 65536);
+  int64_t most = 1, all = 0;  // chunks of one gradient, of all
+  for (const Trained& p : parameters) {
+    const int64_t chunks = (p.tensor->count + 65535) / 65536;
+    most = std::max(most, chunks);
+    all += chunks;
+  }
+  const int64_t columns = static_cast<int64_t>(parameters.size()) * most;
   Tensors norms;
-  Tensor partial = t_.empty(static_cast<int64_t>(parameters.size()) * chunks, DType::f32);
+  Tensor partial = t_.empty(t_.stack().norms_have_chunks_apart ? all : columns, DType::f32);
   for (const Trained& p : parameters) norms.push_back(t_.empty(1, p.tensor->dtype));
   partial = {};
   Tensor stacked = t_.empty(static_cast<int64_t>(parameters.size()), norms[0].dtype);

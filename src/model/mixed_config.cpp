@@ -54,6 +54,20 @@ void read_usual(const ConfigFields& outer, const ConfigFields& config, const Usu
   refuse_if(config, "attention_bias");
 }
 
+// Which layers have a gated delta rule: all but every fourth where the file does not say.
+std::vector<bool> delta_layers(const ConfigFields& config, int64_t layers) {
+  const int64_t interval = config.integer("full_attention_interval", 4, 1, kMostLayers);
+  std::vector<bool> found(static_cast<size_t>(layers));
+  for (size_t i = 0; i < found.size(); ++i) found[i] = (static_cast<int64_t>(i) + 1) % interval != 0;
+  const auto types = config.field("layer_types");
+  if (!types) return found;
+  size_t layer = 0;
+  for (const auto entry : json_array(config.label("layer_types"), *types, config.where()))
+    if (layer < found.size())
+      found[layer++] = json_string(config.label("layer_types"), entry, config.where()) != "full_attention";
+  return found;
+}
+
 }  // namespace
 
 // Qwen3-Next and Qwen3.5: three layers of four have a gated delta rule in place of attention.
@@ -61,18 +75,24 @@ void read_qwen3_next(const ConfigFields& outer, ModelSpec& spec) {
   const ConfigFields config = text_of(outer);
   read_usual(outer, config, {.head_size = 256}, spec);
   spec.unmodelled_step = "linear attention (gated delta rule)";
-  const int64_t interval = config.integer("full_attention_interval", 4, 1, kMostLayers), L = spec.layers;
-  const int64_t full = layers_of_kind(config, {"full_attention"}, L / interval), linear = L - full;
-  const int64_t C = spec.hidden_size, value_heads = config.dimension("linear_num_value_heads", 32);
-  const int64_t key =
-      checked_mul(config.dimension("linear_num_key_heads", 16), config.dimension("linear_key_head_dim", 128));
-  const int64_t value_size = config.dimension("linear_value_head_dim", 128), value = checked_mul(value_heads, value_size);
+  spec.norms_from_zero = spec.query_key_norms = spec.gated_attention = true;
+  spec.rotary_size =
+      static_cast<int64_t>(static_cast<double>(spec.head_size) * config.number("partial_rotary_factor", 0.25));
+  DeltaNet& net = spec.delta_net;
+  net.layers = delta_layers(config, spec.layers);
+  net.key_heads = config.dimension("linear_num_key_heads", 16), net.key_size = config.dimension("linear_key_head_dim", 128);
+  net.value_heads = config.dimension("linear_num_value_heads", 32);
+  net.value_size = config.dimension("linear_value_head_dim", 128);
+  net.kernel = config.dimension("linear_conv_kernel_dim", 4);
+  const int64_t linear = std::count(net.layers.begin(), net.layers.end(), true), full = spec.layers - linear;
+  const int64_t C = spec.hidden_size, L = spec.layers, value_heads = net.value_heads, value_size = net.value_size;
+  const int64_t key = checked_mul(net.key_heads, net.key_size), value = checked_mul(value_heads, value_size);
   const int64_t mixed = checked_add(checked_mul(2, key), value);
   Listing list(spec);
   list.begin();
   list.in(linear, "linear_attn.dt_bias", {value_heads});
   list.in(linear, "linear_attn.A_log", {value_heads});
-  list.in(linear, "linear_attn.conv1d.weight", {mixed, 1, config.dimension("linear_conv_kernel_dim", 4)});
+  list.in(linear, "linear_attn.conv1d.weight", {mixed, 1, net.kernel});
   if (spec.family == "qwen3_next") {
     list.linear(linear, "linear_attn.in_proj_qkvz", checked_add(mixed, value), C);
     list.linear(linear, "linear_attn.in_proj_ba", checked_mul(2, value_heads), C);

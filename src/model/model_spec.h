@@ -94,6 +94,17 @@ struct LatentAttention {
   bool operator==(const LatentAttention&) const = default;
 };
 
+// A gated delta rule in place of attention (Yang et al., "Gated Delta Networks", 2024), in some layers: each value head has
+// a state of key_size x value_size numbers.
+struct DeltaNet {
+  int64_t key_heads = 0, value_heads = 0;
+  int64_t key_size = 0, value_size = 0;  // of a head
+  int64_t kernel = 0;                    // tokens that the convolution before it sees
+  std::vector<bool> layers;              // [L]; empty: none
+
+  bool operator==(const DeltaNet&) const = default;
+};
+
 // How a checkpoint's linears are quantized, in bitsandbytes' formats.
 struct StoredQuantization {
   DType type = DType::nf4;    // nf4, fp4 or i8
@@ -143,6 +154,8 @@ struct ModelSpec {
   bool head_bias = false;
 
   LatentAttention latent;
+  DeltaNet delta_net;
+  bool gated_attention = false;    // queries come with a gate of their size, which what attention gives is multiplied by
   double attention_scale = 0.0;    // of scores; 0: 1 / sqrt(D)
   bool attention_sinks = false;    // a learned score for each head beside those of the keys (gpt-oss)
   double attention_softcap = 0.0;  // scores become cap * tanh(score / cap); 0: none

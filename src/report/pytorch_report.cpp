@@ -166,7 +166,10 @@ std::string pytorch_text(const PyTorchAnswer& answer, const TextStyle& style) {
                       : "no autocast";
   const std::string assumed =
       fmt::format("{}; weights in {}, {}; rows of full length{}; {}; saving{} left out", stack_text(answer.stack),
-                  answer.weights, autocast, answer.tower_rests ? ", without images: the vision tower rests" : "",
+                  answer.weights, autocast,
+                  answer.delta_rule    ? ", gated delta rules by PyTorch's own ops (no flash-linear-attention)"
+                  : answer.tower_rests ? ", without images: the vision tower rests"
+                                       : "",
                   evaluation_text(answer), ranks_text(answer).empty() ? "" : ", NCCL's own buffers") +
       (answer.setup ? buckets_text(answer.setup->ranks) : "");
   if (answer.share) text += share_text(answer, style);

@@ -24,6 +24,7 @@ struct PyTorchAnswer {
   std::optional<std::string> autocast;  // "bf16", where there is autocast
   bool assumes_autocast = false;        // nobody said so
   std::string weights;                  // their dtype as loaded: "bfloat16"
+  bool delta_rule = false;              // some layers have a gated delta rule, by PyTorch's own ops
   bool tower_rests = false;             // the model has a vision tower, the rows no images
   std::optional<QuantizedShare> share;  // of a load that quantizes
   std::optional<double> step_seconds;   // by the card's rates, where they are known

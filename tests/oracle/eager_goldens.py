@@ -157,7 +157,7 @@ def patch(torch, row):
         if row.get("cudnn") == "off":
             torch.backends.cuda.enable_cudnn_sdp(False)
         return
-    ask = set() if row["padded"] else {"_flash_attention_forward", "flash_attention_mask", "_ignore_causal_mask_sdpa", "find_packed_sequence_indices"}
+    ask = set() if row["padded"] else {"_flash_attention_forward", "flash_attention_mask", "_ignore_causal_mask_sdpa", "find_packed_sequence_indices", "create_recurrent_attention_mask"}
     real = torch.Tensor.__bool__
     torch.Tensor.__bool__ = lambda t: (t.is_cuda and sys._getframe(1).f_code.co_name in ask) or real(t)
     if hasattr(torch.backends.cuda, "enable_cudnn_sdp"):

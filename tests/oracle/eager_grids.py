@@ -79,17 +79,24 @@ FAMILIES = [("TinyLlama/TinyLlama-1.1B-Chat-v1.0", 3), ("allenai/OLMo-2-0425-1B"
 LATER_FAMILIES = [("baidu/ERNIE-4.5-0.3B-PT", 4), ("LGAI-EXAONE/EXAONE-4.0-1.2B", 4), ("LGAI-EXAONE/EXAONE-4.0-32B", 4),
                   ("allenai/Olmo-3-1025-7B", 4), ("HuggingFaceTB/SmolLM3-3B", 8), ("zai-org/GLM-4-9B-0414", 2), ("ByteDance-Seed/Seed-OSS-36B-Base", 2), ("google/gemma-3-4b-pt", 7)]
 
+# With layers of a gated delta rule, by PyTorch's own ops: flash-linear-attention must not be installed.
+HYBRID_FAMILIES = [("Qwen/Qwen3.5-0.8B", 4), ("Qwen/Qwen3.5-4B", 4), ("Qwen/Qwen3.5-9B", 4)]
+
 
 def families(transformers_version):
     """A few ways to train each of them."""
     rows = []
-    for model, layers in FAMILIES + (LATER_FAMILIES if transformers_version >= (4, 57) else []):
+    for model, layers in FAMILIES + (LATER_FAMILIES if transformers_version >= (4, 57) else []) + (HYBRID_FAMILIES if transformers_version >= (5, 20) else []):
         at = dict(model=model, layers=layers)
         for change in (dict(), dict(method="full", seq=256), dict(targets="all-linear", dropout="0.05", batch=1, seq=1024), dict(checkpointing="none"),
                        dict(checkpointing="non_reentrant", amp="bf16"), dict(method="full", amp="bf16", weights="float32", seq=256),
                        dict(attention="eager", amp="bf16"), dict(amp="bf16", checkpointing="none", batch=1),
                        dict(amp="bf16", quant="nf4-double", prep="peft", targets="all-linear"), dict(weights="float16", amp="bf16", checkpointing="none")):
             rows.append(dict(SETTINGS, **at, **change))
+    if transformers_version >= (5, 20):  # chunks that rows fill and do not
+        for change in (dict(seq=300, batch=3, padded=1, checkpointing="none"), dict(seq=700, batch=1, quant="nf4-double", prep="peft", amp="bf16", targets="all-linear", checkpointing="non_reentrant"),
+                       dict(weights="float32", checkpointing="none", targets="all-linear", dropout="0.1"), dict(dora=1, checkpointing="none", targets="all-linear"), dict(seq=2048, batch=1, quant="int8", prep="peft", amp="bf16", sm=90)):
+            rows += [dict(SETTINGS, model=model, layers=layers, **change) for model, layers in HYBRID_FAMILIES[:2]]
     return rows
 
 
