@@ -111,7 +111,9 @@ std::string part_that_names(std::string_view path) {
 
 // In lower case; of a directory of somebody's the part that names a model; "2___5" is how ModelScope's cache writes 2.5.
 std::string as_published(std::string_view given) {
-  std::string whole = of_the_cache(given);
+  std::string path(given);
+  if (given.find(":\\") == 1) std::ranges::replace(path, '\\', '/');  // of Windows
+  std::string whole = of_the_cache(path);
   if (whole.size() > 2 && whole[1] == ':' && whole[2] == '\\') whole.erase(0, 2);  // "D:\models\name"
   std::ranges::replace(whole, '\\', '/');
   std::string_view name = whole;

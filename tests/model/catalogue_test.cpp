@@ -51,6 +51,7 @@ TEST(Catalogue, CopiesAreKnownByTheNameOfWhatTheyCopy) {
                 {"/kaggle/input/qwen2.5/pytorch/1.5b-instruct/2", "Qwen/Qwen2.5-1.5B-Instruct"},
                 {"/kaggle/input/gemma-2/transformers/gemma-2-2b-it/2", "google/gemma-2-2b-it"},
                 {"~/.cache/huggingface/hub/models--Qwen--Qwen3-8B/snapshots/0123abc", "Qwen/Qwen3-8B"},
+                {R"(C:\Users\J\.cache\huggingface\hub\models--Qwen--Qwen3-8B\snapshots\0123abc)", "Qwen/Qwen3-8B"},
                 {"unsloth/Phi-3-mini-4k-instruct-bnb-4bit", "unsloth/Phi-3-mini-4k-instruct"},
                 {"microsoft/Phi-3-mini-4k-instruct", "microsoft/Phi-3-mini-4k-instruct"}};
   for (const auto& [copy, name] : copies) {

@@ -339,6 +339,11 @@ TEST(ShellRecipes, AProgramThatNobodyKnowsIsReadByItsFlags) {
       "run.sh");
   EXPECT_EQ(recipe.models.front(), "google/gemma-2b");
   EXPECT_EQ(recipe.recipe.batch, 3);
+  const ForeignRecipe verb =
+      foreign("align-cli dpo --model_name_or_path google/gemma-2b --bf16 True --output_dir x\n", "r.sh");
+  EXPECT_EQ(verb.models.front(), "google/gemma-2b");
+  EXPECT_TRUE(verb.recipe.bf16);
+  EXPECT_THROW(read_foreign_recipe("align-cli serve --model_name_or_path google/gemma-2b --output_dir x\n", "r.sh"), Error);
 }
 
 TEST(ShellRecipes, WhichFileHoldsTheKeysIsSaid) {

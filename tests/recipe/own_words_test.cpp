@@ -376,5 +376,43 @@ TEST(OwnWords, AmongTheTrainersNamesAreReadAsTheTrainers) {
   EXPECT_FALSE(read_foreign_recipe(names + "train_embeding: false\nmin_sq_length: 300\n", "r.yaml"));
 }
 
+// mlx_lm's defaults (mlx_lm/lora.py): rank 8, four rows, 2,048 tokens, nothing checkpointed.
+TEST(OwnWords, OfMlxAreReadWithItsDefaults) {
+  const ForeignRecipe plain =
+      foreign("python -m mlx_lm.lora \\\n  --model google/gemma-2b \\\n  --train --data d --iters 9\n", "r.sh");
+  EXPECT_EQ(plain.models.front(), "google/gemma-2b");
+  EXPECT_EQ(plain.recipe.method, Method::lora);
+  EXPECT_EQ(plain.recipe.lora.r, 8);
+  EXPECT_EQ(plain.recipe.batch, 4);
+  EXPECT_EQ(plain.recipe.seq_len, 2048);
+  EXPECT_FALSE(plain.recipe.gradient_checkpointing);
+  const ForeignRecipe said =
+      foreign("mlx_lm.lora --model google/gemma-2b --train --batch-size 2 --max-seq-length 640 --grad-checkpoint\n", "r.sh");
+  EXPECT_EQ(said.recipe.batch, 2);
+  EXPECT_EQ(said.recipe.seq_len, 640);
+  EXPECT_TRUE(said.recipe.gradient_checkpointing);
+}
+
+TEST(OwnWords, OfSeveralModelsTheFirstIsPlannedAndTold) {
+  const ForeignRecipe recipe = foreign(
+      "models:\n  - name: google/gemma-2b\n    short: g\n  - name: Qwen/Qwen2.5-7B\n"
+      "training: {batch_size: 3, learning_rate: 1e-4, max_length: 96}\nlora: {r: 4}\n");
+  EXPECT_EQ(recipe.models.front(), "google/gemma-2b");
+  EXPECT_EQ(recipe.recipe.batch, 3);
+  EXPECT_NE(std::ranges::find(recipe.notes, "several models: planned is the first, google/gemma-2b"), recipe.notes.end());
+}
+
+// A Lightning script's.
+TEST(OwnWords, OfLightningSayPrecisionInBits) {
+  const ForeignRecipe recipe = foreign(
+      "python custom_train.py --model_key google/gemma-2b --lr 2e-5 --batch_size 8 --max_length 256 --train_lora \\\n"
+      "  --lora_rank 128 --precision 16 --accumulate 2\n",
+      "r.sh");
+  EXPECT_EQ(recipe.models.front(), "google/gemma-2b");
+  EXPECT_EQ(recipe.recipe.lora.r, 128);
+  EXPECT_EQ(recipe.recipe.accumulation, 2);
+  EXPECT_TRUE(recipe.recipe.fp16);
+}
+
 }  // namespace
 }  // namespace snug

@@ -41,6 +41,7 @@ constexpr auto kModels = std::to_array<std::string_view>({"model_name_or_path",
                                                           "model_checkpoint",
                                                           "backbone",
                                                           "llm_name",
+                                                          "model_key",
                                                           "pretrain"});
 constexpr auto kModelsOfModel =
     std::to_array<std::string_view>({"name", "path", "id", "base", "base_path", "hf_name", "pretrained", "name_or_path",
@@ -95,6 +96,8 @@ constexpr auto kAnywhere = std::to_array<Name>({{"lora_rank", "lora_r"},
                                                 {"micro_train_batch_size", "per_device_train_batch_size"},
                                                 {"device_train_microbatch_size", "per_device_train_batch_size"},
                                                 {"batch_size_training", "per_device_train_batch_size"},
+                                                {"accumulate", "gradient_accumulation_steps"},
+                                                {"accumulate_grad_batches", "gradient_accumulation_steps"},
                                                 {"grad_accum", "gradient_accumulation_steps"},
                                                 {"grad_accum_steps", "gradient_accumulation_steps"},
                                                 {"accumulation_steps", "gradient_accumulation_steps"},
@@ -224,10 +227,16 @@ bool is_in_list(std::string_view path) {
   return false;
 }
 
+// "models: [{name: owner/one}, {name: owner/other}]": settings of one training after the other.
+bool is_first_of_models(const Entry& entry) {
+  const bool named = entry.path == "models.0.name" || entry.path == "models.0.model" || entry.path == "models.0.path";
+  return named && entry.text().find('/') != std::string::npos;
+}
+
 bool names_model(const Document& document, const Entry& entry) {
   if (look_up(kPaths, entry.path) == "model_name_or_path") return !entry.text().empty();
   if (entry.kind != EntryKind::scalar || entry.text().empty() || is_elsewhere(entry.parent())) return false;
-  if (holds(kModels, entry.leaf())) return true;
+  if (holds(kModels, entry.leaf()) || is_first_of_models(entry)) return true;
   if ((entry.leaf() == "model" || entry.path == "base") && may_be_a_model(entry.text()) && !is_in_list(entry.path))
     return true;
   const std::string section = section_of(entry);
@@ -270,7 +279,8 @@ std::vector<Entry> spelled_out(const Entry& entry) {
     if (word.starts_with("lora")) return {made(entry, "use_peft", "true")};
     if (word.starts_with("full")) return {made(entry, "use_peft", "false")};
   }
-  if (leaf == "lora" && (value == "true" || value == "false")) return {made(entry, "use_peft", value)};
+  if ((leaf == "lora" || leaf == "train_lora") && (value == "true" || value == "false"))
+    return {made(entry, "use_peft", value)};
   if (holds(kBits, leaf) || leaf == "backbone_dtype") {
     const std::string word = lower(value);
     for (const char* bits : {"4", "8"})
@@ -284,7 +294,8 @@ std::vector<Entry> spelled_out(const Entry& entry) {
   if (leaf == "enable_fsdp" && value == "true") return {made(entry, "fsdp", "full_shard")};
   if (leaf == "mixed_precision" || leaf == "precision" || leaf == "compute_dtype") {
     if (value.find("bf16") != std::string::npos || value == "bfloat16") return {made(entry, "bf16", "true")};
-    if (value.find("fp16") != std::string::npos || value == "float16") return {made(entry, "fp16", "true")};
+    const bool lightnings = leaf == "precision" && (value == "16" || value.starts_with("16-"));
+    if (lightnings || value.find("fp16") != std::string::npos || value == "float16") return {made(entry, "fp16", "true")};
   }
   return {};
 }
@@ -378,6 +389,32 @@ int64_t micro_batches(const Document& document) {
   return each % processes == 0 ? each / processes : each;
 }
 
+void take_model(const Entry& entry, const Document& document, Document& renamed) {
+  if (is_first_of_models(entry) && document.has("models.1"))
+    renamed.notes.push_back("several models: planned is the first, " + entry.text().substr(0, 100));
+  renamed.entries.push_back(entry);
+  renamed.entries.back().path = "model_name_or_path";
+}
+
+// "python -m mlx_lm.lora --model … --train"
+bool runs_mlx(const Document& document) { return document.command.size() > 1 && document.command[1].starts_with("mlx_lm"); }
+
+// mlx_lm/lora.py, CONFIG_DEFAULTS.
+void add_mlx_defaults(const Document& document, Document& renamed) {
+  constexpr std::pair<const char*, const char*> kDefaults[] = {{"torch_dtype", "bfloat16"},
+                                                               {"lora_r", "8"},
+                                                               {"per_device_train_batch_size", "4"},
+                                                               {"max_length", "2048"},
+                                                               {"gradient_checkpointing", "false"}};
+  const Entry *const grad = document.find("grad_checkpoint"), *const type = document.find("fine_tune_type");
+  const bool full = type && type->text() == "full";
+  renamed.entries.push_back(made(renamed.entries.front(), "use_peft", full ? "false" : "true"));
+  if (grad) renamed.entries.push_back(made(*grad, "gradient_checkpointing", "true"));
+  for (const auto& [key, value] : kDefaults)
+    if (!renamed.has(key)) renamed.entries.push_back(made(renamed.entries.front(), key, value));
+  renamed.notes.emplace_back("MLX trains it on Apple's devices; the figures are of PyTorch");
+}
+
 }  // namespace
 
 bool mixes_in_own_words(const Document& document) {
@@ -396,7 +433,7 @@ bool mixes_in_own_words(const Document& document) {
 }
 
 std::optional<Document> by_trainers_names(const Document& document, bool trains) {
-  const bool script = document.syntax == Syntax::shell;
+  const bool script = document.syntax == Syntax::shell, mlx = script && runs_mlx(document);
   if (!script && document.syntax != Syntax::yaml && document.syntax != Syntax::json) return std::nullopt;
   Document renamed = document;
   renamed.entries.clear();
@@ -408,8 +445,7 @@ std::optional<Document> by_trainers_names(const Document& document, bool trains)
     if (!model && names_model(document, entry)) {
       own = own || entry.path != "model_name_or_path";
       model = true;
-      renamed.entries.push_back(entry);
-      renamed.entries.back().path = "model_name_or_path";
+      take_model(entry, document, renamed);
       continue;
     }
     if (accumulation > 0 && is_of_a_step(entry.leaf()) && !is_elsewhere(entry.parent())) {
@@ -446,11 +482,12 @@ std::optional<Document> by_trainers_names(const Document& document, bool trains)
                                                 : script                        ? 2U
                                                                                 : 3U)
                              : !script && own_named >= 2 && known >= 4;  // the model stands elsewhere
-  if (!plainly && !(trains && model)) return std::nullopt;
+  if (!plainly && !((trains || mlx) && model)) return std::nullopt;
+  if (mlx) add_mlx_defaults(document, renamed);
   if (!script) add_meant_bits(document, renamed);
   add_verls_defaults(document, renamed);
   if (none) std::erase_if(renamed.entries, [](const Entry& entry) { return entry.path.starts_with("lora_"); });
-  if (lora && !method) renamed.entries.push_back(made(renamed.entries.front(), "use_peft", none ? "false" : "true"));
+  if (lora && !method && !mlx) renamed.entries.push_back(made(renamed.entries.front(), "use_peft", none ? "false" : "true"));
   return renamed;
 }
 

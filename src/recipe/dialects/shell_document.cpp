@@ -142,7 +142,8 @@ std::filesystem::path script_of(const std::vector<Command>& commands, const Comm
   return script;
 }
 
-// "petro-train --model_name_or_path …": a program that nobody knows, whose flags are the Trainer's.
+// "petro-train --model_name_or_path …": a program that nobody knows, whose flags are the Trainer's; of "align-cli dpo …",
+// which says what it does, fewer.
 const Command* unknown_program(const std::vector<Command>& commands, Found& found) {
   constexpr std::array<std::string_view, 6> kTrainers = {"--model_name_or_path",
                                                          "--per_device_train_batch_size",
@@ -156,8 +157,12 @@ const Command* unknown_program(const std::vector<Command>& commands, Found& foun
     const auto flags = std::ranges::count_if(command, [&](const Word& word) {
       return std::ranges::find(kTrainers, word.text.substr(0, word.text.find('='))) != kTrainers.end();
     });
-    if (flags < 4 || first >= command.size() || command[first].text.starts_with("-")) continue;
-    found = {first, first + 1, {"python", std::string(base_name(command[first].text))}, nullptr};
+    if (first + 1 >= command.size() || command[first].text.starts_with("-")) continue;
+    constexpr std::array<std::string_view, 5> kVerbs = {"sft", "dpo", "train", "finetune", "pretrain"};
+    const bool verb = std::ranges::find(kVerbs, command[first + 1].text) != kVerbs.end();
+    const bool mlx = base_name(command[first].text).starts_with("mlx_lm.");
+    if (!mlx && flags < (verb ? 2 : 4)) continue;
+    found = {first, first + (verb ? 2 : 1), {"python", std::string(base_name(command[first].text))}, nullptr};
     return &command;
   }
   return nullptr;
