@@ -27,8 +27,9 @@ std::optional<Runtime> runtime_asked(const Arguments& arguments) {
 
 // "torch=2.4.1,transformers=4.48.1": what is left out is today's.
 eager::StackProfile stack_of(const std::string& text) {
-  std::map<std::string, std::string> versions{{"torch", ""}, {"transformers", ""}, {"peft", ""},     {"bitsandbytes", ""},
-                                              {"trl", ""},   {"litgpt", ""},       {"deepspeed", ""}};
+  std::map<std::string, std::string> versions;
+  for (const char* name : {"torch", "transformers", "peft", "bitsandbytes", "trl", "litgpt", "deepspeed", "fla"})
+    versions[name] = "";
   for (size_t begin = 0; begin < text.size();) {
     const size_t end = std::min(text.find(',', begin), text.size());
     const std::string part = text.substr(begin, end - begin);
@@ -36,13 +37,14 @@ eager::StackProfile stack_of(const std::string& text) {
     const auto library = versions.find(part.substr(0, equals));
     if (equals == std::string::npos || library == versions.end())
       throw UsageError(
-          "--stack takes torch=, transformers=, peft=, bitsandbytes=, trl=, litgpt= and deepspeed= with versions, not '" +
+          "--stack takes torch=, transformers=, peft=, bitsandbytes=, trl=, litgpt=, deepspeed= and fla= with versions, not "
+          "'" +
           part + "'");
     library->second = part.substr(equals + 1);
     begin = end + 1;
   }
   return eager::stack_profile(versions["torch"], versions["transformers"], versions["peft"], versions["bitsandbytes"],
-                              versions["trl"], versions["litgpt"], versions["deepspeed"]);
+                              versions["trl"], versions["litgpt"], versions["deepspeed"], versions["fla"]);
 }
 
 // Why the eager model has no answer for a file's trainer; "" where it has.

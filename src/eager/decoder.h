@@ -139,6 +139,12 @@ class Decoder {
   };
   DeltaHeads delta_heads(DeltaHeads heads);
   Tensor delta_rule(const DeltaHeads& given);
+  // Numbers in tensors of all value heads, and how many of them share a key.
+  struct DeltaSizes {
+    int64_t keys = 0, values = 0, states = 0, heads = 0, groups = 1;
+  };
+  Tensor fused_delta_rule(const DeltaHeads& given);
+  Tensors fused_delta_gradients(const DeltaSizes& n, const Tensors& saved);
   void scan_chunk(DeltaScan& scan, const DeltaHeads& heads);
   Tensor gated_norm(const Tensor& x, const Tensor& gate, Norm& norm);
   bool is_hybrid() const { return !spec_.delta_net.layers.empty(); }

@@ -83,13 +83,14 @@ Tensor Decoder::delta_attention(const Tensor& input, Block& b, const Positions& 
   const DeltaNet& of = spec_.delta_net;
   const int64_t keys = B_ * T_ * of.key_heads * of.key_size, values = B_ * T_ * of.value_heads * of.value_size;
   const Tensor x = where.padding.defined() ? t_.mul(input, where.padding, true) : input;
+  const bool fused = !t_.stack().fla.empty();  // whose gradients lie as what they are of
   Tensor mixed = t_.transposed_view(apply(x, n.mixed));
-  const Tensor z = apply(x, n.gate), step = t_.transposed_view(apply(x, n.beta));
-  const Tensor rate = t_.transposed_view(apply(x, n.decay));
+  const auto turned = [&](const Tensor& y) { return fused ? y : t_.transposed_view(y); };
+  const Tensor z = apply(x, n.gate), step = turned(apply(x, n.beta)), rate = turned(apply(x, n.decay));
   mixed = convolved(mixed, n);
   Tensors parts = t_.split(mixed, {keys, keys, values});
-  for (Tensor& part : parts)  // gradients of heads that are repeated are sums, which lie as these do
-    if (&part == &parts[2] || of.key_heads == of.value_heads) part = t_.transposed_view(part);
+  for (Tensor& part : parts)  // as those of heads that are repeated do, which are sums
+    if (!fused && (&part == &parts[2] || of.key_heads == of.value_heads)) part = t_.transposed_view(part);
   const Tensor beta = t_.keeps_output(step);
   Tensor decay;
   {
@@ -102,8 +103,9 @@ Tensor Decoder::delta_attention(const Tensor& input, Block& b, const Positions& 
     }
     decay = t_.mul(base, steps);
   }
-  Tensor core = delta_rule({parts[0], parts[1], parts[2], decay, beta});
-  if (core.dtype == DType::f32) core = t_.clone(core);  // reshape
+  const DeltaHeads heads{parts[0], parts[1], parts[2], decay, beta};
+  Tensor core = fused ? fused_delta_rule(heads) : delta_rule(heads);
+  if (!fused && core.dtype == DType::f32) core = t_.clone(core);  // reshape
   core = gated_norm(core, z, n.norm);
   return apply(core, n.output);
 }

@@ -47,7 +47,7 @@ void follow_other_libraries(StackProfile& stack) {
 
 StackProfile stack_profile(std::string_view torch, std::string_view transformers, std::string_view peft,
                            std::string_view bitsandbytes, std::string_view trl, std::string_view litgpt,
-                           std::string_view deepspeed) {
+                           std::string_view deepspeed, std::string_view fla) {
   const auto given = [](std::string_view version, const char* today) {
     return std::string(version.empty() ? today : version);
   };
@@ -58,6 +58,8 @@ StackProfile stack_profile(std::string_view torch, std::string_view transformers
   stack.bitsandbytes = given(bitsandbytes, "0.50.0");
   stack.trl = given(trl, "1.16.0");
   stack.litgpt = given(litgpt, "0.5.0");
+  if (!fla.empty()) version_number(fla);
+  stack.fla = fla;
   stack.deepspeed = given(deepspeed, "0.19.8");
   const int64_t torch_number = version_number(stack.torch), transformers_number = version_number(stack.transformers);
   stack.full_slices_are_nodes = torch_number < version_number("2.6");

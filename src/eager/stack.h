@@ -13,6 +13,7 @@ int64_t version_number(std::string_view version);
 
 struct StackProfile {
   std::string torch, transformers, peft, bitsandbytes, trl, litgpt, deepspeed;
+  std::string fla;  // flash-linear-attention; empty: not installed
 
   // --- torch ---
   // torch/csrc/autograd/python_variable_indexing.cpp: a full slice ("x[:, n:]") is a node of its own, whose backward fills a
@@ -155,6 +156,6 @@ struct StackProfile {
 // The stack of the versions given; what is empty is today's. Throws Error for a version that is no version.
 StackProfile stack_profile(std::string_view torch = {}, std::string_view transformers = {}, std::string_view peft = {},
                            std::string_view bitsandbytes = {}, std::string_view trl = {}, std::string_view litgpt = {},
-                           std::string_view deepspeed = {});
+                           std::string_view deepspeed = {}, std::string_view fla = {});
 
 }  // namespace snug::eager

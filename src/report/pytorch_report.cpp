@@ -19,6 +19,12 @@ std::string stack_text(const eager::StackProfile& stack) {
                      stack.bitsandbytes);
 }
 
+// By which kernels a gated delta rule is computed.
+std::string delta_text(const eager::StackProfile& stack) {
+  if (stack.fla.empty()) return ", gated delta rules by PyTorch's own ops (--stack fla=0.6.0: by flash-linear-attention)";
+  return ", gated delta rules by flash-linear-attention " + stack.fla;
+}
+
 Json breakdown_of(const eager::Plan& plan) {
   Json json;
   for (size_t role = 0; role < eager::kRoles; ++role) json[eager::kRoleNames[role]] = plan.breakdown[role];
@@ -167,9 +173,9 @@ std::string pytorch_text(const PyTorchAnswer& answer, const TextStyle& style) {
   const std::string assumed =
       fmt::format("{}; weights in {}, {}; rows of full length{}; {}; saving{} left out", stack_text(answer.stack),
                   answer.weights, autocast,
-                  answer.delta_rule    ? ", gated delta rules by PyTorch's own ops (no flash-linear-attention)"
+                  answer.delta_rule    ? delta_text(answer.stack)
                   : answer.tower_rests ? ", without images: the vision tower rests"
-                                       : "",
+                                       : std::string(),
                   evaluation_text(answer), ranks_text(answer).empty() ? "" : ", NCCL's own buffers") +
       (answer.setup ? buckets_text(answer.setup->ranks) : "");
   if (answer.share) text += share_text(answer, style);
@@ -178,10 +184,11 @@ std::string pytorch_text(const PyTorchAnswer& answer, const TextStyle& style) {
 }
 
 nlohmann::ordered_json pytorch_json(const PyTorchAnswer& answer) {
-  const Json stack{{"torch", answer.stack.torch},
-                   {"transformers", answer.stack.transformers},
-                   {"peft", answer.stack.peft},
-                   {"bitsandbytes", answer.stack.bitsandbytes}};
+  Json stack{{"torch", answer.stack.torch},
+             {"transformers", answer.stack.transformers},
+             {"peft", answer.stack.peft},
+             {"bitsandbytes", answer.stack.bitsandbytes}};
+  if (!answer.stack.fla.empty()) stack["fla"] = answer.stack.fla;
   if (!answer.plan) {
     Json json{{"not_covered", answer.not_covered}, {"stack", stack}};
     if (answer.share) json["quantized_load"] = share_json(*answer.share);

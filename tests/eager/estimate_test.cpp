@@ -60,6 +60,15 @@ TEST(Estimate, IsWhatPyTorchsAllocatorCountedForOtherFamilies) {
   EXPECT_EQ(rates.phases, rates.rows);
 }
 
+// Qwen 3.5 where flash-linear-attention is installed (eager_goldens.py --fla). One run in fp32 reserves a sixth more.
+TEST(Estimate, IsWhatPyTorchsAllocatorCountedOfFusedDeltaRules) {
+  const Rates rates = measure_rates("eager_fla.csv");
+  EXPECT_GE(rates.rows, 30);
+  EXPECT_EQ(rates.allocated_tenth, rates.rows);
+  EXPECT_GE(rates.reserved_one, rates.rows - 1);
+  EXPECT_EQ(rates.phases, rates.rows);
+}
+
 // Qwen 1, by its own modeling_qwen.py under transformers 4.48; flash attention is a stand-in that allocates what flash-attn
 // does. Eight of the runs were made before the model was compared for the first time.
 TEST(Estimate, IsWhatPyTorchsAllocatorCountedForQwen1) {

@@ -32,10 +32,20 @@ const std::map<std::string, Optimizer> kOptimizers = {{"adamw_torch", Optimizer:
                                                       {"sgd", Optimizer::sgd}};
 
 // Cells that a table does not have say what this one has.
-const std::map<std::string, std::string> kUnsaid = {
-    {"dora", "0"},        {"prep", "none"}, {"amp", "none"},      {"attention", "sdpa"}, {"checkpointing", "none"},
-    {"transformers", ""}, {"peft", ""},     {"bitsandbytes", ""}, {"padded", "0"},       {"litgpt", ""},
-    {"loss", "stock"},    {"cache", "0"},   {"saved", ""}};
+const std::map<std::string, std::string> kUnsaid = {{"dora", "0"},
+                                                    {"prep", "none"},
+                                                    {"amp", "none"},
+                                                    {"attention", "sdpa"},
+                                                    {"checkpointing", "none"},
+                                                    {"transformers", ""},
+                                                    {"peft", ""},
+                                                    {"bitsandbytes", ""},
+                                                    {"padded", "0"},
+                                                    {"litgpt", ""},
+                                                    {"loss", "stock"},
+                                                    {"cache", "0"},
+                                                    {"saved", ""},
+                                                    {"fla", ""}};
 
 // LitGPT's words for what adapters are put on, in transformers' names.
 std::vector<std::string> litgpt_targets(const std::string& text) {
@@ -161,7 +171,8 @@ std::vector<Golden> read_goldens(const std::string& path) {
     if (golden.cells.count("positions") > 0) golden.spec.max_position = std::stoll(at("positions"));
     fill_setup(golden.cells, golden.setup);
     fill_ranks(golden.cells, golden.spec.hidden_size, golden.setup);
-    golden.stack = stack_profile(at("torch"), at("transformers"), at("peft"), at("bitsandbytes"), "", at("litgpt"));
+    golden.stack =
+        stack_profile(at("torch"), at("transformers"), at("peft"), at("bitsandbytes"), "", at("litgpt"), "", at("fla"));
     fill_evaluation(golden.cells, golden.stack, golden.setup);
     if (at("loss") == "liger")
       golden.setup.liger = of_trainer({true, true, true, true}, golden.setup, golden.stack.trainer_has_liger_for_adapters);

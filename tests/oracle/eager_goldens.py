@@ -119,6 +119,8 @@ def run(row, trace=None):
     peaks.pop("load")
     name, peak = max(peaks.items(), key=lambda kv: kv[1][0])
     row.update({m: sys.modules[m].__version__.split("+")[0] if m in sys.modules else "" for m in RESULTS[:4]})
+    if "fla" in sys.modules:
+        row["fla"] = sys.modules["fla"].__version__
     row.update(allocated=peak[0], phase=name, reserved=max(v[1] for v in peaks.values()), steady=steady[0])
     row.update({p: peaks[p][0] for p in ("forward", "backward", "optimizer")})
     if evaluates:
@@ -334,6 +336,7 @@ def main():
     p.add_argument("--families", action="store_true", help="in place of the grid a few rows of each of the other families")
     p.add_argument("--experts", action="store_true", help="in place of the grid rows of mixtures of experts; with --ranks of one rank among others")
     p.add_argument("--liger", action="store_true", help="in place of the grid rows with Liger's kernels, which must be installed")
+    p.add_argument("--fla", action="store_true", help="in place of the grid rows with flash-linear-attention's kernels, which must be installed")
     p.add_argument("--saved", action="store_true", help="in place of the grid rows with modules_to_save")
     p.add_argument("--like", help="in place of the grid the rows of this table, of a card or of installed versions")
     p.add_argument("--seed", type=int, default=1)
@@ -349,7 +352,7 @@ def main():
         return
     stack = (torch.__version__.split("+")[0], transformers.__version__)
     known = SETTINGS | (eager_ranks.SETTINGS if a.ranks else {}) | (eager_evaluation.SETTINGS if a.evaluation else SAVED if a.saved else {})
-    results = RESULTS + (["evaluate"] if a.evaluation else [])
+    results = RESULTS + (["evaluate"] if a.evaluation else []) + (["fla"] if a.fla else [])
     if a.like:
         like = list(csv.DictReader(open(a.like)))
         kinds = SETTINGS | eager_ranks.SETTINGS | eager_card.SETTINGS
@@ -368,7 +371,7 @@ def main():
         version = tuple(int(x) for x in transformers.__version__.split(".")[:2])
         rows = (like if a.like else eager_evaluation.ranks_grid(SETTINGS | eager_ranks.SETTINGS) if a.ranks and a.evaluation else eager_experts.ranks_grid(SETTINGS | eager_ranks.SETTINGS) if a.ranks and a.experts
                 else eager_ranks.grid(SETTINGS, version >= (5, 0)) if a.ranks else eager_evaluation.grid(SETTINGS) if a.evaluation else eager_grids.sample(a.sample, a.seed, version) if a.sample
-                else eager_grids.saved() if a.saved else eager_experts.grid(SETTINGS) if a.experts else eager_grids.families(version) if a.families else eager_grids.liger(version) if a.liger else eager_grids.grid(version))
+                else eager_grids.saved() if a.saved else eager_experts.grid(SETTINGS) if a.experts else eager_grids.hybrids() if a.fla else eager_grids.families(version) if a.families else eager_grids.liger(version) if a.liger else eager_grids.grid(version))
         for row in rows:
             if key(row) in done or not re.search(a.only, ",".join(map(str, row.values()))):
                 continue

@@ -83,6 +83,15 @@ LATER_FAMILIES = [("baidu/ERNIE-4.5-0.3B-PT", 4), ("LGAI-EXAONE/EXAONE-4.0-1.2B"
 HYBRID_FAMILIES = [("Qwen/Qwen3.5-0.8B", 4), ("Qwen/Qwen3.5-4B", 4), ("Qwen/Qwen3.5-9B", 4)]
 
 
+def hybrids():
+    """Ways to train those whose layers have a gated delta rule."""
+    changes = [dict(), dict(method="full", seq=256), dict(targets="all-linear", dropout="0.05", batch=1, seq=1024), dict(checkpointing="none"),
+               dict(checkpointing="non_reentrant", amp="bf16"), dict(method="full", amp="bf16", weights="float32", seq=256, checkpointing="none"),
+               dict(amp="bf16", quant="nf4-double", prep="peft", targets="all-linear"), dict(seq=300, batch=3, padded=1, checkpointing="none"),
+               dict(seq=700, batch=1, quant="nf4-double", prep="peft", amp="bf16", targets="all-linear", checkpointing="none"), dict(weights="float32", checkpointing="none", sm=90)]
+    return [dict(SETTINGS, model=model, layers=layers, **change) for model, layers in HYBRID_FAMILIES for change in changes]
+
+
 def families(transformers_version):
     """A few ways to train each of them."""
     rows = []
