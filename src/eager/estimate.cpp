@@ -91,7 +91,9 @@ void check_tower(const ModelSpec& spec, const Setup& setup) {
 void check_hybrid(const ModelSpec& spec, const Setup& setup, const StackProfile& stack) {
   if (spec.family != "qwen3_5") refuse(spec.unmodelled_step);
   if (version_number(stack.transformers) < version_number("5.20")) refuse("gated delta rules before transformers 5.20");
-  if (setup.ranks.sharding != Sharding::none) refuse("gated delta rules on several GPUs");
+  // accelerate looks for Qwen3_5VisionBlock too, which the text model lacks
+  if (setup.ranks.sharding == Sharding::fsdp1 || setup.ranks.sharding == Sharding::fsdp2)
+    refuse("gated delta rules under FSDP (which needs fsdp_transformer_layer_cls_to_wrap: Qwen3_5DecoderLayer)");
   if (setup.method == Method::full && setup.optimizer == Optimizer::adafactor) refuse("Adafactor of convolutions");
   // whose convolutions are cuDNN's
   if (setup.autocast.value_or(setup.weights) == DType::f16) refuse("gated delta rules in fp16");

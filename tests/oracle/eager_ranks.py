@@ -161,6 +161,13 @@ def grid(settings, new):
     add(**at, method="full", seq=512, checkpointing="non_reentrant")
     add(**dict(at, model="meta-llama/Llama-3.2-1B", ranks=2), seq=512, checkpointing="none")
     add(**dict(at, model="meta-llama/Llama-3.2-1B", ranks=8), method="full", seq=512, accum=2, checkpointing="reentrant")
+    # gated delta rules; FSDP fails by itself: accelerate looks for vision blocks that the text model lacks
+    for model in ("Qwen/Qwen3.5-0.8B", "Qwen/Qwen3.5-4B"):
+        at = dict(model=model, layers=4, seq=300, **mixed)
+        add(**at, sharding="ddp", ranks=4, checkpointing="none")
+        add(**at, sharding="ddp", ranks=4, quant="nf4-double", prep="peft", targets="all-linear", checkpointing="non_reentrant")
+        for kind in ("zero2", "zero3"):
+            add(**at, method="full", sharding=kind, ranks=4, checkpointing="non_reentrant")
     # DeepSpeed on one device
     for model, layers in (small[0], small[1]):
         at = dict(model=model, layers=layers, ranks=1, seq=256, **mixed)
