@@ -52,6 +52,7 @@ QUESTIONS = [
     f"plan {LLAMA} --gpu H100 --gpus 8 --ddp --bf16 --stack torch=2.4.1,transformers=4.48.1", f"plan {LLAMA} --gpu T4 --method qlora --use-dora",
     "plan Qwen/Qwen2.5-0.5B --gpu RTX-4090 --bf16 --seq 1024 --val-size 100", "plan openai/gpt-oss-20b --gpu H200 --bf16",
     "plan Qwen/Qwen3-Next-80B-A3B-Instruct --gpu H200 --method qlora", "plan Qwen/Qwen3-Next-80B-A3B-Instruct --gpu T4",
+    "plan Qwen/Qwen3.5-4B --gpu RTX-4090 --bf16", "plan Qwen/Qwen3.5-4B --runtime pytorch --stack fla=0.6.0",
     "plan qlora.yml", "plan qlora.yml --gpu RTX-4090 --levers", "plan qlora.yml --runtime snug",
     f"plan {MISTRAL} --textbook --parameters 7B --fp16 --method full --seq 1024", "plan 7B --textbook --method full",
     "plan 4B --textbook --bf16 --optim adamw_bf16_states --trained 20M", f"plan {LLAMA} --bf16 --max-memory 0:12GiB,1:6GiB,cpu:200GiB",
