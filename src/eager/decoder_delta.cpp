@@ -89,7 +89,7 @@ Tensor Decoder::delta_attention(const Tensor& input, Block& b, const Positions& 
   const Tensor z = apply(x, n.gate), step = turned(apply(x, n.beta)), rate = turned(apply(x, n.decay));
   mixed = convolved(mixed, n);
   Tensors parts = t_.split(mixed, {keys, keys, values});
-  for (Tensor& part : parts)  // as those of heads that are repeated do, which are sums
+  for (Tensor& part : parts)  // gradients of heads that are repeated are sums, and lie as they do
     if (!fused && (&part == &parts[2] || of.key_heads == of.value_heads)) part = t_.transposed_view(part);
   const Tensor beta = t_.keeps_output(step);
   Tensor decay;

@@ -84,6 +84,9 @@ void read_qwen3_next(const ConfigFields& outer, ModelSpec& spec) {
   net.value_heads = config.dimension("linear_num_value_heads", 32);
   net.value_size = config.dimension("linear_value_head_dim", 128);
   net.kernel = config.dimension("linear_conv_kernel_dim", 4);
+  if (net.value_heads % net.key_heads != 0)
+    config.refuse(
+        fmt::format("linear_num_value_heads {} is no multiple of linear_num_key_heads {}", net.value_heads, net.key_heads));
   const int64_t linear = std::count(net.layers.begin(), net.layers.end(), true), full = spec.layers - linear;
   const int64_t C = spec.hidden_size, L = spec.layers, value_heads = net.value_heads, value_size = net.value_size;
   const int64_t key = checked_mul(net.key_heads, net.key_size), value = checked_mul(value_heads, value_size);

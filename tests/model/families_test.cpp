@@ -192,6 +192,7 @@ TEST(Families, WhatAFamilyCannotHaveIsRefusedByName) {
       {R"("model_type": "phi3", "rope_scaling": {"type": "longrope", "short_factor": [1], "long_factor": [1]})",
        "must have 8 numbers each"},
       {R"("model_type": "llama", "partial_rotary_factor": 0.1)", "turns 1 numbers of a head"},
+      {R"("model_type": "qwen3_5_text", "linear_num_key_heads": 16, "linear_num_value_heads": 24)", "no multiple of"},
       {R"("model_type": "qwen3_moe", "decoder_sparse_step": 2)", "decoder_sparse_step"},
       {R"("model_type": "qwen3_moe", "mlp_only_layers": [0])", "mlp_only_layers"},
       {R"("model_type": "mixtral", "router_jitter_noise": 0.1)", "router_jitter_noise"},
