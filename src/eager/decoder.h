@@ -193,6 +193,7 @@ class Decoder {
   Tensor new_gelu(const Tensor& x);
   Tensor plain_mlp(const Tensor& x, Block& block);
   Tensor normalized(const Tensor& x, int64_t rows);
+  Tensor over_root(const Tensor& x, int64_t rows, Tensor& variance);
   Tensor attention(const Tensor& x, Block& block, const Positions& where);
   bool joins_rotations() const;
   Tensor repeated(const Tensor& x, int64_t times);

@@ -234,32 +234,4 @@ void Decoder::scan_chunk(DeltaScan& scan, const DeltaHeads& h) {
   scan.state = t_.add(kept, added);
 }
 
-// Qwen3_5RMSNormGated.forward
-Tensor Decoder::gated_norm(const Tensor& x, const Tensor& gate, Norm& n) {
-  const int64_t rows = x.count / n.size;
-  Tensor h = t_.to(x, DType::f32);
-  Tensor variance;
-  {
-    const Tensor square = t_.square(h);
-    variance = t_.mean(square, rows);
-  }
-  {
-    Tensor root;
-    {
-      const Tensor shifted = t_.add_number(variance);
-      root = t_.rsqrt(shifted);
-    }
-    h = t_.mul(h, root, true);
-  }
-  {
-    const Tensor narrow = t_.to(h, x.dtype);
-    h = t_.mul(n.weight, narrow);
-  }
-  {
-    const Tensor open = t_.keeps_input(t_.to(gate, DType::f32));
-    h = t_.mul(h, open);
-  }
-  return t_.to(h, x.dtype);
-}
-
 }  // namespace snug::eager

@@ -67,7 +67,7 @@ class Torch : public Autograd {
   void need_cublas();
 
   // --- along a sequence ---
-  Tensor view(const Tensor& x);
+  Tensor view(const Tensor& x);  // whose gradient is a view too: nothing is added to it in place
   Tensor sum(const Tensor& x, int64_t rows);
   Tensor subtract(const Tensor& a, const Tensor& b, int64_t count);  // both may be repeated, to `count` elements
   Tensor cumsum(const Tensor& x, bool strided);                      // strided: of a tensor that does not lie row by row

@@ -210,13 +210,12 @@ double weights_gib(const ModelSpec& spec) {
 }  // namespace
 
 void refuse_unmodelled(const ModelSpec& spec) {
-  const bool in_pytorch = spec.family == "qwen3_5";
   if (!spec.unmodelled_step.empty())
     throw Error(fmt::format("the step of family {} is not modelled yet: {}; its weights alone take {:.1f} GiB in {}",
                             spec.family, spec.unmodelled_step, weights_gib(spec), name_of(spec.dtype)),
                 spec.name,
-                in_pytorch ? "`snug plan` with --gpu NAME answers for PyTorch, `snug measure` runs its trainer"
-                           : "`snug models` tells its parameters, `snug measure` runs its trainer");
+                "`snug plan` with --gpu NAME says what PyTorch takes, `snug models` its parameters; `snug measure` runs its "
+                "trainer");
 }
 
 std::string supported_families(std::string_view Family::*name) {
