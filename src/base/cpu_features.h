@@ -11,6 +11,16 @@
 
 namespace snug {
 
+// Whether oneDNN's brgemm, which wants AVX-512, multiplies here; elsewhere our own panels do (kernels/cpu/product.h).
+inline bool has_avx512() {
+#if defined(__x86_64__)
+  return __builtin_cpu_supports("avx512bw") != 0 && __builtin_cpu_supports("avx512dq") != 0 &&
+         __builtin_cpu_supports("avx512vl") != 0;
+#else
+  return false;
+#endif
+}
+
 // How this CPU multiplies bfloat16 and sums in fp32.
 enum class Bf16Unit : uint8_t {
   none,

@@ -46,6 +46,7 @@ int64_t cgroup_headroom() {
 #if defined(__wasi__)
 // A browser's page plans for others' machines: of its own it knows no cores, and pages as they mostly are.
 int32_t usable_cores() { return 1; }
+bool has_primitives() { return true; }
 int64_t page_size() { return 4096; }
 #else
 int32_t usable_cores() {
@@ -55,6 +56,7 @@ int32_t usable_cores() {
   return std::max(1, CPU_COUNT(&set));
 }
 int64_t page_size() { return sysconf(_SC_PAGESIZE); }
+bool has_primitives() { return has_avx512(); }
 #endif
 
 }  // namespace
@@ -73,7 +75,7 @@ Target this_cpu(int64_t threads) {
   // in all. Which pages of the libraries are resident depends a little on the page cache, so some MiB are kept for that.
   target.runtime_bytes = int64_t{16} << 20;
   target.runtime_bytes_per_thread = int64_t{128} << 10;
-  target.runtime_bytes_per_product = int64_t{96} << 10;
+  target.runtime_bytes_per_product = has_primitives() ? int64_t{96} << 10 : int64_t{1} << 10;
   // From 47 000 tensors' worth of headers and lists: 300 to 760 bytes for each (names of experts are the longest).
   target.runtime_bytes_per_file_tensor = 768;
   target.runtime_bytes_of_ranks = 2 * ((int64_t{256} << 10) + 4096);  // two mailboxes (comm/local/shared_memory.h)

@@ -28,7 +28,7 @@ struct Target {
   // What lives outside the arena, measured once for a kind of machine: program, libraries, heap …
   int64_t runtime_bytes = 0;
   int64_t runtime_bytes_per_thread = 0;       // … stacks and the threading library's own
-  int64_t runtime_bytes_per_product = 0;      // … and each prepared product: oneDNN's primitive with its generated code
+  int64_t runtime_bytes_per_product = 0;      // … and each prepared product (oneDNN generates code for it)
   int64_t runtime_bytes_of_ranks = 0;         // … and what a ring of ranks takes, where there are several
   int64_t runtime_bytes_per_file_tensor = 0;  // … and each tensor that the longest of the files lists
 

@@ -5,9 +5,11 @@
 #include <cstring>
 
 #include "families.h"
+#include "kernels/cpu/product.h"
 #include "model/config.h"
 #include "run/in_place.h"
 #include "sanitized.h"
+#include "targets/cpu/products.h"
 #include "temporary_directory.h"
 #include "train/initialize.h"
 #include "train/support_golden.h"
@@ -197,6 +199,14 @@ std::vector<std::byte> trained_bytes(GoldenRun& run) {
   return bytes;
 }
 
+// The share of what the smallest product asks for, addresses that brgemm keeps: where our own panels multiply, nobody writes
+// them.
+double brgemms_own(const Plan& plan) {
+  if (kernels::has_brgemm()) return 0;
+  return static_cast<double>(product_scratch_bytes(1, 1, 1, OperandB::plain, false, plan.target.threads)) /
+         static_cast<double>(plan.layout.device().bytes);
+}
+
 class ShadowRun : public ::testing::TestWithParam<Case> {};
 
 TEST_P(ShadowRun, gives_the_same_bits_touches_no_red_zone_and_writes_99_percent_of_the_plan) {
@@ -221,7 +231,7 @@ TEST_P(ShadowRun, gives_the_same_bits_touches_no_red_zone_and_writes_99_percent_
   tight.executor().observe(&counter);
   tight.load();
   EXPECT_EQ(train(tight, window_for(GetParam().recipe)), losses);
-  EXPECT_GE(counter.written_share(), 0.99);
+  EXPECT_GE(counter.written_share() + brgemms_own(tight.plan()), 0.99);
 }
 
 INSTANTIATE_TEST_SUITE_P(recipes, ShadowRun, ::testing::ValuesIn(cases()), [](const auto& test) { return test.param.name; });

@@ -71,11 +71,16 @@ Gradients gradients_of(const std::filesystem::path& model, const Recipe& recipe)
   return result;
 }
 
+// The gradient of a bias of keys is what is left of terms that cancel: softmax does not see what is added to all keys of a
+// row, and only RoPE tells them apart.
+double rounding_of(const std::string& name) { return name.find("k_proj.bias") != std::string::npos ? 4e-6 : 1e-6; }
+
 void expect_the_same(const Gradients& tiled, const Gradients& whole, const std::string& what) {
   EXPECT_LE(std::abs(tiled.loss - whole.loss), 1e-6 * std::abs(whole.loss)) << what;
   ASSERT_EQ(tiled.of.size(), whole.of.size()) << what;
   for (size_t i = 0; i < whole.of.size(); ++i)
-    EXPECT_LE(relative_error(tiled.of[i].second, whole.of[i].second), 1e-6) << what << " " << whole.of[i].first;
+    EXPECT_LE(relative_error(tiled.of[i].second, whole.of[i].second), rounding_of(whole.of[i].first))
+        << what << " " << whole.of[i].first;
 }
 
 Recipe tiled_recipe(Method method, int64_t shards) {

@@ -14,7 +14,7 @@
 // each panel again.
 //
 // workspace = [hidden chunk][low chunk][d_hidden chunk][d_low chunk][row statistics][panel of weights copied, or of d_logits
-// transposed][logits][oneDNN's scratchpad, or mixed_product's workspace], 64-byte aligned; a part that is not needed has no
+// transposed][logits][a product's scratch, or mixed_product's workspace], 64-byte aligned; a part that is not needed has no
 // bytes.
 
 #include <algorithm>
@@ -79,7 +79,7 @@ void make_products(const HeadLoss& op, const Plan& plan, Factor& factor, Product
                    .b = Layout::transposed,
                    .accumulate = factor.adds,
                    .threads = plan.threads};
-    if (factor.copied) key.b = copied_layout();
+    if (factor.copied) key.b = Layout::packed;
     factor.logits[last] = &products.of(key);
     if (!plan.trains) continue;
     key.k = std::exchange(key.n, factor.inner);
@@ -140,8 +140,8 @@ Plan make_plan(const HeadLoss& op, Products& products) {
         scratch = std::max(scratch, tile_bytes(plan, factor, cols));
       continue;
     }
-    if (factor.copied) panel = std::max(panel, copied_floats(copied_layout(), factor.inner, plan.cols));
-    if (factor.copied && plan.trains) panel = std::max(panel, copied_floats(copied_layout(), plan.cols, factor.inner));
+    if (factor.copied) panel = std::max(panel, copied_floats(Layout::packed, factor.inner, plan.cols));
+    if (factor.copied && plan.trains) panel = std::max(panel, copied_floats(Layout::packed, plan.cols, factor.inner));
     if (plan.trains && factor.d_weight != nullptr) panel = std::max(panel, plan.rows * plan.cols);
     make_products(op, plan, factor, products);
     for (const auto& set : {factor.logits, factor.back, factor.gradient}) {
@@ -294,7 +294,7 @@ class Chunk {
     if (!factor.copied) return static_cast<const float*>(panel.data);
     const int64_t rows = for_logits ? factor.inner : width(v);
     const int64_t cols = for_logits ? width(v) : factor.inner;
-    copy_operand({panel, factor.inner, for_logits, rows, cols}, copied_layout(), part(plan_.panel_at), plan_.threads);
+    copy_operand({panel, factor.inner, for_logits, rows, cols}, Layout::packed, part(plan_.panel_at), plan_.threads);
     return part(plan_.panel_at);
   }
 

@@ -1,9 +1,9 @@
-// c (+)= scale * op(a) op(b), block by block. oneDNN multiplies dense fp32 matrices only, so a block is used in place if it
+// c (+)= scale * op(a) op(b), block by block. A product takes dense fp32 matrices only, so a block is used in place if it
 // is one already, and is copied into the workspace otherwise: widened from bf16 or f16, transposed (a), packed (b).
-// Transposing a here instead of in oneDNN takes one buffer instead of one for each thread, and is faster: each element is
-// moved once.
+// Transposing a here instead of in the product takes one buffer instead of one for each thread, and is faster: each element
+// is moved once.
 //
-// workspace = [a block][b block][c block][oneDNN's scratchpad], 64-byte aligned; a part that is not needed has no bytes.
+// workspace = [a block][b block][c block][the product's scratch], 64-byte aligned; a part that is not needed has no bytes.
 
 #include <algorithm>
 #include <utility>
@@ -91,7 +91,7 @@ MatmulPlan make_plan(const MatmulCase& of, Products& products) {
   plan.a_in_place = of.a == DType::f32 && !of.transpose_a && of.depth == of.k;
   plan.b_in_place = of.b == DType::f32 && (of.transpose_b ? of.depth == of.k : of.cols == of.n);
   plan.c_in_place = of.c == DType::f32 && of.cols == of.n;
-  plan.b_layout = !plan.b_in_place ? copied_layout() : of.transpose_b ? Layout::transposed : Layout::plain;
+  plan.b_layout = !plan.b_in_place ? Layout::packed : of.transpose_b ? Layout::transposed : Layout::plain;
   // Where oneDNN chose another implementation than the rule knows, less may have to do.
   while (!fill(plan, products)) {
     if (plan.rows <= 16) {

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "kernels/cpu/matmul_plan.h"
+#include "kernels/cpu/panel_product.h"
 #include "kernels/cpu/seal_code.h"
 #include "kernels/cpu/threads.h"
 
@@ -13,9 +14,11 @@ namespace snug::kernels {
 
 class Product {
  public:
-  dnnl::matmul primitive;
-  dnnl::memory a, b, c, scratch;
+  ProductKey shape;
   int64_t bytes = 0;  // of scratch
+  bool in_panels = false;
+  dnnl::matmul primitive{};  // these are oneDNN's alone
+  dnnl::memory a{}, b{}, c{}, scratch{};
 };
 
 namespace {
@@ -57,15 +60,17 @@ dnnl::matmul::primitive_desc describe(const ProductKey& shape) {
 
 // oneDNN splits a primitive's work when it is created, over the threads it could use then.
 Product create(const ProductKey& shape) {
+  if (!has_brgemm()) return {.shape = shape, .bytes = panel_scratch_bytes(shape), .in_panels = true};
   const ThreadLimit limit(shape.threads);
   const auto description = describe(shape);
   const auto empty = [&](const dnnl::memory::desc& of) { return dnnl::memory(of, engine(), DNNL_MEMORY_NONE); };
-  return {dnnl::matmul(description),
-          empty(description.src_desc()),
-          empty(description.weights_desc()),
-          empty(description.dst_desc()),
-          empty(description.scratchpad_desc()),
-          static_cast<int64_t>(description.scratchpad_desc().get_size())};
+  return {.shape = shape,
+          .bytes = static_cast<int64_t>(description.scratchpad_desc().get_size()),
+          .primitive = dnnl::matmul(description),
+          .a = empty(description.src_desc()),
+          .b = empty(description.weights_desc()),
+          .c = empty(description.dst_desc()),
+          .scratch = empty(description.scratchpad_desc())};
 }
 
 }  // namespace
@@ -91,6 +96,7 @@ int64_t scratch_bytes(const Product& product) { return product.bytes; }
 
 // The C calls underneath take their arguments from the stack; the C++ ones would build a map.
 void run(Product& product, const float* a, const float* b, float* c, void* scratch) {
+  if (product.in_panels) return panel_product(product.shape, a, b, c, static_cast<float*>(scratch));
   const auto set = [](dnnl::memory& memory, const void* data) {
     return dnnl_memory_set_data_handle(memory.get(), const_cast<void*>(data)) == dnnl_success;
   };
@@ -103,16 +109,16 @@ void run(Product& product, const float* a, const float* b, float* c, void* scrat
   if (!done) throw Error("oneDNN failed in a matrix product");
 }
 
-Layout copied_layout() {
-  static const Layout layout = [] {
+bool has_brgemm() {
+  static const bool has = [] {
     try {
       const auto description = describe({.m = 64, .n = 64, .k = 64, .b = Layout::packed});
-      return std::string_view(description.impl_info_str()).starts_with("brg") ? Layout::packed : Layout::plain;
+      return std::string_view(description.impl_info_str()).starts_with("brg");
     } catch (const dnnl::error&) {
-      return Layout::plain;
+      return false;
     }
   }();
-  return layout;
+  return has;
 }
 
 }  // namespace snug::kernels

@@ -1,8 +1,8 @@
 #pragma once
-// One dense fp32 matrix product by oneDNN, created before step 0 and run without allocating: the primitive keeps no memory
-// of its own (user scratchpad) and the memory objects only have their pointers set. oneDNN's fast path (brgemm) wants every
-// matrix dense, so that a block of a wider matrix is copied first; `matmul.cpp` and `head_loss.cpp` see to that. Products
-// are run by one thread at a time.
+// One dense fp32 matrix product, created before step 0 and run without allocating: by oneDNN's brgemm on CPUs with AVX-512
+// (the primitive keeps no memory of its own, and the memory objects only have their pointers set), by panel_product.h on all
+// others. brgemm wants every matrix dense, so that a block of a wider matrix is copied first; `matmul.cpp` and
+// `head_loss.cpp` see to that. Products are run by one thread at a time.
 
 #include <compare>
 #include <cstdint>
@@ -12,7 +12,7 @@
 namespace snug::kernels {
 
 // How b[k, n] lies in memory: row-major; as [n, k]; or packed, in panels of kPanelCols columns, each [k rounded up to
-// kPanelDepth, kPanelCols] with zeros where b ends: what brgemm reads without a copy of its own.
+// kPanelDepth, kPanelCols] with zeros where b ends: what both read without a copy of their own.
 enum class Layout : int32_t { plain, transposed, packed };
 constexpr int64_t kPanelCols = 64;
 constexpr int64_t kPanelDepth = 16;
@@ -52,7 +52,7 @@ class Products {
 // Bytes `run` scribbles on; the pointer should be 64-byte aligned.
 int64_t scratch_bytes(const Product& product);
 void run(Product& product, const float* a, const float* b, float* c, void* scratch);
-// How this machine wants a copied b: packed, or plain where oneDNN has no brgemm.
-Layout copied_layout();
+// Whether this machine's products are oneDNN's.
+bool has_brgemm();
 
 }  // namespace snug::kernels

@@ -21,7 +21,7 @@ constexpr Kernel plain() {
 
 inline Products& made(Session& session) { return static_cast<CpuSession&>(session).made; }
 
-// Of one that multiplies by oneDNN.
+// Of one that multiplies by Products.
 template <class Args, void (*kPrepare)(const Args&, Products&), void (*kRun)(const Args&, Products&)>
 constexpr Kernel with_products() {
   return {.missing = kernels::missing<Args>,

@@ -26,6 +26,8 @@ float unevenness(int64_t work, int64_t parts) {
   return static_cast<float>(distance) / static_cast<float>(parts);
 }
 
+bool is_power_of_two(int64_t value) { return value > 0 && (value & (value - 1)) == 0; }
+
 // Rows of c a thread computes at a time: the largest of the most even ones. In fp32, since ties must fall alike.
 int64_t row_block(int64_t m, int64_t n, int64_t k, int64_t k_block, int32_t threads) {
   const int64_t column_blocks = blocks_of(n, std::min(kPanelCols, n));
@@ -45,22 +47,27 @@ int64_t row_block(int64_t m, int64_t n, int64_t k, int64_t k_block, int32_t thre
   return best;
 }
 
-bool is_power_of_two(int64_t value) { return value > 0 && (value & (value - 1)) == 0; }
-
 }  // namespace
 
-int64_t product_scratch_bytes(int64_t m, int64_t n, int64_t k, OperandB b, bool accumulate, int32_t threads) {
-  const int64_t k_block = std::min<int64_t>(k, k > 1024 ? 1024 : 512);
-  int64_t bytes = 512 * threads + kBooking;
+int64_t panel_depth(int64_t k) { return std::min<int64_t>(k, k > 1024 ? 1024 : 512); }
+
+bool copies_panel(int64_t m, int64_t n, int64_t k, OperandB b, int32_t threads) {
   const bool is_plain = b == OperandB::plain || (b == OperandB::transposed && (n == 1 || k == 1));
-  bool copies_b = !is_plain && b == OperandB::transposed;
-  if (is_plain && n > 256 && is_power_of_two(n)) {  // such strides miss the cache
-    copies_b = !(threads > blocks_of(n, kPanelCols) && m <= 40);
-  }
-  if (copies_b) bytes += threads * align_up(k_block, 16) * kPanelCols * kFloat + kBooking;
-  if (accumulate && k > k_block) {
-    bytes += threads * row_block(m, n, k, k_block, threads) * std::min(kPanelCols, n) * kFloat + kBooking;
-  }
+  // Rows a power of two apart miss the cache.
+  if (is_plain && n > 256 && is_power_of_two(n)) return !(threads > blocks_of(n, kPanelCols) && m <= 40);
+  return !is_plain && b == OperandB::transposed;
+}
+
+int64_t gathered_rows(int64_t m, int64_t n, int64_t k, bool accumulate, int32_t threads) {
+  const int64_t k_block = panel_depth(k);
+  return accumulate && k > k_block ? row_block(m, n, k, k_block, threads) : 0;
+}
+
+int64_t product_scratch_bytes(int64_t m, int64_t n, int64_t k, OperandB b, bool accumulate, int32_t threads) {
+  int64_t bytes = 512 * threads + kBooking;
+  if (copies_panel(m, n, k, b, threads)) bytes += threads * align_up(panel_depth(k), 16) * kPanelCols * kFloat + kBooking;
+  const int64_t gathered = gathered_rows(m, n, k, accumulate, threads);
+  if (gathered > 0) bytes += threads * gathered * std::min(kPanelCols, n) * kFloat + kBooking;
   return bytes;
 }
 

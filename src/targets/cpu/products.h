@@ -25,6 +25,11 @@ int64_t matmul_workspace_bytes(const ProductShape& shape, int32_t threads);
 int64_t matmul_workspace_bytes(const ProductShape& shape, const Blocks& blocks, int32_t threads);
 // How a block of b [k, n] is handed to oneDNN: row-major, as [n, k], or copied into panels of 64 columns.
 enum class OperandB : uint8_t { plain, transposed, packed };
+// How much of the summed dimension a panel of b holds, and whether each thread copies its panel for one block.
+int64_t panel_depth(int64_t k);
+bool copies_panel(int64_t m, int64_t n, int64_t k, OperandB b, int32_t threads);
+// Rows of c that each thread sums up beside c where it adds to it in several depths; 0: none.
+int64_t gathered_rows(int64_t m, int64_t n, int64_t k, bool accumulate, int32_t threads);
 // What oneDNN 2.6's fp32 matmul asks for (AVX-512, user scratchpad, everything dense) for one block.
 int64_t product_scratch_bytes(int64_t m, int64_t n, int64_t k, OperandB b, bool accumulate, int32_t threads);
 
