@@ -46,15 +46,17 @@ std::string held_text(const eager::Held& held, const PyTorchAnswer& answer, cons
 }
 
 // `fits`: null where it is not known.
-std::string held_json(const ModelSpec& model, const eager::Held& held, const PyTorchAnswer& answer,
-                      const nlohmann::ordered_json& fits) {
+std::string held_json(const Arguments& arguments, const ModelSpec& model, const eager::Held& held,
+                      const PyTorchAnswer& answer, const nlohmann::ordered_json& fits) {
   nlohmann::ordered_json json{{"schema", 1},
                               {"model", model_object(model)},
+                              {"recipe", recipe_object(arguments.recipe)},
                               {"total_parameters", total_parameters(model)},
                               {"fits", fits},
                               {"at_least_bytes", held.bytes()}};
   for (const Part& part : parts_of(held)) json["held"][part.name] = part.bytes;
   json["pytorch"] = pytorch_json(answer);
+  if (arguments.foreign) json["file"] = file_object(*arguments.foreign);
   return json.dump(2) + "\n";
 }
 
@@ -63,7 +65,7 @@ int plan_in_pytorch(const Arguments& arguments, const ModelSpec& model, const ea
                     Asker& asker) {
   nlohmann::ordered_json fits;
   if (answer.memory_bytes > 0) fits = answer.plan->fits;
-  asker.print(arguments.has("json") ? held_json(model, held, answer, fits)
+  asker.print(arguments.has("json") ? held_json(arguments, model, held, answer, fits)
                                     : pytorch_verdict(answer) + "\n" + pytorch_text(answer, asker.style()));
   return answer.memory_bytes == 0 || answer.plan->fits ? 0 : 3;
 }
@@ -85,15 +87,15 @@ int plan_held(const Arguments& arguments, const ModelSpec& model, Asker& asker) 
   try {
     counted = eager::held_bytes(model, pytorch_setup(arguments, arguments.recipe, model, answer->stack), answer->stack);
   } catch (const Error&) {  // of what the answer says that it does not cover, such as offload, nothing is held for sure
-    asker.print(arguments.has("json") ? held_json(model, {}, *answer, nullptr) : pytorch_verdict(*answer) + "\n");
+    asker.print(arguments.has("json") ? held_json(arguments, model, {}, *answer, nullptr) : pytorch_verdict(*answer) + "\n");
     return 1;
   }
   const eager::Held& held = *counted;
   if (answer->plan) return plan_in_pytorch(arguments, model, held, *answer, asker);
   const bool too_much = held.bytes() > named;
-  const std::string text = arguments.has("json")
-                               ? held_json(model, held, *answer, too_much ? nlohmann::ordered_json(false) : nullptr)
-                               : held_text(held, *answer, asker.style());
+  const std::string text =
+      arguments.has("json") ? held_json(arguments, model, held, *answer, too_much ? nlohmann::ordered_json(false) : nullptr)
+                            : held_text(held, *answer, asker.style());
   asker.print(text);
   return too_much ? 3 : 1;
 }

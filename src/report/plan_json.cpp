@@ -17,9 +17,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 Json recipe_json(const Plan& plan) {
-  Json json;
-  for (const Key& key : recipe_keys())
-    if (key.get) json[std::string(key.name)] = key.get(plan.recipe);
+  Json json = recipe_object(plan.recipe);
   Json precision;
   for (const auto& [name, dtype] : precisions(plan)) precision[name] = name_of(dtype);
   json["precision"] = precision;
@@ -74,27 +72,6 @@ const char* name_of_fate(KeyFate fate) {
   return kNames[static_cast<size_t>(fate)];
 }
 
-// What became of each key of the file.
-Json foreign_json(const ForeignRecipe& recipe) {
-  Json keys = Json::array(), assumed = Json::object();
-  for (const ForeignKey& key : recipe.keys)
-    keys.push_back({{"name", key.name},
-                    {"value", key.value},
-                    {"line", key.line},
-                    {"fate", name_of_fate(key.fate)},
-                    {"ours", key.ours.empty() ? Json() : Json(key.ours)},
-                    {"note", key.note}});
-  for (const RecipeChange& of : recipe.assumed) assumed[of.key] = of.value;
-  return {{"trainer", name_of(recipe.dialect)},
-          {"stage", recipe.stage},
-          {"gpus", recipe.gpus == 0 ? Json() : Json(recipe.gpus)},
-          {"not_planned", recipe.named(KeyFate::touches_memory)},
-          {"not_known", recipe.named(KeyFate::unknown)},
-          {"notes", recipe.notes},
-          {"assumed", assumed},
-          {"keys", keys}};
-}
-
 Json cost_json(const Plan& plan, const std::optional<CountedData>& data) {
   const RunCost cost = run_cost(plan, data ? std::optional(data->workload) : std::nullopt);
   Json json{{"tokens", or_null(cost.tokens)},   {"flops", or_null(cost.flops)},
@@ -141,6 +118,33 @@ nlohmann::ordered_json model_object(const ModelSpec& m) {
           {"tied_embeddings", m.tied_embeddings}};
 }
 
+nlohmann::ordered_json recipe_object(const Recipe& recipe) {
+  Json json;
+  for (const Key& key : recipe_keys())
+    if (key.get) json[std::string(key.name)] = key.get(recipe);
+  return json;
+}
+
+nlohmann::ordered_json file_object(const ForeignRecipe& recipe) {
+  Json keys = Json::array(), assumed = Json::object();
+  for (const ForeignKey& key : recipe.keys)
+    keys.push_back({{"name", key.name},
+                    {"value", key.value},
+                    {"line", key.line},
+                    {"fate", name_of_fate(key.fate)},
+                    {"ours", key.ours.empty() ? Json() : Json(key.ours)},
+                    {"note", key.note}});
+  for (const RecipeChange& of : recipe.assumed) assumed[of.key] = of.value;
+  return {{"trainer", name_of(recipe.dialect)},
+          {"stage", recipe.stage},
+          {"gpus", recipe.gpus == 0 ? Json() : Json(recipe.gpus)},
+          {"not_planned", recipe.named(KeyFate::touches_memory)},
+          {"not_known", recipe.named(KeyFate::unknown)},
+          {"notes", recipe.notes},
+          {"assumed", assumed},
+          {"keys", keys}};
+}
+
 std::string plan_json(const Plan& plan, const PlanDetails& details) {
   Json json{
       {"schema", 1},
@@ -166,7 +170,7 @@ std::string plan_json(const Plan& plan, const PlanDetails& details) {
   if (details.pytorch) json["pytorch"] = pytorch_json(*details.pytorch);
   if (details.pytorch_levers) json["pytorch"]["levers"] = levers_json(*details.pytorch_levers, "device_bytes");
   if (details.levers) json["levers"] = levers_json(levers(plan), "peak_bytes");
-  if (details.foreign) json["file"] = foreign_json(*details.foreign);
+  if (details.foreign) json["file"] = file_object(*details.foreign);
   return json.dump(2);
 }
 

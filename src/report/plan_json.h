@@ -24,6 +24,10 @@ struct PlanDetails {
 
 // Its "model".
 nlohmann::ordered_json model_object(const ModelSpec& model);
+// Every key with the value that it has, as a text.
+nlohmann::ordered_json recipe_object(const Recipe& recipe);
+// Its "file": what became of each key of another trainer's.
+nlohmann::ordered_json file_object(const ForeignRecipe& recipe);
 
 std::string plan_json(const Plan& plan, const PlanDetails& details = {});
 

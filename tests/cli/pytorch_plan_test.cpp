@@ -61,6 +61,20 @@ TEST(PyTorchPlan, is_the_published_peak_to_the_byte) {
   }
 }
 
+// Scripts read the same of a model whose step only PyTorch's side knows: the recipe, and what became of the file's keys.
+TEST(PyTorchPlan, of_a_model_that_only_pytorch_knows_has_its_recipe_and_the_files_keys) {
+  Workspace workspace;
+  const auto file = workspace / "qwen35.yaml";
+  std::ofstream(file) << "model_name_or_path: Qwen/Qwen3.5-4B\nstage: sft\nfinetuning_type: lora\nlora_rank: 24\n"
+                         "cutoff_len: 1024\ntemplate: qwen\nbf16: true\n";
+  const Json answer = Json::parse(run_program({"plan", file.string(), "--gpu", "RTX-4090", "--json"}).output);
+  EXPECT_EQ(answer.at("recipe").at("lora_r"), "24");
+  EXPECT_EQ(answer.at("recipe").at("max_length"), "1024");
+  EXPECT_EQ(answer.at("file").at("trainer"), "LLaMA-Factory");
+  EXPECT_EQ(answer.at("file").at("keys").size(), 7U);
+  EXPECT_GT(answer.at("pytorch").at("allocated_bytes").get<int64_t>(), answer.at("at_least_bytes").get<int64_t>());
+}
+
 // Trainer's own loop: 8 rows at a time unless told, of which it keeps the loss; with compute_metrics the logits too.
 TEST(PyTorchPlan, evaluates_where_the_recipe_does) {
   const auto plan = [](std::vector<std::string> more) {
