@@ -60,6 +60,7 @@ QUESTIONS = [
     f"plan {LLAMA} --bf16 --weights-only --max-memory 0:12GiB,cpu:64GiB", "plan --megatron pretrain.sh --gpus 8",
     "fit demo/model --memory 40MiB --seq 128", "fit demo/model --memory 1MiB --method lora", "fit demo/model --memory 64MiB --data rows.jsonl",
     f"fit {LLAMA} --gpu RTX-4090 --method qlora", f"fit {LLAMA} --gpu H100 --runtime snug --method lora", "fit qlora.yml --gpu RTX-4090",
+    "fit Qwen/Qwen3.5-4B --gpu RTX-4090 --method lora",
     "fit openai/gpt-oss-20b --gpu H200 --method lora", "fit Qwen/Qwen2.5-0.5B --gpu H100 --method full", f"fit {LLAMA} --gpu GTX-1080 --method full",
     f"fit {LLAMA} --method full --gpu H100 --gpus 16 --gpus-per-node 8", "fit meta-llama/Llama-3.1-405B --method full --gpu T4 --gpus 8 --gpus-per-node 8",
     "fit meta-llama/Llama-3.1-70B --method full --seq 8192 --gpu H100 --gpus 8 --gpus-per-node 8",

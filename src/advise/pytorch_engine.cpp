@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "advise/workload.h"
 #include "base/error.h"
+#include "eager/held.h"
 
 namespace snug {
 
@@ -22,6 +24,19 @@ PyTorchWork done_in(const eager::Plan& plan) {
     sum.waits += static_cast<double>(work.waits);
   }
   return sum;
+}
+
+bool takes_turns(const std::vector<bool>& layers) {
+  return std::ranges::find(layers, true) != layers.end() && std::ranges::find(layers, false) != layers.end();
+}
+
+// After how many layers they are alike again.
+int64_t period_of(const std::vector<bool>& layers) {
+  size_t period = kFewLayers;
+  while (period < layers.size() &&
+         !std::equal(layers.begin() + static_cast<std::ptrdiff_t>(period), layers.end(), layers.begin()))
+    ++period;
+  return static_cast<int64_t>(period);
 }
 
 // So many times as far beyond b as b is from a.
@@ -62,7 +77,8 @@ std::optional<eager::Setup> PyTorchEngine::setup_of(const Recipe& recipe) const 
 std::optional<eager::Plan> PyTorchEngine::run(const eager::Setup& setup, int64_t layers, const eager::Target& card) const {
   ModelSpec model = model_;
   model.layers = layers;
-  if (!model.local_layers.empty()) model.local_layers.resize(static_cast<size_t>(layers));
+  for (std::vector<bool>* kinds : {&model.local_layers, &model.delta_net.layers})
+    if (!kinds->empty()) kinds->resize(static_cast<size_t>(layers));
   eager::Target unlimited = card;
   unlimited.memory_bytes = 0;
   try {
@@ -94,10 +110,9 @@ std::optional<eager::Plan> PyTorchEngine::first_step(const Recipe& recipe, bool 
 }
 
 std::pair<int64_t, int64_t> PyTorchEngine::few_and_more() const {
-  const auto& local = model_.local_layers;
-  const bool turns = std::find(local.begin(), local.end(), true) != local.end() &&
-                     std::find(local.begin(), local.end(), false) != local.end();
-  return turns ? std::pair(kTurn, 2 * kTurn) : std::pair(kFewLayers, kMoreLayers);
+  if (takes_turns(model_.delta_net.layers))
+    return {period_of(model_.delta_net.layers), 2 * period_of(model_.delta_net.layers)};
+  return takes_turns(model_.local_layers) ? std::pair(kTurn, 2 * kTurn) : std::pair(kFewLayers, kMoreLayers);
 }
 
 // What tensors hold at each phase's peak grows by the same with every layer, to a few tenths of a percent; what the
@@ -152,10 +167,19 @@ PyTorchWork PyTorchEngine::work_of_rows(const eager::Setup& setup) const {
 double PyTorchEngine::step_seconds(const Recipe& recipe) {
   const auto setup = setup_of(recipe);
   if (!setup) return 0;
-  const Estimate estimated = estimate(model_, recipe, target_);
+  double flops = 0;
+  int64_t trained = 0;
+  if (model_.unmodelled_step.empty()) {
+    const Estimate estimated = estimate(model_, recipe, target_);
+    flops = estimated.step_flops;
+    trained = estimated.trainable_parameters;
+  } else {  // gradients are as large as what they are of
+    flops = products_with_weights(model_, recipe);
+    trained = eager::held_bytes(model_, *setup, side_.stack).gradients / size_of(setup->weights);
+  }
   PyTorchWork work = work_of(*setup);
-  work.flops = estimated.step_flops / static_cast<double>(setup->accumulation);
-  return pytorch_step_seconds(work, *setup, estimated.trainable_parameters, target_.cost);
+  work.flops = flops / static_cast<double>(setup->accumulation);
+  return pytorch_step_seconds(work, *setup, trained, target_.cost);
 }
 
 int64_t PyTorchEngine::about_bytes(const Recipe& recipe) {

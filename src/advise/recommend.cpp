@@ -128,7 +128,7 @@ void search_lengths(FitQuestion& question, const std::optional<CountedData>& dat
 
 // What would fit if more were given up: planned, so it does; or, if nothing would, what needs least.
 std::optional<WayOut> way_out(const FitAnswer& answer, const Recipe& asked, PyTorchEngine* pytorch) {
-  if (answer.fits() || !answer.report().least) return std::nullopt;
+  if (answer.fits() || !answer.report().least || !answer.model.unmodelled_step.empty()) return std::nullopt;
   const Plan plan = make_plan(answer.model, answer.report().least->recipe, answer.target);
   std::optional<LeverSet> closest;
   const auto found =
@@ -188,7 +188,15 @@ FitAnswer recommend(FitQuestion question) {
 
 RunCost run_cost(const FitAnswer& answer, const FitChoice& choice) {
   const std::optional<double> seconds = answer.pytorch ? std::optional(choice.step_seconds) : std::nullopt;
-  return run_cost(make_plan(answer.model, choice.recipe, answer.target), answer.workload, seconds);
+  if (answer.model.unmodelled_step.empty())
+    return run_cost(make_plan(answer.model, choice.recipe, answer.target), answer.workload, seconds);
+  const Recipe& recipe = choice.recipe;
+  const StepFacts step{.rows = checked_mul(checked_mul(recipe.batch, recipe.accumulation), recipe.parallel.ranks),
+                       .seq_len = sequence_length(answer.model, recipe),
+                       .ranks = recipe.parallel.ranks,
+                       .flops = products_with_weights(answer.model, recipe),
+                       .seconds = answer.target.cost.known() ? seconds : std::nullopt};
+  return run_cost(recipe, step, answer.workload, answer.target.dollars_per_hour);
 }
 
 }  // namespace snug

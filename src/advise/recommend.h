@@ -31,10 +31,11 @@ struct FitQuestion {
   ModelSpec model;
   Target target;
   Recipe recipe;
-  std::vector<std::string> keys_set;                              // they stay as they are
-  std::optional<FileLimits> file;                                 // none: a recipe of ours, which can say all
-  std::function<std::optional<CountedData>(const Plan&)> counts;  // what there is to train on; may be empty
-  PyTorchEngine* pytorch = nullptr;                               // whose memory is searched; null: snug's own
+  std::vector<std::string> keys_set;  // they stay as they are
+  std::optional<FileLimits> file;     // none: a recipe of ours, which can say all
+  // What there is to train on; may be empty, and is where the model's step is not modelled.
+  std::function<std::optional<CountedData>(const Plan&)> counts;
+  PyTorchEngine* pytorch = nullptr;  // whose memory is searched; null: snug's own
 
   bool is_set(std::string_view key) const;
 };

@@ -38,6 +38,22 @@ struct RunCost {
   std::optional<double> flops, seconds, dollars;
 };
 
+// What an optimizer step is, of whichever engine.
+struct StepFacts {
+  int64_t rows = 0;  // sequences, of all micro-batches and ranks
+  int64_t seq_len = 0;
+  int64_t ranks = 1;
+  double flops = 0;  // of one rank
+  std::optional<double> seconds;
+};
+StepFacts step_facts(const Plan& plan);
+// FLOPs of one rank's step, at 2 a multiply-add: all that can be said of a model of which there is no Program. Each token
+// meets each linear forward, for its input's gradient, for the weight's where that is trained, and once more where blocks
+// are computed again. Attention's scores and a delta rule's chunks are left out.
+double products_with_weights(const ModelSpec& model, const Recipe& recipe);
+RunCost run_cost(const Recipe& recipe, const StepFacts& step, const std::optional<Workload>& workload,
+                 std::optional<double> dollars_per_hour);
+
 // Over num_train_epochs of the workload, or max_steps. Seconds leave loading and saving out.
 // `step_seconds`: of another engine, in place of the plan's.
 RunCost run_cost(const Plan& plan, const std::optional<Workload>& workload, std::optional<double> step_seconds = {});

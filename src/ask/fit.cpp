@@ -15,6 +15,7 @@
 #include "ask/target_flags.h"
 #include "formats/file.h"
 #include "model/catalogue.h"
+#include "model/families.h"
 #include "recipe/yaml.h"
 #include "report/fit_report.h"
 #include "report/mesh_report.h"
@@ -96,6 +97,12 @@ int answer_fit(std::span<char* const> words, Asker& asker) {
                        .keys_set = arguments.keys_set,
                        .counts = [&](const Plan& plan) { return count_data(arguments, plan, asker); }};
   const ModelSpec model = question.model;
+  const bool modelled = model.unmodelled_step.empty();  // else PyTorch's side alone may know it
+  if (!modelled) {
+    if (arguments.has("examples") || !arguments.recipe.data.empty())
+      asker.tell("snug: the data is not counted: of this model snug's own engine has no step\n");
+    question.counts = {};
+  }
   const Target target = question.target;
   const int64_t budget = arguments.recipe.memory_bytes > 0 ? arguments.recipe.memory_bytes : target.memory_bytes;
   std::optional<FileInQuestion> file;
@@ -107,19 +114,20 @@ int answer_fit(std::span<char* const> words, Asker& asker) {
   std::optional<PyTorchEngine> engine;
   if (pytorch)
     if (auto side = pytorch_side(arguments, model, *pytorch, budget)) engine.emplace(model, target, std::move(*side));
+  if (!engine) refuse_unmodelled(model);
   if (pytorch && !engine) asker.tell(fmt::format("snug: {}; what follows is of snug's own engine\n", why_snug(*pytorch)));
 
   const bool json = arguments.has("json");
   std::optional<FitAnswer> of_snug;
-  if (json || !engine) of_snug = recommend(question);
+  if (modelled && (json || !engine)) of_snug = recommend(question);
   question.pytorch = engine ? &*engine : nullptr;
-  FitAnswer answer = engine ? recommend(std::move(question)) : std::move(*of_snug);
+  FitAnswer answer = engine ? recommend(std::move(question)) : *of_snug;
   const std::optional<RecipePatch> patch = file ? patch_of(*file, answer) : std::nullopt;
   if (patch) answer.diff = patch->diff;
 
   std::string text;
   if (json) {
-    text = (engine ? fit_json(*of_snug, answer, figures_of(answer, *engine, *pytorch)) : fit_json(answer, pytorch)) + "\n";
+    text = (engine ? fit_json(of_snug, answer, figures_of(answer, *engine, *pytorch)) : fit_json(answer, pytorch)) + "\n";
   } else {
     text = fit_text(answer, asker.style());
     if (engine) text += pytorch_text(figures_of(answer, *engine, *pytorch), asker.style());

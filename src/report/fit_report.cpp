@@ -248,8 +248,9 @@ std::string fit_json(const FitAnswer& answer, const std::optional<PyTorchAnswer>
   return json.dump(2);
 }
 
-std::string fit_json(const FitAnswer& of_snug, const FitAnswer& pytorch, const PyTorchAnswer& figures) {
-  Json json = fit_object(of_snug);
+std::string fit_json(const std::optional<FitAnswer>& of_snug, const FitAnswer& pytorch, const PyTorchAnswer& figures) {
+  Json json = fit_object(of_snug ? *of_snug : pytorch);
+  if (!of_snug) json["methods"] = Json::array();
   json["fits"] = pytorch.fits();
   json["diff"] = pytorch.diff ? Json(*pytorch.diff) : Json();
   Json& of = json["pytorch"] = pytorch_json(figures);

@@ -14,9 +14,10 @@ namespace snug {
 std::string fit_text(const FitAnswer& answer, const TextStyle& style);
 // `undecided`: PyTorch's answer where the question was PyTorch's and snug's engine was searched all the same; it says why.
 std::string fit_json(const FitAnswer& answer, const std::optional<PyTorchAnswer>& undecided = std::nullopt);
-// The same of snug's search, where the question was PyTorch's: "fits" and "diff" are those of `pytorch`, whose search stands
-// under "pytorch" with the figures of its best recipe, or of the one that needs least.
-std::string fit_json(const FitAnswer& of_snug, const FitAnswer& pytorch, const PyTorchAnswer& figures);
+// The same of snug's search (none: it has no step of the model), where the question was PyTorch's: "fits" and "diff" are
+// those of `pytorch`, whose search stands under "pytorch" with the figures of its best recipe, or of the one that needs
+// least.
+std::string fit_json(const std::optional<FitAnswer>& of_snug, const FitAnswer& pytorch, const PyTorchAnswer& figures);
 
 // The best recipe as a diff of the user's own file, and what that file has no word for.
 std::string patch_text(const RecipePatch& patch, Dialect dialect);

@@ -42,6 +42,19 @@ TEST(Workload, short_examples_share_packed_rows_and_long_ones_are_cut) {
   EXPECT_EQ(workload_of(padded, 10, 200).rows, 10);
 }
 
+// Counted from parameters alone a step has what its Program counts, but for attention's scores, adapters' products and the
+// first block's gradients that no adapter asks for.
+TEST(Workload, products_with_weights_are_most_of_a_steps) {
+  const ModelSpec model = *find_model("meta-llama/Llama-3.2-1B");
+  for (const char* method : {"full", "lora"})
+    for (const char* checkpoints : {"false", "true"}) {
+      const Recipe recipe = workload_recipe_with(
+          {{"method", method}, {"gradient_checkpointing", checkpoints}, {"gradient_accumulation_steps", "2"}});
+      const double share = products_with_weights(model, recipe) / estimate(model, recipe, counting_machine()).step_flops;
+      EXPECT_NEAR(share, 1, 0.06) << method << " " << checkpoints;
+    }
+}
+
 TEST(Workload, what_is_unknown_stays_unknown) {
   Target target = counting_machine();
   target.cost.source.clear();

@@ -54,6 +54,25 @@ TEST(PyTorchFitCommand, a_card_asks_for_pytorchs_search_and_plan_says_the_same_o
   EXPECT_FALSE(json_of(joined(joined({"fit"}, asked), {"--json", "--runtime", "snug"})).contains("pytorch"));
 }
 
+// Qwen 3.5 takes turns of four layers, of which the first three have no q_proj.
+TEST(PyTorchFitCommand, a_model_that_only_pytorch_knows_is_searched_and_plan_says_the_same_of_its_recipe) {
+  const std::vector<std::string> asked = {"Qwen/Qwen3.5-4B", "--gpu", "RTX-4090", "--accum",  "8",
+                                          "--seq",           "1024",  "--bf16",   "--method", "lora"};
+  const Json answer = json_of(joined(joined({"fit"}, asked), {"--json"}));
+  EXPECT_TRUE(answer.at("fits").get<bool>());
+  EXPECT_TRUE(answer.at("methods").empty());  // snug's own has no step
+  const Json pytorch = answer.at("pytorch");
+  EXPECT_GT(pytorch.at("methods").at(0).at("front").at(0).at("step_seconds").get<double>(), 0.0);
+  std::vector<std::string> words = joined({"plan"}, asked);
+  for (const auto& [key, value] : pytorch.at("settings").items()) words = joined(words, {"--" + key, value});
+  const Json planned = json_of(joined(words, {"--json"}));
+  EXPECT_TRUE(planned.at("fits").get<bool>());
+  for (const char* figure : {"allocated_bytes", "reserved_bytes"})
+    EXPECT_EQ(planned.at("pytorch").at(figure), pytorch.at(figure)) << figure;
+  const ProcessResult without = run_program({"fit", "Qwen/Qwen3.5-4B", "--runtime", "snug", "--gpu", "RTX-4090"});
+  EXPECT_EQ(without.exit_code, 1);
+}
+
 TEST(PyTorchFitCommand, the_diff_of_another_trainers_recipe_makes_what_was_promised) {
   const Workspace work;
   const std::string recipe = write_to(work / "trl.yaml", kTrl), fitted = (work / "fitted.yaml").string();
