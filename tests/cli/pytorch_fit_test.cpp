@@ -35,6 +35,16 @@ Json json_of(const std::vector<std::string>& words) {
   return run.output.starts_with("{") ? Json::parse(run.output) : Json();
 }
 
+// Of the recipe that `pytorch`, an answer of fit to `asked`, names.
+void expect_plan_says_the_same(const std::vector<std::string>& asked, const Json& pytorch) {
+  std::vector<std::string> words = joined({"plan"}, asked);
+  for (const auto& [key, value] : pytorch.at("settings").items()) words = joined(words, {"--" + key, value});
+  const Json planned = json_of(joined(words, {"--json"}));
+  EXPECT_TRUE(planned.at("fits").get<bool>());
+  for (const char* figure : {"allocated_bytes", "reserved_bytes"})
+    EXPECT_EQ(planned.at("pytorch").at(figure), pytorch.at(figure)) << figure;
+}
+
 TEST(PyTorchFitCommand, a_card_asks_for_pytorchs_search_and_plan_says_the_same_of_its_recipe) {
   const std::vector<std::string> asked = {
       "meta-llama/Llama-3.2-1B", "--gpu", "RTX-3060", "--method", "lora", "--accum", "8", "--seq", "1024", "--bf16"};
@@ -45,12 +55,7 @@ TEST(PyTorchFitCommand, a_card_asks_for_pytorchs_search_and_plan_says_the_same_o
   const auto memory = answer.at("device").at("memory_bytes").get<int64_t>();
   EXPECT_LE(pytorch.at("device_bytes").at("high").get<int64_t>() + pytorch.at("margin_bytes").get<int64_t>(), memory);
   EXPECT_GE(answer.at("methods").size(), 1U);  // snug's own stand as they were
-  std::vector<std::string> words = joined({"plan"}, asked);
-  for (const auto& [key, value] : pytorch.at("settings").items()) words = joined(words, {"--" + key, value});
-  const Json planned = json_of(joined(words, {"--json"}));
-  EXPECT_TRUE(planned.at("fits").get<bool>());
-  for (const char* figure : {"allocated_bytes", "reserved_bytes"})
-    EXPECT_EQ(planned.at("pytorch").at(figure), pytorch.at(figure)) << figure;
+  expect_plan_says_the_same(asked, pytorch);
   EXPECT_FALSE(json_of(joined(joined({"fit"}, asked), {"--json", "--runtime", "snug"})).contains("pytorch"));
 }
 
@@ -63,12 +68,7 @@ TEST(PyTorchFitCommand, a_model_that_only_pytorch_knows_is_searched_and_plan_say
   EXPECT_TRUE(answer.at("methods").empty());  // snug's own has no step
   const Json pytorch = answer.at("pytorch");
   EXPECT_GT(pytorch.at("methods").at(0).at("front").at(0).at("step_seconds").get<double>(), 0.0);
-  std::vector<std::string> words = joined({"plan"}, asked);
-  for (const auto& [key, value] : pytorch.at("settings").items()) words = joined(words, {"--" + key, value});
-  const Json planned = json_of(joined(words, {"--json"}));
-  EXPECT_TRUE(planned.at("fits").get<bool>());
-  for (const char* figure : {"allocated_bytes", "reserved_bytes"})
-    EXPECT_EQ(planned.at("pytorch").at(figure), pytorch.at(figure)) << figure;
+  expect_plan_says_the_same(asked, pytorch);
   const ProcessResult without = run_program({"fit", "Qwen/Qwen3.5-4B", "--runtime", "snug", "--gpu", "RTX-4090"});
   EXPECT_EQ(without.exit_code, 1);
 }
