@@ -83,3 +83,12 @@ function(snug_compile_with_clang target)
     set_target_properties(${target} PROPERTIES CXX_COMPILER_LAUNCHER "${launchers}")
   endif()
 endfunction()
+
+# snug_leave_scopes_unwatched(TARGET): where GCC's address sanitizer marks every variable of an inner scope, no struct of them stays in
+# a register, and code that is optimized compiles and runs in up to twice the time. What reads outside bytes is watched by it still,
+# in the fuzz targets; all of what is not optimized, everywhere.
+function(snug_leave_scopes_unwatched target)
+  if(SNUG_SANITIZE MATCHES address AND CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+    target_compile_options(${target} PRIVATE -fno-sanitize-address-use-after-scope)
+  endif()
+endfunction()

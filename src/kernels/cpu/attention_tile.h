@@ -39,24 +39,26 @@ struct TileC {
 template <int ROWS, int VECTORS>
 HWY_INLINE void tile(TileA a, TileB b, TileC c, int64_t depth, int64_t last, bool accumulate) {
   using Lanes = HighwayLanes;
-  Lanes::Vec sum[ROWS][VECTORS];
-  SNUG_UNROLL for (int i = 0; i < ROWS; ++i) { SNUG_UNROLL for (int v = 0; v < VECTORS; ++v) sum[i][v] = Lanes::set(0.0F); }
+  Lanes::Vec sum[ROWS * VECTORS];
+  unrolled<ROWS * VECTORS>([&](auto i) SNUG_INLINE { sum[i] = Lanes::set(0.0F); });
   for (int64_t k = 0; k < depth; ++k) {
     Lanes::Vec row[VECTORS];
-    SNUG_UNROLL for (int v = 0; v < VECTORS; ++v) row[v] = Lanes::whole(b.data + k * b.step + v * Lanes::kWidth);
-    SNUG_UNROLL for (int i = 0; i < ROWS; ++i) {
+    unrolled<VECTORS>([&](auto v) SNUG_INLINE { row[v] = Lanes::whole(b.data + k * b.step + v * Lanes::kWidth); });
+    unrolled<ROWS>([&](auto i) SNUG_INLINE {
       const auto x = Lanes::set(a.data[i * a.row + k * a.col]);
-      SNUG_UNROLL for (int v = 0; v < VECTORS; ++v) sum[i][v] = Lanes::fma(x, row[v], sum[i][v]);
-    }
+      unrolled<VECTORS>([&](auto v) SNUG_INLINE {
+        constexpr int at = i * VECTORS + v;
+        sum[at] = Lanes::fma(x, row[v], sum[at]);
+      });
+    });
   }
-  SNUG_UNROLL for (int i = 0; i < ROWS; ++i) {
-    SNUG_UNROLL for (int v = 0; v < VECTORS; ++v) {
-      float* to = c.data + i * c.step + v * Lanes::kWidth;
-      const int64_t length = v + 1 == VECTORS ? last : Lanes::kWidth;
-      if (accumulate) sum[i][v] = Lanes::add(Lanes::load(to, 0, length), sum[i][v]);
-      Lanes::store(sum[i][v], to, 0, length);
-    }
-  }
+  unrolled<ROWS * VECTORS>([&](auto at) SNUG_INLINE {
+    constexpr int i = at / VECTORS, v = at % VECTORS;
+    float* to = c.data + i * c.step + v * Lanes::kWidth;
+    const int64_t length = v + 1 == VECTORS ? last : Lanes::kWidth;
+    if (accumulate) sum[at] = Lanes::add(Lanes::load(to, 0, length), sum[at]);
+    Lanes::store(sum[at], to, 0, length);
+  });
 }
 
 // All rows by one column of register blocks.

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 #include "base/bfloat16.h"
 #include "base/float16.h"
@@ -22,6 +23,10 @@
 #undef SNUG_ROW
 #define SNUG_ROW HWY_INLINE
 
+// Of a lambda, behind its parameters.
+#undef SNUG_INLINE
+#define SNUG_INLINE HWY_ATTR __attribute__((always_inline))
+
 // Sums must stay in registers, so these loops must vanish.
 #undef SNUG_UNROLL
 #if HWY_COMPILER_CLANG
@@ -34,6 +39,16 @@ HWY_BEFORE_NAMESPACE();
 namespace snug::kernels::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
+
+// f(0), f(1), ... f(N - 1) of constants: a loop that is gone before a sanitizer puts its checks in, so that an array of sums
+// which it counts is in registers there too.
+template <int N, int FROM = 0, class F>
+HWY_INLINE void unrolled(const F& f) {
+  if constexpr (FROM < N) {
+    f(std::integral_constant<int, FROM>());
+    unrolled<N, FROM + 1>(f);
+  }
+}
 
 // Whether this instruction set converts between f16 and fp32.
 #undef SNUG_HAS_F16

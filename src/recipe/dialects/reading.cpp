@@ -314,9 +314,9 @@ void Reading::note(std::string text) {
 
 ForeignKey& Reading::key_of(const Entry& entry) {
   const std::string name = entry.path.empty() ? "\"\"" : entry.path;  // a key may be empty: it is told as it is written
-  for (auto key = result_.keys.rbegin(); key != result_.keys.rend(); ++key)
-    if (key->line == entry.line && key->name == name) return *key;
-  return result_.keys.emplace_back(ForeignKey{.name = name, .value = shown(entry), .line = entry.line});
+  const auto [place, is_new] = places_.try_emplace({entry.line, name}, result_.keys.size());
+  if (is_new) result_.keys.emplace_back(ForeignKey{.name = name, .value = shown(entry), .line = entry.line});
+  return result_.keys[place->second];
 }
 
 void Reading::mark_set(std::string_view ours) {

@@ -3,10 +3,12 @@
 
 #include <functional>
 #include <initializer_list>
+#include <map>
 #include <set>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "recipe/dialects/dialect.h"
@@ -150,7 +152,8 @@ class Reading {
   const Document& document_;
   const Rules& rules_;
   ForeignRecipe result_;
-  std::set<std::string, std::less<>> claimed_;  // mappings and lists that speak for what they hold
+  std::map<std::pair<int64_t, std::string>, size_t> places_;  // of result_'s keys, by line and name
+  std::set<std::string, std::less<>> claimed_;                // mappings and lists that speak for what they hold
 };
 
 // A value as they write it, and ours; of several rows with one of ours the first is how it is written.
