@@ -86,12 +86,20 @@ TEST_F(PythonNames, what_is_not_run_says_nothing) {
   const std::string wrap = "model = get_peft_model(model, LoraConfig(r=4))\n";
   const std::string early =
       "def wrap(m):\n    if not a.lora:\n        return m\n    return get_peft_model(m, LoraConfig(r=4))\n";
+  const std::string on_one_line =
+      "def wrap(m):\n    if not a.lora: return m\n    return get_peft_model(m, LoraConfig(r=4))\n";
   const std::string uncalled = "def infer():\n    m = PeftModel.from_pretrained(model, 'x')\n    " + wrap;
   for (const std::string& adapts : {"if a.lora: " + wrap, "if a.lora:\n    " + wrap, early + "model = wrap(model)\n",
-                                    uncalled + "if a.lora:\n    infer()\n"}) {
+                                    on_one_line + "model = wrap(model)\n", uncalled + "if a.lora:\n    infer()\n"}) {
     EXPECT_EQ(started(kParser + adapts + kTrain, "").recipe.method, Method::full) << adapts;
     EXPECT_EQ(started(kParser + adapts + kTrain, "--lora").recipe.method, Method::lora) << adapts;
   }
+  // Returned behind a condition, or else behind it.
+  const std::string rows =
+      "def rows(lora):\n    if lora: return 6\n    elif not lora: return 5\n    return 4\nTrainer(model=model, "
+      "args=TrainingArguments('o', per_device_train_batch_size=rows(a.lora)))\n";
+  EXPECT_EQ(started(kParser + rows, "").recipe.batch, 5);
+  EXPECT_EQ(started(kParser + rows, "--lora").recipe.batch, 6);
   // Two stages, one of which is asked for.
   const std::string stages =
       kParser +

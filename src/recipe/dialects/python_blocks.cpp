@@ -41,10 +41,10 @@ void PythonValues::gather_blocks() {
     const size_t number = statements_.size();
     statements_.push_back({begin, around.empty() ? number : around.back()});
     if (tokens_[begin].is_word("class")) classes_.emplace(token(begin + 1).text, begin);
-    if (tokens_[begin].is_word("return"))
+    if (const size_t at = return_in(begin); at < tokens_.size())
       for (size_t of = around.size(); of-- > 0;)
         if (const size_t head = statements_[around[of]].begin; tokens_[head].is_word("def")) {
-          returns_[token(head + 1).text].push_back(begin + 1);
+          returns_[token(head + 1).text].push_back(at + 1);
           break;
         }
     around.push_back(number);
@@ -81,6 +81,16 @@ size_t PythonValues::behind_head(size_t begin, size_t end) const {
     }
   }
   return end;
+}
+
+// Where the statement that begins there returns, itself or behind its head, "if a: return b"; the number of tokens: it does
+// not.
+size_t PythonValues::return_in(size_t begin) const {
+  if (tokens_[begin].is_word("return")) return begin;
+  size_t end = begin;
+  while (end < tokens_.size() && tokens_[end].kind != PythonKind::line_end) ++end;
+  const size_t behind = behind_head(begin, end);
+  return behind < end && tokens_[behind].is_word("return") ? behind : tokens_.size();
 }
 
 // The statement of the innermost function around; the number of statements: none.
@@ -127,10 +137,12 @@ bool PythonValues::returns_before(size_t statement) {
     if (++steps_ > kMostSteps) return false;
     const size_t head = statements_[other].begin, inside = other + 1;
     if (statements_[other].parent != parent || !token(head).is_word("if")) continue;
-    const bool ends =
-        inside < statement && statements_[inside].parent == other && token(statements_[inside].begin).is_word("return");
+    size_t ends = return_in(head);
+    if (inside < statement && statements_[inside].parent == other && token(statements_[inside].begin).is_word("return"))
+      ends = statements_[inside].begin;
+    if (ends == tokens_.size()) continue;
     bool of_setting = false;
-    for (size_t at = head; ends && at < statements_[inside].begin; ++at) of_setting = of_setting || tokens_[at].is(".");
+    for (size_t at = head; at < ends; ++at) of_setting = of_setting || tokens_[at].is(".");
     if (of_setting && holds(other) == true) return true;
   }
   return false;

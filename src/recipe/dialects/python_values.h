@@ -185,6 +185,7 @@ class PythonValues {
   bool is_in_scope(size_t binding, size_t use) const;
   size_t def_around(size_t at) const;
   bool returns_before(size_t statement);
+  size_t return_in(size_t begin) const;
   std::optional<bool> is_called(size_t def);
   const Binding* binding_of(const std::vector<Binding>& all, size_t at);
   PythonValue of_attribute(const std::string& path, size_t at);
