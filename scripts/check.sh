@@ -44,9 +44,9 @@ build debug
 step "address and undefined-behaviour sanitizers: tests"
 ASAN_OPTIONS=${ASAN_OPTIONS:-malloc_context_size=0} tests build-debug
 
-# Twenty seconds each from the inputs of every minute before; make fuzz takes longer.
+# Ten seconds each from the inputs of every minute before; make fuzz takes longer.
 step "fuzzing: every reader of outside bytes"
-FUZZ_SECONDS=${FUZZ_SECONDS:-20} scripts/fuzz.sh
+FUZZ_SECONDS=${FUZZ_SECONDS:-10} scripts/fuzz.sh
 
 step "clang-tidy"
 scripts/tidy.sh

@@ -229,7 +229,7 @@ TEST(CheckpointSearch, is_with_disk_mostly_within_one_step_of_one_block_of_the_b
     for (const bool inputs_away : {false, true})
       for (const auto& first : options)
         for (const auto& second : options)
-          for (const auto& third : options)
+          for (const auto& third : thinned(options, 4))
             all.push_back(outcome_of(spec, target, choice_of({&first, &second, &third}, inputs_away)));
     const Comparison result = compare(spec, target, parts, all, true);
     std::printf("%.1f forwards: %zu layouts: %d budgets met as the best does, %d within a step\n", forwards, all.size(),
@@ -244,7 +244,7 @@ TEST(CheckpointSearch, is_with_disk_no_slower_than_with_either) {
   for (const char* name : {"SmolLM2-135M", "gpt2", "gemma-2-2b"}) {
     if (!exhaustive && std::string_view(name) != "SmolLM2-135M") continue;
     const ModelSpec spec = *find_model(name);
-    for (const double rate : {0.2e9, 1e9, 5e9}) {
+    for (const double rate : thinned(std::vector{0.2e9, 1e9, 5e9}, 3)) {
       Target target = machine();
       target.cost.rate(CostClass::to_disk).bytes = target.cost.rate(CostClass::from_disk).bytes = rate;
       const auto planned = [&](bool disk, bool to_budget, int64_t budget) {

@@ -169,10 +169,10 @@ TEST_F(PythonNames, objects_are_what_they_were_made_of) {
 
 TEST_F(PythonNames, end_with_what_is_too_long) {
   std::string choice = "x = 1", chain, branches = "if a == 0:\n  y = 1\n", keys = "d = {}\n";
-  for (int i = 0; i < 20'000; ++i) choice += " if a else 1";
-  for (int i = 0; i < 100'000; ++i) chain += "z = ";
-  for (int i = 1; i < 6'000; ++i) branches += "elif a == " + std::to_string(i) + ":\n  y = 2\n";
-  for (int i = 1; i < 4'000; ++i) keys += "d['k" + std::to_string(i) + "'] = d['k1']\n";
+  for (int i = 0; i < drawn(20'000); ++i) choice += " if a else 1";
+  for (int i = 0; i < drawn(100'000); ++i) chain += "z = ";
+  for (int i = 1; i < drawn(6'000); ++i) branches += "elif a == " + std::to_string(i) + ":\n  y = 2\n";
+  for (int i = 1; i < drawn(4'000); ++i) keys += "d['k" + std::to_string(i) + "'] = d['k1']\n";
   const std::string end =
       "model = AutoModelForCausalLM.from_pretrained('google/gemma-2b')\nTrainer(model=model, args=TrainingArguments("
       "'o', per_device_train_batch_size=x, max_steps=y, gradient_accumulation_steps=z, seed=d['k1']))\n";
