@@ -4,6 +4,7 @@
 
 #include <chrono>
 
+#include "base/error.h"
 #include "recipe/support_dialects.h"
 #include "sanitized.h"
 #include "temporary_directory.h"
@@ -168,7 +169,8 @@ TEST_F(PythonNames, objects_are_what_they_were_made_of) {
 }
 
 TEST_F(PythonNames, end_with_what_is_too_long) {
-  std::string choice = "x = 1", chain, branches = "if a == 0:\n  y = 1\n", keys = "d = {}\n";
+  std::string unclosed, choice = "x = 1", chain, branches = "if a == 0:\n  y = 1\n", keys = "d = {}\n";
+  for (int i = 0; i < drawn(100'000); ++i) unclosed += "def f(";
   for (int i = 0; i < drawn(20'000); ++i) choice += " if a else 1";
   for (int i = 0; i < drawn(100'000); ++i) chain += "z = ";
   for (int i = 1; i < drawn(6'000); ++i) branches += "elif a == " + std::to_string(i) + ":\n  y = 2\n";
@@ -179,6 +181,7 @@ TEST_F(PythonNames, end_with_what_is_too_long) {
   const auto begin = std::chrono::steady_clock::now();
   for (const std::string& text : {choice + "\n", chain + "1\n", branches, keys})
     EXPECT_EQ(read(text + end).models.front(), "google/gemma-2b");
+  EXPECT_THROW(static_cast<void>(read(unclosed)), Error);
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(kSanitized ? 180 : 30));
 }
 
