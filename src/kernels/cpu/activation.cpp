@@ -1,8 +1,5 @@
 // activation and its gradient (rows/activation.h), elements split over threads.
 
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "kernels/cpu/activation.cpp"
-
 #include <cstdint>
 
 #include "kernels/cpu/highway_targets.h"
@@ -58,22 +55,18 @@ namespace snug::kernels {
 HWY_EXPORT(activation_part);
 HWY_EXPORT(activation_backward_part);
 
-namespace {
-
-constexpr int64_t kGrain = 64;  // elements: parts begin on cache lines
-
-}  // namespace
+namespace {}  // namespace
 
 void activation(const ActivationGate& op) {
   require_storage({op.gate.dtype, op.up.dtype, op.out.dtype});
-  for_parts(op.cut.threads, op.rows * op.cols, kGrain, [&](int32_t, int64_t begin, int64_t end) {
+  for_parts(op.cut.threads, op.rows * op.cols, kLineGrain, [&](int32_t, int64_t begin, int64_t end) {
     HWY_DYNAMIC_DISPATCH(activation_part)(op, begin, end);
   });
 }
 
 void activation_backward(const ActivationGateBackward& op) {
   require_storage({op.gate.dtype, op.up.dtype});
-  for_parts(op.cut.threads, op.rows * op.cols, kGrain, [&](int32_t, int64_t begin, int64_t end) {
+  for_parts(op.cut.threads, op.rows * op.cols, kLineGrain, [&](int32_t, int64_t begin, int64_t end) {
     HWY_DYNAMIC_DISPATCH(activation_backward_part)(op, begin, end);
   });
 }

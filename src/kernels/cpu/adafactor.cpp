@@ -1,9 +1,6 @@
 // Adafactor of one weight (rows/adafactor.h) in passes over its gradient: means of rows and columns, the size of the whole
 // update, the update. Every sum has one order, whatever the number of threads.
 
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "kernels/cpu/adafactor.cpp"
-
 #include <algorithm>
 #include <cmath>
 #include <cstdint>

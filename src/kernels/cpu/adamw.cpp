@@ -1,9 +1,6 @@
 // AdamW over flat buffers (rows/adamw.h). Bias corrections are computed in fp64. States in bf16 or u8 are decoded block by
 // block, updated by the same rows and encoded again (state_codes.h).
 
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "kernels/cpu/adamw.cpp"
-
 #include <cmath>
 #include <cstdint>
 

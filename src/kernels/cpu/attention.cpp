@@ -3,9 +3,6 @@
 // across lanes. A block of queries is a row of panels, each with one vector pair of queries; key and value blocks are shared
 // by them.
 
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "kernels/cpu/attention.cpp"
-
 #include <algorithm>
 #include <cmath>
 #include <cstdint>

@@ -7,9 +7,6 @@
 // shares of d_q in the order of members. Team and round follow from the shape and cut.threads, so the same cut gives the
 // same bits.
 
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "kernels/cpu/attention_backward.cpp"
-
 #include <algorithm>
 #include <cstdint>
 

@@ -1,8 +1,5 @@
 #include "kernels/cpu/attention_panel.h"
 
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "kernels/cpu/attention_panel.cpp"
-
 #include <algorithm>
 #include <cstdint>
 

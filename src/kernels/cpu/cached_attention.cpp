@@ -3,9 +3,6 @@
 // threads; the rows of a head come one after another, while its keys are in the caches. Of many (a prompt): attention in
 // blocks, whose keys are those of the cache.
 
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "kernels/cpu/cached_attention.cpp"
-
 #include <algorithm>
 #include <cstdint>
 

@@ -1,8 +1,5 @@
 // Columns of matrices: a bias added to every row and its gradient, a matrix split into column blocks and joined again.
 
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "kernels/cpu/columns.cpp"
-
 #include <algorithm>
 #include <cstdint>
 #include <cstring>

@@ -1,8 +1,5 @@
 #include "kernels/cpu/dequantize.h"
 
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "kernels/cpu/dequantize.cpp"
-
 #include <algorithm>
 #include <array>
 #include <bit>

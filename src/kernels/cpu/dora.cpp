@@ -1,8 +1,5 @@
 // DoRA: lengths of the rows of W + s B A, made a piece at a time, and columns scaled by magnitude / length.
 
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "kernels/cpu/dora.cpp"
-
 #include <algorithm>
 #include <cmath>
 #include <cstdint>

@@ -1,8 +1,5 @@
 #include "kernels/cpu/dot_product.h"
 
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "kernels/cpu/dot_product.cpp"
-
 #include <algorithm>
 #include <cstdint>
 #include <type_traits>
@@ -30,13 +27,6 @@ HWY_NOINLINE void add_up(const Matmul& op, int64_t at, const float* sums, int64_
       put(op.accumulate ? value + number(c[at + j]) : value, c + at + j);
     }
   });
-}
-
-// What a row leaves over after its last whole vector: out of line, once for each type and not for each place that ends a
-// row.
-template <class T>
-HWY_NOINLINE Lanes::Vec rest_of(const T* row, int64_t i, int64_t n) {
-  return Lanes::load(row, i, n);
 }
 
 // Blocks take one row of a or four: of fewer than four the last is read again and what comes of it not stored, for the time
@@ -168,11 +158,10 @@ void require_few_rows(const Matmul& op) {
 }
 
 void dot_product(const Matmul& op) {
-  constexpr int64_t kGrain = 64;                     // columns: a part begins on a cache line, whatever the vector
   constexpr int64_t kWorthATeam = int64_t{1} << 15;  // multiplications; below, starting threads takes longer
   require_few_rows(op);
   const int32_t threads = op.m * op.n * op.k < kWorthATeam ? 1 : op.cut.threads;
-  for_parts(threads, op.n, kGrain, [&](int32_t, int64_t begin, int64_t end) {
+  for_parts(threads, op.n, kLineGrain, [&](int32_t, int64_t begin, int64_t end) {
     if (begin == end) return;
     if (op.transpose_b) {
       HWY_DYNAMIC_DISPATCH(dot_columns)(op, begin, end);

@@ -1,8 +1,5 @@
 // Dropout from counters (kernels/cpu/philox_lanes.h).
 
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "kernels/cpu/dropout.cpp"
-
 #include <algorithm>
 #include <cmath>
 #include <cstdint>

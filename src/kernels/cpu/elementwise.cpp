@@ -1,8 +1,5 @@
 // add and zero: flat buffers, elements split over threads.
 
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "kernels/cpu/elementwise.cpp"
-
 #include <cstdint>
 #include <cstring>
 
@@ -34,21 +31,17 @@ namespace snug::kernels {
 
 HWY_EXPORT(add_part);
 
-namespace {
-
-constexpr int64_t kGrain = 64;  // elements: parts begin on cache lines
-
-}  // namespace
+namespace {}  // namespace
 
 void add(const Add& op) {
   require_storage({op.a.dtype, op.b.dtype, op.out.dtype});
-  for_parts(op.cut.threads, op.elements, kGrain, [&](int32_t, int64_t begin, int64_t end) {
+  for_parts(op.cut.threads, op.elements, kLineGrain, [&](int32_t, int64_t begin, int64_t end) {
     HWY_DYNAMIC_DISPATCH(add_part)(op, begin, end);
   });
 }
 
 void zero(const Zero& op) {
-  for_parts(op.cut.threads, op.elements, kGrain, [&](int32_t, int64_t begin, int64_t end) {
+  for_parts(op.cut.threads, op.elements, kLineGrain, [&](int32_t, int64_t begin, int64_t end) {
     if (begin < end) std::memset(op.data + begin, 0, static_cast<size_t>(end - begin) * sizeof(float));
   });
 }

@@ -1,8 +1,5 @@
 // embedding: rows of a table. Its gradient splits columns over threads, so that every sum keeps the order of rows.
 
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "kernels/cpu/embedding.cpp"
-
 #include <cstdint>
 #include <string>
 

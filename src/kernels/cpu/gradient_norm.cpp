@@ -1,9 +1,6 @@
 // square_sum, clip_factor and update_scale. Blocks of fixed size are summed apart, each in a fixed number of fp64 sums, then
 // added in order: the result depends neither on threads nor on the width of vectors.
 
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "kernels/cpu/gradient_norm.cpp"
-
 #include <algorithm>
 #include <cmath>
 #include <cstdint>

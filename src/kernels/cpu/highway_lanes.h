@@ -243,6 +243,13 @@ class HighwayLanes {
   }
 };
 
+// What a row of n numbers leaves over after its last whole vector: out of line, once for each type and not for each place
+// that ends a row, so that the blocks that do stay small.
+template <class T>
+HWY_NOINLINE HighwayLanes::Vec rest_of(const T* row, int64_t i, int64_t n) {
+  return HighwayLanes::load(row, i, n);
+}
+
 }  // namespace snug::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 

@@ -1,8 +1,5 @@
 // layer_norm and its gradient (rows/layer_norm.h), rows split over threads.
 
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "kernels/cpu/layer_norm.cpp"
-
 #include <algorithm>
 #include <cmath>
 #include <cstdint>

@@ -1,9 +1,6 @@
 // Lion over flat buffers (rows/lion.h). States in u8 are decoded block by block, updated by the same rows and encoded again
 // (state_codes.h).
 
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "kernels/cpu/lion.cpp"
-
 #include <cstdint>
 
 #include "kernels/cpu/highway_targets.h"

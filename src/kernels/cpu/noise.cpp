@@ -1,8 +1,5 @@
 // Noise from counters (kernels/cpu/philox_lanes.h).
 
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "kernels/cpu/noise.cpp"
-
 #include <algorithm>
 #include <cstdint>
 

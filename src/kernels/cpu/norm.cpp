@@ -1,8 +1,5 @@
 // rms_norm and its gradient (rows/rms_norm.h), rows split over threads.
 
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "kernels/cpu/norm.cpp"
-
 #include <algorithm>
 #include <cmath>
 #include <cstdint>

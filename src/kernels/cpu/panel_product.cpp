@@ -1,8 +1,5 @@
 #include "kernels/cpu/panel_product.h"
 
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "kernels/cpu/panel_product.cpp"
-
 #include <algorithm>
 #include <cstdint>
 

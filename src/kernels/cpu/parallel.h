@@ -11,6 +11,8 @@
 
 namespace snug::kernels {
 
+inline constexpr int64_t kLineGrain = 64;  // elements: parts begin on cache lines, whatever the vector
+
 // Calls on one thread stay clear of OpenMP, which allocates even for a team of one.
 
 // work(part, begin, end) for `threads` neighbouring parts of [0, count), cut at multiples of `grain`. Parts may be empty.

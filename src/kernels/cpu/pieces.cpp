@@ -1,8 +1,5 @@
 #include "kernels/cpu/pieces.h"
 
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "kernels/cpu/pieces.cpp"
-
 #include <algorithm>
 #include <cstdint>
 
@@ -17,6 +14,8 @@
 
 HWY_BEFORE_NAMESPACE();
 namespace snug::kernels::HWY_NAMESPACE {
+
+using Lanes = HighwayLanes;
 
 // The bits of each number as bf16, rounded to nearest even, in the upper half of its lane.
 template <class Vec>
@@ -84,7 +83,6 @@ void pair_bf16_rows(const uint16_t* src, int64_t stride, int64_t count, uint16_t
 template <class T>
 HWY_INLINE void store_rows(const float* tile, T* c, int64_t c_stride, int64_t rows, int64_t cols, float scale,
                            bool accumulate) {
-  using Lanes = HighwayLanes;
   const auto times = Lanes::set(scale);
   for (int64_t r = 0; r < rows; ++r) {
     for (int64_t i = 0; i < cols; i += Lanes::kWidth) {

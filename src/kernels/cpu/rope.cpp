@@ -1,9 +1,6 @@
 // rope_table and rope. Angles are products in fp32, like Hugging Face's; the C library's sine and cosine are right to the
 // last bit or nearly so.
 
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "kernels/cpu/rope.cpp"
-
 #include <cmath>
 #include <cstdint>
 

@@ -1,9 +1,6 @@
 // gather_rows, combine and their gradients (rows/routed_rows.h): tokens split over threads, each of which touches its own
 // tokens' rows; then rows of padding, likewise.
 
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "kernels/cpu/routed_rows.cpp"
-
 #include <cstdint>
 #include <cstring>
 

@@ -1,8 +1,5 @@
 // Stochastic gradient descent over flat buffers (rows/sgd.h).
 
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "kernels/cpu/sgd.cpp"
-
 #include <cstdint>
 
 #include "kernels/cpu/highway_targets.h"
@@ -49,9 +46,8 @@ namespace snug::kernels {
 HWY_EXPORT(sgd_part);
 
 void sgd(const Sgd& op) {
-  constexpr int64_t kGrain = 64;  // elements: parts begin on cache lines
   require_storage({op.parameter.dtype});
-  for_parts(op.cut.threads, op.elements, kGrain, [&](int32_t, int64_t begin, int64_t end) {
+  for_parts(op.cut.threads, op.elements, kLineGrain, [&](int32_t, int64_t begin, int64_t end) {
     HWY_DYNAMIC_DISPATCH(sgd_part)(op, begin, end);
   });
 }

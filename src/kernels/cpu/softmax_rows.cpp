@@ -2,8 +2,6 @@
 
 #include <limits>
 
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "kernels/cpu/softmax_rows.cpp"
 #include "kernels/cpu/highway_targets.h"
 
 #include "hwy/foreach_target.h"  // IWYU pragma: keep

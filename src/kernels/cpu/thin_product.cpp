@@ -1,8 +1,5 @@
 #include "kernels/cpu/thin_product.h"
 
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "kernels/cpu/thin_product.cpp"
-
 #include <algorithm>
 #include <cstdint>
 
@@ -21,12 +18,6 @@ HWY_BEFORE_NAMESPACE();
 namespace snug::kernels::HWY_NAMESPACE {
 
 using Lanes = HighwayLanes;
-
-// What a row leaves over after its last whole vector: out of line, so that the blocks that end a row stay small.
-template <class T>
-HWY_NOINLINE Lanes::Vec rest_of(const T* row, int64_t i, int64_t n) {
-  return Lanes::load(row, i, n);
-}
 
 // A vector of a row of n numbers; WHOLE: it does not end within. (Sums stay in registers only where no branch is near.)
 template <bool WHOLE, class T>
@@ -176,7 +167,7 @@ HWY_EXPORT(sum_columns);
 
 namespace {
 
-constexpr int64_t kGrain = 48;  // columns: a part begins on a cache line and is made of whole blocks
+constexpr int64_t kBlockGrain = 48;  // columns: a part begins on a cache line and is made of whole blocks
 
 }  // namespace
 
@@ -187,7 +178,7 @@ int64_t thin_workspace_bytes(const Matmul& op) {
 void thin_product(const Matmul& op) {
   require_workspace(op.workspace, thin_workspace_bytes(op), "a thin product");
   if (op.transpose_a) {
-    for_parts(op.cut.threads, std::max(op.m, op.n), kGrain, [&](int32_t, int64_t begin, int64_t end) {
+    for_parts(op.cut.threads, std::max(op.m, op.n), kBlockGrain, [&](int32_t, int64_t begin, int64_t end) {
       HWY_DYNAMIC_DISPATCH(sum_columns)(op, begin, end);
     });
     return;

@@ -1,8 +1,5 @@
 #include "kernels/cpu/tiles.h"
 
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "kernels/cpu/tiles.cpp"
-
 #include <algorithm>
 
 #include "kernels/cpu/highway_targets.h"

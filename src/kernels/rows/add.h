@@ -1,3 +1,11 @@
+// Read once for each instruction set (cpu/highway_lanes.h): kernels that stand in one unit share it.
+#if defined(SNUG_KERNELS_ROWS_ADD_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef SNUG_KERNELS_ROWS_ADD_H
+#undef SNUG_KERNELS_ROWS_ADD_H
+#else
+#define SNUG_KERNELS_ROWS_ADD_H
+#endif
+
 // out = a + b; out may be a's or b's memory.
 template <class Lanes, class A, class B, class Y>
 SNUG_ROW void add_row(Lanes lanes, const A* a, const B* b, Y* out, int64_t cols) {
@@ -24,3 +32,5 @@ SNUG_ROW void add_scaled_row(Lanes lanes, const X* x, float scale, float* sum, i
   for (int64_t i = 0; i < cols; i += lanes.width())
     lanes.store(lanes.fma(factor, lanes.load(x, i, cols), lanes.load(sum, i, cols)), sum, i, cols);
 }
+
+#endif
