@@ -332,6 +332,23 @@ TEST_F(HandedOn, lines_for_another_shell_and_loops_are_read_once) {
   EXPECT_EQ(loop.recipe.batch, 5);
 }
 
+TEST_F(HandedOn, of_a_line_in_a_variable_the_words_are_read_that_need_no_shell) {
+  const std::string train = "train.py --model_name_or_path a/b-1b --learning_rate 1";
+  const std::string line = "OUT=runs/$(date +%Y)\nCMD=\"torchrun " + train +
+                           " \\\n  --output_dir ${OUT}/${USER}\"\n"
+                           "CMD=\"${CMD} --per_device_train_batch_size 6\"\nCMD+=\" --run_name $RUN\"\n";
+  for (const char* how : {"eval ${CMD}\n", "nohup bash -c \"${CMD}\" >> log 2>&1 &\n", "$CMD\n"}) {
+    const ForeignRecipe recipe = read(line + how);
+    ASSERT_FALSE(recipe.models.empty()) << how;
+    EXPECT_EQ(recipe.models.front(), "a/b-1b") << how;
+    EXPECT_EQ(recipe.recipe.batch, 6) << how;
+  }
+  // Given anew it is known whole; of a value that is no line nothing is known.
+  const std::string batch = "\npython " + train + " --per_device_train_batch_size $B\n";
+  EXPECT_EQ(read("B=\"$N 4\"\nB=7" + batch).recipe.batch, 7);
+  EXPECT_EQ(read("B=$N" + batch).recipe.batch, 8);
+}
+
 TEST_F(HandedOn, a_file_of_keys_goes_on_from_another) {
   std::filesystem::create_directories(directory_ / "configs");
   put("configs/base.yaml", "model: {base_model: a/b-1b, max_seq_length: 96}\ntraining: {batch_size: 2, epochs: 1}\n");

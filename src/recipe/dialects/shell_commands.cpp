@@ -135,16 +135,23 @@ bool ShellReader::appends(const std::string& word) {
   return plus != std::string::npos && is_assignment(word.substr(0, plus) + "=");
 }
 
-// `unread`: only a shell knows the value; one that it had before holds, as where nobody gives the script anything.
+// `unread`: only a shell knows the value; one that it had before holds, as where nobody gives the script anything. Of a line
+// of words the others are known: CMD="torchrun train.py --output_dir out-$(date)".
 void ShellReader::assign(const std::string& word, bool unread) {
   const bool adds = appends(word);
   const size_t equals = word.find('=');
   const std::string name = word.substr(0, equals - (adds ? 1 : 0));
-  if (unread && (!variables_.contains(name) || variables_[name].empty())) variables_.erase(name);
-  if (unread) return;
+  const std::string_view text = std::string_view(word).substr(equals + 1);
+  const bool line = unread && text.find_first_of(" \t\n") != std::string_view::npos && (adds || text[0] != '$');
+  if (line) with_unread_.insert(name);
+  if (!unread && !adds) with_unread_.erase(name);
+  if (unread && !line) {
+    if (!variables_.contains(name) || variables_[name].empty()) variables_.erase(name);
+    return;
+  }
   std::string& value = variables_[name];
   if (!adds) value.clear();
-  append(value, word.substr(equals + 1));
+  append(value, std::string(text));
 }
 
 // "case $1 in --rows) ROWS=$2": there "$2" is what the option is given; behind "arg=$1; shift; case $arg in" it is "$1".

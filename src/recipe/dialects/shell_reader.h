@@ -3,6 +3,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -82,6 +83,7 @@ class ShellReader {
   int& sourced_;
   size_t at_ = 0, words_ = 0;
   std::map<std::string, std::string> variables_;  // an item of an array that has words for places: "NAME[word]"
+  std::set<std::string> with_unread_;             // of them: lines with words that only a shell knows, as they are written
   std::map<std::string, std::vector<Word>> arrays_;
   std::map<std::string, Function> functions_;
   ShellBranches branches_;

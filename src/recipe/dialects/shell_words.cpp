@@ -113,8 +113,10 @@ std::string ShellReader::variable(bool& unread) {
   if (of_an_option)
     if (const auto given = of_option()) return *given;
   if (const auto known = variables_.find(name);
-      !of_an_option && known != variables_.end() && (!known->second.empty() || !has_other))
+      !of_an_option && known != variables_.end() && (!known->second.empty() || !has_other)) {
+    unread = unread || with_unread_.contains(name);
     return known->second;
+  }
   if (has_other && otherwise.starts_with('$')) {  // "${A:-$B}", "${A:-${B}}"
     otherwise.erase(0, 1);
     if (otherwise.starts_with('{') && otherwise.ends_with('}')) otherwise = otherwise.substr(1, otherwise.size() - 2);
@@ -205,7 +207,10 @@ void ShellReader::word() {
   const std::string_view raw = text_.substr(word.span.begin, word.span.end - word.span.begin);
   if (take_array(raw)) return;
   if (raw[0] == '$' && word.text != raw && word.text.find_first_of(" \t\n") != std::string::npos) {
-    for (std::string& part : split(word.text)) push({std::move(part), word.span, false, word.unread});
+    for (std::string& part : split(word.text)) {
+      const bool unread = word.unread && part.find('$') != std::string::npos;
+      push({std::move(part), word.span, false, unread});
+    }
     return;
   }
   push(std::move(word));
