@@ -2,8 +2,8 @@
 # src/NAME (or of src/NAME/*.cpp and src/NAME/SUBFOLDER alone, for a room with alternatives).
 #
 # Sources of a room are compiled many at a time (SNUG_UNITY): most of a source's time goes into headers that all share, so that the
-# program takes two fifths of the time. What a room names in APART is compiled file by file: sources that are compiled once for each
-# instruction set (kernels).
+# program takes two fifths of the time. What a room names in APART is left out: sources that are compiled once for each instruction set
+# (vector_units.cmake).
 function(snug_room name)
   cmake_parse_arguments(ROOM "" "SOURCES" "APART;EXCEPT;USES;LIBRARIES" ${ARGN})
   if(ROOM_SOURCES)
