@@ -5,7 +5,8 @@ foreach(source IN LISTS sources)
   set_source_files_properties(src/${source} PROPERTIES COMPILE_DEFINITIONS "HWY_TARGET_INCLUDE=\"${source}\"")
 endforeach()
 
-# snug_vector_unit(NAME SOURCES…): these are compiled together (SNUG_UNITY), because Highway's headers are a third of the time of each.
+# snug_vector_unit(NAME SOURCES…): these are compiled together (SNUG_UNITY), because Highway's headers are a third of the time of each. A
+# source that no unit names is compiled alone.
 function(snug_vector_unit name)
   if(NOT SNUG_UNITY)
     return()

@@ -337,7 +337,7 @@ TEST_F(HandedOn, of_a_line_in_a_variable_the_words_are_read_that_need_no_shell) 
   const std::string line = "OUT=runs/$(date +%Y)\nCMD=\"torchrun " + train +
                            " \\\n  --output_dir ${OUT}/${USER}\"\n"
                            "CMD=\"${CMD} --per_device_train_batch_size 6\"\nCMD+=\" --run_name $RUN\"\n";
-  for (const char* how : {"eval ${CMD}\n", "nohup bash -c \"${CMD}\" >> log 2>&1 &\n", "$CMD\n"}) {
+  for (const char* how : {"eval ${CMD}\n", "nohup bash -c \"${CMD}\" >> log 2>&1 &\n", "$CMD\n", "eval ${GIVEN:-$CMD}\n"}) {
     const ForeignRecipe recipe = read(line + how);
     ASSERT_FALSE(recipe.models.empty()) << how;
     EXPECT_EQ(recipe.models.front(), "a/b-1b") << how;

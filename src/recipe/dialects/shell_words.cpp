@@ -120,7 +120,10 @@ std::string ShellReader::variable(bool& unread) {
   if (has_other && otherwise.starts_with('$')) {  // "${A:-$B}", "${A:-${B}}"
     otherwise.erase(0, 1);
     if (otherwise.starts_with('{') && otherwise.ends_with('}')) otherwise = otherwise.substr(1, otherwise.size() - 2);
-    if (const auto known = variables_.find(otherwise); known != variables_.end()) return known->second;
+    if (const auto known = variables_.find(otherwise); known != variables_.end()) {
+      unread = unread || with_unread_.contains(otherwise);
+      return known->second;
+    }
     otherwise = "$";
   }
   if (has_other && otherwise.find('$') == std::string::npos) {
