@@ -54,6 +54,14 @@ class ShellReader {
   std::optional<std::string> item(const std::string& array, std::string_view index) const;
   std::optional<std::string> folder_of_the_script(std::string_view whole) const;
   std::string substitution(size_t begin, bool& unread);
+  // "${name:-otherwise}"
+  struct Expansion {
+    std::string name;
+    std::optional<std::string> otherwise, item;  // item: "${name[2]}" of an array that is known
+    bool assigns = false;                        // ":="
+  };
+  Expansion expansion(std::string_view inside) const;
+  std::optional<std::string> default_of(const Expansion& read, bool& unread);
   std::string variable(bool& unread);
   void append(std::string& made, const std::string& more) const;
   std::string raw_word(bool& unread, Span& span);

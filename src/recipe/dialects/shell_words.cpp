@@ -70,11 +70,50 @@ std::string ShellReader::substitution(size_t begin, bool& unread) {
   return std::string(whole);
 }
 
+// What stands between the braces of "${NAME…}"; no name for what only a shell works out ("${NAME%.*}").
+ShellReader::Expansion ShellReader::expansion(std::string_view inside) const {
+  Expansion read;
+  size_t end = 0;
+  while (end < inside.size() && is_name_char(inside[end])) ++end;
+  read.name = inside.substr(0, end);
+  inside.remove_prefix(end);
+  if (inside.starts_with(":-") || inside.starts_with(":=")) {
+    read.otherwise = inside.substr(2);
+    read.assigns = inside.starts_with(":=");
+  } else if (inside.starts_with("-")) {
+    read.otherwise = inside.substr(1);
+  } else if (inside.starts_with('[') && inside != "[@]" && inside != "[*]" && inside.ends_with(']')) {
+    read.item = item(read.name, inside.substr(1, inside.size() - 2));
+    read.name.clear();
+  } else if (!inside.empty() && inside != "[@]" && inside != "[*]") {
+    read.name.clear();
+  }
+  return read;
+}
+
+// The default of "${NAME:-default}", itself perhaps a variable; none if only a shell knows it.
+std::optional<std::string> ShellReader::default_of(const Expansion& read, bool& unread) {
+  std::string text = *read.otherwise;
+  if (text.starts_with('$')) {  // "${A:-$B}", "${A:-${B}}"
+    text.erase(0, 1);
+    if (text.starts_with('{') && text.ends_with('}')) text = text.substr(1, text.size() - 2);
+    const auto known = variables_.find(text);
+    if (known == variables_.end()) return std::nullopt;
+    unread = unread || with_unread_.contains(text);
+    return known->second;
+  }
+  if (text.find('$') != std::string::npos) return std::nullopt;
+  if (text.size() >= 2 && (text.front() == '"' || text.front() == '\'') && text.back() == text.front())
+    text = text.substr(1, text.size() - 2);
+  if (read.assigns && !read.name.empty()) variables_[read.name] = text;
+  return text;
+}
+
 // The value of "$NAME" or "${NAME…}" at at_, which is passed; as it is written if only a shell knows it.
 std::string ShellReader::variable(bool& unread) {
   const size_t begin = at_++;
-  std::string name, otherwise;
-  bool has_other = false, assigns = false;
+  if (peek() == '(') return substitution(begin, unread);
+  Expansion read;
   if (peek() == '{') {
     constexpr size_t kLongestName = 1024;
     const size_t length = closing_brace(text_.substr(at_, kLongestName));
@@ -82,57 +121,24 @@ std::string ShellReader::variable(bool& unread) {
       unread = true;
       return "$";
     }
-    const size_t close = at_ + length;
-    std::string_view inside = text_.substr(at_ + 1, close - at_ - 1);
-    at_ = close + 1;
-    size_t end = 0;
-    while (end < inside.size() && is_name_char(inside[end])) ++end;
-    name = inside.substr(0, end);
-    inside.remove_prefix(end);
-    if (inside.starts_with(":-") || inside.starts_with(":=")) {
-      otherwise = inside.substr(2);
-      has_other = true;
-      assigns = inside.starts_with(":=");
-    } else if (inside.starts_with("-")) {
-      otherwise = inside.substr(1);
-      has_other = true;
-    } else if (inside.starts_with('[') && inside != "[@]" && inside != "[*]" && inside.ends_with(']')) {
-      if (const std::optional<std::string> one = item(name, inside.substr(1, inside.size() - 2))) return *one;
-      name.clear();
-    } else if (!inside.empty() && inside != "[@]" && inside != "[*]") {
-      name.clear();
-    }
-  } else if (peek() == '(') {
-    return substitution(begin, unread);
+    read = expansion(text_.substr(at_ + 1, length - 1));
+    at_ += length + 1;
+    if (read.item) return *read.item;
   } else {
     const size_t first = at_;
     while (is_name_char(peek())) ++at_;
-    name = text_.substr(first, at_ - first);
+    read.name = text_.substr(first, at_ - first);
   }
-  const bool of_an_option = name == (shifts_first_ ? "1" : "2") && !option_.empty();
+  const bool of_an_option = read.name == (shifts_first_ ? "1" : "2") && !option_.empty();
   if (of_an_option)
     if (const auto given = of_option()) return *given;
-  if (const auto known = variables_.find(name);
-      !of_an_option && known != variables_.end() && (!known->second.empty() || !has_other)) {
-    unread = unread || with_unread_.contains(name);
+  if (const auto known = variables_.find(read.name);
+      !of_an_option && known != variables_.end() && (!known->second.empty() || !read.otherwise)) {
+    unread = unread || with_unread_.contains(read.name);
     return known->second;
   }
-  if (has_other && otherwise.starts_with('$')) {  // "${A:-$B}", "${A:-${B}}"
-    otherwise.erase(0, 1);
-    if (otherwise.starts_with('{') && otherwise.ends_with('}')) otherwise = otherwise.substr(1, otherwise.size() - 2);
-    if (const auto known = variables_.find(otherwise); known != variables_.end()) {
-      unread = unread || with_unread_.contains(otherwise);
-      return known->second;
-    }
-    otherwise = "$";
-  }
-  if (has_other && otherwise.find('$') == std::string::npos) {
-    if (otherwise.size() >= 2 && (otherwise.front() == '"' || otherwise.front() == '\'') &&
-        otherwise.back() == otherwise.front())
-      otherwise = otherwise.substr(1, otherwise.size() - 2);
-    if (assigns && !name.empty()) variables_[name] = otherwise;
-    return otherwise;
-  }
+  if (read.otherwise)
+    if (const auto other = default_of(read, unread)) return *other;
   unread = true;
   return std::string(text_.substr(begin, at_ - begin));
 }
