@@ -290,6 +290,18 @@ TEST_F(HandedOn, conditions_of_a_script_are_looked_at) {
             4);
 }
 
+// "-n" of what nothing sets is false, of what may be set elsewhere unknown: then what it guards is read, as before.
+TEST_F(HandedOn, what_nothing_sets_is_empty) {
+  const std::string train =
+      "python train.py --model_name_or_path a/b-1b --per_device_train_batch_size $B --learning_rate 1\n";
+  const std::string guarded = "B=2\nif [ -n \"$LARGE\" ]; then B=64; fi\n[ -z \"${LARGE}\" ] || B=32\n";
+  EXPECT_EQ(read(guarded + train).recipe.batch, 2);
+  EXPECT_EQ(read("LARGE=$(nproc)\n" + guarded + train).recipe.batch, 32);
+  EXPECT_EQ(read("source settings.sh\n" + guarded + train).recipe.batch, 32);
+  EXPECT_EQ(read("read LARGE\n" + guarded + train).recipe.batch, 32);
+  EXPECT_EQ(read("B=2\nif [[ -n $SLURM_JOB_ID ]]; then B=64; fi\n" + train).recipe.batch, 64);
+}
+
 // Cut off anywhere: an answer or a refusal.
 TEST_F(HandedOn, scripts_that_end_anywhere_are_read_to_their_end) {
   const std::string whole =

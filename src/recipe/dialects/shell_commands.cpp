@@ -1,6 +1,7 @@
 // Commands of a shell script: which words belong together, what is run, what it does to what the script knows.
 
 #include <algorithm>
+#include <array>
 #include <optional>
 
 #include "base/error.h"
@@ -17,6 +18,23 @@ bool sets_item(const std::string& word) {
   const size_t open = word.find('['), close = word.find("]=");
   return open != std::string::npos && close != std::string::npos && open < close &&
          is_assignment(word.substr(0, open) + "=");
+}
+
+// What a queue, a launcher or the machine sets.
+bool is_of_environment(std::string_view name) {
+  constexpr std::array<std::string_view, 22> kBegins = {
+      "SLURM", "PBS",   "LSB",  "SGE",  "CUDA", "NVIDIA", "HF_",  "WANDB", "NCCL", "MASTER", "RANK",
+      "WORLD", "LOCAL", "NODE", "HOST", "HOME", "USER",   "PATH", "PWD",   "TMP",  "CONDA",  "VIRTUAL"};
+  return std::ranges::any_of(kBegins, [&](std::string_view begin) { return name.starts_with(begin); });
+}
+
+// "$NAME" alone, in small or capital letters; "" for others.
+std::string name_alone(std::string_view word) {
+  if (!word.starts_with('$')) return {};
+  word.remove_prefix(1);
+  if (word.starts_with('{') && word.ends_with('}')) word = word.substr(1, word.size() - 2);
+  const bool plain = !word.empty() && std::ranges::all_of(word, is_name_char) && (word[0] < '0' || word[0] > '9');
+  return plain ? std::string(word) : std::string();
 }
 
 }  // namespace
@@ -112,6 +130,7 @@ void ShellReader::end_command() {
   take_option();
   const size_t end = std::min(at_, text_.size());  // of a script that ends within a word at_ may be beyond
   const std::string_view behind = end > 0 ? text_.substr(end - 1) : std::string_view();
+  empty_unset();
   if (!branches_.is_run(command_, behind)) return command_.clear();
   bool all = true;
   for (size_t i = 0; i < command_.size() && all; ++i) {
@@ -127,6 +146,23 @@ void ShellReader::end_command() {
   commands_.push_back(std::move(command_));
   command_.clear();
   if (Command words = given_to_a_shell(commands_.back()); !words.empty()) commands_.back() = std::move(words);
+}
+
+// "[ -n "$NAME" ]" of what nothing sets, neither the script nor, by its name, what starts it: no words.
+void ShellReader::empty_unset() {
+  constexpr std::array<std::string_view, 4> kElsewhere = {"source ", "eval ", "read ", "\n. "};
+  constexpr int kMostLooks = 200;  // each through the whole script
+  for (size_t i = 0; i + 1 < command_.size(); ++i) {
+    Word& word = command_[i + 1];
+    if ((command_[i].text != "-n" && command_[i].text != "-z") || !word.unread || ++looks_ > kMostLooks) continue;
+    const std::string name = name_alone(word.text);
+    const auto says = [&](std::string_view part) { return whole_.find(part) != std::string_view::npos; };
+    if (name.empty() || is_of_environment(name) || says(name + "=") || says("for " + name) ||
+        std::ranges::any_of(kElsewhere, says))
+      continue;
+    word.text.clear();
+    word.unread = false;
+  }
 }
 
 // "NAME+=VALUE"

@@ -72,6 +72,7 @@ class ShellReader {
   void step_inside();
 
   void end_command();
+  void empty_unset();
   static bool appends(const std::string& word);
   void assign(const std::string& word, bool unread);
   void take_option();
@@ -97,6 +98,7 @@ class ShellReader {
   ShellBranches branches_;
   bool reads_all_;             // functions where they stand
   int calls_ = 0;              // that are open
+  int looks_ = 0;              // for what sets a variable
   std::string option_;         // whose branch of a case is read
   bool shifts_first_ = false;  // the option itself is shifted away before
   std::vector<HereEnd> here_ends_;
