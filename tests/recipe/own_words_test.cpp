@@ -237,6 +237,27 @@ TEST(OwnWords, among_the_trainers_are_read_too) {
   EXPECT_EQ(value_of(rest.recipe, "gradient_accumulation_steps"), "1");
 }
 
+// Words of qlora.py's, FastChat's and LLaMA-Factory's that scripts made of them have kept, in a script that is not there.
+TEST(OwnWords, of_scripts_made_of_others_say_method_bits_and_rows) {
+  const std::string train = "torchrun finetune.py --model_name_or_path a/b --per_device_train_batch_size 2 --bf16 True ";
+  const auto with = [&](const std::string& flags) { return foreign(train + flags + "\n", "r.sh"); };
+  for (const char* flags : {"--use_lora True --lora_r 64 --bits 4 --quant_type nf4 --double_quant",
+                            "--lora_r 8 --q_lora True", "--finetuning_type lora --quantization_bit 4"}) {
+    const ForeignRecipe read = with(flags);
+    EXPECT_EQ(value_of(read.recipe, "method"), "lora") << flags;
+    EXPECT_EQ(value_of(read.recipe, "load_in_4bit"), "true") << flags;
+    EXPECT_TRUE(read.named(KeyFate::unknown).empty()) << flags;
+  }
+  EXPECT_EQ(value_of(with("--use_lora True --num_bits 8").recipe, "load_in_8bit"), "true");
+  EXPECT_EQ(value_of(with("--use_lora True --bits 16").recipe, "load_in_4bit"), "false");
+  EXPECT_EQ(with("--finetuning_type freeze").named(KeyFate::touches_memory), std::vector<std::string>{"finetuning_type"});
+
+  EXPECT_EQ(with("--max_source_length 256 --max_target_length 128").recipe.seq_len, 384);
+  EXPECT_EQ(with("--max_prompt_len 1024 --max_ans_len 512").recipe.seq_len, 1536);
+  EXPECT_EQ(with("--source_max_len 280 --target_max_len 512 --model_max_length 600").recipe.seq_len, 600);
+  EXPECT_EQ(with("--max_source_length 256").named(KeyFate::touches_memory), std::vector<std::string>{"max_source_length"});
+}
+
 // A model by the one word that tells of it, a method and bits in words, sections beside a key that is ours too.
 TEST(OwnWords, say_model_method_and_bits_in_many_ways) {
   const std::string rest = "epochs: 1\nlr: 1e-4\nbatch_size: 2\n";

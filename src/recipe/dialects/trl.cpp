@@ -13,6 +13,10 @@ namespace snug::dialects {
 
 namespace {
 
+// What is asked and what is answered, where a script cuts them apart: MedicalGPT's, qlora.py's, TRACE's.
+constexpr std::pair<const char*, const char*> kJoint[] = {
+    {"max_source_length", "max_target_length"}, {"source_max_len", "target_max_len"}, {"max_prompt_len", "max_ans_len"}};
+
 // The script of PEFT's examples (examples/sft/train.py, ModelArguments), told by its switch.
 void start_of_peft(Reading& reading) {
   if (!reading.document().has("use_peft_lora")) return;
@@ -55,6 +59,26 @@ void start_plain(Reading& reading) {
 
 void take_use_peft(Reading& reading, const Entry& entry) {
   reading.set(entry, "method", means_off(entry.text()) ? "full" : "lora");
+}
+
+// "--finetuning_type lora", a word of LLaMA-Factory's that older scripts made of it have too.
+void take_kind(Reading& reading, const Entry& entry) {
+  const std::string word = lower(entry.text());
+  if (word == "lora" || word == "full") return reading.set(entry, "method", word);
+  reading.touches(entry, "planned as if all weights were trained");
+}
+
+// "--bits 4" as in qlora.py, which has 16 and 32 for none.
+void take_bits(Reading& reading, const Entry& entry) {
+  if (entry.text() == "16" || entry.text() == "32") return reading.ignore(entry);
+  take_quantization_bit(reading, entry);
+}
+
+void take_part_of_row(Reading& reading, const Entry& entry) {
+  for (const auto& [asked, answered] : kJoint)
+    if ((entry.path == asked || entry.path == answered) && joint_length(reading.value(asked), reading.value(answered)) > 0)
+      return reading.understood(entry);
+  reading.touches(entry, "a part of each row is cut, the other is not said: give max_length");
 }
 
 void take_dataset(Reading& reading, const Entry& entry) {
@@ -119,16 +143,22 @@ void decide_accumulation(Reading& reading) {
   reading.decide("gradient_accumulation_steps", std::to_string(std::max<int64_t>(1, rows / std::max<int64_t>(1, at_once))));
 }
 
-// A row of GRPO's is a prompt and what is generated behind it.
-void decide_rows_of_grpo(Reading& reading) {
-  const int64_t rows = joint_length(reading.value("max_prompt_length"), reading.value("max_completion_length"));
-  if (reading.result().stage == "grpo" && rows > 0 && !reading.has("max_length"))
-    reading.decide("max_length", std::to_string(rows));
+// A row of GRPO's is a prompt and what is generated behind it; many scripts cut what is asked and what is answered apart.
+void decide_joint_rows(Reading& reading) {
+  if (reading.has("max_length")) return;
+  const auto join = [&](const char* asked, const char* answered) {
+    const int64_t rows = joint_length(reading.value(asked), reading.value(answered));
+    if (rows > 0) reading.decide("max_length", std::to_string(rows));
+    return rows > 0;
+  };
+  if (reading.result().stage == "grpo") join("max_prompt_length", "max_completion_length");
+  for (const auto& [asked, answered] : kJoint)
+    if (join(asked, answered)) return reading.note(fmt::format("a row is {} and {} together", asked, answered));
 }
 
 void finish_trl(Reading& reading) {
   Recipe& recipe = reading.recipe();
-  decide_rows_of_grpo(reading);
+  decide_joint_rows(reading);
   decide_accumulation(reading);
   const auto& command = reading.document().command;
   const bool python = reading.document().by_python();
@@ -231,6 +261,7 @@ Rules rules(bool plain) {  // NOLINT(readability-function-size): a table
       {"use_peft", "method", take_use_peft},
       {"use_lora", "method", take_use_peft},
       {"use_peft_lora", "method", take_use_peft},
+      {"finetuning_type", "method", take_kind},
       {"lora_r", "lora_r"},
       {"lora_rank", "lora_r"},
       {"peft_lora_r", "lora_r"},  // of TRL's first script, which many have kept
@@ -245,10 +276,16 @@ Rules rules(bool plain) {  // NOLINT(readability-function-size): a table
       {"use_dora", "use_dora"},
       {"load_in_4bit", "load_in_4bit"},
       {"load_in_8bit", "load_in_8bit"},
+      {"bits", "load_in_4bit", take_bits},
+      {"num_bits", "load_in_4bit", take_bits},
+      {"quantization_bit", "load_in_4bit", take_bits},
+      {"q_lora", "load_in_4bit"},  // FastChat's
       {"use_4bit_quantization", "load_in_4bit"},
       {"use_4bit", "load_in_4bit"},
       {"use_8bit_quantization", "load_in_8bit"},
       {"bnb_4bit_quant_type", "bnb_4bit_quant_type"},
+      {"quant_type", "bnb_4bit_quant_type"},
+      {"double_quant", "bnb_4bit_use_double_quant"},
       {"use_bnb_nested_quant", "bnb_4bit_use_double_quant"},
       {"use_nested_quant", "bnb_4bit_use_double_quant"},
       {"bnb_4bit_use_double_quant", "bnb_4bit_use_double_quant"},
@@ -258,6 +295,11 @@ Rules rules(bool plain) {  // NOLINT(readability-function-size): a table
       {"max_seq_len", "max_length"},
       {"model_max_length", "max_length"},
       {"seq_length", "max_length"},
+      {"max_source_length", "", take_part_of_row},
+      {"source_max_len", "", take_part_of_row},
+      {"target_max_len", "", take_part_of_row},
+      {"max_prompt_len", "", take_part_of_row},
+      {"max_ans_len", "", take_part_of_row},
       {"packing", "packing"},
       {"torch_dtype", "bf16", take_dtype},
       {"dtype", "bf16", take_dtype},
@@ -344,7 +386,8 @@ Rules rules(bool plain) {  // NOLINT(readability-function-size): a table
       "f_divergence_type f_alpha_divergence_coef discopop_tau disable_dropout desirable_weight undesirable_weight "
       "generate_during_eval center_rewards_coefficient max_target_length kl_coef cliprange* vf_coef gamma lam "
       "whiten_rewards "
-      "num_mini_batches total_episodes response_length stop_token* missing_eos_penalty output_router_logits delta "
+      "num_mini_batches total_episodes "
+      "response_length stop_token* missing_eos_penalty output_router_logits delta "
       "cpo_alpha simpo_gamma lmbda seq_kd use_weighting script_args words python_module tokenizer "
       "num_generations_eval ds3_gather_for_generation cache_implementation normalize_advantages reward_clip_range "
       "log_multimodal log_unique_prompts sapo_* vespo_* multi_objective_aggregation top_entropy_quantile entropy_* "
