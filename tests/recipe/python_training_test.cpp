@@ -19,6 +19,32 @@ TEST(Notebooks, with_a_cell_that_is_no_python_are_read_without_it) {
   EXPECT_TRUE(says(recipe, "a cell is left out: cell 1:1: a string does not end (is this Python?)"));
 }
 
+// An adapter that was trained before is loaded with its base, in the bits that it is given.
+TEST(PythonTraining, of_an_adapter_with_its_base_has_the_bits_it_is_loaded_in) {
+  const std::string script =
+      "from transformers import BitsAndBytesConfig, TrainingArguments\n"
+      "config = BitsAndBytesConfig(load_in_4bit=True)\n"
+      "base_model = 'tiiuae/falcon-7b'\n"
+      "model = AutoPeftModelForCausalLM.from_pretrained('out/sft', quantization_config=config, is_trainable=True)\n"
+      "trainer = DPOTrainer(model, None, args=TrainingArguments('o', per_device_train_batch_size=3))\n";
+  const ForeignRecipe read = foreign(script, "t.py");
+  EXPECT_EQ(value_of(read.recipe, "method"), "lora");
+  EXPECT_EQ(value_of(read.recipe, "load_in_4bit"), "true");
+}
+
+// Rows that are joined and cut before a trainer sees them.
+TEST(PythonTraining, on_rows_of_constant_length_has_that_length) {
+  const std::string script =
+      "parser.add_argument('--seq_length', type=int, default=768)\n"
+      "args = parser.parse_args()\n"
+      "model = AutoModelForCausalLM.from_pretrained('gpt2')\n"
+      "data = ConstantLengthDataset(tokenizer, rows, infinite=True, seq_length=args.seq_length)\n"
+      "trainer = SFTTrainer(model=model, args=TrainingArguments('o'), train_dataset=data";
+  EXPECT_EQ(foreign(script + ")\n", "t.py").recipe.seq_len, 768);
+  EXPECT_EQ(foreign(script + ", max_seq_length=None)\n", "t.py").recipe.seq_len, 768);
+  EXPECT_EQ(foreign(script + ", max_seq_length=64)\n", "t.py").recipe.seq_len, 64);
+}
+
 // Cells of a notebook that starts another program: what they write and run.
 std::string notebook_of(std::initializer_list<std::string> cells) {
   std::string text;

@@ -95,7 +95,8 @@ const Call* quantization_of(const PythonScript& script, const Call* loading, std
 
 // Rows are as long as the tokenizer is asked for; TRL's trainers have a length of their own where it is not.
 void take_rows(PythonScript& script, size_t before, bool plain, Document& document, Entries& entries) {
-  if (document.has("max_length") || document.has("max_seq_length")) return;
+  const auto says = [&](const char* key) { return document.has(key) && !document.find(key)->values.empty(); };
+  if (says("max_length") || says("max_seq_length")) return;
   const auto [rows, unknown] = script.longest_rows(before);
   if (rows) entries.add("max_length", *rows);
   // Texts that are joined and cut, as transformers' run_clm.py does.
@@ -189,6 +190,8 @@ Parts parts_of(PythonScript& script) {
       loaded && loaded->at == kEnd && parts.loading && parts.loading->at != kEnd;  // a reward's, a judge's
   parts.goes_on = parts.adapted == false && loaded && !of_another && (loaded->at < parts.before || parts.before == kEnd);
   if (parts.goes_on) parts.adapted = true;
+  if (parts.goes_on && !parts.quantization)
+    parts.quantization = quantization_of(script, loaded, {});  // it loads the base too
   if (parts.adapted != false && !parts.by_options) parts.adapter = script.given(peft, adapts, parts.reached);
   return parts;
 }

@@ -10,9 +10,11 @@ namespace {
 
 using Kind = PythonValue::Kind;
 
-// tokenizer(…, max_length=…), AutoTokenizer.from_pretrained(…, model_max_length=…), tok(…, truncation=True, max_length=…)
+// tokenizer(…, max_length=…), AutoTokenizer.from_pretrained(…, model_max_length=…), tok(…, truncation=True, max_length=…),
+// ConstantLengthDataset(…, seq_length=…), which TRL had for rows that are joined and cut
 bool tokenizes(const Call& call) {
-  return lower(call.path).find("tokeniz") != std::string::npos || (call.find("truncation") && call.find("max_length"));
+  return lower(call.path).find("tokeniz") != std::string::npos || (call.find("truncation") && call.find("max_length")) ||
+         call.name() == "ConstantLengthDataset";
 }
 
 // The calls of one file.
@@ -420,7 +422,7 @@ PythonScript::Rows PythonScript::longest_rows(size_t before) const {
   double longest = 0, asked = 0, answered = 0;  // a row is what is asked and what is answered where they are cut apart
   for (const Call& call : calls_) {
     if (!tokenizes(call) || call.at > before) continue;
-    for (const char* name : {"max_length", "model_max_length"}) {
+    for (const char* name : {"max_length", "model_max_length", "seq_length"}) {
       const Argument* argument = call.find(name);
       if (!argument || argument->value.kind == Kind::none) continue;
       const bool is_number = argument->value.kind == Kind::number;
