@@ -168,6 +168,25 @@ TEST_F(PythonNames, objects_are_what_they_were_made_of) {
   EXPECT_EQ(read(classes + "Run(Wide()).go()\n").recipe.accumulation, 4);
 }
 
+// A function sees what the module holds when it is called, not where it stands.
+TEST_F(PythonNames, in_functions_are_what_they_are_when_those_are_called) {
+  const std::string script =
+      "rows = 8\n"
+      "def train(name):\n"
+      "  settings = TrainingArguments('o', per_device_train_batch_size=rows)\n"
+      "  Trainer(AutoModelForCausalLM.from_pretrained(name), settings).train()\n"
+      "def main():\n"
+      "  train('gpt2')\n"
+      "if __name__ == '__main__':\n"
+      "  parser.add_argument('--rows', type=int, default=3)\n"
+      "  args = parser.parse_args()\n"
+      "  rows = args.rows\n";
+  EXPECT_EQ(read(script + "  train('gpt2')\n").recipe.batch, 3);
+  EXPECT_EQ(read(script + "  main()\n").recipe.batch, 3);
+  EXPECT_EQ(read(script + "  main()\n  rows = 5\n").recipe.batch, 3);
+  EXPECT_EQ(read("def train(name):\n  train(name)\n" + script + "  main()\n").recipe.batch, 3);
+}
+
 TEST_F(PythonNames, end_with_what_is_too_long) {
   std::string unclosed, choice = "x = 1", chain, branches = "if a == 0:\n  y = 1\n", keys = "d = {}\n";
   for (int i = 0; i < drawn(100'000); ++i) unclosed += "def f(";

@@ -26,10 +26,12 @@ TEST(PythonTraining, of_an_adapter_with_its_base_has_the_bits_it_is_loaded_in) {
       "config = BitsAndBytesConfig(load_in_4bit=True)\n"
       "base_model = 'tiiuae/falcon-7b'\n"
       "model = AutoPeftModelForCausalLM.from_pretrained('out/sft', quantization_config=config, is_trainable=True)\n"
-      "trainer = DPOTrainer(model, None, args=TrainingArguments('o', per_device_train_batch_size=3))\n";
-  const ForeignRecipe read = foreign(script, "t.py");
-  EXPECT_EQ(value_of(read.recipe, "method"), "lora");
-  EXPECT_EQ(value_of(read.recipe, "load_in_4bit"), "true");
+      "trainer = DPOTrainer(model, None, args=TrainingArguments('o', per_device_train_batch_size=3)";
+  for (const char* adapter : {")\n", ", peft_config=LoraConfig(r=64))\n"}) {
+    const ForeignRecipe read = foreign(script + adapter, "t.py");
+    EXPECT_EQ(value_of(read.recipe, "method"), "lora");
+    EXPECT_EQ(value_of(read.recipe, "load_in_4bit"), "true") << adapter;
+  }
 }
 
 // Rows that are joined and cut before a trainer sees them.

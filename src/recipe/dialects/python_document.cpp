@@ -190,8 +190,8 @@ Parts parts_of(PythonScript& script) {
       loaded && loaded->at == kEnd && parts.loading && parts.loading->at != kEnd;  // a reward's, a judge's
   parts.goes_on = parts.adapted == false && loaded && !of_another && (loaded->at < parts.before || parts.before == kEnd);
   if (parts.goes_on) parts.adapted = true;
-  if (parts.goes_on && !parts.quantization)
-    parts.quantization = quantization_of(script, loaded, {});  // it loads the base too
+  if (loaded && !parts.quantization && (parts.goes_on || !parts.loading))  // it loads the base too
+    parts.quantization = quantization_of(script, loaded, {});
   if (parts.adapted != false && !parts.by_options) parts.adapter = script.given(peft, adapts, parts.reached);
   return parts;
 }

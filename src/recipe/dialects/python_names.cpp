@@ -40,6 +40,27 @@ PythonValue PythonValues::of_name(const std::string& name, size_t at) {
   return value;
 }
 
+// A function sees what the module holds when it is called: where that is, first and outside of all; `at` where nobody calls
+// it below.
+size_t PythonValues::called_from(size_t at) {
+  const size_t def = def_around(at);
+  if (statements_.empty() || def == statements_.size()) return at;
+  const auto [known, is_new] = first_calls_.try_emplace(def, 0);
+  if (is_new) {
+    const std::string& name = token(statements_[def].begin + 1).text;
+    const bool method = !class_around(def).empty();
+    for (size_t call = end_of(def); call + 1 < tokens_.size(); ++call) {
+      if (!tokens_[call].is_word(name) || !tokens_[call + 1].is("(") || tokens_[call - 1].is(".") != method) continue;
+      if (tokens_[call - 1].is_word("def")) continue;
+      const size_t from = called_from(call);
+      if (def_around(from) != statements_.size()) continue;  // in a function that nobody calls
+      first_calls_[def] = from;
+      break;
+    }
+  }
+  return std::max(at, first_calls_[def]);
+}
+
 // The last before `at`, or the first of all; none where only Python knows which of several it is.
 const PythonValues::Binding* PythonValues::binding_of(const std::vector<Binding>& all, size_t at) {
   const Binding* bound = nullptr;
@@ -49,8 +70,13 @@ const PythonValues::Binding* PythonValues::binding_of(const std::vector<Binding>
     const PythonValue one = worth(a), other = worth(b);
     return one.kind == other.kind && one.text == other.text && one.items.empty() && one.members.empty();
   };
+  const bool local = std::ranges::any_of(all, [&](const Binding& binding) {
+    const bool of_function = binding.until != 0 || def_around(binding.at) != statements_.size();
+    return of_function && (binding.until == 0 || (at >= binding.from && at < binding.until)) && is_in_scope(binding.at, at);
+  });
+  const size_t until = local ? at : called_from(at);
   for (const Binding& binding : all) {
-    if (bound != nullptr && binding.at >= at) break;
+    if (bound != nullptr && binding.at >= until) break;
     if (binding.until != 0 && (at < binding.from || at >= binding.until)) continue;
     if (scoped && !is_in_scope(binding.at, at)) continue;  // of another function
     if (binding.to == Bound::parameter && asked_.contains(binding.parameter))

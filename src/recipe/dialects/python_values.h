@@ -187,6 +187,7 @@ class PythonValues {
   bool returns_before(size_t statement);
   size_t return_in(size_t begin) const;
   std::optional<bool> is_called(size_t def);
+  size_t called_from(size_t at);
   const Binding* binding_of(const std::vector<Binding>& all, size_t at);
   PythonValue of_attribute(const std::string& path, size_t at);
   // Of a name, with or without parts.
@@ -211,6 +212,7 @@ class PythonValues {
   std::string command_option_;                         // argparse: what holds the command, add_subparsers(dest=…)
   std::map<std::string, std::vector<std::string>> spellings_;  // argparse: what an option may be called
   std::map<std::string, size_t> places_;                       // argparse: of an argument without dashes, which it is
+  std::map<size_t, size_t> first_calls_;                       // of a def's statement: token where it is called; 0: nowhere
   std::vector<Parameter> parameters_;
   std::set<size_t> asked_;                                         // parameters whose value is just being looked for
   std::map<std::string, std::vector<size_t>, std::less<>> calls_;  // of a name: the opening brackets
