@@ -60,7 +60,7 @@ HWY_INLINE void update_block(const Matmul& op, const float* a, const float* b, C
 
 template <int ROWS, class C>
 HWY_INLINE void update_rows_of(const Matmul& op, const float* a, const float* b, C* c) {
-  constexpr int kVectors = 4;
+  constexpr int kVectors = HWY_TARGET == HWY_AVX2 ? 3 : 4;  // with ROWS of 4 as many sums as there are registers for
   int64_t col = 0;
   for (; col + kVectors * Lanes::kWidth <= op.n; col += kVectors * Lanes::kWidth)
     update_block<ROWS, kVectors, true>(op, a, b, c, col);
