@@ -16,7 +16,8 @@ struct TileFactors {
   int64_t a_low = 0;            // elements from the high to the low piece; 0: one piece
   const uint16_t* b = nullptr;  // [k / 2, 32, 2]: pairs of the summed dimension side by side
   int64_t b_low = 0;
-  int64_t k = 0;  // a multiple of 32
+  int64_t k = 0;           // a multiple of 32
+  bool left_half = false;  // the first 16 columns alone are wanted: what the others become is not said
 };
 
 // Tile registers of the calling thread, where there are any, are set up for as long as this lives.

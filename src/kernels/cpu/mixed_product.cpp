@@ -98,7 +98,8 @@ class Panel {
       split(last / kTile * kTile, last % kTile, a_block);
     }
     for (int64_t tile = begin; tile < end; ++tile) {
-      TileFactors factors{.b = b_tile(tile), .b_low = shape_.b_low, .k = padded_depths_};
+      TileFactors factors{
+          .b = b_tile(tile), .b_low = shape_.b_low, .k = padded_depths_, .left_half = cols_ - tile * kTile <= kTile / 2};
       for (int64_t r = first; r < last; r += kTile) {
         if (shape_.copies_a || r + kTile > last) {
           factors.a = a_block + (shape_.copies_a ? (r - first) * padded_depths_ : 0);
