@@ -4,6 +4,7 @@
 
 #include "base/cpu_features.h"
 #include "base/float16.h"
+#include "kernels/cpu/pieces.h"
 #include "kernels/cpu/product.h"
 #include "kernels/op_reference.h"
 #include "quantize/double_quantization.h"
@@ -114,16 +115,24 @@ TEST(Dequantize, PairsAreTheNumbersAsBf16) {
     if (!kernels::has_pairs(matrix.in)) continue;
     SCOPED_TRACE(describe(format));
     const auto bits = [&](int64_t i) { return f32_to_bf16(matrix.numbers[static_cast<size_t>(i)]); };
-    std::vector<uint32_t> words(64);
+    std::vector<uint32_t> words(128);
     for (const int64_t begin : {0, 32, 128, 640 + 96}) {
       const int64_t count = begin == 640 + 96 ? 32 : 128;
       kernels::dequantize_pairs(matrix.in, begin, count, words.data());
       for (int64_t i = 0; i < count / 2; ++i)
         ASSERT_EQ(words[static_cast<size_t>(i)], bits(begin + 2 * i) | static_cast<uint32_t>(bits(begin + 2 * i + 1)) << 16);
-      if (begin + 128 >= 6 * 128) continue;
-      kernels::dequantize_row_pairs(matrix.in, begin, 128, words.data());
-      for (int64_t i = 0; i < 32; ++i)
-        ASSERT_EQ(words[static_cast<size_t>(i)], bits(begin + i) | static_cast<uint32_t>(bits(begin + 128 + i)) << 16);
+    }
+    for (const int64_t col : {0, 32, 96}) {
+      for (const int64_t rows : {2, 6}) {
+        std::ranges::fill(words, 0xffffffffU);
+        kernels::dequantize_row_pairs(kernels::MatrixView{matrix.in, 128, false, 6, 128}.part(0, col, 6, 32).data, 128, rows,
+                                      words.data());
+        for (int64_t i = 0; i < 32 * rows / 2; ++i) {
+          const int64_t element = i / 32 * 2 * 128 + col + i % 32;
+          ASSERT_EQ(words[static_cast<size_t>(i)], bits(element) | static_cast<uint32_t>(bits(element + 128)) << 16);
+        }
+        ASSERT_EQ(words[static_cast<size_t>(32 * rows / 2)], 0xffffffffU);
+      }
     }
   }
 }

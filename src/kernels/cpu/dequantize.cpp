@@ -113,21 +113,23 @@ HWY_INLINE void row_of_32(const In& matrix, hn::Vec<Floats> values, int64_t elem
   upper = look_up(table, hn::PromoteTo(words, hn::InterleaveUpper(bytes, first, second)));
 }
 
-void row_pairs(const In& matrix, int64_t begin, int64_t stride, uint32_t* out) {
+void row_pairs(const In& matrix, int64_t stride, int64_t rows, uint32_t* out) {
   const Words words;
   const auto values = hn::LoadU(Floats(), values_of_codes(matrix.dtype));
   constexpr int64_t kAhead = 16;  // rows: far apart, so the CPU does not foresee them
-  for (const int64_t row : {kAhead, kAhead + 1}) {
-    const int64_t element = matrix.first + begin + row * stride;
-    hwy::Prefetch(static_cast<const uint8_t*>(matrix.data) + element / 2);
-    hwy::Prefetch(static_cast<const uint8_t*>(matrix.scales.absmax) +
-                  block_of(matrix, element) * (matrix.scales.nested_absmax == nullptr ? 4 : 1));
+  for (int64_t row = 0; row < rows; row += 2, out += 32) {
+    const int64_t begin = matrix.first + row * stride;
+    for (const int64_t ahead : {begin + kAhead * stride, begin + (kAhead + 1) * stride}) {
+      hwy::Prefetch(static_cast<const uint8_t*>(matrix.data) + ahead / 2);
+      hwy::Prefetch(static_cast<const uint8_t*>(matrix.scales.absmax) +
+                    block_of(matrix, ahead) * (matrix.scales.nested_absmax == nullptr ? 4 : 1));
+    }
+    auto lower = hn::Zero(words), upper = lower, next_lower = lower, next_upper = lower;
+    row_of_32(matrix, values, begin, lower, upper);
+    row_of_32(matrix, values, begin + stride, next_lower, next_upper);
+    hn::StoreU(hn::Or(lower, hn::ShiftLeft<16>(next_lower)), words, out);
+    hn::StoreU(hn::Or(upper, hn::ShiftLeft<16>(next_upper)), words, out + 16);
   }
-  auto lower = hn::Zero(words), upper = lower, next_lower = lower, next_upper = lower;
-  row_of_32(matrix, values, matrix.first + begin, lower, upper);
-  row_of_32(matrix, values, matrix.first + begin + stride, next_lower, next_upper);
-  hn::StoreU(hn::Or(lower, hn::ShiftLeft<16>(next_lower)), words, out);
-  hn::StoreU(hn::Or(upper, hn::ShiftLeft<16>(next_upper)), words, out + 16);
 }
 
 #else
@@ -204,8 +206,8 @@ void dequantize_pairs(const In& matrix, int64_t begin, int64_t count, uint32_t* 
   HWY_DYNAMIC_DISPATCH(pairs)(matrix, begin, count, words);
 }
 
-void dequantize_row_pairs(const In& matrix, int64_t begin, int64_t stride, uint32_t* words) {
-  HWY_DYNAMIC_DISPATCH(row_pairs)(matrix, begin, stride, words);
+void dequantize_row_pairs(const In& matrix, int64_t stride, int64_t rows, uint32_t* words) {
+  HWY_DYNAMIC_DISPATCH(row_pairs)(matrix, stride, rows, words);
 }
 
 }  // namespace snug::kernels

@@ -20,7 +20,8 @@ bool has_pairs(const In& matrix);
 // words[i] = elements begin + 2 i (low half) and begin + 2 i + 1, bf16 each; `begin` and `count` are multiples of 32, and
 // so are blocks.
 void dequantize_pairs(const In& matrix, int64_t begin, int64_t count, uint32_t* words);
-// words[i] = elements begin + i (low half) and begin + stride + i, for i < 32; likewise.
-void dequantize_row_pairs(const In& matrix, int64_t begin, int64_t stride, uint32_t* words);
+// The first 32 columns of `rows` rows, `stride` elements each, multiples of 2 and 32: words[r / 2, i] = elements i of row r
+// (low half) and of the next.
+void dequantize_row_pairs(const In& matrix, int64_t stride, int64_t rows, uint32_t* words);
 
 }  // namespace snug::kernels

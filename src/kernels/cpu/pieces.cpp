@@ -170,8 +170,7 @@ void pack_pairs(const MatrixView& b, uint16_t* high, int64_t low) {
     if (b.transposed) {
       pack_quantized_columns(b, k, high);
     } else {
-      for (int64_t r = 0; r < k; r += 2)
-        dequantize_row_pairs(b.data, r * b.stride, b.stride, reinterpret_cast<uint32_t*>(high + r * kTile));
+      dequantize_row_pairs(b.data, b.stride, k, reinterpret_cast<uint32_t*>(high));
     }
   }
   if (b.data.dtype == DType::bf16 && b.cols == kTile) {
