@@ -188,17 +188,19 @@ TEST_F(PythonNames, in_functions_are_what_they_are_when_those_are_called) {
 }
 
 TEST_F(PythonNames, end_with_what_is_too_long) {
-  std::string unclosed, choice = "x = 1", chain, branches = "if a == 0:\n  y = 1\n", keys = "d = {}\n";
+  std::string unclosed, choice = "x = 1", chain, branches = "if a == 0:\n  y = 1\n", keys = "d = {}\n", calls = "x = 1\n";
   for (int i = 0; i < drawn(100'000); ++i) unclosed += "def f(";
   for (int i = 0; i < drawn(20'000); ++i) choice += " if a else 1";
   for (int i = 0; i < drawn(100'000); ++i) chain += "z = ";
   for (int i = 1; i < drawn(6'000); ++i) branches += "elif a == " + std::to_string(i) + ":\n  y = 2\n";
   for (int i = 1; i < drawn(4'000); ++i) keys += "d['k" + std::to_string(i) + "'] = d['k1']\n";
+  for (int i = 0; i < drawn(20'000); ++i)
+    calls += "def f" + std::to_string(i) + "():\n  y = x\n  f" + std::to_string(std::max(0, i - 1)) + "()\n";
   const std::string end =
       "model = AutoModelForCausalLM.from_pretrained('google/gemma-2b')\nTrainer(model=model, args=TrainingArguments("
       "'o', per_device_train_batch_size=x, max_steps=y, gradient_accumulation_steps=z, seed=d['k1']))\n";
   const auto begin = std::chrono::steady_clock::now();
-  for (const std::string& text : {choice + "\n", chain + "1\n", branches, keys})
+  for (const std::string& text : {choice + "\n", chain + "1\n", branches, keys, calls})
     EXPECT_EQ(read(text + end).models.front(), "google/gemma-2b");
   EXPECT_THROW(static_cast<void>(read(unclosed)), Error);
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(kSanitized ? 180 : 30));

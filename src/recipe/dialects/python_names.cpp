@@ -41,24 +41,27 @@ PythonValue PythonValues::of_name(const std::string& name, size_t at) {
 }
 
 // A function sees what the module holds when it is called: where that is, first and outside of all; `at` where nobody calls
-// it below.
+// it below by its name.
 size_t PythonValues::called_from(size_t at) {
   const size_t def = def_around(at);
-  if (statements_.empty() || def == statements_.size()) return at;
+  if (statements_.empty() || def == statements_.size() || depth_ >= kDeepestExpression) return at;
   const auto [known, is_new] = first_calls_.try_emplace(def, 0);
-  if (is_new) {
-    const std::string& name = token(statements_[def].begin + 1).text;
-    const bool method = !class_around(def).empty();
-    for (size_t call = end_of(def); call + 1 < tokens_.size(); ++call) {
-      if (!tokens_[call].is_word(name) || !tokens_[call + 1].is("(") || tokens_[call - 1].is(".") != method) continue;
-      if (tokens_[call - 1].is_word("def")) continue;
+  const auto calls = calls_.find(token(statements_[def].begin + 1).text);
+  if (is_new && calls != calls_.end() && class_around(def).empty()) {
+    const size_t end = end_of(def);
+    ++depth_;
+    for (const size_t open : calls->second) {
+      if (++steps_ > kMostSteps) break;
+      const size_t call = open - 1;
+      if (call < end || tokens_[call - 1].is(".")) continue;
       const size_t from = called_from(call);
       if (def_around(from) != statements_.size()) continue;  // in a function that nobody calls
-      first_calls_[def] = from;
+      known->second = from;
       break;
     }
+    --depth_;
   }
-  return std::max(at, first_calls_[def]);
+  return std::max(at, known->second);
 }
 
 // The last before `at`, or the first of all; none where only Python knows which of several it is.
