@@ -154,7 +154,7 @@ std::optional<bool> PythonValues::is_called(size_t def) {
   if (files_ && files_->everybody().front() != this) return true;
   const auto calls = calls_.find(token(statements_[def].begin + 1).text);
   if (calls == calls_.end() || !class_around(def).empty()) return true;
-  if (depth_ >= kDeepestExpression) return true;
+  if (depth_ >= kDeepestExpression) return true;  // callers of callers: the rest is taken for called
   ++depth_;
   const bool called =
       std::ranges::any_of(calls->second, [&](size_t open) { return ++steps_ > kMostSteps || runs(open) != false; });
