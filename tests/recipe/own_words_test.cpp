@@ -255,6 +255,7 @@ TEST(OwnWords, of_scripts_made_of_others_say_method_bits_and_rows) {
   EXPECT_EQ(with("--max_source_length 256 --max_target_length 128").recipe.seq_len, 384);
   EXPECT_EQ(with("--max_prompt_len 1024 --max_ans_len 512").recipe.seq_len, 1536);
   EXPECT_EQ(with("--source_max_len 280 --target_max_len 512 --model_max_length 600").recipe.seq_len, 600);
+  EXPECT_TRUE(with("--max_source_length 256 --max_seq_length 512").named(KeyFate::touches_memory).empty());
   EXPECT_EQ(with("--max_source_length 256").named(KeyFate::touches_memory), std::vector<std::string>{"max_source_length"});
 }
 

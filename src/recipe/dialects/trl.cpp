@@ -75,6 +75,8 @@ void take_bits(Reading& reading, const Entry& entry) {
 }
 
 void take_part_of_row(Reading& reading, const Entry& entry) {
+  for (const char* whole : {"max_length", "max_seq_length", "max_seq_len", "model_max_length"})
+    if (!reading.value(whole).empty()) return reading.understood(entry);
   for (const auto& [asked, answered] : kJoint)
     if ((entry.path == asked || entry.path == answered) && joint_length(reading.value(asked), reading.value(answered)) > 0)
       return reading.understood(entry);
@@ -386,8 +388,7 @@ Rules rules(bool plain) {  // NOLINT(readability-function-size): a table
       "f_divergence_type f_alpha_divergence_coef discopop_tau disable_dropout desirable_weight undesirable_weight "
       "generate_during_eval center_rewards_coefficient max_target_length kl_coef cliprange* vf_coef gamma lam "
       "whiten_rewards "
-      "num_mini_batches total_episodes "
-      "response_length stop_token* missing_eos_penalty output_router_logits delta "
+      "num_mini_batches total_episodes response_length stop_token* missing_eos_penalty output_router_logits delta "
       "cpo_alpha simpo_gamma lmbda seq_kd use_weighting script_args words python_module tokenizer "
       "num_generations_eval ds3_gather_for_generation cache_implementation normalize_advantages reward_clip_range "
       "log_multimodal log_unique_prompts sapo_* vespo_* multi_objective_aggregation top_entropy_quantile entropy_* "
