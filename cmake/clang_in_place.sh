@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # clang_in_place.sh [ccache] COMPILER WORDS…: compiles with clang++ what the build gives to GCC, whose objects and sanitizers it is
 # linked with: GCC's have no word for one of clang's checks (function), clang does not know all of GCC's warnings, nor the macro that
-# tells sources of the sanitizer.
+# tells sources of the sanitizer, nor its OpenMP.
 set -euo pipefail
 launcher=()
 if [ "$(basename "$1")" = ccache ]; then
@@ -9,4 +9,4 @@ if [ "$(basename "$1")" = ccache ]; then
   shift
 fi
 shift
-exec "${launcher[@]}" clang++ "$@" -Qunused-arguments -Wno-unknown-warning-option -fno-sanitize=function -D__SANITIZE_ADDRESS__=1
+exec "${launcher[@]}" clang++ "$@" -Qunused-arguments -Wno-unknown-warning-option -fno-sanitize=function -fno-openmp -D__SANITIZE_ADDRESS__=1

@@ -29,9 +29,6 @@ if(SNUG_SANITIZE)
     target_compile_options(snug_settings INTERFACE -Wno-maybe-uninitialized -fno-sanitize=null,object-size)
   endif()
 endif()
-if(SNUG_FUZZ)
-  target_compile_options(snug_settings INTERFACE -fsanitize=fuzzer-no-link)
-endif()
 
 if(SNUG_PAGE)
   include(cmake/page/libraries.cmake)
@@ -55,10 +52,8 @@ else()
 endif()
 target_link_libraries(snug_settings INTERFACE fmt::fmt)
 
-if(NOT SNUG_FUZZ)
-  find_file(D3_SCRIPT d3.min.js PATHS /usr/share/nodejs/d3/dist REQUIRED)  # node-d3; the pages that plan writes hold it
-endif()
-if(NOT SNUG_PLANNER_ONLY AND NOT SNUG_FUZZ)
+find_file(D3_SCRIPT d3.min.js PATHS /usr/share/nodejs/d3/dist REQUIRED)  # node-d3; the pages that plan writes hold it
+if(NOT SNUG_PLANNER_ONLY)
   find_package(dnnl REQUIRED)
   add_library(dnnl INTERFACE)
   target_link_libraries(dnnl INTERFACE DNNL::dnnl)
