@@ -14,14 +14,21 @@ python3 scripts/check_rooms.py
 step "CUDA: one source against the kernel header"
 cmake/check_cuda.sh
 
+sanitizer_builds() {
+  build thread --target race_tests
+  build debug
+}
+begin sanitizer_builds sanitizer_builds
+
 step "Debian packages, in a bare root"
 scripts/package.sh
 scripts/check_package.sh || [ $? -eq 77 ]
 
-# Its sources are those of the release, and tested there; what can differ is what is left out and how it is put together. Clang takes two
-# thirds of GCC's time without optimization, and sees what GCC's warnings do not.
+# Its sources are those of the release, and tested there; what can differ is what is left out and how it is put together. So are the
+# objects, where the words of the compiler are the same.
 step "planner alone"
-cmake --preset planner -D CMAKE_CXX_COMPILER=clang++ -D CMAKE_BUILD_TYPE=Debug -D CMAKE_CXX_FLAGS_DEBUG="-O0" >/dev/null
+build release --target snug
+cmake --preset planner -D CMAKE_CXX_COMPILER_LAUNCHER="$PWD/scripts/from_release.py" >/dev/null
 cmake --build --preset planner --target snug shipped snug_planner library_tests
 tests build-planner -R '^library '
 scripts/check_planner_library.sh
@@ -30,15 +37,14 @@ step "Python package, in a fresh environment"
 scripts/check_python.sh
 
 step "page: the planner in a browser's tab"
-build release --target snug
 scripts/page.sh && python3 tests/page/check_page.py || [ $? -eq 77 ]
 
-step "thread sanitizer: loader, files, pages, executor"
-build thread --target race_tests
-tests build-thread
+step "sanitizers: build"
+await sanitizer_builds
+begin tidy scripts/tidy.sh
 
-step "address and undefined-behaviour sanitizers: build"
-build debug
+step "thread sanitizer: loader, files, pages, executor"
+tests build-thread
 
 # Where each allocation was made is not kept: a twelfth of the time. Give malloc_context_size=30 to read a report.
 step "address and undefined-behaviour sanitizers: tests"
@@ -49,6 +55,6 @@ step "fuzzing: every reader of outside bytes"
 FUZZ_SECONDS=${FUZZ_SECONDS:-10} scripts/fuzz.sh
 
 step "clang-tidy"
-scripts/tidy.sh
+await tidy
 
 step "done"

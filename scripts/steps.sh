@@ -1,11 +1,34 @@
-# Sourced by test.sh and check.sh: steps that say when they began, and a summary of a build's tests.
+# Sourced by test.sh and check.sh: steps that say when they began, work beside them, and a summary of a build's tests.
 
 step() { printf '\n== %s (%d:%02d)\n' "$*" $((SECONDS / 60)) $((SECONDS % 60)); }
 
-# ctest in a build: its summary with what was skipped, or where a test fails all that it says.
+# begin NAME COMMAND…: beside the steps that follow, on what they leave of the cores; await NAME: until it has ended, and what it said.
+# Steps wait for networks, for clocks and for the longest of their parts; this is work for that time.
+beside=$(mktemp -d)
+end_beside() {
+  cat "$beside"/*.process 2>/dev/null | while read -r process; do kill -- "-$process" 2>/dev/null || true; done
+  rm -rf "$beside"
+}
+trap end_beside EXIT
+begin() {
+  local name=$1
+  shift
+  set -m  # a process group, to end all of it
+  (set +e; (set -e; chrt --idle --pid 0 "$BASHPID"; "$@") >"$beside/$name.log" 2>&1 </dev/null; echo $? >"$beside/$name.code") &
+  set +m
+  echo $! >"$beside/$name.process"
+}
+await() {
+  wait "$(cat "$beside/$1.process")" || true
+  cat "$beside/$1.log"
+  return "$(cat "$beside/$1.code")"
+}
+
+# ctest in a build, one test more at a time than there are cores, as some only wait: its summary with what was skipped, or where a
+# test fails all that it says.
 tests() {
   local log="$1/tests.log"
-  ctest --test-dir "$1" --output-on-failure -j 2 --no-tests=error "${@:2}" >"$log" || { cat "$log"; return 1; }
+  ctest --test-dir "$1" --output-on-failure -j "$(($(nproc) + 1))" --no-tests=error "${@:2}" >"$log" || { cat "$log"; return 1; }
   sed -n '/tests passed/,$p' "$log"
   local said="$1/Testing/Temporary/LastTest.log"
   if grep -q '^Note: This is test shard' "$said"; then  # entries are shares of many tests each
