@@ -9,4 +9,6 @@ if [ "$(basename "$1")" = ccache ]; then
   shift
 fi
 shift
-exec "${launcher[@]}" clang++ "$@" -Qunused-arguments -Wno-unknown-warning-option -fno-sanitize=function -fno-openmp -D__SANITIZE_ADDRESS__=1
+macro=__SANITIZE_ADDRESS__
+case " $* " in *" -fsanitize=thread "*) macro=__SANITIZE_THREAD__ ;; esac
+exec "${launcher[@]}" clang++ "$@" -Qunused-arguments -Wno-unknown-warning-option -fno-sanitize=function -fno-openmp -D$macro=1

@@ -80,6 +80,8 @@ find_program(SNUG_CLANG clang++)
 set(SNUG_FUZZED OFF)
 if(SNUG_SANITIZE MATCHES address AND SNUG_CLANG AND CMAKE_CXX_COMPILER_ID STREQUAL GNU)
   set(SNUG_FUZZED ON)
+elseif(SNUG_SANITIZE STREQUAL thread AND SNUG_CLANG AND CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+  list(PREPEND CMAKE_CXX_COMPILER_LAUNCHER ${PROJECT_SOURCE_DIR}/cmake/clang_in_place.sh)  # all of it
 endif()
 function(snug_compile_with_clang target)
   if(SNUG_FUZZED)

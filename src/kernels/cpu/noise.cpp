@@ -45,10 +45,10 @@ namespace snug::kernels {
 HWY_EXPORT(noise_part);
 
 void noise(const Noise& op) {
-  constexpr uint64_t kPurpose = 0x6e6f697365000000;  // "noise": the seed serves other draws too
+  constexpr uint64_t kPurposeOfNoise = 0x6e6f697365000000;  // "noise": the seed serves other draws too
   require_storage({op.x.dtype});
   const auto scalar = [&](Scalar which) { return static_cast<uint64_t>(op.scalars[static_cast<int32_t>(which)]); };
-  const Philox random{op.seed ^ kPurpose, scalar(Scalar::step)};
+  const Philox random{op.seed ^ kPurposeOfNoise, scalar(Scalar::step)};
   const uint64_t first_block = (scalar(Scalar::micro_batch) << 40) + static_cast<uint64_t>(op.first_element / 4);
   for_parts(op.cut.threads, op.elements, kDrawn, [&](int32_t, int64_t begin, int64_t end) {
     HWY_DYNAMIC_DISPATCH(noise_part)(op, random, first_block, begin, end);
