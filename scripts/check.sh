@@ -15,6 +15,7 @@ step "CUDA: one source against the kernel header"
 cmake/check_cuda.sh
 
 sanitizer_builds() {
+  yield_cores
   build thread --target race_tests
   build debug
 }
@@ -41,7 +42,11 @@ scripts/page.sh && python3 tests/page/check_page.py || [ $? -eq 77 ]
 
 step "sanitizers: build"
 await sanitizer_builds
-begin tidy scripts/tidy.sh
+tidy() {
+  yield_cores
+  scripts/tidy.sh
+}
+begin tidy tidy
 
 step "thread sanitizer: loader, files, pages, executor"
 tests build-thread

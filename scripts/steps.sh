@@ -2,11 +2,14 @@
 
 step() { printf '\n== %s (%d:%02d)\n' "$*" $((SECONDS / 60)) $((SECONDS % 60)); }
 
-# begin NAME COMMAND…: beside the steps that follow, on what they leave of the cores; await NAME: until it has ended, and what it said.
-# Steps wait for networks, for clocks and for the longest of their parts; this is work for that time.
+# begin NAME COMMAND…: beside the steps that follow; await NAME: until it has ended, and what it said. Steps wait for networks, for
+# clocks and for the longest of their parts; this is work for that time. What is long and asks no clock says yield_cores first: it
+# then has what the others leave of the cores.
 beside=$(mktemp -d)
 end_beside() {
-  cat "$beside"/*.process 2>/dev/null | while read -r process; do kill -- "-$process" 2>/dev/null || true; done
+  for process in "$beside"/*.process; do
+    [ ! -e "$process" ] || kill -- "-$(cat "$process")" 2>/dev/null || true
+  done
   rm -rf "$beside"
 }
 trap end_beside EXIT
@@ -14,10 +17,11 @@ begin() {
   local name=$1
   shift
   set -m  # a process group, to end all of it
-  (set +e; (set -e; chrt --idle --pid 0 "$BASHPID"; "$@") >"$beside/$name.log" 2>&1 </dev/null; echo $? >"$beside/$name.code") &
+  (set +e; (set -e; "$@") >"$beside/$name.log" 2>&1 </dev/null; echo $? >"$beside/$name.code") &
   set +m
   echo $! >"$beside/$name.process"
 }
+yield_cores() { chrt --idle --pid 0 "$BASHPID" || true; }
 await() {
   wait "$(cat "$beside/$1.process")" || true
   cat "$beside/$1.log"
