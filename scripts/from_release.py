@@ -42,9 +42,9 @@ def main():
     made = made_by_release(words) if "-o" in words and "-c" in words else None
     if made is None:
         os.execvp(words[0], words)
-    shutil.copyfile(made, words[words.index("-o") + 1])
-    dependencies = pathlib.Path(words[words.index("-MF") + 1])
-    dependencies.write_text(f"{words[words.index('-o') + 1]}: {words[words.index('-c') + 1]}\n")
+    taken = words[words.index("-o") + 1]
+    shutil.copyfile(made, taken)
+    pathlib.Path(words[words.index("-MF") + 1]).write_text(f"{taken}: {made}\n")  # anew when the release's is made anew
 
 
 main()

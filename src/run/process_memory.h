@@ -15,4 +15,8 @@ struct ProcessMemory {
 // Reads /proc/self/status without allocating.
 ProcessMemory process_memory();
 
+// Gives back the resident pages of code: most of it read, resolved and planned, and is not run again. What is run is mapped
+// anew from the file as it is reached. Where the system keeps pages of files in large pieces that is a MiB and more.
+void give_back_code_pages();
+
 }  // namespace snug
