@@ -5,12 +5,11 @@
 #include <unistd.h>
 
 #include <array>
-#include <cinttypes>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <string>
+#include <string_view>
 
 namespace snug {
 
@@ -39,13 +38,16 @@ ProcessMemory process_memory() {
 
 void give_back_code_pages() {
   std::ifstream maps("/proc/self/maps");
-  for (std::string line; std::getline(maps, line);) {  // "begin-end r-xp offset device inode  file"
-    uintptr_t begin = 0, end = 0;
-    std::array<char, 5> rights{};
-    if (std::sscanf(line.c_str(), "%" SCNxPTR "-%" SCNxPTR " %4s", &begin, &end, rights.data()) != 3) continue;
+  for (std::string line; std::getline(maps, line);) {  // "begin-end r-xp offset device inode  file", hexadecimal
+    char* end_of_begin = nullptr;
+    char* end_of_end = nullptr;
+    const uintptr_t begin = std::strtoull(line.c_str(), &end_of_begin, 16);
+    if (*end_of_begin != '-') continue;
+    const uintptr_t end = std::strtoull(end_of_begin + 1, &end_of_end, 16);
     // Code alone is as it stands in its file; what may only be read may have been written before (addresses put in at the
     // start).
-    const bool code = std::strcmp(rights.data(), "r-xp") == 0 && line.find(" /") != std::string::npos;
+    const bool code = std::string_view(end_of_end).starts_with(" r-xp ") && line.find(" /") != std::string::npos;
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): the kernel tells addresses as text
     if (code) madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
   }
 }
