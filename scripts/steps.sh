@@ -28,11 +28,11 @@ await() {
   return "$(cat "$beside/$1.code")"
 }
 
-# ctest in a build, one test more at a time than there are cores, as some only wait: its summary with what was skipped, or where a
-# test fails all that it says.
+# ctest in a build, three tests at a time, as some only wait and others take all cores: its summary with what was skipped, or where
+# a test fails all that it says.
 tests() {
   local log="$1/tests.log"
-  ctest --test-dir "$1" --output-on-failure -j "$(($(nproc) + 1))" --no-tests=error "${@:2}" >"$log" || { cat "$log"; return 1; }
+  ctest --test-dir "$1" --output-on-failure -j 3 --no-tests=error "${@:2}" >"$log" || { cat "$log"; return 1; }
   sed -n '/tests passed/,$p' "$log"
   local said="$1/Testing/Temporary/LastTest.log"
   if grep -q '^Note: This is test shard' "$said"; then  # entries are shares of many tests each
