@@ -3,12 +3,9 @@
 #include <algorithm>
 #include <cstring>
 
-#include "run/process_memory.h"
-
 namespace snug {
 
 Homes::Homes(const Layout& layout, const std::filesystem::path& pages) {
-  give_back_code_pages();  // recipes are read and plans made
   for (const Home home : {Home::device, Home::pinned, Home::host}) {
     const int64_t bytes = layout.of(home).bytes;
     if (bytes == 0 && home != Home::device) continue;

@@ -1,15 +1,11 @@
 #include "run/process_memory.h"
 
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <array>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
-#include <string>
-#include <string_view>
 
 namespace snug {
 
@@ -34,22 +30,6 @@ ProcessMemory process_memory() {
   return {.resident_bytes = resident,
           .anonymous_bytes = apart ? figure(text.data(), "RssAnon:") : resident,
           .peak_bytes = figure(text.data(), "VmHWM:")};
-}
-
-void give_back_code_pages() {
-  std::ifstream maps("/proc/self/maps");
-  for (std::string line; std::getline(maps, line);) {  // "begin-end r-xp offset device inode  file", hexadecimal
-    char* end_of_begin = nullptr;
-    char* end_of_end = nullptr;
-    const uintptr_t begin = std::strtoull(line.c_str(), &end_of_begin, 16);
-    if (*end_of_begin != '-') continue;
-    const uintptr_t end = std::strtoull(end_of_begin + 1, &end_of_end, 16);
-    // Code alone is as it stands in its file; what may only be read may have been written before (addresses put in at the
-    // start).
-    const bool code = std::string_view(end_of_end).starts_with(" r-xp ") && line.find(" /") != std::string::npos;
-    // NOLINTNEXTLINE(performance-no-int-to-ptr): the kernel tells addresses as text
-    if (code) madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
-  }
 }
 
 }  // namespace snug

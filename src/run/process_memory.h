@@ -15,9 +15,4 @@ struct ProcessMemory {
 // Reads /proc/self/status without allocating.
 ProcessMemory process_memory();
 
-// Gives back the resident pages of code (madvise on what /proc/self/maps calls r-x, of a file): most of it read, resolved
-// and planned, and is not run again. What is run is mapped anew from its file as it is reached. Some half a MiB less in a
-// run's peak, three where the kernel maps files in large pieces. Does nothing where the system does not let it.
-void give_back_code_pages();
-
 }  // namespace snug
