@@ -304,6 +304,7 @@ int run(std::span<char* const> words) {
   settle_process(plan.target.threads);
   const double bandwidth = copy_bandwidth(plan.target.threads);
   Executor executor(plan.program, plan.layout, recipe.output_dir + ".pages");
+  executor.commit();
   fill_at_random(executor, plan.model);
   Profile profile(plan.program);
   const double flops = needed_flops(plan.program, plan.program.region(Section::step), 1) - unneeded_flops(plan.program);

@@ -47,6 +47,7 @@ class Runner {
  public:
   Runner(const std::string& words, const std::string& pages)
       : plan_(plan_of(words)), executor_(plan_.program, plan_.layout, pages), batches_(executor_, plan_.model) {
+    executor_.commit();
     fill_at_random(executor_, plan_.model);
     step();
     waited_before_ = executor_.traffic().waited;

@@ -18,6 +18,7 @@
 #include "model/families.h"
 #include "recipe/bytes.h"
 #include "report/plan_text.h"
+#include "run/code_pages.h"
 #include "run/process_memory.h"
 
 namespace snug::cli {
@@ -239,6 +240,7 @@ class Run {
 
 int generate_command(std::span<char* const> words) {
   wait_briefly("generate", words);
+  shrink_code_pages();
   return Run(read_generate_request(words)).go();
 }
 

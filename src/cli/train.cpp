@@ -30,6 +30,7 @@
 #include "recipe/strategy_keys.h"
 #include "report/plan_text.h"
 #include "report/units.h"
+#include "run/code_pages.h"
 #include "train/run_trace.h"
 #include "train/trainer.h"
 
@@ -173,6 +174,7 @@ int plan_and_run_as_rank(Arguments& arguments, const World& world, std::span<cha
 
 int train_command(std::span<char* const> words) {
   wait_briefly("train", words);
+  shrink_code_pages();
   Terminal terminal;
   const std::optional<World> world = launched_world();
   Arguments arguments = parse_arguments(words, own_flags("train"), terminal);

@@ -16,6 +16,7 @@ Session::Session(const Plan& plan, const std::filesystem::path& model, const Ada
   for (size_t step = 0; step < plan.program.generation.steps.size(); ++step)
     steps_.push_back(&plan.program.region(Section::generation_step, static_cast<int32_t>(step)));
   executor_.emplace(plan.program, plan.layout);
+  executor_->commit();
   logits_room_ = executor_->transfer().host_room<float>(plan.program.generation.fetched);
   sampler_room_ = executor_->transfer().host_room<int32_t>(plan.program.generation.order);
   executor_->run(plan.program.region(Section::load), *this);

@@ -71,9 +71,9 @@ Target this_cpu(int64_t threads) {
   target.memory_bytes = std::max<int64_t>(0, meminfo("MemAvailable"));
   if (const int64_t headroom = cgroup_headroom(); headroom >= 0)
     target.memory_bytes = std::min(target.memory_bytes, headroom);
-  // Measured as VmHWM less the arena over the recipes of tests/cli/plan_run_test.cpp (Debian 12, oneDNN 2.6.3): 12 to 15 MiB
-  // in all. Which pages of the libraries are resident depends a little on the page cache, so some MiB are kept for that.
-  target.runtime_bytes = int64_t{16} << 20;
+  // Measured as VmHWM less the arena over the recipes of tests/cli/plan_run_test.cpp (Debian 12, oneDNN 2.6.3): 11 to 14 MiB
+  // in all, 0.6 of them for how the page cache holds the libraries (run/code_pages.h).
+  target.runtime_bytes = int64_t{14} << 20;
   target.runtime_bytes_per_thread = int64_t{128} << 10;
   target.runtime_bytes_per_product = has_primitives() ? int64_t{96} << 10 : int64_t{1} << 10;
   // From 47 000 tensors' worth of headers and lists: 300 to 760 bytes for each (names of experts are the longest).

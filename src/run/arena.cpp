@@ -19,10 +19,15 @@ Arena::Arena(int64_t bytes) : bytes_(align_up(bytes, kPage)) {
     throw Error("the system does not give " + std::to_string(bytes_) + " bytes: " + std::strerror(errno), "arena",
                 "free memory, raise the limit, or give a smaller --memory");
   data_ = static_cast<std::byte*>(memory);
-  // Huge pages where the system lends them: fewer TLB misses, the same bytes. Then touch: what is committed cannot be
-  // refused later.
+  // Huge pages where the system lends them: fewer TLB misses, the same bytes.
   madvise(memory, static_cast<size_t>(bytes_), MADV_HUGEPAGE);
-  for (int64_t offset = 0; offset < bytes_; offset += kPage) data_[offset] = std::byte{0};
+}
+
+void Arena::commit() {
+  for (int64_t offset = 0; offset < bytes_; offset += kPage) {
+    volatile std::byte& first = data_[offset];
+    first = first;
+  }
 }
 
 Arena::~Arena() { munmap(data_, static_cast<size_t>(bytes_)); }

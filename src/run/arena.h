@@ -10,11 +10,14 @@ namespace snug {
 
 class Arena {
  public:
-  // Reserves and touches `bytes` (rounded up to pages). Throws Error if the system does not give them.
+  // Reserves `bytes` (rounded up to pages). Throws Error if the system does not give them.
   explicit Arena(int64_t bytes);
   ~Arena();
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
+
+  // Touches every page that holds nothing yet: what is committed cannot be refused later.
+  void commit();
 
   std::byte* data() const { return data_; }
   int64_t bytes() const { return bytes_; }

@@ -13,6 +13,7 @@ BucketExecutors::BucketExecutors(const Plan& plan, std::span<const int64_t> leng
     if (length >= plan.program.seq_len) break;
     if (std::optional<BucketProgram> made = plan_bucket(plan, length)) buckets_.emplace_back(std::move(*made), whole_);
   }
+  whole_.commit();
 }
 
 Executor& BucketExecutors::holding(int64_t tokens) {

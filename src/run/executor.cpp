@@ -4,6 +4,7 @@
 #include <stdexcept>
 
 #include "program/rules.h"
+#include "run/code_pages.h"
 
 namespace snug {
 
@@ -60,6 +61,11 @@ void Executor::prepare_ops(const Region& region, int64_t layer) {
     const kernels::Kernel& kernel = *backend_.kernel(op->kind);
     if (kernel.prepare != nullptr) kernel.prepare(*session_, bound_view(*op, {program_, layout_, homes_.bases(), layer}));
   }
+}
+
+void Executor::commit() {
+  shrink_code_pages();
+  homes_.commit();
 }
 
 double Executor::scalar(Scalar scalar) const {

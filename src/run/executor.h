@@ -37,13 +37,17 @@ class Observer {
 
 class Executor {
  public:
-  // Asks the backend whether it can run every op (throws Error naming what it cannot), commits its homes, the disk's
+  // Asks the backend whether it can run every op (throws Error naming what it cannot), reserves its homes, the disk's
   // in a file `pages`, then prepares every op's kernel.
   Executor(const Program& program, const Layout& layout, const std::filesystem::path& pages = {},
            const kernels::Backend& backend = kernels::built_in_backend());
 
   // Works in the homes of `owner`, which must outlive it and hold the layout, with its backend and what that has made.
   Executor(const Program& program, const Layout& layout, const Executor& owner);
+
+  // Commits its homes once all who work in them are prepared: code that has prepared is given back first, so that its pages
+  // and the arenas' are never there together. By the owner, before anything is run or written.
+  void commit();
 
   // Runs a region. `repetitions`: how often a micro-batch region inside repeats (0: as often as the Program says).
   void run(const Region& region, Host& host, int64_t repetitions = 0);

@@ -15,6 +15,11 @@ Homes::Homes(const Layout& layout, const std::filesystem::path& pages) {
   if (const int64_t bytes = layout.of(Home::disk).bytes; bytes > 0) file_.emplace(pages, bytes);
 }
 
+void Homes::commit() {
+  for (std::optional<Arena>& arena : arenas_)
+    if (arena) arena->commit();
+}
+
 int64_t Homes::bytes(Home home) const {
   if (home == Home::disk) return file_ ? file_->bytes() : 0;
   const std::optional<Arena>& arena = arenas_[static_cast<size_t>(home)];

@@ -20,9 +20,12 @@ using Bases = std::array<std::byte*, kHomeCount>;
 
 class Homes {
  public:
-  // Commits the arenas, and the disk's room in a file `pages` where the Layout has something there. Throws Error if the
-  // system does not give them.
+  // Reserves the arenas, and commits the disk's room in a file `pages` where the Layout has something there. Throws Error if
+  // the system does not give them.
   Homes(const Layout& layout, const std::filesystem::path& pages);
+
+  // Commits the arenas.
+  void commit();
 
   const Bases& bases() const { return bases_; }
   int64_t bytes(Home home) const;

@@ -95,6 +95,7 @@ void measure(const Measured& what, const Target& target, const std::filesystem::
   for (const auto& [key, value] : what.settings) apply(recipe, key, value);
   const Plan plan = make_plan(what.model, recipe, target);
   Executor executor(plan.program, plan.layout, pages / "probe.pages");
+  executor.commit();
   fill_at_random(executor, plan.model);
   RandomBatches batches(executor, plan.model);
   run_random_step(executor, batches, 1);

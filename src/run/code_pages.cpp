@@ -1,0 +1,69 @@
+#include "run/code_pages.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <fstream>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace snug {
+
+namespace {
+
+struct Mapping {
+  uintptr_t begin = 0, end = 0;
+};
+
+bool has_debugger() {
+  std::ifstream status("/proc/self/status");
+  constexpr std::string_view kKey = "TracerPid:";
+  for (std::string line; std::getline(status, line);)
+    if (line.starts_with(kKey)) return std::strtoll(line.c_str() + kKey.size(), nullptr, 10) != 0;
+  return false;
+}
+
+// Of a line "begin-end r-xp offset device inode  file", in hexadecimal. Code alone is as it stands in its file: what may
+// only be read may have been written before (addresses put in at the start).
+std::optional<Mapping> code_of_file(const std::string& line) {
+  char* rest = nullptr;
+  Mapping mapping{.begin = std::strtoull(line.c_str(), &rest, 16)};
+  if (*rest != '-') return std::nullopt;
+  mapping.end = std::strtoull(rest + 1, &rest, 16);
+  if (!std::string_view(rest).starts_with(" r-xp ") || line.find(" /") == std::string::npos) return std::nullopt;
+  return mapping;
+}
+
+void advise(Mapping mapping, int advice) {
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): the kernel tells addresses as text
+  madvise(reinterpret_cast<void*>(mapping.begin), mapping.end - mapping.begin, advice);
+}
+
+// What a fault maps ends where a mapping does, and neighbours that differ in a flag are not joined. Of the flags this one
+// changes least: core dumps leave out code of files anyway.
+void cut_into_windows(Mapping mapping) {
+  constexpr uintptr_t kWindow = uintptr_t{64} << 10;
+  constexpr uintptr_t kTwo = 2 * kWindow;  // every other one, of the whole address space: the same when it is done again
+  for (uintptr_t at = mapping.begin / kTwo * kTwo; at < mapping.end; at += kTwo) {
+    const Mapping window{std::max(at, mapping.begin), std::min(at + kWindow, mapping.end)};
+    if (window.begin < window.end) advise(window, MADV_DONTDUMP);
+  }
+}
+
+}  // namespace
+
+void shrink_code_pages() {
+  if (has_debugger()) return;
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    const std::optional<Mapping> code = code_of_file(line);
+    if (!code) continue;
+    cut_into_windows(*code);
+    advise(*code, MADV_DONTNEED);
+  }
+}
+
+}  // namespace snug
