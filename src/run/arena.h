@@ -16,7 +16,7 @@ class Arena {
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
 
-  // Touches every page that holds nothing yet: what is committed cannot be refused later.
+  // Touches every page, before anything is written there: what is committed cannot be refused later.
   void commit();
 
   std::byte* data() const { return data_; }
