@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace snug {
 
@@ -18,16 +19,7 @@ struct Mapping {
   uintptr_t begin = 0, end = 0;
 };
 
-bool has_debugger() {
-  std::ifstream status("/proc/self/status");
-  constexpr std::string_view kKey = "TracerPid:";
-  for (std::string line; std::getline(status, line);)
-    if (line.starts_with(kKey)) return std::strtoll(line.c_str() + kKey.size(), nullptr, 10) != 0;
-  return false;
-}
-
-// Of a line "begin-end r-xp offset device inode  file", in hexadecimal. Code alone is as it stands in its file: what may
-// only be read may have been written before (addresses put in at the start).
+// Of a line "begin-end r-xp offset device inode  file", in hexadecimal.
 std::optional<Mapping> code_of_file(const std::string& line) {
   char* rest = nullptr;
   Mapping mapping{.begin = std::strtoull(line.c_str(), &rest, 16)};
@@ -35,6 +27,24 @@ std::optional<Mapping> code_of_file(const std::string& line) {
   mapping.end = std::strtoull(rest + 1, &rest, 16);
   if (!std::string_view(rest).starts_with(" r-xp ") || line.find(" /") == std::string::npos) return std::nullopt;
   return mapping;
+}
+
+// The mappings of code of which every page is as it stands in its file: a page that was written, as a debugger does to stop
+// there, is this process's own and would be lost.
+std::vector<Mapping> unchanged_code() {
+  std::ifstream maps("/proc/self/smaps");
+  std::vector<Mapping> found;
+  std::optional<Mapping> code;
+  for (std::string line; std::getline(maps, line);) {
+    if (line.starts_with("Anonymous:")) {
+      const bool is_unchanged = std::strtoll(line.c_str() + line.find(':') + 1, nullptr, 10) == 0;
+      if (code && is_unchanged) found.push_back(*code);
+      code.reset();
+    } else if (const std::optional<Mapping> begun = code_of_file(line)) {
+      code = begun;
+    }
+  }
+  return found;
 }
 
 void advise(Mapping mapping, int advice) {
@@ -56,13 +66,9 @@ void cut_into_windows(Mapping mapping) {
 }  // namespace
 
 void shrink_code_pages() {
-  if (has_debugger()) return;
-  std::ifstream maps("/proc/self/maps");
-  for (std::string line; std::getline(maps, line);) {
-    const std::optional<Mapping> code = code_of_file(line);
-    if (!code) continue;
-    cut_into_windows(*code);
-    advise(*code, MADV_DONTNEED);
+  for (const Mapping& code : unchanged_code()) {
+    cut_into_windows(code);
+    advise(code, MADV_DONTNEED);
   }
 }
 

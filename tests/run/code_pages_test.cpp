@@ -56,26 +56,58 @@ TEST(CodePages, code_that_was_run_is_given_back_and_read_again_when_it_is_run) {
   EXPECT_EQ(words(), "1.5 ff");
 }
 
+// As code of a file that is of this test's making.
+class MappedCode {
+ public:
+  static constexpr size_t kBytes = size_t{8} << 20;
+
+  MappedCode() {
+    std::ofstream(path_).write(std::string(kBytes, '\1').data(), kBytes);
+    const int fd = open(path_.c_str(), O_RDONLY | O_CLOEXEC);
+    memory_ = mmap(nullptr, kBytes, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
+    close(fd);
+    std::filesystem::remove(path_);
+  }
+  ~MappedCode() {
+    if (is_there()) munmap(memory_, kBytes);
+  }
+  MappedCode(const MappedCode&) = delete;
+  MappedCode& operator=(const MappedCode&) = delete;
+
+  bool is_there() const { return memory_ != MAP_FAILED; }  // not where no code may be run from temporary files
+  volatile char* bytes() const { return static_cast<volatile char*>(memory_); }
+  void protect(int rights) const { EXPECT_EQ(mprotect(memory_, kBytes, rights), 0); }
+  int64_t resident() const { return resident_code(path_.filename()); }
+
+ private:
+  std::filesystem::path path_ = std::filesystem::temp_directory_path() / ("snug-code-" + std::to_string(getpid()));
+  void* memory_ = MAP_FAILED;
+};
+
 // However the file lies in the page cache: written in one piece, its 8 MiB lie in pieces of up to 2.
 TEST(CodePages, a_touch_maps_at_most_64_kibibytes_also_when_it_was_done_before) {
-  constexpr size_t kBytes = size_t{8} << 20, kApart = size_t{1} << 20;
-  const std::filesystem::path path = std::filesystem::temp_directory_path() / ("snug-code-" + std::to_string(getpid()));
-  std::ofstream(path).write(std::string(kBytes, '\1').data(), kBytes);
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  void* const memory = mmap(nullptr, kBytes, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
-  close(fd);
-  std::filesystem::remove(path);
-  if (memory == MAP_FAILED) GTEST_SKIP() << "no code is run from " << path.parent_path();
+  const MappedCode code;
+  if (!code.is_there()) GTEST_SKIP() << "no code is run from temporary files";
   for (int time = 0; time < 2; ++time) {
     shrink_code_pages();
-    EXPECT_EQ(resident_code(path.filename()), 0);
+    EXPECT_EQ(code.resident(), 0);
     int sum = 0;
-    for (size_t at = 5000; at < kBytes; at += kApart) sum += static_cast<volatile char*>(memory)[at];
+    for (size_t at = 5000; at < MappedCode::kBytes; at += size_t{1} << 20) sum += code.bytes()[at];
     EXPECT_EQ(sum, 8);
-    EXPECT_GT(resident_code(path.filename()), 0);
-    EXPECT_LE(resident_code(path.filename()), 8 * (64 << 10));
+    EXPECT_GT(code.resident(), 0);
+    EXPECT_LE(code.resident(), 8 * (64 << 10));
   }
-  munmap(memory, kBytes);
+}
+
+TEST(CodePages, what_was_written_into_code_stays) {
+  const MappedCode code;
+  if (!code.is_there()) GTEST_SKIP() << "no code is run from temporary files";
+  code.protect(PROT_READ | PROT_WRITE);
+  code.bytes()[5000] = 7;  // as a breakpoint
+  code.protect(PROT_READ | PROT_EXEC);
+  shrink_code_pages();
+  EXPECT_EQ(code.bytes()[5000], 7);
+  EXPECT_EQ(code.bytes()[5001], 1);
 }
 
 }  // namespace
