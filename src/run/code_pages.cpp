@@ -56,6 +56,7 @@ void advise(Mapping mapping, int advice) {
 // changes least: core dumps leave out code of files anyway.
 void cut_into_windows(Mapping mapping) {
   constexpr uintptr_t kWindow = uintptr_t{64} << 10;
+  if (mapping.end - mapping.begin <= kWindow) return;
   constexpr uintptr_t kTwo = 2 * kWindow;  // every other one, of the whole address space: the same when it is done again
   for (uintptr_t at = mapping.begin / kTwo * kTwo; at < mapping.end; at += kTwo) {
     const Mapping window{std::max(at, mapping.begin), std::min(at + kWindow, mapping.end)};
@@ -66,10 +67,15 @@ void cut_into_windows(Mapping mapping) {
 }  // namespace
 
 void shrink_code_pages() {
+  std::vector<Mapping> whole;  // neighbours, as windows are when it is done again, are given back together
   for (const Mapping& code : unchanged_code()) {
     cut_into_windows(code);
-    advise(code, MADV_DONTNEED);
+    if (!whole.empty() && whole.back().end == code.begin)
+      whole.back().end = code.end;
+    else
+      whole.push_back(code);
   }
+  for (const Mapping& code : whole) advise(code, MADV_DONTNEED);
 }
 
 }  // namespace snug

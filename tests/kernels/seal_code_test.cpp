@@ -35,6 +35,8 @@ TEST(CodeSeal, seals_what_came_since_and_nothing_else) {
   munmap(pages + 2 * kPage, kPage);
   munmap(pages + 4 * kPage, kPage);
   ASSERT_TRUE(is_writable(pages + kPage) && is_writable(pages + 3 * kPage));
+  EXPECT_EQ(CodeSeal::writable_code(), CodeSeal::listed_code());
+  EXPECT_GE(CodeSeal::listed_code().size(), 2);
   const CodeSeal seal;
   for (const size_t page : {0, 2, 4}) ASSERT_EQ(code_pages(1, pages + page * kPage), pages + page * kPage);
   seal.seal();

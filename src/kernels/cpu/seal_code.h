@@ -10,17 +10,22 @@ namespace snug::kernels {
 
 class CodeSeal {
  public:
+  struct Range {
+    uint64_t begin, end;
+    bool operator==(const Range&) const = default;
+  };
+
   // Notes the anonymous memory that is both writable and executable now.
   CodeSeal() : others_(writable_code()) {}
   // Makes what came since then read-only.
   void seal() const;
 
- private:
-  struct Range {
-    uint64_t begin, end;
-  };
-  static std::vector<Range> writable_code();  // ascending
+  // Ascending.
+  static std::vector<Range> writable_code();
+  // The same, from a list of all mappings: of systems before Linux 6.11, which answer no question.
+  static std::vector<Range> listed_code();
 
+ private:
   std::vector<Range> others_;
 };
 
