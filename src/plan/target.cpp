@@ -71,8 +71,8 @@ Target this_cpu(int64_t threads) {
   target.memory_bytes = std::max<int64_t>(0, meminfo("MemAvailable"));
   if (const int64_t headroom = cgroup_headroom(); headroom >= 0)
     target.memory_bytes = std::min(target.memory_bytes, headroom);
-  // Measured as VmHWM less the arena over the recipes of tests/cli/plan_run_test.cpp (Debian 12, oneDNN 2.6.3): 11 to 14 MiB
-  // in all, 0.6 of them for how the page cache holds the libraries (run/code_pages.h).
+  // Measured as VmHWM less the arena and what follows, over the recipes of tests/cli/plan_run_test.cpp (Debian 12, oneDNN
+  // 2.6.3): 10.5 to 14 MiB, 0.7 of them by how the page cache holds the libraries (run/code_pages.h).
   target.runtime_bytes = int64_t{14} << 20;
   target.runtime_bytes_per_thread = int64_t{128} << 10;
   target.runtime_bytes_per_product = has_primitives() ? int64_t{96} << 10 : int64_t{1} << 10;

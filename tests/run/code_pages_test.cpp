@@ -16,7 +16,7 @@ namespace {
 
 struct Code {
   std::string file;
-  int64_t bytes = 0, resident = 0;
+  int64_t resident = 0;  // bytes
 };
 
 // The mappings of files' code, as /proc/self/smaps counts them.
@@ -30,7 +30,6 @@ std::vector<Code> mapped_code() {
       code = line.find(" r-xp ") != std::string::npos && file != std::string::npos;
       if (code) found.push_back({.file = line.substr(file)});
     }
-    if (code && line.starts_with("Size:")) found.back().bytes = std::stoll(line.substr(5)) << 10;
     if (code && line.starts_with("Rss:")) found.back().resident = std::stoll(line.substr(4)) << 10;
   }
   return found;
