@@ -10,7 +10,9 @@ work space depends on the machine. Of ```sh blocks, `make TARGET` must name a ta
 
 Links must lead somewhere, and every page of docs/ must be in docs/README.md.
 
-Diffs: the added lines of each ```diff block must still be in the files that it names, in that order."""
+Diffs: the added lines of each ```diff block must still be in the files that it names, in that order.
+
+Lines of prose have 128 columns at most; tables, pictures and blocks have what they need."""
 
 import os
 import pathlib
@@ -24,6 +26,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
 SECONDS = 300
 TOLERANCE = 0.02
+COLUMNS = 128
 NUMBER = r"\d+(?:\.\d+)?"
 
 
@@ -152,6 +155,14 @@ def stale_diffs(document):
                 yield f"{document.relative_to(ROOT)}:{first}: {name} no longer has, in this order: {missing.strip() or '(an empty line)'}"
 
 
+def long_lines(document):
+    inside = False
+    for number, line in enumerate(document.read_text().splitlines(), 1):
+        inside ^= line.startswith("```")
+        if len(line) > COLUMNS and not inside and line[:1] not in "|!":
+            yield f"{document.relative_to(ROOT)}:{number}: {len(line)} columns; prose has {COLUMNS}"
+
+
 def main():
     snug = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ROOT / "build" / "snug").resolve()
     environment = dict(os.environ, OMP_WAIT_POLICY="passive", LC_ALL="C.UTF-8", PATH=f"{snug.parent}{os.pathsep}{os.environ['PATH']}")
@@ -162,7 +173,7 @@ def main():
         ran += count
         wrong += problems
         for document in documents:
-            wrong += [*unknown_targets(document), *broken_links(document), *stale_diffs(document)]
+            wrong += [*unknown_targets(document), *broken_links(document), *stale_diffs(document), *long_lines(document)]
     print("\n".join(wrong) if wrong else f"{ran} commands of the documents do what they say")
     return 1 if wrong else 0
 

@@ -7,9 +7,9 @@ snug=${1:-build/snug}
 cat <<'HEADER'
 # Keys
 
-Every key of a recipe, with its default. In YAML as `key: value`, on the command line as `--key value` with dashes or underscores;
-names in the last column mean the same key. Booleans take `true` or `false`, or stand alone as a flag. `auto` lets snug decide, and
-the plan prints what it chose. Several values are a YAML list, or one text with commas.
+Every key of a recipe, with its default. In YAML as `key: value`, on the command line as `--key value` with dashes or
+underscores; names in the last column mean the same key. Booleans take `true` or `false`, or stand alone as a flag. `auto` lets
+snug decide, and the plan prints what it chose. Several values are a YAML list, or one text with commas.
 
 This page is `snug help keys`, written down by `scripts/make_keys_doc.sh`.
 

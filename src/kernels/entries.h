@@ -16,7 +16,7 @@
 #define SNUG_ADDRESS_executor(kind) nullptr,
 #define SNUG_ADDRESS_ranks(kind) nullptr,
 #define SNUG_ADDRESS_nobody(kind) nullptr,
-#define SNUG_ADDRESS_backend(kind) &kind,
+#define SNUG_ADDRESS_backend(kind) &(kind),
 #define SNUG_ADDRESS(kind, run_by, sizing) SNUG_ADDRESS_##run_by(kind)
 
 // clang-format off

@@ -29,15 +29,14 @@ namespace snug::kernels::HWY_NAMESPACE {
 
 // A block of queries of one head, and where in the workspace its parts stand.
 struct QueryBlock {
-  QueryBlock(const AttentionBackward& op, int64_t round, float* workspace, int64_t of_sequence, int64_t of_head,
-             int64_t from)
+  QueryBlock(const AttentionBackward& op, int64_t round, float* workspace, const QueriesAt& at)
       : parts(op.cut.rows, op.cut.cols, op.head_size, round),
-        b(of_sequence),
-        h(of_head),
-        kv(of_head / (op.heads / op.kv_heads)),
-        first_query(from),
-        position(op.first_query + from),
-        rows(std::min(op.cut.rows, op.seq_len - from)),
+        b(at.b),
+        h(at.h),
+        kv(at.h / (op.heads / op.kv_heads)),
+        first_query(at.first),
+        position(op.first_query + at.first),
+        rows(std::min(op.cut.rows, op.seq_len - at.first)),
         padded_rows(padded_to(rows, kTileCols)),
         queries(workspace + parts.queries),
         d_out(workspace + parts.d_out),
@@ -91,13 +90,11 @@ HWY_INLINE void score_gradients(const AttentionBackward& op, const QueryBlock& b
   product({block.keys, head_size, 1}, from_queries, to_scores, seen, kTileCols, head_size, false);
   product({block.values, head_size, 1}, from_d_out, to_d_scores, seen, kTileCols, head_size, false);
   if (op.softcap > 0) cap_scores<kTileCols>(to_scores.data, step, seen, 1.0F, op.softcap);
-  const float inverse_cap = op.softcap > 0 ? 1.0F / op.softcap : 0.0F;
+  const ScoreFactors factors{.scale = 1.0F, .d_scale = 1.0F, .inverse_cap = op.softcap > 0 ? 1.0F / op.softcap : 0.0F};
   if (visible.all(seen)) {
-    softmax_gradient<false>(visible, seen, 1.0F, 1.0F, to_scores.data, to_d_scores.data, step, block.lse + p,
-                            block.delta + p, inverse_cap);
+    softmax_gradient<false>(visible, seen, factors, to_scores.data, to_d_scores.data, step, block.lse + p, block.delta + p);
   } else {
-    softmax_gradient<true>(visible, seen, 1.0F, 1.0F, to_scores.data, to_d_scores.data, step, block.lse + p, block.delta + p,
-                           inverse_cap);
+    softmax_gradient<true>(visible, seen, factors, to_scores.data, to_d_scores.data, step, block.lse + p, block.delta + p);
   }
   for (int64_t hidden = seen; hidden < cols; ++hidden) {
     std::fill_n(to_scores.data + hidden * step, kTileCols, 0.0F);
@@ -109,9 +106,9 @@ HWY_INLINE void score_gradients(const AttentionBackward& op, const QueryBlock& b
 
 // One block of queries of one head against the key blocks of one member of the team. Adds to d_k and d_v; leaves the
 // member's share of d_q, transposed, in d_queries.
-void attention_backward_block(const AttentionBackward& op, int64_t round, float* workspace, float* d_queries, int64_t b,
-                              int64_t h, int64_t first_query, int64_t member, int64_t team) {
-  const QueryBlock block(op, round, workspace, b, h, first_query);
+void attention_backward_block(const AttentionBackward& op, int64_t round, float* workspace, float* d_queries,
+                              const QueriesAt& at, const TeamMember& member) {
+  const QueryBlock block(op, round, workspace, at);
   const int64_t head_size = op.head_size, head = block.parts.head, step = block.parts.rows;
   const int32_t first_key = load_queries(op, block);
   std::fill_n(d_queries, block.padded_rows * head_size, 0.0F);
@@ -119,9 +116,9 @@ void attention_backward_block(const AttentionBackward& op, int64_t round, float*
   const int64_t kv_step = op.kv_heads * head_size;
   const KeyRange range(op, first_key, block.position + block.rows);
   for (int64_t key = range.begin; key < range.end; key += op.cut.cols) {
-    if ((key - op.first_key) / op.cut.cols % team != member) continue;
+    if ((key - op.first_key) / op.cut.cols % member.team != member.index) continue;
     const int64_t cols = std::min(op.cut.cols, range.end - key);
-    const int64_t kv_at = ((b * op.keys + key - op.first_key) * op.kv_heads + block.kv) * head_size;
+    const int64_t kv_at = ((at.b * op.keys + key - op.first_key) * op.kv_heads + block.kv) * head_size;
     widen(op.k, kv_at, kv_step, cols, head_size, 1.0F, block.keys, head_size);
     widen(op.v, kv_at, kv_step, cols, head_size, 1.0F, block.values, head_size);
     int64_t first = block.padded_rows, last = 0;  // panels that see any of these keys
@@ -151,18 +148,18 @@ HWY_INLINE void add_transposed(const float* from, int64_t from_step, int64_t row
 // Adds the team's shares of d_q for [first, last) of the head, times `scale`, and writes or adds them in rows. `d_queries`
 // is the first member's, the others' lie `apart` floats apart.
 template <int64_t PANEL>
-HWY_INLINE void add_queries(const AttentionBackward& op, int64_t apart, float* d_queries, int64_t team, int64_t b, int64_t h,
-                            int64_t first_query, int64_t first, int64_t last, float scale) {
+HWY_INLINE void add_queries(const AttentionBackward& op, int64_t apart, float* d_queries, int64_t team, const QueriesAt& at,
+                            int64_t first, int64_t last, float scale) {
   using Lanes = HighwayLanes;
-  const int64_t rows = std::min(op.cut.rows, op.seq_len - first_query);
+  const int64_t rows = std::min(op.cut.rows, op.seq_len - at.first);
   for (int64_t p = 0; p < rows; p += PANEL) {
     float* const panel = d_queries + p * op.head_size;
-    for (int64_t at = first * PANEL; at < last * PANEL; at += Lanes::kWidth) {
-      auto sum = Lanes::whole(panel + at);
-      for (int64_t member = 1; member < team; ++member) sum = Lanes::add(sum, Lanes::whole(panel + member * apart + at));
-      Lanes::store_whole(Lanes::mul(sum, Lanes::set(scale)), panel + at);
+    for (int64_t i = first * PANEL; i < last * PANEL; i += Lanes::kWidth) {
+      auto sum = Lanes::whole(panel + i);
+      for (int64_t member = 1; member < team; ++member) sum = Lanes::add(sum, Lanes::whole(panel + member * apart + i));
+      Lanes::store_whole(Lanes::mul(sum, Lanes::set(scale)), panel + i);
     }
-    float* const to = op.d_q + ((b * op.seq_len + first_query + p) * op.heads + h) * op.head_size + first;
+    float* const to = op.d_q + ((at.b * op.seq_len + at.first + p) * op.heads + at.h) * op.head_size + first;
     const int64_t to_step = op.heads * op.head_size, count = std::min(PANEL, rows - p);
     if (op.accumulate) {
       add_transposed(panel + first * PANEL, PANEL, last - first, count, to, to_step);
@@ -172,11 +169,11 @@ HWY_INLINE void add_queries(const AttentionBackward& op, int64_t apart, float* d
   }
 }
 
-void attention_backward_queries(const AttentionBackward& op, int64_t apart, float* d_queries, int64_t team, int64_t b,
-                                int64_t h, int64_t first_query, int64_t first, int64_t last) {
+void attention_backward_queries(const AttentionBackward& op, int64_t apart, float* d_queries, int64_t team,
+                                const QueriesAt& at, int64_t first, int64_t last) {
   if (in_bf16(op.cut.arithmetic))  // where the scale is in the gradients of scores
-    return add_queries<kQueryPadding>(op, apart, d_queries, team, b, h, first_query, first, last, 1.0F);
-  add_queries<kTileCols>(op, apart, d_queries, team, b, h, first_query, first, last, op.scale);
+    return add_queries<kQueryPadding>(op, apart, d_queries, team, at, first, last, 1.0F);
+  add_queries<kTileCols>(op, apart, d_queries, team, at, first, last, op.scale);
 }
 
 }  // namespace snug::kernels::HWY_NAMESPACE
@@ -205,11 +202,10 @@ MemberParts parts_of(const AttentionBackward& op, int64_t team) {
   return {BackwardParts(op.cut.rows, op.cut.cols, op.head_size, round), round};
 }
 
-void block_against_keys(const AttentionBackward& op, const MemberParts& parts, float* own, float* d_queries, int64_t b,
-                        int64_t h, int64_t first_query, int64_t member, int64_t team) {
-  if (in_bf16(op.cut.arithmetic))
-    return attention_backward_block_in_bf16(op, parts.round, own, d_queries, b, h, first_query, member, team);
-  HWY_DYNAMIC_DISPATCH(attention_backward_block)(op, parts.round, own, d_queries, b, h, first_query, member, team);
+void block_against_keys(const AttentionBackward& op, const MemberParts& parts, float* own, float* d_queries,
+                        const QueriesAt& at, const TeamMember& member) {
+  if (in_bf16(op.cut.arithmetic)) return attention_backward_block_in_bf16(op, parts.round, own, d_queries, at, member);
+  HWY_DYNAMIC_DISPATCH(attention_backward_block)(op, parts.round, own, d_queries, at, member);
 }
 
 // Before they are summed into.
@@ -232,8 +228,8 @@ void backward_alone(const AttentionBackward& op, const MemberParts& parts, float
     clear_keys(op, b, kv);
     for (int64_t h = kv * group; h < (kv + 1) * group; ++h) {
       for (int64_t query = 0; query < op.seq_len; query += op.cut.rows) {
-        block_against_keys(op, parts, own, d_queries, b, h, query, 0, 1);
-        HWY_DYNAMIC_DISPATCH(attention_backward_queries)(op, parts.floats, d_queries, 1, b, h, query, 0, op.head_size);
+        block_against_keys(op, parts, own, d_queries, {b, h, query}, {0, 1});
+        HWY_DYNAMIC_DISPATCH(attention_backward_queries)(op, parts.floats, d_queries, 1, {b, h, query}, 0, op.head_size);
       }
     }
   });
@@ -249,19 +245,19 @@ void team_round(const AttentionBackward& op, const MemberParts& parts, float* wo
       const int64_t h = unit % op.kv_heads * group + g;
       for (int64_t query = first_query; query < last_query; query += op.cut.rows) {
         const int64_t at = parts.d_queries + (query - first_query) / op.cut.rows * parts.rows * op.head_size;
-        work(thread, at, unit / op.kv_heads, h, query);
+        work(thread, at, QueriesAt{unit / op.kv_heads, h, query});
       }
     });
   };
-  each([&](int64_t thread, int64_t at, int64_t b, int64_t h, int64_t query) {
+  each([&](int64_t thread, int64_t at, const QueriesAt& queries) {
     float* const own = workspace + thread * parts.floats;
-    block_against_keys(op, parts, own, own + at, b, h, query, thread % team, team);
+    block_against_keys(op, parts, own, own + at, queries, {thread % team, team});
   });
-  each([&](int64_t thread, int64_t at, int64_t b, int64_t h, int64_t query) {
+  each([&](int64_t thread, int64_t at, const QueriesAt& queries) {
     const int64_t member = thread % team;
     float* const first = workspace + (thread - member) * parts.floats + at;
     HWY_DYNAMIC_DISPATCH(attention_backward_queries)
-    (op, parts.floats, first, team, b, h, query, op.head_size * member / team, op.head_size * (member + 1) / team);
+    (op, parts.floats, first, team, queries, op.head_size * member / team, op.head_size * (member + 1) / team);
   });
 }
 

@@ -17,37 +17,38 @@ namespace {
 
 class Block {
  public:
-  Block(const AttentionBackward& op, const BackwardPartsInBf16& parts, float* workspace, float* d_queries, int64_t b,
-        int64_t h, int64_t first_query)
+  Block(const AttentionBackward& op, const BackwardPartsInBf16& parts, float* workspace, float* d_queries,
+        const QueriesAt& of)
       : op_(op),
         parts_(parts),
         workspace_(workspace),
         d_queries_(d_queries),
-        b_(b),
-        kv_(h / (op.heads / op.kv_heads)),
-        position_(op.first_query + first_query),
+        b_(of.b),
+        kv_(of.h / (op.heads / op.kv_heads)),
+        position_(op.first_query + of.first),
         head_size_(op.head_size),
-        rows_(std::min(op.cut.rows, op.seq_len - first_query)),
+        rows_(std::min(op.cut.rows, op.seq_len - of.first)),
         padded_rows_(padded_to(rows_, kTile)),
         kv_step_(op.kv_heads * op.head_size) {
     const int64_t q_step = op.heads * head_size_;
-    const int64_t q_at = ((b * op.seq_len + first_query) * op.heads + h) * head_size_;
+    const int64_t q_at = ((of.b * op.seq_len + of.first) * op.heads + of.h) * head_size_;
     pack({at(op.q, q_at), q_step, false, rows_, head_size_}, half(parts.queries), half(parts.query_pairs));
     pack({{op.d_out + q_at, DType::f32}, q_step, false, rows_, head_size_}, half(parts.d_out), half(parts.d_out_pairs));
     panel_deltas(op, q_at, q_step, rows_, delta());
     std::fill_n(delta() + rows_, padded_rows_ - rows_, 0.0F);
-    std::copy_n(op.lse + (b * op.heads + h) * op.seq_len + first_query, rows_, lse());
+    std::copy_n(op.lse + (of.b * op.heads + of.h) * op.seq_len + of.first, rows_, lse());
     std::fill_n(lse() + rows_, padded_rows_ - rows_, 0.0F);
     std::fill_n(d_queries, padded_rows_ * head_size_, 0.0F);
-    first_key_ = first_visible_keys(op.document_start + b * op.seq_len + first_query, position_, op.window, rows_,
+    // NOLINTNEXTLINE(cppcoreguidelines-prefer-member-initializer): fills start()
+    first_key_ = first_visible_keys(op.document_start + of.b * op.seq_len + of.first, position_, op.window, rows_,
                                     padded_rows_, start());
   }
 
   // Every team-th block of keys.
-  void against_keys(int64_t member, int64_t team) {
+  void against_keys(const TeamMember& member) {
     const KeyRange range(op_, first_key_, position_ + rows_);
     for (int64_t key = range.begin; key < range.end; key += op_.cut.cols)
-      if ((key - op_.first_key) / op_.cut.cols % team == member) against_block(key, range.end);
+      if ((key - op_.first_key) / op_.cut.cols % member.team == member.index) against_block(key, range.end);
   }
 
  private:
@@ -147,10 +148,10 @@ class Block {
 }  // namespace
 
 void attention_backward_block_in_bf16(const AttentionBackward& op, int64_t round, float* workspace, float* d_queries,
-                                      int64_t b, int64_t h, int64_t first_query, int64_t member, int64_t team) {
+                                      const QueriesAt& at, const TeamMember& member) {
   const TileRegisters registers;
   const BackwardPartsInBf16 parts(op.cut.rows, op.cut.cols, op.head_size, round);
-  Block(op, parts, workspace, d_queries, b, h, first_query).against_keys(member, team);
+  Block(op, parts, workspace, d_queries, at).against_keys(member);
 }
 
 }  // namespace snug::kernels

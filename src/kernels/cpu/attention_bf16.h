@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "kernels/cpu/attention_parts.h"
 #include "kernels/ops/attention.h"
 
 namespace snug::kernels {
@@ -15,6 +16,6 @@ void attention_block_in_bf16(const Attention& op, float* workspace, int64_t b, i
 // As attention_backward_block (attention_backward.cpp), but d_queries are times op.scale already; `workspace` is the
 // thread's, as BackwardPartsInBf16 carves it.
 void attention_backward_block_in_bf16(const AttentionBackward& op, int64_t round, float* workspace, float* d_queries,
-                                      int64_t b, int64_t h, int64_t first_query, int64_t member, int64_t team);
+                                      const QueriesAt& at, const TeamMember& member);
 
 }  // namespace snug::kernels

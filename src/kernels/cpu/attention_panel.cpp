@@ -63,12 +63,13 @@ void differentiate(const AttentionBackward& op, const PanelKeys& panel, int64_t 
                    const float* lse, const float* delta) {
   const PanelVisible visible(panel.start, panel.first_query, panel.first_key);
   if (op.softcap > 0) cap_scores<kTile>(scores, kTile, keys, op.scale, op.softcap);
-  const float scale = op.softcap > 0 ? 1.0F : op.scale;
-  const float inverse_cap = op.softcap > 0 ? 1.0F / op.softcap : 0.0F;
+  const ScoreFactors factors{.scale = op.softcap > 0 ? 1.0F : op.scale,
+                             .d_scale = op.scale,
+                             .inverse_cap = op.softcap > 0 ? 1.0F / op.softcap : 0.0F};
   if (visible.all(keys)) {
-    softmax_gradient<false>(visible, keys, scale, op.scale, scores, d_scores, kTile, lse, delta, inverse_cap);
+    softmax_gradient<false>(visible, keys, factors, scores, d_scores, kTile, lse, delta);
   } else {
-    softmax_gradient<true>(visible, keys, scale, op.scale, scores, d_scores, kTile, lse, delta, inverse_cap);
+    softmax_gradient<true>(visible, keys, factors, scores, d_scores, kTile, lse, delta);
   }
 }
 

@@ -27,6 +27,16 @@ class AttentionCarver {
 
 inline int64_t padded_to(int64_t value, int64_t step) { return (value + step - 1) / step * step; }
 
+// Where a block of queries stands: the sequence, the head, its first query.
+struct QueriesAt {
+  int64_t b, h, first;
+};
+
+// One of the threads that work together on a unit of the backward pass.
+struct TeamMember {
+  int64_t index, team;
+};
+
 // The keys, of those that are here, that queries before `end` see from `first` on: in whole blocks.
 struct KeyRange {
   int64_t begin, end;
@@ -45,9 +55,8 @@ struct ForwardParts {
   int64_t highest, total, start;  // [rows]: running maximum and sum; first visible key (int32)
   int64_t floats;
 
-  ForwardParts(int64_t block_rows, int64_t cols, int64_t head_size) {
+  ForwardParts(int64_t block_rows, int64_t cols, int64_t head_size) : rows(padded_to(block_rows, kQueryPadding)) {
     AttentionCarver carver;
-    rows = padded_to(block_rows, kQueryPadding);
     queries = carver.take(rows * head_size);
     out = carver.take(rows * head_size);
     keys = carver.take(cols * head_size);
@@ -82,10 +91,9 @@ struct BackwardParts {
   int64_t lse, delta, start;       // [rows]
   int64_t floats;
 
-  BackwardParts(int64_t block_rows, int64_t cols, int64_t head_size, int64_t round) {
+  BackwardParts(int64_t block_rows, int64_t cols, int64_t head_size, int64_t round)
+      : rows(padded_to(block_rows, kQueryPadding)), head(padded_to(head_size, kHeadPadding)) {
     AttentionCarver carver;
-    rows = padded_to(block_rows, kQueryPadding);
-    head = padded_to(head_size, kHeadPadding);
     queries = carver.take(rows * head_size);
     d_out = carver.take(rows * head_size);
     d_queries = carver.take(round * rows * head_size);
@@ -141,9 +149,9 @@ struct BackwardPartsInBf16 {
   int64_t lse, delta, start;          // [rows]
   int64_t floats;
 
-  BackwardPartsInBf16(int64_t block_rows, int64_t block_cols, int64_t head_size, int64_t round) {
+  BackwardPartsInBf16(int64_t block_rows, int64_t block_cols, int64_t head_size, int64_t round)
+      : rows(padded_to(block_rows, kQueryPadding)) {
     AttentionCarver carver;
-    rows = padded_to(block_rows, kQueryPadding);
     const int64_t cols = padded_to(block_cols, kQueryPadding);
     queries = carver.take(rows * head_size / 2);
     d_out = carver.take(rows * head_size / 2);

@@ -99,12 +99,15 @@ HWY_INLINE void row_products(const float* d_out, int64_t d_step, const T* out, i
   }
 }
 
+struct ScoreFactors {
+  float scale, d_scale, inverse_cap;  // inverse_cap: 0 where scores are not capped
+};
+
 // scores, times `scale`, -> p = exp(score - lse), d_scores (d_out . v) -> p * (d_scores - delta) * (1 - (score *
-// inverse_cap)^2), times `d_scale`, for `keys` keys of a panel; hidden ones are 0. inverse_cap is 0 where scores are not
-// capped.
+// inverse_cap)^2), times `d_scale`, for `keys` keys of a panel; hidden ones are 0.
 template <bool MASKED, int64_t PANEL>
-HWY_INLINE void softmax_gradient(const Visible<PANEL>& visible, int64_t keys, float scale, float d_scale, float* scores,
-                                 float* d_scores, int64_t step, const float* lse, const float* delta, float inverse_cap) {
+HWY_INLINE void softmax_gradient(const Visible<PANEL>& visible, int64_t keys, const ScoreFactors& factors, float* scores,
+                                 float* d_scores, int64_t step, const float* lse, const float* delta) {
   using Lanes = HighwayLanes;
   constexpr int kVectors = PANEL / Lanes::kWidth;
   constexpr float kLog2E = 1.44269504F;
@@ -117,12 +120,13 @@ HWY_INLINE void softmax_gradient(const Visible<PANEL>& visible, int64_t keys, fl
     SNUG_UNROLL for (int v = 0; v < kVectors; ++v) {
       float* at = scores + key * step + v * Lanes::kWidth;
       float* d_at = d_scores + key * step + v * Lanes::kWidth;
-      const auto score = Lanes::mul(Lanes::whole(at), Lanes::set(scale));
-      const auto height = Lanes::mul(score, Lanes::set(inverse_cap));
+      const auto score = Lanes::mul(Lanes::whole(at), Lanes::set(factors.scale));
+      const auto height = Lanes::mul(score, Lanes::set(factors.inverse_cap));
       auto share = Lanes::exp2(hn::MulSub(score, Lanes::set(kLog2E), offset[v]));
       if constexpr (MASKED) share = hn::IfThenElseZero(visible.mask(key, v), share);
       Lanes::store_whole(share, at);
-      const auto d_capped = Lanes::mul(Lanes::mul(share, Lanes::set(d_scale)), Lanes::sub(Lanes::whole(d_at), shift[v]));
+      const auto d_capped =
+          Lanes::mul(Lanes::mul(share, Lanes::set(factors.d_scale)), Lanes::sub(Lanes::whole(d_at), shift[v]));
       Lanes::store_whole(hn::NegMulAdd(Lanes::mul(height, height), d_capped, d_capped), d_at);
     }
   }

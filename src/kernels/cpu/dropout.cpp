@@ -34,7 +34,7 @@ HWY_BEFORE_NAMESPACE();
 namespace snug::kernels::HWY_NAMESPACE {
 
 void dropout_part(const Dropout& op, const DropoutMask& mask, int64_t begin, int64_t end) {
-  const HighwayLanes lanes;
+  using Lanes = HighwayLanes;
   const HighwayLanes::Tag floats;
   const auto threshold = hn::Set(Words(), mask.threshold);
   const auto factor_of = [&](Word drawn) HWY_ATTR {
@@ -46,9 +46,9 @@ void dropout_part(const Dropout& op, const DropoutMask& mask, int64_t begin, int
     for (int64_t at = begin; at < end; at += kDrawn) {
       draw(mask.random, mask.first_block + static_cast<uint64_t>(at / 4), factor_of, factors);
       const int64_t n = std::min(kDrawn, end - at);
-      for (int64_t i = 0; i < n; i += lanes.width()) {
-        const auto value = lanes.mul(lanes.load(x + at, i, n), lanes.load(factors, i, kDrawn));
-        lanes.store(op.accumulate ? lanes.add(lanes.load(out + at, i, n), value) : value, out + at, i, n);
+      for (int64_t i = 0; i < n; i += Lanes::kWidth) {
+        const auto value = Lanes::mul(Lanes::load(x + at, i, n), Lanes::load(factors, i, kDrawn));
+        Lanes::store(op.accumulate ? Lanes::add(Lanes::load(out + at, i, n), value) : value, out + at, i, n);
       }
     }
   });

@@ -29,6 +29,7 @@ struct Shape {
   int32_t workers;
   int64_t c_at, threads_at, thread_bytes, tile_bytes, bytes;
 
+  // NOLINTBEGIN(cppcoreguidelines-prefer-member-initializer): each size follows from those before it
   explicit Shape(const MixedProduct& op) : m(op.a.rows), n(op.b.cols), k(op.a.cols) {
     depth = align_up(op.cut.depth > 0 ? std::min(op.cut.depth, k) : k, kTile);
     cols = align_up(op.cut.cols > 0 ? std::min(op.cut.cols, n) : n, kTile);
@@ -51,6 +52,7 @@ struct Shape {
     workers = static_cast<int32_t>(std::min<int64_t>(std::max(op.cut.threads, 1), row_blocks * col_groups));
     bytes = threads_at + workers * thread_bytes;
   }
+  // NOLINTEND(cppcoreguidelines-prefer-member-initializer)
 };
 
 // A panel of b against rows of a.

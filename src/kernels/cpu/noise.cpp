@@ -19,7 +19,7 @@ HWY_BEFORE_NAMESPACE();
 namespace snug::kernels::HWY_NAMESPACE {
 
 void noise_part(const Noise& op, const Philox& random, uint64_t first_block, int64_t begin, int64_t end) {
-  const HighwayLanes lanes;
+  using Lanes = HighwayLanes;
   const HighwayLanes::Tag floats;
   const hn::Rebind<int32_t, HighwayLanes::Tag> integers;
   const auto unit = hn::Set(floats, op.magnitude * 0x1p-31F);
@@ -30,8 +30,8 @@ void noise_part(const Noise& op, const Philox& random, uint64_t first_block, int
     for (int64_t at = begin; at < end; at += kDrawn) {
       draw(random, first_block + static_cast<uint64_t>(at / 4), addend_of, addends);
       const int64_t n = std::min(kDrawn, end - at);
-      for (int64_t i = 0; i < n; i += lanes.width())
-        lanes.store(lanes.add(lanes.load(x + at, i, n), lanes.load(addends, i, kDrawn)), x + at, i, n);
+      for (int64_t i = 0; i < n; i += Lanes::kWidth)
+        Lanes::store(Lanes::add(Lanes::load(x + at, i, n), Lanes::load(addends, i, kDrawn)), x + at, i, n);
     }
   });
 }

@@ -203,6 +203,7 @@ class PanelProduct {
     }
   }
 
+  // NOLINTNEXTLINE(readability-non-const-parameter): `part` writes through c
   void multiply_rows(int64_t row, int64_t rows, int64_t col, int64_t d, const float* panel, float* c,
                      int64_t c_stride) const {
     const bool is_panel = copies_ || shape_.b == Layout::packed;

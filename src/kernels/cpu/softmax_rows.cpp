@@ -80,7 +80,7 @@ float exp_scaled(float* x, int64_t n, float shift, float factor, float inverse_c
   return hn::GetLane(hn::SumOfLanes(kD, sum));
 }
 
-void cap(float* x, int64_t n, float limit) {
+void cap_over(float* x, int64_t n, float limit) {
   const auto times = hn::Set(kD, limit);
   const auto inverse = hn::Set(kD, 1.0F / limit);
   map_in_place(x, n, 0.0F, [&](auto v) HWY_ATTR { return hn::Mul(times, HighwayLanes::tanh(hn::Mul(v, inverse))); });
@@ -96,14 +96,14 @@ namespace snug::kernels {
 HWY_EXPORT(max_over);
 HWY_EXPORT(sum_exp);
 HWY_EXPORT(exp_scaled);
-HWY_EXPORT(cap);
+HWY_EXPORT(cap_over);
 
 float max_of(const float* x, int64_t n) { return HWY_DYNAMIC_DISPATCH(max_over)(x, n); }
 float sum_of_exp(const float* x, int64_t n, float shift) { return HWY_DYNAMIC_DISPATCH(sum_exp)(x, n, shift); }
 float exp_in_place(float* x, int64_t n, float shift, float factor, float inverse_cap) {
   return HWY_DYNAMIC_DISPATCH(exp_scaled)(x, n, shift, factor, inverse_cap);
 }
-void cap_in_place(float* x, int64_t n, float limit) { HWY_DYNAMIC_DISPATCH(cap)(x, n, limit); }
+void cap_in_place(float* x, int64_t n, float cap) { HWY_DYNAMIC_DISPATCH(cap_over)(x, n, cap); }
 
 }  // namespace snug::kernels
 #endif

@@ -22,9 +22,9 @@ namespace snug::kernels::HWY_NAMESPACE {
 // out[0 … count) = elements begin … begin + count of the weight.
 inline void widen_weight(const In& weight, int64_t begin, int64_t count, float* out) {
   if (is_quantized(weight)) return dequantize(weight, begin, count, out);
-  const HighwayLanes lanes;
+  using Lanes = HighwayLanes;
   with_type(weight, [&](auto* p) HWY_ATTR {
-    for (int64_t i = 0; i < count; i += lanes.width()) lanes.store(lanes.load(p + begin, i, count), out, i, count);
+    for (int64_t i = 0; i < count; i += Lanes::kWidth) Lanes::store(Lanes::load(p + begin, i, count), out, i, count);
   });
 }
 

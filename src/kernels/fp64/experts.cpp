@@ -69,7 +69,7 @@ void route_backward(const RouteBackward& op) {
       sum += static_cast<double>(op.route_weights[first + j]) * static_cast<double>(op.d_route_weights[first + j]);
     if (!op.normalize) {
       const float* const logits = op.logits + token * op.experts;
-      const double most = static_cast<double>(*std::max_element(logits, logits + op.experts));
+      const auto most = static_cast<double>(*std::max_element(logits, logits + op.experts));
       double all = 0;
       for (int64_t e = 0; e < op.experts; ++e) all += std::exp(static_cast<double>(logits[e]) - most);
       for (int64_t e = 0; e < op.experts; ++e)

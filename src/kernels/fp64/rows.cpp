@@ -136,8 +136,8 @@ void join(const ColumnParts& op) {
 // Angles are fp32, as models were trained (transformers' rotary embeddings).
 void rope_table(const RopeTable& op) {
   for (int64_t i = 0; i < op.rows * op.half; ++i) {
-    const auto angle =
-        static_cast<double>(static_cast<float>(op.positions[i / op.half]) * op.inverse_frequency[i % op.half]);
+    const int64_t row = i / op.half;
+    const auto angle = static_cast<double>(static_cast<float>(op.positions[row]) * op.inverse_frequency[i % op.half]);
     op.cosine[i] = static_cast<float>(static_cast<double>(op.scale) * std::cos(angle));
     op.sine[i] = static_cast<float>(static_cast<double>(op.scale) * std::sin(angle));
   }

@@ -1,6 +1,7 @@
 // out = (x - mean) * rstd * weight + bias over a row of `cols` numbers, rstd = 1 / sqrt(variance + eps) (Ba et al., "Layer
 // Normalization", 2016). Stores mean and rstd.
 template <class Lanes, class X, class Weight, class Bias, class Y>
+// NOLINTNEXTLINE(readability-function-size): a row and what belongs to it
 SNUG_ROW void layer_norm_row(Lanes lanes, const X* x, const Weight* weight, const Bias* bias, Y* out, float* mean,
                              float* rstd, int64_t cols, float eps) {
   auto sums = lanes.set(0.0F);
@@ -25,6 +26,7 @@ SNUG_ROW void layer_norm_row(Lanes lanes, const X* x, const Weight* weight, cons
 // With u = (x - mean) * rstd and g = d_out * weight: d_x = rstd * (g - mean(g) - u * mean(g * u)), added to d_x if
 // ACCUMULATE; d_weight += d_out * u and d_bias += d_out where they are not null (together). d_x may be d_out's memory.
 template <bool ACCUMULATE, class Lanes, class X, class Weight>
+// NOLINTNEXTLINE(readability-function-size): a row and what belongs to it
 SNUG_ROW void layer_norm_backward_row(Lanes lanes, const float* d_out, const X* x, const Weight* weight, float mean,
                                       float rstd, float* d_x, float* d_weight, float* d_bias, int64_t cols) {
   const auto factor = lanes.set(rstd);

@@ -1,6 +1,7 @@
 // The gradient of a row of rms_norm: with u = x * rstd and g = d_out * (offset + weight), d_x = rstd * (g - u * mean(g *
 // u)), added to d_x if ACCUMULATE; d_weight += d_out * u where it is not null. d_x may be d_out's memory.
 template <bool ACCUMULATE, class Lanes, class X, class Weight>
+// NOLINTNEXTLINE(readability-function-size): a row and what belongs to it
 SNUG_ROW void rms_norm_backward_row(Lanes lanes, const float* d_out, const X* x, const Weight* weight, float rstd,
                                     float offset, float* d_x, float* d_weight, int64_t cols) {
   const auto factor = lanes.set(rstd);
