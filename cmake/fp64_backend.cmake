@@ -7,5 +7,5 @@ target_link_libraries(snug_fp64 PRIVATE snug_settings)
 if(NOT SNUG_SANITIZE)  # whose symbols come with the program
   target_link_options(snug_fp64 PRIVATE -Wl,--no-undefined)
 endif()
-set_target_properties(snug_fp64 PROPERTIES PREFIX "" CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON
+set_target_properties(snug_fp64 PROPERTIES PREFIX "" UNITY_BUILD ${SNUG_UNITY} CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON
   LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/backends)

@@ -1,11 +1,11 @@
-# snug_room(NAME [SOURCES SUBFOLDER] [APART folders…] [EXCEPT sources…] [USES rooms…] [LIBRARIES targets…]): the library snug_NAME of every source below
+# snug_room(NAME [SOURCES SUBFOLDER] [EXCEPT sources…] [USES rooms…] [LIBRARIES targets…]): the library snug_NAME of every source below
 # src/NAME (or of src/NAME/*.cpp and src/NAME/SUBFOLDER alone, for a room with alternatives).
 #
 # Sources of a room are compiled many at a time (SNUG_UNITY): most of a source's time goes into headers that all share, so that the
-# program takes two fifths of the time. What a room names in APART is left out: sources that are compiled once for each instruction set
-# (vector_units.cmake).
+# program takes two fifths of the time. Sources with options of their own are left out, and those that are compiled once for each
+# instruction set (vector_units.cmake).
 function(snug_room name)
-  cmake_parse_arguments(ROOM "" "SOURCES" "APART;EXCEPT;USES;LIBRARIES" ${ARGN})
+  cmake_parse_arguments(ROOM "" "SOURCES" "EXCEPT;USES;LIBRARIES" ${ARGN})
   if(ROOM_SOURCES)
     file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${name}/*.cpp ${PROJECT_SOURCE_DIR}/src/${name}/${ROOM_SOURCES}/*.cpp)
   else()
@@ -21,10 +21,6 @@ function(snug_room name)
     if(count GREATER 3)
       set_target_properties(snug_${name} PROPERTIES UNITY_BUILD ${SNUG_UNITY} UNITY_BUILD_BATCH_SIZE 25)
     endif()
-    foreach(folder IN LISTS ROOM_APART)
-      file(GLOB apart CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${name}/${folder}/*.cpp)
-      set_source_files_properties(${apart} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
-    endforeach()
   else()
     add_library(snug_${name} INTERFACE)
     set(scope INTERFACE)

@@ -2,7 +2,10 @@
 # source itself, or the unit that it stands in.
 file(GLOB sources CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/src/kernels/cpu/*.cpp)
 foreach(source IN LISTS sources)
-  set_source_files_properties(src/${source} PROPERTIES COMPILE_DEFINITIONS "HWY_TARGET_INCLUDE=\"${source}\"")
+  file(STRINGS src/${source} of_each_set LIMIT_COUNT 1 REGEX "foreach_target\\.h")
+  if(of_each_set)
+    set_source_files_properties(src/${source} PROPERTIES COMPILE_DEFINITIONS "HWY_TARGET_INCLUDE=\"${source}\"" SKIP_UNITY_BUILD_INCLUSION ON)
+  endif()
 endforeach()
 
 # snug_vector_unit(NAME SOURCES…): these are compiled together (SNUG_UNITY), because Highway's headers are a third of the time of each. A

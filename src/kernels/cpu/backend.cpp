@@ -7,6 +7,8 @@
 #include <cctype>
 #include <string>
 
+#include "kernels/cpu/highway_targets.h"
+
 #include "hwy/targets.h"
 #include "kernels/cpu/table.h"
 #include "kernels/cpu/threads.h"

@@ -8,7 +8,7 @@
 namespace snug::kernels {
 namespace {
 
-constexpr int64_t kTile = 64;  // rows or columns a thread takes at a time
+constexpr int64_t kStrip = 64;  // rows or columns a thread takes at a time
 
 // The rows [first, first + count) of the block, all columns.
 void copy_rows(const BlockView& block, int64_t first, int64_t count, float* dst, int64_t dst_stride) {
@@ -32,8 +32,8 @@ int64_t copied_floats(Layout layout, int64_t depth, int64_t cols) {
 
 void copy_block(const BlockView& block, float* dst, [[maybe_unused]] int32_t threads) {
 #pragma omp parallel for num_threads(threads) schedule(static)
-  for (int64_t r = 0; r < block.rows; r += kTile) {
-    copy_rows(block, r, std::min(kTile, block.rows - r), dst + r * block.cols, block.cols);
+  for (int64_t r = 0; r < block.rows; r += kStrip) {
+    copy_rows(block, r, std::min(kStrip, block.rows - r), dst + r * block.cols, block.cols);
   }
 }
 
@@ -42,10 +42,10 @@ void copy_operand(const BlockView& block, Layout layout, float* dst, [[maybe_unu
   const int64_t depth = align_up(block.rows, kPanelDepth);
 #pragma omp parallel for num_threads(threads) schedule(static) collapse(2)
   for (int64_t c = 0; c < block.cols; c += kPanelCols) {
-    for (int64_t r = 0; r < depth; r += kTile) {
+    for (int64_t r = 0; r < depth; r += kStrip) {
       const int64_t cols = std::min(kPanelCols, block.cols - c);
-      const int64_t rows = std::min(kTile, block.rows - r);
-      const int64_t padded = std::min(kTile, depth - r);
+      const int64_t rows = std::min(kStrip, block.rows - r);
+      const int64_t padded = std::min(kStrip, depth - r);
       float* to = dst + c * depth + r * kPanelCols;
       if (cols < kPanelCols || rows < padded) std::fill_n(to, padded * kPanelCols, 0.0F);
       copy_rows(columns(block, c, cols), r, rows, to, kPanelCols);
