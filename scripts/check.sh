@@ -10,6 +10,7 @@ git ls-files '*.cpp' '*.h' '*.cu' '*.cuh' | xargs clang-format --dry-run -Werror
 
 step "rooms: which folder includes which"
 python3 scripts/check_rooms.py
+python3 scripts/check_names.py
 
 step "CUDA: one source against the kernel header"
 cmake/check_cuda.sh

@@ -12,19 +12,19 @@
 
 namespace snug {
 
-struct Origin {
+struct TextOrigin {
   uint32_t begin, end;  // bytes of the original text
 };
 
 // A part of such a text, valid UTF-8 as everything here. It views; what it views must stay.
-struct Piece {
+struct TextPiece {
   std::string_view text;
-  const Origin* origins = nullptr;  // one for each byte; none: the text stands in the original as it is
-  uint32_t shift = 0;               // where it begins in the original
+  const TextOrigin* origins = nullptr;  // one for each byte; none: the text stands in the original as it is
+  uint32_t shift = 0;                   // where it begins in the original
 
   // Bytes [begin, end), which begin and end with characters.
-  Piece part(size_t begin, size_t end) const {
-    Piece result;
+  TextPiece part(size_t begin, size_t end) const {
+    TextPiece result;
     result.text = text.substr(begin, end - begin);
     if (origins != nullptr) {
       result.origins = origins + begin;
@@ -36,7 +36,7 @@ struct Piece {
   }
 
   // What byte `at` stands for: its whole character.
-  Origin origin(size_t at) const {
+  TextOrigin origin(size_t at) const {
     if (origins != nullptr) return origins[at];
     while (at > 0 && utf8_continues(text[at])) --at;
     const auto begin = shift + static_cast<uint32_t>(at);
@@ -44,13 +44,13 @@ struct Piece {
   }
 
   // What bytes [begin, end) (not empty) stand for.
-  Origin origin(size_t begin, size_t end) const { return {origin(begin).begin, origin(end - 1).end}; }
+  TextOrigin origin(size_t begin, size_t end) const { return {origin(begin).begin, origin(end - 1).end}; }
 };
 
 // A text being made from another. Origins are kept if `tracked`.
 struct AlignedText {
   std::string text;
-  std::vector<Origin> origins;
+  std::vector<TextOrigin> origins;
   bool tracked = false;
 
   void clear() {
@@ -58,19 +58,19 @@ struct AlignedText {
     origins.clear();
   }
 
-  void append(std::string_view added, Origin origin) {
+  void append(std::string_view added, TextOrigin origin) {
     text += added;
     if (tracked) origins.resize(text.size(), origin);
   }
 
   // Bytes [begin, end) of `from` as they are.
-  void copy(const Piece& from, size_t begin, size_t end) {
+  void copy(const TextPiece& from, size_t begin, size_t end) {
     text += from.text.substr(begin, end - begin);
     if (!tracked) return;
     for (size_t i = begin; i < end; ++i) origins.push_back(from.origin(i));
   }
 
-  Piece piece(uint32_t shift) const { return {text, tracked ? origins.data() : nullptr, shift}; }
+  TextPiece piece(uint32_t shift) const { return {text, tracked ? origins.data() : nullptr, shift}; }
 };
 
 }  // namespace snug

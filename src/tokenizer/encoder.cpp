@@ -20,8 +20,8 @@ constexpr size_t kMaxText = size_t{1} << 30;
 struct Encoder::State {
   explicit State(const TokenizerParts& given) : parts(given) {}
 
-  void encode_part(const Piece& raw);
-  void push(int32_t id, Origin origin) const;
+  void encode_part(const TextPiece& raw);
+  void push(int32_t id, TextOrigin origin) const;
 
   const TokenizerParts& parts;
   Bpe::Scratch words;
@@ -36,26 +36,26 @@ struct Encoder::State {
   std::vector<TextSpan>* spans = nullptr;
 };
 
-void Encoder::State::push(int32_t id, Origin origin) const {
+void Encoder::State::push(int32_t id, TextOrigin origin) const {
   ids->push_back(id);
   if (spans != nullptr) spans->push_back({origin.begin, origin.end});
 }
 
 // A part of the text without raw added tokens.
-void Encoder::State::encode_part(const Piece& raw) {
-  const Pretokenizer::Sink word = [this](const Piece& piece) {
+void Encoder::State::encode_part(const TextPiece& raw) {
+  const Pretokenizer::Sink word = [this](const TextPiece& piece) {
     if (spans == nullptr) return parts.bpe.encode(piece.text, words, *ids, nullptr);
     word_parts.clear();
     parts.bpe.encode(piece.text, words, *ids, &word_parts);
     for (const Bpe::Part& part : word_parts) {
-      const Origin origin = piece.origin(part.begin, part.end);
+      const TextOrigin origin = piece.origin(part.begin, part.end);
       spans->push_back({origin.begin, origin.end});
     }
   };
-  const Piece piece = parts.normalizer.apply(raw, tracked, normalized);
+  const TextPiece piece = parts.normalizer.apply(raw, tracked, normalized);
   parts.normalized_tokens.split(piece.text, [&](size_t begin, size_t end, int32_t id) {
     if (id < 0) return parts.pretokenizer.cut(piece.part(begin, end), tracked, word);
-    push(id, spans != nullptr ? piece.origin(begin, end) : Origin{});
+    push(id, spans != nullptr ? piece.origin(begin, end) : TextOrigin{});
   });
 }
 
@@ -80,7 +80,7 @@ void Encoder::run(std::string_view text, bool add_special_tokens, std::vector<in
   }
   const size_t first_span = spans != nullptr ? spans->size() : 0;
   parts.raw_tokens.split(text, [&](size_t begin, size_t end, int32_t id) {
-    const Piece piece = Piece{text}.part(begin, end);
+    const TextPiece piece = TextPiece{text}.part(begin, end);
     if (id < 0) return state.encode_part(piece);
     state.push(id, {static_cast<uint32_t>(begin), static_cast<uint32_t>(end)});
   });

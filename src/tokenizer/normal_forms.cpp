@@ -135,12 +135,12 @@ void compose(std::vector<Item>& items, const Data& data) {
 }
 
 // Writes items in place of the bytes of `from` from `at` on.
-void write(const std::vector<Item>& items, const Piece& from, size_t at, AlignedText& to) {
+void write(const std::vector<Item>& items, const TextPiece& from, size_t at, AlignedText& to) {
   const auto skip = [&] {
     at = std::min(from.text.size(), at + utf8_length(from.text[std::min(at, from.text.size() - 1)]));
   };
   for (const Item& item : items) {
-    Origin origin{from.shift, from.shift};
+    TextOrigin origin{from.shift, from.shift};
     if (to.tracked && item.change > 0 && at > 0) origin = from.origin(at - 1);
     if (to.tracked && item.change <= 0) origin = from.origin(std::min(at, from.text.size() - 1));
     for (int32_t i = item.change; i <= 0; ++i) skip();
@@ -165,7 +165,7 @@ bool is_plainly_normal(std::string_view text, NormalForm form) {
   return true;
 }
 
-void append_normal_form(const Piece& from, NormalForm form, AlignedText& to) {
+void append_normal_form(const TextPiece& from, NormalForm form, AlignedText& to) {
   const Data& data = Data::get();
   const std::string_view text = from.text;
   std::vector<Item> items;

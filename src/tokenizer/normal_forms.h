@@ -14,6 +14,6 @@ enum class NormalForm : uint8_t { nfc, nfd, nfkc, nfkd };
 bool is_plainly_normal(std::string_view text, NormalForm form);
 
 // Appends `from` in the form.
-void append_normal_form(const Piece& from, NormalForm form, AlignedText& to);
+void append_normal_form(const TextPiece& from, NormalForm form, AlignedText& to);
 
 }  // namespace snug

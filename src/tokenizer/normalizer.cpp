@@ -27,16 +27,16 @@ uint32_t nmt_character(uint32_t c) {
   return space ? ' ' : c;
 }
 
-void replace(const Piece& piece, const Pattern& pattern, std::string_view content, AlignedText& to) {
+void replace(const TextPiece& piece, const Pattern& pattern, std::string_view content, AlignedText& to) {
   pattern.find_spans(piece.text, [&](const Pattern::Span& span) {
     if (!span.match) return to.copy(piece, span.begin, span.end);
-    Origin origin{piece.shift, piece.shift};
+    TextOrigin origin{piece.shift, piece.shift};
     if (to.tracked && span.end > 0) origin = piece.origin(span.end - 1);
     to.append(content, origin);
   });
 }
 
-Piece strip(const Piece& piece, const Normalizer::Strip& sides) {
+TextPiece strip(const TextPiece& piece, const Normalizer::Strip& sides) {
   size_t begin = 0;
   size_t end = piece.text.size();
   const auto space_at = [&](size_t at) { return is_space(code_point_at(piece.text, at).value); };
@@ -49,7 +49,7 @@ Piece strip(const Piece& piece, const Normalizer::Strip& sides) {
   return piece.part(begin, end);
 }
 
-void apply_simple(const Piece& piece, Normalizer::Simple step, AlignedText& to) {
+void apply_simple(const TextPiece& piece, Normalizer::Simple step, AlignedText& to) {
   if (step == Normalizer::Simple::byte_level) return spell_bytes(piece, to);
   for_each_character(piece.text, [&](uint32_t c, size_t begin, size_t end) {
     if (step == Normalizer::Simple::strip_accents) {
@@ -64,38 +64,38 @@ void apply_simple(const Piece& piece, Normalizer::Simple step, AlignedText& to) 
     } else if (const uint32_t kept = nmt_character(c); kept != 0 || c == 0) {
       append_utf8(characters, kept);
     }
-    to.append(characters, to.tracked ? piece.origin(begin) : Origin{});
+    to.append(characters, to.tracked ? piece.origin(begin) : TextOrigin{});
   });
 }
 
 // One step on a piece that is not empty: the result, in `to` or not changed at all.
 class NormalizerStep {
  public:
-  NormalizerStep(const Piece& piece, AlignedText& to) : piece_(piece), to_(to) {}
+  NormalizerStep(const TextPiece& piece, AlignedText& to) : piece_(piece), to_(to) {}
 
-  Piece operator()(NormalForm form) const {
+  TextPiece operator()(NormalForm form) const {
     if (is_plainly_normal(piece_.text, form)) return piece_;
     append_normal_form(piece_, form, to_);
     return done();
   }
-  Piece operator()(const Normalizer::Prepend& step) const {
+  TextPiece operator()(const Normalizer::Prepend& step) const {
     prepend(piece_, step.text, to_);
     return done();
   }
-  Piece operator()(const Normalizer::Replace& step) const {
+  TextPiece operator()(const Normalizer::Replace& step) const {
     replace(piece_, step.pattern, step.content, to_);
     return done();
   }
-  Piece operator()(const Normalizer::Strip& step) const { return strip(piece_, step); }
-  Piece operator()(Normalizer::Simple step) const {
+  TextPiece operator()(const Normalizer::Strip& step) const { return strip(piece_, step); }
+  TextPiece operator()(Normalizer::Simple step) const {
     apply_simple(piece_, step, to_);
     return done();
   }
 
  private:
-  Piece done() const { return to_.piece(piece_.shift); }
+  TextPiece done() const { return to_.piece(piece_.shift); }
 
-  const Piece& piece_;
+  const TextPiece& piece_;
   AlignedText& to_;
 };
 
@@ -103,7 +103,7 @@ class NormalizerStep {
 
 void Normalizer::add(Step&& step) { steps_.push_back(std::move(step)); }
 
-Piece Normalizer::apply(Piece piece, bool tracked, Scratch& scratch) const {
+TextPiece Normalizer::apply(TextPiece piece, bool tracked, Scratch& scratch) const {
   size_t next = 0;
   for (const Step& step : steps_) {
     if (piece.text.empty()) break;
@@ -116,25 +116,25 @@ Piece Normalizer::apply(Piece piece, bool tracked, Scratch& scratch) const {
   return piece;
 }
 
-void replace_spaces(const Piece& piece, std::string_view content, AlignedText& to) {
+void replace_spaces(const TextPiece& piece, std::string_view content, AlignedText& to) {
   for (size_t at = 0; at < piece.text.size();) {
     const size_t space = std::min(piece.text.find(' ', at), piece.text.size());
     to.copy(piece, at, space);
-    if (space < piece.text.size()) to.append(content, to.tracked ? piece.origin(space) : Origin{});
+    if (space < piece.text.size()) to.append(content, to.tracked ? piece.origin(space) : TextOrigin{});
     at = space + 1;
   }
 }
 
-void prepend(const Piece& piece, std::string_view text, AlignedText& to) {
-  to.append(text, to.tracked ? piece.origin(0) : Origin{});
+void prepend(const TextPiece& piece, std::string_view text, AlignedText& to) {
+  to.append(text, to.tracked ? piece.origin(0) : TextOrigin{});
   to.copy(piece, 0, piece.text.size());
 }
 
-void spell_bytes(const Piece& piece, AlignedText& to) {
+void spell_bytes(const TextPiece& piece, AlignedText& to) {
   for (size_t at = 0; at < piece.text.size(); ++at) {
     std::string character;
     kByteAlphabet.append(character, static_cast<unsigned char>(piece.text[at]));
-    to.append(character, to.tracked ? piece.origin(at) : Origin{});
+    to.append(character, to.tracked ? piece.origin(at) : TextOrigin{});
   }
 }
 

@@ -36,19 +36,19 @@ class Normalizer {
   using Scratch = std::array<AlignedText, 2>;
 
   // `piece` after all steps, in `piece` itself or in `scratch`, with its origins if `tracked`.
-  Piece apply(Piece piece, bool tracked, Scratch& scratch) const;
+  TextPiece apply(TextPiece piece, bool tracked, Scratch& scratch) const;
 
  private:
   std::vector<Step> steps_;
 };
 
 // `piece` with ' ' replaced by `content`, in `to`.
-void replace_spaces(const Piece& piece, std::string_view content, AlignedText& to);
+void replace_spaces(const TextPiece& piece, std::string_view content, AlignedText& to);
 
 // `piece` (not empty) after `text`, which stands for what the first character of `piece` stands for, in `to`.
-void prepend(const Piece& piece, std::string_view text, AlignedText& to);
+void prepend(const TextPiece& piece, std::string_view text, AlignedText& to);
 
 // The bytes of `piece` as characters of the byte alphabet, in `to`.
-void spell_bytes(const Piece& piece, AlignedText& to);
+void spell_bytes(const TextPiece& piece, AlignedText& to);
 
 }  // namespace snug

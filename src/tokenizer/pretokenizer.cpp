@@ -85,14 +85,14 @@ struct Parts {
   void operator()(const Span& span) const {
     if (span.begin < span.end) next(piece.part(span.begin, span.end));
   }
-  const Piece& piece;
-  const std::function<void(const Piece&)>& next;
+  const TextPiece& piece;
+  const std::function<void(const TextPiece&)>& next;
 };
 
 class PretokenizerStep {
  public:
-  using Next = std::function<void(const Piece&)>;
-  PretokenizerStep(const Piece& piece, bool tracked, const Next& next) : piece_(piece), next_(next) {
+  using Next = std::function<void(const TextPiece&)>;
+  PretokenizerStep(const TextPiece& piece, bool tracked, const Next& next) : piece_(piece), next_(next) {
     made_.tracked = tracked;
   }
 
@@ -108,7 +108,7 @@ class PretokenizerStep {
   }
   void operator()(const Pretokenizer::Metaspace& step) {
     replace_spaces(piece_, step.replacement, made_);
-    Piece marked = made_.piece(piece_.shift);
+    TextPiece marked = made_.piece(piece_.shift);
     AlignedText longer;
     longer.tracked = made_.tracked;
     const bool wanted = step.scheme == PrependScheme::always || (step.scheme == PrependScheme::first && piece_.shift == 0);
@@ -124,7 +124,7 @@ class PretokenizerStep {
   }
 
  private:
-  const Piece& piece_;
+  const TextPiece& piece_;
   const Next& next_;
   AlignedText made_;
 };
@@ -142,10 +142,10 @@ bool Pretokenizer::asks_for_origins(bool moved) const {
   return false;
 }
 
-void Pretokenizer::step(size_t index, const Piece& piece, bool tracked, const Sink& word) const {
+void Pretokenizer::step(size_t index, const TextPiece& piece, bool tracked, const Sink& word) const {
   if (index == steps_.size()) return word(piece);
   if (piece.text.empty()) return;
-  const auto next = [&](const Piece& part) { step(index + 1, part, tracked, word); };
+  const auto next = [&](const TextPiece& part) { step(index + 1, part, tracked, word); };
   const Sink sink = std::cref(next);  // by reference it needs no memory
   std::visit(PretokenizerStep(piece, tracked, sink), steps_[index]);
 }

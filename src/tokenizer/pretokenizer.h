@@ -36,7 +36,7 @@ class Pretokenizer {
     int64_t characters;
   };
   using Step = std::variant<Split, PrefixSpace, SpellBytes, Metaspace, FixedLength>;
-  using Sink = std::function<void(const Piece&)>;
+  using Sink = std::function<void(const TextPiece&)>;
 
   void add(Step&& step);
 
@@ -50,10 +50,10 @@ class Pretokenizer {
   bool asks_for_origins(bool moved) const;
 
   // Calls `word` for every word of `piece`, in order; no word is empty. Origins are kept if `tracked`.
-  void cut(const Piece& piece, bool tracked, const Sink& word) const { step(0, piece, tracked, word); }
+  void cut(const TextPiece& piece, bool tracked, const Sink& word) const { step(0, piece, tracked, word); }
 
  private:
-  void step(size_t index, const Piece& piece, bool tracked, const Sink& word) const;
+  void step(size_t index, const TextPiece& piece, bool tracked, const Sink& word) const;
 
   std::vector<Step> steps_;
 };

@@ -96,7 +96,7 @@ class AddedTokenReader {
   void prepare(const AddedToken& token) {
     if (token.special) special_.insert(token.content);
     if (!token.normalized) return parts_.raw_tokens.add(token.content, token);
-    Piece piece;
+    TextPiece piece;
     piece.text = token.content;
     const std::string normalized(parts_.normalizer.apply(piece, false, scratch_).text);
     parts_.normalized_tokens.add(normalized, token);

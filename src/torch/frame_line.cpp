@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/trimmed.h"
 #include "torch/words.h"
 
 namespace snug {

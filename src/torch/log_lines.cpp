@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/trimmed.h"
 #include "base/utf8.h"
 #include "torch/words.h"
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <string>
 
+#include "base/trimmed.h"
 #include "torch/words.h"
 
 namespace snug {

@@ -4,6 +4,7 @@
 #include <array>
 #include <span>
 
+#include "base/trimmed.h"
 #include "torch/frame_line.h"
 #include "torch/words.h"
 

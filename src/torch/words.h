@@ -27,12 +27,6 @@ inline int hex_digit(char c) {
 
 inline bool is_blank(char c) { return c == ' ' || c == '\n' || c == '\t'; }
 
-inline std::string_view trimmed(std::string_view text) {  // of spaces
-  while (text.starts_with(' ')) text.remove_prefix(1);
-  while (text.ends_with(' ')) text.remove_suffix(1);
-  return text;
-}
-
 // The digits at the front.
 inline std::string_view digits_of(std::string_view text) {
   size_t end = 0;

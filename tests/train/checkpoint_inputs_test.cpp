@@ -53,10 +53,10 @@ TEST(CheckpointInputs, no_way_to_cut_blocks_runs_fewer_of_them_again) {
         EXPECT_THROW(segments_of({layers}, inputs), Error) << layers << " " << inputs;
         continue;
       }
-      const std::vector<Segment> segments = segments_of({layers}, inputs);
+      const std::vector<BlockSegment> segments = segments_of({layers}, inputs);
       std::vector<int64_t> counts;
       int64_t next = 0;
-      for (const Segment& segment : segments) {
+      for (const BlockSegment& segment : segments) {
         EXPECT_EQ(segment.first, next);
         next += segment.count;
         counts.push_back(segment.count);
@@ -77,7 +77,7 @@ TEST(CheckpointInputs, as_many_blocks_go_as_the_binomial_says) {
 }
 
 TEST(CheckpointInputs, no_segment_reaches_beyond_a_run_of_like_blocks) {
-  for (const Segment& segment : segments_of({3, 20, 5}, 9)) {
+  for (const BlockSegment& segment : segments_of({3, 20, 5}, 9)) {
     EXPECT_TRUE(segment.first + segment.count <= 3 || segment.first >= 3);
     EXPECT_TRUE(segment.first + segment.count <= 23 || segment.first >= 23);
   }

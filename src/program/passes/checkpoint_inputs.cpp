@@ -17,9 +17,9 @@ namespace {
 using Storages = std::set<StorageId>;
 
 // Backward comes to segment i when i + 1 inputs are kept, its own among them.
-std::optional<std::vector<Segment>> segments_within(const std::vector<int64_t>& loops, int64_t inputs) {
+std::optional<std::vector<BlockSegment>> segments_within(const std::vector<int64_t>& loops, int64_t inputs) {
   const int64_t layers = std::accumulate(loops.begin(), loops.end(), int64_t{0});
-  std::vector<Segment> segments;
+  std::vector<BlockSegment> segments;
   int64_t first = 0, loop_end = 0;
   for (int64_t loop : loops) {
     loop_end += loop;
@@ -135,7 +135,7 @@ void put_before(Region& parent, const Region& child, std::vector<Region> loops) 
 }
 
 // A segment is up to three loops: its first block, those between, its last.
-void make_again(Program& program, const Segment& segment) {
+void make_again(Program& program, const BlockSegment& segment) {
   const int64_t last = segment.first + segment.count - 1;
   std::vector<int64_t> begins{segment.first};
   if (segment.count > 2) begins.push_back(segment.first + 1);
@@ -166,24 +166,24 @@ int64_t fewest_inputs(const std::vector<int64_t>& loops) {
   return fewest;
 }
 
-std::vector<Segment> segments_of(const std::vector<int64_t>& loops, int64_t inputs) {
+std::vector<BlockSegment> segments_of(const std::vector<int64_t>& loops, int64_t inputs) {
   if (auto segments = segments_within(loops, inputs)) return *std::move(segments);
   throw Error("checkpoint_inputs is " + std::to_string(inputs), "recipe",
               "with " + std::to_string(std::accumulate(loops.begin(), loops.end(), int64_t{0})) + " blocks no fewer than " +
                   std::to_string(fewest_inputs(loops)) + " inputs are there at once");
 }
 
-std::vector<int64_t> borders_of(const std::vector<Segment>& segments) {
+std::vector<int64_t> borders_of(const std::vector<BlockSegment>& segments) {
   std::vector<int64_t> borders;
-  for (const Segment& segment : segments)
+  for (const BlockSegment& segment : segments)
     for (const int64_t border : {segment.first, segment.first + 1, segment.first + segment.count - 1})
       if (segment.count > 1 || border == segment.first) borders.push_back(border);
   return borders;
 }
 
-void checkpoint_inputs(Program& program, const std::vector<Segment>& segments) {
+void checkpoint_inputs(Program& program, const std::vector<BlockSegment>& segments) {
   for (const BlockRun& run : program.blocks) presume(run.saved.empty(), "blocks that keep their input alone");
-  for (const Segment& segment : segments)
+  for (const BlockSegment& segment : segments)
     if (segment.count > 1) make_again(program, segment);
 }
 

@@ -29,7 +29,7 @@ void offload_streams(Program& program) {
   for (StorageId stream : streams) {
     send_to_disk(program.storage(stream));
     const Piece piece = all_of(program, stream);
-    Window window(program, piece, 2);
+    LayerWindow window(program, piece, 2);
     for (Region* body : bodies_of(forward)) move(program, *body, piece, window, Moves::out);
     move_apart(program, backward, piece, Moves::in);
   }

@@ -240,7 +240,7 @@ namespace {
 void recompute_inputs(Program& program, const StepRequest& request, int64_t inputs) {
   std::vector<int64_t> loops;
   for (int32_t i = 0; i < program.count(Section::blocks); ++i) loops.push_back(program.region(Section::blocks, i).count);
-  const std::vector<Segment> segments = segments_of(loops, inputs);
+  const std::vector<BlockSegment> segments = segments_of(loops, inputs);
   const std::vector<int64_t> borders = borders_of(segments);
   recompute_blocks(program, recomputed_layers(request.model, request.recipe), {}, {borders.begin(), borders.end()});
   checkpoint_inputs(program, segments);

@@ -29,7 +29,7 @@ Op page_out(TensorId far, TensorId window) {
   return Op{OpKind::page_out, Lane::copy_out}.writes(Slot::far, far).reads(Slot::window, window);
 }
 
-Op fetched_op(Program& program, const Piece& piece, Window& window, TensorId view) {
+Op fetched_op(Program& program, const Piece& piece, LayerWindow& window, TensorId view) {
   if (piece.part != kNone)
     return all_gather(program, piece.part, window.whole(program.tensor(piece.part).dtype),
                       {program.storage(piece.storage).cut_by});
@@ -37,7 +37,7 @@ Op fetched_op(Program& program, const Piece& piece, Window& window, TensorId vie
   return page_in(bytes, window.twin(bytes));
 }
 
-Op sent_op(Program& program, const Piece& piece, Window& window, TensorId view) {
+Op sent_op(Program& program, const Piece& piece, LayerWindow& window, TensorId view) {
   if (piece.part != kNone)
     return reduce_scatter(program, window.whole(program.tensor(piece.part).dtype), piece.part, true,
                           {program.storage(piece.storage).cut_by});
@@ -81,7 +81,8 @@ Op page_in(TensorId far, TensorId window) {
   return Op{OpKind::page_in, Lane::copy_in}.reads(Slot::far, far).writes(Slot::window, window);
 }
 
-Window::Window(Program& program, const Piece& piece, int64_t turns) : program_(program), piece_(piece), turns_(turns) {
+LayerWindow::LayerWindow(Program& program, const Piece& piece, int64_t turns)
+    : program_(program), piece_(piece), turns_(turns) {
   Storage window = program.storage(piece.storage);
   window.name = piece.name + ".window";
   window.bytes = checked_mul(piece.bytes, turns);
@@ -94,7 +95,7 @@ Window::Window(Program& program, const Piece& piece, int64_t turns) : program_(p
   storage_ = program.add_storage(std::move(window));
 }
 
-TensorId Window::twin(TensorId id) {
+TensorId LayerWindow::twin(TensorId id) {
   if (const auto found = twins_.find(id); found != twins_.end()) return found->second;
   Tensor tensor = program_.tensor(id);
   const bool by_layer = (tensor.instance_by_layer || piece_.per_layer) && turns_ > 1;
@@ -110,7 +111,7 @@ TensorId Window::twin(TensorId id) {
   return twins_[id] = program_.add_tensor(std::move(tensor));
 }
 
-TensorId Window::whole(DType dtype) {
+TensorId LayerWindow::whole(DType dtype) {
   const bool by_layer = piece_.per_layer && turns_ > 1;
   return program_.add_tensor({.name = piece_.name + ".window",
                               .storage = storage_,
@@ -121,7 +122,7 @@ TensorId Window::whole(DType dtype) {
                               .layer_turns = by_layer ? turns_ : 0});
 }
 
-void move(Program& program, Region& body, const Piece& piece, Window& window, Moves moves) {
+void move(Program& program, Region& body, const Piece& piece, LayerWindow& window, Moves moves) {
   Places fetched, sent;
   for (size_t i = 0; i < body.items.size(); ++i) {
     Op* const op = body.items[i].op();
@@ -168,7 +169,7 @@ void move_apart(Program& program, Region& region, const Piece& piece, Moves move
   for (Region* body : bodies_of(region)) {
     if (!uses(program, *body, piece)) continue;
     const bool takes_turns = piece.per_layer && body->axis == Axis::layer && body->count > 1;
-    Window window(program, piece, takes_turns ? piece.turns : 1);
+    LayerWindow window(program, piece, takes_turns ? piece.turns : 1);
     move(program, *body, piece, window, moves);
   }
 }

@@ -37,10 +37,10 @@ TensorId whole_of(Program& program, const Piece& piece, TensorId id);
 Op page_in(TensorId far, TensorId window);
 
 // Stands for a piece where ops see a layer's bytes of it.
-class Window {
+class LayerWindow {
  public:
   // `turns`: windows that follow each other from layer to layer, for what is handed from one to the next.
-  Window(Program& program, const Piece& piece, int64_t turns);
+  LayerWindow(Program& program, const Piece& piece, int64_t turns);
 
   // The same view in the window.
   TensorId twin(TensorId id);
@@ -60,7 +60,7 @@ class Window {
 enum class Moves : uint8_t { in, out, both, made };
 
 // The ops of a body see the piece through the window; regions within are bodies of their own.
-void move(Program& program, Region& body, const Piece& piece, Window& window, Moves moves);
+void move(Program& program, Region& body, const Piece& piece, LayerWindow& window, Moves moves);
 // Each body below `region` that uses the piece has a window of its own.
 void move_apart(Program& program, Region& region, const Piece& piece, Moves moves);
 
