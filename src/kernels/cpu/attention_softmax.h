@@ -116,17 +116,18 @@ HWY_INLINE void softmax_gradient(const Visible<PANEL>& visible, int64_t keys, co
     offset[v] = Lanes::mul(Lanes::whole(lse + v * Lanes::kWidth), Lanes::set(kLog2E));
     shift[v] = Lanes::whole(delta + v * Lanes::kWidth);
   }
+  const auto scale = Lanes::set(factors.scale), d_scale = Lanes::set(factors.d_scale);
+  const auto inverse_cap = Lanes::set(factors.inverse_cap);
   for (int64_t key = 0; key < keys; ++key) {
     SNUG_UNROLL for (int v = 0; v < kVectors; ++v) {
       float* at = scores + key * step + v * Lanes::kWidth;
       float* d_at = d_scores + key * step + v * Lanes::kWidth;
-      const auto score = Lanes::mul(Lanes::whole(at), Lanes::set(factors.scale));
-      const auto height = Lanes::mul(score, Lanes::set(factors.inverse_cap));
+      const auto score = Lanes::mul(Lanes::whole(at), scale);
+      const auto height = Lanes::mul(score, inverse_cap);
       auto share = Lanes::exp2(hn::MulSub(score, Lanes::set(kLog2E), offset[v]));
       if constexpr (MASKED) share = hn::IfThenElseZero(visible.mask(key, v), share);
       Lanes::store_whole(share, at);
-      const auto d_capped =
-          Lanes::mul(Lanes::mul(share, Lanes::set(factors.d_scale)), Lanes::sub(Lanes::whole(d_at), shift[v]));
+      const auto d_capped = Lanes::mul(Lanes::mul(share, d_scale), Lanes::sub(Lanes::whole(d_at), shift[v]));
       Lanes::store_whole(hn::NegMulAdd(Lanes::mul(height, height), d_capped, d_capped), d_at);
     }
   }
