@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Arrows between rooms run one way: checks which folder of src/ includes which, and who may know addresses."""
+"""Arrows between rooms run one way: checks which folder of src/ includes which, who may know addresses, and that no file has
+become two: none is longer than 500 lines."""
 
 import pathlib
 import re
@@ -37,6 +38,7 @@ MAY_USE = {
 
 # What knows where tensors lie. Only src/run may: all others read and write them through run/transfer.h.
 ADDRESSES = {"run/arena.h", "run/binding.h", "run/in_place.h", "run/page_file.h"}
+MOST_LINES = 500
 ADDRESS_WORDS = re.compile(r"\b(InPlace|bound_view|PageFile)\b|\bbinding\.(base|address)\b")
 
 source = pathlib.Path(__file__).resolve().parent.parent / "src"
@@ -48,7 +50,10 @@ for path in sorted(source.rglob("*")):
     if room not in MAY_USE:
         wrong.append(f"{path}: no room '{room}' in this script")
         continue
-    for number, line in enumerate(path.read_text().splitlines(), 1):
+    lines = path.read_text().splitlines()
+    if len(lines) > MOST_LINES:
+        wrong.append(f"{path.relative_to(source.parent)}: {len(lines)} lines; a file of one idea has {MOST_LINES} at most")
+    for number, line in enumerate(lines, 1):
         found = re.match(r'\s*#\s*include\s+"([a-z_]+)/', line)
         if found and (source / found[1]).is_dir() and found[1] != room and found[1] not in MAY_USE[room]:
             wrong.append(f"src/{path.relative_to(source)}:{number}: '{room}' may not include '{found[1]}'")
