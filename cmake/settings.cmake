@@ -31,8 +31,6 @@ if(SNUG_SANITIZE)
 endif()
 
 if(SNUG_PAGE)
-  # It is fetched before it answers.
-  string(REPLACE "-O2" "-Os" CMAKE_CXX_FLAGS_RELEASE "${CMAKE_CXX_FLAGS_RELEASE}")
   include(cmake/page/libraries.cmake)
   # Its size_t and iterators' distances have 32 bits: enough for indexes, and bytes are int64_t everywhere.
   target_compile_options(snug_settings INTERFACE -Wno-shorten-64-to-32 -include${PROJECT_SOURCE_DIR}/cmake/page/include/from_chars.h)
